@@ -1,0 +1,99 @@
+// swift-tools-version: 6.2
+import PackageDescription
+
+let strict: [SwiftSetting] = [
+    .enableUpcomingFeature("ExistentialAny"),
+    .enableUpcomingFeature("MemberImportVisibility"),
+    .enableUpcomingFeature("InternalImportsByDefault"),
+    .treatAllWarnings(as: .error),
+]
+
+func system(_ name: String, pkgConfig: String, apt package: String) -> Target {
+    .systemLibrary(name: name, path: "Sources/\(name)", pkgConfig: pkgConfig, providers: [.apt([package])])
+}
+
+func room(_ name: String, _ dependencies: [Target.Dependency] = []) -> Target {
+    .target(name: name, dependencies: dependencies, swiftSettings: strict)
+}
+
+func tests(_ name: String, _ dependencies: [Target.Dependency] = [], resources: [Resource] = []) -> Target {
+    .testTarget(
+        name: "\(name)Tests", dependencies: [.byName(name: name), "TestSupport"] + dependencies, resources: resources,
+        swiftSettings: strict)
+}
+
+let grdb: Target.Dependency = .product(name: "GRDB", package: "GRDB.swift")
+let hummingbird: Target.Dependency = .product(name: "Hummingbird", package: "hummingbird")
+let logging: Target.Dependency = .product(name: "Logging", package: "swift-log")
+let lifecycle: Target.Dependency = .product(name: "ServiceLifecycle", package: "swift-service-lifecycle")
+let signals: Target.Dependency = .product(name: "UnixSignals", package: "swift-service-lifecycle")
+let arguments: Target.Dependency = .product(name: "ArgumentParser", package: "swift-argument-parser")
+
+let package = Package(
+    name: "waku-push",
+    products: [
+        .executable(name: "waku-push", targets: ["waku-push"]),
+        .library(name: "PushClient", targets: ["PushClient"]),
+        .library(name: "WakuCrypto", targets: ["WakuCrypto"]),
+        .library(name: "Waku", targets: ["Waku"]),
+        .library(name: "StatusProtocol", targets: ["StatusProtocol"]),
+    ],
+    dependencies: [
+        .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.0"),
+        .package(url: "https://github.com/apple/swift-log", from: "1.16.0"),
+        .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
+        .package(url: "https://github.com/hummingbird-project/hummingbird", from: "2.28.0", traits: []),
+        .package(url: "https://github.com/swift-server/swift-service-lifecycle", from: "2.13.0"),
+    ],
+    targets: [
+        system("CSecp256k1", pkgConfig: "libsecp256k1", apt: "libsecp256k1-dev"),
+        system("COpenSSL", pkgConfig: "libcrypto", apt: "libssl-dev"),
+        system("CCurl", pkgConfig: "libcurl", apt: "libcurl4-openssl-dev"),
+        system("CProtobufC", pkgConfig: "libprotobuf-c", apt: "libprotobuf-c-dev"),
+        .target(name: "CPushMessages", dependencies: ["CProtobufC"]),
+
+        room("WakuCrypto", ["CSecp256k1", "COpenSSL"]),
+        room("Waku", ["WakuCrypto", "CPushMessages"]),
+        room("StatusProtocol", ["Waku", "WakuCrypto", "CPushMessages"]),
+        room("PushServer", ["StatusProtocol", "WakuCrypto"]),
+        room("PushStore", ["StatusProtocol", "Waku", "WakuCrypto", grdb]),
+        room("CurlClient", ["CCurl"]),
+        room("Gorush", ["CurlClient"]),
+        room("NwakuRelay", ["Waku", "WakuCrypto", "CurlClient", logging]),
+        room("LoopbackRelay", ["Waku", "WakuCrypto", hummingbird, logging]),
+        room(
+            "PushNode",
+            [
+                "PushServer", "PushStore", "Gorush", "NwakuRelay", "LoopbackRelay", "StatusProtocol", "Waku", "WakuCrypto",
+                hummingbird, logging, lifecycle, signals,
+            ]),
+        room("PushClient", ["StatusProtocol", "Waku", "WakuCrypto"]),
+        .executableTarget(
+            name: "waku-push",
+            dependencies: [
+                "PushNode", "PushClient", "PushStore", "NwakuRelay", "LoopbackRelay", "StatusProtocol", "Waku", "WakuCrypto",
+                "CurlClient", hummingbird, logging, lifecycle, signals, arguments,
+            ],
+            swiftSettings: strict),
+
+        .target(
+            name: "TestSupport", dependencies: ["Waku", "WakuCrypto", hummingbird], path: "Tests/TestSupport",
+            resources: [.copy("Vectors")], swiftSettings: strict),
+        tests("WakuCrypto"),
+        tests("Waku", ["WakuCrypto"]),
+        tests("StatusProtocol", ["Waku", "WakuCrypto", "CPushMessages"]),
+        tests("PushServer", ["StatusProtocol", "Waku", "WakuCrypto"]),
+        tests("PushStore", ["StatusProtocol", "Waku", "WakuCrypto", grdb]),
+        tests("CurlClient", [hummingbird]),
+        tests("Gorush", ["CurlClient", hummingbird]),
+        tests("NwakuRelay", ["LoopbackRelay", "Waku", "WakuCrypto", "CurlClient", hummingbird, logging]),
+        tests("LoopbackRelay", ["Waku", "WakuCrypto", hummingbird]),
+        tests(
+            "PushNode",
+            [
+                "PushServer", "PushStore", "PushClient", "Gorush", "NwakuRelay", "LoopbackRelay", "StatusProtocol", "Waku", "WakuCrypto",
+                "CurlClient", hummingbird, logging, lifecycle,
+            ]),
+        tests("PushClient", ["StatusProtocol", "Waku", "WakuCrypto"]),
+    ]
+)

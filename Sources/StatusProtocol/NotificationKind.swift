@@ -1,0 +1,19 @@
+/// PushNotificationType. Senders may use values that are not named here: they are sent with the text of a mention.
+public struct NotificationKind: RawRepresentable, Hashable, Sendable {
+    public let rawValue: Int32
+    public init(rawValue: Int32) { self.rawValue = rawValue }
+
+    public static let unknown = NotificationKind(rawValue: 0)
+    public static let message = NotificationKind(rawValue: 1)
+    public static let mention = NotificationKind(rawValue: 2)
+    public static let requestToJoinCommunity = NotificationKind(rawValue: 3)
+    public static let contactRequest = NotificationKind(rawValue: 4)
+}
+
+/// TokenType. 1 and 2 are gorush's numbers for its platforms as well.
+public enum Platform: Int32, Sendable, CaseIterable, Codable {
+    case apn = 1
+    case firebase = 2
+
+    public var name: String { self == .apn ? "apn" : "firebase" }
+}

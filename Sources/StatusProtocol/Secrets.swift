@@ -1,0 +1,72 @@
+import WakuCrypto
+
+/// Text that must never reach a log, an error or a metric: it prints as `<redacted>`, also inside of other values.
+///
+/// Equality is by bytes, in constant time: two strings that Unicode holds for equal are different secrets here.
+public protocol SecretText: Hashable, Sendable, CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
+    /// UTF-8.
+    var bytes: [UInt8] { get }
+    init(bytes: [UInt8])
+}
+
+extension SecretText {
+    public init(_ string: String) {
+        self.init(bytes: Array(string.utf8))
+    }
+
+    /// The text itself, for the places that need it: gorush, a sealed answer, an operator who asked to see it.
+    public var revealed: String { String(decoding: bytes, as: UTF8.self) }
+
+    public var isEmpty: Bool { bytes.isEmpty }
+    public var description: String { "<redacted>" }
+    public var debugDescription: String { "<redacted>" }
+    public var customMirror: Mirror { Mirror(self, children: []) }
+
+    public static func == (left: Self, right: Self) -> Bool {
+        constantTimeEqual(left.bytes, right.bytes)
+    }
+
+    public func hash(into hasher: inout Hasher) {
+        hasher.combine(bytes)
+    }
+}
+
+/// What APNs or Firebase knows a device by.
+public struct DeviceToken: SecretText {
+    public let bytes: [UInt8]
+    public init(bytes: [UInt8]) { self.bytes = bytes }
+}
+
+/// What a sender must show to have a registrant notified. A UUID in one of the forms of ``isUUID``, kept as it was sent.
+public struct AccessToken: SecretText {
+    public let bytes: [UInt8]
+    public init(bytes: [UInt8]) { self.bytes = bytes }
+
+    /// 8-4-4-4-12 hexadecimal digits, alone, in braces or after `urn:uuid:`; or 32 digits. Any case.
+    public var isUUID: Bool {
+        var digits = bytes[...]
+        switch digits.count {
+        case 32: return digits.allSatisfy(Self.isHexDigit)
+        case 36: break
+        case 38:
+            guard digits.first == UInt8(ascii: "{"), digits.last == UInt8(ascii: "}") else { return false }
+            digits = digits.dropFirst().dropLast()
+        case 45:
+            // Only ASCII letters differ by this bit from their other case.
+            guard digits.prefix(9).map({ $0 | 0x20 }).elementsEqual("urn:uuid:".utf8.map { $0 | 0x20 }) else { return false }
+            digits = digits.dropFirst(9)
+        default: return false
+        }
+        let hyphens = [8, 13, 18, 23]
+        return digits.enumerated().allSatisfy { offset, byte in
+            hyphens.contains(offset) ? byte == UInt8(ascii: "-") : Self.isHexDigit(byte)
+        }
+    }
+
+    private static func isHexDigit(_ byte: UInt8) -> Bool {
+        switch byte {
+        case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "a")...UInt8(ascii: "f"), UInt8(ascii: "A")...UInt8(ascii: "F"): true
+        default: false
+        }
+    }
+}

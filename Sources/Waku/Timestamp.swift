@@ -1,0 +1,43 @@
+import Foundation
+
+/// Unix time in nanoseconds, as messages carry it. Never a Double: today's values lie beyond 2^53.
+public struct Timestamp: RawRepresentable, Hashable, Comparable, Sendable {
+    public let rawValue: Int64
+    public init(rawValue: Int64) { self.rawValue = rawValue }
+
+    public static func < (left: Timestamp, right: Timestamp) -> Bool { left.rawValue < right.rawValue }
+
+    /// The system's clock.
+    public static func now() -> Timestamp {
+        var time = timespec()
+        clock_gettime(CLOCK_REALTIME, &time)
+        return Timestamp(rawValue: Int64(time.tv_sec) * 1_000_000_000 + Int64(time.tv_nsec))
+    }
+
+    /// Senders choose timestamps: sums and differences stop at the ends of the range rather than trap.
+    public static func + (time: Timestamp, duration: Duration) -> Timestamp {
+        let (sum, overflow) = time.rawValue.addingReportingOverflow(duration.nanoseconds)
+        return Timestamp(rawValue: overflow ? (duration < .zero ? .min : .max) : sum)
+    }
+
+    public static func - (time: Timestamp, duration: Duration) -> Timestamp {
+        time + .nanoseconds(-duration.nanoseconds)
+    }
+
+    /// How long `earlier` lies back.
+    public func since(_ earlier: Timestamp) -> Duration {
+        let (difference, overflow) = rawValue.subtractingReportingOverflow(earlier.rawValue)
+        return .nanoseconds(overflow ? (rawValue < earlier.rawValue ? .min : .max) : difference)
+    }
+}
+
+extension Duration {
+    /// Whole nanoseconds; the nearest end of the range beyond 292 years.
+    public var nanoseconds: Int64 {
+        let (seconds, attoseconds) = components
+        let (product, overflow) = seconds.multipliedReportingOverflow(by: 1_000_000_000)
+        if overflow { return seconds < 0 ? -.max : .max }
+        let (sum, carried) = product.addingReportingOverflow(attoseconds / 1_000_000_000)
+        return carried ? (seconds < 0 ? -.max : .max) : sum
+    }
+}

@@ -1,0 +1,56 @@
+import WakuCrypto
+
+/// A gossip topic of the network, such as `/waku/2/rs/16/32`: cluster 16, shard 32.
+public struct PubsubTopic: RawRepresentable, Hashable, Sendable, CustomStringConvertible {
+    public let rawValue: String
+    public init(rawValue: String) { self.rawValue = rawValue }
+
+    public static let statusDefault = PubsubTopic(rawValue: "/waku/2/rs/16/32")
+    public var description: String { rawValue }
+}
+
+/// The first 4 bytes of Keccak-256 of a topic string, as a big-endian number. All that a message on the network tells of its topic.
+public struct TopicTag: RawRepresentable, Hashable, Sendable {
+    public let rawValue: UInt32
+    public init(rawValue: UInt32) { self.rawValue = rawValue }
+
+    public init(of topicString: String) {
+        rawValue = Keccak256.hash(Array(topicString.utf8)).prefix(4).reduce(0) { $0 << 8 | UInt32($1) }
+    }
+}
+
+/// `/waku/1/0x` + hex(first 4 bytes of Keccak-256(topic string)) + `/rfc26`.
+public struct ContentTopic: RawRepresentable, Hashable, Sendable, CustomStringConvertible {
+    public let rawValue: String
+    public init(rawValue: String) { self.rawValue = rawValue }
+
+    public init(_ tag: TopicTag) {
+        let digits = String(tag.rawValue, radix: 16)
+        rawValue = Self.prefix + String(repeating: "0", count: 8 - digits.count) + digits + Self.suffix
+    }
+
+    public var description: String { rawValue }
+
+    private static let prefix = "/waku/1/0x"
+    private static let suffix = "/rfc26"
+
+    /// nil when it is not of this form. Digits of either case, and more than 8 of them, are taken: only the first 4 bytes count.
+    public var tag: TopicTag? {
+        var copy = rawValue
+        return copy.withUTF8 { utf8 -> TopicTag? in
+            let prefixCount = 10
+            let suffixCount = 6
+            guard utf8.count >= prefixCount + 8 + suffixCount, utf8.prefix(prefixCount).elementsEqual(Self.prefix.utf8),
+                utf8.suffix(suffixCount).elementsEqual(Self.suffix.utf8)
+            else { return nil }
+            let digits = utf8[prefixCount..<utf8.count - suffixCount]
+            guard digits.count.isMultiple(of: 2) else { return nil }
+            var value: UInt32 = 0
+            for (offset, digit) in digits.enumerated() {
+                guard let nibble = hexNibble(digit) else { return nil }
+                if offset < 8 { value = value << 4 | UInt32(nibble) }
+            }
+            return TopicTag(rawValue: value)
+        }
+    }
+}

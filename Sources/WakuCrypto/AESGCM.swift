@@ -1,0 +1,101 @@
+import COpenSSL
+
+/// 32 bytes for AES-256-GCM.
+public struct SymmetricKey: Sendable {
+    public static let byteCount = 32
+    let secret: SecretBytes
+
+    /// - Precondition: 32 bytes.
+    init(_ secret: SecretBytes) {
+        precondition(secret.count == Self.byteCount)
+        self.secret = secret
+    }
+
+    /// nil unless there are 32 bytes.
+    public init?(bytes: [UInt8]) {
+        guard bytes.count == Self.byteCount else { return nil }
+        secret = SecretBytes(bytes)
+    }
+}
+
+/// AES-256-GCM with a nonce of 12 bytes and a tag of 16.
+public enum AESGCM {
+    public static let nonceByteCount = 12
+    public static let tagByteCount = 16
+
+    private static let contexts = ContextPool { EVP_CIPHER_CTX_new() }
+    /// A fetched algorithm never changes, and may be used by many threads at once.
+    nonisolated(unsafe) private static let algorithm = EVP_CIPHER_fetch(nil, "AES-256-GCM", nil)
+
+    /// Where the nonce stands: the two layouts of the protocol.
+    public enum Layout: Sendable {
+        /// `nonce(12) ‖ ciphertext ‖ tag(16)`: registrations, allowed_key_list, and what this node stores.
+        case nonceFirst
+        /// `ciphertext ‖ tag(16) ‖ nonce(12)`: Waku payloads under a topic's key.
+        case nonceLast
+    }
+
+    /// With a fresh random nonce.
+    public static func seal(_ plain: [UInt8], key: SymmetricKey, layout: Layout, associatedData: [UInt8] = []) -> [UInt8] {
+        seal(plain, key: key, nonce: randomBytes(nonceByteCount), layout: layout, associatedData: associatedData)
+    }
+
+    static func seal(_ plain: [UInt8], key: SymmetricKey, nonce: [UInt8], layout: Layout, associatedData: [UInt8] = []) -> [UInt8] {
+        precondition(nonce.count == nonceByteCount)
+        return [UInt8](unsafeUninitializedCapacity: plain.count + nonceByteCount + tagByteCount) { buffer, initialized in
+            initialized = buffer.count
+            guard let start = buffer.baseAddress else { return }
+            let body = layout == .nonceFirst ? start + nonceByteCount : start
+            let nonceStart = layout == .nonceFirst ? start : start + plain.count + tagByteCount
+            nonceStart.initialize(from: nonce, count: nonceByteCount)
+            contexts.withContext { context in
+                var written: Int32 = 0
+                key.secret.withBytes { key in
+                    require(EVP_EncryptInit_ex2(context, algorithm, key.baseAddress, nonce, nil))
+                }
+                if !associatedData.isEmpty {
+                    require(EVP_EncryptUpdate(context, nil, &written, associatedData, Int32(associatedData.count)))
+                }
+                if !plain.isEmpty {
+                    require(EVP_EncryptUpdate(context, body, &written, plain, Int32(plain.count)))
+                }
+                require(EVP_EncryptFinal_ex(context, body + plain.count, &written))
+                require(EVP_CIPHER_CTX_ctrl(context, EVP_CTRL_AEAD_GET_TAG, Int32(tagByteCount), body + plain.count))
+            }
+        }
+    }
+
+    /// - Throws: ``CryptoError/truncated``, ``CryptoError/authenticationFailed``
+    public static func open(_ sealed: [UInt8], key: SymmetricKey, layout: Layout, associatedData: [UInt8] = []) throws(CryptoError) -> [UInt8] {
+        let plainCount = sealed.count - nonceByteCount - tagByteCount
+        guard plainCount >= 0 else { throw .truncated }
+        var authentic = false
+        let plain = [UInt8](unsafeUninitializedCapacity: plainCount) { buffer, initialized in
+            sealed.withUnsafeBufferPointer { sealed in
+                // Its count was checked above: there is memory.
+                guard let start = sealed.baseAddress else { return }
+                let body = layout == .nonceFirst ? start + nonceByteCount : start
+                let nonce = layout == .nonceFirst ? start : start + plainCount + tagByteCount
+                authentic = contexts.withContext { context in
+                    var written: Int32 = 0
+                    key.secret.withBytes { key in
+                        require(EVP_DecryptInit_ex2(context, algorithm, key.baseAddress, nonce, nil))
+                    }
+                    if !associatedData.isEmpty {
+                        require(EVP_DecryptUpdate(context, nil, &written, associatedData, Int32(associatedData.count)))
+                    }
+                    if plainCount > 0 {
+                        require(EVP_DecryptUpdate(context, buffer.baseAddress, &written, body, Int32(plainCount)))
+                    }
+                    let tag = UnsafeMutableRawPointer(mutating: body + plainCount)
+                    require(EVP_CIPHER_CTX_ctrl(context, EVP_CTRL_AEAD_SET_TAG, Int32(tagByteCount), tag))
+                    var nothing: UInt8 = 0
+                    return EVP_DecryptFinal_ex(context, &nothing, &written) == 1
+                }
+            }
+            initialized = authentic ? plainCount : 0
+        }
+        guard authentic else { throw .authenticationFailed }
+        return plain
+    }
+}

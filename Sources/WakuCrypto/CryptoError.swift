@@ -1,0 +1,11 @@
+/// Why bytes are not what they should be. None of these says anything about a secret.
+public enum CryptoError: Error, Hashable, Sendable {
+    /// Shorter than its fixed parts.
+    case truncated
+    /// Not a point on the curve, not in one of the two forms, or not a scalar in range.
+    case invalidKey
+    /// Not 65 bytes, V above 3, or no key can be recovered.
+    case invalidSignature
+    /// The tag does not fit: altered, or for another key.
+    case authenticationFailed
+}

@@ -1,0 +1,53 @@
+import COpenSSL
+
+public enum SHA256 {
+    public static let byteCount = 32
+
+    private static let contexts = ContextPool { EVP_MD_CTX_new() }
+    /// A fetched algorithm never changes, and may be used by many threads at once.
+    nonisolated(unsafe) private static let algorithm = EVP_MD_fetch(nil, "SHA256", nil)
+
+    /// Of all parts, one after the other.
+    public static func hash(_ parts: [UInt8]...) -> [UInt8] {
+        contexts.withContext { context in
+            require(EVP_DigestInit_ex2(context, algorithm, nil))
+            for part in parts {
+                require(EVP_DigestUpdate(context, part, part.count))
+            }
+            return [UInt8](unsafeUninitializedCapacity: byteCount) { buffer, initialized in
+                require(EVP_DigestFinal_ex(context, buffer.baseAddress, nil))
+                initialized = byteCount
+            }
+        }
+    }
+
+    static func hash(_ input: UnsafeBufferPointer<UInt8>, into output: UnsafeMutableRawPointer) {
+        contexts.withContext { context in
+            require(EVP_DigestInit_ex2(context, algorithm, nil))
+            require(EVP_DigestUpdate(context, input.baseAddress, input.count))
+            require(EVP_DigestFinal_ex(context, output.assumingMemoryBound(to: UInt8.self), nil))
+        }
+    }
+}
+
+public enum Shake256 {
+    private static let contexts = ContextPool { EVP_MD_CTX_new() }
+    /// As in ``SHA256``.
+    nonisolated(unsafe) private static let algorithm = EVP_MD_fetch(nil, "SHAKE256", nil)
+
+    /// SHAKE-256 squeezed to 64 bytes: the only length this protocol uses.
+    public static func hash64(_ bytes: [UInt8]) -> [UInt8] {
+        hash(bytes, byteCount: 64)
+    }
+
+    static func hash(_ bytes: [UInt8], byteCount: Int) -> [UInt8] {
+        contexts.withContext { context in
+            require(EVP_DigestInit_ex2(context, algorithm, nil))
+            require(EVP_DigestUpdate(context, bytes, bytes.count))
+            return [UInt8](unsafeUninitializedCapacity: byteCount) { buffer, initialized in
+                require(EVP_DigestFinalXOF(context, buffer.baseAddress, byteCount))
+                initialized = byteCount
+            }
+        }
+    }
+}

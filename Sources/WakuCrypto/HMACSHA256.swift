@@ -1,0 +1,30 @@
+import COpenSSL
+
+enum HMACSHA256 {
+    static let byteCount = 32
+
+    private static let contexts = ContextPool {
+        // The context keeps the algorithm alive.
+        let algorithm = EVP_MAC_fetch(nil, "HMAC", nil)
+        defer { EVP_MAC_free(algorithm) }
+        guard let context = EVP_MAC_CTX_new(algorithm) else { return nil }
+        var name = Array("SHA256".utf8CString)
+        name.withUnsafeMutableBufferPointer { name in
+            var parameters = [
+                OSSL_PARAM_construct_utf8_string(OSSL_MAC_PARAM_DIGEST, name.baseAddress, 0), OSSL_PARAM_construct_end(),
+            ]
+            require(EVP_MAC_CTX_set_params(context, &parameters))
+        }
+        return context
+    }
+
+    static func tag(key: UnsafeBufferPointer<UInt8>, of message: UnsafeBufferPointer<UInt8>) -> [UInt8] {
+        contexts.withContext { context in
+            require(EVP_MAC_init(context, key.baseAddress, key.count, nil))
+            require(EVP_MAC_update(context, message.baseAddress, message.count))
+            return [UInt8](unsafeUninitializedCapacity: byteCount) { buffer, initialized in
+                require(EVP_MAC_final(context, buffer.baseAddress, &initialized, byteCount))
+            }
+        }
+    }
+}

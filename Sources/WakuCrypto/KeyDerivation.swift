@@ -1,0 +1,48 @@
+import COpenSSL
+
+/// Keys that come from something else.
+public enum KeyDerivation {
+    /// The symmetric key of a topic: PBKDF2-HMAC-SHA256(password = topic string, empty salt, 65,356 rounds), 32 bytes.
+    ///
+    /// Takes some 11 ms of a core: whoever calls it keeps the result.
+    public static func topicKey(_ topicString: String) -> SymmetricKey {
+        let password = Array(topicString.utf8).map { CChar(bitPattern: $0) }
+        return SymmetricKey(
+            SecretBytes(count: SymmetricKey.byteCount) { output in
+                require(
+                    PKCS5_PBKDF2_HMAC(
+                        password, Int32(password.count), nil, 0, 65_356, EVP_sha256(), Int32(output.count),
+                        output.assumingMemoryBound(to: UInt8.self).baseAddress))
+            })
+    }
+
+    /// HKDF-SHA256, RFC 5869, with an empty salt. `purpose` keeps keys for different uses apart.
+    static func hkdf(_ secret: UnsafeBufferPointer<UInt8>, salt: [UInt8] = [], purpose: [UInt8], byteCount: Int) -> SecretBytes {
+        let algorithm = EVP_KDF_fetch(nil, "HKDF", nil)
+        let context = EVP_KDF_CTX_new(algorithm)
+        defer {
+            EVP_KDF_CTX_free(context)
+            EVP_KDF_free(algorithm)
+        }
+        var digest = Array("SHA256".utf8CString)
+        var salt = salt
+        var purpose = purpose
+        return SecretBytes(count: byteCount) { output in
+            digest.withUnsafeMutableBufferPointer { digest in
+                salt.withUnsafeMutableBytes { salt in
+                    purpose.withUnsafeMutableBytes { purpose in
+                        var parameters = [
+                            OSSL_PARAM_construct_utf8_string(OSSL_KDF_PARAM_DIGEST, digest.baseAddress, 0),
+                            OSSL_PARAM_construct_octet_string(
+                                OSSL_KDF_PARAM_KEY, UnsafeMutableRawPointer(mutating: secret.baseAddress), secret.count),
+                            OSSL_PARAM_construct_octet_string(OSSL_KDF_PARAM_SALT, salt.baseAddress, salt.count),
+                            OSSL_PARAM_construct_octet_string(OSSL_KDF_PARAM_INFO, purpose.baseAddress, purpose.count),
+                            OSSL_PARAM_construct_end(),
+                        ]
+                        require(EVP_KDF_derive(context, output.assumingMemoryBound(to: UInt8.self).baseAddress, byteCount, &parameters))
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,14 @@
+import CSecp256k1
+import Foundation
+
+/// libsecp256k1's context.
+enum Secp256k1 {
+    /// Randomized once against side channels, and never changed again: libsecp256k1 allows any number of threads to read it then.
+    nonisolated(unsafe) static let context: OpaquePointer = {
+        guard let context = secp256k1_context_create(UInt32(SECP256K1_CONTEXT_NONE)) else {
+            preconditionFailure("libsecp256k1 has no memory for a context")
+        }
+        precondition(secp256k1_context_randomize(context, randomBytes(32)) == 1)
+        return context
+    }()
+}
