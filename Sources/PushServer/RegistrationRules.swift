@@ -1,0 +1,93 @@
+public import StatusProtocol
+public import WakuCrypto
+
+/// Which registrations are taken, `PROTOCOL.md` section 4.
+///
+/// In two parts: ``claim(in:)`` does what needs nothing stored, on any core; ``decide(_:stored:)`` compares with what is stored, one after the
+/// other. The order of errors is the specification's all the same: a claim remembers an error that counts only after the version.
+public struct RegistrationRules: Sendable {
+    private let identity: PrivateKey
+    private let isIdempotent: Bool
+
+    /// - Parameter isIdempotent: a repetition of exactly what is stored succeeds, instead of VERSION_MISMATCH.
+    public init(identity: PrivateKey, isIdempotent: Bool = false) {
+        self.identity = identity
+        self.isIdempotent = isIdempotent
+    }
+
+    /// Unseals and examines a registration. nil when it can't be unsealed: then it is discarded.
+    public func claim(in envelope: MetadataEnvelope) -> RegistrationClaim? {
+        let key = identity.sharedKey(with: envelope.sender)
+        guard let plain = try? AESGCM.open(envelope.payload, key: key, layout: .nonceFirst) else { return nil }
+        return RegistrationClaim(
+            sender: envelope.sender, requestID: Shake256.hash64(envelope.payload), intent: intent(of: plain, from: envelope.sender))
+    }
+
+    private func intent(of plain: [UInt8], from sender: PublicKey) -> RegistrationClaim.Intent {
+        guard let registration = try? PushNotificationRegistration(parsing: plain),
+            (1...InstallationID.maximumByteCount).contains(registration.installationID.bytes.count), registration.version > 0
+        else { return .malformed }
+        let key = RegistrationKey(keyHash: KeyHash(of: sender), installationID: registration.installationID)
+        if registration.unregister { return .unregister(key, version: registration.version) }
+        return .register(key, registration, bytes: plain, flaw: flaw(in: registration, from: sender))
+    }
+
+    private func flaw(
+        in registration: PushNotificationRegistration, from sender: PublicKey
+    ) -> PushNotificationRegistrationResponse.ErrorType? {
+        guard let platform = registration.platform else { return .unsupportedTokenType }
+        guard !registration.deviceToken.isEmpty, registration.accessToken.isUUID, platform != .apn || !registration.apnTopic.isEmpty,
+            Grant.isValid(registration.grant, client: sender, server: identity.publicKey, accessToken: registration.accessToken)
+        else { return .malformedMessage }
+        return nil
+    }
+
+    /// What becomes of a claim, given what is stored for its key.
+    public func decide(_ claim: RegistrationClaim, stored: StoredState?) -> RegistrationDecision {
+        switch claim.intent {
+        case .malformed:
+            return .refuse(.malformedMessage)
+        case .unregister(let key, let version):
+            guard version > stored?.version ?? 0 else { return .refuse(.versionMismatch) }
+            return .unregister(key, version: version)
+        case .register(let key, let registration, let bytes, let flaw):
+            guard registration.version > stored?.version ?? 0 else {
+                if isIdempotent, case .registered(let stored) = stored, stored.registration == registration { return .keep }
+                return .refuse(.versionMismatch)
+            }
+            if let flaw { return .refuse(flaw) }
+            return .store(key, registration, bytes: bytes)
+        }
+    }
+}
+
+/// A registration that was unsealed and examined.
+public struct RegistrationClaim: Sendable {
+    public enum Intent: Sendable {
+        case malformed
+        case unregister(RegistrationKey, version: UInt64)
+        /// `bytes` is what the client sealed: stored as it came, unknown fields and all. `flaw` counts once the version is new.
+        case register(
+            RegistrationKey, PushNotificationRegistration, bytes: [UInt8], flaw: PushNotificationRegistrationResponse.ErrorType?)
+    }
+
+    public let sender: PublicKey
+    public let requestID: [UInt8]
+    public let intent: Intent
+
+    /// What must be looked up before ``RegistrationRules/decide(_:stored:)``.
+    public var key: RegistrationKey? {
+        switch intent {
+        case .malformed: nil
+        case .unregister(let key, _), .register(let key, _, _, _): key
+        }
+    }
+}
+
+public enum RegistrationDecision: Sendable {
+    case store(RegistrationKey, PushNotificationRegistration, bytes: [UInt8])
+    case unregister(RegistrationKey, version: UInt64)
+    /// Success, and nothing changes.
+    case keep
+    case refuse(PushNotificationRegistrationResponse.ErrorType)
+}

@@ -1,0 +1,79 @@
+import CProtobufC
+import CPushMessages
+import Waku
+public import WakuCrypto
+
+/// What kind of push message an envelope holds: the `type` of an ApplicationMetadataMessage.
+public enum MessageKind: UInt32, Sendable, CaseIterable {
+    case registration = 16
+    case registrationResponse = 17
+    case query = 18
+    case queryResponse = 19
+    case request = 20
+    case response = 21
+}
+
+/// An ApplicationMetadataMessage: who says what. In Waku payloads, directly or in segments.
+///
+///     1 signature: recoverable, over Keccak-256(payload)    2 payload    3 type
+///
+/// Its id is Keccak-256(sender's 65-byte key ‖ the bytes as received).
+public struct MetadataEnvelope: Sendable {
+    private static let fieldLimit = 64
+
+    public let kind: MessageKind
+    /// Recovered from the signature; the signer of the Waku payload when there is none.
+    public let sender: PublicKey
+    public let payload: [UInt8]
+    public let id: [UInt8]
+
+    /// - Throws: ``EnvelopeError``
+    public init(parsing bytes: [UInt8], wakuSigner: PublicKey) throws(EnvelopeError) {
+        let parts = try Self.parse(bytes)
+        guard let kind = MessageKind(rawValue: parts.type) else { throw .otherKind }
+        guard !parts.payload.isEmpty else { throw .empty }
+        if parts.signature.isEmpty {
+            sender = wakuSigner
+        } else {
+            do {
+                sender = try Signature(parsing: parts.signature).signer(of: Keccak256.hash(parts.payload))
+            } catch {
+                throw .badSignature
+            }
+        }
+        self.kind = kind
+        payload = parts.payload
+        id = Keccak256.hash(sender.uncompressed + bytes)
+    }
+
+    /// The bytes of an envelope with its sender's signature, and the id that it has.
+    public static func encode(_ kind: MessageKind, payload: [UInt8], signedBy key: PrivateKey) -> (bytes: [UInt8], id: [UInt8]) {
+        let signature = Signature(of: Keccak256.hash(payload), by: key)
+        let bytes = Protobuf__ApplicationMetadataMessage.packed { message, arena in
+            message.signature = arena.data(signature.bytes)
+            message.payload = arena.data(payload)
+            message.type = Protobuf__ApplicationMetadataMessage__Type(rawValue: kind.rawValue)
+        }
+        return (bytes, Keccak256.hash(key.publicKey.uncompressed + bytes))
+    }
+
+    private static func parse(_ bytes: [UInt8]) throws(EnvelopeError) -> (signature: [UInt8], payload: [UInt8], type: UInt32) {
+        do {
+            try ProtobufScan.check(bytes, fieldLimit: fieldLimit)
+            return try Protobuf__ApplicationMetadataMessage.withUnpacked(bytes) {
+                ($0.pointee.signature.bytes, $0.pointee.payload.bytes, $0.pointee.type.rawValue)
+            }
+        } catch {
+            throw .malformed
+        }
+    }
+}
+
+/// Why something in a Waku payload is not a push message. All of these are dropped and counted.
+public enum EnvelopeError: Error, Hashable, Sendable, CaseIterable {
+    case malformed
+    /// Not one of ``MessageKind``: the shard carries all of Status' messages.
+    case otherKind
+    case empty
+    case badSignature
+}

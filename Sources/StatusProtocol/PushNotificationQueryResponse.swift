@@ -1,0 +1,61 @@
+import CProtobufC
+import CPushMessages
+public import Waku
+
+/// The answer to a query.
+///
+///     1 info    2 message_id: the id of the query's envelope    3 success
+public struct PushNotificationQueryResponse: Hashable, Sendable {
+    public let info: [PushNotificationQueryInfo]
+    public let messageID: [UInt8]
+    public let success: Bool
+
+    public init(info: [PushNotificationQueryInfo], messageID: [UInt8], success: Bool = true) {
+        self.info = info
+        self.messageID = messageID
+        self.success = success
+    }
+
+    /// - Throws: ``ProtobufError``
+    public init(parsing bytes: [UInt8]) throws(ProtobufError) {
+        try PushNotificationQueryInfo.checkCounts(in: bytes)
+        self = try Protobuf__PushNotificationQueryResponse.withUnpacked(bytes) { message throws(ProtobufError) in
+            PushNotificationQueryResponse(
+                info: try PushNotificationQueryInfo.rows(message.pointee.n_info, message.pointee.info),
+                messageID: message.pointee.message_id.bytes, success: message.pointee.success != 0)
+        }
+    }
+
+    public func encoded() -> [UInt8] {
+        Protobuf__PushNotificationQueryResponse.packed { message, arena in
+            message.n_info = info.count
+            message.info = arena.messages(info) { $0.fill(&$1, arena) }
+            message.message_id = arena.data(messageID)
+            message.success = success ? 1 : 0
+        }
+    }
+}
+
+/// What a registrant makes public on its contact code topic, so that senders need not ask. `1 push_notification_info`.
+public struct ContactCodeAdvertisement: Hashable, Sendable {
+    public let pushNotificationInfo: [PushNotificationQueryInfo]
+
+    public init(pushNotificationInfo: [PushNotificationQueryInfo]) {
+        self.pushNotificationInfo = pushNotificationInfo
+    }
+
+    /// - Throws: ``ProtobufError``
+    public init(parsing bytes: [UInt8]) throws(ProtobufError) {
+        try PushNotificationQueryInfo.checkCounts(in: bytes)
+        pushNotificationInfo = try Protobuf__ContactCodeAdvertisement.withUnpacked(bytes) { message throws(ProtobufError) in
+            try PushNotificationQueryInfo.rows(message.pointee.n_push_notification_info, message.pointee.push_notification_info)
+        }
+    }
+
+    public func encoded() -> [UInt8] {
+        Protobuf__ContactCodeAdvertisement.packed { message, arena in
+            message.n_push_notification_info = pushNotificationInfo.count
+            message.push_notification_info = arena.messages(pushNotificationInfo) { $0.fill(&$1, arena) }
+        }
+    }
+}

@@ -1,0 +1,72 @@
+public import WakuCrypto
+
+/// A version 1 Waku payload before encryption, RFC 26.
+///
+///     flags(1) ‖ length(1–3, little-endian) ‖ data ‖ padding ‖ signature(65)
+///
+/// Flags: bits 0–1 count the length bytes, bit 2 says that it is signed. The whole is padded to a multiple of 256 bytes,
+/// an exact multiple by 256 more; receivers ignore the padding.
+public struct PayloadFrame: Sendable {
+    static let blockByteCount = 256
+    private static let lengthByteCountMask: UInt8 = 0b011
+    private static let signedFlag: UInt8 = 0b100
+
+    public let data: [UInt8]
+    /// Recovered from the signature, which covers Keccak-256 of every byte before it; nil when unsigned.
+    public let signer: PublicKey?
+
+    /// - Throws: ``PayloadError/truncated``, ``PayloadError/badSignature``
+    public init(parsing bytes: [UInt8]) throws(PayloadError) {
+        guard let flags = bytes.first else { throw .truncated }
+        let lengthByteCount = Int(flags & Self.lengthByteCountMask)
+        let isSigned = flags & Self.signedFlag != 0
+        let end = bytes.count - (isSigned ? Signature.byteCount : 0)
+        let start = 1 + lengthByteCount
+        guard lengthByteCount > 0, start <= end else { throw .truncated }
+        let length = bytes[1..<start].reversed().reduce(0) { $0 << 8 | Int($1) }
+        guard length <= end - start else { throw .truncated }
+        if isSigned {
+            do {
+                signer = try Signature(parsing: bytes[end...]).signer(of: Keccak256.hash(bytes[..<end]))
+            } catch {
+                throw .badSignature
+            }
+        } else {
+            signer = nil
+        }
+        data = Array(bytes[start..<start + length])
+    }
+
+    /// The frame of `data`, padded at random and signed.
+    ///
+    /// - Precondition: less than 16 MiB, which is what three length bytes can say.
+    public static func encode(_ data: [UInt8], signedBy key: PrivateKey) -> [UInt8] {
+        encode(data, signedBy: key, padding: randomBytes)
+    }
+
+    static func encode(_ data: [UInt8], signedBy key: PrivateKey?, padding: (Int) -> [UInt8]) -> [UInt8] {
+        precondition(data.count < 1 << 24)
+        let lengthByteCount = data.count < 1 << 8 ? 1 : data.count < 1 << 16 ? 2 : 3
+        let signatureByteCount = key == nil ? 0 : Signature.byteCount
+        let used = 1 + lengthByteCount + data.count + signatureByteCount
+        let paddingByteCount = blockByteCount - used % blockByteCount
+        var bytes: [UInt8] = []
+        bytes.reserveCapacity(used + paddingByteCount)
+        bytes.append(UInt8(lengthByteCount) | (key == nil ? 0 : signedFlag))
+        for shift in 0..<lengthByteCount {
+            bytes.append(UInt8(truncatingIfNeeded: data.count >> (8 * shift)))
+        }
+        bytes += data
+        bytes += padding(paddingByteCount)
+        if let key {
+            bytes += Signature(of: Keccak256.hash(bytes), by: key).bytes
+        }
+        return bytes
+    }
+}
+
+/// Why a Waku payload can't be read.
+public enum PayloadError: Error, Hashable, Sendable {
+    case truncated
+    case badSignature
+}
