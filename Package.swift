@@ -53,8 +53,8 @@ let package = Package(
         .target(name: "CPushMessages", dependencies: ["CProtobufC"]),
 
         room("WakuCrypto", ["CSecp256k1", "COpenSSL"]),
-        room("Waku", ["WakuCrypto", "CPushMessages", "CProtobufC"]),
-        room("StatusProtocol", ["Waku", "WakuCrypto", "CPushMessages", "CProtobufC"]),
+        room("Waku", ["WakuCrypto", "CPushMessages"]),
+        room("StatusProtocol", ["Waku", "WakuCrypto", "CPushMessages"]),
         room("PushServer", ["StatusProtocol", "WakuCrypto"]),
         room("PushStore", ["StatusProtocol", "Waku", "WakuCrypto", grdb]),
         room("CurlClient", ["CCurl"]),

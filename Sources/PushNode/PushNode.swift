@@ -1,1 +1,241 @@
-// The room PushNode.
+import Foundation
+public import Gorush
+import Hummingbird
+public import Logging
+import PushServer
+public import PushStore
+public import ServiceLifecycle
+import StatusProtocol
+public import Waku
+import WakuCrypto
+
+/// What a relay is to bring to a node.
+public struct RelayNeeds: Sendable {
+    public let pubsubTopics: [PubsubTopic]
+    /// The node's own topics: what was missed there is worth catching up.
+    public let ownTopics: [ContentTopic]
+    /// Until when an earlier run missed nothing; nil when there was none.
+    public let seenUntil: Timestamp?
+}
+
+/// A push notification node: everything put together. Runs as a service until it is told to stop.
+public final class PushNode: Service {
+    private static let summaryInterval = Duration.seconds(60)
+    private static let upkeepInterval = Duration.seconds(5)
+    /// When it stops: until requests are answered, posts to gorush have ended, answers are published. Together below 10 s.
+    private static let answerLimit = Duration.milliseconds(2500)
+    private static let postLimit = Duration.seconds(5)
+    private static let publishLimit = Duration.seconds(2)
+    private static let cursorProperty = "relay seen until"
+    private static let memoryRowLimit = 2_000_000
+
+    private let configuration: NodeConfiguration
+    private let relay: any Relay
+    private let store: Store
+    private let folder: DataFolder
+    private let topics: TopicTable
+    private let deliveries: Deliveries
+    private let publisher: Publisher
+    private let pipeline: Pipeline
+    private let logger: Logger
+    private let now: @Sendable () -> Timestamp
+    public let counters: Counters
+
+    /// Opens the data folder, and puts the parts together. Nothing runs yet.
+    ///
+    /// - Throws: ``StoreError``, and what `makeRelay` throws.
+    public init(
+        _ configuration: NodeConfiguration, gorush: any NotificationPosting, logger: Logger,
+        now: @escaping @Sendable () -> Timestamp = Timestamp.now, makeRelay: (RelayNeeds) throws -> any Relay
+    ) throws {
+        let identity = configuration.identity
+        self.configuration = configuration
+        self.logger = logger
+        self.now = now
+        counters = Counters()
+        folder = try DataFolder(locking: configuration.dataPath)
+        store = try Store(folder: configuration.dataPath, storageKey: Store.storageKey(of: identity))
+        topics = TopicTable(server: identity.publicKey)
+        try topics.load(from: store)
+
+        relay = try makeRelay(
+            RelayNeeds(
+                pubsubTopics: configuration.pubsubTopics, ownTopics: topics.ownContentTopics,
+                seenUntil: try store.read { try $0.property(Self.cursorProperty) }.flatMap(Timestamp.init(bytes:))))
+
+        let registrations = RegistrationRules(identity: identity, isIdempotent: configuration.idempotentRegistrations)
+        let requests = RequestRules(maximumAge: configuration.maximumRequestAge)
+        let seen = SeenMessages()
+        publisher = Publisher(identity: identity, relay: relay, seen: seen, counters: counters, logger: logger)
+        deliveries = Deliveries(
+            store: store, gorush: gorush, publisher: publisher, counters: counters, logger: logger,
+            answerDeadline: configuration.answerDeadline, now: now)
+        try deliveries.load()
+        pipeline = Pipeline(
+            topics: topics, topicKeys: TopicKeys(store: store), seen: seen,
+            opener: Opener(identity: identity, registrations: registrations, requests: requests),
+            decider: Decider(registrations: registrations, requests: requests, outboxLimit: configuration.outboxLimit),
+            queries: QueryRules(server: identity.publicKey), store: store, deliveries: deliveries, publisher: publisher,
+            counters: counters, logger: logger, now: now)
+    }
+
+    /// Runs until graceful shutdown: then it takes no more, finishes what is in hand, and returns.
+    ///
+    /// - Throws: ``NodeError`` when the HTTP address can't be used.
+    public func run() async throws {
+        logger.info(
+            "node started",
+            metadata: [
+                "key": "\(configuration.identity.publicKey.hex)", "topics": "\(topics.queryTopicCount)",
+                "waiting": "\(deliveries.waitingCount)", "http": "\(configuration.httpAddress?.description ?? "off")",
+            ])
+        try await withThrowingTaskGroup(of: Part.self) { group in
+            group.addTask {
+                try await self.serveHealth()
+                return .health
+            }
+            group.addTask {
+                await self.keepUp()
+                return .upkeep
+            }
+            group.addTask {
+                await self.work()
+                return .work
+            }
+            for try await part in group where part == .work { break }
+            group.cancelAll()
+        }
+        await saveCursor()
+        try store.close()
+        logger.info("node stopped")
+    }
+
+    private enum Part {
+        case work, publishing, posting, health, upkeep
+    }
+
+    // MARK: Work
+
+    private func work() async {
+        await withTaskGroup(of: Part.self) { group in
+            group.addTask {
+                await self.publisher.run()
+                return .publishing
+            }
+            group.addTask {
+                await self.deliveries.run()
+                return .posting
+            }
+            group.addTask {
+                await self.relayUntilShutdown()
+                self.logger.info("stopping")
+                await self.wait(Self.answerLimit) { self.pipeline.isIdle && !self.deliveries.hasRequests }
+                self.deliveries.postNoMore()
+                await self.wait(Self.postLimit) { !self.deliveries.isPosting }
+                self.publisher.finish()
+                // Returns earlier by the publisher's end.
+                try? await Task.sleep(for: Self.publishLimit)
+                return .work
+            }
+            for await part in group where part != .posting { break }
+            group.cancelAll()
+        }
+    }
+
+    private func relayUntilShutdown() async {
+        await withTaskGroup(of: Void.self) { group in
+            group.addTask { await self.relay.run { await self.pipeline.take($0) } }
+            group.addTask { try? await gracefulShutdown() }
+            await group.next()
+            group.cancelAll()
+        }
+    }
+
+    private func wait(_ limit: Duration, until condition: () -> Bool) async {
+        let deadline = ContinuousClock.now + limit
+        while !condition(), ContinuousClock.now < deadline, (try? await Task.sleep(for: .milliseconds(10))) != nil {}
+    }
+
+    // MARK: Health
+
+    private func serveHealth() async throws {
+        guard let address = configuration.httpAddress else { return }
+        let server = HealthServer(address: address, logger: logger) { self.obstacles }
+        do {
+            try await server.application().run()
+        } catch is CancellationError {
+            return
+        } catch {
+            throw NodeError(message: "\(address) can't be listened on: is another program using it? Choose another by --http")
+        }
+    }
+
+    /// What stands in the way of being ready.
+    private var obstacles: [String] {
+        var obstacles: [String] = []
+        if case .detached(let reason) = relay.state { obstacles.append("relay: \(reason)") }
+        if let failure = store.failure { obstacles.append("store: \(failure)") }
+        return obstacles
+    }
+
+    // MARK: Upkeep
+
+    /// Notes how far the relay has been seen, which shows at the same time whether the store can be written; says a line a minute; prunes.
+    private func keepUp() async {
+        var sinceSummary = Duration.zero
+        var last: [Counter: Int] = [:]
+        while (try? await Task.sleep(for: Self.upkeepInterval)) != nil {
+            await saveCursor()
+            sinceSummary += Self.upkeepInterval
+            guard sinceSummary >= Self.summaryInterval else { continue }
+            sinceSummary = .zero
+            let counts = counters.snapshot
+            summarize(counts, since: last)
+            last = counts
+            await prune()
+        }
+    }
+
+    private func saveCursor() async {
+        guard let seenUntil = relay.seenUntil ?? (store.failure == nil ? nil : now()) else { return }
+        do {
+            try await store.commit { try $0.setProperty(Self.cursorProperty, seenUntil.bytes) }
+        } catch {
+            logger.error("store not writable", metadata: ["reason": "\(error.message)"])
+        }
+    }
+
+    private func prune() async {
+        let cutoff = now() - configuration.memory
+        do {
+            try await store.commit { try $0.prune(before: cutoff, keeping: Self.memoryRowLimit) }
+        } catch {
+            logger.error("old answers not pruned", metadata: ["reason": "\(error.message)"])
+        }
+    }
+
+    private func summarize(_ counts: [Counter: Int], since last: [Counter: Int]) {
+        var metadata: Logger.Metadata = ["topics": "\(topics.queryTopicCount)", "waiting": "\(deliveries.waitingCount)"]
+        for (counter, count) in counts {
+            let difference = count - (last[counter] ?? 0)
+            if difference > 0 { metadata[counter.rawValue] = "\(difference)" }
+        }
+        logger.info("last minute", metadata: metadata)
+    }
+}
+
+/// Why a node can't run. The message says how to mend it.
+public struct NodeError: Error, Hashable, Sendable, CustomStringConvertible {
+    public let message: String
+    public var description: String { message }
+}
+
+extension Timestamp {
+    /// 8 bytes, big-endian.
+    fileprivate var bytes: [UInt8] { withUnsafeBytes(of: rawValue.bigEndian, Array.init) }
+
+    fileprivate init?(bytes: [UInt8]) {
+        guard bytes.count == 8 else { return nil }
+        self.init(rawValue: Int64(bitPattern: bytes.reduce(0) { $0 << 8 | UInt64($1) }))
+    }
+}

@@ -1,4 +1,3 @@
-import CProtobufC
 import CPushMessages
 import Waku
 public import WakuCrypto

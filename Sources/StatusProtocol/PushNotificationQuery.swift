@@ -1,4 +1,3 @@
-import CProtobufC
 import CPushMessages
 public import Waku
 

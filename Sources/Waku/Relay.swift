@@ -2,13 +2,14 @@
 public struct ReceivedMessage: Hashable, Sendable {
     public let message: WakuMessage
     public let pubsubTopic: PubsubTopic
-    public let hash: MessageHash
 
     public init(message: WakuMessage, pubsubTopic: PubsubTopic) {
         self.message = message
         self.pubsubTopic = pubsubTopic
-        hash = message.hash(on: pubsubTopic)
     }
+
+    /// Computed anew each time: most messages on a shard concern others, and are not worth it.
+    public var hash: MessageHash { message.hash(on: pubsubTopic) }
 }
 
 /// A way onto the Waku network: nwaku's REST API, or a network in this very process.
@@ -25,6 +26,17 @@ public protocol Relay: Sendable {
 
     /// Whether messages can come in at present.
     var state: RelayState { get }
+
+    /// Up to when nothing was missed, by this machine's clock; nil when that is not known, or of no concern.
+    var seenUntil: Timestamp? { get }
+
+    /// Messages on these content topics are wanted. A relay that brings everything need not be told.
+    func watch(_ contentTopics: [ContentTopic])
+}
+
+extension Relay {
+    public var seenUntil: Timestamp? { nil }
+    public func watch(_ contentTopics: [ContentTopic]) {}
 }
 
 public enum RelayState: Hashable, Sendable {

@@ -1,4 +1,3 @@
-import CProtobufC
 import CPushMessages
 
 extension WakuMessage {

@@ -16,6 +16,10 @@ public struct SymmetricKey: Sendable {
         guard bytes.count == Self.byteCount else { return nil }
         secret = SecretBytes(bytes)
     }
+
+    public static func random() -> SymmetricKey {
+        SymmetricKey(SecretBytes.random(count: byteCount))
+    }
 }
 
 /// AES-256-GCM with a nonce of 12 bytes and a tag of 16.
@@ -66,7 +70,9 @@ public enum AESGCM {
     }
 
     /// - Throws: ``CryptoError/truncated``, ``CryptoError/authenticationFailed``
-    public static func open(_ sealed: [UInt8], key: SymmetricKey, layout: Layout, associatedData: [UInt8] = []) throws(CryptoError) -> [UInt8] {
+    public static func open(_ sealed: [UInt8], key: SymmetricKey, layout: Layout, associatedData: [UInt8] = []) throws(CryptoError)
+        -> [UInt8]
+    {
         let plainCount = sealed.count - nonceByteCount - tagByteCount
         guard plainCount >= 0 else { throw .truncated }
         var authentic = false

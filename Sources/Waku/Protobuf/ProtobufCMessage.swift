@@ -1,12 +1,18 @@
-package import CProtobufC
+package import CPushMessages
+
+package typealias ProtobufCUnpack<M> = (UnsafeMutablePointer<ProtobufCAllocator>?, Int, UnsafePointer<UInt8>?) -> UnsafeMutablePointer<M>?
+package typealias ProtobufCFree<M> = (UnsafeMutablePointer<M>?, UnsafeMutablePointer<ProtobufCAllocator>?) -> Void
+package typealias ProtobufCInitialize<M> = (UnsafeMutablePointer<M>?) -> Void
+package typealias ProtobufCMeasure<M> = (UnsafePointer<M>?) -> Int
+package typealias ProtobufCPack<M> = (UnsafePointer<M>?, UnsafeMutablePointer<UInt8>?) -> Int
 
 /// A message that protoc-c made: its functions under one name, so that memory is handled in one place.
 package protocol ProtobufCMessage {
-    static var unpacking: (UnsafeMutablePointer<ProtobufCAllocator>?, Int, UnsafePointer<UInt8>?) -> UnsafeMutablePointer<Self>? { get }
-    static var freeing: (UnsafeMutablePointer<Self>?, UnsafeMutablePointer<ProtobufCAllocator>?) -> Void { get }
-    static var initializing: (UnsafeMutablePointer<Self>?) -> Void { get }
-    static var measuring: (UnsafePointer<Self>?) -> Int { get }
-    static var packing: (UnsafePointer<Self>?, UnsafeMutablePointer<UInt8>?) -> Int { get }
+    static var unpacking: ProtobufCUnpack<Self> { get }
+    static var freeing: ProtobufCFree<Self> { get }
+    static var initializing: ProtobufCInitialize<Self> { get }
+    static var measuring: ProtobufCMeasure<Self> { get }
+    static var packing: ProtobufCPack<Self> { get }
     init()
 }
 

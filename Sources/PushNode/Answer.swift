@@ -1,0 +1,12 @@
+import StatusProtocol
+import Waku
+import WakuCrypto
+
+/// What is to be published: to whom, where, and what.
+struct Answer: Sendable {
+    let kind: MessageKind
+    let payload: [UInt8]
+    let recipient: PublicKey
+    /// The pubsub topic that the question came in on.
+    let pubsubTopic: PubsubTopic
+}

@@ -1,0 +1,54 @@
+import Synchronization
+
+/// What is counted, by name. None of these says who.
+public enum Counter: String, CaseIterable, Sendable {
+    case foreign = "foreign"
+    case duplicate = "duplicate"
+    case registrationStored = "registration stored"
+    case registrationEnded = "registration ended"
+    case registrationRefused = "registration refused"
+    case queryAnswered = "query answered"
+    case queryUnanswered = "query unanswered"
+    case requestAnswered = "request answered"
+    case notificationQueued = "notification queued"
+    case notificationAccepted = "notification accepted by gorush"
+    case notificationRefused = "notification refused by gorush"
+    case notificationExpired = "notification expired"
+    case notificationRetried = "notification to be tried again"
+    case notificationUncounted = "notification that gorush did not count"
+    case tokenDead = "token dead"
+    case tokenDoubtful = "token doubtful"
+    case answerPublished = "answer published"
+    case answerLost = "answer not published"
+    case droppedOversized = "dropped: over 1 MiB"
+    case droppedVersion = "dropped: not version 1"
+    case droppedUndecryptable = "dropped: undecryptable"
+    case droppedMalformedPayload = "dropped: malformed Waku payload"
+    case droppedUnsigned = "dropped: unsigned Waku payload"
+    case droppedMalformedEnvelope = "dropped: malformed envelope"
+    case droppedOtherKind = "dropped: other kind"
+    case droppedEmpty = "dropped: empty envelope"
+    case droppedBadSignature = "dropped: bad signature"
+    case droppedUnsealable = "dropped: registration that can't be unsealed"
+    case droppedMalformedMessage = "dropped: malformed message"
+    case droppedTooMany = "dropped: too many entries"
+    case droppedOldRequest = "dropped: request too old"
+    case droppedNoMessageID = "dropped: request without message id"
+    case droppedIncompleteSegment = "kept: segment of a larger message"
+    case shedQuery = "shed: query while too many wait for a topic key"
+    case failedStore = "failed: the store did not keep it"
+}
+
+/// Counts since the start of the process.
+public final class Counters: Sendable {
+    private let counts = Mutex<[Counter: Int]>([:])
+
+    public init() {}
+
+    func add(_ counter: Counter, _ count: Int = 1) {
+        guard count != 0 else { return }
+        counts.withLock { $0[counter, default: 0] += count }
+    }
+
+    public var snapshot: [Counter: Int] { counts.withLock { $0 } }
+}

@@ -1,0 +1,117 @@
+import PushServer
+import PushStore
+import StatusProtocol
+import Waku
+import WakuCrypto
+
+/// Applies the rules to what is stored, inside of a transaction, and keeps what they decide.
+struct Decider: Sendable {
+    let registrations: RegistrationRules
+    let requests: RequestRules
+    let outboxLimit: Int
+
+    /// What is to be done once the transaction is durable.
+    enum Outcome: Sendable {
+        case registration(RegistrationDecision, Answer)
+        case request(PendingRequest, queued: [WaitingDelivery])
+    }
+
+    func decide(_ claim: RegistrationClaim, _ work: Work, _ transaction: StoreTransaction, at now: Timestamp) throws -> Outcome {
+        let decision = try registrationDecision(claim, work, transaction)
+        switch decision {
+        case .store(let key, let registration, let bytes):
+            try transaction.store(registration, bytes: bytes, as: key, at: now)
+        case .unregister(let key, let version):
+            try transaction.unregister(key, version: version, at: now)
+        case .keep, .refuse:
+            return .registration(decision, answer(claim, decision, work))
+        }
+        // After a restart the relay may bring this very message again, and its answer may be what was lost.
+        try transaction.remember(answer: [0], to: work.hash.bytes, at: now)
+        return .registration(decision, answer(claim, decision, work))
+    }
+
+    private func registrationDecision(
+        _ claim: RegistrationClaim, _ work: Work, _ transaction: StoreTransaction
+    ) throws -> RegistrationDecision {
+        guard try transaction.answer(to: work.hash.bytes) == nil else { return .keep }
+        return registrations.decide(claim, stored: try claim.key.flatMap(transaction.state))
+    }
+
+    func answer(_ claim: RegistrationClaim, _ decision: RegistrationDecision, _ work: Work) -> Answer {
+        var error: PushNotificationRegistrationResponse.ErrorType?
+        if case .refuse(let reason) = decision { error = reason }
+        return Answer(
+            kind: .registrationResponse, payload: PushNotificationRegistrationResponse(error: error, requestID: claim.requestID).encoded(),
+            recipient: claim.sender, pubsubTopic: work.pubsubTopic)
+    }
+
+    func decide(
+        _ request: PushNotificationRequest, _ envelope: MetadataEnvelope, _ work: Work, expires: Timestamp, _ transaction: StoreTransaction,
+        at now: Timestamp
+    ) throws -> Outcome {
+        if let codes = try transaction.answer(to: envelope.id), codes.count == request.requests.count {
+            let results = codes.map { PendingRequest.Entry.Result.known(AnswerCode.error($0)) }
+            return .request(pending(request, envelope, work, results), queued: [])
+        }
+        let outcomes = try requests.decide(
+            request,
+            registration: { key in
+                guard case .registered(let stored) = try transaction.state(of: key) else { return nil }
+                return stored
+            },
+            delivery: { id in
+                if try transaction.wasAccepted(id) { return .accepted }
+                return try transaction.waiting(id) == nil ? nil : .waiting
+            })
+        var queued: [WaitingDelivery] = []
+        var room: Int?
+        let results = try outcomes.map { outcome -> PendingRequest.Entry.Result in
+            switch outcome {
+            case .report(let error): return .known(error)
+            case .await(let id): return .waiting(id)
+            case .deliver(let id, let notification, let stored):
+                let left = try room ?? outboxLimit - transaction.waitingCount()
+                room = left - 1
+                guard left > 0 else { return .known(.internalError) }
+                queued.append(try transaction.enqueue(id, notification, to: stored, expires: expires))
+                return .waiting(id)
+            }
+        }
+        let pending = pending(request, envelope, work, results)
+        if let codes = pending.finalCodes { try transaction.remember(answer: codes, to: envelope.id, at: now) }
+        return .request(pending, queued: queued)
+    }
+
+    private func pending(
+        _ request: PushNotificationRequest, _ envelope: MetadataEnvelope, _ work: Work, _ results: [PendingRequest.Entry.Result]
+    ) -> PendingRequest {
+        PendingRequest(
+            envelopeID: envelope.id, sender: envelope.sender, pubsubTopic: work.pubsubTopic, messageID: request.messageID,
+            entries: zip(request.requests, results).map { entry, result in
+                PendingRequest.Entry(publicKey: entry.publicKey, installationID: entry.installationID, result: result)
+            })
+    }
+
+    func failure(_ request: PushNotificationRequest, _ envelope: MetadataEnvelope, _ work: Work) -> PendingRequest {
+        pending(request, envelope, work, request.requests.map { _ in .known(.internalError) })
+    }
+}
+
+/// How a report is remembered: one byte.
+enum AnswerCode {
+    private static let success: UInt8 = 0xFF
+
+    static func code(_ error: PushNotificationReport.ErrorType?) -> UInt8 {
+        error.map { UInt8($0.rawValue) } ?? success
+    }
+
+    static func error(_ code: UInt8) -> PushNotificationReport.ErrorType? {
+        code == success ? nil : PushNotificationReport.ErrorType(rawValue: UInt32(code)) ?? .unknown
+    }
+
+    /// nil when something may turn out better next time: then the answer is no final one.
+    static func final(_ errors: [PushNotificationReport.ErrorType?]) -> [UInt8]? {
+        errors.contains(.internalError) ? nil : errors.map(code)
+    }
+}

@@ -1,0 +1,54 @@
+public import StatusProtocol
+public import Waku
+public import WakuCrypto
+
+/// What a node needs to know beside its relay and gorush.
+public struct NodeConfiguration: Sendable {
+    public var identity: PrivateKey
+    /// Where the database is, and the lock that keeps a second daemon off it.
+    public var dataPath: String
+    public var pubsubTopics: [PubsubTopic] = [.statusDefault]
+    /// Older requests are dropped; a notification that gorush did not take by then is given up.
+    public var maximumRequestAge = Duration.seconds(600)
+    /// A repeated registration of exactly what is stored succeeds, instead of VERSION_MISMATCH.
+    public var idempotentRegistrations = false
+    /// How long a request's answer waits for gorush. Clients wait 3 s.
+    public var answerDeadline = Duration.seconds(2)
+    /// For how long it is known what was delivered and answered.
+    public var memory = Duration.seconds(24 * 3600)
+    /// At most so many notifications wait for gorush; beyond, requests get INTERNAL_ERROR.
+    public var outboxLimit = 100_000
+    /// Where `/healthz` and `/readyz` are served; nil: nowhere.
+    public var httpAddress: SocketAddress?
+
+    public init(identity: PrivateKey, dataPath: String) {
+        self.identity = identity
+        self.dataPath = dataPath
+    }
+}
+
+/// A host and a port, `127.0.0.1:9090` or `[::1]:9090`.
+public struct SocketAddress: Hashable, Sendable, CustomStringConvertible {
+    public let host: String
+    public let port: Int
+
+    public init(host: String, port: Int) {
+        self.host = host
+        self.port = port
+    }
+
+    /// nil unless it is `host:port`.
+    public init?(parsing text: String) {
+        guard let colon = text.lastIndex(of: ":"), let port = UInt16(text[text.index(after: colon)...]) else { return nil }
+        var host = text[..<colon]
+        if host.hasPrefix("["), host.hasSuffix("]") {
+            host = host.dropFirst().dropLast()
+        } else if host.contains(":") {
+            return nil
+        }
+        guard !host.isEmpty else { return nil }
+        self.init(host: String(host), port: Int(port))
+    }
+
+    public var description: String { host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)" }
+}

@@ -1,0 +1,49 @@
+import PushStore
+import StatusProtocol
+import Synchronization
+import Waku
+import WakuCrypto
+
+/// Which topics concern this node: one look-up on 4 bytes decides whether a message is worth anything more.
+final class TopicTable: Sendable {
+    enum Match {
+        /// The node's own, by public key. Somebody may be asked about on the same 4 bytes.
+        case own(alsoQueries: Bool)
+        /// Of a registrant.
+        case query
+    }
+
+    private let own: Set<TopicTag>
+    private let queries = Mutex<Set<TopicTag>>([])
+
+    init(server: PublicKey) {
+        own = [TopicTag(of: StatusTopics.personal(server)), TopicTag(of: StatusTopics.partitioned(server))]
+    }
+
+    /// Where registrations and requests come in.
+    var ownContentTopics: [ContentTopic] { own.map(ContentTopic.init) }
+
+    /// Takes every registrant's topics from the store.
+    func load(from store: Store) throws(StoreError) {
+        var tags: Set<TopicTag> = []
+        try store.read { try $0.forEachQueryTopic { tags.insert($0) } }
+        queries.withLock { $0 = tags }
+    }
+
+    func match(_ topic: ContentTopic) -> Match? {
+        guard let tag = topic.tag else { return nil }
+        let isQuery = queries.withLock { $0.contains(tag) }
+        if own.contains(tag) { return .own(alsoQueries: isQuery) }
+        return isQuery ? .query : nil
+    }
+
+    /// Topics stay until the next start when their last registrant goes: a query there finds nothing.
+    func insert(_ topics: QueryTopics) {
+        queries.withLock { tags in
+            tags.insert(topics.deployed)
+            tags.insert(topics.published)
+        }
+    }
+
+    var queryTopicCount: Int { queries.withLock { $0.count } }
+}

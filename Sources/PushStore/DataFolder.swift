@@ -1,0 +1,35 @@
+import Foundation
+
+/// The folder that a daemon keeps its data in, and the lock that keeps a second one out.
+public final class DataFolder: Sendable {
+    public let path: String
+    private let lock: Int32
+
+    public static func databasePath(in path: String) -> String { path + "/waku-push.sqlite" }
+
+    /// Makes the folder if it is missing, for its owner alone, and locks it until this value goes.
+    ///
+    /// - Throws: ``StoreError`` with `cannotCreate`, `permission` or `locked`
+    public init(locking path: String) throws(StoreError) {
+        self.path = path
+        do {
+            try FileManager.default.createDirectory(
+                atPath: path, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
+        } catch {
+            throw StoreError(code: .cannotCreate, message: "data folder \(path) can't be made: make it, or choose another by --data")
+        }
+        lock = open(path + "/lock", O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
+        guard lock >= 0 else {
+            throw StoreError(code: .permission, message: "data folder \(path) can't be written to: give this user access to it")
+        }
+        guard flock(lock, LOCK_EX | LOCK_NB) == 0 else {
+            close(lock)
+            throw StoreError(
+                code: .locked, message: "data folder \(path) is in use by another waku-push: stop that one, or choose another by --data")
+        }
+    }
+
+    deinit {
+        close(lock)
+    }
+}

@@ -1,0 +1,63 @@
+import GRDB
+
+/// The tables, and how older databases become newer ones.
+///
+/// Ids of clients are bytes: they may hold NULs. Versions are uint64, kept as the signed number with the same bits and compared in Swift.
+enum Schema {
+    static let migrator: DatabaseMigrator = {
+        var migrator = DatabaseMigrator()
+        migrator.registerMigration("1 registrations, outbox, answers") { db in
+            try db.execute(
+                sql: """
+                    -- One row for each installation ever registered or unregistered. A tombstone has neither seal, platform nor topics.
+                    CREATE TABLE registration (
+                        id INTEGER PRIMARY KEY,
+                        key_hash BLOB NOT NULL,
+                        installation BLOB NOT NULL,
+                        version INTEGER NOT NULL,
+                        changed_at INTEGER NOT NULL,            -- Unix ns
+                        platform INTEGER,                       -- 1 APN, 2 Firebase
+                        query_topic INTEGER,                    -- first 4 bytes of Keccak-256 of the topic string
+                        published_query_topic INTEGER,
+                        sealed BLOB,                            -- PushNotificationRegistration as it came, AES-256-GCM
+                        UNIQUE (key_hash, installation)
+                    );
+                    CREATE INDEX registration_query_topic ON registration (query_topic) WHERE query_topic IS NOT NULL;
+                    CREATE INDEX registration_published_query_topic ON registration (published_query_topic)
+                        WHERE published_query_topic IS NOT NULL;
+
+                    -- Notifications that were accepted and not yet taken by gorush.
+                    CREATE TABLE outbox (
+                        id INTEGER PRIMARY KEY AUTOINCREMENT,   -- also gorush's notif_id: never used twice
+                        delivery BLOB NOT NULL UNIQUE,          -- DeliveryID
+                        registration INTEGER NOT NULL,          -- registration.id
+                        version INTEGER NOT NULL,               -- of the registration, when it was accepted
+                        expires_at INTEGER NOT NULL,            -- Unix ns
+                        sealed BLOB NOT NULL                    -- PushNotification, AES-256-GCM
+                    );
+                    CREATE INDEX outbox_registration ON outbox (registration);
+
+                    -- Deliveries that gorush took. Rows are added in the order of time, and pruned in it.
+                    CREATE TABLE accepted (
+                        id INTEGER PRIMARY KEY,
+                        delivery BLOB NOT NULL UNIQUE,
+                        at INTEGER NOT NULL
+                    );
+
+                    -- Answers that were given, so that the same message gets the same answer.
+                    CREATE TABLE answer (
+                        id INTEGER PRIMARY KEY,
+                        message BLOB NOT NULL UNIQUE,           -- 32 bytes that name the message
+                        codes BLOB NOT NULL,                    -- one byte for each part of the answer
+                        at INTEGER NOT NULL
+                    );
+
+                    CREATE TABLE property (
+                        name TEXT PRIMARY KEY NOT NULL,
+                        value BLOB NOT NULL
+                    ) WITHOUT ROWID;
+                    """)
+        }
+        return migrator
+    }()
+}

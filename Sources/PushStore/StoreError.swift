@@ -1,0 +1,29 @@
+/// Why the store can't be used, or did not keep something. The message says what is wrong and how to mend it.
+public struct StoreError: Error, Hashable, Sendable, CustomStringConvertible {
+    public enum Code: Hashable, Sendable {
+        /// The folder or file can't be made.
+        case cannotCreate
+        /// Not allowed to use it.
+        case permission
+        /// Another daemon uses this folder.
+        case locked
+        /// Made by a later version of this program.
+        case newer
+        /// Sealed under another identity.
+        case otherIdentity
+        /// Not a database, or a damaged one.
+        case damaged
+        /// Did not work now: disk full, busy, I/O error. May work later.
+        case unavailable
+    }
+
+    public let code: Code
+    public let message: String
+
+    public init(code: Code, message: String) {
+        self.code = code
+        self.message = message
+    }
+
+    public var description: String { message }
+}

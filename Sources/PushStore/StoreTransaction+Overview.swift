@@ -1,0 +1,95 @@
+import Foundation
+import GRDB
+public import StatusProtocol
+public import Waku
+
+/// What can be told of a registration without opening it.
+public struct RegistrationSummary: Sendable {
+    public let key: RegistrationKey
+    public let version: UInt64
+    public let changedAt: Timestamp
+    /// nil: a tombstone.
+    public let platform: Platform?
+}
+
+public struct RegistrationStatistics: Hashable, Sendable {
+    public var apn = 0
+    public var firebase = 0
+    public var tombstones = 0
+    public var registrants = 0
+}
+
+/// What can be told of a waiting notification without opening it.
+public struct OutboxSummary: Sendable {
+    public let id: Int64
+    public let key: RegistrationKey
+    public let expires: Timestamp
+}
+
+extension StoreTransaction {
+    /// Those whose key hash begins with `prefix`, oldest first.
+    public func summaries(keyHashPrefix prefix: String = "", limit: Int, offset: Int = 0) throws -> [RegistrationSummary] {
+        try Row.fetchAll(
+            db,
+            sql: """
+                SELECT key_hash, installation, version, changed_at, platform FROM registration
+                WHERE substr(lower(hex(key_hash)), 1, ?) = ? ORDER BY id LIMIT ? OFFSET ?
+                """, arguments: [prefix.utf8.count, prefix.lowercased(), limit, offset]
+        ).compactMap { row in
+            guard let keyHash = KeyHash(bytes: Array(row[0] as Data)) else { return nil }
+            let platform = (row[4] as Int32?).flatMap(Platform.init)
+            return RegistrationSummary(
+                key: RegistrationKey(keyHash: keyHash, installationID: InstallationID(bytes: Array(row[1] as Data))),
+                version: UInt64(bitPattern: row[2]), changedAt: Timestamp(rawValue: row[3]), platform: platform)
+        }
+    }
+
+    /// The registrants whose hash begins with `prefix`; no more than `limit`.
+    public func keyHashes(prefix: String, limit: Int) throws -> [KeyHash] {
+        try Data.fetchAll(
+            db, sql: "SELECT DISTINCT key_hash FROM registration WHERE substr(lower(hex(key_hash)), 1, ?) = ? LIMIT ?",
+            arguments: [prefix.utf8.count, prefix.lowercased(), limit]
+        ).compactMap { KeyHash(bytes: Array($0)) }
+    }
+
+    /// Of those who are registered, oldest first.
+    public func registeredKeyHashes(limit: Int) throws -> [KeyHash] {
+        try Data.fetchAll(
+            db, sql: "SELECT key_hash FROM registration WHERE platform IS NOT NULL GROUP BY key_hash ORDER BY min(id) LIMIT ?",
+            arguments: [limit]
+        ).compactMap { KeyHash(bytes: Array($0)) }
+    }
+
+    public func statistics() throws -> RegistrationStatistics {
+        var statistics = RegistrationStatistics()
+        for row in try Row.fetchAll(db, sql: "SELECT platform, count(*) FROM registration GROUP BY platform") {
+            switch (row[0] as Int32?).flatMap(Platform.init) {
+            case .apn: statistics.apn = row[1]
+            case .firebase: statistics.firebase = row[1]
+            case nil: statistics.tombstones = row[1]
+            }
+        }
+        statistics.registrants =
+            try Int.fetchOne(db, sql: "SELECT count(DISTINCT key_hash) FROM registration WHERE platform IS NOT NULL") ?? 0
+        return statistics
+    }
+
+    public func outboxSummaries(limit: Int) throws -> [OutboxSummary] {
+        try Row.fetchAll(
+            db,
+            sql: """
+                SELECT outbox.id, key_hash, installation, expires_at
+                FROM outbox JOIN registration ON registration.id = outbox.registration ORDER BY outbox.id LIMIT ?
+                """, arguments: [limit]
+        ).compactMap { row in
+            guard let keyHash = KeyHash(bytes: Array(row[1] as Data)) else { return nil }
+            let key = RegistrationKey(keyHash: keyHash, installationID: InstallationID(bytes: Array(row[2] as Data)))
+            return OutboxSummary(id: row[0], key: key, expires: Timestamp(rawValue: row[3]))
+        }
+    }
+
+    /// How SQLite keeps what is committed: `synchronous` 2 is FULL.
+    package func pragmas() throws -> (synchronous: Int, journal: String) {
+        (try Int.fetchOne(db, sql: "PRAGMA synchronous") ?? -1, try String.fetchOne(db, sql: "PRAGMA journal_mode") ?? "")
+    }
+}

@@ -1,0 +1,146 @@
+import Foundation
+import GRDB
+public import StatusProtocol
+public import Waku
+import WakuCrypto
+
+/// Reads and changes of one moment. What it changes is durable when the ``Store/commit(_:)`` that lent it returns.
+public struct StoreTransaction {
+    let db: Database
+    let rows: SealedRows
+
+    // MARK: Registrations
+
+    /// What is stored for an installation; nil when nothing ever was.
+    public func state(of key: RegistrationKey) throws -> StoredState? {
+        let statement = try db.cachedStatement(
+            sql: "SELECT version, changed_at, sealed FROM registration WHERE key_hash = ? AND installation = ?")
+        guard let row = try Row.fetchOne(statement, arguments: [Data(key.keyHash.bytes), Data(key.installationID.bytes)]) else {
+            return nil
+        }
+        let version = UInt64(bitPattern: row[0])
+        guard let stored = try registration(key, version: version, changedAt: row[1], sealed: row[2]) else {
+            return .tombstone(version: version)
+        }
+        return .registered(stored)
+    }
+
+    /// All that are in force, in the order in which the installations came.
+    public func registrations(of keyHash: KeyHash) throws -> [StoredRegistration] {
+        let statement = try db.cachedStatement(
+            sql: """
+                SELECT installation, version, changed_at, sealed FROM registration
+                WHERE key_hash = ? AND sealed IS NOT NULL ORDER BY id
+                """)
+        return try Row.fetchAll(statement, arguments: [Data(keyHash.bytes)]).compactMap { row in
+            let key = RegistrationKey(keyHash: keyHash, installationID: InstallationID(bytes: Array(row[0] as Data)))
+            return try registration(key, version: UInt64(bitPattern: row[1]), changedAt: row[2], sealed: row[3])
+        }
+    }
+
+    private func registration(_ key: RegistrationKey, version: UInt64, changedAt: Int64, sealed: Data?) throws -> StoredRegistration? {
+        guard let sealed else { return nil }
+        return StoredRegistration(
+            key: key, registration: try rows.openRegistration(Array(sealed), of: key, version: version),
+            storedAt: Timestamp(rawValue: changedAt))
+    }
+
+    /// - Parameter bytes: the registration as it came. They are what is stored.
+    public func store(_ registration: PushNotificationRegistration, bytes: [UInt8], as key: RegistrationKey, at now: Timestamp) throws {
+        let statement = try db.cachedStatement(
+            sql: """
+                INSERT INTO registration
+                    (key_hash, installation, version, changed_at, platform, query_topic, published_query_topic, sealed)
+                VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+                ON CONFLICT (key_hash, installation) DO UPDATE SET
+                    version = excluded.version, changed_at = excluded.changed_at, platform = excluded.platform,
+                    query_topic = excluded.query_topic, published_query_topic = excluded.published_query_topic, sealed = excluded.sealed
+                """)
+        let tags = QueryTopics(of: key.keyHash)
+        try statement.execute(arguments: [
+            Data(key.keyHash.bytes), Data(key.installationID.bytes), Int64(bitPattern: registration.version), now.rawValue,
+            registration.platform?.rawValue, Int64(tags.deployed.rawValue), Int64(tags.published.rawValue),
+            Data(rows.seal(bytes, for: key, version: registration.version)),
+        ])
+    }
+
+    /// Leaves only key hash, installation and version, and forgets what was waiting for the device.
+    public func unregister(_ key: RegistrationKey, version: UInt64, at now: Timestamp) throws {
+        let arguments: [any DatabaseValueConvertible] = [Data(key.keyHash.bytes), Data(key.installationID.bytes)]
+        let statement = try db.cachedStatement(
+            sql: """
+                INSERT INTO registration (key_hash, installation, version, changed_at) VALUES (?, ?, ?, ?)
+                ON CONFLICT (key_hash, installation) DO UPDATE SET
+                    version = excluded.version, changed_at = excluded.changed_at, platform = NULL,
+                    query_topic = NULL, published_query_topic = NULL, sealed = NULL
+                """)
+        try statement.execute(arguments: StatementArguments(arguments + [Int64(bitPattern: version), now.rawValue]))
+        let waiting = try db.cachedStatement(
+            sql: "DELETE FROM outbox WHERE registration = (SELECT id FROM registration WHERE key_hash = ? AND installation = ?)")
+        try waiting.execute(arguments: StatementArguments(arguments))
+    }
+
+    // MARK: Topics
+
+    /// More registrants than this on one topic are no accident: the rest is not looked for.
+    private static let candidateLimit = 16
+
+    /// The registrants who may be asked about on a topic, with the form of the topic string that fits.
+    public func queryTopics(withTag tag: TopicTag) throws -> [String] {
+        let deployed = try keyHashes("query_topic", tag).map(StatusTopics.query)
+        return try deployed + keyHashes("published_query_topic", tag).map(StatusTopics.publishedQuery)
+    }
+
+    private func keyHashes(_ column: String, _ tag: TopicTag) throws -> [KeyHash] {
+        let statement = try db.cachedStatement(
+            sql: "SELECT DISTINCT key_hash FROM registration WHERE \(column) = ? LIMIT \(Self.candidateLimit)")
+        return try Data.fetchAll(statement, arguments: [Int64(tag.rawValue)]).compactMap { KeyHash(bytes: Array($0)) }
+    }
+
+    /// Every topic on which queries may come. Calls `visit` for each, perhaps more than once.
+    public func forEachQueryTopic(_ visit: (TopicTag) -> Void) throws {
+        for column in ["query_topic", "published_query_topic"] {
+            let tags = try Int64.fetchCursor(
+                db, sql: "SELECT \(column) FROM registration INDEXED BY registration_\(column) WHERE \(column) IS NOT NULL")
+            while let tag = try tags.next() {
+                visit(TopicTag(rawValue: UInt32(truncatingIfNeeded: tag)))
+            }
+        }
+    }
+
+    // MARK: Answers
+
+    /// How the message of this id was answered before, a byte for each part.
+    public func answer(to message: [UInt8]) throws -> [UInt8]? {
+        let statement = try db.cachedStatement(sql: "SELECT codes FROM answer WHERE message = ?")
+        return try Data.fetchOne(statement, arguments: [Data(message)]).map(Array.init)
+    }
+
+    public func remember(answer codes: [UInt8], to message: [UInt8], at now: Timestamp) throws {
+        let statement = try db.cachedStatement(sql: "INSERT OR IGNORE INTO answer (message, codes, at) VALUES (?, ?, ?)")
+        try statement.execute(arguments: [Data(message), Data(codes), now.rawValue])
+    }
+
+    // MARK: Properties
+
+    public func property(_ name: String) throws -> [UInt8]? {
+        let statement = try db.cachedStatement(sql: "SELECT value FROM property WHERE name = ?")
+        return try Data.fetchOne(statement, arguments: [name]).map(Array.init)
+    }
+
+    public func setProperty(_ name: String, _ value: [UInt8]) throws {
+        let statement = try db.cachedStatement(sql: "INSERT OR REPLACE INTO property (name, value) VALUES (?, ?)")
+        try statement.execute(arguments: [name, Data(value)])
+    }
+}
+
+/// Where queries for a registrant come in.
+public struct QueryTopics: Hashable, Sendable {
+    public let deployed: TopicTag
+    public let published: TopicTag
+
+    public init(of keyHash: KeyHash) {
+        deployed = TopicTag(of: StatusTopics.query(keyHash))
+        published = TopicTag(of: StatusTopics.publishedQuery(keyHash))
+    }
+}

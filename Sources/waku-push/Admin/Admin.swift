@@ -1,0 +1,23 @@
+import ArgumentParser
+
+struct Admin: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Looks into a data folder, beside a running node or without one.",
+        discussion: """
+            EXAMPLES
+              waku-push admin --data data registrations list
+              waku-push admin --data data registrations show 0eb7c16f --identity id.key
+              waku-push admin --data data outbox list --json
+            """,
+        subcommands: [Registrations.self, Outbox.self, Topics.self])
+
+    struct Registrations: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Who is registered.", subcommands: [List.self, Show.self, Stats.self, Remove.self])
+    }
+
+    struct Outbox: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Notifications that wait for gorush.", subcommands: [List.self])
+    }
+}

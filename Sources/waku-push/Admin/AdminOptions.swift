@@ -1,0 +1,49 @@
+import ArgumentParser
+import PushStore
+import StatusProtocol
+import WakuCrypto
+
+/// What every admin command takes.
+struct AdminOptions: ParsableArguments {
+    @Option(help: "The node's data folder.")
+    var data: String = Environment.string("data") ?? "data"
+
+    @Option(help: "The node's key file: needed to open what is sealed.")
+    var identity: String? = Environment.string("identity")
+
+    @Flag(help: "Print JSON.")
+    var json = false
+
+    func openStore(unsealing: Bool = false) throws -> Store {
+        var key: SymmetricKey?
+        if unsealing {
+            guard let identity else {
+                throw CommandFailure(.usage, "--identity is missing: what is registered is sealed with the node's key")
+            }
+            key = Store.storageKey(of: try IdentityFile.read(identity))
+        }
+        return try Store(existing: data, storageKey: key)
+    }
+}
+
+/// How an operator names a registrant: a key hash, a public key in either form, or the beginning of a hash that only one has.
+struct RegistrantArgument: ExpressibleByArgument {
+    private let prefix: String
+
+    init?(argument: String) {
+        if let key = PublicKeyArgument(argument: argument)?.key {
+            prefix = KeyHash(of: key).hex
+        } else {
+            let digits = argument.hasPrefix("0x") ? String(argument.dropFirst(2)) : argument
+            guard (1...128).contains(digits.utf8.count), digits.utf8.allSatisfy({ hexNibble($0) != nil }) else { return nil }
+            prefix = digits.lowercased()
+        }
+    }
+
+    func resolve(in store: Store) throws -> KeyHash {
+        let found = try store.read { try $0.keyHashes(prefix: prefix, limit: 2) }
+        guard let first = found.first else { throw CommandFailure(.data, "no registrant's key hash begins with \(prefix)") }
+        guard found.count == 1 else { throw CommandFailure(.usage, "several key hashes begin with \(prefix): give more digits") }
+        return first
+    }
+}

@@ -1,0 +1,195 @@
+import ArgumentParser
+import Foundation
+import PushStore
+import StatusProtocol
+import Waku
+
+extension Admin.Registrations {
+    struct List: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(abstract: "Lists installations, oldest first, tombstones too.")
+
+        @OptionGroup var admin: AdminOptions
+        @Option(help: "How many.") var limit = 100
+        @Option(help: "How many to pass over.") var offset = 0
+
+        func run() async throws {
+            try await reportingFailures {
+                guard limit > 0, offset >= 0 else { throw CommandFailure(.usage, "--limit must be above 0, --offset not below") }
+                let store = try admin.openStore()
+                let rows = try store.read { try $0.summaries(limit: limit, offset: offset) }.map(RegistrationRow.init)
+                if admin.json { return try Output.json(rows) }
+                Output.table(
+                    ["KEY HASH", "INSTALLATION", "STATE", "VERSION", "CHANGED"],
+                    rows.map {
+                        [String($0.keyHash.prefix(16)) + "…", Output.printable($0.installation), $0.state, String($0.version), $0.changed]
+                    })
+            }
+        }
+    }
+
+    struct Show: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Shows one registrant's installations.",
+            discussion: """
+                With the node's key (--identity) the registrations are opened. Tokens stay hidden without --reveal.
+
+                EXAMPLE
+                  waku-push admin registrations show 0eb7c16f --data data --identity id.key
+                """)
+
+        @OptionGroup var admin: AdminOptions
+        @Argument(help: "A key hash, a public key, or the beginning of a hash.") var registrant: RegistrantArgument
+        @Flag(help: "Show tokens. Needs --identity.") var reveal = false
+
+        func run() async throws {
+            try await reportingFailures {
+                let isOpened = reveal || admin.identity != nil
+                let store = try admin.openStore(unsealing: isOpened)
+                let keyHash = try registrant.resolve(in: store)
+                let details = try store.read { transaction in
+                    try transaction.summaries(keyHashPrefix: keyHash.hex, limit: .max).map { summary in
+                        var opened: StoredRegistration?
+                        if isOpened, case .registered(let stored)? = try transaction.state(of: summary.key) { opened = stored }
+                        return RegistrationDetail(summary, opened: opened?.registration, reveal: reveal)
+                    }
+                }
+                if admin.json { return try Output.json(details) }
+                for (index, detail) in details.enumerated() {
+                    if index > 0 { Output.line() }
+                    Output.fields(detail.fields)
+                }
+            }
+        }
+    }
+
+    struct Stats: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(abstract: "Counts what is stored.")
+
+        @OptionGroup var admin: AdminOptions
+
+        func run() async throws {
+            try await reportingFailures {
+                let store = try admin.openStore()
+                let (statistics, waiting) = try store.read { (try $0.statistics(), try $0.waitingCount()) }
+                let overview = Overview(
+                    registrants: statistics.registrants, apn: statistics.apn, firebase: statistics.firebase,
+                    tombstones: statistics.tombstones, waiting: waiting, databaseBytes: store.byteCount)
+                if admin.json { return try Output.json(overview) }
+                Output.fields([
+                    ("registrants", String(overview.registrants)), ("installations, APN", String(overview.apn)),
+                    ("installations, Firebase", String(overview.firebase)), ("tombstones", String(overview.tombstones)),
+                    ("notifications waiting", String(overview.waiting)), ("database", "\(overview.databaseBytes / 1024) KiB"),
+                ])
+            }
+        }
+
+        private struct Overview: Encodable {
+            let registrants, apn, firebase, tombstones, waiting, databaseBytes: Int
+        }
+    }
+
+    struct Remove: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Ends registrations, as if their owner had unregistered: only key hash, installation and version stay.",
+            discussion: "EXAMPLE\n  waku-push admin registrations remove 0eb7c16f --data data --yes")
+
+        @OptionGroup var admin: AdminOptions
+        @Argument(help: "A key hash, a public key, or the beginning of a hash.") var registrant: RegistrantArgument
+        @Option(help: "Only this installation.") var installation: String?
+        @Flag(help: "Do it. Without, it is only shown what would be removed.") var yes = false
+
+        func run() async throws {
+            try await reportingFailures {
+                let store = try admin.openStore()
+                let keyHash = try registrant.resolve(in: store)
+                let wanted = installation.map(InstallationID.init)
+                let rows = try store.read { try $0.summaries(keyHashPrefix: keyHash.hex, limit: .max) }
+                    .filter { $0.platform != nil && (wanted == nil || $0.key.installationID == wanted) }
+                guard !rows.isEmpty else { throw CommandFailure(.data, "nothing is registered there that could be removed") }
+                if yes {
+                    try await store.commit { transaction in
+                        for row in rows {
+                            guard let version = try transaction.state(of: row.key)?.version else { continue }
+                            try transaction.unregister(row.key, version: version, at: .now())
+                        }
+                    }
+                }
+                if admin.json { return try Output.json(rows.map(RegistrationRow.init)) }
+                for row in rows {
+                    Output.line(
+                        "\(yes ? "removed" : "would remove") \(keyHash.hex.prefix(16))… \(Output.printable(row.key.installationID.string))")
+                }
+                if !yes { Output.line("Nothing was removed: repeat with --yes.") }
+            }
+        }
+    }
+}
+
+/// An installation in a list.
+private struct RegistrationRow: Encodable {
+    let keyHash: String
+    let installation: String
+    let state: String
+    let version: UInt64
+    let changed: String
+
+    init(_ summary: RegistrationSummary) {
+        keyHash = summary.key.keyHash.hex
+        installation = summary.key.installationID.string
+        state = summary.platform?.name ?? "unregistered"
+        version = summary.version
+        changed = summary.changedAt.formatted
+    }
+}
+
+/// An installation with its registration, when that could be opened.
+private struct RegistrationDetail: Encodable {
+    let row: RegistrationRow
+    let opened: Opened?
+
+    struct Opened: Encodable {
+        let enabled: Bool
+        let apnTopic: String
+        let deviceToken: String?
+        let accessToken: String?
+        let contactsOnly: Bool
+        let allowedKeys, blockedChats, mutedChats, allowedMentionChats: Int
+        let blockMentions: Bool
+    }
+
+    init(_ summary: RegistrationSummary, opened: PushNotificationRegistration?, reveal: Bool) {
+        row = RegistrationRow(summary)
+        self.opened = opened.map { registration in
+            Opened(
+                enabled: registration.enabled, apnTopic: registration.apnTopic,
+                deviceToken: reveal ? registration.deviceToken.revealed : nil,
+                accessToken: reveal ? registration.accessToken.revealed : nil,
+                contactsOnly: registration.allowFromContactsOnly, allowedKeys: registration.allowedKeyList.count,
+                blockedChats: registration.blockedChatList.count, mutedChats: registration.mutedChatList.count,
+                allowedMentionChats: registration.allowedMentionsChatList.count, blockMentions: registration.blockMentions)
+        }
+    }
+
+    var fields: [(String, String)] {
+        var fields = [
+            ("key hash", row.keyHash), ("installation", Output.printable(row.installation)), ("state", row.state),
+            ("version", String(row.version)), ("changed", row.changed),
+        ]
+        guard let opened else { return fields }
+        fields += [
+            ("enabled", opened.enabled ? "yes" : "no"), ("APN topic", Output.printable(opened.apnTopic)),
+            ("device token", opened.deviceToken.map(Output.printable) ?? "<hidden: --reveal shows it>"),
+            ("access token", opened.accessToken.map(Output.printable) ?? "<hidden: --reveal shows it>"),
+            ("contacts only", opened.contactsOnly ? "yes" : "no"), ("allowed keys", String(opened.allowedKeys)),
+            ("blocked", String(opened.blockedChats)), ("muted chats", String(opened.mutedChats)),
+            ("mentions", opened.blockMentions ? "blocked" : "from \(opened.allowedMentionChats) chats"),
+        ]
+        return fields
+    }
+}
+
+extension Timestamp {
+    var formatted: String {
+        Date(timeIntervalSince1970: TimeInterval(rawValue / 1_000_000_000)).formatted(.iso8601)
+    }
+}

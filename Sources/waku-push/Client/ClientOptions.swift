@@ -1,0 +1,66 @@
+import ArgumentParser
+import CurlClient
+import Foundation
+import Logging
+import NwakuRelay
+import PushClient
+import StatusProtocol
+import Waku
+import WakuCrypto
+
+/// What every client command takes.
+struct ClientOptions: ParsableArguments {
+    @Option(help: "REST API of the Waku node.")
+    var relay: String = Environment.string("relay") ?? "http://127.0.0.1:8645"
+
+    @Option(help: "The push server's public key, full or compressed.")
+    var server: PublicKeyArgument
+
+    @Option(help: "The pubsub topic to publish on.")
+    var pubsubTopic: String = Environment.string("pubsub-topic") ?? PubsubTopic.statusDefault.rawValue
+
+    @Option(help: "How long to wait for the answer.")
+    var timeout: DurationArgument = Environment.value("timeout", DurationArgument("10s", .seconds(10)))
+
+    @Flag(help: "Print JSON.")
+    var json = false
+
+    /// Runs `body` with a client that is attached.
+    func withClient<R: Sendable>(_ identity: PrivateKey, _ body: @Sendable @escaping (PushClient) async throws -> R) async throws -> R {
+        let topic = PubsubTopic(rawValue: pubsubTopic)
+        let watch = NwakuStoreWatch(
+            NwakuStoreWatch.Configuration(address: try NodeAddress(relay), pubsubTopics: [topic], startTime: .now() - .seconds(2)),
+            client: CurlClient(), logger: Logger(label: "waku-push") { _ in LineLogHandler(format: .text, level: .warning) })
+        let client = PushClient(identity: identity, relay: watch, pubsubTopic: topic)
+        return try await withThrowingTaskGroup(of: R?.self) { group in
+            group.addTask {
+                await client.run()
+                return nil
+            }
+            group.addTask { try await body(client) }
+            defer { group.cancelAll() }
+            for try await result in group {
+                if let result { return result }
+            }
+            throw CommandFailure(.unavailable, "the relay at \(relay) was left before there was an answer")
+        }
+    }
+}
+
+/// Whose device it is. Queries and requests work without: a key for the occasion is made then.
+struct ClientIdentityOptions: ParsableArguments {
+    @Option(help: "The client's key file.")
+    var identity: String? = Environment.string("client-identity")
+
+    func required() throws(CommandFailure) -> PrivateKey {
+        guard let identity else {
+            throw CommandFailure(.usage, "--identity is missing: make a key for the client with waku-push identity new --out client.key")
+        }
+        return try IdentityFile.read(identity)
+    }
+
+    func orEphemeral() throws(CommandFailure) -> PrivateKey {
+        guard let identity else { return .generate() }
+        return try IdentityFile.read(identity)
+    }
+}

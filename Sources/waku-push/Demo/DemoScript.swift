@@ -1,0 +1,79 @@
+import Foundation
+import PushClient
+import StatusProtocol
+import WakuCrypto
+
+/// The steps of the demo, each shown and checked.
+struct DemoScript {
+    let server: PublicKey
+    let bob: DemoClient
+    let alice: DemoClient
+    let gorush: GorushStandIn
+
+    func run() async throws {
+        let device = DeviceRegistration(
+            platform: .apn, deviceToken: DeviceToken("a-token-from-apple"), apnTopic: "im.status.ethereum",
+            installationID: InstallationID(UUID().uuidString.lowercased()), accessToken: AccessToken(UUID().uuidString.lowercased()),
+            version: 1)
+
+        step("Bob's phone registers its APNs token, sealed so that only the node can read it.")
+        try check(try await bob.client.register(device, with: server) == nil, "the node answers success")
+
+        step("Alice asks the node which devices Bob has.")
+        let devices = try await alice.client.query(bob.identity.publicKey, at: server)
+        try check(devices.map(\.installationID) == [device.installationID], "the node names Bob's installation")
+        guard let token = devices.first?.accessToken else { throw failure("an access token") }
+        try check(token == device.accessToken, "with an access token, and Bob's grant for it holds")
+
+        step("Alice has Bob notified of a message.")
+        let messageID = randomBytes(32)
+        let notification = PushNotification(
+            accessToken: token, chatID: Shake256.hash64(Array("a chat".utf8)), publicKey: KeyHash(of: bob.identity.publicKey).bytes,
+            installationID: device.installationID, message: [0xC0, 0xFF, 0xEE], kind: .message,
+            author: Shake256.hash64(Array(("0x" + alice.identity.publicKey.hex).utf8)))
+        try check(try await notify(notification, messageID) == .some(nil), "the node answers success")
+        let posts = gorush.posts
+        try check(posts.count == 1, "gorush was posted once:")
+        Output.line(posts.first.map(\.indented) ?? "")
+
+        step("The same request once more: it was delivered already.")
+        try check(try await notify(notification, messageID) == .some(nil), "the node answers success again")
+        try check(gorush.posts.count == 1, "and gorush was not posted again")
+
+        step("Mallory guesses an access token.")
+        var guessed = notification
+        guessed.accessToken = AccessToken(UUID().uuidString)
+        try check(try await notify(guessed, randomBytes(32)) == .wrongToken, "the node answers WRONG_TOKEN")
+
+        step("Bob unregisters.")
+        let ended = try await bob.client.unregister(device.installationID, version: 2, with: server)
+        try check(ended == nil, "the node answers success")
+        try check(try await notify(notification, randomBytes(32)) == .notRegistered, "and to Alice's next request NOT_REGISTERED")
+        try check(gorush.posts.count == 1, "gorush heard of none of it")
+    }
+
+    /// nil: no report came. The inner nil is success.
+    private func notify(_ notification: PushNotification, _ messageID: [UInt8]) async throws -> PushNotificationReport.ErrorType?? {
+        try await alice.client.notify([notification], messageID: messageID, at: server).first?.error
+    }
+
+    private func step(_ text: String) {
+        Output.line()
+        Output.line(text)
+    }
+
+    private func check(_ holds: Bool, _ what: String) throws {
+        guard holds else { throw failure(what) }
+        Output.line("  ok: \(what)")
+    }
+
+    private func failure(_ what: String) -> CommandFailure {
+        CommandFailure(.data, "expected, and did not happen: \(what)")
+    }
+}
+
+extension String {
+    fileprivate var indented: String {
+        split(separator: "\n").map { "    " + $0 }.joined(separator: "\n")
+    }
+}

@@ -1,0 +1,48 @@
+import Foundation
+import Hummingbird
+import Logging
+import NIOCore
+import Synchronization
+
+/// Takes what is posted to `/api/push` as gorush does, and keeps it to be shown. Delivers nothing.
+final class GorushStandIn: Sendable {
+    private let bodies = Mutex<[String]>([])
+    private let bound: AsyncStream<Int>
+    private let bind: AsyncStream<Int>.Continuation
+
+    init() {
+        (bound, bind) = AsyncStream.makeStream()
+    }
+
+    /// What was posted, as JSON for people.
+    var posts: [String] { bodies.withLock { $0 } }
+
+    /// Once it listens.
+    var port: Int {
+        get async throws {
+            for await port in bound { return port }
+            throw CommandFailure(.unavailable, "no port on 127.0.0.1 can be listened on")
+        }
+    }
+
+    func run() async throws {
+        let router = Router()
+        router.post("api/push") { [bodies] request, context -> Response in
+            let buffer = try await request.body.collect(upTo: 1 << 20)
+            let object = try JSONSerialization.jsonObject(with: Data(buffer.readableBytesView))
+            let pretty = try JSONSerialization.data(
+                withJSONObject: object, options: [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes])
+            bodies.withLock { $0.append(String(decoding: pretty, as: UTF8.self)) }
+            let count = ((object as? [String: Any])?["notifications"] as? [Any])?.count ?? 0
+            let answer = #"{"success":"ok","counts":\#(count),"logs":[]}"#
+            return Response(
+                status: .ok, headers: [.contentType: "application/json"], body: .init(byteBuffer: ByteBuffer(string: answer)))
+        }
+        let application = Application(
+            router: router, configuration: .init(address: .hostname("127.0.0.1", port: 0)),
+            onServerRunning: { [bind] channel in
+                if let port = channel.localAddress?.port { bind.yield(port) }
+            }, logger: Logger(label: "gorush") { _ in SwiftLogNoOpLogHandler() })
+        try await application.run()
+    }
+}

@@ -1,0 +1,73 @@
+import ArgumentParser
+import StatusProtocol
+import Waku
+import WakuCrypto
+
+struct IdentityCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "identity", abstract: "Makes and shows the key that a node, or a client, is known by.",
+        subcommands: [New.self, Show.self])
+
+    struct New: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Makes a key, in a file for its owner alone.",
+            discussion: "EXAMPLE\n  waku-push identity new --out id.key")
+
+        @Option(help: "The file to make. It must not exist.")
+        var out: String
+
+        @Flag(help: "Print JSON.")
+        var json = false
+
+        func run() async throws {
+            try await reportingFailures {
+                let key = PrivateKey.generate()
+                try IdentityFile.write(key, to: out)
+                try IdentityOverview(key.publicKey).print(asJSON: json)
+            }
+        }
+    }
+
+    struct Show: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Shows the public side of a key: what clients need to know.",
+            discussion: "EXAMPLE\n  waku-push identity show --identity id.key")
+
+        @Option(help: "The key's file.")
+        var identity: String = Environment.string("identity") ?? "id.key"
+
+        @Flag(help: "Print JSON.")
+        var json = false
+
+        func run() async throws {
+            try await reportingFailures {
+                try IdentityOverview(try IdentityFile.read(identity).publicKey).print(asJSON: json)
+            }
+        }
+    }
+}
+
+/// The public side of an identity.
+struct IdentityOverview: Encodable {
+    let publicKey: String
+    let compressedPublicKey: String
+    let keyHash: String
+    let personalTopic: String
+    let partitionedTopic: String
+
+    init(_ key: PublicKey) {
+        publicKey = "0x" + key.hex
+        compressedPublicKey = "0x" + hexString(key.compressed)
+        keyHash = KeyHash(of: key).hex
+        personalTopic = ContentTopic(TopicTag(of: StatusTopics.personal(key))).rawValue
+        partitionedTopic = ContentTopic(TopicTag(of: StatusTopics.partitioned(key))).rawValue
+    }
+
+    func print(asJSON: Bool) throws {
+        if asJSON { return try Output.json(self) }
+        Output.fields([
+            ("public key", publicKey), ("compressed", compressedPublicKey), ("key hash", keyHash),
+            ("personal topic", personalTopic), ("partitioned topic", partitionedTopic),
+        ])
+    }
+}

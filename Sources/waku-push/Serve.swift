@@ -1,0 +1,96 @@
+import ArgumentParser
+import Gorush
+import Logging
+import PushNode
+import ServiceLifecycle
+import UnixSignals
+import Waku
+
+struct Serve: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Runs the node until SIGTERM or SIGINT: then it finishes what is in hand and exits within 10 s.",
+        discussion: """
+            EXAMPLES
+              waku-push serve --identity id.key --data data --gorush http://127.0.0.1:8088
+                  on a network of its own: the loopback relay listens on 127.0.0.1:8645
+              waku-push serve --identity id.key --data /var/lib/waku-push --relay http://10.0.0.5:8645 --relay http://10.0.0.6:8645 \\
+                  --gorush https://gorush.example --gorush-token-file gorush.token --http 127.0.0.1:9090
+
+            HTTP
+              GET /healthz   200 while the process answers
+              GET /readyz    200 once messages come in and the store keeps them; else 503, and why
+            """)
+
+    @Option(help: "The node's key file, made by waku-push identity new.")
+    var identity: String? = Environment.string("identity")
+
+    @Option(help: "Where the database is. Made when missing.")
+    var data: String = Environment.string("data") ?? "data"
+
+    @Option(help: "REST API of a Waku node; repeat it for several. \"loopback\" is a network in this process.")
+    var relay: [String] = Environment.list("relay")
+
+    @Option(help: "Where the loopback relay serves the REST API of a Waku node.")
+    var loopbackListen: AddressArgument = Environment.value(
+        "loopback-listen", AddressArgument(SocketAddress(host: "127.0.0.1", port: 8645)))
+
+    @Option(help: "A pubsub topic to listen on; repeat it for several. [default: \(PubsubTopic.statusDefault.rawValue)]")
+    var pubsubTopic: [String] = Environment.list("pubsub-topic")
+
+    @Option(help: "How often the relay is asked for messages.")
+    var pollInterval: DurationArgument = Environment.value("poll-interval", DurationArgument("300ms", .milliseconds(300)))
+
+    @OptionGroup(title: "Gorush")
+    var gorush: GorushOptions
+
+    @Option(help: "Older requests are dropped; a notification that gorush did not take by then is given up.")
+    var maxRequestAge: DurationArgument = Environment.value("max-request-age", DurationArgument("10m", .seconds(600)))
+
+    @Flag(help: "Answer a repeated registration of exactly what is stored with success, instead of VERSION_MISMATCH.")
+    var idempotentRegistrations: Bool = Environment.flag("idempotent-registrations")
+
+    @Option(help: "Where /healthz and /readyz are served.")
+    var http: AddressArgument = Environment.value("http", AddressArgument(SocketAddress(host: "127.0.0.1", port: 9090)))
+
+    @Option(help: "trace, debug, info, notice, warning, error or critical.")
+    var logLevel: Logger.Level = Environment.value("log-level", .info)
+
+    @Option(help: "text or json, a line a record on standard error.")
+    var logFormat: LogFormat = Environment.value("log-format", .text)
+
+    func run() async throws {
+        try await reportingFailures {
+            guard let identity else {
+                throw CommandFailure(.usage, "--identity is missing: make a key with waku-push identity new --out id.key")
+            }
+            let logger = Logger(label: "waku-push") { [logFormat, logLevel] _ in LineLogHandler(format: logFormat, level: logLevel) }
+            var configuration = NodeConfiguration(identity: try IdentityFile.read(identity), dataPath: data)
+            configuration.pubsubTopics = try topics()
+            configuration.maximumRequestAge = maxRequestAge.duration
+            configuration.idempotentRegistrations = idempotentRegistrations
+            configuration.httpAddress = http.address
+
+            let attachment = try RelayAttachment(
+                relay, loopbackAddress: loopbackListen.address, pollInterval: pollInterval.duration, logger: logger)
+            let client = try gorush.client()
+            let node = try PushNode(configuration, gorush: client, logger: logger) { try attachment.relay($0) }
+            // Services stop in reverse: the node is done with the loopback relay before that ends.
+            var group = ServiceGroupConfiguration(
+                services: [any Service](attachment.services + [node]).map {
+                    .init(
+                        service: $0, successTerminationBehavior: .gracefullyShutdownGroup,
+                        failureTerminationBehavior: .gracefullyShutdownGroup)
+                }, gracefulShutdownSignals: [.sigterm, .sigint], logger: Logger(label: "lifecycle") { _ in SwiftLogNoOpLogHandler() })
+            group.maximumGracefulShutdownDuration = .seconds(10)
+            try await ServiceGroup(configuration: group).run()
+        }
+    }
+
+    private func topics() throws(CommandFailure) -> [PubsubTopic] {
+        guard !pubsubTopic.isEmpty else { return [.statusDefault] }
+        for topic in pubsubTopic where !topic.hasPrefix("/") || topic.utf8.count > 256 {
+            throw CommandFailure(.usage, "--pubsub-topic \(topic) is no topic: it should look like /waku/2/rs/16/32")
+        }
+        return pubsubTopic.map(PubsubTopic.init)
+    }
+}

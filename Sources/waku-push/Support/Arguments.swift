@@ -1,0 +1,55 @@
+import ArgumentParser
+import Foundation
+import Gorush
+import PushNode
+import WakuCrypto
+
+/// `300ms`, `5s`, `10m`, `24h`.
+struct DurationArgument: ExpressibleByArgument, CustomStringConvertible {
+    let duration: Duration
+    let description: String
+
+    init?(argument: String) {
+        let units: [(String, Double)] = [("ms", 0.001), ("s", 1), ("m", 60), ("h", 3600)]
+        guard let (suffix, factor) = units.first(where: { argument.hasSuffix($0.0) }), let count = UInt32(argument.dropLast(suffix.count)),
+            count > 0, Double(count) * factor <= 366 * 24 * 3600
+        else { return nil }
+        duration = .milliseconds(Int64((Double(count) * factor * 1000).rounded()))
+        description = argument
+    }
+
+    init(_ text: StaticString, _ duration: Duration) {
+        description = "\(text)"
+        self.duration = duration
+    }
+
+    var defaultValueDescription: String { description }
+}
+
+struct AddressArgument: ExpressibleByArgument {
+    let address: SocketAddress
+
+    init(_ address: SocketAddress) {
+        self.address = address
+    }
+
+    init?(argument: String) {
+        guard let address = SocketAddress(parsing: argument) else { return nil }
+        self.address = address
+    }
+
+    var defaultValueDescription: String { address.description }
+}
+
+/// 130 digits, or 66 compressed, with or without 0x.
+struct PublicKeyArgument: ExpressibleByArgument {
+    let key: PublicKey
+
+    init?(argument: String) {
+        let digits = argument.hasPrefix("0x") ? argument.dropFirst(2) : argument[...]
+        guard let bytes = bytes(hex: digits), let key = try? PublicKey(parsing: bytes) else { return nil }
+        self.key = key
+    }
+}
+
+extension PayloadProfile: ExpressibleByArgument {}

@@ -1,0 +1,72 @@
+import ArgumentParser
+import Foundation
+import Gorush
+import LoopbackRelay
+import NwakuRelay
+import PushClient
+import PushNode
+import PushStore
+
+/// Why a command ends: one line for the person, one code for the program that called it. Codes as in sysexits.h.
+struct CommandFailure: Error {
+    enum Code: Int32 {
+        case usage = 64
+        case data = 65
+        case unavailable = 69
+        case cannotCreate = 73
+        case permission = 77
+    }
+
+    let code: Code
+    let message: String
+
+    init(_ code: Code, _ message: String) {
+        self.code = code
+        self.message = message
+    }
+
+    init(_ error: StoreError) {
+        let code: Code =
+            switch error.code {
+            case .cannotCreate: .cannotCreate
+            case .permission: .permission
+            case .locked, .unavailable: .unavailable
+            case .newer, .otherIdentity, .damaged: .data
+            }
+        self.init(code, error.message)
+    }
+
+    init(_ error: PushClientError) {
+        self.init(error.code == .badAnswer ? .data : .unavailable, error.message)
+    }
+}
+
+extension ParsableCommand {
+    /// Runs a command's body; whatever goes wrong becomes one line on standard error and an exit code.
+    func reportingFailures(_ body: () async throws -> Void) async throws {
+        do {
+            if let problem = Environment.problems.first { throw CommandFailure(.usage, problem) }
+            try await body()
+        } catch {
+            guard let failure = CommandFailure(explaining: error) else { throw error }
+            FileHandle.standardError.write(Data("waku-push: \(failure.message)\n".utf8))
+            throw ExitCode(failure.code.rawValue)
+        }
+    }
+}
+
+extension CommandFailure {
+    /// nil for what ArgumentParser explains itself.
+    init?(explaining error: any Error) {
+        switch error {
+        case let failure as CommandFailure: self = failure
+        case let error as StoreError: self.init(error)
+        case let error as PushClientError: self.init(error)
+        case let error as NodeError: self.init(.unavailable, error.message)
+        case let error as LoopbackError: self.init(.unavailable, error.message)
+        case let error as NwakuRelayError: self.init(.usage, error.message)
+        case let error as GorushError: self.init(.usage, error.message)
+        default: return nil
+        }
+    }
+}

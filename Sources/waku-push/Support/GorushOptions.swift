@@ -1,0 +1,69 @@
+import ArgumentParser
+import CurlClient
+import Foundation
+import Gorush
+
+/// How to reach gorush. Secrets come from files.
+struct GorushOptions: ParsableArguments {
+    @Option(help: "The gorush server, with or without a path.")
+    var gorush: String = Environment.string("gorush") ?? "http://127.0.0.1:8088"
+
+    @Option(help: "What a notification looks like: \(PayloadProfile.allCases.map(\.rawValue).joined(separator: ", ")).")
+    var payloadProfile: PayloadProfile = Environment.value("payload-profile", .combined)
+
+    @Option(help: "Certificates (PEM) to trust instead of the system's.")
+    var gorushCa: String? = Environment.string("gorush-ca")
+
+    @Option(help: "User for basic authentication.")
+    var gorushUser: String? = Environment.string("gorush-user")
+
+    @Option(help: "File with the password of --gorush-user.")
+    var gorushPasswordFile: String? = Environment.string("gorush-password-file")
+
+    @Option(help: "File with a bearer token.")
+    var gorushTokenFile: String? = Environment.string("gorush-token-file")
+
+    @Option(help: "An extra header, \"Name: value\"; repeat it for more.")
+    var gorushHeader: [String] = Environment.list("gorush-header")
+
+    func client() throws -> GorushClient {
+        var configuration = CurlClient.Configuration()
+        if let gorushCa {
+            guard FileManager.default.isReadableFile(atPath: gorushCa) else {
+                throw CommandFailure(.data, "certificates \(gorushCa) can't be read: give --gorush-ca a PEM file")
+            }
+            configuration.certificateAuthority = .file(gorushCa)
+        }
+        configuration.credentials = try credentials()
+        configuration.headers = try gorushHeader.map { header in
+            guard let colon = header.firstIndex(of: ":"), colon != header.startIndex, !header.contains(where: \.isNewline) else {
+                throw CommandFailure(.usage, "--gorush-header is not of the form \"Name: value\"")
+            }
+            return (String(header[..<colon]), header[header.index(after: colon)...].trimmingCharacters(in: .whitespaces))
+        }
+        return try GorushClient(url: gorush, profile: payloadProfile, client: CurlClient(configuration: configuration))
+    }
+
+    private func credentials() throws(CommandFailure) -> Credentials {
+        if let gorushTokenFile {
+            guard gorushUser == nil else {
+                throw CommandFailure(.usage, "--gorush-user and --gorush-token-file exclude each other: give one of them")
+            }
+            return .bearer(try secret(gorushTokenFile))
+        }
+        guard let gorushUser else { return .none }
+        guard let gorushPasswordFile else { throw CommandFailure(.usage, "--gorush-password-file is missing beside --gorush-user") }
+        return .basic(user: gorushUser, password: try secret(gorushPasswordFile))
+    }
+
+    private func secret(_ path: String) throws(CommandFailure) -> String {
+        guard let content = FileManager.default.contents(atPath: path) else {
+            throw CommandFailure(.data, "secret file \(path) can't be read: is it there, and may this user read it?")
+        }
+        let secret = String(decoding: content, as: UTF8.self).trimmingCharacters(in: .whitespacesAndNewlines)
+        guard !secret.isEmpty, !secret.contains(where: \.isNewline) else {
+            throw CommandFailure(.data, "secret file \(path) must hold one line")
+        }
+        return secret
+    }
+}

@@ -1,0 +1,57 @@
+import ArgumentParser
+import Foundation
+import Logging
+
+enum LogFormat: String, ExpressibleByArgument, CaseIterable {
+    case text
+    case json
+}
+
+extension Logger.Level: @retroactive ExpressibleByArgument {}
+
+/// A line a record on standard error: `2026-01-02T03:04:05.678Z info node started key=…`, or the same as JSON.
+struct LineLogHandler: LogHandler {
+    let format: LogFormat
+    var logLevel: Logger.Level
+    var metadata: Logger.Metadata = [:]
+
+    init(format: LogFormat, level: Logger.Level) {
+        self.format = format
+        logLevel = level
+    }
+
+    subscript(metadataKey key: String) -> Logger.Metadata.Value? {
+        get { metadata[key] }
+        set { metadata[key] = newValue }
+    }
+
+    func log(event: LogEvent) {
+        let fields = metadata.merging(event.metadata ?? [:]) { _, new in new }.sorted { $0.key < $1.key }
+        let time = Date().formatted(.iso8601.time(includingFractionalSeconds: true))
+        let line =
+            switch format {
+            case .text:
+                ([time, event.level.rawValue, event.message.description] + fields.map { "\($0.key)=\(Self.quoted($0.value.description))" })
+                    .joined(separator: " ")
+            case .json:
+                Self.json(
+                    [("time", time), ("level", event.level.rawValue), ("message", event.message.description)]
+                        + fields.map { ($0.key, $0.value.description) })
+            }
+        FileHandle.standardError.write(Data((line + "\n").utf8))
+    }
+
+    private static func quoted(_ text: String) -> String {
+        text.contains { $0.isWhitespace || $0 == "\"" || $0 == "=" } ? json(text) : text
+    }
+
+    private static func json(_ fields: [(String, String)]) -> String {
+        "{" + fields.map { "\(json($0.0)):\(json($0.1))" }.joined(separator: ",") + "}"
+    }
+
+    private static func json(_ text: String) -> String {
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = .withoutEscapingSlashes
+        return (try? encoder.encode(text)).map { String(decoding: $0, as: UTF8.self) } ?? "\"\""
+    }
+}

@@ -1,0 +1,139 @@
+import Foundation
+import GRDB
+import PushStore
+import StatusProtocol
+import TestSupport
+import Testing
+import Waku
+import WakuCrypto
+
+@Suite("Registrations in the store")
+struct RegistrationStorageTests {
+    let fixture: StoreFixture
+    var store: Store { fixture.store }
+
+    init() throws {
+        fixture = try StoreFixture()
+    }
+
+    @Test("Nothing is known of an installation that never came")
+    func unknown() throws {
+        #expect(try store.read { try $0.state(of: StoreFixture.key()) } == nil)
+    }
+
+    @Test("A registration comes back as it went in, also after the store was opened again")
+    func survivesReopening() async throws {
+        let key = StoreFixture.key()
+        try await store.register(key, version: 7, at: Timestamp(rawValue: 99))
+        let expected = StoredRegistration(
+            key: key, registration: StoreFixture.registration(key, version: 7), storedAt: Timestamp(rawValue: 99))
+        #expect(try store.read { try $0.state(of: key) } == .registered(expected))
+        try store.close()
+        #expect(try fixture.reopened().read { try $0.state(of: key) } == .registered(expected))
+    }
+
+    @Test("Versions keep all their 64 bits", arguments: [1, UInt64(Int64.max), 1 << 63, .max])
+    func versions(version: UInt64) async throws {
+        let key = StoreFixture.key()
+        try await store.register(key, version: version)
+        #expect(try store.read { try $0.state(of: key) }?.version == version)
+        try await store.commit { try $0.unregister(key, version: version, at: Timestamp(rawValue: 2)) }
+        #expect(try store.read { try $0.state(of: key) } == .tombstone(version: version))
+    }
+
+    @Test("Installation ids with embedded NULs are different ids")
+    func embeddedNul() async throws {
+        let owner = PrivateKey.generate()
+        try await store.register(StoreFixture.key("a\0b", of: owner), version: 3)
+        #expect(try store.read { try $0.state(of: StoreFixture.key("a", of: owner)) } == nil)
+        #expect(try store.read { try $0.state(of: StoreFixture.key("a\0b", of: owner)) }?.version == 3)
+    }
+
+    @Test("All installations of a registrant are found, and of no other; tombstones are not among them")
+    func installations() async throws {
+        let owner = PrivateKey.generate()
+        for name in ["one", "two", "three"] { try await store.register(StoreFixture.key(name, of: owner)) }
+        try await store.register(StoreFixture.key("one"))
+        try await store.commit { try $0.unregister(StoreFixture.key("two", of: owner), version: 2, at: Timestamp(rawValue: 2)) }
+        let found = try store.read { try $0.registrations(of: KeyHash(of: owner.publicKey)) }
+        #expect(found.map(\.key.installationID.string) == ["one", "three"])
+    }
+
+    @Test("Unregistering leaves key hash, installation and version, and nothing else")
+    func tombstone() async throws {
+        let key = StoreFixture.key()
+        try await store.register(key, token: "tombstone-token")
+        try await store.commit { try $0.unregister(key, version: 5, at: Timestamp(rawValue: 2)) }
+        try store.close()
+        let queue = try DatabaseQueue(path: DataFolder.databasePath(in: fixture.folder.path))
+        let fetched = try await queue.read { try Row.fetchOne($0, sql: "SELECT * FROM registration") }
+        let row = try #require(fetched)
+        #expect(row["version"] == 5)
+        for column in ["platform", "query_topic", "published_query_topic", "sealed"] {
+            #expect((row[column] as DatabaseValue).isNull, "\(column) stays")
+        }
+    }
+
+    @Test("Four bytes of a topic find their registrants, in the form that fits; several on one topic are all found")
+    func topics() async throws {
+        let key = StoreFixture.key()
+        try await store.register(key)
+        let topics = QueryTopics(of: key.keyHash)
+        #expect(try store.read { try $0.queryTopics(withTag: topics.deployed) } == [key.keyHash.hex])
+        #expect(try store.read { try $0.queryTopics(withTag: topics.published) } == ["0x" + key.keyHash.hex])
+
+        // Nobody finds two keys that share four bytes in a test's time: another registrant is moved to the topic by hand.
+        let other = StoreFixture.key()
+        try await store.register(other)
+        try store.close()
+        let queue = try DatabaseQueue(path: DataFolder.databasePath(in: fixture.folder.path))
+        try await queue.write {
+            try $0.execute(
+                sql: "UPDATE registration SET query_topic = ? WHERE key_hash = ?",
+                arguments: [Int64(topics.deployed.rawValue), Data(other.keyHash.bytes)])
+        }
+        try queue.close()
+        let found = try fixture.reopened().read { try $0.queryTopics(withTag: topics.deployed) }
+        #expect(Set(found) == [key.keyHash.hex, other.keyHash.hex])
+    }
+
+    @Test("The topics of all who are registered are listed, of those who left not")
+    func topicList() async throws {
+        let stays = StoreFixture.key(), leaves = StoreFixture.key()
+        try await store.register(stays)
+        try await store.register(leaves)
+        try await store.commit { try $0.unregister(leaves, version: 2, at: Timestamp(rawValue: 2)) }
+        var tags: Set<TopicTag> = []
+        try store.read { try $0.forEachQueryTopic { tags.insert($0) } }
+        #expect(tags == [QueryTopics(of: stays.keyHash).deployed, QueryTopics(of: stays.keyHash).published])
+    }
+
+    @Test("The files disclose no device token, and nobody else may read them")
+    func sealed() async throws {
+        let token = "a-token-that-must-not-be-found"
+        try await store.register(StoreFixture.key(), token: token)
+        for file in try FileManager.default.contentsOfDirectory(atPath: fixture.folder.path) {
+            let path = fixture.folder.path + "/" + file
+            let content = try #require(FileManager.default.contents(atPath: path))
+            #expect(content.range(of: Data(token.utf8)) == nil, "\(file) holds the token")
+            let mode = try FileManager.default.attributesOfItem(atPath: path)[.posixPermissions] as? Int
+            #expect(try #require(mode) & 0o077 == 0, "\(file) can be read by others")
+        }
+    }
+
+    @Test("A row that was moved to another installation does not open")
+    func bound() async throws {
+        let key = StoreFixture.key("mine"), other = StoreFixture.key("theirs")
+        try await store.register(key)
+        try await store.register(other)
+        try store.close()
+        let queue = try DatabaseQueue(path: DataFolder.databasePath(in: fixture.folder.path))
+        try await queue.write {
+            try $0.execute(sql: "UPDATE registration SET sealed = (SELECT sealed FROM registration WHERE id = 1) WHERE id = 2")
+        }
+        try queue.close()
+        let reopened = try fixture.reopened()
+        #expect(throws: StoreError.self) { try reopened.read { try $0.state(of: other) } }
+        #expect(try reopened.read { try $0.state(of: key) } != nil)
+    }
+}
