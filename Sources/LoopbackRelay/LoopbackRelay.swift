@@ -1,1 +1,64 @@
-// The room LoopbackRelay.
+import Synchronization
+public import Waku
+
+/// A participant of a ``LoopbackNetwork``: messages are handed over at once, and nothing is taken from those who poll.
+public final class LoopbackRelay: Relay {
+    private struct Buffer {
+        var messages: [ReceivedMessage] = []
+        var droppedCount = 0
+        /// Of the run in progress.
+        var arrival: AsyncStream<Void>.Continuation?
+    }
+
+    private let network: LoopbackNetwork
+    private let pubsubTopics: Set<PubsubTopic>
+    private let capacity: Int
+    private let buffer = Mutex(Buffer())
+
+    init(network: LoopbackNetwork, pubsubTopics: [PubsubTopic], bufferCapacity: Int) {
+        self.network = network
+        self.pubsubTopics = Set(pubsubTopics)
+        capacity = bufferCapacity
+    }
+
+    /// How many messages came while the buffer was full.
+    public var droppedCount: Int {
+        buffer.withLock { $0.droppedCount }
+    }
+
+    /// Always: there is nothing to lose touch with.
+    public var state: RelayState { .attached }
+
+    public func publish(_ message: WakuMessage, on pubsubTopic: PubsubTopic) async throws(RelayError) {
+        if let flaw = message.flaw { throw RelayError(code: .refused, message: flaw) }
+        network.publish(message, on: pubsubTopic, from: self)
+    }
+
+    /// Hands over all that is waiting in one go. One at a time.
+    public func run(deliver: @escaping @Sendable ([ReceivedMessage]) async -> Void) async {
+        let (arrivals, arrival) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
+        buffer.withLock { $0.arrival = arrival }
+        // What came before the run began.
+        arrival.yield()
+        for await _ in arrivals {
+            let messages = buffer.withLock { buffer in
+                defer { buffer.messages = [] }
+                return buffer.messages
+            }
+            if !messages.isEmpty { await deliver(messages) }
+        }
+    }
+
+    /// Never waits: two participants that answer each other would wait for each other.
+    func receive(_ message: ReceivedMessage) {
+        guard pubsubTopics.contains(message.pubsubTopic) else { return }
+        buffer.withLock { buffer in
+            guard buffer.messages.count < capacity else {
+                buffer.droppedCount += 1
+                return
+            }
+            buffer.messages.append(message)
+            buffer.arrival?.yield()
+        }
+    }
+}

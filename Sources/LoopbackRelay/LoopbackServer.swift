@@ -1,0 +1,62 @@
+import Foundation
+import Hummingbird
+public import Logging
+import NIOCore
+
+/// The REST API of an nwaku node over a ``LoopbackNetwork``: for development, tests and demonstrations without a network.
+public struct LoopbackServer: Sendable {
+    private let network: LoopbackNetwork
+    private let host: String
+    private let port: Int
+    private let logger: Logger
+
+    /// - Parameter port: 0 for any that is free: ``run(bound:)`` tells which.
+    public init(network: LoopbackNetwork, host: String = "127.0.0.1", port: Int = 8645, logger: Logger? = nil) {
+        self.network = network
+        self.host = host
+        self.port = port
+        self.logger = logger ?? Logger(label: "loopback") { _ in SwiftLogNoOpLogHandler() }
+    }
+
+    /// Serves until the task is cancelled or the process shuts down gracefully.
+    /// - Parameter bound: Told the port, once it is open.
+    /// - Throws: ``LoopbackServerError`` when the address can't be listened on.
+    public func run(bound: @escaping @Sendable (_ port: Int) async -> Void = { _ in }) async throws(LoopbackServerError) {
+        let application = Application(
+            responder: LoopbackResponder(network: network),
+            configuration: ApplicationConfiguration(address: .hostname(host, port: port)),
+            onServerRunning: { channel in await bound(channel.localAddress?.port ?? port) },
+            logger: logger)
+        do {
+            try await application.run()
+        } catch is CancellationError {
+            return
+        } catch {
+            throw LoopbackServerError(error, address: "\(host):\(port)")
+        }
+    }
+}
+
+/// Why the loopback node can't serve. The message says what to do.
+public struct LoopbackServerError: Error, Hashable, CustomStringConvertible {
+    public enum Code: Hashable, Sendable {
+        case addressInUse
+        /// Not this machine's, not allowed, or not an address.
+        case addressUnavailable
+    }
+
+    public let code: Code
+    public let message: String
+
+    public var description: String { message }
+
+    init(_ error: any Error, address: String) {
+        if let error = error as? IOError, error.errnoCode == EADDRINUSE {
+            code = .addressInUse
+            message = "\(address) is in use: stop what listens there, or choose another port"
+        } else {
+            code = .addressUnavailable
+            message = "can't listen on \(address): \(error)"
+        }
+    }
+}

@@ -1,0 +1,32 @@
+import Waku
+
+/// What a node says of itself, `GET /health`.
+public struct NodeHealth: Hashable, Sendable {
+    /// `READY`, `NOT_READY`, `INITIALIZING`, …; `UNKNOWN` from a node that answers without telling.
+    public let status: String
+    /// By the protocol's name: `Relay`, `Store`, `Lightpush`, …
+    public let protocols: [String: String]
+
+    public init(status: String, protocols: [String: String]) {
+        self.status = status
+        self.protocols = protocols
+    }
+
+    public var isReady: Bool { status == "READY" }
+
+    static let unknown = NodeHealth(status: "UNKNOWN", protocols: [:])
+}
+
+/// `{"nodeHealth": text, "protocolsHealth": [{"<protocol>": text, "desc"?: text}, …]}`
+struct NodeHealthJSON: Decodable {
+    let nodeHealth: String?
+    let protocolsHealth: [LenientElement<[String: String]>]?
+
+    var health: NodeHealth {
+        var protocols: [String: String] = [:]
+        for (name, status) in (protocolsHealth ?? []).compactMap(\.value).joined() where name != "desc" {
+            protocols[name] = status
+        }
+        return NodeHealth(status: nodeHealth ?? NodeHealth.unknown.status, protocols: protocols)
+    }
+}

@@ -1,0 +1,172 @@
+import Foundation
+public import Waku
+import WakuCrypto
+
+/// The REST API of an nwaku node, call by call: nothing is remembered or tried again.
+///
+/// Every call throws ``NwakuAPIError``.
+public struct NwakuAPI: Sendable {
+    public let address: NodeAddress
+    private let transport: any HTTPTransport
+
+    /// The largest answer that is read. A full cache of 50 of the largest messages is longer in Base64 than this: then all of them are lost,
+    /// and looked up in the store.
+    static let maximumResponseByteCount = 64 << 20
+
+    init(address: NodeAddress, transport: any HTTPTransport) {
+        self.address = address
+        self.transport = transport
+    }
+
+    // MARK: Health
+
+    /// `GET /health`. A node that does not know the call, such as go-waku with 501, has unknown health.
+    public func health() async throws(NwakuAPIError) -> NodeHealth {
+        let path = "/health"
+        let answer = try await exchange(url: path, timeout: .seconds(5))
+        if answer.status == 501 { return .unknown }
+        try check(answer, path: path)
+        return try decode(NodeHealthJSON.self, answer.body, path: path).health
+    }
+
+    // MARK: Relay
+
+    /// `POST /relay/v1/subscriptions`. Harmless when it subscribes already. There is no way back on purpose: the node would leave the topic
+    /// for everybody.
+    public func subscribe(to topics: [PubsubTopic]) async throws(NwakuAPIError) {
+        let path = "/relay/v1/subscriptions"
+        let body = try encode(topics.map(\.rawValue), path: path)
+        try check(try await exchange(url: path, body: body, timeout: .seconds(10)), path: path)
+    }
+
+    /// What a poll brought.
+    public struct Poll: Hashable, Sendable {
+        /// Those that can be read and are within the network's limits.
+        public let messages: [ReceivedMessage]
+        /// With the unreadable ones.
+        public let elementCount: Int
+    }
+
+    /// `GET /relay/v1/messages/{topic}`: takes what the node kept of the topic. Status 404 means that the node is not subscribed.
+    public func messages(on topic: PubsubTopic) async throws(NwakuAPIError) -> Poll {
+        let path = "/relay/v1/messages"
+        let answer = try await exchange(url: messagesPath(topic), timeout: .seconds(10))
+        try check(answer, path: path)
+        // go-waku answers null for nothing.
+        let elements = try decode([LenientElement<MessageJSON>]?.self, answer.body, path: path) ?? []
+        let messages = elements.compactMap { $0.value?.message(defaultTimestamp: Timestamp(rawValue: 0)) }
+        return Poll(
+            messages: messages.filter { $0.flaw == nil }.map { ReceivedMessage(message: $0, pubsubTopic: topic) },
+            elementCount: elements.count)
+    }
+
+    /// `POST /relay/v1/messages/{topic}`. That it returns proves nothing: the node does not look whether it reached a peer.
+    public func publish(_ message: WakuMessage, on topic: PubsubTopic) async throws(NwakuAPIError) {
+        let path = "/relay/v1/messages"
+        let body = try encode(MessageJSON(message), path: path)
+        try check(try await exchange(url: messagesPath(topic), body: body, timeout: .seconds(5)), path: path)
+    }
+
+    private func messagesPath(_ topic: PubsubTopic) -> String {
+        "/relay/v1/messages/" + percentEncoded(topic.rawValue)
+    }
+
+    // MARK: Lightpush
+
+    private struct PushJSON: Encodable {
+        let pubsubTopic: String
+        let message: MessageJSON
+    }
+
+    private struct PushAnswerJSON: Decodable {
+        let relayPeerCount: Int?
+    }
+
+    /// `POST /lightpush/v3/message`: publishes, and tells to how many peers, where the node says so. Status 505: it has none. 404 and 503:
+    /// it does not serve lightpush.
+    @discardableResult
+    public func push(_ message: WakuMessage, on topic: PubsubTopic) async throws(NwakuAPIError) -> Int? {
+        let path = "/lightpush/v3/message"
+        let body = try encode(PushJSON(pubsubTopic: topic.rawValue, message: MessageJSON(message)), path: path)
+        let answer = try await exchange(url: path, body: body, timeout: .seconds(3))
+        try check(answer, path: path)
+        // The message is out, whatever else the answer says.
+        return (try? JSONDecoder().decode(PushAnswerJSON.self, from: Data(answer.body)))?.relayPeerCount
+    }
+
+    // MARK: Store
+
+    /// `GET /store/v3/messages`. Status 412: the node has no store and knows none. 429: it is asked too often.
+    public func query(_ query: StoreQuery) async throws(NwakuAPIError) -> StorePage {
+        let path = "/store/v3/messages"
+        let answer = try await exchange(url: path + "?" + query.text, timeout: .seconds(30))
+        try check(answer, path: path)
+        let page = try decode(StoreAnswerJSON.self, answer.body, path: path)
+        if let status = page.statusCode, !(200..<300).contains(status) {
+            throw .refused(status, path: path, text: NwakuAPIError.excerpt(Array((page.statusDesc ?? "").utf8)))
+        }
+        return page.page(asked: query)
+    }
+
+    // MARK: -
+
+    private func exchange(
+        url: String, body: [UInt8]? = nil, timeout: Duration
+    ) async throws(NwakuAPIError) -> (status: Int, body: [UInt8]) {
+        try await transport.exchange(
+            url: address.base + url, body: body, timeout: timeout, maximumByteCount: Self.maximumResponseByteCount)
+    }
+
+    private func check(_ answer: (status: Int, body: [UInt8]), path: String) throws(NwakuAPIError) {
+        guard (200..<300).contains(answer.status) else {
+            throw .refused(answer.status, path: path, text: NwakuAPIError.excerpt(answer.body))
+        }
+    }
+
+    private func decode<Value: Decodable>(_ type: Value.Type, _ body: [UInt8], path: String) throws(NwakuAPIError) -> Value {
+        do {
+            return try JSONDecoder().decode(type, from: Data(body))
+        } catch {
+            throw .unreadable(path)
+        }
+    }
+
+    private func encode(_ value: some Encodable, path: String) throws(NwakuAPIError) -> [UInt8] {
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = .withoutEscapingSlashes
+        do {
+            return Array(try encoder.encode(value))
+        } catch {
+            throw NwakuAPIError(code: .unreadable, message: "the body for \(path) can't be written: \(error)")
+        }
+    }
+}
+
+/// `{"statusCode", "statusDesc", "messages": [{"messageHash": "0x…", "message"?, "pubsubTopic"?}], "paginationCursor"?: "0x…"}`
+private struct StoreAnswerJSON: Decodable {
+    struct Entry: Decodable, Sendable {
+        let messageHash: String?
+        let message: LenientElement<MessageJSON>?
+        let pubsubTopic: String?
+    }
+
+    let statusCode: Int?
+    let statusDesc: String?
+    let messages: [LenientElement<Entry>]?
+    let paginationCursor: String?
+
+    func page(asked query: StoreQuery) -> StorePage {
+        let entries = (messages ?? []).compactMap(\.value)
+        let received = entries.compactMap { entry -> ReceivedMessage? in
+            guard let message = entry.message?.value?.message(defaultTimestamp: Timestamp(rawValue: 0)), message.flaw == nil,
+                let topic = entry.pubsubTopic.map(PubsubTopic.init(rawValue:)) ?? query.pubsubTopic
+            else { return nil }
+            return ReceivedMessage(message: message, pubsubTopic: topic)
+        }
+        let hashes = entries.compactMap { entry in
+            entry.messageHash.flatMap { bytes(hex: $0.dropFirst($0.hasPrefix("0x") ? 2 : 0)) }.map(MessageHash.init(bytes:))
+        }
+        let cursor = paginationCursor.flatMap { $0.isEmpty ? nil : $0 }
+        return StorePage(messages: received, hashes: hashes, cursor: cursor)
+    }
+}

@@ -1,0 +1,40 @@
+/// Why a call to a node's REST API brought nothing.
+public struct NwakuAPIError: Error, Hashable, CustomStringConvertible {
+    public enum Code: Hashable, Sendable {
+        /// No answer: refused, too slow, or cut off.
+        case unreachable
+        /// The node's status, from HTTP or from within a store's answer.
+        case status(Int)
+        /// An answer that is not what the call promises, or too long.
+        case unreadable
+    }
+
+    public let code: Code
+    /// One line for an operator.
+    public let message: String
+
+    public init(code: Code, message: String) {
+        self.code = code
+        self.message = message
+    }
+
+    public var description: String { message }
+
+    /// A node's own words, cut to one short line.
+    static func excerpt(_ body: [UInt8]) -> String {
+        let line = String(decoding: body.prefix(160), as: UTF8.self).split(whereSeparator: \.isNewline).first ?? ""
+        return String(line.unicodeScalars.filter { $0.value >= 0x20 && $0.value != 0x7F })
+    }
+}
+
+extension NwakuAPIError {
+    static func refused(_ status: Int, path: String, text: String) -> NwakuAPIError {
+        // Without its query: that holds topics.
+        let words = text.isEmpty ? "" : ": \(text)"
+        return NwakuAPIError(code: .status(status), message: "the node answered \(status) to \(path)\(words)")
+    }
+
+    static func unreadable(_ path: String) -> NwakuAPIError {
+        NwakuAPIError(code: .unreadable, message: "the node's answer to \(path) can't be read: is this nwaku's REST API?")
+    }
+}

@@ -1,0 +1,106 @@
+import Waku
+
+/// Decides what to ask the node next, and when messages may have been lost on the way. Outcomes and time come in; whoever holds it does the
+/// talking.
+///
+///     subscribing ──(subscribed)──▶ polling ──(polled)──▶ polling
+///       ▲  ▲  │                       │  │
+///       │  │  └──(failed)──┐   (failed)  (forgotten: 404)
+///       │  │               ▼       │     │
+///       │  └─(time passed)─ backing off ◀┘ from the second in a row on
+///       └──────────────────────────────────┘ the first
+///
+/// The node keeps few messages between two polls, and throws out the oldest by the *sender's* clock. So a poll that brought as many as it
+/// keeps, a failure, or a long silence mean that something may be lost since the last poll before: the next good poll tells from when. That
+/// is the local clock of a poll, never a sender's.
+struct NwakuAttachment {
+    struct Configuration: Hashable, Sendable {
+        var pollInterval: Duration = .milliseconds(300)
+        /// How many messages the node keeps for its pollers.
+        var cacheCapacity = 50
+        var backOff = BackOff()
+
+        /// Longer without a poll means that messages may be lost.
+        var longestSilence: Duration { max(.seconds(2), pollInterval * 3) }
+    }
+
+    enum Action: Hashable {
+        case subscribe
+        case poll
+        case wait(until: Duration)
+    }
+
+    private enum Phase {
+        case subscribing
+        case polling(next: Duration)
+        case backingOff(until: Duration)
+    }
+
+    private let configuration: Configuration
+    private var phase = Phase.subscribing
+    private var failures = 0
+    private var mayHaveLost: Bool
+    private var lastPoll: Duration
+
+    private(set) var state = RelayState.detached("not yet subscribed at the node")
+    /// When the last good poll was sent. All that reached the node before was handed over, but for the gaps that were told.
+    private(set) var polledUntil: Timestamp
+
+    /// - Parameter lastSeen: Until when all was seen, in an earlier life; nil when nothing can have been missed.
+    init(configuration: Configuration, lastSeen: Timestamp?, at now: Moment) {
+        self.configuration = configuration
+        mayHaveLost = lastSeen != nil
+        lastPoll = now.uptime
+        polledUntil = min(lastSeen ?? now.clock, now.clock)
+    }
+
+    func next(at now: Moment) -> Action {
+        switch phase {
+        case .subscribing: .subscribe
+        case .polling(let next): now.uptime >= next ? .poll : .wait(until: next)
+        case .backingOff(let until): now.uptime >= until ? .subscribe : .wait(until: until)
+        }
+    }
+
+    /// The node took the subscription. Attached it is only when a poll worked.
+    mutating func subscribed(at now: Moment) {
+        phase = .polling(next: now.uptime)
+    }
+
+    /// All topics were polled, and what they brought was handed over.
+    /// - Parameters:
+    ///   - messageCount: Of all topics together: they share the node's cache.
+    ///   - sent: When the first of the requests went out.
+    /// - Returns: Since when messages may be lost; nil when none can be.
+    mutating func polled(messageCount: Int, sent: Moment) -> Timestamp? {
+        let isLate = sent.uptime - lastPoll > configuration.longestSilence
+        let lostFrom = mayHaveLost || isLate || messageCount >= configuration.cacheCapacity ? min(polledUntil, sent.clock) : nil
+        mayHaveLost = false
+        failures = 0
+        lastPoll = sent.uptime
+        polledUntil = sent.clock
+        state = .attached
+        // A half-full cache fills faster than the interval drains it.
+        let isBusy = messageCount * 2 >= configuration.cacheCapacity
+        phase = .polling(next: isBusy ? sent.uptime : sent.uptime + configuration.pollInterval)
+        return lostFrom
+    }
+
+    /// The node does not know the subscription, as after a restart.
+    mutating func forgotten(at now: Moment, jitter: Double) {
+        detach("the node lost its subscriptions", at: now, jitter: jitter)
+        // A node that forgets again and again is not asked again and again.
+        if failures == 1 { phase = .subscribing }
+    }
+
+    mutating func failed(_ reason: String, at now: Moment, jitter: Double) {
+        detach(reason, at: now, jitter: jitter)
+    }
+
+    private mutating func detach(_ reason: String, at now: Moment, jitter: Double) {
+        failures += 1
+        mayHaveLost = true
+        state = .detached(reason)
+        phase = .backingOff(until: now.uptime + configuration.backOff.delay(failures: failures, jitter: jitter))
+    }
+}

@@ -1,0 +1,121 @@
+import Logging
+import Synchronization
+public import Waku
+
+/// Watches content topics through a node's store: for command-line clients that live beside a daemon on the same node, whose messages they
+/// would steal by polling.
+///
+/// Ephemeral messages, and those with a clock more than 20 s off, never come this way: stores refuse them.
+public final class NwakuStoreWatch: Relay {
+    public struct Configuration: Sendable {
+        public var address: NodeAddress
+        public var pubsubTopics: [PubsubTopic]
+        /// Messages with an older timestamp don't come.
+        public var startTime: Timestamp
+        public var interval: Duration
+
+        public init(
+            address: NodeAddress, pubsubTopics: [PubsubTopic] = [.statusDefault], startTime: Timestamp = .now(),
+            interval: Duration = .milliseconds(200)
+        ) {
+            self.address = address
+            self.pubsubTopics = pubsubTopics
+            self.startTime = startTime
+            self.interval = interval
+        }
+    }
+
+    private struct Watch {
+        var topics: [ContentTopic]
+        var state = RelayState.detached("the store was not yet asked")
+        var failures = 0
+        /// When the last sweep that worked began.
+        var sweptUntil: Timestamp?
+        var recent = RecentHashes(capacity: 20_000)
+    }
+
+    public let api: NwakuAPI
+    private let configuration: Configuration
+    private let publisher: NwakuPublisher
+    private let logger: Logger
+    private let watch: Mutex<Watch>
+
+    /// How far senders' clocks may be off: sweeps overlap by this.
+    private static let overlap = Duration.seconds(60)
+    private static let pageLimit = 1000
+    private static let backOff = BackOff()
+
+    init(configuration: Configuration, contentTopics: [ContentTopic], api: NwakuAPI, logger: Logger) {
+        self.configuration = configuration
+        self.api = api
+        self.logger = logger
+        publisher = NwakuPublisher(api: api, logger: logger)
+        watch = Mutex(Watch(topics: []))
+        add(contentTopics)
+    }
+
+    /// Watches these as well, from the start time on.
+    public func add(_ contentTopics: [ContentTopic]) {
+        watch.withLock { watch in
+            for topic in contentTopics where !watch.topics.contains(topic) {
+                watch.topics.append(topic)
+                // The next sweep looks back for the new one.
+                watch.sweptUntil = nil
+            }
+        }
+    }
+
+    public var state: RelayState {
+        watch.withLock { $0.state }
+    }
+
+    public func publish(_ message: WakuMessage, on pubsubTopic: PubsubTopic) async throws(RelayError) {
+        try await publisher.publish(message, on: pubsubTopic)
+    }
+
+    public func run(deliver: @escaping @Sendable ([ReceivedMessage]) async -> Void) async {
+        while !Task.isCancelled {
+            let began = ContinuousClock.now
+            var pause = configuration.interval
+            do throws(NwakuAPIError) {
+                try await sweep(deliver: deliver)
+            } catch {
+                guard !Task.isCancelled else { return }
+                let failures = watch.withLock { watch in
+                    watch.state = .detached(error.message)
+                    watch.failures += 1
+                    return watch.failures
+                }
+                pause = max(pause, Self.backOff.delay(failures: failures, jitter: .random(in: 0...1)))
+                if failures == 1 {
+                    logger.warning("store can't be asked", metadata: ["node": "\(api.address)", "reason": "\(error)"])
+                }
+            }
+            try? await Task.sleep(until: began + pause, clock: .continuous)
+        }
+    }
+
+    /// Once through all topics and pages.
+    private func sweep(deliver: @Sendable ([ReceivedMessage]) async -> Void) async throws(NwakuAPIError) {
+        let now = Timestamp.now()
+        let (topics, sweptUntil) = watch.withLock { ($0.topics, $0.sweptUntil) }
+        let start = max(configuration.startTime, (sweptUntil ?? configuration.startTime) - Self.overlap)
+        let queries = StoreQuery.queries(
+            pubsubTopics: configuration.pubsubTopics, contentTopics: topics, from: start, to: now + Self.overlap)
+        for var query in queries {
+            for _ in 0..<Self.pageLimit {
+                let page = try await api.query(query)
+                let fresh = watch.withLock { watch in page.messages.filter { watch.recent.insert($0.hash) } }
+                if !fresh.isEmpty { await deliver(fresh) }
+                guard let cursor = page.cursor, cursor != query.cursor else { break }
+                query.cursor = cursor
+            }
+        }
+        watch.withLock { watch in
+            watch.failures = 0
+            // Without topics the node was not asked.
+            if !queries.isEmpty { watch.state = .attached }
+            if watch.topics.count == topics.count { watch.sweptUntil = now }
+        }
+    }
+}

@@ -1,0 +1,83 @@
+public import Waku
+import WakuCrypto
+
+/// What to ask a node's store, `GET /store/v3/messages`.
+public struct StoreQuery: Hashable, Sendable {
+    /// More content topics than this are refused.
+    public static let maximumTopicCount = 10
+    public static let maximumPageSize = 100
+
+    public var pubsubTopic: PubsubTopic?
+    /// Any of these; any at all when empty. At most ``maximumTopicCount``.
+    public var contentTopics: [ContentTopic]
+    /// By the senders' clocks, both ends included.
+    public var startTime: Timestamp?
+    public var endTime: Timestamp?
+    /// Only these messages.
+    public var hashes: [MessageHash]
+    /// Where the page before ended, as ``StorePage/cursor`` gave it.
+    public var cursor: String?
+    /// Whether messages are asked for, or their hashes alone.
+    public var includesMessages: Bool
+    /// At most ``maximumPageSize``.
+    public var pageSize: Int
+
+    public init(
+        pubsubTopic: PubsubTopic? = nil, contentTopics: [ContentTopic] = [], startTime: Timestamp? = nil, endTime: Timestamp? = nil,
+        hashes: [MessageHash] = [], cursor: String? = nil, includesMessages: Bool = true, pageSize: Int = StoreQuery.maximumPageSize
+    ) {
+        self.pubsubTopic = pubsubTopic
+        self.contentTopics = contentTopics
+        self.startTime = startTime
+        self.endTime = endTime
+        self.hashes = hashes
+        self.cursor = cursor
+        self.includesMessages = includesMessages
+        self.pageSize = pageSize
+    }
+
+    /// As many queries as the topics need, at most ten in each; none without topics.
+    static func queries(
+        pubsubTopics: [PubsubTopic], contentTopics: [ContentTopic], from startTime: Timestamp, to endTime: Timestamp
+    ) -> [StoreQuery] {
+        pubsubTopics.flatMap { pubsubTopic in
+            stride(from: 0, to: contentTopics.count, by: maximumTopicCount).map { start in
+                StoreQuery(
+                    pubsubTopic: pubsubTopic,
+                    contentTopics: Array(contentTopics[start..<min(start + maximumTopicCount, contentTopics.count)]),
+                    startTime: startTime, endTime: endTime)
+            }
+        }
+    }
+
+    /// `name=value&…`, percent-encoded, oldest first.
+    var text: String {
+        var items = ["includeData=\(includesMessages)", "ascending=true", "pageSize=\(pageSize)"]
+        if let pubsubTopic { items.append("pubsubTopic=" + percentEncoded(pubsubTopic.rawValue)) }
+        if !contentTopics.isEmpty {
+            items.append("contentTopics=" + contentTopics.map { percentEncoded($0.rawValue) }.joined(separator: ","))
+        }
+        // Nodes refuse negative times.
+        if let startTime { items.append("startTime=\(max(startTime.rawValue, 0))") }
+        if let endTime { items.append("endTime=\(max(endTime.rawValue, 0))") }
+        if !hashes.isEmpty { items.append("hashes=" + hashes.map { "0x" + $0.hex }.joined(separator: ",")) }
+        if let cursor { items.append("cursor=" + percentEncoded(cursor)) }
+        return items.joined(separator: "&")
+    }
+}
+
+/// One page of a store's answer, oldest first by the senders' clocks.
+public struct StorePage: Hashable, Sendable {
+    /// Those that could be read; empty when only hashes were asked for.
+    public let messages: [ReceivedMessage]
+    /// Of all messages on the page, as the store tells them.
+    public let hashes: [MessageHash]
+    /// For the next page; nil at the end.
+    public let cursor: String?
+
+    public init(messages: [ReceivedMessage], hashes: [MessageHash], cursor: String?) {
+        self.messages = messages
+        self.hashes = hashes
+        self.cursor = cursor
+    }
+}

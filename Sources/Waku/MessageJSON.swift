@@ -1,0 +1,58 @@
+import Foundation
+
+/// A message as the REST API of a node writes it.
+///
+///     {"payload": base64, "contentTopic": text, "version"?: number, "timestamp"?: nanoseconds, "meta"?: base64, "ephemeral"?: bool}
+///
+/// Base64 is the standard alphabet with padding. The timestamp is an integer beyond 2^53: it never passes through a Double.
+public struct MessageJSON: Codable, Sendable {
+    let payload: Data
+    let contentTopic: String
+    let version: UInt32?
+    let timestamp: Int64?
+    let meta: Data?
+    let ephemeral: Bool?
+
+    public init(_ message: WakuMessage) {
+        payload = Data(message.payload)
+        contentTopic = message.contentTopic.rawValue
+        version = message.version
+        timestamp = message.timestamp.rawValue
+        meta = message.meta.isEmpty ? nil : Data(message.meta)
+        ephemeral = message.ephemeral ? true : nil
+    }
+
+    /// What is written, whatever it is: see ``WakuMessage/flaw``.
+    /// - Parameter defaultTimestamp: For a message without one.
+    public func message(defaultTimestamp: Timestamp) -> WakuMessage {
+        WakuMessage(
+            payload: Array(payload), contentTopic: ContentTopic(rawValue: contentTopic), version: version ?? 0,
+            timestamp: timestamp.map(Timestamp.init(rawValue:)) ?? defaultTimestamp, meta: meta.map(Array.init) ?? [],
+            ephemeral: ephemeral ?? false)
+    }
+}
+
+/// An element of a JSON array that may be anything: one that can't be read does not take the others with it.
+public struct LenientElement<Value: Decodable & Sendable>: Decodable, Sendable {
+    /// nil when it could not be read.
+    public let value: Value?
+
+    public init(from decoder: any Decoder) {
+        value = try? Value(from: decoder)
+    }
+}
+
+extension WakuMessage {
+    /// Why no node takes this message, in a phrase; nil when it is within the network's limits.
+    public var flaw: String? {
+        // The fields around payload and topic, as nwaku counts them.
+        let overhead = 32
+        if payload.isEmpty { return "payload is empty" }
+        if contentTopic.rawValue.isEmpty { return "content topic is empty" }
+        if meta.count > Self.maximumMetaByteCount { return "meta is longer than \(Self.maximumMetaByteCount) bytes" }
+        if payload.count + contentTopic.rawValue.utf8.count + overhead > Self.maximumByteCount {
+            return "message size exceeded maximum of \(Self.maximumByteCount) bytes"
+        }
+        return nil
+    }
+}

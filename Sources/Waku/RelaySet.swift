@@ -1,0 +1,49 @@
+/// Several ways onto the network at once: what one misses, another brings.
+///
+/// A message comes in once from each, perhaps at the same time: whoever takes them recognises messages by their hash.
+public struct RelaySet: Relay {
+    /// In order of preference for publishing.
+    public let relays: [any Relay]
+
+    public init(_ relays: [any Relay]) {
+        self.relays = relays
+    }
+
+    /// `deliver` runs once for each relay, at the same time.
+    public func run(deliver: @escaping @Sendable ([ReceivedMessage]) async -> Void) async {
+        await withDiscardingTaskGroup { group in
+            for relay in relays {
+                group.addTask { await relay.run(deliver: deliver) }
+            }
+        }
+    }
+
+    /// By the first attached relay that takes it; then by the others, which may still publish while nothing comes in.
+    public func publish(_ message: WakuMessage, on pubsubTopic: PubsubTopic) async throws(RelayError) {
+        let attached = relays.filter { $0.state == .attached }
+        let detached = relays.filter { $0.state != .attached }
+        var lastError = RelayError(code: .unavailable, message: "there is no node to publish by: configure one")
+        for relay in attached + detached {
+            do throws(RelayError) {
+                return try await relay.publish(message, on: pubsubTopic)
+            } catch {
+                // Another node refuses it for the same reasons.
+                if error.code == .refused { throw error }
+                lastError = error
+            }
+        }
+        throw lastError
+    }
+
+    /// Attached if any is; else why not, one after the other.
+    public var state: RelayState {
+        var reasons: [String] = []
+        for relay in relays {
+            switch relay.state {
+            case .attached: return .attached
+            case .detached(let reason): reasons.append(reason)
+            }
+        }
+        return .detached(reasons.isEmpty ? "no relay is configured" : reasons.joined(separator: "; "))
+    }
+}
