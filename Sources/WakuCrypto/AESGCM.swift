@@ -66,7 +66,9 @@ public enum AESGCM {
     }
 
     /// - Throws: ``CryptoError/truncated``, ``CryptoError/authenticationFailed``
-    public static func open(_ sealed: [UInt8], key: SymmetricKey, layout: Layout, associatedData: [UInt8] = []) throws(CryptoError) -> [UInt8] {
+    public static func open(_ sealed: [UInt8], key: SymmetricKey, layout: Layout, associatedData: [UInt8] = []) throws(CryptoError)
+        -> [UInt8]
+    {
         let plainCount = sealed.count - nonceByteCount - tagByteCount
         guard plainCount >= 0 else { throw .truncated }
         var authentic = false
