@@ -77,7 +77,7 @@ let package = Package(
             swiftSettings: strict),
 
         .target(
-            name: "TestSupport", dependencies: ["Waku", "WakuCrypto", hummingbird], path: "Tests/TestSupport",
+            name: "TestSupport", dependencies: ["StatusProtocol", "Waku", "WakuCrypto", hummingbird], path: "Tests/TestSupport",
             resources: [.copy("Vectors")], swiftSettings: strict),
         tests("WakuCrypto"),
         tests("Waku", ["WakuCrypto"]),

@@ -32,12 +32,12 @@ public struct Timestamp: RawRepresentable, Hashable, Comparable, Sendable {
 }
 
 extension Duration {
-    /// Whole nanoseconds; the nearest end of the range beyond 292 years.
+    /// Whole nanoseconds; beyond 292 years the nearest number whose opposite is one too, so that it can be negated.
     public var nanoseconds: Int64 {
         let (seconds, attoseconds) = components
         let (product, overflow) = seconds.multipliedReportingOverflow(by: 1_000_000_000)
         if overflow { return seconds < 0 ? -.max : .max }
         let (sum, carried) = product.addingReportingOverflow(attoseconds / 1_000_000_000)
-        return carried ? (seconds < 0 ? -.max : .max) : sum
+        return carried ? (seconds < 0 ? -.max : .max) : max(sum, -.max)
     }
 }

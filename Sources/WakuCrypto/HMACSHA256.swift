@@ -11,7 +11,7 @@ enum HMACSHA256 {
         var name = Array("SHA256".utf8CString)
         name.withUnsafeMutableBufferPointer { name in
             var parameters = [
-                OSSL_PARAM_construct_utf8_string(OSSL_MAC_PARAM_DIGEST, name.baseAddress, 0), OSSL_PARAM_construct_end(),
+                OSSL_PARAM_construct_utf8_string(ParameterName.digest, name.baseAddress, 0), OSSL_PARAM_construct_end(),
             ]
             require(EVP_MAC_CTX_set_params(context, &parameters))
         }

@@ -32,11 +32,11 @@ public enum KeyDerivation {
                 salt.withUnsafeMutableBytes { salt in
                     purpose.withUnsafeMutableBytes { purpose in
                         var parameters = [
-                            OSSL_PARAM_construct_utf8_string(OSSL_KDF_PARAM_DIGEST, digest.baseAddress, 0),
+                            OSSL_PARAM_construct_utf8_string(ParameterName.digest, digest.baseAddress, 0),
                             OSSL_PARAM_construct_octet_string(
-                                OSSL_KDF_PARAM_KEY, UnsafeMutableRawPointer(mutating: secret.baseAddress), secret.count),
-                            OSSL_PARAM_construct_octet_string(OSSL_KDF_PARAM_SALT, salt.baseAddress, salt.count),
-                            OSSL_PARAM_construct_octet_string(OSSL_KDF_PARAM_INFO, purpose.baseAddress, purpose.count),
+                                ParameterName.key, UnsafeMutableRawPointer(mutating: secret.baseAddress), secret.count),
+                            OSSL_PARAM_construct_octet_string(ParameterName.salt, salt.baseAddress, salt.count),
+                            OSSL_PARAM_construct_octet_string(ParameterName.info, purpose.baseAddress, purpose.count),
                             OSSL_PARAM_construct_end(),
                         ]
                         require(EVP_KDF_derive(context, output.assumingMemoryBound(to: UInt8.self).baseAddress, byteCount, &parameters))

@@ -1,0 +1,65 @@
+import TestSupport
+import Testing
+import Waku
+
+@Suite struct ProtobufScanTests {
+    private func fields(_ bytes: [UInt8], in range: Range<Int>? = nil) throws -> [[Int]] {
+        var found: [[Int]] = []
+        try ProtobufScan.forEachField(in: bytes, range: range ?? bytes.indices) { field throws(ProtobufError) in
+            found.append([field.number, field.content.lowerBound, field.content.upperBound])
+        }
+        return found
+    }
+
+    @Test func everyWireTypeIsSteppedOver() throws {
+        // A varint, 8 bytes, a length of 2, 4 bytes.
+        let bytes = hex("08ac02 11 0102030405060708 1a02 0a0b 25 01020304")
+        #expect(try fields(bytes) == [[1, 1, 1], [2, 4, 4], [3, 14, 16], [4, 17, 17]])
+        #expect(try fields([]) == [])
+    }
+
+    @Test func onlyTheRangeIsRead() throws {
+        let bytes = hex("ffff 0801 ffff")
+        #expect(try fields(bytes, in: 2..<4) == [[1, 3, 3]])
+        #expect(throws: ProtobufError.malformed) { try fields(bytes, in: 2..<5) }
+        // The length reaches beyond the range, though not beyond the bytes.
+        #expect(throws: ProtobufError.malformed) { try fields(hex("0a02 0000"), in: 0..<3) }
+    }
+
+    @Test(arguments: [
+        "00", "08", "0880", "0a", "0a01", "0a02ff", "09", "0901020304050607", "0d", "0d010203", "0b", "0c", "0e", "0f", "80", "0aff",
+        "0affffffffffffffffff01", "0a80808080808080808001", "08ffffffffffffffffffff01", "ffffffffffffffffffff7f",
+    ])
+    func whatReachesBeyondTheEndOrIsNoFieldIsMalformed(_ digits: String) {
+        #expect(throws: ProtobufError.malformed) { try fields(hex(digits)) }
+    }
+
+    @Test func theLongestVarintHasTenBytes() throws {
+        #expect(try fields(hex("08ffffffffffffffffff01")).count == 1)
+    }
+
+    @Test func aLimitIsTheLastCountThatPasses() throws {
+        let three = hex("0801 0802 0803")
+        try ProtobufScan.check(three, fieldLimit: 3)
+        #expect(throws: ProtobufError.tooMany) { try ProtobufScan.check(three, fieldLimit: 2) }
+    }
+
+    @Test func nestedFieldsAreCountedInEachMessageOfTheirField() throws {
+        // Field 1 twice with two fields each; field 2 with bytes that are no message.
+        let bytes = hex("0a04 08010802 0a04 08010802 1203 ffffff")
+        try ProtobufScan.checkNested(bytes, field: 1, fieldLimit: 3, nestedFieldLimit: 2)
+        #expect(throws: ProtobufError.tooMany) { try ProtobufScan.checkNested(bytes, field: 1, fieldLimit: 2, nestedFieldLimit: 2) }
+        #expect(throws: ProtobufError.tooMany) { try ProtobufScan.checkNested(bytes, field: 1, fieldLimit: 3, nestedFieldLimit: 1) }
+        #expect(throws: ProtobufError.malformed) { try ProtobufScan.checkNested(bytes, field: 2, fieldLimit: 3, nestedFieldLimit: 9) }
+    }
+
+    @Test func randomBytesNeverTrap() {
+        var generator = SeededGenerator(seed: 3)
+        for _ in 0..<5000 {
+            let bytes = generator.bytes(Int.random(in: 0..<60, using: &generator))
+            var total = 0
+            try? ProtobufScan.forEachField(in: bytes, range: bytes.indices) { field throws(ProtobufError) in total += field.content.count }
+            #expect(total <= bytes.count)
+        }
+    }
+}
