@@ -73,7 +73,7 @@ public final class NwakuRelay: Relay {
 
     /// Until when, by the local clock, everything was handed over: what to go on from in the next life. It stands still while messages may be
     /// missing that the store has not told yet.
-    public var seenUntil: Timestamp {
+    public var seenUntil: Timestamp? {
         decisions.withLock { min($0.attachment.polledUntil, $0.catchUp.missingFrom ?? $0.attachment.polledUntil) }
     }
 

@@ -25,7 +25,7 @@ public final class NwakuStoreWatch: Relay {
         }
     }
 
-    private struct Watch {
+    private struct Sweep {
         var topics: [ContentTopic]
         var state = RelayState.detached("the store was not yet asked")
         var failures = 0
@@ -38,7 +38,7 @@ public final class NwakuStoreWatch: Relay {
     private let configuration: Configuration
     private let publisher: NwakuPublisher
     private let logger: Logger
-    private let watch: Mutex<Watch>
+    private let sweep: Mutex<Sweep>
 
     /// How far senders' clocks may be off: sweeps overlap by this.
     private static let overlap = Duration.seconds(60)
@@ -50,13 +50,13 @@ public final class NwakuStoreWatch: Relay {
         self.api = api
         self.logger = logger
         publisher = NwakuPublisher(api: api, logger: logger)
-        watch = Mutex(Watch(topics: []))
-        add(contentTopics)
+        sweep = Mutex(Sweep(topics: []))
+        watch(contentTopics)
     }
 
     /// Watches these as well, from the start time on.
-    public func add(_ contentTopics: [ContentTopic]) {
-        watch.withLock { watch in
+    public func watch(_ contentTopics: [ContentTopic]) {
+        sweep.withLock { watch in
             for topic in contentTopics where !watch.topics.contains(topic) {
                 watch.topics.append(topic)
                 // The next sweep looks back for the new one.
@@ -66,7 +66,7 @@ public final class NwakuStoreWatch: Relay {
     }
 
     public var state: RelayState {
-        watch.withLock { $0.state }
+        sweep.withLock { $0.state }
     }
 
     public func publish(_ message: WakuMessage, on pubsubTopic: PubsubTopic) async throws(RelayError) {
@@ -81,7 +81,7 @@ public final class NwakuStoreWatch: Relay {
                 try await sweep(deliver: deliver)
             } catch {
                 guard !Task.isCancelled else { return }
-                let failures = watch.withLock { watch in
+                let failures = sweep.withLock { watch in
                     watch.state = .detached(error.message)
                     watch.failures += 1
                     return watch.failures
@@ -98,20 +98,20 @@ public final class NwakuStoreWatch: Relay {
     /// Once through all topics and pages.
     private func sweep(deliver: @Sendable ([ReceivedMessage]) async -> Void) async throws(NwakuAPIError) {
         let now = Timestamp.now()
-        let (topics, sweptUntil) = watch.withLock { ($0.topics, $0.sweptUntil) }
+        let (topics, sweptUntil) = sweep.withLock { ($0.topics, $0.sweptUntil) }
         let start = max(configuration.startTime, (sweptUntil ?? configuration.startTime) - Self.overlap)
         let queries = StoreQuery.queries(
             pubsubTopics: configuration.pubsubTopics, contentTopics: topics, from: start, to: now + Self.overlap)
         for var query in queries {
             for _ in 0..<Self.pageLimit {
                 let page = try await api.query(query)
-                let fresh = watch.withLock { watch in page.messages.filter { watch.recent.insert($0.hash) } }
+                let fresh = sweep.withLock { watch in page.messages.filter { watch.recent.insert($0.hash) } }
                 if !fresh.isEmpty { await deliver(fresh) }
                 guard let cursor = page.cursor, cursor != query.cursor else { break }
                 query.cursor = cursor
             }
         }
-        watch.withLock { watch in
+        sweep.withLock { watch in
             watch.failures = 0
             // Without topics the node was not asked.
             if !queries.isEmpty { watch.state = .attached }

@@ -46,4 +46,13 @@ public struct RelaySet: Relay {
         }
         return .detached(reasons.isEmpty ? "no relay is configured" : reasons.joined(separator: "; "))
     }
+
+    /// What reached one of them was seen: that is how far the best of them got.
+    public var seenUntil: Timestamp? {
+        relays.compactMap(\.seenUntil).max()
+    }
+
+    public func watch(_ contentTopics: [ContentTopic]) {
+        for relay in relays { relay.watch(contentTopics) }
+    }
 }

@@ -30,8 +30,9 @@ struct Demo: AsyncParsableCommand {
 
             try await withThrowingTaskGroup(of: Bool.self) { group in
                 let relayServer = LoopbackServer(network: network, host: "127.0.0.1", port: 0, logger: logger)
+                let (ports, bound) = AsyncStream.makeStream(of: Int.self)
                 group.addTask {
-                    try await relayServer.run()
+                    try await relayServer.run { bound.yield($0) }
                     return false
                 }
                 group.addTask {
@@ -39,7 +40,12 @@ struct Demo: AsyncParsableCommand {
                     return false
                 }
                 let gorushURL = "http://127.0.0.1:\(try await gorush.port)"
-                let relayURL = "http://127.0.0.1:\(try await relayServer.boundPort)"
+                var relayPort = 0
+                for await port in ports {
+                    relayPort = port
+                    break
+                }
+                let relayURL = "http://127.0.0.1:\(relayPort)"
 
                 let identity = PrivateKey.generate()
                 let node = try PushNode(

@@ -63,7 +63,7 @@ extension CommandFailure {
         case let error as StoreError: self.init(error)
         case let error as PushClientError: self.init(error)
         case let error as NodeError: self.init(.unavailable, error.message)
-        case let error as LoopbackError: self.init(.unavailable, error.message)
+        case let error as LoopbackServerError: self.init(.unavailable, error.message)
         case let error as NwakuRelayError: self.init(.usage, error.message)
         case let error as GorushError: self.init(.usage, error.message)
         default: return nil
