@@ -58,7 +58,7 @@ let package = Package(
         room("PushServer", ["StatusProtocol", "WakuCrypto"]),
         room("PushStore", ["StatusProtocol", "Waku", "WakuCrypto", grdb]),
         room("CurlClient", ["CCurl"]),
-        room("Gorush", ["CurlClient"]),
+        room("Gorush", ["CurlClient", "StatusProtocol", "Waku", "WakuCrypto", logging]),
         room("NwakuRelay", ["Waku", "WakuCrypto", "CurlClient", logging]),
         room("LoopbackRelay", ["Waku", "WakuCrypto", hummingbird, logging]),
         room(

@@ -20,7 +20,8 @@ struct HealthServer {
                 body: .init(byteBuffer: ByteBuffer(string: text)))
         }
         var quiet = logger
-        quiet.logLevel = .error
+        // Hummingbird holds a connection that ends with the process for an error.
+        quiet.logLevel = .critical
         return Application(
             router: router, configuration: .init(address: .hostname(address.host, port: address.port)), logger: quiet)
     }

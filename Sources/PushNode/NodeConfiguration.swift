@@ -1,4 +1,3 @@
-public import StatusProtocol
 public import Waku
 public import WakuCrypto
 

@@ -1,9 +1,9 @@
 import Foundation
-public import Gorush
+import Gorush
 import Hummingbird
 public import Logging
 import PushServer
-public import PushStore
+import PushStore
 public import ServiceLifecycle
 import StatusProtocol
 public import Waku

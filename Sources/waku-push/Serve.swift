@@ -22,7 +22,7 @@ struct Serve: AsyncParsableCommand {
             """)
 
     @Option(help: "The node's key file, made by waku-push identity new.")
-    var identity: String? = Environment.string("identity")
+    var identity: String?
 
     @Option(help: "Where the database is. Made when missing.")
     var data: String = Environment.string("data") ?? "data"
@@ -60,7 +60,7 @@ struct Serve: AsyncParsableCommand {
 
     func run() async throws {
         try await reportingFailures {
-            guard let identity else {
+            guard let identity = identity ?? Environment.string("identity") else {
                 throw CommandFailure(.usage, "--identity is missing: make a key with waku-push identity new --out id.key")
             }
             let logger = Logger(label: "waku-push") { [logFormat, logLevel] _ in LineLogHandler(format: logFormat, level: logLevel) }

@@ -9,18 +9,20 @@ struct AdminOptions: ParsableArguments {
     var data: String = Environment.string("data") ?? "data"
 
     @Option(help: "The node's key file: needed to open what is sealed.")
-    var identity: String? = Environment.string("identity")
+    var identity: String?
 
     @Flag(help: "Print JSON.")
     var json = false
 
+    var identityFile: String? { identity ?? Environment.string("identity") }
+
     func openStore(unsealing: Bool = false) throws -> Store {
         var key: SymmetricKey?
         if unsealing {
-            guard let identity else {
+            guard let identityFile else {
                 throw CommandFailure(.usage, "--identity is missing: what is registered is sealed with the node's key")
             }
-            key = Store.storageKey(of: try IdentityFile.read(identity))
+            key = Store.storageKey(of: try IdentityFile.read(identityFile))
         }
         return try Store(existing: data, storageKey: key)
     }

@@ -2,6 +2,7 @@ import ArgumentParser
 import PushStore
 import StatusProtocol
 import Waku
+import WakuCrypto
 
 extension Admin.Outbox {
     struct List: AsyncParsableCommand {
@@ -51,7 +52,7 @@ extension Admin {
                 guard limit > 0 else { throw CommandFailure(.usage, "--limit must be above 0") }
                 let store = try admin.openStore()
                 var rows: [Row] = []
-                if let identity = admin.identity {
+                if let identity = admin.identityFile {
                     let overview = IdentityOverview(try IdentityFile.read(identity).publicKey)
                     rows.append(Row(contentTopic: overview.personalTopic, purpose: "personal", keyHash: overview.keyHash))
                     rows.append(Row(contentTopic: overview.partitionedTopic, purpose: "partitioned", keyHash: overview.keyHash))

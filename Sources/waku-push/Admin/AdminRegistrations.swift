@@ -43,7 +43,7 @@ extension Admin.Registrations {
 
         func run() async throws {
             try await reportingFailures {
-                let isOpened = reveal || admin.identity != nil
+                let isOpened = reveal || admin.identityFile != nil
                 let store = try admin.openStore(unsealing: isOpened)
                 let keyHash = try registrant.resolve(in: store)
                 let details = try store.read { transaction in

@@ -29,7 +29,8 @@ struct ClientOptions: ParsableArguments {
     func withClient<R: Sendable>(_ identity: PrivateKey, _ body: @Sendable @escaping (PushClient) async throws -> R) async throws -> R {
         let topic = PubsubTopic(rawValue: pubsubTopic)
         let watch = NwakuStoreWatch(
-            NwakuStoreWatch.Configuration(address: try NodeAddress(relay), pubsubTopics: [topic], startTime: .now() - .seconds(2)),
+            configuration: NwakuStoreWatch.Configuration(
+                address: try NodeAddress(relay), pubsubTopics: [topic], startTime: .now() - .seconds(2)),
             client: CurlClient(), logger: Logger(label: "waku-push") { _ in LineLogHandler(format: .text, level: .warning) })
         let client = PushClient(identity: identity, relay: watch, pubsubTopic: topic)
         return try await withThrowingTaskGroup(of: R?.self) { group in
@@ -50,17 +51,19 @@ struct ClientOptions: ParsableArguments {
 /// Whose device it is. Queries and requests work without: a key for the occasion is made then.
 struct ClientIdentityOptions: ParsableArguments {
     @Option(help: "The client's key file.")
-    var identity: String? = Environment.string("client-identity")
+    var identity: String?
+
+    private var identityFile: String? { identity ?? Environment.string("client-identity") }
 
     func required() throws(CommandFailure) -> PrivateKey {
-        guard let identity else {
+        guard let identityFile else {
             throw CommandFailure(.usage, "--identity is missing: make a key for the client with waku-push identity new --out client.key")
         }
-        return try IdentityFile.read(identity)
+        return try IdentityFile.read(identityFile)
     }
 
     func orEphemeral() throws(CommandFailure) -> PrivateKey {
-        guard let identity else { return .generate() }
-        return try IdentityFile.read(identity)
+        guard let identityFile else { return .generate() }
+        return try IdentityFile.read(identityFile)
     }
 }

@@ -1,7 +1,7 @@
-import ArgumentParser
+public import ArgumentParser
 import Foundation
 import PushClient
-import StatusProtocol
+public import StatusProtocol
 import WakuCrypto
 
 extension Platform: ExpressibleByArgument {

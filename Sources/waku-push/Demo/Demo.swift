@@ -87,7 +87,7 @@ struct DemoClient: Sendable {
 
     init(relayURL: String, logger: Logger) throws {
         let watch = NwakuStoreWatch(
-            NwakuStoreWatch.Configuration(
+            configuration: NwakuStoreWatch.Configuration(
                 address: try NodeAddress(relayURL), pubsubTopics: [.statusDefault], startTime: .now() - .seconds(1),
                 interval: .milliseconds(50)),
             client: CurlClient(), logger: logger)

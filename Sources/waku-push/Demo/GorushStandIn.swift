@@ -27,12 +27,12 @@ final class GorushStandIn: Sendable {
 
     func run() async throws {
         let router = Router()
-        router.post("api/push") { [bodies] request, context -> Response in
+        router.post("api/push") { request, _ -> Response in
             let buffer = try await request.body.collect(upTo: 1 << 20)
             let object = try JSONSerialization.jsonObject(with: Data(buffer.readableBytesView))
             let pretty = try JSONSerialization.data(
                 withJSONObject: object, options: [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes])
-            bodies.withLock { $0.append(String(decoding: pretty, as: UTF8.self)) }
+            self.bodies.withLock { $0.append(String(decoding: pretty, as: UTF8.self)) }
             let count = ((object as? [String: Any])?["notifications"] as? [Any])?.count ?? 0
             let answer = #"{"success":"ok","counts":\#(count),"logs":[]}"#
             return Response(

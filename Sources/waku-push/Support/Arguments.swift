@@ -1,6 +1,6 @@
-import ArgumentParser
+public import ArgumentParser
 import Foundation
-import Gorush
+public import Gorush
 import PushNode
 import WakuCrypto
 

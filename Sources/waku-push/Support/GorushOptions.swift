@@ -12,27 +12,27 @@ struct GorushOptions: ParsableArguments {
     var payloadProfile: PayloadProfile = Environment.value("payload-profile", .combined)
 
     @Option(help: "Certificates (PEM) to trust instead of the system's.")
-    var gorushCa: String? = Environment.string("gorush-ca")
+    var gorushCa: String?
 
     @Option(help: "User for basic authentication.")
-    var gorushUser: String? = Environment.string("gorush-user")
+    var gorushUser: String?
 
     @Option(help: "File with the password of --gorush-user.")
-    var gorushPasswordFile: String? = Environment.string("gorush-password-file")
+    var gorushPasswordFile: String?
 
     @Option(help: "File with a bearer token.")
-    var gorushTokenFile: String? = Environment.string("gorush-token-file")
+    var gorushTokenFile: String?
 
     @Option(help: "An extra header, \"Name: value\"; repeat it for more.")
     var gorushHeader: [String] = Environment.list("gorush-header")
 
     func client() throws -> GorushClient {
-        var configuration = CurlClient.Configuration()
-        if let gorushCa {
+        var configuration = CurlConfiguration()
+        if let gorushCa = gorushCa ?? Environment.string("gorush-ca") {
             guard FileManager.default.isReadableFile(atPath: gorushCa) else {
                 throw CommandFailure(.data, "certificates \(gorushCa) can't be read: give --gorush-ca a PEM file")
             }
-            configuration.certificateAuthority = .file(gorushCa)
+            configuration.trust = .file(path: gorushCa)
         }
         configuration.credentials = try credentials()
         configuration.headers = try gorushHeader.map { header in
@@ -44,16 +44,19 @@ struct GorushOptions: ParsableArguments {
         return try GorushClient(url: gorush, profile: payloadProfile, client: CurlClient(configuration: configuration))
     }
 
-    private func credentials() throws(CommandFailure) -> Credentials {
-        if let gorushTokenFile {
-            guard gorushUser == nil else {
+    private func credentials() throws(CommandFailure) -> HTTPCredentials {
+        let user = gorushUser ?? Environment.string("gorush-user")
+        if let path = gorushTokenFile ?? Environment.string("gorush-token-file") {
+            guard user == nil else {
                 throw CommandFailure(.usage, "--gorush-user and --gorush-token-file exclude each other: give one of them")
             }
-            return .bearer(try secret(gorushTokenFile))
+            return .bearer(token: try secret(path))
         }
-        guard let gorushUser else { return .none }
-        guard let gorushPasswordFile else { throw CommandFailure(.usage, "--gorush-password-file is missing beside --gorush-user") }
-        return .basic(user: gorushUser, password: try secret(gorushPasswordFile))
+        guard let user else { return .none }
+        guard let path = gorushPasswordFile ?? Environment.string("gorush-password-file") else {
+            throw CommandFailure(.usage, "--gorush-password-file is missing beside --gorush-user")
+        }
+        return .basic(user: user, password: try secret(path))
     }
 
     private func secret(_ path: String) throws(CommandFailure) -> String {

@@ -1,6 +1,6 @@
-import ArgumentParser
+public import ArgumentParser
 import Foundation
-import Logging
+public import Logging
 
 enum LogFormat: String, ExpressibleByArgument, CaseIterable {
     case text
@@ -27,7 +27,7 @@ struct LineLogHandler: LogHandler {
 
     func log(event: LogEvent) {
         let fields = metadata.merging(event.metadata ?? [:]) { _, new in new }.sorted { $0.key < $1.key }
-        let time = Date().formatted(.iso8601.time(includingFractionalSeconds: true))
+        let time = Date().formatted(Date.ISO8601FormatStyle(includingFractionalSeconds: true))
         let line =
             switch format {
             case .text:

@@ -33,9 +33,9 @@ struct RelayAttachment {
 
     func relay(_ needs: RelayNeeds) throws -> any Relay {
         let client = CurlClient()
-        var relays: [any Relay] = addresses.map { address in
-            NwakuRelay(
-                NwakuRelay.Configuration(
+        var relays: [any Relay] = try addresses.map { address in
+            try NwakuRelay(
+                configuration: NwakuRelay.Configuration(
                     address: address, pubsubTopics: needs.pubsubTopics, pollInterval: pollInterval, catchUpTopics: needs.ownTopics,
                     lastSeen: needs.seenUntil), client: client, logger: logger)
         }
