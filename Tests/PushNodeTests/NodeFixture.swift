@@ -1,0 +1,142 @@
+import Gorush
+import Logging
+import LoopbackRelay
+import PushClient
+import PushNode
+import ServiceLifecycle
+import StatusProtocol
+import Synchronization
+import TestSupport
+import Waku
+import WakuCrypto
+
+/// What gorush does with notifications, as a test says; it remembers all of them.
+final class ScriptedGorush: NotificationPosting {
+    private struct State {
+        var outcome = DeliveryQueue.Outcome.accepted
+        var verdict: TokenVerdict?
+        var accepted: [Notification] = []
+        var attempts = 0
+    }
+
+    private let state = Mutex(State())
+
+    func answer(_ outcome: DeliveryQueue.Outcome, verdict: TokenVerdict? = nil) {
+        state.withLock { state in
+            state.outcome = outcome
+            state.verdict = verdict
+        }
+    }
+
+    var accepted: [Notification] { state.withLock { $0.accepted } }
+    var attempts: Int { state.withLock { $0.attempts } }
+
+    func post(_ notifications: [Notification]) async -> PostResult {
+        state.withLock { state in
+            state.attempts += 1
+            if case .accepted = state.outcome { state.accepted += notifications }
+            return result(state.outcome, state.verdict, notifications)
+        }
+    }
+}
+
+/// A network of one, and a folder that a node may be started on again and again.
+struct NodeFixture {
+    let folder: TemporaryFolder
+    let identity = PrivateKey.generate()
+    let network = LoopbackNetwork()
+    let gorush = ScriptedGorush()
+
+    init() throws {
+        folder = try TemporaryFolder()
+    }
+
+    /// Runs a node while `body` runs, and stops it as SIGTERM does.
+    func withNode<R: Sendable>(
+        configure: (inout NodeConfiguration) -> Void = { _ in }, _ body: @escaping @Sendable (RunningNode) async throws -> R
+    ) async throws -> R {
+        var configuration = NodeConfiguration(identity: identity, dataPath: folder.path)
+        configuration.answerDeadline = .milliseconds(300)
+        configure(&configuration)
+        let quiet = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
+        let node = try PushNode(configuration, gorush: gorush, logger: quiet) { [network] in
+            network.relay(pubsubTopics: $0.pubsubTopics)
+        }
+        let services = ServiceGroup(services: [node], logger: quiet)
+        return try await withThrowingTaskGroup(of: R?.self) { group in
+            group.addTask {
+                try await services.run()
+                return nil
+            }
+            group.addTask { [network, identity, gorush] in
+                let running = RunningNode(node: node, network: network, server: identity.publicKey, gorush: gorush)
+                let result: R
+                do {
+                    result = try await body(running)
+                } catch {
+                    await services.triggerGracefulShutdown()
+                    throw error
+                }
+                await services.triggerGracefulShutdown()
+                return result
+            }
+            var result: R?
+            while let next = try await group.next() { result = next ?? result }
+            guard let result else { throw NodeEnded() }
+            return result
+        }
+    }
+
+    private struct NodeEnded: Error {}
+}
+
+struct RunningNode: Sendable {
+    let node: PushNode
+    let network: LoopbackNetwork
+    let server: PublicKey
+    let gorush: ScriptedGorush
+
+    func count(_ counter: Counter) -> Int { node.counters.snapshot[counter] ?? 0 }
+
+    /// Returns once `condition` holds.
+    func wait(until condition: @Sendable () -> Bool) async throws {
+        let deadline = ContinuousClock.now + .seconds(10)
+        while !condition() {
+            guard ContinuousClock.now < deadline else { throw Timeout() }
+            await Task.yield()
+        }
+    }
+
+    struct Timeout: Error {}
+
+    /// A client with a key of its own on the same network.
+    func withClient<R: Sendable>(_ identity: PrivateKey = .generate(), _ body: @Sendable (PushClient) async throws -> R) async throws -> R {
+        let client = PushClient(identity: identity, relay: network.relay())
+        let running = Task { await client.run() }
+        defer { running.cancel() }
+        return try await body(client)
+    }
+
+    /// Registers a device whose owner is `client`.
+    @discardableResult
+    func register(
+        _ client: TestClient, version: UInt64 = 1, token: String = "device"
+    ) async throws -> PushNotificationRegistrationResponse.ErrorType? {
+        try await withClient(client.identity) { pushClient in
+            var device = DeviceRegistration(
+                platform: .apn, deviceToken: DeviceToken(token), apnTopic: "app", installationID: client.installationID,
+                accessToken: client.accessToken, version: version)
+            device.enabled = true
+            return try await pushClient.register(device, with: server)
+        }
+    }
+
+    func notify(_ client: TestClient, messageID: [UInt8] = randomBytes(32)) async throws -> PushNotificationReport.ErrorType? {
+        let entry = PushNotification(
+            accessToken: client.accessToken, chatID: Shake256.hash64([1]), publicKey: client.keyHash.bytes,
+            installationID: client.installationID, kind: .message, author: Shake256.hash64([2]))
+        let reports = try await withClient { try await $0.notify([entry], messageID: messageID, at: server, timeout: .seconds(10)) }
+        guard let report = reports.first else { throw Timeout() }
+        return report.error
+    }
+}

@@ -1,0 +1,178 @@
+import Foundation
+import Gorush
+import PushClient
+import PushNode
+import PushStore
+import StatusProtocol
+import TestSupport
+import Testing
+import Waku
+import WakuCrypto
+
+@Suite("A node, from the relay to gorush and back")
+struct PushNodeTests {
+    let fixture: NodeFixture
+    let bob: TestClient
+
+    init() throws {
+        fixture = try NodeFixture()
+        bob = TestClient(of: fixture.identity.publicKey)
+    }
+
+    @Test("Registers, answers queries, notifies once, and forgets on request")
+    func mainJob() async throws {
+        try await fixture.withNode { [bob] node in
+            #expect(try await node.register(bob) == nil)
+            #expect(try await node.register(bob) == .versionMismatch)
+            let devices = try await node.withClient { try await $0.query(bob.identity.publicKey, at: node.server) }
+            #expect(devices.map(\.accessToken) == [bob.accessToken])
+
+            let messageID = randomBytes(32)
+            #expect(try await node.notify(bob, messageID: messageID) == nil)
+            #expect(try await node.notify(bob, messageID: messageID) == nil)
+            #expect(node.gorush.accepted.map(\.deviceToken) == [DeviceToken("device")])
+
+            let ended = try await node.withClient(bob.identity) { try await $0.unregister(bob.installationID, version: 2, with: node.server) }
+            #expect(ended == nil)
+            #expect(try await node.notify(bob) == .notRegistered)
+            #expect(node.gorush.accepted.count == 1)
+        }
+    }
+
+    @Test("A registration survives a restart, and so does what was delivered")
+    func restart() async throws {
+        let messageID = randomBytes(32)
+        try await fixture.withNode { [bob] node in
+            #expect(try await node.register(bob, version: 3) == nil)
+            #expect(try await node.notify(bob, messageID: messageID) == nil)
+        }
+        try await fixture.withNode { [bob] node in
+            #expect(try await node.register(bob, version: 3) == .versionMismatch)
+            #expect(try await node.notify(bob, messageID: messageID) == nil)
+            #expect(node.gorush.accepted.count == 1)
+            #expect(try await node.notify(bob) == nil)
+            #expect(node.gorush.accepted.count == 2)
+        }
+    }
+
+    @Test("What gorush does not take is answered INTERNAL_ERROR, waits on disk, and is delivered once, to the token of then")
+    func retries() async throws {
+        let messageID = randomBytes(32)
+        fixture.gorush.answer(.failed(retryAfter: nil))
+        try await fixture.withNode { [bob] node in
+            #expect(try await node.register(bob) == nil)
+            #expect(try await node.notify(bob, messageID: messageID) == .internalError)
+            #expect(try await node.register(bob, version: 2, token: "new device") == nil)
+        }
+        fixture.gorush.answer(.accepted)
+        try await fixture.withNode { [bob] node in
+            try await node.wait { !node.gorush.accepted.isEmpty }
+            #expect(try await node.notify(bob, messageID: messageID) == nil)
+            #expect(node.gorush.accepted.map(\.deviceToken) == [DeviceToken("new device")])
+        }
+    }
+
+    @Test("What gorush refuses is answered INTERNAL_ERROR and not tried again; the next request is")
+    func refused() async throws {
+        try await fixture.withNode { [bob] node in
+            #expect(try await node.register(bob) == nil)
+            node.gorush.answer(.refused)
+            let messageID = randomBytes(32)
+            #expect(try await node.notify(bob, messageID: messageID) == .internalError)
+            #expect(node.gorush.attempts == 1)
+            node.gorush.answer(.accepted)
+            #expect(try await node.notify(bob, messageID: messageID) == nil)
+        }
+    }
+
+    @Test("A dead token ends the registration: the next request gets NOT_REGISTERED")
+    func deadToken() async throws {
+        try await fixture.withNode { [bob] node in
+            #expect(try await node.register(bob, version: 4) == nil)
+            node.gorush.answer(.accepted, verdict: .dead)
+            #expect(try await node.notify(bob) == nil)
+            node.gorush.answer(.accepted)
+            #expect(try await node.notify(bob) == .notRegistered)
+            #expect(try await node.register(bob, version: 4) == .versionMismatch)
+            #expect(try await node.register(bob, version: 5) == nil)
+            #expect(try await node.notify(bob) == nil)
+        }
+    }
+
+    @Test("A doubtful token is counted, and stays")
+    func doubtfulToken() async throws {
+        try await fixture.withNode { [bob] node in
+            #expect(try await node.register(bob) == nil)
+            node.gorush.answer(.accepted, verdict: .doubtful)
+            #expect(try await node.notify(bob) == nil)
+            #expect(try await node.notify(bob) == nil)
+            #expect(node.count(.tokenDoubtful) == 2)
+        }
+    }
+
+    @Test("The same message twice is handled once")
+    func duplicate() async throws {
+        try await fixture.withNode { [bob] node in
+            let message = try #require(
+                EnvelopeSealing.seal(
+                    bob.envelope(bob.registration()), to: .personal(node.server), wakuSigner: bob.identity, at: .now()
+                ).first)
+            node.network.publish(message, on: .statusDefault)
+            node.network.publish(message, on: .statusDefault)
+            try await node.wait { node.count(.duplicate) == 1 }
+            try await node.wait { node.count(.registrationStored) == 1 }
+            #expect(node.count(.registrationRefused) == 0)
+        }
+    }
+
+    @Test("A message that the relay brings again after a restart gets the answer that it got, and changes nothing")
+    func replayed() async throws {
+        let message = try #require(
+            EnvelopeSealing.seal(
+                bob.envelope(bob.registration()), to: .personal(fixture.identity.publicKey), wakuSigner: bob.identity, at: .now()
+            ).first)
+        for round in 1...2 {
+            try await fixture.withNode { node in
+                node.network.publish(message, on: .statusDefault)
+                try await node.wait { node.count(.answerPublished) == 1 }
+                #expect(node.count(.registrationStored) == (round == 1 ? 1 : 0))
+                #expect(node.count(.registrationRefused) == 0)
+            }
+        }
+    }
+
+    @Test("A large answer goes out in segments, and is put together again")
+    func segments() async throws {
+        try await fixture.withNode { [fixture] node in
+            let owner = PrivateKey.generate()
+            for installation in ["a", "b", "c"] {
+                let client = TestClient(of: fixture.identity.publicKey, identity: owner, installationID: InstallationID(installation))
+                let registration = client.registration { $0.allowedKeyList = Array(repeating: randomBytes(64), count: 5_000) }
+                let messages = EnvelopeSealing.seal(
+                    client.envelope(registration), to: .personal(node.server), wakuSigner: owner, at: .now())
+                for message in messages { node.network.publish(message, on: .statusDefault) }
+            }
+            try await node.wait { node.count(.registrationStored) == 3 }
+            let devices = try await node.withClient { try await $0.query(owner.publicKey, at: node.server, timeout: .seconds(10)) }
+            #expect(devices.map(\.installationID.string) == ["a", "b", "c"])
+        }
+    }
+
+    @Test("Beyond the outbox' limit requests get INTERNAL_ERROR")
+    func outboxLimit() async throws {
+        fixture.gorush.answer(.failed(retryAfter: .seconds(60)))
+        try await fixture.withNode(configure: { $0.outboxLimit = 2 }) { [bob] node in
+            #expect(try await node.register(bob) == nil)
+            for _ in 0..<4 { #expect(try await node.notify(bob) == .internalError) }
+            #expect(node.count(.notificationQueued) == 2)
+        }
+    }
+
+    @Test("A second node is kept off the folder, another identity off the database")
+    func folder() async throws {
+        try await fixture.withNode { [fixture] _ in
+            let error = await #expect(throws: StoreError.self) { try await fixture.withNode { _ in } }
+            #expect(error?.code == .locked)
+        }
+    }
+}
