@@ -17,7 +17,8 @@ public struct PushNotificationQueryInfo: Hashable, Sendable {
     public var serverPublicKey: [UInt8]
 
     public init(
-        accessToken: AccessToken, installationID: InstallationID, publicKey: [UInt8], allowedKeyList: [[UInt8]], grant: [UInt8], version: UInt64,
+        accessToken: AccessToken, installationID: InstallationID, publicKey: [UInt8], allowedKeyList: [[UInt8]], grant: [UInt8],
+        version: UInt64,
         serverPublicKey: [UInt8]
     ) {
         self.accessToken = accessToken
