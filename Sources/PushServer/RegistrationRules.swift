@@ -42,6 +42,11 @@ public struct RegistrationRules: Sendable {
         return nil
     }
 
+    /// Byte for byte: Unicode holds texts for equal that are different topics.
+    private static func areEqual(_ left: PushNotificationRegistration, _ right: PushNotificationRegistration) -> Bool {
+        left == right && left.encoded() == right.encoded()
+    }
+
     /// What becomes of a claim, given what is stored for its key.
     public func decide(_ claim: RegistrationClaim, stored: StoredState?) -> RegistrationDecision {
         switch claim.intent {
@@ -52,7 +57,7 @@ public struct RegistrationRules: Sendable {
             return .unregister(key, version: version)
         case .register(let key, let registration, let bytes, let flaw):
             guard registration.version > stored?.version ?? 0 else {
-                if isIdempotent, case .registered(let stored) = stored, stored.registration == registration { return .keep }
+                if isIdempotent, case .registered(let stored) = stored, Self.areEqual(stored.registration, registration) { return .keep }
                 return .refuse(.versionMismatch)
             }
             if let flaw { return .refuse(flaw) }

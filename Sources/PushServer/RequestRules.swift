@@ -30,22 +30,31 @@ public struct RequestRules: Sendable {
     ) rethrows -> [EntryOutcome] {
         // Devices that an entry before in this request notifies.
         var started: Set<DeliveryID> = []
-        return try request.requests.map { entry in
-            guard entry.kind != .unknown else { return .report(.unknown) }
-            guard let keyHash = KeyHash(bytes: entry.publicKey) else { return .report(.notRegistered) }
-            let key = RegistrationKey(keyHash: keyHash, installationID: entry.installationID)
-            guard let stored = try registration(key) else { return .report(.notRegistered) }
-            guard entry.accessToken == stored.registration.accessToken else { return .report(.wrongToken) }
-            guard NotificationFilter.admits(entry, for: stored.registration) else { return .report(nil) }
-            let id = DeliveryID(messageID: request.messageID, key: key)
-            if started.contains(id) { return .await(id) }
-            switch try delivery(id) {
-            case .accepted: return .report(nil)
-            case .waiting: return .await(id)
-            case nil:
-                started.insert(id)
-                return .deliver(id, entry, to: stored)
-            }
+        var outcomes: [EntryOutcome] = []
+        for entry in request.requests {
+            let outcome = try outcome(of: entry, messageID: request.messageID, started: started, registration, delivery)
+            if case .deliver(let id, _, _) = outcome { started.insert(id) }
+            outcomes.append(outcome)
+        }
+        return outcomes
+    }
+
+    private func outcome(
+        of entry: PushNotification, messageID: [UInt8], started: Set<DeliveryID>,
+        _ registration: (RegistrationKey) throws -> StoredRegistration?, _ delivery: (DeliveryID) throws -> DeliveryState?
+    ) rethrows -> EntryOutcome {
+        guard entry.kind != .unknown else { return .report(.unknown) }
+        guard let keyHash = KeyHash(bytes: entry.publicKey) else { return .report(.notRegistered) }
+        let key = RegistrationKey(keyHash: keyHash, installationID: entry.installationID)
+        guard let stored = try registration(key) else { return .report(.notRegistered) }
+        guard entry.accessToken == stored.registration.accessToken else { return .report(.wrongToken) }
+        guard NotificationFilter.admits(entry, for: stored.registration) else { return .report(nil) }
+        let id = DeliveryID(messageID: messageID, key: key)
+        if started.contains(id) { return .await(id) }
+        switch try delivery(id) {
+        case .accepted: return .report(nil)
+        case .waiting: return .await(id)
+        case nil: return .deliver(id, entry, to: stored)
         }
     }
 }

@@ -52,8 +52,8 @@ public struct AccessToken: SecretText {
             guard digits.first == UInt8(ascii: "{"), digits.last == UInt8(ascii: "}") else { return false }
             digits = digits.dropFirst().dropLast()
         case 45:
-            // Only ASCII letters differ by this bit from their other case.
-            guard digits.prefix(9).map({ $0 | 0x20 }).elementsEqual("urn:uuid:".utf8.map { $0 | 0x20 }) else { return false }
+            let isPrefix = zip(digits, "urn:uuid:".utf8).allSatisfy { Self.lowercased($0) == $1 }
+            guard isPrefix else { return false }
             digits = digits.dropFirst(9)
         default: return false
         }
@@ -61,6 +61,11 @@ public struct AccessToken: SecretText {
         return digits.enumerated().allSatisfy { offset, byte in
             hyphens.contains(offset) ? byte == UInt8(ascii: "-") : Self.isHexDigit(byte)
         }
+    }
+
+    /// In ASCII.
+    private static func lowercased(_ byte: UInt8) -> UInt8 {
+        (UInt8(ascii: "A")...UInt8(ascii: "Z")).contains(byte) ? byte | 0x20 : byte
     }
 
     private static func isHexDigit(_ byte: UInt8) -> Bool {

@@ -40,6 +40,7 @@ public struct SegmentAssembler: Sendable {
         guard (2...limits.segmentCount).contains(segment.count), (0..<segment.count).contains(segment.index),
             segment.wholeHash.count == Keccak256.byteCount
         else { return nil }
+        forgetOldWholes(at: now)
         let key = Key(wholeHash: segment.wholeHash, signer: signer)
         var whole = wholes[key] ?? Whole(began: now, segments: Array(repeating: nil, count: segment.count), missing: segment.count)
         guard whole.segments.count == segment.count, whole.segments[segment.index] == nil,
@@ -50,17 +51,21 @@ public struct SegmentAssembler: Sendable {
         whole.byteCount += segment.payload.count
         guard whole.missing > 0 else {
             remove(key)
-            let bytes = whole.segments.compactMap { $0 }.reduce([], +)
+            let bytes = whole.segments.reduce(into: []) { $0 += $1 ?? [] }
             return Keccak256.hash(bytes) == segment.wholeHash ? bytes : nil
         }
         wholes[key] = whole
         byteCount += segment.payload.count
-        makeRoom(at: now)
+        makeRoom()
         return nil
     }
 
-    private mutating func makeRoom(at now: Timestamp) {
+    /// Before a segment is looked at: it must not complete a whole that is too old.
+    private mutating func forgetOldWholes(at now: Timestamp) {
         for (key, whole) in wholes where now.since(whole.began) > limits.age { remove(key) }
+    }
+
+    private mutating func makeRoom() {
         while wholes.count > limits.wholeCount || byteCount > limits.byteCount {
             guard let oldest = wholes.min(by: { $0.value.began < $1.value.began })?.key else { return }
             remove(oldest)

@@ -35,8 +35,9 @@ import Testing
         let holder = Holder(secret: secret, key: key, symmetric: symmetric, list: [key], maybe: secret)
         for text in printed(holder) + printed(symmetric) + printed(key) + printed(Optional(secret)) + printed(["key": secret]) {
             #expect(text.contains("<redacted>"), "\(text)")
-            // 0xAB, in each base that a byte is printed in.
-            #expect(!text.contains("171, 171") && !text.lowercased().contains("abab"), "\(text)")
+            // 0xAB, in each base that a byte is printed in, whatever stands between two of them.
+            let numbers = text.split { !$0.isNumber }.joined(separator: " ")
+            #expect(!numbers.contains("171 171") && !text.lowercased().contains("abab"), "\(text)")
         }
     }
 

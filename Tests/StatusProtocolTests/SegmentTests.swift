@@ -1,0 +1,172 @@
+import StatusProtocol
+import TestSupport
+import Testing
+import Waku
+import WakuCrypto
+
+@Suite struct SegmentTests {
+    private static let signer = PrivateKey.generate().publicKey
+    private static let other = PrivateKey.generate().publicKey
+    private static let start = Timestamp(rawValue: 1_700_000_000_000_000_000)
+
+    private static func segments(of whole: [UInt8], count: Int) -> [SegmentMessage] {
+        let size = (whole.count + count - 1) / count
+        return (0..<count).map { index in
+            let payload = Array(whole.dropFirst(index * size).prefix(size))
+            return SegmentMessage(wholeHash: Keccak256.hash(whole), index: index, count: count, payload: payload)
+        }
+    }
+
+    private static func whole(_ seed: UInt64, count: Int = 100) -> [UInt8] {
+        var generator = SeededGenerator(seed: seed)
+        return generator.bytes(count)
+    }
+
+    @Test func recordedSegmentsMakeTheirWhole() throws {
+        let recorded = StatusGoVectors.recorded.messages.compactMap(\.segment?.bytes)
+        try #require(recorded.count == 2)
+        var assembler = SegmentAssembler()
+        let first = try #require(SegmentMessage(parsing: recorded[0]))
+        let second = try #require(SegmentMessage(parsing: recorded[1]))
+        #expect(first.index == 0 && second.index == 1 && first.count == 2)
+        #expect(first.encoded() == recorded[0] && second.encoded() == recorded[1])
+        #expect(assembler.add(first, from: Self.signer, at: Self.start) == nil)
+        let completed = assembler.add(second, from: Self.signer, at: Self.start)
+        let whole = try #require(completed)
+        #expect(Keccak256.hash(whole) == first.wholeHash)
+        #expect(try MetadataEnvelope(parsing: whole, wakuSigner: Self.signer).kind == .registration)
+    }
+
+    @Test func anEnvelopeIsNoSegment() {
+        let envelopes = StatusGoVectors.recorded.messages.compactMap(\.applicationMetadata?.bytes.bytes)
+        #expect(envelopes.count > 150)
+        #expect(envelopes.allSatisfy { SegmentMessage(parsing: $0) == nil })
+        #expect(SegmentMessage(parsing: SegmentMessage(wholeHash: [1], index: 0, count: 2, payload: []).encoded()) == nil)
+    }
+
+    @Test func segmentsComeInAnyOrder() throws {
+        let whole = Self.whole(1)
+        let segments = Self.segments(of: whole, count: 4)
+        var assembler = SegmentAssembler()
+        for index in [2, 0, 3] { #expect(assembler.add(segments[index], from: Self.signer, at: Self.start) == nil) }
+        #expect(assembler.add(segments[1], from: Self.signer, at: Self.start) == whole)
+    }
+
+    @Test func aDuplicateChangesNothing() {
+        let whole = Self.whole(2)
+        let segments = Self.segments(of: whole, count: 3)
+        var assembler = SegmentAssembler()
+        for index in [0, 0, 1, 1, 0] { #expect(assembler.add(segments[index], from: Self.signer, at: Self.start) == nil) }
+        // Another payload at a place that is taken comes too late.
+        let forged = SegmentMessage(wholeHash: segments[0].wholeHash, index: 0, count: 3, payload: [9])
+        #expect(assembler.add(forged, from: Self.signer, at: Self.start) == nil)
+        #expect(assembler.add(segments[2], from: Self.signer, at: Self.start) == whole)
+    }
+
+    @Test func aWholeThatDoesNotFitItsHashIsThrownAway() {
+        let whole = Self.whole(3)
+        let segments = Self.segments(of: whole, count: 2)
+        let forged = SegmentMessage(wholeHash: segments[0].wholeHash, index: 0, count: 2, payload: [9])
+        var assembler = SegmentAssembler()
+        #expect(assembler.add(forged, from: Self.signer, at: Self.start) == nil)
+        #expect(assembler.add(segments[1], from: Self.signer, at: Self.start) == nil)
+        // It begins anew.
+        #expect(assembler.add(segments[1], from: Self.signer, at: Self.start) == nil)
+        #expect(assembler.add(segments[0], from: Self.signer, at: Self.start) == whole)
+    }
+
+    @Test func segmentsOfDifferentSignersDoNotMix() {
+        let whole = Self.whole(4)
+        let segments = Self.segments(of: whole, count: 2)
+        let forged = SegmentMessage(wholeHash: segments[0].wholeHash, index: 0, count: 2, payload: [9])
+        var assembler = SegmentAssembler()
+        #expect(assembler.add(forged, from: Self.other, at: Self.start) == nil)
+        #expect(assembler.add(segments[1], from: Self.signer, at: Self.start) == nil)
+        #expect(assembler.add(segments[0], from: Self.signer, at: Self.start) == whole)
+    }
+
+    @Test(arguments: [(0, 0), (0, 1), (2, 2), (9, 2), (0, 257), (0, Int(UInt32.max)), (Int(UInt32.max), 3)])
+    func placesThatAreNoneAreRefused(index: Int, count: Int) {
+        let segment = SegmentMessage(wholeHash: Keccak256.hash([1]), index: index, count: count, payload: [1])
+        var assembler = SegmentAssembler()
+        #expect(assembler.add(segment, from: Self.signer, at: Self.start) == nil)
+        // Nothing was kept: a whole with the same hash and another count begins.
+        let halves = Self.segments(of: [1, 2], count: 2)
+        #expect(assembler.add(halves[0], from: Self.signer, at: Self.start) == nil)
+        #expect(assembler.add(halves[1], from: Self.signer, at: Self.start) == [1, 2])
+    }
+
+    @Test func anotherCountOrHashLengthIsRefused() {
+        let whole = Self.whole(5)
+        let two = Self.segments(of: whole, count: 2)
+        let three = Self.segments(of: whole, count: 3)
+        var assembler = SegmentAssembler()
+        #expect(assembler.add(two[0], from: Self.signer, at: Self.start) == nil)
+        #expect(assembler.add(three[2], from: Self.signer, at: Self.start) == nil)
+        #expect(assembler.add(two[1], from: Self.signer, at: Self.start) == whole)
+        for hash in [[], Array(two[0].wholeHash.dropLast()), two[0].wholeHash + [0]] {
+            for index in 0...1 {
+                let segment = SegmentMessage(wholeHash: hash, index: index, count: 2, payload: [1])
+                #expect(assembler.add(segment, from: Self.signer, at: Self.start) == nil)
+            }
+        }
+    }
+
+    @Test func aWholeIsForgottenWhenItIsTooOld() {
+        let whole = Self.whole(6)
+        let segments = Self.segments(of: whole, count: 2)
+        var assembler = SegmentAssembler()
+        #expect(assembler.add(segments[0], from: Self.signer, at: Self.start) == nil)
+        #expect(assembler.add(segments[1], from: Self.signer, at: Self.start + .seconds(300)) == whole)
+        #expect(assembler.add(segments[0], from: Self.signer, at: Self.start) == nil)
+        let late = Self.start + .seconds(301)
+        #expect(assembler.add(segments[1], from: Self.signer, at: late) == nil)
+        // The late segment began it anew.
+        #expect(assembler.add(segments[0], from: Self.signer, at: late) == whole)
+    }
+
+    @Test func theOldestWholeGivesWayWhenThereAreTooMany() {
+        var limits = SegmentAssembler.Limits()
+        limits.wholeCount = 2
+        var assembler = SegmentAssembler(limits: limits)
+        let wholes = (0..<3).map { Self.whole(10 + $0) }
+        for (index, whole) in wholes.enumerated() {
+            let time = Self.start + .seconds(index)
+            #expect(assembler.add(Self.segments(of: whole, count: 2)[0], from: Self.signer, at: time) == nil)
+        }
+        let now = Self.start + .seconds(3)
+        for index in [1, 2] {
+            #expect(assembler.add(Self.segments(of: wholes[index], count: 2)[1], from: Self.signer, at: now) == wholes[index])
+        }
+        #expect(assembler.add(Self.segments(of: wholes[0], count: 2)[1], from: Self.signer, at: now) == nil)
+    }
+
+    @Test func theOldestWholeGivesWayWhenThereAreTooManyBytes() {
+        var limits = SegmentAssembler.Limits()
+        limits.byteCount = 120
+        var assembler = SegmentAssembler(limits: limits)
+        let wholes = (0..<3).map { Self.whole(20 + $0) }
+        // 50 bytes each: the third is too many.
+        for (index, whole) in wholes.enumerated() {
+            _ = assembler.add(Self.segments(of: whole, count: 2)[0], from: Self.signer, at: Self.start + .seconds(index))
+        }
+        let now = Self.start + .seconds(3)
+        #expect(assembler.add(Self.segments(of: wholes[1], count: 2)[1], from: Self.signer, at: now) == wholes[1])
+        #expect(assembler.add(Self.segments(of: wholes[2], count: 2)[1], from: Self.signer, at: now) == wholes[2])
+        #expect(assembler.add(Self.segments(of: wholes[0], count: 2)[1], from: Self.signer, at: now) == nil)
+        // What was completed takes no room any more.
+        #expect(assembler.add(Self.segments(of: wholes[0], count: 2)[0], from: Self.signer, at: now) == wholes[0])
+    }
+
+    @Test func aWholeHasAsManyBytesAsItMay() {
+        var limits = SegmentAssembler.Limits()
+        limits.wholeByteCount = 100
+        var assembler = SegmentAssembler(limits: limits)
+        for (count, isTaken) in [(100, true), (101, false)] {
+            let whole = Self.whole(UInt64(count), count: count)
+            let segments = Self.segments(of: whole, count: 2)
+            #expect(assembler.add(segments[0], from: Self.signer, at: Self.start) == nil)
+            #expect(assembler.add(segments[1], from: Self.signer, at: Self.start) == (isTaken ? whole : nil))
+        }
+    }
+}
