@@ -66,16 +66,20 @@ struct Decider: Sendable {
             })
         var queued: [WaitingDelivery] = []
         var room: Int?
-        let results = try outcomes.map { outcome -> PendingRequest.Entry.Result in
+        var results: [PendingRequest.Entry.Result] = []
+        for outcome in outcomes {
             switch outcome {
-            case .report(let error): return .known(error)
-            case .await(let id): return .waiting(id)
+            case .report(let error): results.append(.known(error))
+            case .await(let id): results.append(.waiting(id))
             case .deliver(let id, let notification, let stored):
                 let left = try room ?? outboxLimit - transaction.waitingCount()
                 room = left - 1
-                guard left > 0 else { return .known(.internalError) }
+                guard left > 0 else {
+                    results.append(.known(.internalError))
+                    continue
+                }
                 queued.append(try transaction.enqueue(id, notification, to: stored, expires: expires))
-                return .waiting(id)
+                results.append(.waiting(id))
             }
         }
         let pending = pending(request, envelope, work, results)

@@ -1,3 +1,4 @@
+import LoopbackRelay
 import PushNode
 import StatusProtocol
 import TestSupport
@@ -17,7 +18,7 @@ struct DroppedMessageTests {
     }
 
     private func expect(_ counter: Counter, _ message: WakuMessage) async throws {
-        try await fixture.withNode { node in
+        try await fixture.withNode { node async throws in
             node.network.publish(message, on: .statusDefault)
             try await node.wait { node.count(counter) == 1 }
             #expect(node.count(.answerPublished) == 0)

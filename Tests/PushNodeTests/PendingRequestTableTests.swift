@@ -63,12 +63,6 @@ struct PendingRequestTableTests {
     }
 }
 
-extension PendingRequestTable.Finished: Equatable {
-    public static func == (left: Self, right: Self) -> Bool {
-        left.errors == right.errors && left.request.envelopeID == right.request.envelopeID
-    }
-}
-
 @Suite("Messages that were seen")
 struct SeenMessagesTests {
     private func hash(_ number: Int) -> MessageHash {

@@ -1,6 +1,7 @@
 import Foundation
 import Gorush
 import PushClient
+import LoopbackRelay
 import PushNode
 import PushStore
 import StatusProtocol
@@ -21,7 +22,7 @@ struct PushNodeTests {
 
     @Test("Registers, answers queries, notifies once, and forgets on request")
     func mainJob() async throws {
-        try await fixture.withNode { [bob] node in
+        try await fixture.withNode { [bob] node async throws in
             #expect(try await node.register(bob) == nil)
             #expect(try await node.register(bob) == .versionMismatch)
             let devices = try await node.withClient { try await $0.query(bob.identity.publicKey, at: node.server) }
@@ -42,11 +43,11 @@ struct PushNodeTests {
     @Test("A registration survives a restart, and so does what was delivered")
     func restart() async throws {
         let messageID = randomBytes(32)
-        try await fixture.withNode { [bob] node in
+        try await fixture.withNode { [bob] node async throws in
             #expect(try await node.register(bob, version: 3) == nil)
             #expect(try await node.notify(bob, messageID: messageID) == nil)
         }
-        try await fixture.withNode { [bob] node in
+        try await fixture.withNode { [bob] node async throws in
             #expect(try await node.register(bob, version: 3) == .versionMismatch)
             #expect(try await node.notify(bob, messageID: messageID) == nil)
             #expect(node.gorush.accepted.count == 1)
@@ -59,13 +60,13 @@ struct PushNodeTests {
     func retries() async throws {
         let messageID = randomBytes(32)
         fixture.gorush.answer(.failed(retryAfter: nil))
-        try await fixture.withNode { [bob] node in
+        try await fixture.withNode { [bob] node async throws in
             #expect(try await node.register(bob) == nil)
             #expect(try await node.notify(bob, messageID: messageID) == .internalError)
             #expect(try await node.register(bob, version: 2, token: "new device") == nil)
         }
         fixture.gorush.answer(.accepted)
-        try await fixture.withNode { [bob] node in
+        try await fixture.withNode { [bob] node async throws in
             try await node.wait { !node.gorush.accepted.isEmpty }
             #expect(try await node.notify(bob, messageID: messageID) == nil)
             #expect(node.gorush.accepted.map(\.deviceToken) == [DeviceToken("new device")])
@@ -74,7 +75,7 @@ struct PushNodeTests {
 
     @Test("What gorush refuses is answered INTERNAL_ERROR and not tried again; the next request is")
     func refused() async throws {
-        try await fixture.withNode { [bob] node in
+        try await fixture.withNode { [bob] node async throws in
             #expect(try await node.register(bob) == nil)
             node.gorush.answer(.refused)
             let messageID = randomBytes(32)
@@ -87,7 +88,7 @@ struct PushNodeTests {
 
     @Test("A dead token ends the registration: the next request gets NOT_REGISTERED")
     func deadToken() async throws {
-        try await fixture.withNode { [bob] node in
+        try await fixture.withNode { [bob] node async throws in
             #expect(try await node.register(bob, version: 4) == nil)
             node.gorush.answer(.accepted, verdict: .dead)
             #expect(try await node.notify(bob) == nil)
@@ -101,7 +102,7 @@ struct PushNodeTests {
 
     @Test("A doubtful token is counted, and stays")
     func doubtfulToken() async throws {
-        try await fixture.withNode { [bob] node in
+        try await fixture.withNode { [bob] node async throws in
             #expect(try await node.register(bob) == nil)
             node.gorush.answer(.accepted, verdict: .doubtful)
             #expect(try await node.notify(bob) == nil)
@@ -112,7 +113,7 @@ struct PushNodeTests {
 
     @Test("The same message twice is handled once")
     func duplicate() async throws {
-        try await fixture.withNode { [bob] node in
+        try await fixture.withNode { [bob] node async throws in
             let message = try #require(
                 EnvelopeSealing.seal(
                     bob.envelope(bob.registration()), to: .personal(node.server), wakuSigner: bob.identity, at: .now()
@@ -132,7 +133,7 @@ struct PushNodeTests {
                 bob.envelope(bob.registration()), to: .personal(fixture.identity.publicKey), wakuSigner: bob.identity, at: .now()
             ).first)
         for round in 1...2 {
-            try await fixture.withNode { node in
+            try await fixture.withNode { node async throws in
                 node.network.publish(message, on: .statusDefault)
                 try await node.wait { node.count(.answerPublished) == 1 }
                 #expect(node.count(.registrationStored) == (round == 1 ? 1 : 0))
@@ -143,7 +144,7 @@ struct PushNodeTests {
 
     @Test("A large answer goes out in segments, and is put together again")
     func segments() async throws {
-        try await fixture.withNode { [fixture] node in
+        try await fixture.withNode { [fixture] node async throws in
             let owner = PrivateKey.generate()
             for installation in ["a", "b", "c"] {
                 let client = TestClient(of: fixture.identity.publicKey, identity: owner, installationID: InstallationID(installation))
@@ -161,7 +162,7 @@ struct PushNodeTests {
     @Test("Beyond the outbox' limit requests get INTERNAL_ERROR")
     func outboxLimit() async throws {
         fixture.gorush.answer(.failed(retryAfter: .seconds(60)))
-        try await fixture.withNode(configure: { $0.outboxLimit = 2 }) { [bob] node in
+        try await fixture.withNode(configure: { $0.outboxLimit = 2 }) { [bob] node async throws in
             #expect(try await node.register(bob) == nil)
             for _ in 0..<4 { #expect(try await node.notify(bob) == .internalError) }
             #expect(node.count(.notificationQueued) == 2)
@@ -170,7 +171,7 @@ struct PushNodeTests {
 
     @Test("A second node is kept off the folder, another identity off the database")
     func folder() async throws {
-        try await fixture.withNode { [fixture] _ in
+        try await fixture.withNode { [fixture] _ async throws in
             let error = await #expect(throws: StoreError.self) { try await fixture.withNode { _ in } }
             #expect(error?.code == .locked)
         }
