@@ -25,7 +25,10 @@ final class Deliveries: Sendable {
     private let counters: Counters
     private let logger: Logger
     private let answerDeadline: Duration
+    /// For what is stored.
     private let now: @Sendable () -> Timestamp
+    /// For the queue, whose time must not go back: where the clock was at the start, and how long that is ago.
+    private let started: (clock: Timestamp, uptime: ContinuousClock.Instant)
     private let state: Mutex<State>
     private let wakes: AsyncStream<Void>
     private let wake: AsyncStream<Void>.Continuation
@@ -41,6 +44,7 @@ final class Deliveries: Sendable {
         self.logger = logger
         self.answerDeadline = answerDeadline
         self.now = now
+        started = (now(), .now)
         state = Mutex(State(queue: queue))
         (wakes, wake) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1))
     }
@@ -80,7 +84,7 @@ final class Deliveries: Sendable {
 
     private func enqueue(_ waiting: [WaitingDelivery]) {
         guard !waiting.isEmpty else { return }
-        let now = now()
+        let now = steadyNow
         state.withLock { state in
             for item in waiting where state.ids.insert(item.delivery).inserted {
                 state.deliveries[item.id] = item.delivery
@@ -88,6 +92,10 @@ final class Deliveries: Sendable {
             }
         }
         wake.yield()
+    }
+
+    private var steadyNow: Timestamp {
+        started.clock + (.now - started.uptime)
     }
 
     // MARK: Posting
@@ -98,7 +106,7 @@ final class Deliveries: Sendable {
             var timer: Task<Void, Never>?
             for await _ in wakes {
                 timer?.cancel()
-                let now = now()
+                let now = steadyNow
                 let (actions, next) = state.withLock { state -> ([DeliveryQueue.Action], Timestamp?) in
                     state.postsNoMore ? ([], nil) : (state.queue.actions(now: now), state.queue.nextWake(now: now))
                 }
@@ -143,15 +151,17 @@ final class Deliveries: Sendable {
         }
         let result = await gorush.post(entries.map(\.notificationForGorush))
         await endDeadTokens(result.failures, entries)
-        if result.uncountedTokens > 0 {
-            counters.add(.notificationUncounted, result.uncountedTokens)
+        if result.ignoredTokenCount > 0 {
+            counters.add(.notificationUncounted, result.ignoredTokenCount)
             logger.warning(
-                "gorush did not count all notifications: is a platform disabled there?", metadata: ["missing": "\(result.uncountedTokens)"])
+                "gorush did not count all notifications: is a platform disabled there?",
+                metadata: ["missing": "\(result.ignoredTokenCount)"])
         }
         if case .accepted = result.outcome {
             await accept(entries.map(\.id))
         } else {
-            logger.warning("gorush did not take notifications", metadata: ["count": "\(entries.count)", "reason": "\(result.reason)"])
+            logger.warning(
+                "gorush did not take notifications", metadata: ["count": "\(entries.count)", "reason": "\(result.reason ?? "unknown")"])
         }
         finished(batch, result.outcome)
     }
@@ -170,7 +180,7 @@ final class Deliveries: Sendable {
     }
 
     private func finished(_ batch: DeliveryQueue.Batch, _ outcome: DeliveryQueue.Outcome) {
-        let resolutions = state.withLock { $0.queue.finished(batch.id, outcome: outcome, now: now()) }
+        let resolutions = state.withLock { $0.queue.finished(batch.id, outcome: outcome, now: steadyNow) }
         var dropped: [Int64] = []
         var ended: [DeliveryID] = []
         var retried = 0
@@ -214,7 +224,7 @@ final class Deliveries: Sendable {
         }
     }
 
-    private func endDeadTokens(_ failures: [TokenFailure], _ entries: [OutboxEntry]) async {
+    private func endDeadTokens(_ failures: [PostResult.Failure], _ entries: [OutboxEntry]) async {
         guard !failures.isEmpty else { return }
         let byID = Dictionary(entries.map { ($0.notificationID, $0) }, uniquingKeysWith: { first, _ in first })
         let dead = failures.filter { $0.verdict == .dead }.compactMap { byID[$0.notificationID] }

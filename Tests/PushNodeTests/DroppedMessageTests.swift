@@ -74,7 +74,8 @@ struct DroppedMessageTests {
 
     @Test("Queries and requests that are broken or too large")
     func messages() async throws {
-        try await expect(.droppedMalformedMessage, sealed(MetadataEnvelope.encode(.query, payload: [0x0A, 0xFF], signedBy: bob.identity).bytes))
+        try await expect(
+            .droppedMalformedMessage, sealed(MetadataEnvelope.encode(.query, payload: [0x0A, 0xFF], signedBy: bob.identity).bytes))
         let keys = Array(repeating: bob.keyHash, count: PushNotificationQuery.keyLimit + 1)
         let query = PushNotificationQuery(publicKeys: keys).encoded()
         try await expect(.droppedTooMany, sealed(MetadataEnvelope.encode(.query, payload: query, signedBy: bob.identity).bytes))
@@ -85,7 +86,8 @@ struct DroppedMessageTests {
         let nameless = PushNotificationRequest(requests: [], messageID: [])
         let named = PushNotificationRequest(requests: [], messageID: [1])
         let entry = PushNotification(
-            accessToken: bob.accessToken, chatID: [], publicKey: bob.keyHash.bytes, installationID: bob.installationID, kind: .message, author: [])
+            accessToken: bob.accessToken, chatID: [], publicKey: bob.keyHash.bytes, installationID: bob.installationID, kind: .message,
+            author: [])
         let withoutID = PushNotificationRequest(requests: [entry], messageID: nameless.messageID).encoded()
         try await expect(.droppedNoMessageID, sealed(MetadataEnvelope.encode(.request, payload: withoutID, signedBy: bob.identity).bytes))
         let old = MetadataEnvelope.encode(.request, payload: named.encoded(), signedBy: bob.identity).bytes

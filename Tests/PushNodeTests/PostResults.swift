@@ -2,8 +2,9 @@ import Gorush
 
 /// What posting these notifications came to, with the same verdict on each of their tokens.
 func result(_ outcome: DeliveryQueue.Outcome, _ verdict: TokenVerdict?, _ notifications: [Notification]) -> PostResult {
-    PostResult(
-        outcome: outcome, uncountedTokens: 0,
-        failures: verdict.map { verdict in notifications.map { TokenFailure(notificationID: $0.id, verdict: verdict) } } ?? [],
-        reason: "as the test says")
+    let failures = verdict.map { verdict in
+        notifications.map { PostResult.Failure(notificationID: $0.id, verdict: verdict, error: "as the test says") }
+    }
+    return PostResult(
+        outcome: outcome, reason: "as the test says", postedTokenCount: notifications.count, failures: failures ?? [])
 }

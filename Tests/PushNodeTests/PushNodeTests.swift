@@ -33,7 +33,9 @@ struct PushNodeTests {
             #expect(try await node.notify(bob, messageID: messageID) == nil)
             #expect(node.gorush.accepted.map(\.deviceToken) == [DeviceToken("device")])
 
-            let ended = try await node.withClient(bob.identity) { try await $0.unregister(bob.installationID, version: 2, with: node.server) }
+            let ended = try await node.withClient(bob.identity) {
+                try await $0.unregister(bob.installationID, version: 2, with: node.server)
+            }
             #expect(ended == nil)
             #expect(try await node.notify(bob) == .notRegistered)
             #expect(node.gorush.accepted.count == 1)

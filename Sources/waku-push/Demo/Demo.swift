@@ -50,7 +50,7 @@ struct Demo: AsyncParsableCommand {
                 let identity = PrivateKey.generate()
                 let node = try PushNode(
                     NodeConfiguration(identity: identity, dataPath: folder),
-                    gorush: GorushClient(url: gorushURL, profile: .combined, client: CurlClient()), logger: logger
+                    gorush: GorushClient(client: CurlClient(), url: gorushURL), logger: logger
                 ) { network.relay(pubsubTopics: $0.pubsubTopics) }
                 group.addTask {
                     try await node.run()

@@ -41,7 +41,7 @@ struct GorushOptions: ParsableArguments {
             }
             return (String(header[..<colon]), header[header.index(after: colon)...].trimmingCharacters(in: .whitespaces))
         }
-        return try GorushClient(url: gorush, profile: payloadProfile, client: CurlClient(configuration: configuration))
+        return try GorushClient(client: CurlClient(configuration: configuration), url: gorush, profile: payloadProfile)
     }
 
     private func credentials() throws(CommandFailure) -> HTTPCredentials {
