@@ -30,3 +30,26 @@ static inline CURLcode waku_curl_get_pointer(CURL *handle, CURLINFO info, void *
 static inline CURLMcode waku_curl_multi_set_long(CURLM *multi, CURLMoption option, long value) {
     return curl_multi_setopt(multi, option, value);
 }
+
+// Macros with casts and shifts, which Swift cannot import.
+
+static inline CURLcode waku_curl_global_init(void) {
+    return curl_global_init(CURL_GLOBAL_DEFAULT);
+}
+
+static inline CURLcode waku_curl_set_basic_auth(CURL *handle) {
+    return curl_easy_setopt(handle, CURLOPT_HTTPAUTH, (long)CURLAUTH_BASIC);
+}
+
+static inline CURLcode waku_curl_set_bearer_auth(CURL *handle) {
+    return curl_easy_setopt(handle, CURLOPT_HTTPAUTH, (long)CURLAUTH_BEARER);
+}
+
+static inline CURLcode waku_curl_set_tls_1_2(CURL *handle) {
+    return curl_easy_setopt(handle, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
+}
+
+/// Why a message came off the multi handle: Swift sees the union that holds it as raw bytes.
+static inline CURLcode waku_curl_message_result(const CURLMsg *message) {
+    return message->data.result;
+}

@@ -1,0 +1,54 @@
+import CCurl
+
+/// Where a service is found: scheme, host and port, with an optional path that its own paths come after.
+///
+/// Parsed by libcurl, so that what is checked is what is connected to.
+public struct HTTPBaseURL: Hashable, Sendable, CustomStringConvertible {
+    /// Why text is no base URL. The text itself is in none of these: it may hold a password.
+    public enum Problem: Error, Hashable, Sendable {
+        case notHTTP
+        case noHost
+        /// A user or a password stands before the host.
+        case userinfo
+        /// A query or a fragment comes after the path.
+        case query
+        case malformed
+    }
+
+    /// Without slashes at its end.
+    private let text: String
+
+    public init(parsing text: String) throws(Problem) {
+        let scheme = text.prefix { $0 != ":" }.lowercased()
+        guard scheme == "http" || scheme == "https", text.dropFirst(scheme.count).hasPrefix("://") else { throw .notHTTP }
+        // libcurl looks for a host behind any number of slashes.
+        let rest = text.dropFirst(scheme.count + 3)
+        guard let first = rest.utf8.first, !"/?#:".utf8.contains(first) else { throw .noHost }
+        // libcurl's strings end at a NUL.
+        guard !text.utf8.contains(0), let url = curl_url() else { throw .malformed }
+        defer { curl_url_cleanup(url) }
+        guard curl_url_set(url, CURLUPART_URL, text, 0) == CURLUE_OK else { throw .malformed }
+        guard Self.part(CURLUPART_USER, of: url) == nil, Self.part(CURLUPART_PASSWORD, of: url) == nil else { throw .userinfo }
+        guard Self.part(CURLUPART_QUERY, of: url) == nil, Self.part(CURLUPART_FRAGMENT, of: url) == nil, !text.contains("?"),
+            !text.contains("#")
+        else { throw .query }
+        guard let whole = Self.part(CURLUPART_URL, of: url) else { throw .malformed }
+        var trimmed = Substring(whole)
+        while trimmed.last == "/" { trimmed.removeLast() }
+        self.text = String(trimmed)
+    }
+
+    /// - Parameter path: begins with a slash, and is encoded as a URL wants it.
+    public func appending(path: String) -> String {
+        text + path
+    }
+
+    public var description: String { text }
+
+    private static func part(_ part: CURLUPart, of url: OpaquePointer) -> String? {
+        var text: UnsafeMutablePointer<CChar>?
+        guard curl_url_get(url, part, &text, 0) == CURLUE_OK, let text else { return nil }
+        defer { curl_free(text) }
+        return String(cString: text)
+    }
+}

@@ -1,0 +1,36 @@
+/// One request. Prints its method and size alone: URL, headers and body may hold what no log should.
+public struct HTTPRequest: Sendable, CustomStringConvertible, CustomReflectable {
+    public static let defaultMaximumResponseByteCount = 1_048_576
+
+    /// Upper case, as it is sent.
+    public var method: String
+    /// Absolute, http or https, without userinfo: credentials belong in the client's configuration.
+    public var url: String
+    /// Sent after the client's own.
+    public var headers: [(name: String, value: String)]
+    /// nil sends none; `[]` sends a length of zero.
+    public var body: [UInt8]?
+    /// Longest wait for a place in line, a name, a connection and its TLS handshake.
+    public var connectTimeout: Duration
+    /// Longest wait for the whole.
+    public var timeout: Duration
+    /// A longer body ends the transfer with ``HTTPError/Code/tooLarge``.
+    public var maximumResponseByteCount: Int
+
+    public init(
+        method: String = "GET", url: String, headers: [(name: String, value: String)] = [], body: [UInt8]? = nil,
+        connectTimeout: Duration = .seconds(2), timeout: Duration = .seconds(5),
+        maximumResponseByteCount: Int = defaultMaximumResponseByteCount
+    ) {
+        self.method = method
+        self.url = url
+        self.headers = headers
+        self.body = body
+        self.connectTimeout = connectTimeout
+        self.timeout = timeout
+        self.maximumResponseByteCount = maximumResponseByteCount
+    }
+
+    public var description: String { "\(method), \(body?.count ?? 0) bytes" }
+    public var customMirror: Mirror { Mirror(self, children: []) }
+}

@@ -1,0 +1,170 @@
+import CurlClient
+import Foundation
+import TestSupport
+import Testing
+
+/// What can go wrong, and what the caller is told.
+struct CurlClientFailureTests {
+    private func failure(
+        of request: HTTPRequest, client: CurlClient = CurlClient(), _ location: SourceLocation = #_sourceLocation
+    ) async throws -> HTTPError {
+        try await #require(throws: HTTPError.self, sourceLocation: location) { try await client.send(request) }
+    }
+
+    @Test func aServerThatHangs() async throws {
+        let server = try RawHTTPServer { _ in .hang }
+        defer { server.stop() }
+        let error = try await failure(of: HTTPRequest(url: server.url, timeout: .milliseconds(50)))
+        #expect(error.code == .timeout)
+    }
+
+    @Test func waitingInLineIsTimed() async throws {
+        let server = try RawHTTPServer { _ in .hang }
+        defer { server.stop() }
+        let client = CurlClient(configuration: CurlConfiguration(maximumConnectionsPerHost: 1))
+        let (arrived, arrival) = AsyncStream.makeStream(of: Void.self)
+        let blocking = try RawHTTPServer { _ in
+            arrival.yield()
+            return .hang
+        }
+        defer { blocking.stop() }
+        let first = Task { try await client.send(HTTPRequest(url: blocking.url, timeout: .seconds(60))) }
+        for await _ in arrived { break }
+        let error = try await failure(of: HTTPRequest(url: blocking.url, timeout: .milliseconds(50)), client: client)
+        #expect(error.code == .timeout)
+        #expect(blocking.requests.count == 1)
+        first.cancel()
+        _ = await first.result
+    }
+
+    @Test func nobodyListens() async throws {
+        let server = try RawHTTPServer { _ in .hang }
+        server.stop()
+        let closed = try closedPort()
+        let error = try await failure(of: HTTPRequest(url: "http://127.0.0.1:\(closed)/path?secret"))
+        #expect(error.code == .connect)
+        #expect(!error.message.contains("secret"))
+    }
+
+    @Test func aNameWithoutAddress() async throws {
+        #expect(try await failure(of: HTTPRequest(url: "http://gorush.invalid/")).code == .resolve)
+    }
+
+    @Test func bodiesAreBounded() async throws {
+        let server = try RawHTTPServer { _ in .status(200, body: String(repeating: "a", count: 1001)) }
+        defer { server.stop() }
+        let client = CurlClient()
+        let error = try await failure(of: HTTPRequest(url: server.url, maximumResponseByteCount: 1000), client: client)
+        #expect(error.code == .tooLarge)
+        let response = try await client.send(HTTPRequest(url: server.url, maximumResponseByteCount: 1001))
+        #expect(response.body.count == 1001)
+    }
+
+    @Test(arguments: [300, 100_000])
+    func headersAreBounded(count: Int) async throws {
+        // Either many short ones, or some long ones.
+        let header = count == 300 ? "A: b" : "A: " + String(repeating: "b", count: 1000)
+        let server = try RawHTTPServer { _ in .status(200, headers: Array(repeating: header, count: min(count, 300))) }
+        defer { server.stop() }
+        #expect(try await failure(of: HTTPRequest(url: server.url)).code == .tooLarge)
+    }
+
+    @Test func repliesThatAreNotHTTP() async throws {
+        let server = try RawHTTPServer { _ in .last(Array("SSH-2.0-OpenSSH_9.2\r\n".utf8)) }
+        defer { server.stop() }
+        let error = try await failure(of: HTTPRequest(url: server.url))
+        #expect(error.code == .other)
+        #expect(!error.message.contains("SSH"))
+    }
+
+    @Test(arguments: [
+        RawHTTPServer.Reply.last([]), .reset([]), .reset(Array("HTTP/1.1 200 OK\r\nContent-Le".utf8)),
+        .last(Array("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nshort".utf8)),
+        .reset(Array("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nshort".utf8)),
+    ])
+    func connectionsThatBreak(reply: RawHTTPServer.Reply) async throws {
+        let server = try RawHTTPServer { _ in reply }
+        defer { server.stop() }
+        #expect(try await failure(of: HTTPRequest(method: "POST", url: server.url, body: [1])).code == .interrupted)
+    }
+
+    @Test func cancelledUnderWay() async throws {
+        let (arrived, arrival) = AsyncStream.makeStream(of: Void.self)
+        let server = try RawHTTPServer { _ in
+            arrival.yield()
+            return .hang
+        }
+        defer { server.stop() }
+        let client = CurlClient()
+        let task = Task { try await failure(of: HTTPRequest(url: server.url, timeout: .seconds(60)), client: client) }
+        for await _ in arrived { break }
+        task.cancel()
+        #expect(try await task.value.code == .cancelled)
+    }
+
+    @Test func cancelledBefore() async throws {
+        let client = CurlClient()
+        let task = Task {
+            withUnsafeCurrentTask { $0?.cancel() }
+            return try await failure(of: HTTPRequest(url: "http://127.0.0.1:9/"), client: client)
+        }
+        #expect(try await task.value.code == .cancelled)
+    }
+
+    @Test func shutDown() async throws {
+        let (arrived, arrival) = AsyncStream.makeStream(of: Void.self)
+        let server = try RawHTTPServer { _ in
+            arrival.yield()
+            return .hang
+        }
+        defer { server.stop() }
+        let client = CurlClient()
+        let task = Task { try await failure(of: HTTPRequest(url: server.url, timeout: .seconds(60)), client: client) }
+        for await _ in arrived { break }
+        client.shutdown()
+        client.shutdown()
+        #expect(try await task.value.code == .cancelled)
+        #expect(try await failure(of: HTTPRequest(url: server.url), client: client).code == .cancelled)
+    }
+
+    @Test(arguments: [
+        "", "127.0.0.1", "file:///etc/hostname", "ftp://127.0.0.1/", "http://", "http://user:word@127.0.0.1/", "http://a b/",
+        "http://a\0b/",
+        "http://a\r\nX: 1/", "http://127.0.0.1:99999/",
+    ])
+    func badURLs(url: String) async throws {
+        let error = try await failure(of: HTTPRequest(url: url))
+        #expect(error.code == .badURL)
+        #expect(!error.message.contains("word"))
+    }
+
+    @Test func headersAndMethodsCannotSmuggle() async throws {
+        let server = try RawHTTPServer { _ in .status(200) }
+        defer { server.stop() }
+        let requests = [
+            HTTPRequest(url: server.url, headers: [("A", "b\r\nC: d")]), HTTPRequest(url: server.url, headers: [("A: b\r\nC", "d")]),
+            HTTPRequest(url: server.url, headers: [("", "d")]), HTTPRequest(method: "GET / HTTP/1.1\r\nA:", url: server.url),
+        ]
+        for request in requests { #expect(try await failure(of: request).code == .other) }
+        let agent = CurlClient(configuration: CurlConfiguration(userAgent: "a\r\nB: c"))
+        #expect(try await failure(of: HTTPRequest(url: server.url), client: agent).code == .other)
+        #expect(server.requests.isEmpty)
+    }
+
+    /// A port that was free a moment ago.
+    private func closedPort() throws -> UInt16 {
+        let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+        defer { close(descriptor) }
+        var address = sockaddr_in()
+        address.sin_family = sa_family_t(AF_INET)
+        address.sin_addr.s_addr = UInt32(0x7f00_0001).bigEndian
+        var length = socklen_t(MemoryLayout<sockaddr_in>.size)
+        let bound = withUnsafeMutablePointer(to: &address) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { pointer in
+                bind(descriptor, pointer, length) == 0 && getsockname(descriptor, pointer, &length) == 0
+            }
+        }
+        try #require(bound)
+        return UInt16(bigEndian: address.sin_port)
+    }
+}

@@ -1,0 +1,89 @@
+import CurlClient
+import Foundation
+import Testing
+
+/// Against `openssl s_server` with a certificate of an authority made for the test.
+struct CurlClientTLSTests {
+    @Test func theGivenAuthorityAloneIsTrusted() async throws {
+        let server = try TLSServer()
+        defer { server.stop() }
+        let trusting = CurlClient(configuration: CurlConfiguration(trust: .file(path: server.authority)))
+        #expect(try await trusting.send(HTTPRequest(url: server.url)).status == 200)
+
+        let others: [CurlConfiguration.Trust] = [.system, .file(path: server.otherAuthority), .file(path: "/nowhere/authority.pem")]
+        for trust in others {
+            let client = CurlClient(configuration: CurlConfiguration(trust: trust))
+            let error = try await #require(throws: HTTPError.self) { try await client.send(HTTPRequest(url: server.url)) }
+            #expect(error.code == .tls)
+        }
+    }
+
+    @Test func theCertificateMustNameTheHost() async throws {
+        let server = try TLSServer(host: "another.example")
+        defer { server.stop() }
+        let client = CurlClient(configuration: CurlConfiguration(trust: .file(path: server.authority)))
+        let error = try await #require(throws: HTTPError.self) { try await client.send(HTTPRequest(url: server.url)) }
+        #expect(error.code == .tls)
+    }
+}
+
+/// Answers GET with 200 over TLS, at a port of its own.
+private struct TLSServer {
+    let url: String
+    let authority: String
+    let otherAuthority: String
+    private let folder: URL
+    private let process = Process()
+
+    init(host: String = "127.0.0.1") throws {
+        folder = FileManager.default.temporaryDirectory.appending(path: "tls-\(UUID().uuidString)")
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        authority = folder.appending(path: "authority.pem").path
+        otherAuthority = folder.appending(path: "other.pem").path
+        let key = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2"]
+        try Self.openssl(in: folder, ["req", "-x509", "-subj", "/CN=authority", "-keyout", "authority.key", "-out", "authority.pem"] + key)
+        try Self.openssl(in: folder, ["req", "-x509", "-subj", "/CN=other", "-keyout", "other.key", "-out", "other.pem"] + key)
+        let name = host == "127.0.0.1" ? "IP:\(host)" : "DNS:\(host)"
+        try Self.openssl(
+            in: folder,
+            [
+                "req", "-x509", "-subj", "/CN=server", "-CA", "authority.pem", "-CAkey", "authority.key", "-addext",
+                "subjectAltName=\(name)", "-addext", "basicConstraints=critical,CA:FALSE", "-keyout", "server.key", "-out", "server.pem",
+            ] + key)
+
+        let output = Pipe()
+        process.executableURL = URL(filePath: "/usr/bin/openssl")
+        process.currentDirectoryURL = folder
+        process.arguments = ["s_server", "-accept", "127.0.0.1:0", "-cert", "server.pem", "-key", "server.key", "-www"]
+        process.standardInput = FileHandle.nullDevice
+        process.standardOutput = output
+        process.standardError = FileHandle.nullDevice
+        try process.run()
+        // It says "ACCEPT 127.0.0.1:44021" when it listens.
+        var text = ""
+        while text.wholeMatch(of: /(?s).*ACCEPT 127.0.0.1:[0-9]+\n.*/) == nil {
+            let data = output.fileHandleForReading.availableData
+            try #require(!data.isEmpty)
+            text += String(decoding: data, as: UTF8.self)
+        }
+        let match = try #require(text.firstMatch(of: /ACCEPT (127.0.0.1:[0-9]+)/))
+        url = "https://\(match.1)/"
+    }
+
+    func stop() {
+        // A child has the signals blocked that its parent's thread had: the one that can't be blocked works always.
+        kill(process.processIdentifier, SIGKILL)
+        try? FileManager.default.removeItem(at: folder)
+    }
+
+    private static func openssl(in folder: URL, _ arguments: [String]) throws {
+        let process = Process()
+        process.executableURL = URL(filePath: "/usr/bin/openssl")
+        process.currentDirectoryURL = folder
+        process.arguments = arguments
+        process.standardError = FileHandle.nullDevice
+        try process.run()
+        process.waitUntilExit()
+        try #require(process.terminationStatus == 0)
+    }
+}
