@@ -25,6 +25,7 @@ func tests(_ name: String, _ dependencies: [Target.Dependency] = [], resources: 
 let grdb: Target.Dependency = .product(name: "GRDB", package: "GRDB.swift")
 let hummingbird: Target.Dependency = .product(name: "Hummingbird", package: "hummingbird")
 let logging: Target.Dependency = .product(name: "Logging", package: "swift-log")
+let nio: Target.Dependency = .product(name: "NIOCore", package: "swift-nio")
 let lifecycle: Target.Dependency = .product(name: "ServiceLifecycle", package: "swift-service-lifecycle")
 let signals: Target.Dependency = .product(name: "UnixSignals", package: "swift-service-lifecycle")
 let arguments: Target.Dependency = .product(name: "ArgumentParser", package: "swift-argument-parser")
@@ -43,6 +44,7 @@ let package = Package(
         .package(url: "https://github.com/apple/swift-log", from: "1.16.0"),
         .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
         .package(url: "https://github.com/hummingbird-project/hummingbird", from: "2.28.0", traits: []),
+        .package(url: "https://github.com/apple/swift-nio", from: "2.101.0"),
         .package(url: "https://github.com/swift-server/swift-service-lifecycle", from: "2.13.0"),
     ],
     targets: [
@@ -60,7 +62,7 @@ let package = Package(
         room("CurlClient", ["CCurl"]),
         room("Gorush", ["CurlClient", "StatusProtocol", "Waku", "WakuCrypto", logging]),
         room("NwakuRelay", ["Waku", "WakuCrypto", "CurlClient", logging]),
-        room("LoopbackRelay", ["Waku", "WakuCrypto", hummingbird, logging]),
+        room("LoopbackRelay", ["Waku", "WakuCrypto", hummingbird, lifecycle, logging, nio]),
         room(
             "PushNode",
             [
@@ -86,7 +88,7 @@ let package = Package(
         tests("PushStore", ["StatusProtocol", "Waku", "WakuCrypto", grdb]),
         tests("CurlClient", [hummingbird]),
         tests("Gorush", ["CurlClient", hummingbird]),
-        tests("NwakuRelay", ["LoopbackRelay", "Waku", "WakuCrypto", "CurlClient", hummingbird, logging]),
+        tests("NwakuRelay", ["LoopbackRelay", "Waku", "WakuCrypto", "CurlClient", hummingbird, lifecycle, logging, nio]),
         tests("LoopbackRelay", ["Waku", "WakuCrypto", hummingbird]),
         tests(
             "PushNode",

@@ -1,3 +1,4 @@
+public import CurlClient
 import Foundation
 public import Waku
 import WakuCrypto
@@ -7,15 +8,15 @@ import WakuCrypto
 /// Every call throws ``NwakuAPIError``.
 public struct NwakuAPI: Sendable {
     public let address: NodeAddress
-    private let transport: any HTTPTransport
+    private let client: CurlClient
 
     /// The largest answer that is read. A full cache of 50 of the largest messages is longer in Base64 than this: then all of them are lost,
     /// and looked up in the store.
     static let maximumResponseByteCount = 64 << 20
 
-    init(address: NodeAddress, transport: any HTTPTransport) {
+    public init(address: NodeAddress, client: CurlClient) {
         self.address = address
-        self.transport = transport
+        self.client = client
     }
 
     // MARK: Health
@@ -88,7 +89,7 @@ public struct NwakuAPI: Sendable {
     public func push(_ message: WakuMessage, on topic: PubsubTopic) async throws(NwakuAPIError) -> Int? {
         let path = "/lightpush/v3/message"
         let body = try encode(PushJSON(pubsubTopic: topic.rawValue, message: MessageJSON(message)), path: path)
-        let answer = try await exchange(url: path, body: body, timeout: .seconds(3))
+        let answer = try await exchange(url: path, body: body, timeout: .seconds(2))
         try check(answer, path: path)
         // The message is out, whatever else the answer says.
         return (try? JSONDecoder().decode(PushAnswerJSON.self, from: Data(answer.body)))?.relayPeerCount
@@ -110,14 +111,20 @@ public struct NwakuAPI: Sendable {
 
     // MARK: -
 
-    private func exchange(
-        url: String, body: [UInt8]? = nil, timeout: Duration
-    ) async throws(NwakuAPIError) -> (status: Int, body: [UInt8]) {
-        try await transport.exchange(
-            url: address.base + url, body: body, timeout: timeout, maximumByteCount: Self.maximumResponseByteCount)
+    /// POSTs where there is a body.
+    private func exchange(url: String, body: [UInt8]? = nil, timeout: Duration) async throws(NwakuAPIError) -> HTTPResponse {
+        let request = HTTPRequest(
+            method: body == nil ? "GET" : "POST", url: address.appending(url),
+            headers: body == nil ? [] : [("Content-Type", "application/json")], body: body, timeout: timeout,
+            maximumResponseByteCount: Self.maximumResponseByteCount)
+        do {
+            return try await client.send(request)
+        } catch {
+            throw .noAnswer(error, from: address)
+        }
     }
 
-    private func check(_ answer: (status: Int, body: [UInt8]), path: String) throws(NwakuAPIError) {
+    private func check(_ answer: HTTPResponse, path: String) throws(NwakuAPIError) {
         guard (200..<300).contains(answer.status) else {
             throw .refused(answer.status, path: path, text: NwakuAPIError.excerpt(answer.body))
         }

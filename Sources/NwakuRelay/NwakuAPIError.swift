@@ -1,3 +1,5 @@
+import CurlClient
+
 /// Why a call to a node's REST API brought nothing.
 public struct NwakuAPIError: Error, Hashable, CustomStringConvertible {
     public enum Code: Hashable, Sendable {
@@ -28,6 +30,14 @@ public struct NwakuAPIError: Error, Hashable, CustomStringConvertible {
 }
 
 extension NwakuAPIError {
+    static func noAnswer(_ error: HTTPError, from address: NodeAddress) -> NwakuAPIError {
+        if error.code == .tooLarge {
+            return NwakuAPIError(code: .unreadable, message: "the node's answer is too long: \(error)")
+        }
+        return NwakuAPIError(
+            code: .unreachable, message: "the node at \(address) can't be reached, does it run with --rest=true? \(error)")
+    }
+
     static func refused(_ status: Int, path: String, text: String) -> NwakuAPIError {
         // Without its query: that holds topics.
         let words = text.isEmpty ? "" : ": \(text)"

@@ -2,32 +2,6 @@ import Logging
 import Synchronization
 import Waku
 
-/// By which of a node's two calls to publish.
-///
-///     lightpush ──(not mounted)──▶ relay only ──(time passed, or the node is back)──▶ lightpush
-///
-/// Lightpush tells whether the message reached a peer, relay doesn't: so it comes first where the node serves it.
-struct PublishRoute {
-    private var missingUntil: Duration?
-    /// After which a node that did not serve lightpush is asked again.
-    static let pause = Duration.seconds(60)
-
-    mutating func triesLightpush(at now: Moment) -> Bool {
-        if let missingUntil, now.uptime < missingUntil { return false }
-        missingUntil = nil
-        return true
-    }
-
-    mutating func lightpushIsMissing(at now: Moment) {
-        missingUntil = now.uptime + Self.pause
-    }
-
-    /// Perhaps with another configuration.
-    mutating func nodeIsBack() {
-        missingUntil = nil
-    }
-}
-
 /// Publishes through one node.
 final class NwakuPublisher: Sendable {
     private let api: NwakuAPI
@@ -50,10 +24,10 @@ final class NwakuPublisher: Sendable {
                 try await api.push(message, on: topic)
                 return
             } catch {
+                // That says nothing about the node.
+                if Task.isCancelled { throw RelayError(code: .unavailable, message: "publishing was cancelled") }
                 if error.code == .status(413) { throw RelayError(code: .refused, message: error.message) }
-                if error.code == .status(404) || error.code == .status(503) {
-                    route.withLock { $0.lightpushIsMissing(at: .now()) }
-                }
+                if Self.isMissing(error) { route.withLock { $0.lightpushIsMissing(at: .now()) } }
                 logger.debug("lightpush failed, publishing by relay", metadata: ["node": "\(api.address)", "reason": "\(error)"])
             }
         }
@@ -62,6 +36,11 @@ final class NwakuPublisher: Sendable {
         } catch {
             throw RelayError(code: Self.isFinal(error) ? .refused : .unavailable, message: error.message)
         }
+    }
+
+    /// Whether lightpush is not to be had for a while. One that does not answer in time would hold up every message.
+    private static func isMissing(_ error: NwakuAPIError) -> Bool {
+        [.status(404), .status(503), .unreachable].contains(error.code)
     }
 
     /// Whether the node would answer the same next time. 400 stands for both: too large, and not (or not yet again) subscribed.

@@ -1,4 +1,5 @@
-import Logging
+public import CurlClient
+public import Logging
 import Synchronization
 public import Waku
 
@@ -35,6 +36,14 @@ public final class NwakuRelay: Relay {
         }
     }
 
+    /// What tests make shorter.
+    struct Timing: Sendable {
+        var nodeBackOff = BackOff()
+        var storeBackOff = BackOff(initial: .seconds(1), maximum: .seconds(60))
+        /// From one walk through the store to the next, at least.
+        var catchUpPeriod = Duration.seconds(5)
+    }
+
     private struct Decisions {
         var attachment: NwakuAttachment
         var catchUp: StoreCatchUp
@@ -46,7 +55,15 @@ public final class NwakuRelay: Relay {
     private let logger: Logger
     private let decisions: Mutex<Decisions>
 
-    init(configuration: Configuration, api: NwakuAPI, logger: Logger, backOff: BackOff, period: Duration) throws(NwakuRelayError) {
+    /// - Parameter client: May be shared with others.
+    /// - Throws: ``NwakuRelayError`` with `noPubsubTopics` or `invalidSetting`
+    public convenience init(configuration: Configuration, client: CurlClient, logger: Logger) throws(NwakuRelayError) {
+        try self.init(
+            configuration: configuration, api: NwakuAPI(address: configuration.address, client: client), logger: logger,
+            timing: Timing())
+    }
+
+    init(configuration: Configuration, api: NwakuAPI, logger: Logger, timing: Timing) throws(NwakuRelayError) {
         guard !configuration.pubsubTopics.isEmpty else {
             throw NwakuRelayError(code: .noPubsubTopics, message: "there is no pubsub topic to listen on: give one like /waku/2/rs/16/32")
         }
@@ -59,11 +76,12 @@ public final class NwakuRelay: Relay {
         publisher = NwakuPublisher(api: api, logger: logger)
         let attachment = NwakuAttachment(
             configuration: NwakuAttachment.Configuration(
-                pollInterval: configuration.pollInterval, cacheCapacity: configuration.cacheCapacity, backOff: backOff),
+                pollInterval: configuration.pollInterval, cacheCapacity: configuration.cacheCapacity, backOff: timing.nodeBackOff),
             lastSeen: configuration.lastSeen, at: .now())
         let catchUp = StoreCatchUp(
             configuration: StoreCatchUp.Configuration(
-                pubsubTopics: configuration.pubsubTopics, contentTopics: configuration.catchUpTopics, shortestPeriod: period))
+                pubsubTopics: configuration.pubsubTopics, contentTopics: configuration.catchUpTopics, shortestPeriod: timing.catchUpPeriod,
+                backOff: timing.storeBackOff))
         decisions = Mutex(Decisions(attachment: attachment, catchUp: catchUp))
     }
 

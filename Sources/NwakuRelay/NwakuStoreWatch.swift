@@ -1,4 +1,5 @@
-import Logging
+public import CurlClient
+public import Logging
 import Synchronization
 public import Waku
 
@@ -45,7 +46,9 @@ public final class NwakuStoreWatch: Relay {
     private static let pageLimit = 1000
     private static let backOff = BackOff()
 
-    init(configuration: Configuration, contentTopics: [ContentTopic], api: NwakuAPI, logger: Logger) {
+    /// - Parameter client: May be shared with others.
+    public init(configuration: Configuration, contentTopics: [ContentTopic], client: CurlClient, logger: Logger) {
+        let api = NwakuAPI(address: configuration.address, client: client)
         self.configuration = configuration
         self.api = api
         self.logger = logger

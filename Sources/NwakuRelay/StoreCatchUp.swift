@@ -15,9 +15,9 @@ struct StoreCatchUp {
         /// Without any there is nothing to catch up with.
         var contentTopics: [ContentTopic]
         /// How far senders' clocks may be off: a window begins earlier and ends later by this.
-        var overlap: Duration = .seconds(60)
+        var overlap = Duration.seconds(60)
         /// From the start of one walk to the start of the next.
-        var shortestPeriod: Duration = .seconds(5)
+        var shortestPeriod = Duration.seconds(5)
         /// For one query: a store that never ends is left.
         var pageLimit = 1000
         var rememberedHashCount = 20_000

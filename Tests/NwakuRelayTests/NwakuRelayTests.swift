@@ -1,1 +1,138 @@
-// The tests of NwakuRelay.
+import LoopbackRelay
+import Testing
+import Waku
+
+@testable import NwakuRelay
+
+/// Against a node that behaves, over real sockets.
+@Suite(.timeLimit(.minutes(1))) struct NwakuRelayTests {
+    @Test func subscribesAndHandsOverWhatComes() async throws {
+        let network = LoopbackNetwork()
+        try await withLoopback(network) { port in
+            let relay = try makeRelay(port: port)
+            let inbox = Inbox()
+            #expect(relay.state != .attached)
+            try await during({ await relay.run { inbox.deliver($0) } }) {
+                try await eventually { relay.state == .attached }
+                let sent = message(1)
+                network.publish(sent, on: .statusDefault)
+                await inbox.wait { !$0.messages.isEmpty }
+                #expect(inbox.messages == [ReceivedMessage(message: sent, pubsubTopic: .statusDefault)])
+            }
+        }
+    }
+
+    @Test func publishesToOthersAndSeesItsOwn() async throws {
+        let network = LoopbackNetwork()
+        let other = network.relay()
+        try await withLoopback(network) { port in
+            let relay = try makeRelay(port: port)
+            let inbox = Inbox()
+            let others = Inbox()
+            try await during({ await relay.run { inbox.deliver($0) } }) {
+                try await during({ await other.run { others.deliver($0) } }) {
+                    try await eventually { relay.state == .attached }
+                    var sent = message(1)
+                    sent.meta = [1, 2, 3]
+                    try await relay.publish(sent, on: .statusDefault)
+                    await others.wait { !$0.messages.isEmpty }
+                    await inbox.wait { !$0.messages.isEmpty }
+                    #expect(others.messages.map(\.message) == [sent])
+                    #expect(inbox.messages.map(\.message) == [sent])
+                }
+            }
+        }
+    }
+
+    @Test func subscribesAgainWhenTheNodeForgot() async throws {
+        let network = LoopbackNetwork()
+        try await withLoopback(network) { port in
+            let relay = try makeRelay(port: port, catchUpTopics: [topicA])
+            let inbox = Inbox()
+            try await during({ await relay.run { inbox.deliver($0) } }) {
+                try await eventually { relay.state == .attached }
+                network.restart()
+                // Nobody polls for this one: the store has it.
+                network.publish(message(1), on: .statusDefault)
+                await inbox.wait { $0.payloads == payloads([1]) }
+                network.publish(message(2), on: .statusDefault)
+                await inbox.wait { $0.payloads == payloads([1, 2]) }
+            }
+        }
+    }
+
+    @Test func comesBackWhenTheNodeDoes() async throws {
+        let network = LoopbackNetwork()
+        let inbox = Inbox()
+        let (port, relay) = try await withLoopback(network) { port in (port, try makeRelay(port: port, catchUpTopics: [topicA])) }
+        try await during({ await relay.run { inbox.deliver($0) } }) {
+            try await withLoopback(network, port: port) { _ in
+                try await eventually { relay.state == .attached }
+            }
+            try await eventually { relay.state != .attached }
+            network.restart()
+            network.publish(message(1), on: .statusDefault)
+            let before = relay.seenUntil
+            try await withLoopback(network, port: port) { _ in
+                await inbox.wait { $0.payloads == payloads([1]) }
+                try await eventually { relay.state == .attached && relay.seenUntil > before }
+            }
+        }
+    }
+
+    @Test func findsInTheStoreWhatTheCacheLost() async throws {
+        let network = LoopbackNetwork()
+        try await withLoopback(network) { port in
+            // Pages of 100, more of them than one, and foreign topics in between.
+            let relay = try makeRelay(port: port, pollInterval: .seconds(60), catchUpTopics: [topicA])
+            let inbox = Inbox()
+            try await relay.api.subscribe(to: [.statusDefault])
+            for number in 0..<350 { network.publish(message(number, topic: number % 7 == 0 ? topicB : topicA), on: .statusDefault) }
+            let own = payloads((0..<350).filter { $0 % 7 != 0 })
+            try await during({ await relay.run { inbox.deliver($0) } }) {
+                await inbox.wait { own.isSubset(of: $0.payloads) }
+            }
+        }
+    }
+
+    @Test func catchesUpAfterDowntime() async throws {
+        let network = LoopbackNetwork()
+        let lastSeen = Timestamp.now()
+        for number in 0..<120 { network.publish(message(number), on: .statusDefault) }
+        try await withLoopback(network) { port in
+            let relay = try makeRelay(port: port, catchUpTopics: [topicA], lastSeen: lastSeen)
+            #expect(relay.seenUntil == lastSeen)
+            let inbox = Inbox()
+            try await during({ await relay.run { inbox.deliver($0) } }) {
+                await inbox.wait { $0.payloads == payloads(0..<120) }
+                try await eventually { relay.seenUntil > lastSeen }
+            }
+            #expect(inbox.messages.count == 120)
+        }
+    }
+
+    @Test func watchesTheStoreBesideAPoller() async throws {
+        let network = LoopbackNetwork()
+        try await withLoopback(network) { port in
+            let poller = try makeRelay(port: port)
+            let api = try makeAPI(port: port)
+            let watch = NwakuStoreWatch(
+                configuration: NwakuStoreWatch.Configuration(address: api.address, interval: .milliseconds(10)), contentTopics: [topicA],
+                client: client, logger: quiet)
+            let polled = Inbox()
+            let watched = Inbox()
+            try await during({ await poller.run { polled.deliver($0) } }) {
+                try await during({ await watch.run { watched.deliver($0) } }) {
+                    try await eventually { poller.state == .attached && watch.state == .attached }
+                    try await watch.publish(message(1), on: .statusDefault)
+                    network.publish(message(2, topic: topicB), on: .statusDefault)
+                    await polled.wait { $0.payloads == payloads([1, 2]) }
+                    await watched.wait { $0.payloads == payloads([1]) }
+                    watch.add([topicB])
+                    await watched.wait { $0.payloads == payloads([1, 2]) }
+                }
+            }
+            #expect(watched.messages.count == 2)
+        }
+    }
+}
