@@ -58,7 +58,7 @@ let package = Package(
         room("PushServer", ["StatusProtocol", "WakuCrypto"]),
         room("PushStore", ["StatusProtocol", "Waku", "WakuCrypto", grdb]),
         room("CurlClient", ["CCurl"]),
-        room("Gorush", ["CurlClient"]),
+        room("Gorush", ["CurlClient", "StatusProtocol", "Waku", "WakuCrypto"]),
         room("NwakuRelay", ["Waku", "WakuCrypto", "CurlClient", logging]),
         room("LoopbackRelay", ["Waku", "WakuCrypto", hummingbird, logging]),
         room(
@@ -85,7 +85,7 @@ let package = Package(
         tests("PushServer", ["StatusProtocol", "Waku", "WakuCrypto"]),
         tests("PushStore", ["StatusProtocol", "Waku", "WakuCrypto", grdb]),
         tests("CurlClient", [hummingbird]),
-        tests("Gorush", ["CurlClient", hummingbird]),
+        tests("Gorush", ["CurlClient", "StatusProtocol", "Waku", "WakuCrypto", hummingbird]),
         tests("NwakuRelay", ["LoopbackRelay", "Waku", "WakuCrypto", "CurlClient", hummingbird, logging]),
         tests("LoopbackRelay", ["Waku", "WakuCrypto", hummingbird]),
         tests(

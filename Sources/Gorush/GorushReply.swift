@@ -1,0 +1,23 @@
+import Foundation
+
+/// What gorush answers to accepted notifications.
+///
+///     {"success": "ok", "counts": 2, "logs": [failure, …]}
+///
+/// `logs` is filled only when gorush runs with `sync: true`; otherwise failures come by its feedback hook. Read leniently: the status has
+/// already said that the notifications are accepted, so what is missing or strange is left out.
+public struct GorushReply: Sendable {
+    /// Entries beyond are not looked at. A request has at most 100 tokens.
+    static let maximumFailureCount = 1000
+
+    /// Tokens that gorush took; nil when it did not say. Those of a platform that is switched off are not among them.
+    public let counts: Int?
+    public let failures: [GorushFailure]
+
+    public init(parsing bytes: [UInt8]) {
+        let object = try? JSONSerialization.jsonObject(with: Data(bytes)) as? [String: Any]
+        counts = (object?["counts"] as? Int).flatMap { $0 >= 0 ? $0 : nil }
+        let logs = object?["logs"] as? [Any] ?? []
+        failures = logs.prefix(Self.maximumFailureCount).compactMap { ($0 as? [String: Any]).flatMap(GorushFailure.init) }
+    }
+}
