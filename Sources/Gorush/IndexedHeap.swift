@@ -1,0 +1,70 @@
+/// Ids in the order of a key, smallest first. Adding and removing any one takes logarithmic time; an id is in it once.
+struct IndexedHeap<Key: Comparable & Sendable>: Sendable {
+    private struct Entry {
+        let key: Key
+        let id: Int64
+    }
+
+    /// A binary heap: the children of `i` are at `2i + 1` and `2i + 2`, and have no smaller keys.
+    private var entries: [Entry] = []
+    private var places: [Int64: Int] = [:]
+
+    var count: Int { entries.count }
+    var isEmpty: Bool { entries.isEmpty }
+    var first: (key: Key, id: Int64)? { entries.first.map { ($0.key, $0.id) } }
+
+    /// - Precondition: the id is not in it.
+    mutating func insert(_ id: Int64, key: Key) {
+        precondition(places[id] == nil)
+        entries.append(Entry(key: key, id: id))
+        places[id] = entries.count - 1
+        siftUp(from: entries.count - 1)
+    }
+
+    /// Whether it was in it.
+    @discardableResult
+    mutating func remove(_ id: Int64) -> Bool {
+        guard let place = places.removeValue(forKey: id) else { return false }
+        let last = entries.removeLast()
+        guard place < entries.count else { return true }
+        put(last, at: place)
+        siftUp(from: place)
+        siftDown(from: place)
+        return true
+    }
+
+    mutating func popFirst() -> Int64? {
+        guard let first else { return nil }
+        remove(first.id)
+        return first.id
+    }
+
+    private mutating func put(_ entry: Entry, at place: Int) {
+        entries[place] = entry
+        places[entry.id] = place
+    }
+
+    private mutating func siftUp(from start: Int) {
+        var place = start
+        let entry = entries[place]
+        while place > 0, entry.key < entries[(place - 1) / 2].key {
+            put(entries[(place - 1) / 2], at: place)
+            place = (place - 1) / 2
+        }
+        if place != start { put(entry, at: place) }
+    }
+
+    private mutating func siftDown(from start: Int) {
+        var place = start
+        let entry = entries[place]
+        while true {
+            var child = 2 * place + 1
+            guard child < entries.count else { break }
+            if child + 1 < entries.count, entries[child + 1].key < entries[child].key { child += 1 }
+            guard entries[child].key < entry.key else { break }
+            put(entries[child], at: place)
+            place = child
+        }
+        if place != start { put(entry, at: place) }
+    }
+}
