@@ -1,0 +1,78 @@
+public import CurlClient
+public import Waku
+
+/// Posts notifications to a gorush server, and tells what became of them.
+public final class GorushClient: Sendable {
+    private let client: CurlClient
+    private let url: String
+    private let profile: PayloadProfile
+    private let timeout: Duration
+    private let now: @Sendable () -> Timestamp
+
+    /// - Parameters:
+    ///   - client: holds the credentials, and whose certificates are trusted.
+    ///   - url: http or https, with an optional path before gorush's own. `/api/push` is added.
+    ///   - timeout: gorush can hang while its queue is full.
+    ///   - now: what dates in Retry-After are compared with.
+    /// - Throws: ``GorushError`` for a URL that can't be posted to.
+    public init(
+        client: CurlClient, url: String, profile: PayloadProfile = .default, timeout: Duration = .seconds(5),
+        now: @escaping @Sendable () -> Timestamp = { .now() }
+    ) throws(GorushError) {
+        do throws(HTTPBaseURL.Problem) {
+            self.url = try HTTPBaseURL(parsing: url).appending(path: "/api/push")
+        } catch {
+            throw GorushError(error)
+        }
+        self.client = client
+        self.profile = profile
+        self.timeout = timeout
+        self.now = now
+    }
+
+    /// Posts once, and never throws: what went wrong is an outcome.
+    ///
+    /// - Parameter notifications: at most 100, each with an id of its own. None at all are accepted without a post.
+    public func post(_ notifications: [Notification]) async -> PostResult {
+        guard !notifications.isEmpty else { return PostResult(outcome: .accepted, postedTokenCount: 0, countedTokenCount: 0) }
+        let push = PushRequest(notifications, profile: profile)
+        let request = HTTPRequest(
+            method: "POST", url: url, headers: [("Content-Type", "application/json")], body: push.encoded(), timeout: timeout)
+        do throws(HTTPError) {
+            return result(of: try await client.send(request), to: push)
+        } catch {
+            return PostResult(outcome: .failed(retryAfter: nil), reason: error.message, postedTokenCount: notifications.count)
+        }
+    }
+
+    private func result(of response: HTTPResponse, to push: PushRequest) -> PostResult {
+        let tokenCount = push.members.reduce(0) { $0 + $1.count }
+        let reason = "status \(response.status)"
+        switch response.status {
+        case 200..<300:
+            return PostResult(acceptedBy: GorushReply(parsing: response.body), push, tokenCount: tokenCount)
+        case 408, 429, 500...:
+            let retryAfter = response.header("Retry-After").flatMap { RetryAfter.parse($0, now: now()) }
+            return PostResult(outcome: .failed(retryAfter: retryAfter), reason: reason, postedTokenCount: tokenCount)
+        default:
+            return PostResult(outcome: .refused, reason: reason, postedTokenCount: tokenCount)
+        }
+    }
+}
+
+extension GorushError {
+    init(_ problem: HTTPBaseURL.Problem) {
+        switch problem {
+        case .notHTTP:
+            self.init(.notHTTP, "the URL of gorush does not begin with http:// or https://: give one such as http://127.0.0.1:8088")
+        case .noHost:
+            self.init(.noHost, "the URL of gorush has no host: give one such as http://127.0.0.1:8088")
+        case .userinfo:
+            self.init(.credentialsInURL, "the URL of gorush has credentials in it: give them by the options for gorush's credentials")
+        case .query:
+            self.init(.queryInURL, "the URL of gorush has a query or a fragment: leave out what comes after the path")
+        case .malformed:
+            self.init(.malformedURL, "the URL of gorush can't be read: give one such as http://127.0.0.1:8088")
+        }
+    }
+}
