@@ -60,7 +60,7 @@ let package = Package(
         room("PushServer", ["StatusProtocol", "WakuCrypto"]),
         room("PushStore", ["StatusProtocol", "Waku", "WakuCrypto", grdb]),
         room("CurlClient", ["CCurl"]),
-        room("Gorush", ["CurlClient", "StatusProtocol", "Waku", "WakuCrypto", logging]),
+        room("Gorush", ["CurlClient", "StatusProtocol", "Waku", "WakuCrypto"]),
         room("NwakuRelay", ["Waku", "WakuCrypto", "CurlClient", logging]),
         room("LoopbackRelay", ["Waku", "WakuCrypto", hummingbird, lifecycle, logging, nio]),
         room(
@@ -87,7 +87,7 @@ let package = Package(
         tests("PushServer", ["StatusProtocol", "Waku", "WakuCrypto"]),
         tests("PushStore", ["StatusProtocol", "Waku", "WakuCrypto", grdb]),
         tests("CurlClient", [hummingbird]),
-        tests("Gorush", ["CurlClient", hummingbird]),
+        tests("Gorush", ["CurlClient", "StatusProtocol", "Waku", "WakuCrypto", hummingbird]),
         tests("NwakuRelay", ["LoopbackRelay", "Waku", "WakuCrypto", "CurlClient", hummingbird, lifecycle, logging, nio]),
         tests("LoopbackRelay", ["Waku", "WakuCrypto", hummingbird]),
         tests(

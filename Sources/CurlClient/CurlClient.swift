@@ -31,6 +31,8 @@ public final class CurlClient: Sendable {
 
     /// Any status is a response. Cancelling the task closes the transfer's connection.
     public func send(_ request: HTTPRequest) async throws(HTTPError) -> HTTPResponse {
+        // A transfer that fails at once could end before its cancellation comes.
+        guard !Task.isCancelled else { throw .cancelled }
         let id = lastID.add(1, ordering: .relaxed).newValue
         let result = await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in

@@ -215,7 +215,7 @@ public struct DeliveryQueue: Sendable {
     /// At random in the upper half of what doubles with each failure.
     private mutating func backoff(failureCount: Int) -> Duration {
         let longest = configuration.longestBackoff
-        // 0.25 s doubled 62 times is beyond any limit, and within the range of a Duration.
+        // Doubled 30 times it is beyond any limit that makes sense, and within the range of a Duration.
         let doubled = min(longest, configuration.firstBackoff * (1 << min(failureCount, 30)))
         return doubled * Double.random(in: 0.5...1, using: &generator)
     }

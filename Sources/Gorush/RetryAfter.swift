@@ -4,7 +4,7 @@ import Waku
 enum RetryAfter {
     /// nil when it is neither. A date that has passed is zero.
     static func parse(_ text: String, now: Timestamp) -> Duration? {
-        if let seconds = number(text[...], digits: 1...9) { return .seconds(seconds) }
+        if let seconds = number(text[...], digits: 1...18) { return .seconds(seconds) }
         let parts = text.split(separator: " ", omittingEmptySubsequences: false)
         guard parts.count == 6, parts[5] == "GMT", let day = number(parts[1], digits: 2...2),
             let month = months.firstIndex(of: String(parts[2])), let year = number(parts[3], digits: 4...4)

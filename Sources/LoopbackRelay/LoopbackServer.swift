@@ -2,7 +2,6 @@ import Foundation
 import Hummingbird
 public import Logging
 import NIOCore
-import ServiceLifecycle
 
 /// The REST API of an nwaku node over a ``LoopbackNetwork``: for development, tests and demonstrations without a network.
 public struct LoopbackServer: Sendable {
@@ -28,19 +27,9 @@ public struct LoopbackServer: Sendable {
             configuration: ApplicationConfiguration(address: .hostname(host, port: port)),
             onServerRunning: { channel in await bound(channel.localAddress?.port ?? port) },
             logger: logger)
-        // An application that is cancelled rather than asked to end drops connections that come in at that moment, which is fatal to it.
-        let group = ServiceGroup(services: [application], logger: logger)
-        let run = Task { try await group.run() }
         do {
-            try await withTaskCancellationHandler {
-                try await run.value
-            } onCancel: {
-                Task { await group.triggerGracefulShutdown() }
-            }
-        } catch is CancellationError {
-            return
+            try await application.runUntilCancelled(logger: logger)
         } catch {
-            if Task.isCancelled { return }
             throw LoopbackServerError(error, address: "\(host):\(port)")
         }
     }

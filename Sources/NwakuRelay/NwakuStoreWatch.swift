@@ -47,7 +47,7 @@ public final class NwakuStoreWatch: Relay {
     private static let backOff = BackOff()
 
     /// - Parameter client: May be shared with others.
-    public init(configuration: Configuration, contentTopics: [ContentTopic], client: CurlClient, logger: Logger) {
+    public init(configuration: Configuration, contentTopics: [ContentTopic] = [], client: CurlClient, logger: Logger) {
         let api = NwakuAPI(address: configuration.address, client: client)
         self.configuration = configuration
         self.api = api

@@ -5,7 +5,6 @@ import NIOCore
 /// `GET /healthz`: the process answers. `GET /readyz`: 200 once messages come in and the store keeps them; else 503, and why, a line each.
 struct HealthServer {
     let address: SocketAddress
-    let logger: Logger
     /// What stands in the way of being ready; empty when nothing does.
     let obstacles: @Sendable () -> [String]
 
@@ -19,10 +18,8 @@ struct HealthServer {
                 status: obstacles.isEmpty ? .ok : .serviceUnavailable, headers: [.contentType: "text/plain; charset=utf-8"],
                 body: .init(byteBuffer: ByteBuffer(string: text)))
         }
-        var quiet = logger
-        // Hummingbird holds a connection that ends with the process for an error.
-        quiet.logLevel = .critical
         return Application(
-            router: router, configuration: .init(address: .hostname(address.host, port: address.port)), logger: quiet)
+            router: router, configuration: .init(address: .hostname(address.host, port: address.port)),
+            logger: Logger(label: "http") { _ in SwiftLogNoOpLogHandler() })
     }
 }

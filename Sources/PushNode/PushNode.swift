@@ -1,6 +1,7 @@
 import Foundation
 import Gorush
 import Hummingbird
+import LoopbackRelay
 public import Logging
 import PushServer
 import PushStore
@@ -160,11 +161,9 @@ public final class PushNode: Service {
 
     private func serveHealth() async throws {
         guard let address = configuration.httpAddress else { return }
-        let server = HealthServer(address: address, logger: logger) { self.obstacles }
+        let server = HealthServer(address: address) { self.obstacles }
         do {
-            try await server.application().run()
-        } catch is CancellationError {
-            return
+            try await server.application().runUntilCancelled(logger: Logger(label: "http") { _ in SwiftLogNoOpLogHandler() })
         } catch {
             throw NodeError(message: "\(address) can't be listened on: is another program using it? Choose another by --http")
         }

@@ -56,7 +56,8 @@ struct NodeFixture {
         configure: (inout NodeConfiguration) -> Void = { _ in }, _ body: @escaping @Sendable (RunningNode) async throws -> R
     ) async throws -> R {
         var configuration = NodeConfiguration(identity: identity, dataPath: folder.path)
-        configuration.answerDeadline = .milliseconds(300)
+        // A slow machine is no failure: tests that wait for the deadline set a short one.
+        configuration.answerDeadline = .seconds(60)
         configure(&configuration)
         let quiet = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
         let node = try PushNode(configuration, gorush: gorush, logger: quiet) { [network] in
@@ -100,7 +101,7 @@ struct RunningNode: Sendable {
 
     /// Returns once `condition` holds.
     func wait(until condition: @Sendable () -> Bool) async throws {
-        let deadline = ContinuousClock.now + .seconds(10)
+        let deadline = ContinuousClock.now + .seconds(60)
         while !condition() {
             guard ContinuousClock.now < deadline else { throw Timeout() }
             await Task.yield()
@@ -127,7 +128,7 @@ struct RunningNode: Sendable {
                 platform: .apn, deviceToken: DeviceToken(token), apnTopic: "app", installationID: client.installationID,
                 accessToken: client.accessToken, version: version)
             device.enabled = true
-            return try await pushClient.register(device, with: server)
+            return try await pushClient.register(device, with: server, timeout: .seconds(60))
         }
     }
 
@@ -135,7 +136,7 @@ struct RunningNode: Sendable {
         let entry = PushNotification(
             accessToken: client.accessToken, chatID: Shake256.hash64([1]), publicKey: client.keyHash.bytes,
             installationID: client.installationID, kind: .message, author: Shake256.hash64([2]))
-        let reports = try await withClient { try await $0.notify([entry], messageID: messageID, at: server, timeout: .seconds(10)) }
+        let reports = try await withClient { try await $0.notify([entry], messageID: messageID, at: server, timeout: .seconds(60)) }
         guard let report = reports.first else { throw Timeout() }
         return report.error
     }

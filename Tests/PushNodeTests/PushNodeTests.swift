@@ -25,7 +25,7 @@ struct PushNodeTests {
         try await fixture.withNode { [bob] node async throws in
             #expect(try await node.register(bob) == nil)
             #expect(try await node.register(bob) == .versionMismatch)
-            let devices = try await node.withClient { try await $0.query(bob.identity.publicKey, at: node.server) }
+            let devices = try await node.withClient { try await $0.query(bob.identity.publicKey, at: node.server, timeout: .seconds(60)) }
             #expect(devices.map(\.accessToken) == [bob.accessToken])
 
             let messageID = randomBytes(32)
@@ -62,7 +62,7 @@ struct PushNodeTests {
     func retries() async throws {
         let messageID = randomBytes(32)
         fixture.gorush.answer(.failed(retryAfter: nil))
-        try await fixture.withNode { [bob] node async throws in
+        try await fixture.withNode(configure: { $0.answerDeadline = .milliseconds(200) }) { [bob] node async throws in
             #expect(try await node.register(bob) == nil)
             #expect(try await node.notify(bob, messageID: messageID) == .internalError)
             #expect(try await node.register(bob, version: 2, token: "new device") == nil)
@@ -156,7 +156,7 @@ struct PushNodeTests {
                 for message in messages { node.network.publish(message, on: .statusDefault) }
             }
             try await node.wait { node.count(.registrationStored) == 3 }
-            let devices = try await node.withClient { try await $0.query(owner.publicKey, at: node.server, timeout: .seconds(10)) }
+            let devices = try await node.withClient { try await $0.query(owner.publicKey, at: node.server, timeout: .seconds(60)) }
             #expect(devices.map(\.installationID.string) == ["a", "b", "c"])
         }
     }
@@ -164,7 +164,10 @@ struct PushNodeTests {
     @Test("Beyond the outbox' limit requests get INTERNAL_ERROR")
     func outboxLimit() async throws {
         fixture.gorush.answer(.failed(retryAfter: .seconds(60)))
-        try await fixture.withNode(configure: { $0.outboxLimit = 2 }) { [bob] node async throws in
+        try await fixture.withNode(configure: {
+            $0.outboxLimit = 2
+            $0.answerDeadline = .milliseconds(200)
+        }) { [bob] node async throws in
             #expect(try await node.register(bob) == nil)
             for _ in 0..<4 { #expect(try await node.notify(bob) == .internalError) }
             #expect(node.count(.notificationQueued) == 2)

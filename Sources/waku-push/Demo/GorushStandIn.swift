@@ -1,6 +1,7 @@
 import Foundation
 import Hummingbird
 import Logging
+import LoopbackRelay
 import NIOCore
 import Synchronization
 
@@ -43,6 +44,6 @@ final class GorushStandIn: Sendable {
             onServerRunning: { [bind] channel in
                 if let port = channel.localAddress?.port { bind.yield(port) }
             }, logger: Logger(label: "gorush") { _ in SwiftLogNoOpLogHandler() })
-        try await application.run()
+        try await application.runUntilCancelled(logger: Logger(label: "gorush") { _ in SwiftLogNoOpLogHandler() })
     }
 }
