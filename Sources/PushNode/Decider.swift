@@ -35,7 +35,9 @@ struct Decider: Sendable {
         _ claim: RegistrationClaim, _ work: Work, _ transaction: StoreTransaction
     ) throws -> RegistrationDecision {
         guard try transaction.answer(to: work.hash.bytes) == nil else { return .keep }
-        return registrations.decide(claim, stored: try claim.key.flatMap(transaction.state))
+        return try registrations.decide(
+            claim, storedVersion: try claim.key.flatMap(transaction.version),
+            registered: { try claim.key.flatMap(transaction.state)?.registration })
     }
 
     func answer(_ claim: RegistrationClaim, _ decision: RegistrationDecision, _ work: Work) -> Answer {

@@ -17,6 +17,8 @@ final class Deliveries: Sendable {
         var requests = PendingRequestTable()
         var postsInFlight = 0
         var postsNoMore = false
+        /// Whether the last post failed: said when it changes.
+        var isFailing = false
     }
 
     private let store: Store
@@ -157,13 +159,30 @@ final class Deliveries: Sendable {
                 "gorush did not count all notifications: is a platform disabled there?",
                 metadata: ["missing": "\(result.ignoredTokenCount)"])
         }
-        if case .accepted = result.outcome {
-            await accept(entries.map(\.id))
-        } else {
-            logger.warning(
-                "gorush did not take notifications", metadata: ["count": "\(entries.count)", "reason": "\(result.reason ?? "unknown")"])
-        }
+        noteState(result, entries.count)
+        if case .accepted = result.outcome { await accept(entries.map(\.id)) }
         finished(batch, result.outcome)
+    }
+
+    private func noteState(_ result: PostResult, _ count: Int) {
+        let reason = result.reason ?? "unknown"
+        switch result.outcome {
+        case .accepted, .refused:
+            let isNews = state.withLock { state in
+                defer { state.isFailing = false }
+                return state.isFailing
+            }
+            if isNews { logger.info("gorush takes notifications again") }
+            if case .refused = result.outcome {
+                logger.warning("gorush refused notifications", metadata: ["count": "\(count)", "reason": "\(reason)"])
+            }
+        case .failed:
+            let isNews = state.withLock { state in
+                defer { state.isFailing = true }
+                return !state.isFailing
+            }
+            if isNews { logger.warning("gorush takes no notifications", metadata: ["reason": "\(reason)"]) }
+        }
     }
 
     /// gorush has them: that is kept before anybody is told.

@@ -3,7 +3,7 @@ public import WakuCrypto
 
 /// Which registrations are taken, `PROTOCOL.md` section 4.
 ///
-/// In two parts: ``claim(in:)`` does what needs nothing stored, on any core; ``decide(_:stored:)`` compares with what is stored, one after the
+/// In two parts: ``claim(in:)`` does what needs nothing stored, on any core; ``decide(_:storedVersion:registered:)`` compares with what is stored, one after the
 /// other. The order of errors is the specification's all the same: a claim remembers an error that counts only after the version.
 public struct RegistrationRules: Sendable {
     private let identity: PrivateKey
@@ -47,17 +47,23 @@ public struct RegistrationRules: Sendable {
         left == right && left.encoded() == right.encoded()
     }
 
-    /// What becomes of a claim, given what is stored for its key.
-    public func decide(_ claim: RegistrationClaim, stored: StoredState?) -> RegistrationDecision {
+    /// What becomes of a claim.
+    ///
+    /// - Parameters:
+    ///   - storedVersion: of what is stored for its key, tombstones included; nil when nothing ever was.
+    ///   - registered: the registration that is in force. Asked for only when its content matters.
+    public func decide(
+        _ claim: RegistrationClaim, storedVersion: UInt64?, registered: () throws -> PushNotificationRegistration?
+    ) rethrows -> RegistrationDecision {
         switch claim.intent {
         case .malformed:
             return .refuse(.malformedMessage)
         case .unregister(let key, let version):
-            guard version > stored?.version ?? 0 else { return .refuse(.versionMismatch) }
+            guard version > storedVersion ?? 0 else { return .refuse(.versionMismatch) }
             return .unregister(key, version: version)
         case .register(let key, let registration, let bytes, let flaw):
-            guard registration.version > stored?.version ?? 0 else {
-                if isIdempotent, case .registered(let stored) = stored, Self.areEqual(stored.registration, registration) { return .keep }
+            guard registration.version > storedVersion ?? 0 else {
+                if isIdempotent, let registered = try registered(), Self.areEqual(registered, registration) { return .keep }
                 return .refuse(.versionMismatch)
             }
             if let flaw { return .refuse(flaw) }
@@ -80,7 +86,7 @@ public struct RegistrationClaim: Sendable {
     public let requestID: [UInt8]
     public let intent: Intent
 
-    /// What must be looked up before ``RegistrationRules/decide(_:stored:)``.
+    /// What must be looked up before ``RegistrationRules/decide(_:storedVersion:registered:)``.
     public var key: RegistrationKey? {
         switch intent {
         case .malformed: nil

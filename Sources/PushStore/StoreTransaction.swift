@@ -25,6 +25,13 @@ public struct StoreTransaction {
         return .registered(stored)
     }
 
+    /// The version alone, tombstones included: nothing is opened for it.
+    public func version(of key: RegistrationKey) throws -> UInt64? {
+        let statement = try db.cachedStatement(sql: "SELECT version FROM registration WHERE key_hash = ? AND installation = ?")
+        let version = try Int64.fetchOne(statement, arguments: [Data(key.keyHash.bytes), Data(key.installationID.bytes)])
+        return version.map(UInt64.init(bitPattern:))
+    }
+
     /// All that are in force, in the order in which the installations came.
     public func registrations(of keyHash: KeyHash) throws -> [StoredRegistration] {
         let statement = try db.cachedStatement(

@@ -22,6 +22,14 @@ public enum StoredState: Hashable, Sendable {
     /// Unregistered: only the version stays, so that older messages are not taken for news.
     case tombstone(version: UInt64)
 
+    /// What is in force; nil for a tombstone.
+    public var registration: PushNotificationRegistration? {
+        switch self {
+        case .registered(let stored): stored.registration
+        case .tombstone: nil
+        }
+    }
+
     public var version: UInt64 {
         switch self {
         case .registered(let stored): stored.version

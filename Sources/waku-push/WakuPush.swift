@@ -1,4 +1,5 @@
 import ArgumentParser
+import Foundation
 
 @main
 struct WakuPush: AsyncParsableCommand {
@@ -23,4 +24,20 @@ struct WakuPush: AsyncParsableCommand {
             """,
         version: Version.current,
         subcommands: [Serve.self, IdentityCommand.self, Admin.self, Client.self, Demo.self])
+
+    static func main() async {
+        do {
+            var command = try parseAsRoot()
+            if var command = command as? any AsyncParsableCommand {
+                try await command.run()
+            } else {
+                try command.run()
+            }
+        } catch {
+            // Wrong usage is one line, as everything that goes wrong; --help and --version come this way too.
+            guard exitCode(for: error) == .validationFailure else { exit(withError: error) }
+            FileHandle.standardError.write(Data("waku-push: \(message(for: error)): see --help\n".utf8))
+            exit(withError: ExitCode.validationFailure)
+        }
+    }
 }

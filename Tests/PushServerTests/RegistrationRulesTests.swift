@@ -31,7 +31,7 @@ import WakuCrypto
         on plain: [UInt8], stored: StoredState? = nil, rules: RegistrationRules? = nil
     ) throws -> Decision {
         let claim = try #require(try claim(sealed: Self.client.sealed(plain)))
-        switch (rules ?? self.rules).decide(claim, stored: stored) {
+        switch (rules ?? self.rules).decide(claim, storedVersion: stored?.version, registered: { stored?.registration }) {
         case .store(let key, let registration, let bytes):
             #expect(key == Self.client.key || registration.installationID != Self.client.installationID)
             #expect(bytes == plain)

@@ -23,7 +23,7 @@ import WakuCrypto
         let rules = RegistrationRules(identity: Self.server, isIdempotent: isIdempotent)
         let envelope = try MetadataEnvelope(parsing: Self.client.envelope(registration), wakuSigner: Self.client.identity.publicKey)
         let claim = try #require(rules.claim(in: envelope))
-        return rules.decide(claim, stored: stored)
+        return rules.decide(claim, storedVersion: stored?.version, registered: { stored?.registration })
     }
 
     private func registered(_ registration: PushNotificationRegistration) -> StoredState {

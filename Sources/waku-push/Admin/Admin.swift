@@ -11,6 +11,9 @@ struct Admin: AsyncParsableCommand {
             """,
         subcommands: [Registrations.self, Outbox.self, Topics.self])
 
+    @Option(help: "The node's data folder. It may also stand at the end. [default: data]")
+    var data: String?
+
     struct Registrations: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
             abstract: "Who is registered.", subcommands: [List.self, Show.self, Stats.self, Remove.self])

@@ -5,8 +5,8 @@ import WakuCrypto
 
 /// What every admin command takes.
 struct AdminOptions: ParsableArguments {
-    @Option(help: "The node's data folder.")
-    var data: String = Environment.string("data") ?? "data"
+    @Option(help: "The node's data folder. [default: data]")
+    var data: String?
 
     @Option(help: "The node's key file: needed to open what is sealed.")
     var identity: String?
@@ -16,7 +16,7 @@ struct AdminOptions: ParsableArguments {
 
     var identityFile: String? { identity ?? Environment.string("identity") }
 
-    func openStore(unsealing: Bool = false) throws -> Store {
+    func openStore(of command: Admin, unsealing: Bool = false) throws -> Store {
         var key: SymmetricKey?
         if unsealing {
             guard let identityFile else {
@@ -24,7 +24,7 @@ struct AdminOptions: ParsableArguments {
             }
             key = Store.storageKey(of: try IdentityFile.read(identityFile))
         }
-        return try Store(existing: data, storageKey: key)
+        return try Store(existing: data ?? command.data ?? Environment.string("data") ?? "data", storageKey: key)
     }
 }
 

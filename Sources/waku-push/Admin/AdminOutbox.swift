@@ -8,13 +8,14 @@ extension Admin.Outbox {
     struct List: AsyncParsableCommand {
         static let configuration = CommandConfiguration(abstract: "Lists what waits, oldest first. Contents stay sealed.")
 
+        @ParentCommand var command: Admin
         @OptionGroup var admin: AdminOptions
         @Option(help: "How many.") var limit = 100
 
         func run() async throws {
             try await reportingFailures {
                 guard limit > 0 else { throw CommandFailure(.usage, "--limit must be above 0") }
-                let store = try admin.openStore()
+                let store = try admin.openStore(of: command)
                 let rows = try store.read { try $0.outboxSummaries(limit: limit) }.map(Row.init)
                 if admin.json { return try Output.json(rows) }
                 Output.table(
@@ -44,13 +45,14 @@ extension Admin {
         static let configuration = CommandConfiguration(
             abstract: "Lists the content topics that concern the node: its own (with --identity), and one or two for each registrant.")
 
+        @ParentCommand var command: Admin
         @OptionGroup var admin: AdminOptions
         @Option(help: "How many registrants.") var limit = 100
 
         func run() async throws {
             try await reportingFailures {
                 guard limit > 0 else { throw CommandFailure(.usage, "--limit must be above 0") }
-                let store = try admin.openStore()
+                let store = try admin.openStore(of: command)
                 var rows: [Row] = []
                 if let identity = admin.identityFile {
                     let overview = IdentityOverview(try IdentityFile.read(identity).publicKey)

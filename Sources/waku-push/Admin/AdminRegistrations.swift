@@ -8,6 +8,7 @@ extension Admin.Registrations {
     struct List: AsyncParsableCommand {
         static let configuration = CommandConfiguration(abstract: "Lists installations, oldest first, tombstones too.")
 
+        @ParentCommand var command: Admin
         @OptionGroup var admin: AdminOptions
         @Option(help: "How many.") var limit = 100
         @Option(help: "How many to pass over.") var offset = 0
@@ -15,7 +16,7 @@ extension Admin.Registrations {
         func run() async throws {
             try await reportingFailures {
                 guard limit > 0, offset >= 0 else { throw CommandFailure(.usage, "--limit must be above 0, --offset not below") }
-                let store = try admin.openStore()
+                let store = try admin.openStore(of: command)
                 let rows = try store.read { try $0.summaries(limit: limit, offset: offset) }.map(RegistrationRow.init)
                 if admin.json { return try Output.json(rows) }
                 Output.table(
@@ -37,6 +38,7 @@ extension Admin.Registrations {
                   waku-push admin registrations show 0eb7c16f --data data --identity id.key
                 """)
 
+        @ParentCommand var command: Admin
         @OptionGroup var admin: AdminOptions
         @Argument(help: "A key hash, a public key, or the beginning of a hash.") var registrant: RegistrantArgument
         @Flag(help: "Show tokens. Needs --identity.") var reveal = false
@@ -44,7 +46,7 @@ extension Admin.Registrations {
         func run() async throws {
             try await reportingFailures {
                 let isOpened = reveal || admin.identityFile != nil
-                let store = try admin.openStore(unsealing: isOpened)
+                let store = try admin.openStore(of: command, unsealing: isOpened)
                 let keyHash = try registrant.resolve(in: store)
                 let details = try store.read { transaction in
                     try transaction.summaries(keyHashPrefix: keyHash.hex, limit: .max).map { summary in
@@ -65,11 +67,12 @@ extension Admin.Registrations {
     struct Stats: AsyncParsableCommand {
         static let configuration = CommandConfiguration(abstract: "Counts what is stored.")
 
+        @ParentCommand var command: Admin
         @OptionGroup var admin: AdminOptions
 
         func run() async throws {
             try await reportingFailures {
-                let store = try admin.openStore()
+                let store = try admin.openStore(of: command)
                 let (statistics, waiting) = try store.read { (try $0.statistics(), try $0.waitingCount()) }
                 let overview = Overview(
                     registrants: statistics.registrants, apn: statistics.apn, firebase: statistics.firebase,
@@ -93,6 +96,7 @@ extension Admin.Registrations {
             abstract: "Ends registrations, as if their owner had unregistered: only key hash, installation and version stay.",
             discussion: "EXAMPLE\n  waku-push admin registrations remove 0eb7c16f --data data --yes")
 
+        @ParentCommand var command: Admin
         @OptionGroup var admin: AdminOptions
         @Argument(help: "A key hash, a public key, or the beginning of a hash.") var registrant: RegistrantArgument
         @Option(help: "Only this installation.") var installation: String?
@@ -100,7 +104,7 @@ extension Admin.Registrations {
 
         func run() async throws {
             try await reportingFailures {
-                let store = try admin.openStore()
+                let store = try admin.openStore(of: command)
                 let keyHash = try registrant.resolve(in: store)
                 let wanted = installation.map(InstallationID.init)
                 let rows = try store.read { try $0.summaries(keyHashPrefix: keyHash.hex, limit: .max) }
@@ -109,7 +113,7 @@ extension Admin.Registrations {
                 if yes {
                     try await store.commit { transaction in
                         for row in rows {
-                            guard let version = try transaction.state(of: row.key)?.version else { continue }
+                            guard let version = try transaction.version(of: row.key) else { continue }
                             try transaction.unregister(row.key, version: version, at: .now())
                         }
                     }

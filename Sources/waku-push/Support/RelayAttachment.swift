@@ -20,7 +20,7 @@ struct RelayAttachment {
         self.logger = logger
         if names.isEmpty || names.contains("loopback") {
             let network = LoopbackNetwork()
-            loopback = (network, LoopbackServer(network: network, host: loopbackAddress.host, port: loopbackAddress.port, logger: logger))
+            loopback = (network, LoopbackServer(network: network, host: loopbackAddress.host, port: loopbackAddress.port))
         } else {
             loopback = nil
         }
@@ -28,7 +28,7 @@ struct RelayAttachment {
 
     /// What must run beside the node.
     var services: [any Service] {
-        loopback.map { [LoopbackService(server: $0.server)] } ?? []
+        loopback.map { [LoopbackService(server: $0.server, logger: logger)] } ?? []
     }
 
     func relay(_ needs: RelayNeeds) throws -> any Relay {
@@ -47,8 +47,9 @@ struct RelayAttachment {
 /// The loopback relay's REST API.
 private struct LoopbackService: Service {
     let server: LoopbackServer
+    let logger: Logger
 
     func run() async throws {
-        try await cancelWhenGracefulShutdown { try await server.run() }
+        try await server.run { [logger] port in logger.info("loopback relay listening", metadata: ["port": "\(port)"]) }
     }
 }

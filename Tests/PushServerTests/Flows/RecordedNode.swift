@@ -72,7 +72,9 @@ struct RecordedNode {
     private mutating func register(_ envelope: MetadataEnvelope, at now: Timestamp) -> Answer? {
         guard let claim = registrationRules.claim(in: envelope) else { return nil }
         var error: PushNotificationRegistrationResponse.ErrorType?
-        switch registrationRules.decide(claim, stored: claim.key.flatMap { stored[$0] }) {
+        switch registrationRules.decide(
+            claim, storedVersion: claim.key.flatMap { stored[$0]?.version }, registered: { claim.key.flatMap { stored[$0]?.registration } })
+        {
         case .store(let key, let registration, _):
             stored[key] = .registered(StoredRegistration(key: key, registration: registration, storedAt: now))
             let topic = StatusTopics.query(key.keyHash)
