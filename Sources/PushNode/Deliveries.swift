@@ -188,13 +188,17 @@ final class Deliveries: Sendable {
     /// gorush has them: that is kept before anybody is told.
     private func accept(_ ids: [Int64]) async {
         let time = now()
-        do {
-            try await store.commit { transaction in
-                for id in ids { try transaction.accepted(id, at: time) }
+        while true {
+            do throws(StoreError) {
+                try await store.commit { transaction in
+                    for id in ids { try transaction.accepted(id, at: time) }
+                }
+                return
+            } catch {
+                logger.error("acceptance not stored", metadata: ["reason": "\(error.message)"])
+                // Not before it is: otherwise they would be posted again after a restart.
+                guard (try? await Task.sleep(for: .seconds(1))) != nil else { return }
             }
-        } catch {
-            // After a restart they would be posted again.
-            logger.error("acceptance not stored", metadata: ["reason": "\(error.message)"])
         }
     }
 

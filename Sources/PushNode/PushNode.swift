@@ -25,9 +25,10 @@ public final class PushNode: Service {
     private static let upkeepInterval = Duration.seconds(5)
     /// When it stops: until requests are answered, posts to gorush have ended, answers are published. Together below 10 s.
     private static let answerLimit = Duration.milliseconds(2500)
-    private static let postLimit = Duration.seconds(5)
-    private static let publishLimit = Duration.seconds(2)
+    private static let postLimit = Duration.seconds(4)
+    private static let publishLimit = Duration.milliseconds(1500)
     private static let cursorProperty = "relay seen until"
+    private static let aliveProperty = "alive at"
     private static let memoryRowLimit = 2_000_000
 
     private let configuration: NodeConfiguration
@@ -196,9 +197,13 @@ public final class PushNode: Service {
     }
 
     private func saveCursor() async {
-        guard let seenUntil = relay.seenUntil ?? (store.failure == nil ? nil : now()) else { return }
+        let (seenUntil, now) = (relay.seenUntil, now())
         do {
-            try await store.commit { try $0.setProperty(Self.cursorProperty, seenUntil.bytes) }
+            try await store.commit { transaction in
+                // Written each time, so that a store that can't be written to, or can again, shows.
+                try transaction.setProperty(Self.aliveProperty, now.bytes)
+                if let seenUntil { try transaction.setProperty(Self.cursorProperty, seenUntil.bytes) }
+            }
         } catch {
             logger.error("store not writable", metadata: ["reason": "\(error.message)"])
         }

@@ -17,6 +17,9 @@ final class TopicKeys: Sendable {
         var old: [String: SymmetricKey] = [:]
         /// The topic strings behind a tag, as the store has them.
         var strings: [TopicTag: [String]] = [:]
+        /// Tags whose strings are being read from the store, by how many; what they find is out of date once the generation changed.
+        var reading: [TopicTag: Int] = [:]
+        var generation = 0
         /// Who waits for a key that is being derived.
         var waiting: [String: [CheckedContinuation<SymmetricKey, Never>]] = [:]
 
@@ -62,19 +65,33 @@ final class TopicKeys: Sendable {
     /// Whoever was registered on it may have changed.
     func forget(_ topics: QueryTopics) {
         state.withLock { state in
-            state.strings[topics.deployed] = nil
-            state.strings[topics.published] = nil
+            for tag in [topics.deployed, topics.published] {
+                state.strings[tag] = nil
+                if state.reading[tag] != nil { state.generation += 1 }
+            }
         }
     }
 
     private func strings(_ tag: TopicTag) throws(StoreError) -> [String] {
-        if let strings = state.withLock({ $0.strings[tag] }) { return strings }
-        let strings = try store.read { try $0.queryTopics(withTag: tag) }
+        let (known, generation) = state.withLock { state in
+            if state.strings[tag] == nil { state.reading[tag, default: 0] += 1 }
+            return (state.strings[tag], state.generation)
+        }
+        if let known { return known }
+        let found: Result<[String], StoreError>
+        do throws(StoreError) {
+            found = .success(try store.read { try $0.queryTopics(withTag: tag) })
+        } catch {
+            found = .failure(error)
+        }
         state.withLock { state in
+            let others = (state.reading[tag] ?? 1) - 1
+            state.reading[tag] = others > 0 ? others : nil
+            guard state.generation == generation, case .success(let strings) = found else { return }
             if state.strings.count >= Self.capacity { state.strings = [:] }
             state.strings[tag] = strings
         }
-        return strings
+        return try found.get()
     }
 
     private func key(_ string: String) async -> SymmetricKey {

@@ -20,12 +20,15 @@ public struct QueryRules: Sendable {
 
     /// nil when nothing is registered: then there is no answer.
     public func answer(_ registrations: [StoredRegistration], messageID: [UInt8]) -> PushNotificationQueryResponse? {
+        var rows: [PushNotificationQueryInfo] = []
         var byteCount = 0
-        let rows = registrations.map(row).prefix { row in
+        for row in registrations.map(row) {
             byteCount += row.allowedKeyList.reduce(512) { $0 + $1.count + 4 }
-            return byteCount <= Self.answerByteLimit
+            // One row always fits: a registration is no larger.
+            if !rows.isEmpty, byteCount > Self.answerByteLimit { break }
+            rows.append(row)
         }
-        return rows.isEmpty ? nil : PushNotificationQueryResponse(info: Array(rows), messageID: messageID)
+        return rows.isEmpty ? nil : PushNotificationQueryResponse(info: rows, messageID: messageID)
     }
 
     /// The token, or the list of those who may have it: never both.

@@ -38,6 +38,15 @@ final class CommitQueue: Sendable {
         }
     }
 
+    private static func concernsAll(_ error: any Error) -> Bool {
+        let codes: [ResultCode] = [
+            .SQLITE_BUSY, .SQLITE_LOCKED, .SQLITE_FULL, .SQLITE_IOERR, .SQLITE_READONLY, .SQLITE_CORRUPT, .SQLITE_NOTADB, .SQLITE_CANTOPEN,
+            .SQLITE_NOMEM, .SQLITE_PERM, .SQLITE_AUTH,
+        ]
+        guard let error = error as? DatabaseError else { return false }
+        return codes.contains(error.resultCode)
+    }
+
     private func nextGroup() -> [Job]? {
         state.withLock { state in
             if state.waiting.isEmpty {
@@ -49,7 +58,8 @@ final class CommitQueue: Sendable {
         }
     }
 
-    /// A group that fails is tried again in halves, so that one bad job takes no other with it.
+    /// A group that fails because of one of its jobs is tried again in halves, so that a bad job takes no other with it. When the database
+    /// itself fails, all fail at once: each on its own would fail the same way, and wait as long for it.
     private func commit(_ jobs: ArraySlice<Job>) {
         do {
             var completions: [@Sendable () -> Void] = []
@@ -61,8 +71,8 @@ final class CommitQueue: Sendable {
             }
             for complete in completions { complete() }
         } catch {
-            guard jobs.count > 1 else {
-                jobs.first?.fail(error)
+            guard jobs.count > 1, !Self.concernsAll(error) else {
+                for job in jobs { job.fail(error) }
                 return
             }
             let middle = jobs.startIndex + jobs.count / 2
