@@ -9,6 +9,7 @@ public enum Counter: String, CaseIterable, Sendable {
     case registrationRefused = "registration refused"
     case queryAnswered = "query answered"
     case queryUnanswered = "query unanswered"
+    case topicKeyDerived = "topic key derived"
     case requestAnswered = "request answered"
     case notificationQueued = "notification queued"
     case notificationAccepted = "notification accepted by gorush"

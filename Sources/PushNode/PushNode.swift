@@ -74,7 +74,7 @@ public final class PushNode: Service {
             answerDeadline: configuration.answerDeadline, now: now)
         try deliveries.load()
         pipeline = Pipeline(
-            topics: topics, topicKeys: TopicKeys(store: store), seen: seen,
+            topics: topics, topicKeys: TopicKeys(store: store, counters: counters), seen: seen,
             opener: Opener(identity: identity, registrations: registrations, requests: requests),
             decider: Decider(registrations: registrations, requests: requests, outboxLimit: configuration.outboxLimit),
             queries: QueryRules(server: identity.publicKey), store: store, deliveries: deliveries, publisher: publisher,

@@ -38,10 +38,12 @@ final class TopicKeys: Sendable {
 
     private let state = Mutex(State())
     private let store: Store
+    private let counters: Counters
     private let queue = DispatchQueue(label: "waku-push.topic-keys", qos: .utility)
 
-    init(store: Store) {
+    init(store: Store, counters: Counters) {
         self.store = store
+        self.counters = counters
     }
 
     /// The keys of a tag's topics, when all are at hand.
@@ -108,6 +110,7 @@ final class TopicKeys: Sendable {
 
     private func derive(_ string: String) {
         let key = KeyDerivation.topicKey(string)
+        counters.add(.topicKeyDerived)
         let waiting = state.withLock { state in
             state.keep(key, string)
             return state.waiting.removeValue(forKey: string) ?? []

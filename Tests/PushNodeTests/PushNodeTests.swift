@@ -144,6 +144,24 @@ struct PushNodeTests {
         }
     }
 
+    @Test("A flood of junk on a query topic costs one key derivation, and good queries are answered")
+    func flood() async throws {
+        try await fixture.withNode { [bob] node async throws in
+            #expect(try await node.register(bob) == nil)
+            let topic = ContentTopic(QueryTopics(of: bob.keyHash).deployed)
+            for _ in 0..<500 {
+                node.network.publish(
+                    WakuMessage(payload: randomBytes(300), contentTopic: topic, timestamp: .now()), on: .statusDefault)
+            }
+            let devices = try await node.withClient {
+                try await $0.query(bob.identity.publicKey, at: node.server, timeout: .seconds(60))
+            }
+            #expect(devices.count == 1)
+            try await node.wait { node.count(.droppedUndecryptable) == 500 }
+            #expect(node.count(.topicKeyDerived) == 1)
+        }
+    }
+
     @Test("A large answer goes out in segments, and is put together again")
     func segments() async throws {
         try await fixture.withNode { [fixture] node async throws in
