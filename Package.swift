@@ -66,8 +66,8 @@ let package = Package(
         room(
             "PushNode",
             [
-                "PushServer", "PushStore", "Gorush", "NwakuRelay", "LoopbackRelay", "StatusProtocol", "Waku", "WakuCrypto",
-                hummingbird, logging, lifecycle, signals,
+                "PushServer", "PushStore", "Gorush", "LoopbackRelay", "StatusProtocol", "Waku", "WakuCrypto", hummingbird, logging,
+                lifecycle,
             ]),
         room("PushClient", ["StatusProtocol", "Waku", "WakuCrypto"]),
         .executableTarget(

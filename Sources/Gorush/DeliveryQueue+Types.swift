@@ -8,6 +8,8 @@ extension DeliveryQueue {
         /// The pause after a delivery's first failure; it doubles with each one more.
         public var firstBackoff: Duration = .milliseconds(250)
         public var longestBackoff: Duration = .seconds(30)
+        /// The longest that all posts pause after a failure, unless gorush asks for more: after it one is tried.
+        public var longestPause: Duration = .seconds(5)
         /// However long gorush asks for.
         public var longestRetryAfter: Duration = .seconds(300)
 
@@ -38,6 +40,8 @@ extension DeliveryQueue {
         /// gorush is out of order, or not to be reached: the fault is not in the batch.
         /// - Parameter retryAfter: how long gorush asks to wait.
         case failed(retryAfter: Duration?)
+        /// Nothing was left to post: this says nothing about gorush.
+        case notPosted
     }
 
     /// What an outcome means for one delivery. Accepted and dropped ones are not in the queue any more.

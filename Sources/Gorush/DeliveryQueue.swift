@@ -15,7 +15,7 @@ public import Waku
 ///
 /// - Half of a batch are fresh deliveries and half are retries that are due, when there are enough of both: neither waits for the other's
 ///   backlog.
-/// - While the last outcome is a failure, there is one post at a time, and a small one.
+/// - While the last outcome is a failure, there is one post at a time, a small one, after a pause that grows with each failure in a row.
 /// - Halves go out first, the last one first, so that there are few of them.
 ///
 /// Times must not go back: the driver adds a monotonic clock to the time at which it started. Every call takes logarithmic time for each
@@ -54,7 +54,10 @@ public struct DeliveryQueue: Sendable {
     private var expiring = IndexedHeap<Timestamp>()
     private var batches: [UInt64: Batch] = [:]
     private var lastNumber: UInt64 = 0
-    private var isFailing = false
+    /// Failures in a row.
+    private var failureCount = 0
+    /// Nothing is posted before.
+    private var pausedUntil: Timestamp?
     private var isDraining = false
 
     public init(
@@ -73,7 +76,7 @@ public struct DeliveryQueue: Sendable {
     /// Whether a delivery is in the queue, in flight or not.
     public func contains(_ id: Int64) -> Bool { deliveries[id] != nil }
     /// Whether the last outcome was a failure.
-    public var isGorushFailing: Bool { isFailing }
+    public var isGorushFailing: Bool { failureCount > 0 }
     /// Nothing is in flight, and nothing will be.
     public var isDrained: Bool { isDraining && batches.isEmpty }
 
@@ -106,7 +109,7 @@ public struct DeliveryQueue: Sendable {
             expired.append(id)
         }
         var actions: [Action] = []
-        while hasFreePost {
+        while hasFreePost(now: now) {
             let ids = nextIDs(now: now, expired: &expired)
             guard !ids.isEmpty else { break }
             let batch = Batch(id: nextNumber(), deliveries: ids)
@@ -121,9 +124,14 @@ public struct DeliveryQueue: Sendable {
     /// When there is something to do at the latest, if nothing is added and nothing finishes before; nil for never.
     public func nextWake(now: Timestamp) -> Timestamp? {
         var wake = expiring.first?.key
-        if hasFreePost {
-            if !fresh.isEmpty || !halves.isEmpty { return now }
-            if let due = retrying.first?.key { wake = min(wake ?? due, due) }
+        if batches.count < limitInFlight, !isDraining {
+            let resume = max(pausedUntil ?? now, now)
+            if !fresh.isEmpty || !halves.isEmpty {
+                wake = min(wake ?? resume, resume)
+            } else if let due = retrying.first?.key {
+                let next = max(due, resume)
+                wake = min(wake ?? next, next)
+            }
         }
         return wake.map { max($0, now) }
     }
@@ -134,7 +142,14 @@ public struct DeliveryQueue: Sendable {
         let ids = batch.deliveries.filter { id in
             if case .inFlight(batchID) = deliveries[id]?.place { true } else { false }
         }
-        if case .failed = outcome { isFailing = true } else { isFailing = false }
+        switch outcome {
+        case .accepted, .refused:
+            failureCount = 0
+            pausedUntil = nil
+        case .failed(let retryAfter):
+            pause(retryAfter, now)
+        case .notPosted: break
+        }
         switch outcome {
         case .accepted:
             for id in ids { deliveries[id] = nil }
@@ -150,11 +165,28 @@ public struct DeliveryQueue: Sendable {
         case .failed(let retryAfter):
             for id in ids { retry(id, after: retryAfter, now: now) }
             return ids.map(Resolution.retrying)
+        case .notPosted:
+            for id in ids { retry(id, after: nil, now: now) }
+            return ids.map(Resolution.retrying)
         }
     }
 
-    private var hasFreePost: Bool {
-        !isDraining && batches.count < (isFailing ? 1 : configuration.maximumBatchesInFlight)
+    private var limitInFlight: Int { isGorushFailing ? 1 : configuration.maximumBatchesInFlight }
+
+    private func hasFreePost(now: Timestamp) -> Bool {
+        !isDraining && batches.count < limitInFlight && (pausedUntil.map { $0 <= now } ?? true)
+    }
+
+    /// gorush is out of order, whatever it was posted: all wait, and then one batch tries.
+    private mutating func pause(_ retryAfter: Duration?, _ now: Timestamp) {
+        let asked = now + min(retryAfter ?? .zero, configuration.longestRetryAfter)
+        // Those that were on their way together fail together: that is one failure.
+        if let pausedUntil, now < pausedUntil {
+            self.pausedUntil = max(pausedUntil, asked)
+        } else {
+            pausedUntil = max(now + min(backoff(failureCount: failureCount), configuration.longestPause), asked)
+            failureCount += 1
+        }
     }
 
     private mutating func nextNumber() -> UInt64 {
@@ -177,7 +209,7 @@ public struct DeliveryQueue: Sendable {
             }
             if !ids.isEmpty { return ids }
         }
-        let limit = isFailing ? configuration.probeBatchCount : configuration.maximumBatchCount
+        let limit = isGorushFailing ? configuration.probeBatchCount : configuration.maximumBatchCount
         var ids: [Int64] = []
         while ids.count < limit {
             let retry = popDue(now: now)

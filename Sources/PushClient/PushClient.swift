@@ -17,7 +17,7 @@ public final class PushClient: Sendable {
         struct Ask {
             let recipient: PrivateKey
             let server: PublicKey
-            /// The answer's payload when this is what was asked for, else nil.
+            /// Whether this is what was asked for.
             let match: @Sendable (MetadataEnvelope) -> Bool
             let answers: AsyncStream<[UInt8]>.Continuation
         }

@@ -9,6 +9,8 @@ struct Decider: Sendable {
     let registrations: RegistrationRules
     let requests: RequestRules
     let outboxLimit: Int
+    /// How many notifications wait at present.
+    let waitingCount: @Sendable () -> Int
 
     /// What is to be done once the transaction is durable.
     enum Outcome: Sendable {
@@ -34,9 +36,10 @@ struct Decider: Sendable {
     private func registrationDecision(
         _ claim: RegistrationClaim, _ work: Work, _ transaction: StoreTransaction
     ) throws -> RegistrationDecision {
-        guard try transaction.answer(to: work.hash.bytes) == nil else { return .keep }
+        let storedVersion = try claim.key.flatMap(transaction.version)
+        if storedVersion == claim.version, try transaction.answer(to: work.hash.bytes) != nil { return .keep }
         return try registrations.decide(
-            claim, storedVersion: try claim.key.flatMap(transaction.version),
+            claim, storedVersion: storedVersion,
             registered: { try claim.key.flatMap(transaction.state)?.registration })
     }
 
@@ -56,16 +59,18 @@ struct Decider: Sendable {
             let results = codes.map { PendingRequest.Entry.Result.known(AnswerCode.error($0)) }
             return .request(pending(request, envelope, work, results), queued: [])
         }
-        let outcomes = try requests.decide(
-            request,
-            registration: { key in
-                guard case .registered(let stored) = try transaction.state(of: key) else { return nil }
-                return stored
-            },
-            delivery: { id in
-                if try transaction.wasAccepted(id) { return .accepted }
-                return try transaction.waiting(id) == nil ? nil : .waiting
-            })
+        let outcomes: [EntryOutcome]
+        var registrations = RequestedRegistrations(transaction: transaction)
+        do {
+            outcomes = try requests.decide(
+                request, registration: { try registrations.registration(of: $0) },
+                delivery: { id in
+                    if try transaction.wasAccepted(id) { return .accepted }
+                    return try transaction.waiting(id) == nil ? nil : .waiting
+                })
+        } catch is RequestedRegistrations.TooMany {
+            return .request(failure(request, envelope, work), queued: [])
+        }
         var queued: [WaitingDelivery] = []
         var room: Int?
         var results: [PendingRequest.Entry.Result] = []
@@ -74,7 +79,7 @@ struct Decider: Sendable {
             case .report(let error): results.append(.known(error))
             case .await(let id): results.append(.waiting(id))
             case .deliver(let id, let notification, let stored):
-                let left = try room ?? outboxLimit - transaction.waitingCount()
+                let left = room ?? outboxLimit - waitingCount()
                 room = left - 1
                 guard left > 0 else {
                     results.append(.known(.internalError))
@@ -101,6 +106,32 @@ struct Decider: Sendable {
 
     func failure(_ request: PushNotificationRequest, _ envelope: MetadataEnvelope, _ work: Work) -> PendingRequest {
         pending(request, envelope, work, request.requests.map { _ in .known(.internalError) })
+    }
+}
+
+/// The registrations that one request concerns: each is opened once, and no more than a request may cost.
+private struct RequestedRegistrations {
+    struct TooMany: Error {}
+
+    /// Of their lists, which is what makes registrations large.
+    private static let byteLimit = 32 << 20
+
+    let transaction: StoreTransaction
+    private var known: [RegistrationKey: StoredRegistration?] = [:]
+    private var byteCount = 0
+
+    init(transaction: StoreTransaction) {
+        self.transaction = transaction
+    }
+
+    mutating func registration(of key: RegistrationKey) throws -> StoredRegistration? {
+        if let known = known[key] { return known }
+        guard byteCount <= Self.byteLimit else { throw TooMany() }
+        var found: StoredRegistration?
+        if case .registered(let stored)? = try transaction.state(of: key) { found = stored }
+        byteCount += found?.registration.listByteCount ?? 0
+        known[key] = .some(found)
+        return found
     }
 }
 

@@ -15,8 +15,6 @@ final class Deliveries: Sendable {
         var deliveries: [Int64: DeliveryID] = [:]
         var ids: Set<DeliveryID> = []
         var requests = PendingRequestTable()
-        var postsInFlight = 0
-        var postsNoMore = false
         /// Whether the last post failed: said when it changes.
         var isFailing = false
     }
@@ -86,11 +84,12 @@ final class Deliveries: Sendable {
 
     private func enqueue(_ waiting: [WaitingDelivery]) {
         guard !waiting.isEmpty else { return }
-        let now = steadyNow
+        let (now, clock) = (steadyNow, now())
         state.withLock { state in
             for item in waiting where state.ids.insert(item.delivery).inserted {
                 state.deliveries[item.id] = item.delivery
-                state.queue.add(item.id, expires: item.expires, now: now)
+                // The system's clock may have been set since the start; the queue's runs on.
+                state.queue.add(item.id, expires: now + item.expires.since(clock), now: now)
             }
         }
         wake.yield()
@@ -109,16 +108,12 @@ final class Deliveries: Sendable {
             for await _ in wakes {
                 timer?.cancel()
                 let now = steadyNow
-                let (actions, next) = state.withLock { state -> ([DeliveryQueue.Action], Timestamp?) in
-                    state.postsNoMore ? ([], nil) : (state.queue.actions(now: now), state.queue.nextWake(now: now))
-                }
+                let (actions, next) = state.withLock { ($0.queue.actions(now: now), $0.queue.nextWake(now: now)) }
                 for action in actions {
                     switch action {
                     case .post(let batch):
-                        state.withLock { $0.postsInFlight += 1 }
                         group.addTask {
                             await self.post(batch)
-                            self.state.withLock { $0.postsInFlight -= 1 }
                             self.wake.yield()
                         }
                     case .expire(let ids):
@@ -137,114 +132,114 @@ final class Deliveries: Sendable {
     }
 
     private func post(_ batch: DeliveryQueue.Batch) async {
-        let entries: [OutboxEntry]
-        do {
-            entries = try store.read { transaction in try batch.deliveries.compactMap(transaction.outboxEntry) }
+        let loaded: LoadedBatch
+        do throws(StoreError) {
+            loaded = try store.read { transaction in try LoadedBatch(batch.deliveries, names(of: batch), transaction) }
         } catch {
             logger.error("outbox not readable", metadata: ["reason": "\(error.message)"])
-            finished(batch, .failed(retryAfter: nil))
+            await finished(batch, .failed(retryAfter: nil))
             return
         }
-        let present = Set(entries.map(\.id))
-        forget(batch.deliveries.filter { !present.contains($0) })
+        // Out of the queue before the batch is finished: its outcome says nothing of them.
+        for id in loaded.accepted { end(id, as: nil) }
+        for id in loaded.gone { end(id, as: .notRegistered) }
+        if !loaded.unreadable.isEmpty {
+            logger.error("notifications can't be read, and are given up", metadata: ["count": "\(loaded.unreadable.count)"])
+            state.withLock { state in
+                for id in loaded.unreadable { state.queue.remove(id) }
+            }
+            await drop(loaded.unreadable, .notificationUnreadable)
+        }
+        let entries = loaded.entries
         guard !entries.isEmpty else {
-            finished(batch, .accepted)
+            await finished(batch, .notPosted)
             return
         }
         let result = await gorush.post(entries.map(\.notificationForGorush))
+        noteState(result, entries.count)
+        if case .accepted = result.outcome {
+            let time = now()
+            await keep("acceptance not stored") { transaction in
+                for entry in entries { try transaction.accepted(entry.id, entry.delivery, at: time) }
+            }
+        }
         await endDeadTokens(result.failures, entries)
+        await finished(batch, result.outcome)
+    }
+
+    private func names(of batch: DeliveryQueue.Batch) -> [Int64: DeliveryID] {
+        state.withLock { state in
+            Dictionary(uniqueKeysWithValues: batch.deliveries.compactMap { id in state.deliveries[id].map { (id, $0) } })
+        }
+    }
+
+    private func noteState(_ result: PostResult, _ count: Int) {
+        counters.add(.notificationUncounted, result.ignoredTokenCount)
+        counters.add(.tokenFailureUnmatched, result.unmatchedFailureCount)
         if result.ignoredTokenCount > 0 {
-            counters.add(.notificationUncounted, result.ignoredTokenCount)
             logger.warning(
                 "gorush did not count all notifications: is a platform disabled there?",
                 metadata: ["missing": "\(result.ignoredTokenCount)"])
         }
-        noteState(result, entries.count)
-        if case .accepted = result.outcome { await accept(entries.map(\.id)) }
-        finished(batch, result.outcome)
-    }
-
-    private func noteState(_ result: PostResult, _ count: Int) {
         let reason = result.reason ?? "unknown"
-        switch result.outcome {
-        case .accepted, .refused:
-            let isNews = state.withLock { state in
-                defer { state.isFailing = false }
-                return state.isFailing
-            }
-            if isNews { logger.info("gorush takes notifications again") }
-            if case .refused = result.outcome {
-                logger.warning("gorush refused notifications", metadata: ["count": "\(count)", "reason": "\(reason)"])
-            }
-        case .failed:
-            let isNews = state.withLock { state in
-                defer { state.isFailing = true }
-                return !state.isFailing
-            }
-            if isNews { logger.warning("gorush takes no notifications", metadata: ["reason": "\(reason)"]) }
+        let isFailing = if case .failed = result.outcome { true } else { false }
+        let wasFailing = state.withLock { state in
+            defer { state.isFailing = isFailing }
+            return state.isFailing
+        }
+        if isFailing, !wasFailing { logger.warning("gorush takes no notifications", metadata: ["reason": "\(reason)"]) }
+        if !isFailing, wasFailing { logger.info("gorush takes notifications again") }
+        if case .refused = result.outcome {
+            logger.warning("gorush refused notifications", metadata: ["count": "\(count)", "reason": "\(reason)"])
         }
     }
 
-    /// gorush has them: that is kept before anybody is told.
-    private func accept(_ ids: [Int64]) async {
-        let time = now()
+    /// Commits, however long that takes: nobody is told before. Given up only when the node stops.
+    private func keep(_ complaint: Logger.Message, _ work: @escaping @Sendable (StoreTransaction) throws -> Void) async {
+        var isNews = true
         while true {
             do throws(StoreError) {
-                try await store.commit { transaction in
-                    for id in ids { try transaction.accepted(id, at: time) }
-                }
-                return
+                return try await store.commit(work)
             } catch {
-                logger.error("acceptance not stored", metadata: ["reason": "\(error.message)"])
-                // Not before it is: otherwise they would be posted again after a restart.
+                if isNews { logger.error(complaint, metadata: ["reason": "\(error.message)"]) }
+                isNews = false
                 guard (try? await Task.sleep(for: .seconds(1))) != nil else { return }
             }
         }
     }
 
-    private func finished(_ batch: DeliveryQueue.Batch, _ outcome: DeliveryQueue.Outcome) {
+    private func finished(_ batch: DeliveryQueue.Batch, _ outcome: DeliveryQueue.Outcome) async {
         let resolutions = state.withLock { $0.queue.finished(batch.id, outcome: outcome, now: steadyNow) }
-        var dropped: [Int64] = []
-        var ended: [DeliveryID] = []
-        var retried = 0
+        var refused: [Int64] = []
         for resolution in resolutions {
             switch resolution {
-            case .accepted(let id): if let delivery = end(id) { ended.append(delivery) }
-            case .dropped(let id): dropped.append(id)
-            case .retrying: retried += 1
+            case .accepted(let id):
+                counters.add(.notificationAccepted)
+                end(id, as: nil)
+            case .dropped(let id): refused.append(id)
+            case .retrying: counters.add(.notificationRetried)
             }
         }
-        counters.add(.notificationAccepted, ended.count)
-        counters.add(.notificationRetried, retried)
-        for delivery in ended { resolve(delivery, as: nil) }
-        if !dropped.isEmpty { Task { [dropped] in await drop(dropped, .notificationRefused) } }
+        if !refused.isEmpty { await drop(refused, .notificationRefused) }
     }
 
-    /// Leaves the queue's names; what waits for it is still to be told.
-    private func end(_ id: Int64) -> DeliveryID? {
-        state.withLock { state in
+    /// It left the outbox: whoever waits for it is told.
+    private func end(_ id: Int64, as error: PushNotificationReport.ErrorType?) {
+        let delivery = state.withLock { state -> DeliveryID? in
+            state.queue.remove(id)
             guard let delivery = state.deliveries.removeValue(forKey: id) else { return nil }
             state.ids.remove(delivery)
             return delivery
         }
-    }
-
-    /// Gone from the outbox: the device was unregistered meanwhile.
-    private func forget(_ ids: [Int64]) {
-        for id in ids {
-            state.withLock { $0.queue.remove(id) }
-            if let delivery = end(id) { resolve(delivery, as: .notRegistered) }
-        }
+        if let delivery { resolve(delivery, as: error) }
     }
 
     private func drop(_ ids: [Int64], _ counter: Counter) async {
         counters.add(counter, ids.count)
-        _ = try? await store.commit { transaction in
+        await keep("given up notifications not removed") { transaction in
             for id in ids { try transaction.drop(id) }
         }
-        for id in ids {
-            if let delivery = end(id) { resolve(delivery, as: .internalError) }
-        }
+        for id in ids { end(id, as: .internalError) }
     }
 
     private func endDeadTokens(_ failures: [PostResult.Failure], _ entries: [OutboxEntry]) async {
@@ -256,10 +251,9 @@ final class Deliveries: Sendable {
         guard !dead.isEmpty else { return }
         let time = now()
         let results = await store.commitEach(dead) { transaction, entry in
-            guard case .registered(let stored)? = try transaction.state(of: entry.stored.key),
-                VerdictRules.endsRegistration(storedVersion: stored.version, notifiedVersion: entry.stored.version)
-            else { return }
-            try transaction.unregister(entry.stored.key, version: stored.version, at: time)
+            let stored = try transaction.version(of: entry.key)
+            guard VerdictRules.endsRegistration(storedVersion: stored, notifiedVersion: entry.version) else { return }
+            try transaction.unregister(entry.key, version: entry.version, at: time)
         }
         for case .failure(let error) in results {
             logger.error("registration with a dead token not ended", metadata: ["reason": "\(error.message)"])
@@ -277,18 +271,19 @@ final class Deliveries: Sendable {
         counters.add(.requestAnswered)
         if isNew, let codes = AnswerCode.final(finished.errors) {
             let time = now()
-            // Not waited for: it takes its place in the queue of commits before the same request can be looked at again.
-            Task { try? await store.commit { try $0.remember(answer: codes, to: finished.request.envelopeID, at: time) } }
+            // Not waited for: it has its place in the queue of commits, before the same request can be looked at again.
+            store.enqueue { try $0.remember(answer: codes, to: finished.request.envelopeID, at: time) }
         }
         publisher.publish(finished.answer)
     }
 
     /// What is in the outbox stays there from now on.
     func postNoMore() {
-        state.withLock { $0.postsNoMore = true }
+        state.withLock { $0.queue.drain() }
     }
 
-    var isPosting: Bool { state.withLock { $0.postsInFlight > 0 } }
+    /// After ``postNoMore()``: whether something is still on its way to gorush.
+    var isPosting: Bool { state.withLock { !$0.queue.isDrained } }
 
     /// Requests whose answers wait for deliveries.
     var hasRequests: Bool { state.withLock { !$0.requests.isEmpty } }
@@ -302,9 +297,38 @@ extension OutboxEntry {
 
     fileprivate var notificationForGorush: Notification {
         Notification(
-            id: notificationID, platform: stored.registration.platform ?? .apn, deviceToken: stored.registration.deviceToken,
-            apnTopic: stored.registration.apnTopic, kind: notification.kind, chatID: notification.chatID, registrant: stored.key.keyHash,
-            message: notification.message, installationID: stored.key.installationID)
+            id: notificationID, platform: platform, deviceToken: deviceToken, apnTopic: apnTopic, kind: notification.kind,
+            chatID: notification.chatID, registrant: key.keyHash, message: notification.message, installationID: key.installationID)
+    }
+}
+
+/// What the outbox has of a batch.
+private struct LoadedBatch: Sendable {
+    var entries: [OutboxEntry] = []
+    /// gorush took them before.
+    var accepted: [Int64] = []
+    /// The device was unregistered meanwhile.
+    var gone: [Int64] = []
+    /// The row was altered, or is of a version that this one does not know.
+    var unreadable: [Int64] = []
+
+    /// - Throws: when the database fails. A row that can't be opened is no reason.
+    init(_ ids: [Int64], _ names: [Int64: DeliveryID], _ transaction: StoreTransaction) throws {
+        for id in ids {
+            do {
+                if let entry = try transaction.outboxEntry(id) {
+                    entries.append(entry)
+                } else if let delivery = names[id], try transaction.wasAccepted(delivery) {
+                    accepted.append(id)
+                } else {
+                    gone.append(id)
+                }
+            } catch is CryptoError {
+                unreadable.append(id)
+            } catch is ProtobufError {
+                unreadable.append(id)
+            }
+        }
     }
 }
 

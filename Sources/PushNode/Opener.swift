@@ -36,7 +36,7 @@ final class Opener: Sendable {
         var bytes = payload.data
         if let segment = payload.segment {
             guard let whole = assembler.withLock({ $0.add(segment, from: payload.signer, at: now) }) else {
-                throw Drop(.droppedIncompleteSegment)
+                throw Drop(.segment)
             }
             bytes = whole
         }
@@ -76,4 +76,6 @@ struct Incoming: Sendable {
     /// It may be encrypted to the node's own key.
     let isOwnTopic: Bool
     var topicKeys: [SymmetricKey] = []
+    /// Its topic's keys are not at hand: to be derived if nothing else opens it.
+    var laterTag: TopicTag?
 }

@@ -26,7 +26,7 @@ struct PendingRequest: Sendable {
 /// Requests that wait for deliveries, as a value: outcomes come in, requests that are complete go out.
 struct PendingRequestTable {
     private var requests: [Int: (request: PendingRequest, entries: [PendingRequest.Entry], missing: Int)] = [:]
-    private var byDelivery: [DeliveryID: [Int]] = [:]
+    private var byDelivery: [DeliveryID: Set<Int>] = [:]
     private var nextID = 0
 
     var isEmpty: Bool { requests.isEmpty }
@@ -37,7 +37,7 @@ struct PendingRequestTable {
         var missing = 0
         for case .waiting(let delivery) in request.entries.map(\.result) {
             missing += 1
-            byDelivery[delivery, default: []].append(nextID)
+            byDelivery[delivery, default: []].insert(nextID)
         }
         requests[nextID] = (request, request.entries, missing)
         return nextID
@@ -46,7 +46,7 @@ struct PendingRequestTable {
     /// A delivery ended. Returns the requests that are complete now, with a result for each entry.
     mutating func resolve(_ delivery: DeliveryID, as error: PushNotificationReport.ErrorType?) -> [Finished] {
         var finished: [Finished] = []
-        for id in Set(byDelivery.removeValue(forKey: delivery) ?? []) {
+        for id in byDelivery.removeValue(forKey: delivery) ?? [] {
             guard var waiting = requests[id] else { continue }
             for index in waiting.entries.indices {
                 guard case .waiting(delivery) = waiting.entries[index].result else { continue }
@@ -67,7 +67,7 @@ struct PendingRequestTable {
                 guard case .known(let error) = entry.result else { return nil }
                 return error
             }
-            byDelivery[delivery]?.removeAll { $0 == id }
+            byDelivery[delivery]?.remove(id)
             if byDelivery[delivery]?.isEmpty == true { byDelivery[delivery] = nil }
             return .internalError
         }

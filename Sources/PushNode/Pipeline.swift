@@ -11,6 +11,10 @@ import WakuCrypto
 final class Pipeline: Sendable {
     /// Queries that wait for the key of their topic: more are shed, since their askers won't wait.
     private static let waitingQueryLimit = 5_000
+    /// Of these on one topic.
+    private static let waitingQueryLimitOfTopic = 1_000
+    /// Messages that are opened in one go: in between, others have their turn.
+    private static let openingChunk = 32
 
     private let topics: TopicTable
     private let topicKeys: TopicKeys
@@ -25,7 +29,7 @@ final class Pipeline: Sendable {
     private let logger: Logger
     private let now: @Sendable () -> Timestamp
 
-    private let waitingQueries = Mutex(0)
+    private let waitingQueries = Mutex((total: 0, byTopic: [TopicTag: Int]()))
 
     init(
         topics: TopicTable, topicKeys: TopicKeys, seen: SeenMessages, opener: Opener, decider: Decider, queries: QueryRules, store: Store,
@@ -64,25 +68,26 @@ final class Pipeline: Sendable {
                 foreign += 1
                 continue
             }
-            guard received.message.payload.count <= WakuMessage.maximumByteCount else {
-                counters.add(.droppedOversized)
+            let hash = received.hash
+            guard received.message.flaw == nil else {
+                drop(hash, .droppedOversized)
                 continue
             }
-            let hash = received.hash
             guard seen.insert(hash) else {
                 counters.add(.duplicate)
                 continue
             }
-            let isOwn = if case .own = match { true } else { false }
-            var incoming = Incoming(received: received, hash: hash, isOwnTopic: isOwn)
-            if case .own(alsoQueries: false) = match {
-                ready.append(incoming)
-            } else if let keys = topicKeys.known(tag) {
+            var incoming = Incoming(received: received, hash: hash, isOwnTopic: match.isOwn)
+            if match.mayBeQuery {
+                guard let keys = topicKeys.known(tag) else {
+                    incoming.laterTag = tag
+                    // Nothing but a query comes on a registrant's topic. On the node's own it may be anything.
+                    if match.isOwn { ready.append(incoming) } else { later.append((incoming, tag)) }
+                    continue
+                }
                 incoming.topicKeys = keys
-                ready.append(incoming)
-            } else {
-                later.append((incoming, tag))
             }
+            ready.append(incoming)
         }
         counters.add(.foreign, foreign)
         return (ready, later)
@@ -90,22 +95,31 @@ final class Pipeline: Sendable {
 
     /// Derives the topic's key beside the pipeline, and goes on from there.
     private func openLater(_ incoming: Incoming, _ tag: TopicTag) {
-        let hasRoom = waitingQueries.withLock { count in
-            guard count < Self.waitingQueryLimit else { return false }
-            count += 1
+        let hasRoom = waitingQueries.withLock { waiting in
+            guard waiting.total < Self.waitingQueryLimit, waiting.byTopic[tag, default: 0] < Self.waitingQueryLimitOfTopic else {
+                return false
+            }
+            waiting.total += 1
+            waiting.byTopic[tag, default: 0] += 1
             return true
         }
         guard hasRoom else {
-            counters.add(.shedQuery)
+            drop(incoming.hash, .shedQuery)
             return
         }
         Task {
-            defer { waitingQueries.withLock { $0 -= 1 } }
-            guard let keys = try? await topicKeys.keys(tag) else {
-                counters.add(.failedStore)
+            let keys = try? await topicKeys.keys(tag)
+            waitingQueries.withLock { waiting in
+                waiting.total -= 1
+                let others = waiting.byTopic[tag, default: 1] - 1
+                waiting.byTopic[tag] = others > 0 ? others : nil
+            }
+            guard let keys else {
+                drop(incoming.hash, .failedStore)
                 return
             }
             var incoming = incoming
+            incoming.laterTag = nil
             incoming.topicKeys = keys
             await handle(await open([incoming]))
         }
@@ -115,15 +129,19 @@ final class Pipeline: Sendable {
 
     /// In order; what can't be opened is counted and left out.
     private func open(_ incoming: [Incoming]) async -> [Work] {
-        let coreCount = ProcessInfo.processInfo.activeProcessorCount
-        let chunkSize = max(4, (incoming.count + coreCount - 1) / coreCount)
-        guard incoming.count > chunkSize else { return incoming.compactMap(open) }
+        var starts = stride(from: 0, to: incoming.count, by: Self.openingChunk).makeIterator()
         return await withTaskGroup(of: (Int, [Work]).self) { group in
-            for start in stride(from: 0, to: incoming.count, by: chunkSize) {
-                group.addTask { (start, incoming[start..<min(start + chunkSize, incoming.count)].compactMap(self.open)) }
+            func addNext() {
+                guard let start = starts.next() else { return }
+                let chunk = incoming[start..<min(start + Self.openingChunk, incoming.count)]
+                group.addTask { (start, chunk.compactMap(self.open)) }
             }
+            for _ in 0..<ProcessInfo.processInfo.activeProcessorCount { addNext() }
             var chunks: [(Int, [Work])] = []
-            for await chunk in group { chunks.append(chunk) }
+            for await chunk in group {
+                chunks.append(chunk)
+                addNext()
+            }
             return chunks.sorted { $0.0 < $1.0 }.flatMap(\.1)
         }
     }
@@ -132,10 +150,18 @@ final class Pipeline: Sendable {
         do throws(Drop) {
             return try opener.open(incoming, at: now())
         } catch {
-            counters.add(error.counter)
-            logger.debug("message dropped", metadata: ["message": "\(incoming.hash)", "reason": "\(error.counter.rawValue)"])
+            if let tag = incoming.laterTag, error.counter == .droppedUndecryptable {
+                openLater(incoming, tag)
+            } else {
+                drop(incoming.hash, error.counter)
+            }
             return nil
         }
+    }
+
+    private func drop(_ hash: MessageHash, _ counter: Counter) {
+        counters.add(counter)
+        logger.debug("message dropped", metadata: ["message": "\(hash)", "reason": "\(counter.rawValue)"])
     }
 
     // MARK: Rules and commit
@@ -202,7 +228,16 @@ final class Pipeline: Sendable {
     private func answer(_ query: PushNotificationQuery, _ envelope: MetadataEnvelope, _ pubsubTopic: PubsubTopic) {
         do {
             let registrations = try store.read { transaction in
-                try queries.registrants(in: query).flatMap { try transaction.registrations(of: $0) }
+                var found: [StoredRegistration] = []
+                var budget = QueryBudget()
+                for registrant in queries.registrants(in: query) where !budget.isSpent {
+                    try transaction.forEachRegistration(of: registrant) { stored in
+                        let isAdmitted = budget.admits(stored)
+                        if isAdmitted { found.append(stored) }
+                        return isAdmitted
+                    }
+                }
+                return found
             }
             guard let response = queries.answer(registrations, messageID: envelope.id) else {
                 counters.add(.queryUnanswered)
@@ -218,5 +253,5 @@ final class Pipeline: Sendable {
     }
 
     /// Nothing waits for a topic's key.
-    var isIdle: Bool { waitingQueries.withLock { $0 == 0 } }
+    var isIdle: Bool { waitingQueries.withLock { $0.total == 0 } }
 }

@@ -6,7 +6,9 @@ import WakuCrypto
 
 /// Seals answers on all cores and publishes them, several at once; tries again for a while when the relay can't.
 final class Publisher: Sendable {
+    /// Answers that wait, and their bytes: more are lost, since nobody would wait for them.
     private static let capacity = 10_000
+    private static let byteCapacity = 64 << 20
     private static let concurrency = 32
     private static let patience = Duration.seconds(10)
 
@@ -17,6 +19,7 @@ final class Publisher: Sendable {
     private let logger: Logger
     private let answers: AsyncStream<Answer>
     private let feed: AsyncStream<Answer>.Continuation
+    private let waitingBytes = Mutex(0)
 
     /// - Parameter seen: gets the hash of each message before it is published: it is no news when it comes back.
     init(identity: PrivateKey, relay: any Relay, seen: SeenMessages, counters: Counters, logger: Logger) {
@@ -29,7 +32,16 @@ final class Publisher: Sendable {
     }
 
     func publish(_ answer: Answer) {
-        if case .enqueued = feed.yield(answer) { return }
+        let count = answer.payload.count
+        let hasRoom = waitingBytes.withLock { bytes in
+            guard bytes + count <= Self.byteCapacity else { return false }
+            bytes += count
+            return true
+        }
+        if hasRoom {
+            if case .enqueued = feed.yield(answer) { return }
+            waitingBytes.withLock { $0 -= count }
+        }
         counters.add(.answerLost)
     }
 
@@ -45,6 +57,7 @@ final class Publisher: Sendable {
                 await room.take()
                 group.addTask {
                     await self.send(answer)
+                    self.waitingBytes.withLock { $0 -= answer.payload.count }
                     room.give()
                 }
             }

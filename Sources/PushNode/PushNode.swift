@@ -25,7 +25,7 @@ public final class PushNode: Service {
     private static let upkeepInterval = Duration.seconds(5)
     /// When it stops: until requests are answered, posts to gorush have ended, answers are published. Together below 10 s.
     private static let answerLimit = Duration.milliseconds(2500)
-    private static let postLimit = Duration.seconds(4)
+    private static let postLimit = Duration.milliseconds(5200)
     private static let publishLimit = Duration.milliseconds(1500)
     private static let cursorProperty = "relay seen until"
     private static let aliveProperty = "alive at"
@@ -76,7 +76,9 @@ public final class PushNode: Service {
         pipeline = Pipeline(
             topics: topics, topicKeys: TopicKeys(store: store, counters: counters), seen: seen,
             opener: Opener(identity: identity, registrations: registrations, requests: requests),
-            decider: Decider(registrations: registrations, requests: requests, outboxLimit: configuration.outboxLimit),
+            decider: Decider(
+                registrations: registrations, requests: requests, outboxLimit: configuration.outboxLimit,
+                waitingCount: { [deliveries] in deliveries.waitingCount }),
             queries: QueryRules(server: identity.publicKey), store: store, deliveries: deliveries, publisher: publisher,
             counters: counters, logger: logger, now: now)
     }
@@ -108,7 +110,12 @@ public final class PushNode: Service {
             group.cancelAll()
         }
         await saveCursor()
-        try store.close()
+        do {
+            try store.close()
+        } catch {
+            // The log of the database stays, and is read at the next start.
+            logger.warning("store not closed")
+        }
         logger.info("node stopped")
     }
 

@@ -11,6 +11,14 @@ final class TopicTable: Sendable {
         case own(alsoQueries: Bool)
         /// Of a registrant.
         case query
+
+        var isOwn: Bool {
+            if case .own = self { true } else { false }
+        }
+
+        var mayBeQuery: Bool {
+            if case .own(alsoQueries: false) = self { false } else { true }
+        }
     }
 
     private let own: Set<TopicTag>

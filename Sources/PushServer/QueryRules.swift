@@ -3,9 +3,6 @@ public import WakuCrypto
 
 /// What a query is answered, `PROTOCOL.md` section 5.
 public struct QueryRules: Sendable {
-    /// One small query must not draw an answer without end: rows that would make it larger than this are left out.
-    public static let answerByteLimit = 4 << 20
-
     private let serverKey: [UInt8]
 
     public init(server: PublicKey) {
@@ -19,16 +16,10 @@ public struct QueryRules: Sendable {
     }
 
     /// nil when nothing is registered: then there is no answer.
+    ///
+    /// - Parameter registrations: as many as a ``QueryBudget`` admitted.
     public func answer(_ registrations: [StoredRegistration], messageID: [UInt8]) -> PushNotificationQueryResponse? {
-        var rows: [PushNotificationQueryInfo] = []
-        var byteCount = 0
-        for row in registrations.map(row) {
-            byteCount += row.allowedKeyList.reduce(512) { $0 + $1.count + 4 }
-            // One row always fits: a registration is no larger.
-            if !rows.isEmpty, byteCount > Self.answerByteLimit { break }
-            rows.append(row)
-        }
-        return rows.isEmpty ? nil : PushNotificationQueryResponse(info: rows, messageID: messageID)
+        registrations.isEmpty ? nil : PushNotificationQueryResponse(info: registrations.map(row), messageID: messageID)
     }
 
     /// The token, or the list of those who may have it: never both.
@@ -43,5 +34,30 @@ public struct QueryRules: Sendable {
             grant: registration.grant,
             version: registration.version,
             serverPublicKey: serverKey)
+    }
+}
+
+/// One small query must not draw an answer without end, nor load one: rows beyond it are left out.
+public struct QueryBudget: Sendable {
+    public static let rowLimit = 1_000
+    public static let byteLimit = 1 << 20
+
+    private var rowCount = 0
+    private var byteCount = 0
+    /// A registration was left out: so are all that follow.
+    public private(set) var isSpent = false
+
+    public init() {}
+
+    /// Whether there is room for one more. The first always fits.
+    public mutating func admits(_ stored: StoredRegistration) -> Bool {
+        let rowByteCount = stored.registration.allowedKeyList.reduce(512) { $0 + $1.count + 4 }
+        guard !isSpent, rowCount == 0 || (rowCount < Self.rowLimit && byteCount + rowByteCount <= Self.byteLimit) else {
+            isSpent = true
+            return false
+        }
+        rowCount += 1
+        byteCount += rowByteCount
+        return true
     }
 }

@@ -95,6 +95,17 @@ public struct RegistrationClaim: Sendable {
     }
 }
 
+extension RegistrationClaim {
+    /// 0 when it has none.
+    public var version: UInt64 {
+        switch intent {
+        case .malformed: 0
+        case .unregister(_, let version): version
+        case .register(_, let registration, _, _): registration.version
+        }
+    }
+}
+
 public enum RegistrationDecision: Sendable {
     case store(RegistrationKey, PushNotificationRegistration, bytes: [UInt8])
     case unregister(RegistrationKey, version: UInt64)

@@ -49,6 +49,8 @@ public struct RequestRules: Sendable {
         guard let stored = try registration(key) else { return .report(.notRegistered) }
         guard entry.accessToken == stored.registration.accessToken else { return .report(.wrongToken) }
         guard NotificationFilter.admits(entry, for: stored.registration) else { return .report(nil) }
+        // Apple and Google would not take it: it must not hold up what is posted with it.
+        guard !entry.isTooLarge else { return .report(.internalError) }
         let id = DeliveryID(messageID: messageID, key: key)
         if started.contains(id) { return .await(id) }
         switch try delivery(id) {
@@ -73,11 +75,4 @@ public enum EntryOutcome: Hashable, Sendable {
     case deliver(DeliveryID, PushNotification, to: StoredRegistration)
     /// The outcome of a delivery that another entry or request started.
     case await(DeliveryID)
-
-    public var delivery: DeliveryID? {
-        switch self {
-        case .report: nil
-        case .deliver(let id, _, _), .await(let id): id
-        }
-    }
 }

@@ -32,6 +32,11 @@ final class CommitQueue: Sendable {
         if mustStart { queue.async { self.drain() } }
     }
 
+    /// Returns when everything that was added before is done.
+    func finish() {
+        queue.sync {}
+    }
+
     private func drain() {
         while let jobs = nextGroup() {
             commit(jobs[...])
@@ -40,7 +45,7 @@ final class CommitQueue: Sendable {
 
     private static func concernsAll(_ error: any Error) -> Bool {
         let codes: [ResultCode] = [
-            .SQLITE_BUSY, .SQLITE_LOCKED, .SQLITE_FULL, .SQLITE_IOERR, .SQLITE_READONLY, .SQLITE_CORRUPT, .SQLITE_NOTADB, .SQLITE_CANTOPEN,
+            .SQLITE_BUSY, .SQLITE_LOCKED, .SQLITE_FULL, .SQLITE_IOERR, .SQLITE_READONLY, .SQLITE_NOTADB, .SQLITE_CANTOPEN,
             .SQLITE_NOMEM, .SQLITE_PERM, .SQLITE_AUTH,
         ]
         guard let error = error as? DatabaseError else { return false }

@@ -23,7 +23,7 @@ public final class DataFolder: Sendable {
             throw StoreError(code: .permission, message: "data folder \(path) can't be written to: give this user access to it")
         }
         guard flock(lock, LOCK_EX | LOCK_NB) == 0 else {
-            close(lock)
+            // All properties are set by now: deinit closes the file.
             throw StoreError(
                 code: .locked, message: "data folder \(path) is in use by another waku-push: stop that one, or choose another by --data")
         }

@@ -28,10 +28,9 @@ enum Schema {
 
                     -- Notifications that were accepted and not yet taken by gorush.
                     CREATE TABLE outbox (
-                        id INTEGER PRIMARY KEY AUTOINCREMENT,   -- also gorush's notif_id: never used twice
+                        id INTEGER PRIMARY KEY AUTOINCREMENT,   -- never used twice
                         delivery BLOB NOT NULL UNIQUE,          -- DeliveryID
                         registration INTEGER NOT NULL,          -- registration.id
-                        version INTEGER NOT NULL,               -- of the registration, when it was accepted
                         expires_at INTEGER NOT NULL,            -- Unix ns
                         sealed BLOB NOT NULL                    -- PushNotification, AES-256-GCM
                     );

@@ -63,6 +63,17 @@ public final class Store: Sendable {
         return try results[0].get()
     }
 
+    /// Runs `work` in a transaction after all that was asked for before, and does not wait for it. For what may be lost in a crash.
+    public func enqueue(_ work: @escaping @Sendable (StoreTransaction) throws -> Void) {
+        let job = CommitQueue.Job(
+            run: { [rows] db in
+                try work(StoreTransaction(db: db, rows: rows))
+                return {}
+            },
+            fail: { [self] error in lastFailure.withLock { $0 = Self.explain(error, "the data folder").message } })
+        queue.add([job])
+    }
+
     /// Runs `work` for each item, in order, and returns once all is durable. Each item succeeds or fails on its own.
     public func commitEach<Item: Sendable, T: Sendable>(
         _ items: [Item], _ work: @escaping @Sendable (StoreTransaction, Item) throws -> T
@@ -129,8 +140,9 @@ public final class Store: Sendable {
         }
     }
 
-    /// Moves the log into the database and closes both.
+    /// Finishes what waits, moves the log into the database and closes both.
     public func close() throws {
+        queue.finish()
         try pool.close()
     }
 

@@ -8,9 +8,12 @@ public struct OutboxEntry: Sendable {
     public let id: Int64
     public let delivery: DeliveryID
     public let notification: PushNotification
-    public let stored: StoredRegistration
-    /// The version that was registered when the notification was accepted.
-    public let acceptedVersion: UInt64
+    public let key: RegistrationKey
+    /// Of the registration.
+    public let version: UInt64
+    public let platform: Platform
+    public let deviceToken: DeviceToken
+    public let apnTopic: String
 }
 
 /// Which notification waits, and until when.
@@ -33,12 +36,12 @@ extension StoreTransaction {
     ) throws -> WaitingDelivery {
         let statement = try db.cachedStatement(
             sql: """
-                INSERT INTO outbox (delivery, registration, version, expires_at, sealed)
-                VALUES (?, (SELECT id FROM registration WHERE key_hash = ? AND installation = ?), ?, ?, ?)
+                INSERT INTO outbox (delivery, registration, expires_at, sealed)
+                VALUES (?, (SELECT id FROM registration WHERE key_hash = ? AND installation = ?), ?, ?)
                 """)
         try statement.execute(arguments: [
-            Data(delivery.bytes), Data(stored.key.keyHash.bytes), Data(stored.key.installationID.bytes), Int64(bitPattern: stored.version),
-            expires.rawValue, Data(rows.seal(notification, for: delivery)),
+            Data(delivery.bytes), Data(stored.key.keyHash.bytes), Data(stored.key.installationID.bytes), expires.rawValue,
+            Data(rows.seal(notification, for: delivery)),
         ])
         return WaitingDelivery(id: db.lastInsertedRowID, delivery: delivery, expires: expires)
     }
@@ -72,26 +75,28 @@ extension StoreTransaction {
     public func outboxEntry(_ id: Int64) throws -> OutboxEntry? {
         let statement = try db.cachedStatement(
             sql: """
-                SELECT outbox.delivery, outbox.version, outbox.sealed,
-                    registration.key_hash, registration.installation
+                SELECT outbox.delivery, outbox.sealed, registration.key_hash, registration.installation
                 FROM outbox JOIN registration ON registration.id = outbox.registration WHERE outbox.id = ?
                 """)
         guard let row = try Row.fetchOne(statement, arguments: [id]),
-            let delivery = DeliveryID(bytes: Array(row[0] as Data)), let keyHash = KeyHash(bytes: Array(row[3] as Data))
+            let delivery = DeliveryID(bytes: Array(row[0] as Data)), let keyHash = KeyHash(bytes: Array(row[2] as Data))
         else { return nil }
-        let key = RegistrationKey(keyHash: keyHash, installationID: InstallationID(bytes: Array(row[4] as Data)))
+        let key = RegistrationKey(keyHash: keyHash, installationID: InstallationID(bytes: Array(row[3] as Data)))
         guard case .registered(let stored) = try state(of: key),
-            let notification = try rows.openNotification(Array(row[2] as Data), of: delivery)
+            let notification = try rows.openNotification(Array(row[1] as Data), of: delivery)
         else { return nil }
         return OutboxEntry(
-            id: id, delivery: delivery, notification: notification, stored: stored, acceptedVersion: UInt64(bitPattern: row[1]))
+            id: id, delivery: delivery, notification: notification, key: key, version: stored.version,
+            platform: stored.registration.platform ?? .apn, deviceToken: stored.registration.deviceToken,
+            apnTopic: stored.registration.apnTopic)
     }
 
     /// gorush took it: it leaves the outbox, and is known not to be delivered again.
-    public func accepted(_ id: Int64, at now: Timestamp) throws {
-        let statement = try db.cachedStatement(
-            sql: "INSERT OR IGNORE INTO accepted (delivery, at) SELECT delivery, ? FROM outbox WHERE id = ?")
-        try statement.execute(arguments: [now.rawValue, id])
+    ///
+    /// - Parameter delivery: it is noted even if an unregistration emptied the outbox meanwhile.
+    public func accepted(_ id: Int64, _ delivery: DeliveryID, at now: Timestamp) throws {
+        let statement = try db.cachedStatement(sql: "INSERT OR IGNORE INTO accepted (delivery, at) VALUES (?, ?)")
+        try statement.execute(arguments: [Data(delivery.bytes), now.rawValue])
         try drop(id)
     }
 

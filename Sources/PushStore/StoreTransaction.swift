@@ -32,16 +32,18 @@ public struct StoreTransaction {
         return version.map(UInt64.init(bitPattern:))
     }
 
-    /// All that are in force, in the order in which the installations came.
-    public func registrations(of keyHash: KeyHash) throws -> [StoredRegistration] {
+    /// All that are in force, in the order in which the installations came, until `visit` returns false.
+    public func forEachRegistration(of keyHash: KeyHash, _ visit: (StoredRegistration) -> Bool) throws {
         let statement = try db.cachedStatement(
             sql: """
                 SELECT installation, version, changed_at, sealed FROM registration
                 WHERE key_hash = ? AND sealed IS NOT NULL ORDER BY id
                 """)
-        return try Row.fetchAll(statement, arguments: [Data(keyHash.bytes)]).compactMap { row in
+        let rows = try Row.fetchCursor(statement, arguments: [Data(keyHash.bytes)])
+        while let row = try rows.next() {
             let key = RegistrationKey(keyHash: keyHash, installationID: InstallationID(bytes: Array(row[0] as Data)))
-            return try registration(key, version: UInt64(bitPattern: row[1]), changedAt: row[2], sealed: row[3])
+            let stored = try registration(key, version: UInt64(bitPattern: row[1]), changedAt: row[2], sealed: row[3])
+            if let stored, !visit(stored) { return }
         }
     }
 

@@ -6,6 +6,8 @@ public import Waku
 ///
 /// Unknown fields are not kept here: who stores a registration stores the bytes that came.
 public struct PushNotificationRegistration: Hashable, Sendable {
+    /// Of the whole. Larger ones are malformed: they may come in segments.
+    public static let byteLimit = 1 << 20
     /// Of each list. More are malformed.
     public static let listLimit = 10_000
     /// Of each string, in bytes of UTF-8. Longer ones are malformed.
@@ -34,11 +36,19 @@ public struct PushNotificationRegistration: Hashable, Sendable {
 
     public init() {}
 
+    /// Of all entries of all lists, with what each costs.
+    public var listByteCount: Int {
+        [allowedKeyList, blockedChatList, allowedMentionsChatList, mutedChatList].reduce(0) { sum, list in
+            list.reduce(sum) { $0 + $1.count + 32 }
+        }
+    }
+
     /// nil when it is neither of the two that there are.
     public var platform: Platform? { Int32(exactly: tokenType).flatMap(Platform.init) }
 
     /// - Throws: ``ProtobufError``
     public init(parsing bytes: [UInt8]) throws(ProtobufError) {
+        guard bytes.count <= Self.byteLimit else { throw .tooMany }
         try Self.checkCounts(bytes)
         self = try Protobuf__PushNotificationRegistration.withUnpacked(bytes) { message throws(ProtobufError) in
             let message = message.pointee

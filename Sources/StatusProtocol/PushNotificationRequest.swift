@@ -15,6 +15,10 @@ public struct PushNotification: Hashable, Sendable {
     /// SHAKE-256 of the author's key in text.
     public var author: [UInt8]
 
+    /// Of what goes to the device, chat and message together. APNs and Firebase take 4 KiB in all.
+    public static let contentByteLimit = 16 << 10
+    public var isTooLarge: Bool { chatID.count + message.count > Self.contentByteLimit }
+
     public init(
         accessToken: AccessToken, chatID: [UInt8], publicKey: [UInt8], installationID: InstallationID, message: [UInt8] = [],
         kind: NotificationKind, author: [UInt8]

@@ -6,7 +6,7 @@ public import WakuCrypto
 /// Segments belong together when they name the same whole and were sent by the same signer.
 public struct SegmentAssembler: Sendable {
     public struct Limits: Sendable {
-        public var wholeByteCount = 4 << 20
+        public var wholeByteCount = 2 << 20
         public var segmentCount = 256
         /// Of all that is incomplete.
         public var byteCount = 16 << 20

@@ -8,7 +8,7 @@ public struct WakuMessage: Hashable, Sendable {
 
     public var payload: [UInt8]
     public var contentTopic: ContentTopic
-    /// 1 for everything that this project reads or writes: ``Payload`` says how it is encrypted.
+    /// 1 for everything that this project reads or writes: ``PayloadFrame`` says how it is encrypted.
     public var version: UInt32
     /// The sender's clock.
     public var timestamp: Timestamp

@@ -145,6 +145,47 @@ struct DeliveryQueueTests {
         #expect(batches(queue.actions(now: start + .seconds(1))).map(\.deliveries.count) == Array(repeating: 100, count: 8))
     }
 
+    @Test func afterAFailureAllWaitAndThenOneTries() throws {
+        var queue = queue(1...1)
+        let batch = try onlyBatch(&queue, start)
+        _ = queue.finished(batch.id, outcome: .failed(retryAfter: .seconds(20)), now: start)
+        queue.add(2, expires: late, now: start)
+        #expect(queue.actions(now: start + .seconds(19)).isEmpty)
+        #expect(queue.nextWake(now: start) == start + .seconds(20))
+        #expect(try onlyBatch(&queue, start + .seconds(20)).deliveries == [1, 2])
+    }
+
+    @Test func pausesGrowWithEachFailureInARowUpToTheirLimitAndEndWithASuccess() throws {
+        var queue = queue([])
+        var now = start
+        var pauses: [Duration] = []
+        for id in Int64(1)...10 {
+            queue.add(id, expires: late, now: now)
+            let probe = try onlyBatch(&queue, now)
+            _ = queue.finished(probe.id, outcome: .failed(retryAfter: nil), now: now)
+            queue.add(id + 100, expires: late, now: now)
+            let wake = try #require(queue.nextWake(now: now))
+            pauses.append(wake.since(now))
+            now = wake
+        }
+        #expect(pauses[0] <= .milliseconds(250))
+        #expect(pauses[3] > pauses[0] * 2)
+        #expect(pauses.allSatisfy { $0 <= .seconds(5) })
+        let probe = try onlyBatch(&queue, now)
+        _ = queue.finished(probe.id, outcome: .accepted, now: now)
+        queue.add(1000, expires: late, now: now)
+        #expect(queue.nextWake(now: now) == now)
+    }
+
+    @Test func whatWasNotPostedSaysNothingOfGorush() throws {
+        var queue = queue(1...2)
+        let batch = try onlyBatch(&queue, start)
+        for id in batch.deliveries { queue.remove(id) }
+        #expect(queue.finished(batch.id, outcome: .notPosted, now: start).isEmpty)
+        #expect(!queue.isGorushFailing)
+        #expect(queue.count == 0)
+    }
+
     @Test func neitherFreshOnesNorRetriesStarve() throws {
         var queue = queue(1...500)
         for batch in batches(queue.actions(now: start)) { _ = queue.finished(batch.id, outcome: .failed(retryAfter: nil), now: start) }

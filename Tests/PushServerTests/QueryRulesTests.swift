@@ -69,11 +69,25 @@ import WakuCrypto
         #expect(rules.registrants(in: query) == [hash])
     }
 
-    @Test func rowsBeyondTheLimitOfAnAnswerAreLeftOut() throws {
-        let entry = [UInt8](repeating: 1, count: 1000)
-        let large = stored { $0.allowedKeyList = Array(repeating: entry, count: 1000) }
-        let answer = try #require(rules.answer(Array(repeating: large, count: 6), messageID: [1]))
-        #expect(answer.info.count == 4)
-        #expect(answer.encoded().count <= QueryRules.answerByteLimit)
+    @Test func aBudgetAdmitsRowsUpToItsBytesAndThenNoMore() throws {
+        let large = stored { $0.allowedKeyList = Array(repeating: [UInt8](repeating: 1, count: 1000), count: 400) }
+        let small = stored { _ in }
+        var budget = QueryBudget()
+        let admitted = [large, large, large, small].map { budget.admits($0) }
+        #expect(admitted == [true, true, false, false])
+        #expect(budget.isSpent)
+        let answer = try #require(rules.answer([large, large], messageID: [1]))
+        #expect(answer.encoded().count <= QueryBudget.byteLimit)
+    }
+
+    @Test func aBudgetAdmitsTheFirstRowWhateverItsSizeAndNoMoreRowsThanItsLimit() {
+        let huge = stored { $0.allowedKeyList = Array(repeating: [UInt8](repeating: 1, count: 1000), count: 5000) }
+        var budget = QueryBudget()
+        let admitted = [huge, huge].map { budget.admits($0) }
+        #expect(admitted == [true, false])
+        var rows = QueryBudget()
+        let small = stored { _ in }
+        let count = (0...QueryBudget.rowLimit).count { _ in rows.admits(small) }
+        #expect(count == QueryBudget.rowLimit)
     }
 }

@@ -94,12 +94,19 @@ import WakuCrypto
         } delivery: { _ in
             nil
         }
-        #expect(Set(outcomes.compactMap(\.delivery)).count == 2)
-        #expect(outcomes.allSatisfy { if case .deliver = $0 { true } else { false } })
+        let deliveries = outcomes.compactMap { outcome -> DeliveryID? in
+            if case .deliver(let id, _, _) = outcome { id } else { nil }
+        }
+        #expect(Set(deliveries).count == 2)
     }
 
-    @Test func deliveriesAreThoseThatAreStartedOrAwaited() {
-        #expect(outcomes([good, good, muted]).map(\.delivery) == [Self.id, Self.id, nil])
+    @Test func whatIsTooLargeForApplesAndGooglesServersIsAnInternalErrorAndHoldsUpNobody() {
+        var large = good
+        large.message = [UInt8](repeating: 1, count: PushNotification.contentByteLimit)
+        #expect(outcomes([large, good]) == [.report(.internalError), .deliver(Self.id, good, to: Self.stored)])
+        var wrong = large
+        wrong.accessToken = AccessToken("another")
+        #expect(outcomes([wrong]) == [.report(.wrongToken)])
     }
 
     private struct Unavailable: Error {}

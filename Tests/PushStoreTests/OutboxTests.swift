@@ -29,16 +29,16 @@ struct OutboxTests {
         #expect(entry.notification.message == [9, 8, 7])
         #expect(entry.notification.kind == .mention)
         #expect(entry.notification.chatID == [3])
-        #expect(entry.stored.key == key)
+        #expect(entry.key == key)
         #expect(entry.delivery == delivery)
-        #expect(entry.acceptedVersion == 4)
+        #expect(entry.version == 4)
     }
 
     @Test("What gorush took leaves the outbox and stays known")
     func accepted() async throws {
         let waiting = try await store.enqueue(delivery, key)
         #expect(try store.read { try $0.wasAccepted(delivery) } == false)
-        try await store.commit { try $0.accepted(waiting.id, at: Timestamp(rawValue: 5)) }
+        try await store.commit { try $0.accepted(waiting.id, delivery, at: Timestamp(rawValue: 5)) }
         #expect(try store.read { try $0.wasAccepted(delivery) })
         #expect(try store.read { try $0.waiting(delivery) } == nil)
         #expect(try store.read { try $0.waitingCount() } == 0)
@@ -66,8 +66,8 @@ struct OutboxTests {
         let waiting = try await store.enqueue(delivery, key)
         try await store.register(key, version: 5, token: "new")
         let entry = try #require(try store.read { try $0.outboxEntry(waiting.id) })
-        #expect(entry.stored.registration.deviceToken == DeviceToken("new"))
-        #expect(entry.acceptedVersion == 4)
+        #expect(entry.deviceToken == DeviceToken("new"))
+        #expect(entry.version == 5)
     }
 
     @Test("Deliveries and answers are forgotten by age and by count, oldest first")
@@ -76,7 +76,7 @@ struct OutboxTests {
         for (index, id) in ids.enumerated() {
             let waiting = try await store.enqueue(id, key)
             try await store.commit { transaction in
-                try transaction.accepted(waiting.id, at: Timestamp(rawValue: Int64(index)))
+                try transaction.accepted(waiting.id, id, at: Timestamp(rawValue: Int64(index)))
                 try transaction.remember(answer: [0], to: id.bytes, at: Timestamp(rawValue: Int64(index)))
             }
         }
