@@ -1,4 +1,5 @@
 import Foundation
+import GRDB
 import PushStore
 import TestSupport
 import Testing
@@ -102,7 +103,7 @@ struct ServeFailureTests {
     }
 
     @Test func databaseOfALaterVersion() async throws {
-        try makeDatabase { try $0.execute("INSERT INTO grdb_migrations (identifier) VALUES ('9 of the future')") }
+        try makeDatabase { try $0.execute(sql: "INSERT INTO grdb_migrations (identifier) VALUES ('9 of the future')") }
         expect(try await serve(), 65, "was made by a newer waku-push")
     }
 
@@ -117,10 +118,12 @@ struct ServeFailureTests {
         expect(try await serve(), 65, "is damaged: restore a backup")
     }
 
-    private func makeDatabase(identity: PrivateKey? = nil, change: (SQLFile) throws -> Void = { _ in }) throws {
+    private func makeDatabase(identity: PrivateKey? = nil, change: (Database) throws -> Void = { _ in }) throws {
         try FileManager.default.createDirectory(atPath: data, withIntermediateDirectories: true)
         try Store(folder: data, storageKey: Store.storageKey(of: identity ?? key.key)).close()
-        try change(SQLFile(path: DataFolder.databasePath(in: data)))
+        let queue = try DatabaseQueue(path: DataFolder.databasePath(in: data))
+        try queue.write(change)
+        try queue.close()
     }
 
     // MARK: Taken by others
