@@ -97,5 +97,10 @@ let package = Package(
                 "CurlClient", hummingbird, logging, lifecycle,
             ]),
         tests("PushClient", ["StatusProtocol", "Waku", "WakuCrypto"]),
+        // Depends on the program so that it is built: it is run, not imported.
+        .testTarget(
+            name: "CommandLineTests",
+            dependencies: ["waku-push", "TestSupport", "PushStore", "StatusProtocol", "Waku", "WakuCrypto", "CurlClient", grdb],
+            path: "Tests/waku-pushTests", swiftSettings: strict),
     ]
 )

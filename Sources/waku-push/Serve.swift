@@ -11,14 +11,16 @@ struct Serve: AsyncParsableCommand {
         abstract: "Runs the node until SIGTERM or SIGINT: then it finishes what is in hand and exits within 10 s.",
         discussion: """
             EXAMPLES
-              waku-push serve --identity id.key --data data --gorush http://127.0.0.1:8088
-                  on a network of its own: the loopback relay listens on 127.0.0.1:8645
-              waku-push serve --identity id.key --data /var/lib/waku-push --relay http://10.0.0.5:8645 --relay http://10.0.0.6:8645 \\
-                  --gorush https://gorush.example --gorush-token-file gorush.token --http 127.0.0.1:9090
+              waku-push serve --identity id.key --data data
+                on a network of its own: the loopback relay, on 127.0.0.1:8645
+              waku-push serve --identity id.key --data /var/lib/waku-push \\
+                --relay http://10.0.0.5:8645 --relay http://10.0.0.6:8645 \\
+                --gorush https://gorush.example --gorush-token-file gorush.token
 
             HTTP
               GET /healthz   200 while the process answers
-              GET /readyz    200 once messages come in and the store keeps them; else 503, and why
+              GET /readyz    200 once messages come in and the store keeps them;
+                             else 503, and why
             """)
 
     @Option(help: "The node's key file, made by waku-push identity new.")
@@ -46,7 +48,8 @@ struct Serve: AsyncParsableCommand {
     @Option(help: "Older requests are dropped; a notification that gorush did not take by then is given up.")
     var maxRequestAge: DurationArgument = Environment.value("max-request-age", DurationArgument("10m", .seconds(600)))
 
-    @Flag(help: "Answer a repeated registration of exactly what is stored with success, instead of VERSION_MISMATCH.")
+    @Flag(
+        inversion: .prefixedNo, help: "Answer a repeated registration of exactly what is stored with success, instead of VERSION_MISMATCH.")
     var idempotentRegistrations: Bool = Environment.flag("idempotent-registrations")
 
     @Option(help: "Where /healthz and /readyz are served.")

@@ -5,9 +5,10 @@ struct Admin: AsyncParsableCommand {
         abstract: "Looks into a data folder, beside a running node or without one.",
         discussion: """
             EXAMPLES
-              waku-push admin --data data registrations list
-              waku-push admin --data data registrations show 0eb7c16f --identity id.key
-              waku-push admin --data data outbox list --json
+              waku-push admin registrations list --data data
+              waku-push admin registrations show 0eb7c16f --data data \\
+                --identity id.key
+              waku-push admin outbox list --data data --json
             """,
         subcommands: [Registrations.self, Outbox.self, Topics.self])
 

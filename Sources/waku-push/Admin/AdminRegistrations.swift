@@ -35,7 +35,8 @@ extension Admin.Registrations {
                 With the node's key (--identity) the registrations are opened. Tokens stay hidden without --reveal.
 
                 EXAMPLE
-                  waku-push admin registrations show 0eb7c16f --data data --identity id.key
+                  waku-push admin registrations show 0eb7c16f --data data \\
+                    --identity id.key
                 """)
 
         @ParentCommand var command: Admin
@@ -107,17 +108,19 @@ extension Admin.Registrations {
                 let store = try admin.openStore(of: command)
                 let keyHash = try registrant.resolve(in: store)
                 let wanted = installation.map(InstallationID.init)
-                let rows = try store.read { try $0.summaries(keyHashPrefix: keyHash.hex, limit: .max) }
-                    .filter { $0.platform != nil && (wanted == nil || $0.key.installationID == wanted) }
-                guard !rows.isEmpty else { throw CommandFailure(.data, "nothing is registered there that could be removed") }
-                if yes {
-                    try await store.commit { transaction in
-                        for row in rows {
-                            guard let version = try transaction.version(of: row.key) else { continue }
-                            try transaction.unregister(row.key, version: version, at: .now())
-                        }
-                    }
+                // Registrations stay sealed: the key is not needed to end them.
+                let find: @Sendable (StoreTransaction) throws -> [RegistrationSummary] = { transaction in
+                    try transaction.summaries(keyHashPrefix: keyHash.hex, limit: .max)
+                        .filter { $0.platform != nil && (wanted == nil || $0.key.installationID == wanted) }
                 }
+                let rows =
+                    yes
+                    ? try await store.commit { transaction in
+                        let rows = try find(transaction)
+                        for row in rows { try transaction.unregister(row.key, version: row.version, at: .now()) }
+                        return rows
+                    } : try store.read(find)
+                guard !rows.isEmpty else { throw CommandFailure(.data, "nothing is registered there that could be removed") }
                 if admin.json { return try Output.json(rows.map(RegistrationRow.init)) }
                 for row in rows {
                     Output.line(

@@ -12,29 +12,36 @@ extension Client {
         @OptionGroup var client: ClientOptions
         @OptionGroup var asker: ClientIdentityOptions
         @Option(help: "The public key asked about.") var registrant: PublicKeyArgument
+        @Flag(help: "Show access tokens.") var reveal = false
 
         func run() async throws {
             try await reportingFailures {
                 let devices = try await client.withClient(asker.orEphemeral()) { [client, registrant] in
                     try await $0.query(registrant.key, at: client.server.key, timeout: client.timeout.duration)
                 }
-                let rows = devices.map(Row.init)
+                let rows = devices.map { Row($0, reveal: reveal) }
                 if client.json { return try Output.json(rows) }
+                let header = ["INSTALLATION", "VERSION", "MAY BE NOTIFIED"] + (reveal ? ["ACCESS TOKEN"] : [])
                 Output.table(
-                    ["INSTALLATION", "VERSION", "MAY BE NOTIFIED"],
-                    rows.map { [Output.printable($0.installation), String($0.version), $0.accessToken == nil ? "by others only" : "yes"] })
+                    header,
+                    rows.map { row in
+                        [Output.printable(row.installation), String(row.version), row.mayBeNotified ? "yes" : "by others only"]
+                            + (reveal ? [row.accessToken.map(Output.printable) ?? ""] : [])
+                    })
             }
         }
 
         private struct Row: Encodable {
             let installation: String
             let version: UInt64
+            let mayBeNotified: Bool
             let accessToken: String?
 
-            init(_ device: ReachableDevice) {
+            init(_ device: ReachableDevice, reveal: Bool) {
                 installation = device.installationID.string
                 version = device.version
-                accessToken = device.accessToken?.revealed
+                mayBeNotified = device.accessToken != nil
+                accessToken = reveal ? device.accessToken?.revealed : nil
             }
         }
     }

@@ -49,13 +49,17 @@ extension ParsableCommand {
             try await body()
         } catch {
             guard let failure = CommandFailure(explaining: error) else { throw error }
-            FileHandle.standardError.write(Data("waku-push: \(failure.message)\n".utf8))
+            CommandFailure.tell(failure.message)
             throw ExitCode(failure.code.rawValue)
         }
     }
 }
 
 extension CommandFailure {
+    static func tell(_ message: String) {
+        FileHandle.standardError.write(Data("waku-push: \(message)\n".utf8))
+    }
+
     /// nil for what ArgumentParser explains itself.
     init?(explaining error: any Error) {
         switch error {

@@ -1,0 +1,95 @@
+import PushStore
+import StatusProtocol
+import TestSupport
+import Waku
+import WakuCrypto
+
+/// A data folder as a daemon leaves it: Bob has two phones, Carol one, Dave had one. Something waits for Bob's first.
+struct AdminFixture {
+    static let deviceToken = "a-device-token"
+
+    let folder: TemporaryFolder
+    let server: KeyFile
+    let bob: TestClient
+    let bobsOther: TestClient
+    let carol: TestClient
+    let dave: TestClient
+    var data: String { folder.path + "/data" }
+
+    /// - Parameter secondPhone: how Bob's second phone calls itself.
+    init(secondPhone: String = "installation-2") async throws {
+        folder = try TemporaryFolder()
+        server = try KeyFile(in: folder, "id.key")
+        let publicKey = server.key.publicKey
+        let bob = TestClient(of: publicKey)
+        self.bob = bob
+        bobsOther = TestClient(of: publicKey, identity: bob.identity, installationID: InstallationID(secondPhone))
+        // The first digit of her hash does not tell her from Bob, the next ones do.
+        carol = TestClient(of: publicKey, identity: Self.identity { Self.begin($0, bob.keyHash) })
+        let dave = TestClient(of: publicKey)
+        self.dave = dave
+
+        let folder = try DataFolder(locking: data)
+        let store = try Store(folder: folder.path, storageKey: Store.storageKey(of: server.key))
+        for client in [bob, bobsOther, carol, dave] { try await Self.register(client, in: store) }
+        try await store.commit { transaction in
+            try transaction.unregister(dave.key, version: 2, at: .now())
+            guard case .registered(let stored)? = try transaction.state(of: bob.key) else { throw NotStored() }
+            let id = DeliveryID(messageID: [1], key: bob.key)
+            _ = try transaction.enqueue(id, bob.notification(), to: stored, expires: Timestamp(rawValue: 1_800_000_000_000_000_000))
+        }
+        try store.close()
+    }
+
+    private struct NotStored: Error {}
+
+    private static func register(_ client: TestClient, in store: Store) async throws {
+        let registration = client.registration { $0.deviceToken = DeviceToken(deviceToken) }
+        try await store.commit { try $0.store(registration, bytes: registration.encoded(), as: client.key, at: .now()) }
+    }
+
+    /// With the same first digit, and no more than that.
+    private static func begin(_ key: PrivateKey, _ other: KeyHash) -> Bool {
+        let hash = KeyHash(of: key.publicKey).hex
+        return hash.prefix(1) == other.hex.prefix(1) && hash.prefix(8) != other.hex.prefix(8)
+    }
+
+    private static func identity(where condition: (PrivateKey) -> Bool) -> PrivateKey {
+        while true {
+            let key = PrivateKey.generate()
+            if condition(key) { return key }
+        }
+    }
+
+    func admin(_ arguments: String..., identified: Bool = false) async throws -> Ended {
+        try await run(["admin"] + arguments + ["--data", data] + (identified ? ["--identity", server.path] : []))
+    }
+}
+
+/// As `registrations list` and `remove` have it.
+struct RegistrationRow: Decodable, Equatable {
+    let keyHash: String
+    let installation: String
+    let state: String
+    let version: UInt64
+
+    init(_ client: TestClient, state: String = "apn", version: UInt64 = 1) {
+        keyHash = client.keyHash.hex
+        installation = client.installationID.string
+        self.state = state
+        self.version = version
+    }
+}
+
+/// As `registrations show` has it.
+struct RegistrationDetail: Decodable {
+    let row: RegistrationRow
+    let opened: Opened?
+
+    struct Opened: Decodable {
+        let enabled: Bool
+        let apnTopic: String
+        let deviceToken: String?
+        let accessToken: String?
+    }
+}

@@ -1,0 +1,108 @@
+import CurlClient
+import Foundation
+import TestSupport
+import WakuCrypto
+
+/// A key in a file, as the program makes them.
+struct KeyFile: Sendable {
+    let path: String
+    let key: PrivateKey
+
+    init(in folder: TemporaryFolder, _ name: String, key: PrivateKey = .generate()) throws {
+        path = folder.path + "/" + name
+        self.key = key
+        try write(hexString(key.withBytes { Array($0) }) + "\n", to: path)
+    }
+
+    var publicKey: String { "0x" + key.publicKey.hex }
+    var digits: String { key.withBytes { hexString($0) } }
+}
+
+/// - Parameter mode: of the file, whatever the umask is.
+func write(_ text: String, to path: String, mode: Int = 0o600) throws {
+    try Data(text.utf8).write(to: URL(fileURLWithPath: path))
+    try FileManager.default.setAttributes([.posixPermissions: mode], ofItemAtPath: path)
+}
+
+/// `waku-push serve` on a network of its own, ready.
+struct Daemon: Sendable {
+    let process: ChildProcess
+    let relayURL: String
+    let httpURL: String
+
+    private static let attempts = 5
+
+    /// - Parameters:
+    ///   - arguments: after `serve`, without the addresses to listen on.
+    ///   - environment: as it is for the process.
+    static func start(_ arguments: [String], environment: [String: String] = [:]) async throws -> Daemon {
+        for _ in 1..<attempts {
+            // Another process may be faster to take a port that was free: then it is another's turn.
+            if let daemon = try await startOnce(arguments, environment) { return daemon }
+        }
+        throw NotReady(log: "no port is free for long enough")
+    }
+
+    struct NotReady: Error {
+        let log: String
+    }
+
+    private static func startOnce(_ arguments: [String], _ environment: [String: String]) async throws -> Daemon? {
+        let (relay, http) = (try freePort(), try freePort())
+        let process = try ChildProcess(
+            ["serve", "--loopback-listen", "127.0.0.1:\(relay)", "--http", "127.0.0.1:\(http)"] + arguments, environment: environment,
+            limit: .seconds(300))
+        let daemon = Daemon(process: process, relayURL: "http://127.0.0.1:\(relay)", httpURL: "http://127.0.0.1:\(http)")
+        try await wait {
+            if !process.isRunning { return true }
+            return await daemon.isReady
+        }
+        if process.isRunning { return daemon }
+        guard await process.status == 69, process.errors.contains("listen") || process.errors.contains("is in use") else {
+            throw NotReady(log: process.errors)
+        }
+        return nil
+    }
+
+    private var isReady: Bool {
+        get async {
+            let ready = try? await get("/readyz").status
+            let relay = try? await Daemon.get(relayURL + "/health").status
+            return ready == 200 && relay == 200
+        }
+    }
+
+    func get(_ path: String) async throws -> HTTPResponse {
+        try await Daemon.get(httpURL + path)
+    }
+
+    /// Ends it as an operator does.
+    func stop(_ signal: Int32 = SIGTERM) async -> Ended {
+        process.send(signal)
+        let status = await process.status
+        return Ended(status: status, output: process.output, errors: process.errors)
+    }
+
+    private static let client = CurlClient()
+
+    private static func get(_ url: String) async throws -> HTTPResponse {
+        try await client.send(HTTPRequest(method: "GET", url: url))
+    }
+}
+
+/// A port of 127.0.0.1 that nobody listened on just now.
+func freePort() throws -> UInt16 {
+    let probe = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+    defer { close(probe) }
+    var address = sockaddr_in()
+    address.sin_family = sa_family_t(AF_INET)
+    address.sin_addr.s_addr = UInt32(0x7f00_0001).bigEndian
+    var length = socklen_t(MemoryLayout<sockaddr_in>.size)
+    let isBound = withUnsafeMutablePointer(to: &address) { pointer in
+        pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { pointer in
+            bind(probe, pointer, length) == 0 && getsockname(probe, pointer, &length) == 0
+        }
+    }
+    guard isBound else { throw POSIXError(.EADDRNOTAVAIL) }
+    return UInt16(bigEndian: address.sin_port)
+}

@@ -1,0 +1,109 @@
+import CurlClient
+import Foundation
+import TestSupport
+import Testing
+import WakuCrypto
+
+/// How a daemon lives and ends.
+@Suite(.timeLimit(.minutes(5)))
+struct DaemonTests {
+    private let folder: TemporaryFolder
+    private let key: KeyFile
+    private var standard: [String] { ["--identity", key.path, "--data", folder.path + "/data"] }
+
+    init() throws {
+        folder = try TemporaryFolder()
+        key = try KeyFile(in: folder, "id.key")
+    }
+
+    @Test func health() async throws {
+        let daemon = try await Daemon.start(standard)
+        let health = try await daemon.get("/healthz")
+        #expect(health.status == 200)
+        #expect(String(decoding: health.body, as: UTF8.self) == "ok\n")
+        let readiness = try await daemon.get("/readyz")
+        #expect(readiness.status == 200)
+        #expect(String(decoding: readiness.body, as: UTF8.self) == "ready\n")
+        #expect(try await daemon.get("/elsewhere").status == 404)
+        #expect(await daemon.stop().status == 0)
+    }
+
+    /// It runs, and says what is missing, until its relay is there.
+    @Test func aRelayThatIsAway() async throws {
+        let http = try freePort()
+        let process = try ChildProcess(
+            ["serve", "--http", "127.0.0.1:\(http)", "--relay", "http://127.0.0.1:\(try freePort())"] + standard)
+        let daemon = Daemon(process: process, relayURL: "", httpURL: "http://127.0.0.1:\(http)")
+        try await wait { (try? await daemon.get("/readyz").status) == 503 || !process.isRunning }
+        let readiness = try await daemon.get("/readyz")
+        #expect(readiness.status == 503)
+        #expect(String(decoding: readiness.body, as: UTF8.self).hasPrefix("relay: "))
+        #expect(try await daemon.get("/healthz").status == 200)
+        #expect(await daemon.stop().status == 0)
+    }
+
+    @Test(arguments: [SIGTERM, SIGINT])
+    func signals(signal: Int32) async throws {
+        let daemon = try await Daemon.start(standard)
+        let start = ContinuousClock.now
+        let ended = await daemon.stop(signal)
+        #expect(ContinuousClock.now - start < .seconds(10))
+        #expect(ended.status == 0)
+        #expect(ended.output == "")
+        #expect(ended.errors.hasSuffix(" info node stopped\n"))
+        #expect(!daemon.process.isRunning)
+    }
+
+    @Test func itStartsAgainOnItsData() async throws {
+        for _ in 0..<2 {
+            #expect(await (try Daemon.start(standard)).stop().status == 0)
+        }
+    }
+
+    @Test func dataIsForItsOwnerAlone() async throws {
+        let daemon = try await Daemon.start(standard)
+        let data = folder.path + "/data"
+        #expect(try mode(data) == 0o700)
+        let files = try FileManager.default.contentsOfDirectory(atPath: data)
+        #expect(files.contains("waku-push.sqlite"))
+        for file in files { #expect(try mode(data + "/" + file) == 0o600, "\(file)") }
+        #expect(await daemon.stop().status == 0)
+    }
+
+    private func mode(_ path: String) throws -> Int? {
+        try FileManager.default.attributesOfItem(atPath: path)[.posixPermissions] as? Int
+    }
+
+    // MARK: Log
+
+    private static var time: Regex<Substring> { /\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d+Z/ }
+
+    @Test func logAsText() async throws {
+        let ended = await (try Daemon.start(standard)).stop()
+        let lines = ended.errors.split(separator: "\n")
+        #expect(lines.count >= 3)
+        for line in lines { #expect(line.prefixMatch(of: Self.time) != nil, "\(line)") }
+        #expect(lines.first?.contains(" info node started http=127.0.0.1:") == true)
+        #expect(lines.first?.contains(" key=\(key.key.publicKey.hex) ") == true)
+    }
+
+    @Test func logAsJSON() async throws {
+        let ended = await (try Daemon.start(standard + ["--log-format", "json"])).stop()
+        let records = try ended.errors.split(separator: "\n").map { line in
+            try JSONDecoder().decode([String: String].self, from: Data(line.utf8))
+        }
+        let messages = records.compactMap { $0["message"] }
+        #expect(messages.count == records.count)
+        #expect(messages.contains("node started"))
+        #expect(messages.contains("stopping"))
+        #expect(messages.last == "node stopped")
+        for record in records {
+            #expect(record["time"]?.wholeMatch(of: Self.time) != nil)
+            #expect(["trace", "debug", "info", "notice", "warning", "error", "critical"].contains(record["level"]))
+        }
+    }
+
+    @Test func aQuietLog() async throws {
+        #expect(await (try Daemon.start(standard + ["--log-level", "critical"])).stop().errors == "")
+    }
+}

@@ -1,0 +1,78 @@
+import Foundation
+import StatusProtocol
+import TestSupport
+import Testing
+import WakuCrypto
+
+/// Options that come from the environment. What is on the command line goes first.
+@Suite(.timeLimit(.minutes(5)))
+struct EnvironmentTests {
+    private let folder: TemporaryFolder
+    private let key: KeyFile
+    private let other: KeyFile
+
+    init() throws {
+        folder = try TemporaryFolder()
+        key = try KeyFile(in: folder, "id.key")
+        other = try KeyFile(in: folder, "other.key")
+    }
+
+    @Test func identity() async throws {
+        let environment = ["WAKU_PUSH_IDENTITY": key.path]
+        #expect(try await run(["identity", "show"], environment: environment).field("public key") == key.publicKey)
+        let shown = try await run(["identity", "show", "--identity", other.path], environment: environment)
+        #expect(shown.field("public key") == other.publicKey)
+    }
+
+    @Test func anEmptyValueIsNone() async throws {
+        let ended = try await run(["serve", "--data", folder.path + "/data"], environment: ["WAKU_PUSH_IDENTITY": ""])
+        #expect(ended.status == 64)
+        #expect(ended.failure?.hasPrefix("--identity is missing") == true)
+    }
+
+    /// A daemon that is told everything by its environment.
+    @Test func serve() async throws {
+        let data = folder.path + "/data"
+        let (relay, http) = (try freePort(), try freePort())
+        let environment = [
+            "WAKU_PUSH_IDENTITY": key.path, "WAKU_PUSH_DATA": data, "WAKU_PUSH_LOOPBACK_LISTEN": "127.0.0.1:\(relay)",
+            "WAKU_PUSH_HTTP": "127.0.0.1:\(http)", "WAKU_PUSH_LOG_FORMAT": "json", "WAKU_PUSH_LOG_LEVEL": "info",
+            "WAKU_PUSH_RELAY": "loopback", "WAKU_PUSH_PUBSUB_TOPIC": "/waku/2/rs/16/1, /waku/2/rs/16/2", "WAKU_PUSH_POLL_INTERVAL": "1s",
+            "WAKU_PUSH_IDEMPOTENT_REGISTRATIONS": "yes",
+        ]
+        let process = try ChildProcess(["serve"], environment: environment)
+        try await wait { process.errors.contains("node started") || !process.isRunning }
+        process.send(SIGTERM)
+        #expect(await process.status == 0)
+        let line = try #require(process.errors.split(separator: "\n").first)
+        let record = try JSONDecoder().decode([String: String].self, from: Data(line.utf8))
+        #expect(record["key"] == key.key.publicKey.hex)
+        #expect(record["http"] == "127.0.0.1:\(http)")
+        #expect(FileManager.default.fileExists(atPath: data + "/waku-push.sqlite"))
+    }
+
+    @Test func aFlagThatTheEnvironmentSets() async throws {
+        for value in ["1", "true", "yes", "0", "false", "no"] {
+            let ended = try await run(["serve"], environment: ["WAKU_PUSH_IDEMPOTENT_REGISTRATIONS": value])
+            #expect(ended.failure?.hasPrefix("--identity is missing") == true, "\(ended.errors)")
+        }
+    }
+
+    /// The same, each of them wrong, or pointing elsewhere, but overruled.
+    @Test func commandLineGoesFirst() async throws {
+        let data = folder.path + "/data"
+        let daemon = try await Daemon.start(
+            ["--identity", key.path, "--data", data, "--relay", "loopback", "--log-format", "json"],
+            environment: [
+                "WAKU_PUSH_IDENTITY": other.path, "WAKU_PUSH_DATA": folder.path + "/other", "WAKU_PUSH_RELAY": "nonsense",
+                "WAKU_PUSH_HTTP": "127.0.0.1:1", "WAKU_PUSH_LOOPBACK_LISTEN": "127.0.0.1:1", "WAKU_PUSH_LOG_FORMAT": "text",
+            ])
+        let ended = await daemon.stop()
+        #expect(ended.status == 0)
+        let line = try #require(ended.errors.split(separator: "\n").first)
+        let record = try JSONDecoder().decode([String: String].self, from: Data(line.utf8))
+        #expect(record["key"] == key.key.publicKey.hex)
+        #expect(FileManager.default.fileExists(atPath: data + "/waku-push.sqlite"))
+        #expect(!FileManager.default.fileExists(atPath: folder.path + "/other"))
+    }
+}

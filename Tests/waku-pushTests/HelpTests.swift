@@ -1,0 +1,83 @@
+import Testing
+
+@Suite(.timeLimit(.minutes(5)))
+struct HelpTests {
+    private static let withExamples = [
+        [], ["serve"], ["identity", "new"], ["identity", "show"], ["admin"], ["admin", "registrations", "show"],
+        ["admin", "registrations", "remove"], ["client"],
+    ]
+    private static let withoutExamples = [
+        ["identity"], ["admin", "registrations"], ["admin", "registrations", "list"], ["admin", "registrations", "stats"],
+        ["admin", "outbox"], ["admin", "outbox", "list"], ["admin", "topics"], ["client", "register"], ["client", "unregister"],
+        ["client", "query"], ["client", "notify"], ["demo"],
+    ]
+
+    @Test(arguments: withExamples + withoutExamples)
+    func help(command: [String]) async throws {
+        let help = try await run(command + ["--help"])
+        #expect(help.status == 0)
+        #expect(help.errors == "")
+        let name = (["waku-push"] + command).joined(separator: " ")
+        #expect(help.output.split(separator: "\n").contains { ($0 + " ").hasPrefix("USAGE: \(name) ") })
+        #expect(help.output.contains("EXAMPLE") == Self.withExamples.contains(command))
+        #expect(!help.output.contains("\u{1B}"))
+    }
+
+    /// As they are written, they can be copied: no line of them is broken.
+    @Test(arguments: withExamples)
+    func examplesAreWhole(command: [String]) async throws {
+        let lines = try await run(command + ["--help"]).output.split(separator: "\n", omittingEmptySubsequences: false)
+        let start = try #require(lines.firstIndex { $0.hasPrefix("EXAMPLE") })
+        let examples = lines[(start + 1)...].prefix { !$0.isEmpty }
+        #expect(examples.first?.hasPrefix("  waku-push ") == true)
+        for line in examples { #expect(line.hasPrefix("  "), "\(line)") }
+    }
+
+    /// Each option that serve has shows its default, and where it can be set beside the command line is said once.
+    @Test func defaultsAreShown() async throws {
+        let help = try await run("serve", "--help").output.split(whereSeparator: \.isWhitespace).joined(separator: " ")
+        for standard in ["127.0.0.1:8645", "127.0.0.1:9090", "300ms", "10m", "combined", "info", "text", "/waku/2/rs/16/32"] {
+            #expect(help.contains("default: \(standard)"), "\(standard)")
+        }
+        #expect(try await run("--help").output.contains("WAKU_PUSH_POLL_INTERVAL"))
+    }
+
+    @Test func version() async throws {
+        let version = try await run("--version")
+        #expect(version.status == 0)
+        #expect(version.output.wholeMatch(of: /\d+\.\d+\.\d+\n/) != nil)
+        #expect(version.errors == "")
+    }
+
+    @Test func withoutACommand() async throws {
+        let ended = try await run()
+        #expect(ended.status == 0)
+        #expect(ended.output == (try await run("--help").output))
+    }
+
+    /// Wrong usage is told as every other failure.
+    @Test(arguments: [
+        ["no-such-command"], ["--no-such-option"], ["identity", "new"], ["identity", "new", "--out"], ["identity", "no-such-command"],
+        ["admin", "registrations", "show"], ["admin", "registrations", "show", "not-hex"],
+        ["admin", "registrations", "list", "--limit", "x"],
+        ["admin", "registrations", "list", "--limit", "0"], ["admin", "outbox", "list", "--limit", "0"],
+        ["admin", "topics", "--limit", "0"],
+        ["client", "query", "--server", "0x04", "--registrant", "0x04"], ["client", "query"], ["serve", "unexpected"],
+    ])
+    func wrongUsage(arguments: [String]) async throws {
+        let ended = try await run(arguments)
+        #expect(ended.status == 64)
+        #expect(ended.failure != nil, "\(ended.errors)")
+        #expect(ended.output == "")
+        #expect(!ended.errors.contains("\u{1B}"))
+    }
+
+    @Test func demo() async throws {
+        let demo = try await run("demo")
+        #expect(demo.status == 0)
+        #expect(demo.errors == "")
+        #expect(demo.output.hasSuffix("All steps went as the protocol says.\n"))
+        #expect(demo.output.split(separator: "\n").filter { $0.hasPrefix("  ok: ") }.count >= 10)
+        #expect(!demo.output.contains("\u{1B}"))
+    }
+}

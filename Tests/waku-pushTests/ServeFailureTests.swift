@@ -1,0 +1,145 @@
+import Foundation
+import GRDB
+import PushStore
+import TestSupport
+import Testing
+import WakuCrypto
+
+/// Each is told in one line on standard error, and by its own exit code.
+@Suite(.timeLimit(.minutes(5)))
+struct ServeFailureTests {
+    private let folder: TemporaryFolder
+    private let key: KeyFile
+    private var data: String { folder.path + "/data" }
+
+    init() throws {
+        folder = try TemporaryFolder()
+        key = try KeyFile(in: folder, "id.key")
+    }
+
+    /// Runs a daemon that has all it needs, but for what `arguments` say and `environment` says.
+    private func serve(_ arguments: String..., environment: [String: String] = [:]) async throws -> Ended {
+        let listen = ["--http", "127.0.0.1:\(try freePort())", "--loopback-listen", "127.0.0.1:\(try freePort())"]
+        let standard = [
+            "--identity", key.path, "--data", data, "--gorush", "http://127.0.0.1:\(try freePort())", "--log-level", "critical",
+        ]
+        return try await run(["serve"] + listen + standard + arguments, environment: environment)
+    }
+
+    private func expect(
+        _ ended: Ended, _ status: Int32, _ message: String, sourceLocation: SourceLocation = #_sourceLocation
+    ) {
+        #expect(ended.status == status, sourceLocation: sourceLocation)
+        #expect(ended.failure?.contains(message) == true, "\(ended.errors)", sourceLocation: sourceLocation)
+        #expect(ended.output == "", sourceLocation: sourceLocation)
+    }
+
+    // MARK: Usage
+
+    @Test func withoutAnIdentity() async throws {
+        let ended = try await run("serve", "--data", data)
+        expect(ended, 64, "--identity is missing: make a key with waku-push identity new --out id.key")
+        #expect(!FileManager.default.fileExists(atPath: data))
+    }
+
+    @Test(arguments: [
+        "nonsense", "ftp://127.0.0.1", "http://", "http://127.0.0.1:99999", "http://127.0.0.1/?a=b", "http://user:hidden@127.0.0.1",
+    ])
+    func badRelay(url: String) async throws {
+        let ended = try await serve("--relay", url)
+        expect(ended, 64, "the node's address ")
+        #expect(!ended.errors.contains("hidden"))
+    }
+
+    @Test(arguments: [
+        "nonsense", "ftp://127.0.0.1", "http://", "http://127.0.0.1:99999", "http://127.0.0.1/?a=b", "http://user:hidden@127.0.0.1",
+    ])
+    func badGorush(url: String) async throws {
+        let ended = try await serve("--gorush", url)
+        expect(ended, 64, "gorush")
+        #expect(!ended.errors.contains("hidden"))
+    }
+
+    @Test(arguments: ["banana", "300", "0ms", "-1s", "1.5s", "9999999999h", ""])
+    func badPollInterval(interval: String) async throws {
+        expect(try await serve("--poll-interval=\(interval)"), 64, "--poll-interval")
+    }
+
+    @Test(arguments: [
+        ("--http", "9090"), ("--http", "127.0.0.1:65536"), ("--loopback-listen", "here"), ("--payload-profile", "fancy"),
+        ("--log-level", "loud"), ("--log-format", "xml"), ("--max-request-age", "soon"), ("--pubsub-topic", "no-slash"),
+        ("--gorush-header", "no colon"), ("--no-such-option", "1"),
+    ])
+    func otherBadOptions(option: String, value: String) async throws {
+        expect(try await serve(option, value), 64, option)
+    }
+
+    @Test(arguments: [
+        ("POLL_INTERVAL", "banana"), ("HTTP", "9090"), ("LOOPBACK_LISTEN", "here"), ("PAYLOAD_PROFILE", "fancy"), ("LOG_LEVEL", "loud"),
+        ("LOG_FORMAT", "xml"), ("MAX_REQUEST_AGE", "soon"), ("IDEMPOTENT_REGISTRATIONS", "perhaps"),
+    ])
+    func badEnvironment(name: String, value: String) async throws {
+        expect(try await serve(environment: ["WAKU_PUSH_" + name: value]), 64, "WAKU_PUSH_\(name) ")
+    }
+
+    // MARK: Files
+
+    @Test func dataFolderThatCannotBeMade() async throws {
+        try write("a file", to: folder.path + "/file")
+        let data = folder.path + "/file/data"
+        expect(try await serve("--data", data), 73, "data folder \(data) can't be made")
+    }
+
+    @Test func certificatesThatAreMissing() async throws {
+        let file = folder.path + "/missing.pem"
+        expect(try await serve("--gorush-ca", file), 65, "certificates \(file) can't be read: give --gorush-ca a PEM file")
+    }
+
+    @Test func secretsThatAreMissing() async throws {
+        let file = folder.path + "/missing"
+        expect(try await serve("--gorush-token-file", file), 65, "secret file \(file) can't be read")
+        expect(try await serve("--gorush-user", "u", "--gorush-password-file", file), 65, "secret file \(file) can't be read")
+        expect(try await serve("--gorush-user", "u"), 64, "--gorush-password-file is missing")
+    }
+
+    @Test func databaseOfALaterVersion() async throws {
+        try makeDatabase { try $0.execute(sql: "INSERT INTO grdb_migrations (identifier) VALUES ('9 of the future')") }
+        expect(try await serve(), 65, "was made by a newer waku-push")
+    }
+
+    @Test func databaseOfAnotherIdentity() async throws {
+        try makeDatabase(identity: .generate())
+        expect(try await serve(), 65, "belongs to another identity")
+    }
+
+    @Test func databaseThatIsNone() async throws {
+        try FileManager.default.createDirectory(atPath: data, withIntermediateDirectories: true)
+        try write(String(repeating: "This is no database. ", count: 500), to: DataFolder.databasePath(in: data))
+        expect(try await serve(), 65, "is damaged: restore a backup")
+    }
+
+    private func makeDatabase(identity: PrivateKey? = nil, change: (Database) throws -> Void = { _ in }) throws {
+        try FileManager.default.createDirectory(atPath: data, withIntermediateDirectories: true)
+        try Store(folder: data, storageKey: Store.storageKey(of: identity ?? key.key)).close()
+        let queue = try DatabaseQueue(path: DataFolder.databasePath(in: data))
+        try queue.write(change)
+        try queue.close()
+    }
+
+    // MARK: Taken by others
+
+    @Test func dataFolderInUse() async throws {
+        let daemon = try await Daemon.start(["--identity", key.path, "--data", data])
+        expect(try await serve(), 69, "data folder \(data) is in use by another waku-push")
+        #expect(await daemon.stop().status == 0)
+    }
+
+    @Test(arguments: ["--http", "--loopback-listen"])
+    func portInUse(option: String) async throws {
+        let server = try RawHTTPServer { _ in .hang }
+        defer { server.stop() }
+        let ended = try await serve(option, "127.0.0.1:\(server.port)")
+        expect(ended, 69, "127.0.0.1:\(server.port)")
+        #expect(ended.failure?.lowercased().contains("choose another") == true)
+    }
+}
