@@ -151,7 +151,7 @@ public final class Store: Sendable {
     private static func open(_ path: String, mayCreate: Bool) throws(StoreError) -> DatabasePool {
         let exists = FileManager.default.fileExists(atPath: path)
         guard exists || mayCreate else {
-            throw StoreError(code: .cannotCreate, message: "there is no database at \(path): has the daemon run with this data folder?")
+            throw StoreError(code: .missing, message: "there is no database at \(path): has the daemon run with this data folder?")
         }
         if !exists {
             // SQLite gives its other files the mode of this one.

@@ -3,6 +3,8 @@ public struct StoreError: Error, Hashable, Sendable, CustomStringConvertible {
     public enum Code: Hashable, Sendable {
         /// The folder or file can't be made.
         case cannotCreate
+        /// There is no database.
+        case missing
         /// Not allowed to use it.
         case permission
         /// Another daemon uses this folder.

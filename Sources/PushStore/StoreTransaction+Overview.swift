@@ -2,6 +2,7 @@ import Foundation
 import GRDB
 public import StatusProtocol
 public import Waku
+import WakuCrypto
 
 /// What can be told of a registration without opening it.
 public struct RegistrationSummary: Sendable {
@@ -27,14 +28,15 @@ public struct OutboxSummary: Sendable {
 }
 
 extension StoreTransaction {
-    /// Those whose key hash begins with `prefix`, oldest first.
+    /// Those whose key hash begins with `prefix` (hexadecimal digits), oldest first.
     public func summaries(keyHashPrefix prefix: String = "", limit: Int, offset: Int = 0) throws -> [RegistrationSummary] {
-        try Row.fetchAll(
+        let range = Self.range(prefix)
+        return try Row.fetchAll(
             db,
             sql: """
                 SELECT key_hash, installation, version, changed_at, platform FROM registration
-                WHERE substr(lower(hex(key_hash)), 1, ?) = ? ORDER BY id LIMIT ? OFFSET ?
-                """, arguments: [prefix.utf8.count, prefix.lowercased(), limit, offset]
+                \(prefix.isEmpty ? "" : "WHERE key_hash BETWEEN :low AND :high") ORDER BY id LIMIT :limit OFFSET :offset
+                """, arguments: (prefix.isEmpty ? [:] : range) &+ ["limit": limit, "offset": offset]
         ).compactMap { row in
             guard let keyHash = KeyHash(bytes: Array(row[0] as Data)) else { return nil }
             let platform = (row[4] as Int32?).flatMap(Platform.init)
@@ -44,12 +46,20 @@ extension StoreTransaction {
         }
     }
 
-    /// The registrants whose hash begins with `prefix`; no more than `limit`.
+    /// The registrants whose hash begins with `prefix` (hexadecimal digits); no more than `limit`.
     public func keyHashes(prefix: String, limit: Int) throws -> [KeyHash] {
         try Data.fetchAll(
-            db, sql: "SELECT DISTINCT key_hash FROM registration WHERE substr(lower(hex(key_hash)), 1, ?) = ? LIMIT ?",
-            arguments: [prefix.utf8.count, prefix.lowercased(), limit]
+            db, sql: "SELECT DISTINCT key_hash FROM registration WHERE key_hash BETWEEN :low AND :high LIMIT :limit",
+            arguments: Self.range(prefix) &+ ["limit": limit]
         ).compactMap { KeyHash(bytes: Array($0)) }
+    }
+
+    /// The first and the last hash that begin with these digits.
+    private static func range(_ prefix: String) -> StatementArguments {
+        let digits = prefix.prefix(2 * KeyHash.byteCount)
+        let low = digits + String(repeating: "0", count: 2 * KeyHash.byteCount - digits.count)
+        let high = digits + String(repeating: "f", count: 2 * KeyHash.byteCount - digits.count)
+        return ["low": Data(bytes(hex: low) ?? []), "high": Data(bytes(hex: high) ?? [])]
     }
 
     /// Of those who are registered, oldest first.

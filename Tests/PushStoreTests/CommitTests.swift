@@ -102,7 +102,7 @@ struct CommitTests {
     func missing() throws {
         let empty = try TemporaryFolder()
         let error = #expect(throws: StoreError.self) { try Store(existing: empty.path, storageKey: nil) }
-        #expect(error?.code == .cannotCreate)
+        #expect(error?.code == .missing)
     }
 
     @Test("Another process sees what was committed, and can unregister, while the daemon runs")

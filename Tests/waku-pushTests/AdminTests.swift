@@ -72,7 +72,7 @@ struct AdminTests {
     func withoutADatabase(command: [String]) async throws {
         let folder = try TemporaryFolder()
         let ended = try await run(["admin"] + command + ["--data", folder.path])
-        #expect(ended.status == 73)
+        #expect(ended.status == 65)
         #expect(ended.failure?.hasPrefix("there is no database at \(folder.path)/") == true)
         #expect(ended.output == "")
         #expect(try FileManager.default.contentsOfDirectory(atPath: folder.path).isEmpty)

@@ -31,7 +31,7 @@ struct CommandFailure: Error {
             case .cannotCreate: .cannotCreate
             case .permission: .permission
             case .locked, .unavailable: .unavailable
-            case .newer, .otherIdentity, .damaged: .data
+            case .missing, .newer, .otherIdentity, .damaged: .data
             }
         self.init(code, error.message)
     }
