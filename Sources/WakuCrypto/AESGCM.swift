@@ -27,7 +27,7 @@ public enum AESGCM {
     public static let nonceByteCount = 12
     public static let tagByteCount = 16
 
-    private static let contexts = ContextPool { EVP_CIPHER_CTX_new() }
+    private static let contexts = ContextPool({ EVP_CIPHER_CTX_new() }, wipe: { require(EVP_CIPHER_CTX_reset($0)) })
     /// A fetched algorithm never changes, and may be used by many threads at once.
     nonisolated(unsafe) private static let algorithm = EVP_CIPHER_fetch(nil, "AES-256-GCM", nil)
 

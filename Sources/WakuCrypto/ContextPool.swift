@@ -2,9 +2,10 @@ import Synchronization
 
 /// Keeps libcrypto's contexts for the next one who needs one: making them costs more than what most calls do with them.
 ///
-/// A context has one user at a time, and goes back when the body ends.
+/// A context has one user at a time, and goes back when the body ends, without the secrets that it worked with.
 final class ContextPool: Sendable {
     private let make: @Sendable () -> OpaquePointer?
+    private let wipe: @Sendable (OpaquePointer) -> Void
     /// At most as many as there were users at once; they live as long as the process.
     private let idle = Mutex<[Handle]>([])
 
@@ -13,13 +14,18 @@ final class ContextPool: Sendable {
         let pointer: OpaquePointer
     }
 
-    init(_ make: @escaping @Sendable () -> OpaquePointer?) {
+    /// - Parameter wipe: makes a context forget its key.
+    init(_ make: @escaping @Sendable () -> OpaquePointer?, wipe: @escaping @Sendable (OpaquePointer) -> Void) {
         self.make = make
+        self.wipe = wipe
     }
 
     func withContext<R, E: Error>(_ body: (OpaquePointer) throws(E) -> R) throws(E) -> R {
         let handle = idle.withLock { $0.popLast() } ?? makeHandle()
-        defer { idle.withLock { $0.append(handle) } }
+        defer {
+            wipe(handle.pointer)
+            idle.withLock { $0.append(handle) }
+        }
         return try body(handle.pointer)
     }
 

@@ -3,7 +3,9 @@ import COpenSSL
 public enum SHA256 {
     public static let byteCount = 32
 
-    private static let contexts = ContextPool { EVP_MD_CTX_new() }
+    /// For what is no secret.
+    private static let contexts = ContextPool({ EVP_MD_CTX_new() }, wipe: { _ in })
+    private static let secretContexts = ContextPool({ EVP_MD_CTX_new() }, wipe: { require(EVP_MD_CTX_reset($0)) })
     /// A fetched algorithm never changes, and may be used by many threads at once.
     nonisolated(unsafe) private static let algorithm = EVP_MD_fetch(nil, "SHA256", nil)
 
@@ -21,8 +23,9 @@ public enum SHA256 {
         }
     }
 
+    /// Of a secret.
     static func hash(_ input: UnsafeBufferPointer<UInt8>, into output: UnsafeMutableRawPointer) {
-        contexts.withContext { context in
+        secretContexts.withContext { context in
             require(EVP_DigestInit_ex2(context, algorithm, nil))
             require(EVP_DigestUpdate(context, input.baseAddress, input.count))
             require(EVP_DigestFinal_ex(context, output.assumingMemoryBound(to: UInt8.self), nil))
@@ -31,7 +34,7 @@ public enum SHA256 {
 }
 
 public enum Shake256 {
-    private static let contexts = ContextPool { EVP_MD_CTX_new() }
+    private static let contexts = ContextPool({ EVP_MD_CTX_new() }, wipe: { _ in })
     /// As in ``SHA256``.
     nonisolated(unsafe) private static let algorithm = EVP_MD_fetch(nil, "SHAKE256", nil)
 

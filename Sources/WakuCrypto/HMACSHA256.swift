@@ -3,7 +3,10 @@ import COpenSSL
 enum HMACSHA256 {
     static let byteCount = 32
 
-    private static let contexts = ContextPool {
+    private static let contexts = ContextPool(make, wipe: { require(EVP_MAC_init($0, zeros, zeros.count, nil)) })
+    private static let zeros = [UInt8](repeating: 0, count: byteCount)
+
+    @Sendable private static func make() -> OpaquePointer? {
         // The context keeps the algorithm alive.
         let algorithm = EVP_MAC_fetch(nil, "HMAC", nil)
         defer { EVP_MAC_free(algorithm) }
