@@ -41,22 +41,22 @@ struct CurlClientFailureTests {
         let server = try RawHTTPServer { _ in .hang }
         server.stop()
         let closed = try closedPort()
-        let error = try await failure(of: HTTPRequest(url: "http://127.0.0.1:\(closed)/path?secret"))
+        let error = try await failure(of: patient(url: "http://127.0.0.1:\(closed)/path?secret"))
         #expect(error.code == .connect)
         #expect(!error.message.contains("secret"))
     }
 
     @Test func aNameWithoutAddress() async throws {
-        #expect(try await failure(of: HTTPRequest(url: "http://gorush.invalid/")).code == .resolve)
+        #expect(try await failure(of: patient(url: "http://gorush.invalid/")).code == .resolve)
     }
 
     @Test func bodiesAreBounded() async throws {
         let server = try RawHTTPServer { _ in .status(200, body: String(repeating: "a", count: 1001)) }
         defer { server.stop() }
         let client = CurlClient()
-        let error = try await failure(of: HTTPRequest(url: server.url, maximumResponseByteCount: 1000), client: client)
+        let error = try await failure(of: patient(url: server.url, maximumResponseByteCount: 1000), client: client)
         #expect(error.code == .tooLarge)
-        let response = try await client.send(HTTPRequest(url: server.url, maximumResponseByteCount: 1001))
+        let response = try await client.send(patient(url: server.url, maximumResponseByteCount: 1001))
         #expect(response.body.count == 1001)
     }
 
@@ -66,13 +66,13 @@ struct CurlClientFailureTests {
         let header = count == 300 ? "A: b" : "A: " + String(repeating: "b", count: 1000)
         let server = try RawHTTPServer { _ in .status(200, headers: Array(repeating: header, count: min(count, 300))) }
         defer { server.stop() }
-        #expect(try await failure(of: HTTPRequest(url: server.url)).code == .tooLarge)
+        #expect(try await failure(of: patient(url: server.url)).code == .tooLarge)
     }
 
     @Test func repliesThatAreNotHTTP() async throws {
         let server = try RawHTTPServer { _ in .last(Array("SSH-2.0-OpenSSH_9.2\r\n".utf8)) }
         defer { server.stop() }
-        let error = try await failure(of: HTTPRequest(url: server.url))
+        let error = try await failure(of: patient(url: server.url))
         #expect(error.code == .other)
         #expect(!error.message.contains("SSH"))
     }
@@ -85,7 +85,7 @@ struct CurlClientFailureTests {
     func connectionsThatBreak(reply: RawHTTPServer.Reply) async throws {
         let server = try RawHTTPServer { _ in reply }
         defer { server.stop() }
-        #expect(try await failure(of: HTTPRequest(method: "POST", url: server.url, body: [1])).code == .interrupted)
+        #expect(try await failure(of: patient(method: "POST", url: server.url, body: [1])).code == .interrupted)
     }
 
     @Test func cancelledUnderWay() async throws {
@@ -106,7 +106,7 @@ struct CurlClientFailureTests {
         let client = CurlClient()
         let task = Task {
             withUnsafeCurrentTask { $0?.cancel() }
-            return try await failure(of: HTTPRequest(url: "http://127.0.0.1:9/"), client: client)
+            return try await failure(of: patient(url: "http://127.0.0.1:9/"), client: client)
         }
         #expect(try await task.value.code == .cancelled)
     }
@@ -124,7 +124,7 @@ struct CurlClientFailureTests {
         client.shutdown()
         client.shutdown()
         #expect(try await task.value.code == .cancelled)
-        #expect(try await failure(of: HTTPRequest(url: server.url), client: client).code == .cancelled)
+        #expect(try await failure(of: patient(url: server.url), client: client).code == .cancelled)
     }
 
     @Test(arguments: [
@@ -133,7 +133,7 @@ struct CurlClientFailureTests {
         "http://a\r\nX: 1/", "http://127.0.0.1:99999/",
     ])
     func badURLs(url: String) async throws {
-        let error = try await failure(of: HTTPRequest(url: url))
+        let error = try await failure(of: patient(url: url))
         #expect(error.code == .badURL)
         #expect(!error.message.contains("word"))
     }
@@ -142,12 +142,12 @@ struct CurlClientFailureTests {
         let server = try RawHTTPServer { _ in .status(200) }
         defer { server.stop() }
         let requests = [
-            HTTPRequest(url: server.url, headers: [("A", "b\r\nC: d")]), HTTPRequest(url: server.url, headers: [("A: b\r\nC", "d")]),
-            HTTPRequest(url: server.url, headers: [("", "d")]), HTTPRequest(method: "GET / HTTP/1.1\r\nA:", url: server.url),
+            patient(url: server.url, headers: [("A", "b\r\nC: d")]), patient(url: server.url, headers: [("A: b\r\nC", "d")]),
+            patient(url: server.url, headers: [("", "d")]), patient(method: "GET / HTTP/1.1\r\nA:", url: server.url),
         ]
         for request in requests { #expect(try await failure(of: request).code == .other) }
         let agent = CurlClient(configuration: CurlConfiguration(userAgent: "a\r\nB: c"))
-        #expect(try await failure(of: HTTPRequest(url: server.url), client: agent).code == .other)
+        #expect(try await failure(of: patient(url: server.url), client: agent).code == .other)
         #expect(server.requests.isEmpty)
     }
 

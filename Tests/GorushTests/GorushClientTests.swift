@@ -9,7 +9,7 @@ import Waku
 struct GorushClientTests {
     private func post(
         _ notifications: [Gorush.Notification], _ reply: RawHTTPServer.Reply, profile: PayloadProfile = .default,
-        timeout: Duration = .seconds(5)
+        timeout: Duration = .seconds(60)
     ) async throws -> PostResult {
         let server = try RawHTTPServer { _ in reply }
         defer { server.stop() }
@@ -23,7 +23,7 @@ struct GorushClientTests {
         defer { server.stop() }
         let notifications = [try Sample.notification()]
         for path in ["", "/", "//", "/prefix", "/prefix/"] {
-            let result = await (try GorushClient(client: CurlClient(), url: server.url + path)).post(notifications)
+            let result = await (try GorushClient(client: CurlClient(), url: server.url + path, timeout: .seconds(60))).post(notifications)
             #expect(result.outcome == .accepted)
             #expect(result.countedTokenCount == 1)
             #expect(result.ignoredTokenCount == 0)

@@ -1,0 +1,11 @@
+import CurlClient
+
+/// A request that a slow machine does not make fail.
+func patient(
+    method: String = "GET", url: String, headers: [(name: String, value: String)] = [], body: [UInt8]? = nil,
+    maximumResponseByteCount: Int = HTTPRequest.defaultMaximumResponseByteCount
+) -> HTTPRequest {
+    HTTPRequest(
+        method: method, url: url, headers: headers, body: body, connectTimeout: .seconds(60), timeout: .seconds(60),
+        maximumResponseByteCount: maximumResponseByteCount)
+}
