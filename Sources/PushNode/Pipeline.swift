@@ -64,7 +64,7 @@ final class Pipeline: Sendable {
         var later: [(Incoming, TopicTag)] = []
         var foreign = 0
         for received in batch {
-            guard let match = topics.match(received.message.contentTopic), let tag = received.message.contentTopic.tag else {
+            guard let tag = received.message.contentTopic.tag, let match = topics.match(tag) else {
                 foreign += 1
                 continue
             }

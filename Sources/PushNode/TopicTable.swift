@@ -38,8 +38,7 @@ final class TopicTable: Sendable {
         queries.withLock { $0 = tags }
     }
 
-    func match(_ topic: ContentTopic) -> Match? {
-        guard let tag = topic.tag else { return nil }
+    func match(_ tag: TopicTag) -> Match? {
         let isQuery = queries.withLock { $0.contains(tag) }
         if own.contains(tag) { return .own(alsoQueries: isQuery) }
         return isQuery ? .query : nil
