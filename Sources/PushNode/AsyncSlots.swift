@@ -1,40 +1,58 @@
 import Synchronization
 
-/// Lets only so many at once.
+/// Room for so much at once. Who has to wait is served in order.
 final class AsyncSlots: Sendable {
     private struct State {
         var free: Int
-        var waiting: [CheckedContinuation<Void, Never>] = []
+        var waiting: [(count: Int, continuation: CheckedContinuation<Void, Never>)] = []
     }
 
+    private let capacity: Int
     private let state: Mutex<State>
 
-    init(_ count: Int) {
-        state = Mutex(State(free: count))
+    init(_ capacity: Int) {
+        self.capacity = capacity
+        state = Mutex(State(free: capacity))
     }
 
-    func take() async {
+    /// Waits for room. More than there is at all waits for everything.
+    func take(_ count: Int = 1) async {
+        let count = min(count, capacity)
+        if takeNow(count) { return }
         await withCheckedContinuation { continuation in
             let isFree = state.withLock { state in
-                guard state.free > 0 else {
-                    state.waiting.append(continuation)
+                guard state.waiting.isEmpty, state.free >= count else {
+                    state.waiting.append((count, continuation))
                     return false
                 }
-                state.free -= 1
+                state.free -= count
                 return true
             }
             if isFree { continuation.resume() }
         }
     }
 
-    func give() {
-        let next = state.withLock { state -> CheckedContinuation<Void, Never>? in
-            guard !state.waiting.isEmpty else {
-                state.free += 1
-                return nil
-            }
-            return state.waiting.removeFirst()
+    /// Whether there was room enough, so that `kept` is still free.
+    func takeNow(_ count: Int, leaving kept: Int = 0) -> Bool {
+        state.withLock { state in
+            guard state.waiting.isEmpty, state.free - min(count, capacity) >= kept else { return false }
+            state.free -= min(count, capacity)
+            return true
         }
-        next?.resume()
     }
+
+    func give(_ count: Int = 1) {
+        let next = state.withLock { state in
+            state.free += min(count, capacity)
+            var next: [CheckedContinuation<Void, Never>] = []
+            while let first = state.waiting.first, first.count <= state.free {
+                state.free -= first.count
+                next.append(state.waiting.removeFirst().continuation)
+            }
+            return next
+        }
+        for continuation in next { continuation.resume() }
+    }
+
+    var areAllFree: Bool { state.withLock { $0.free == capacity } }
 }

@@ -38,7 +38,8 @@ public enum Counter: String, CaseIterable, Sendable {
     case droppedOldRequest = "dropped: request too old"
     case droppedNoMessageID = "dropped: request without message id"
     case segment = "segment that completes nothing yet, or never will"
-    case shedQuery = "shed: query while too many wait for a topic key"
+    case shedQuery = "shed: query while too much waits"
+    case shedRequest = "shed: request while too much waits to be stored"
     case failedStore = "failed: the store did not keep it"
 }
 

@@ -14,33 +14,34 @@ struct Decider: Sendable {
 
     /// What is to be done once the transaction is durable.
     enum Outcome: Sendable {
-        case registration(RegistrationDecision, Answer)
+        case registration(Answer, Counter?, TopicChange?)
         case request(PendingRequest, queued: [WaitingDelivery])
     }
 
-    func decide(_ claim: RegistrationClaim, _ work: Work, _ transaction: StoreTransaction, at now: Timestamp) throws -> Outcome {
-        let decision = try registrationDecision(claim, work, transaction)
-        switch decision {
-        case .store(let key, let registration, let bytes):
-            try transaction.store(registration, bytes: bytes, as: key, at: now)
-        case .unregister(let key, let version):
-            try transaction.unregister(key, version: version, at: now)
-        case .keep, .refuse:
-            return .registration(decision, answer(claim, decision, work))
-        }
-        // After a restart the relay may bring this very message again, and its answer may be what was lost.
-        try transaction.remember(answer: [0], to: work.hash.bytes, at: now)
-        return .registration(decision, answer(claim, decision, work))
+    /// What becomes of a registrant's topics.
+    enum TopicChange: Sendable {
+        case added(KeyHash)
+        case perhapsRemoved(KeyHash)
     }
 
-    private func registrationDecision(
-        _ claim: RegistrationClaim, _ work: Work, _ transaction: StoreTransaction
-    ) throws -> RegistrationDecision {
-        let storedVersion = try claim.key.flatMap(transaction.version)
-        if storedVersion == claim.version, try transaction.answer(to: work.hash.bytes) != nil { return .keep }
-        return try registrations.decide(
-            claim, storedVersion: storedVersion,
-            registered: { try claim.key.flatMap(transaction.state)?.registration })
+    func decide(_ claim: RegistrationClaim, _ work: Work, _ transaction: StoreTransaction, at now: Timestamp) throws -> Outcome {
+        let head = try claim.key.flatMap(transaction.head)
+        // The relay may bring this very message again, after a restart too, and its answer may be what was lost.
+        let mark = MessageMark(of: work.hash)
+        if let head, head.version == claim.version, head.message == mark { return .registration(answer(claim, .keep, work), nil, nil) }
+        let decision = try registrations.decide(
+            claim, storedVersion: head?.version, registered: { try claim.key.flatMap(transaction.state)?.registration })
+        let answer = answer(claim, decision, work)
+        switch decision {
+        case .store(let key, let registration, let bytes):
+            try transaction.store(registration, bytes: bytes, as: key, message: mark, replacing: head, at: now)
+            return .registration(answer, .registrationStored, head?.isRegistered == true ? nil : .added(key.keyHash))
+        case .unregister(let key, let version):
+            try transaction.unregister(key, version: version, message: mark, at: now)
+            return .registration(answer, .registrationEnded, .perhapsRemoved(key.keyHash))
+        case .keep: return .registration(answer, nil, nil)
+        case .refuse: return .registration(answer, .registrationRefused, nil)
+        }
     }
 
     func answer(_ claim: RegistrationClaim, _ decision: RegistrationDecision, _ work: Work) -> Answer {

@@ -21,8 +21,8 @@ final class Opener: Sendable {
         let envelope = try envelope(in: incoming, at: now)
         let message = incoming.received
         return Work(
-            task: try task(in: envelope, sentAt: message.message.timestamp, now: now), hash: incoming.hash, pubsubTopic: message.pubsubTopic
-        )
+            task: try task(in: envelope, sentAt: message.message.timestamp, now: now), hash: incoming.hash,
+            pubsubTopic: message.pubsubTopic, cost: 1 + envelope.payload.count / 4096)
     }
 
     private func envelope(in incoming: Incoming, at now: Timestamp) throws(Drop) -> MetadataEnvelope {

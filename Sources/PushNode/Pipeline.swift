@@ -7,14 +7,24 @@ import Synchronization
 import Waku
 import WakuCrypto
 
-/// The way of a message: topic look-up, open on all cores, rules and commit, answer.
+/// The way of a message: topic look-up, open on all cores, rules and commit, answer. Each stage works while the others do.
+///
+/// What was taken holds room until it is committed. When room is short, queries are shed first, since their askers won't wait; then requests;
+/// registrations never are: whoever brings messages waits, which is how the relay learns to slow down.
+///
+/// Messages are committed in the order in which they came.
 final class Pipeline: Sendable {
-    /// Queries that wait for the key of their topic: more are shed, since their askers won't wait.
+    /// In units of 4 KiB, a unit for each message at least.
+    private static let capacity = 16_384
+    /// What others must leave free for registrations, and for these and requests.
+    private static let keptFromRequests = capacity / 4
+    private static let keptFromQueries = capacity / 2
+    /// Queries that wait for the key of their topic: more are shed.
     private static let waitingQueryLimit = 5_000
     /// Of these on one topic.
     private static let waitingQueryLimitOfTopic = 1_000
     /// Messages that are opened in one go: in between, others have their turn.
-    private static let openingChunk = 32
+    private static let openingChunk = 16
 
     private let topics: TopicTable
     private let topicKeys: TopicKeys
@@ -29,6 +39,7 @@ final class Pipeline: Sendable {
     private let logger: Logger
     private let now: @Sendable () -> Timestamp
 
+    private let room = AsyncSlots(capacity)
     private let waitingQueries = Mutex((total: 0, byTopic: [TopicTag: Int]()))
 
     init(
@@ -50,11 +61,12 @@ final class Pipeline: Sendable {
         self.now = now
     }
 
-    /// Returns when all of a batch is committed; queries whose topic's key is not at hand, and answers, follow.
+    /// Returns when all of a batch has its place in the order of commits: what is committed from then on is durable after it. Queries whose
+    /// topic's key is not at hand follow later.
     func take(_ batch: [ReceivedMessage]) async {
         let (ready, later) = sort(batch)
         for (incoming, tag) in later { openLater(incoming, tag) }
-        await handle(await open(ready))
+        await open(ready)
     }
 
     // MARK: Topic look-up
@@ -109,53 +121,65 @@ final class Pipeline: Sendable {
         }
         Task {
             let keys = try? await topicKeys.keys(tag)
+            if let keys {
+                var incoming = incoming
+                incoming.laterTag = nil
+                incoming.topicKeys = keys
+                await submit(open([incoming]))
+            } else {
+                drop(incoming.hash, .failedStore)
+            }
             waitingQueries.withLock { waiting in
                 waiting.total -= 1
                 let others = waiting.byTopic[tag, default: 1] - 1
                 waiting.byTopic[tag] = others > 0 ? others : nil
             }
-            guard let keys else {
-                drop(incoming.hash, .failedStore)
-                return
-            }
-            var incoming = incoming
-            incoming.laterTag = nil
-            incoming.topicKeys = keys
-            await handle(await open([incoming]))
         }
     }
 
     // MARK: Opening
 
-    /// In order; what can't be opened is counted and left out.
-    private func open(_ incoming: [Incoming]) async -> [Work] {
-        var starts = stride(from: 0, to: incoming.count, by: Self.openingChunk).makeIterator()
-        return await withTaskGroup(of: (Int, [Work]).self) { group in
+    /// On all cores; goes on in the order of `incoming`.
+    private func open(_ incoming: [Incoming]) async {
+        let cores = ProcessInfo.processInfo.activeProcessorCount
+        let size = min(Self.openingChunk, (incoming.count + cores - 1) / cores)
+        guard size < incoming.count else { return await submit(open(incoming[...])) }
+        var starts = stride(from: 0, to: incoming.count, by: size).makeIterator()
+        await withTaskGroup(of: (Int, [Work]).self) { group in
             func addNext() {
                 guard let start = starts.next() else { return }
-                let chunk = incoming[start..<min(start + Self.openingChunk, incoming.count)]
-                group.addTask { (start, chunk.compactMap(self.open)) }
+                let chunk = incoming[start..<min(start + size, incoming.count)]
+                group.addTask { (start, self.open(chunk)) }
             }
-            for _ in 0..<ProcessInfo.processInfo.activeProcessorCount { addNext() }
-            var chunks: [(Int, [Work])] = []
-            for await chunk in group {
-                chunks.append(chunk)
+            // One more than cores, so that none waits while works are handed on.
+            for _ in 0...cores { addNext() }
+            var opened: [Int: [Work]] = [:]
+            var next = 0
+            for await (start, works) in group {
+                opened[start] = works
+                while let works = opened.removeValue(forKey: next) {
+                    await submit(works)
+                    next += size
+                }
                 addNext()
             }
-            return chunks.sorted { $0.0 < $1.0 }.flatMap(\.1)
         }
     }
 
-    private func open(_ incoming: Incoming) -> Work? {
-        do throws(Drop) {
-            return try opener.open(incoming, at: now())
-        } catch {
-            if let tag = incoming.laterTag, error.counter == .droppedUndecryptable {
-                openLater(incoming, tag)
-            } else {
-                drop(incoming.hash, error.counter)
+    /// What can't be opened is counted and left out.
+    private func open(_ chunk: ArraySlice<Incoming>) -> [Work] {
+        let time = now()
+        return chunk.compactMap { incoming in
+            do throws(Drop) {
+                return try opener.open(incoming, at: time)
+            } catch {
+                if let tag = incoming.laterTag, error.counter == .droppedUndecryptable {
+                    openLater(incoming, tag)
+                } else {
+                    drop(incoming.hash, error.counter)
+                }
+                return nil
             }
-            return nil
         }
     }
 
@@ -166,44 +190,70 @@ final class Pipeline: Sendable {
 
     // MARK: Rules and commit
 
-    private func handle(_ works: [Work]) async {
-        let changes = works.filter { !$0.isQuery }
-        let time = now()
-        let results = await store.commitEach(changes) { [decider] transaction, work in
-            switch work.task {
-            case .registration(let claim):
-                try decider.decide(claim, work, transaction, at: time)
-            case .request(let request, let envelope, let expires):
-                try decider.decide(request, envelope, work, expires: expires, transaction, at: time)
-            case .query:
-                preconditionFailure("queries change nothing")
-            }
-        }
-        for (work, result) in zip(changes, results) {
-            switch result {
-            case .success(let outcome): finish(outcome)
-            case .failure(let error): fail(work, error)
-            }
-        }
+    /// Gives works their place in the order of commits, and answers them after it.
+    private func submit(_ works: [Work]) async {
+        var changes: [Work] = []
+        var questions: [Work] = []
         for work in works {
-            if case .query(let query, let envelope) = work.task { answer(query, envelope, work.pubsubTopic) }
+            switch work.task {
+            case .query:
+                guard room.takeNow(work.cost, leaving: Self.keptFromQueries) else { drop(work.hash, .shedQuery); continue }
+                questions.append(work)
+            case .request:
+                guard room.takeNow(work.cost, leaving: Self.keptFromRequests) else { drop(work.hash, .shedRequest); continue }
+                changes.append(work)
+            case .registration:
+                await room.take(work.cost)
+                changes.append(work)
+            }
         }
+        if !changes.isEmpty { commit(changes) }
+        // They see what was committed before they came, and what they ask for is not older than what others were told.
+        if !questions.isEmpty {
+            store.afterCommits { [questions] in
+                Task { self.answer(questions) }
+            }
+        }
+    }
+
+    private func commit(_ works: [Work]) {
+        let time = now()
+        store.submit(
+            works,
+            { [decider] transaction, work in
+                switch work.task {
+                case .registration(let claim):
+                    try decider.decide(claim, work, transaction, at: time)
+                case .request(let request, let envelope, let expires):
+                    try decider.decide(request, envelope, work, expires: expires, transaction, at: time)
+                case .query:
+                    preconditionFailure("queries change nothing")
+                }
+            },
+            completion: { results in
+                Task {
+                    for (work, result) in zip(works, results) {
+                        switch result {
+                        case .success(let outcome): self.finish(outcome)
+                        case .failure(let error): self.fail(work, error)
+                        }
+                        self.room.give(work.cost)
+                    }
+                }
+            })
     }
 
     private func finish(_ outcome: Decider.Outcome) {
         switch outcome {
-        case .registration(let decision, let answer):
-            switch decision {
-            case .store(let key, _, _):
-                counters.add(.registrationStored)
-                let queryTopics = QueryTopics(of: key.keyHash)
+        case .registration(let answer, let counter, let topicChange):
+            if let counter { counters.add(counter) }
+            switch topicChange {
+            case .added(let registrant):
+                let queryTopics = QueryTopics(of: registrant)
                 topicKeys.forget(queryTopics)
                 topics.insert(queryTopics)
-            case .unregister(let key, _):
-                counters.add(.registrationEnded)
-                topicKeys.forget(QueryTopics(of: key.keyHash))
-            case .keep: break
-            case .refuse: counters.add(.registrationRefused)
+            case .perhapsRemoved(let registrant): topicKeys.forget(QueryTopics(of: registrant))
+            case nil: break
             }
             publisher.publish(answer)
         case .request(let pending, let queued):
@@ -225,33 +275,52 @@ final class Pipeline: Sendable {
         }
     }
 
-    private func answer(_ query: PushNotificationQuery, _ envelope: MetadataEnvelope, _ pubsubTopic: PubsubTopic) {
+    // MARK: Queries
+
+    private func answer(_ works: [Work]) {
         do {
-            let registrations = try store.read { transaction in
-                var found: [StoredRegistration] = []
-                var budget = QueryBudget()
-                for registrant in queries.registrants(in: query) where !budget.isSpent {
-                    try transaction.forEachRegistration(of: registrant) { stored in
-                        let isAdmitted = budget.admits(stored)
-                        if isAdmitted { found.append(stored) }
-                        return isAdmitted
-                    }
-                }
-                return found
+            try store.read { transaction in
+                for work in works { answer(work, transaction) }
             }
-            guard let response = queries.answer(registrations, messageID: envelope.id) else {
-                counters.add(.queryUnanswered)
-                return
-            }
-            counters.add(.queryAnswered)
-            publisher.publish(
-                Answer(kind: .queryResponse, payload: response.encoded(), recipient: envelope.sender, pubsubTopic: pubsubTopic))
         } catch {
-            counters.add(.failedStore)
-            logger.error("query not answered", metadata: ["reason": "\(error)"])
+            fail(works.count, error)
+        }
+        for work in works { room.give(work.cost) }
+    }
+
+    /// One that can't be answered takes no other with it.
+    private func answer(_ work: Work, _ transaction: StoreTransaction) {
+        do {
+            let answer = try response(to: work, transaction)
+            counters.add(answer == nil ? .queryUnanswered : .queryAnswered)
+            if let answer { publisher.publish(answer) }
+        } catch {
+            fail(1, error)
         }
     }
 
-    /// Nothing waits for a topic's key.
-    var isIdle: Bool { waitingQueries.withLock { $0.total == 0 } }
+    private func fail(_ count: Int, _ error: any Error) {
+        counters.add(.failedStore, count)
+        logger.error("query not answered", metadata: ["reason": "\(error)"])
+    }
+
+    /// nil when nothing is registered.
+    private func response(to work: Work, _ transaction: StoreTransaction) throws -> Answer? {
+        guard case .query(let query, let envelope) = work.task else { return nil }
+        var found: [StoredRegistration] = []
+        var budget = QueryBudget()
+        for registrant in queries.registrants(in: query) where !budget.isSpent {
+            try transaction.forEachRegistration(of: registrant) { stored in
+                let isAdmitted = budget.admits(stored)
+                if isAdmitted { found.append(stored) }
+                return isAdmitted
+            }
+        }
+        return queries.answer(found, messageID: envelope.id).map { response in
+            Answer(kind: .queryResponse, payload: response.encoded(), recipient: envelope.sender, pubsubTopic: work.pubsubTopic)
+        }
+    }
+
+    /// Nothing is on its way.
+    var isIdle: Bool { room.areAllFree && waitingQueries.withLock { $0.total == 0 } }
 }

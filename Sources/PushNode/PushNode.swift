@@ -116,6 +116,7 @@ public final class PushNode: Service {
             // The log of the database stays, and is read at the next start.
             logger.warning("store not closed")
         }
+        folder.unlock()
         logger.info("node stopped")
     }
 

@@ -5,116 +5,120 @@ import Synchronization
 import Waku
 import WakuCrypto
 
-/// The symmetric keys of query topics, derived when a message first needs them and kept.
+/// The symmetric keys of query topics: derived when a message first needs them, and kept for good.
 ///
-/// A derivation takes 11 ms. It runs beside the pipeline, one at a time, once for a topic: a flood of junk on one topic costs one.
+/// A derivation takes 11 ms. It runs beside the pipeline, one at a time, once for a topic: the store has the key from then on, so that a
+/// flood of junk on a topic costs one.
 final class TopicKeys: Sendable {
-    private static let capacity = 200_000
+    /// Of tags whose keys are in memory; those that were not needed for longest go first.
+    private static let capacity = 100_000
 
     private struct State {
-        /// Keys by topic string, in two generations: the older one goes when the younger is full.
-        var young: [String: SymmetricKey] = [:]
-        var old: [String: SymmetricKey] = [:]
-        /// The topic strings behind a tag, as the store has them.
-        var strings: [TopicTag: [String]] = [:]
-        /// Tags whose strings are being read from the store, by how many; what they find is out of date once the generation changed.
-        var reading: [TopicTag: Int] = [:]
-        var generation = 0
-        /// Who waits for a key that is being derived.
-        var waiting: [String: [CheckedContinuation<SymmetricKey, Never>]] = [:]
+        /// In two generations: the older one goes when the younger is full.
+        var young: [TopicTag: [SymmetricKey]] = [:]
+        var old: [TopicTag: [SymmetricKey]] = [:]
+        var loading: [TopicTag: Loading] = [:]
 
-        mutating func key(_ string: String) -> SymmetricKey? {
-            if let key = young[string] { return key }
-            guard let key = old[string] else { return nil }
-            keep(key, string)
-            return key
+        mutating func keys(_ tag: TopicTag) -> [SymmetricKey]? {
+            if let keys = young[tag] { return keys }
+            guard let keys = old[tag] else { return nil }
+            keep(keys, tag)
+            return keys
         }
 
-        mutating func keep(_ key: SymmetricKey, _ string: String) {
+        mutating func keep(_ keys: [SymmetricKey], _ tag: TopicTag) {
             if young.count >= TopicKeys.capacity / 2 { (old, young) = (young, [:]) }
-            young[string] = key
+            young[tag] = keys
         }
+    }
+
+    private struct Loading {
+        var waiting: [CheckedContinuation<Result<[SymmetricKey], StoreError>, Never>] = []
+        /// What is being read is out of date.
+        var isStale = false
     }
 
     private let state = Mutex(State())
     private let store: Store
     private let counters: Counters
-    private let queue = DispatchQueue(label: "waku-push.topic-keys", qos: .utility)
+    private let lookUps = DispatchQueue(label: "waku-push.topic-keys")
+    private let derivations = DispatchQueue(label: "waku-push.topic-key-derivation", qos: .utility)
 
     init(store: Store, counters: Counters) {
         self.store = store
         self.counters = counters
     }
 
-    /// The keys of a tag's topics, when all are at hand.
+    /// The keys of a tag's topics, when all are in memory.
     func known(_ tag: TopicTag) -> [SymmetricKey]? {
-        state.withLock { state in
-            guard let strings = state.strings[tag] else { return nil }
-            let keys = strings.compactMap { state.key($0) }
-            return keys.count == strings.count ? keys : nil
-        }
+        state.withLock { $0.keys(tag) }
     }
 
-    /// The keys of a tag's topics, derived if need be.
+    /// The keys of a tag's topics, from the store, or derived if need be.
     ///
     /// - Throws: ``StoreError``
     func keys(_ tag: TopicTag) async throws(StoreError) -> [SymmetricKey] {
-        var keys: [SymmetricKey] = []
-        for string in try strings(tag) { keys.append(await key(string)) }
-        return keys
+        let result = await withCheckedContinuation { continuation in
+            let (known, isFirst) = state.withLock { state -> ([SymmetricKey]?, Bool) in
+                if let keys = state.keys(tag) { return (keys, false) }
+                let isFirst = state.loading[tag] == nil
+                state.loading[tag, default: Loading()].waiting.append(continuation)
+                return (nil, isFirst)
+            }
+            if let known { continuation.resume(returning: .success(known)) }
+            if isFirst { lookUps.async { self.load(tag) } }
+        }
+        return try result.get()
     }
 
-    /// Whoever was registered on it may have changed.
+    /// Whoever was registered on them may have changed.
     func forget(_ topics: QueryTopics) {
         state.withLock { state in
             for tag in [topics.deployed, topics.published] {
-                state.strings[tag] = nil
-                if state.reading[tag] != nil { state.generation += 1 }
+                state.young[tag] = nil
+                state.old[tag] = nil
+                state.loading[tag]?.isStale = true
             }
         }
     }
 
-    private func strings(_ tag: TopicTag) throws(StoreError) -> [String] {
-        let (known, generation) = state.withLock { state in
-            if state.strings[tag] == nil { state.reading[tag, default: 0] += 1 }
-            return (state.strings[tag], state.generation)
-        }
-        if let known { return known }
-        let found: Result<[String], StoreError>
+    // MARK: Loading
+
+    /// What a tag stands for: topic strings, with the keys that the store has.
+    private func load(_ tag: TopicTag) {
+        state.withLock { $0.loading[tag]?.isStale = false }
+        let topics: [(string: String, key: SymmetricKey?)]
         do throws(StoreError) {
-            found = .success(try store.read { try $0.queryTopics(withTag: tag) })
-        } catch {
-            found = .failure(error)
-        }
-        state.withLock { state in
-            let others = (state.reading[tag] ?? 1) - 1
-            state.reading[tag] = others > 0 ? others : nil
-            guard state.generation == generation, case .success(let strings) = found else { return }
-            if state.strings.count >= Self.capacity { state.strings = [:] }
-            state.strings[tag] = strings
-        }
-        return try found.get()
-    }
-
-    private func key(_ string: String) async -> SymmetricKey {
-        await withCheckedContinuation { continuation in
-            let (known, mustDerive) = state.withLock { state -> (SymmetricKey?, Bool) in
-                if let key = state.key(string) { return (key, false) }
-                state.waiting[string, default: []].append(continuation)
-                return (nil, state.waiting[string]?.count == 1)
+            topics = try store.read { transaction in
+                var topics: [(String, SymmetricKey?)] = []
+                for string in try transaction.queryTopics(withTag: tag) { topics.append((string, try transaction.topicKey(string))) }
+                return topics
             }
-            if let known { continuation.resume(returning: known) }
-            if mustDerive { queue.async { self.derive(string) } }
+        } catch {
+            return end(tag, .failure(error))
+        }
+        if topics.allSatisfy({ $0.key != nil }) { return end(tag, .success(topics.compactMap(\.key))) }
+        derivations.async {
+            let keys = topics.map { $0.key ?? self.derive($0.string) }
+            self.end(tag, .success(keys))
         }
     }
 
-    private func derive(_ string: String) {
-        let key = KeyDerivation.topicKey(string)
+    private func derive(_ topicString: String) -> SymmetricKey {
+        let key = KeyDerivation.topicKey(topicString)
         counters.add(.topicKeyDerived)
-        let waiting = state.withLock { state in
-            state.keep(key, string)
-            return state.waiting.removeValue(forKey: string) ?? []
+        store.enqueue { try $0.keep(key, of: topicString) }
+        return key
+    }
+
+    private func end(_ tag: TopicTag, _ result: Result<[SymmetricKey], StoreError>) {
+        let waiting = state.withLock { state -> [CheckedContinuation<Result<[SymmetricKey], StoreError>, Never>]? in
+            guard let loading = state.loading[tag], !loading.isStale else { return nil }
+            state.loading[tag] = nil
+            if case .success(let keys) = result { state.keep(keys, tag) }
+            return loading.waiting
         }
-        for continuation in waiting { continuation.resume(returning: key) }
+        guard let waiting else { return lookUps.async { self.load(tag) } }
+        for continuation in waiting { continuation.resume(returning: result) }
     }
 }

@@ -33,8 +33,11 @@ final class TopicTable: Sendable {
 
     /// Takes every registrant's topics from the store.
     func load(from store: Store) throws(StoreError) {
-        var tags: Set<TopicTag> = []
-        try store.read { try $0.forEachQueryTopic { tags.insert($0) } }
+        let tags = try store.read { transaction in
+            var tags = Set<TopicTag>(minimumCapacity: try transaction.queryTopicEstimate())
+            try transaction.forEachQueryTopic { tags.insert($0) }
+            return tags
+        }
         queries.withLock { $0 = tags }
     }
 

@@ -14,10 +14,8 @@ struct Work: Sendable {
     let task: Task
     let hash: MessageHash
     let pubsubTopic: PubsubTopic
-
-    var isQuery: Bool {
-        if case .query = task { true } else { false }
-    }
+    /// The room that it takes, in units of 4 KiB.
+    let cost: Int
 }
 
 /// Why a message ends here.

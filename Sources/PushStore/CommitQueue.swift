@@ -2,17 +2,27 @@ import Dispatch
 import GRDB
 import Synchronization
 
+/// Items that are committed together with whatever else waits.
+protocol CommitBatch: Sendable {
+    var count: Int { get }
+    /// Changes what one item asks for, inside of a transaction. May be called again, when that transaction failed.
+    func run(_ index: Int, _ db: Database) throws
+    /// Nothing of this item was kept.
+    func fail(_ index: Int, _ error: any Error)
+    /// Every item is durable, or has failed. Called on the writer's thread, which others wait for.
+    func complete()
+}
+
 /// One writer. Everything that waits becomes one transaction, with one sync to disk; what comes meanwhile gathers for the next.
 final class CommitQueue: Sendable {
-    /// Changes something, and returns what is to be said once it is durable.
-    struct Job: Sendable {
-        let run: @Sendable (Database) throws -> @Sendable () -> Void
-        let fail: @Sendable (any Error) -> Void
+    private struct State {
+        var waiting: [any CommitBatch] = []
+        var isRunning = false
     }
 
-    private struct State {
-        var waiting: [Job] = []
-        var isRunning = false
+    private struct Item {
+        let batch: any CommitBatch
+        let index: Int
     }
 
     private let state = Mutex(State())
@@ -23,14 +33,17 @@ final class CommitQueue: Sendable {
         self.pool = pool
     }
 
-    func add(_ jobs: [Job]) {
+    func add(_ batch: any CommitBatch) {
         let mustStart = state.withLock { state in
-            state.waiting += jobs
+            state.waiting.append(batch)
             defer { state.isRunning = true }
             return !state.isRunning
         }
         if mustStart { queue.async { self.drain() } }
     }
+
+    /// Whether all that was added is done.
+    var isIdle: Bool { state.withLock { !$0.isRunning } }
 
     /// Returns when everything that was added before is done.
     func finish() {
@@ -38,8 +51,10 @@ final class CommitQueue: Sendable {
     }
 
     private func drain() {
-        while let jobs = nextGroup() {
-            commit(jobs[...])
+        while let group = nextGroup() {
+            let items = group.flatMap { batch in (0..<batch.count).map { Item(batch: batch, index: $0) } }
+            if !items.isEmpty { commit(items[...]) }
+            for batch in group { batch.complete() }
         }
     }
 
@@ -52,7 +67,7 @@ final class CommitQueue: Sendable {
         return codes.contains(error.resultCode)
     }
 
-    private func nextGroup() -> [Job]? {
+    private func nextGroup() -> [any CommitBatch]? {
         state.withLock { state in
             if state.waiting.isEmpty {
                 state.isRunning = false
@@ -63,26 +78,24 @@ final class CommitQueue: Sendable {
         }
     }
 
-    /// A group that fails because of one of its jobs is tried again in halves, so that a bad job takes no other with it. When the database
+    /// A group that fails because of one of its items is tried again in halves, so that a bad item takes no other with it. When the database
     /// itself fails, all fail at once: each on its own would fail the same way, and wait as long for it.
-    private func commit(_ jobs: ArraySlice<Job>) {
+    private func commit(_ items: ArraySlice<Item>) {
         do {
-            var completions: [@Sendable () -> Void] = []
             try pool.writeWithoutTransaction { db in
                 try db.inTransaction(.immediate) {
-                    completions = try jobs.map { try $0.run(db) }
+                    for item in items { try item.batch.run(item.index, db) }
                     return .commit
                 }
             }
-            for complete in completions { complete() }
         } catch {
-            guard jobs.count > 1, !Self.concernsAll(error) else {
-                for job in jobs { job.fail(error) }
+            guard items.count > 1, !Self.concernsAll(error) else {
+                for item in items { item.batch.fail(item.index, error) }
                 return
             }
-            let middle = jobs.startIndex + jobs.count / 2
-            commit(jobs[..<middle])
-            commit(jobs[middle...])
+            let middle = items.startIndex + items.count / 2
+            commit(items[..<middle])
+            commit(items[middle...])
         }
     }
 }

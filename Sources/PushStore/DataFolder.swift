@@ -7,7 +7,7 @@ public final class DataFolder: Sendable {
 
     public static func databasePath(in path: String) -> String { path + "/waku-push.sqlite" }
 
-    /// Makes the folder if it is missing, for its owner alone, and locks it until this value goes.
+    /// Makes the folder if it is missing, for its owner alone, and locks it until ``unlock()``, or until this value goes.
     ///
     /// - Throws: ``StoreError`` with `cannotCreate`, `permission` or `locked`
     public init(locking path: String) throws(StoreError) {
@@ -27,6 +27,11 @@ public final class DataFolder: Sendable {
             throw StoreError(
                 code: .locked, message: "data folder \(path) is in use by another waku-push: stop that one, or choose another by --data")
         }
+    }
+
+    /// Lets another daemon have the folder. Nothing of it may be used after that.
+    public func unlock() {
+        flock(lock, LOCK_UN)
     }
 
     deinit {

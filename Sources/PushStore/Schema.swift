@@ -57,6 +57,19 @@ enum Schema {
                     ) WITHOUT ROWID;
                     """)
         }
+        migrator.registerMigration("3 topic keys, messages of registrations") { db in
+            try db.execute(
+                sql: """
+                    -- The message that a registration came with: first 8 bytes of its hash. It may come again.
+                    ALTER TABLE registration ADD COLUMN message INTEGER;
+
+                    -- Symmetric keys of query topics. A row is as good as the derivation that it saves.
+                    CREATE TABLE topic_key (
+                        id INTEGER PRIMARY KEY,                 -- first 8 bytes of Keccak-256 of the topic string
+                        sealed BLOB NOT NULL                    -- 32 bytes, AES-256-GCM
+                    );
+                    """)
+        }
         return migrator
     }()
 }

@@ -35,6 +35,15 @@ struct SealedRows: Sendable {
         return try PushNotificationRequest(parsing: bytes).requests.first
     }
 
+    func seal(_ topicKey: SymmetricKey, of topicString: String) -> [UInt8] {
+        AESGCM.seal(topicKey, key: key, layout: .nonceFirst, associatedData: Array(topicString.utf8))
+    }
+
+    /// nil when it is another topic's, or was altered.
+    func openTopicKey(_ sealed: [UInt8], of topicString: String) -> SymmetricKey? {
+        try? AESGCM.openKey(sealed, key: key, layout: .nonceFirst, associatedData: Array(topicString.utf8))
+    }
+
     /// Known text, by which a store recognizes its key.
     func sealCheck() -> [UInt8] {
         AESGCM.seal(Self.check, key: key, layout: .nonceFirst)

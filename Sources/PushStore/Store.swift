@@ -65,59 +65,79 @@ public final class Store: Sendable {
 
     /// Runs `work` in a transaction after all that was asked for before, and does not wait for it. For what may be lost in a crash.
     public func enqueue(_ work: @escaping @Sendable (StoreTransaction) throws -> Void) {
-        let job = CommitQueue.Job(
-            run: { [rows] db in
-                try work(StoreTransaction(db: db, rows: rows))
-                return {}
-            },
-            fail: { [self] error in lastFailure.withLock { $0 = Self.explain(error, "the data folder").message } })
-        queue.add([job])
+        queue.add(Batch(items: [()], store: self, work: { transaction, _ in try work(transaction) }) { _ in })
     }
 
     /// Runs `work` for each item, in order, and returns once all is durable. Each item succeeds or fails on its own.
     public func commitEach<Item: Sendable, T: Sendable>(
         _ items: [Item], _ work: @escaping @Sendable (StoreTransaction, Item) throws -> T
     ) async -> [Result<T, StoreError>] {
-        guard !items.isEmpty else { return [] }
-        let results: [Result<T, any Error>] = await withCheckedContinuation { continuation in
-            let latch = Latch<T>(count: items.count) { continuation.resume(returning: $0) }
-            let jobs = items.enumerated().map { index, item in
-                CommitQueue.Job(
-                    run: { [rows] db in
-                        let value = try work(StoreTransaction(db: db, rows: rows), item)
-                        return { latch.set(index, .success(value)) }
-                    },
-                    fail: { latch.set(index, .failure($0)) })
-            }
-            queue.add(jobs)
+        await withCheckedContinuation { continuation in
+            submit(items, work) { continuation.resume(returning: $0) }
         }
-        let explained = results.map { result in result.mapError { Self.explain($0, "the data folder") } }
-        let failure = explained.lazy.compactMap { result -> StoreError? in
+    }
+
+    /// As ``commitEach(_:_:)``, without waiting: the items have their place in the order of commits when this returns.
+    ///
+    /// - Parameter completion: gets a result for each item once all is durable. Runs on the writer's thread: it must be short.
+    public func submit<Item: Sendable, T: Sendable>(
+        _ items: [Item], _ work: @escaping @Sendable (StoreTransaction, Item) throws -> T,
+        completion: @escaping @Sendable ([Result<T, StoreError>]) -> Void
+    ) {
+        queue.add(Batch(items: items, store: self, work: work, completion: completion))
+    }
+
+    /// Calls `body` once all that was asked for before is durable or has failed: at once, or on the writer's thread, where it must be short.
+    public func afterCommits(_ body: @escaping @Sendable () -> Void) {
+        if queue.isIdle { return body() }
+        submit([Int](), { _, _ in }) { _ in body() }
+    }
+
+    private final class Batch<Item: Sendable, T: Sendable>: CommitBatch {
+        private let items: [Item]
+        private let store: Store
+        private let work: @Sendable (StoreTransaction, Item) throws -> T
+        private let completion: @Sendable ([Result<T, StoreError>]) -> Void
+        private let results: Mutex<[Result<T, StoreError>?]>
+
+        init(
+            items: [Item], store: Store, work: @escaping @Sendable (StoreTransaction, Item) throws -> T,
+            completion: @escaping @Sendable ([Result<T, StoreError>]) -> Void
+        ) {
+            self.items = items
+            self.store = store
+            self.work = work
+            self.completion = completion
+            results = Mutex(Array(repeating: nil, count: items.count))
+        }
+
+        var count: Int { items.count }
+
+        func run(_ index: Int, _ db: Database) throws {
+            let value = try work(StoreTransaction(db: db, rows: store.rows), items[index])
+            results.withLock { $0[index] = .success(value) }
+        }
+
+        func fail(_ index: Int, _ error: any Error) {
+            let error = Store.explain(error, "the data folder")
+            results.withLock { $0[index] = .failure(error) }
+        }
+
+        func complete() {
+            let results = results.withLock { $0.compactMap(\.self) }
+            store.note(results)
+            completion(results)
+        }
+    }
+
+    /// What the last commit tells of the database.
+    private func note<T>(_ results: [Result<T, StoreError>]) {
+        guard !results.isEmpty else { return }
+        let failure = results.lazy.compactMap { result -> StoreError? in
             guard case .failure(let error) = result else { return nil }
             return error
         }.first
         lastFailure.withLock { $0 = failure?.message }
-        return explained
-    }
-
-    /// Collects results until all are there.
-    private final class Latch<T: Sendable>: Sendable {
-        private let results: Mutex<(values: [Result<T, any Error>?], missing: Int)>
-        private let complete: @Sendable ([Result<T, any Error>]) -> Void
-
-        init(count: Int, complete: @escaping @Sendable ([Result<T, any Error>]) -> Void) {
-            results = Mutex((Array(repeating: nil, count: count), count))
-            self.complete = complete
-        }
-
-        func set(_ index: Int, _ result: Result<T, any Error>) {
-            let all = results.withLock { state -> [Result<T, any Error>]? in
-                state.values[index] = result
-                state.missing -= 1
-                return state.missing == 0 ? state.values.compactMap { $0 } : nil
-            }
-            if let all { complete(all) }
-        }
     }
 
     /// Looks at a snapshot, on the calling thread.

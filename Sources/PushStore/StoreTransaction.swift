@@ -2,7 +2,7 @@ import Foundation
 import GRDB
 public import StatusProtocol
 public import Waku
-import WakuCrypto
+public import WakuCrypto
 
 /// Reads and changes of one moment. What it changes is durable when the ``Store/commit(_:)`` that lent it returns.
 public struct StoreTransaction {
@@ -54,36 +54,62 @@ public struct StoreTransaction {
             storedAt: Timestamp(rawValue: changedAt))
     }
 
-    /// - Parameter bytes: the registration as it came. They are what is stored.
-    public func store(_ registration: PushNotificationRegistration, bytes: [UInt8], as key: RegistrationKey, at now: Timestamp) throws {
+    /// What stands for an installation, without its content.
+    public func head(of key: RegistrationKey) throws -> RegistrationHead? {
+        let statement = try db.cachedStatement(
+            sql: "SELECT id, version, message, sealed IS NOT NULL FROM registration WHERE key_hash = ? AND installation = ?")
+        return try Row.fetchOne(statement, arguments: [Data(key.keyHash.bytes), Data(key.installationID.bytes)]).map { row in
+            RegistrationHead(
+                id: row[0], version: UInt64(bitPattern: row[1]), message: (row[2] as Int64?).map(MessageMark.init), isRegistered: row[3])
+        }
+    }
+
+    /// - Parameters:
+    ///   - bytes: the registration as it came. They are what is stored.
+    ///   - message: what it came with, if it may come again.
+    ///   - head: what ``head(of:)`` found in this transaction: knowing it saves looking again.
+    public func store(
+        _ registration: PushNotificationRegistration, bytes: [UInt8], as key: RegistrationKey, message: MessageMark? = nil,
+        replacing head: RegistrationHead? = nil, at now: Timestamp
+    ) throws {
+        let version = Int64(bitPattern: registration.version)
+        let sealed = Data(rows.seal(bytes, for: key, version: registration.version))
+        if let head, head.isRegistered {
+            // Its topics stay, and so do the pages of their indexes.
+            try db.cachedStatement(
+                sql: "UPDATE registration SET version = ?, changed_at = ?, platform = ?, message = ?, sealed = ? WHERE id = ?"
+            ).execute(arguments: [version, now.rawValue, registration.platform?.rawValue, message?.rawValue, sealed, head.id])
+            return
+        }
         let statement = try db.cachedStatement(
             sql: """
                 INSERT INTO registration
-                    (key_hash, installation, version, changed_at, platform, query_topic, published_query_topic, sealed)
-                VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+                    (key_hash, installation, version, changed_at, platform, query_topic, published_query_topic, message, sealed)
+                VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
                 ON CONFLICT (key_hash, installation) DO UPDATE SET
                     version = excluded.version, changed_at = excluded.changed_at, platform = excluded.platform,
-                    query_topic = excluded.query_topic, published_query_topic = excluded.published_query_topic, sealed = excluded.sealed
+                    query_topic = excluded.query_topic, published_query_topic = excluded.published_query_topic,
+                    message = excluded.message, sealed = excluded.sealed
                 """)
         let tags = QueryTopics(of: key.keyHash)
         try statement.execute(arguments: [
-            Data(key.keyHash.bytes), Data(key.installationID.bytes), Int64(bitPattern: registration.version), now.rawValue,
-            registration.platform?.rawValue, Int64(tags.deployed.rawValue), Int64(tags.published.rawValue),
-            Data(rows.seal(bytes, for: key, version: registration.version)),
+            Data(key.keyHash.bytes), Data(key.installationID.bytes), version, now.rawValue, registration.platform?.rawValue,
+            Int64(tags.deployed.rawValue), Int64(tags.published.rawValue), message?.rawValue, sealed,
         ])
     }
 
     /// Leaves only key hash, installation and version, and forgets what was waiting for the device.
-    public func unregister(_ key: RegistrationKey, version: UInt64, at now: Timestamp) throws {
-        let arguments: [any DatabaseValueConvertible] = [Data(key.keyHash.bytes), Data(key.installationID.bytes)]
+    public func unregister(_ key: RegistrationKey, version: UInt64, message: MessageMark? = nil, at now: Timestamp) throws {
+        let arguments: [(any DatabaseValueConvertible)?] = [Data(key.keyHash.bytes), Data(key.installationID.bytes)]
         let statement = try db.cachedStatement(
             sql: """
-                INSERT INTO registration (key_hash, installation, version, changed_at) VALUES (?, ?, ?, ?)
+                INSERT INTO registration (key_hash, installation, version, changed_at, message) VALUES (?, ?, ?, ?, ?)
                 ON CONFLICT (key_hash, installation) DO UPDATE SET
-                    version = excluded.version, changed_at = excluded.changed_at, platform = NULL,
+                    version = excluded.version, changed_at = excluded.changed_at, message = excluded.message, platform = NULL,
                     query_topic = NULL, published_query_topic = NULL, sealed = NULL
                 """)
-        try statement.execute(arguments: StatementArguments(arguments + [Int64(bitPattern: version), now.rawValue]))
+        try statement.execute(
+            arguments: StatementArguments(arguments + [Int64(bitPattern: version), now.rawValue, message?.rawValue]))
         let waiting = try db.cachedStatement(
             sql: "DELETE FROM outbox WHERE registration = (SELECT id FROM registration WHERE key_hash = ? AND installation = ?)")
         try waiting.execute(arguments: StatementArguments(arguments))
@@ -106,6 +132,11 @@ public struct StoreTransaction {
         return try Data.fetchAll(statement, arguments: [Int64(tag.rawValue)]).compactMap { KeyHash(bytes: Array($0)) }
     }
 
+    /// Roughly how many topics are in use, to make room for.
+    public func queryTopicEstimate() throws -> Int {
+        2 * min(try Int.fetchOne(db, sql: "SELECT max(id) FROM registration") ?? 0, 5_000_000)
+    }
+
     /// Every topic on which queries may come. Calls `visit` for each, perhaps more than once.
     public func forEachQueryTopic(_ visit: (TopicTag) -> Void) throws {
         for column in ["query_topic", "published_query_topic"] {
@@ -115,6 +146,22 @@ public struct StoreTransaction {
                 visit(TopicTag(rawValue: UInt32(truncatingIfNeeded: tag)))
             }
         }
+    }
+
+    /// The key of a topic string, when it was kept.
+    public func topicKey(_ topicString: String) throws -> SymmetricKey? {
+        let statement = try db.cachedStatement(sql: "SELECT sealed FROM topic_key WHERE id = ?")
+        guard let sealed = try Data.fetchOne(statement, arguments: [Self.topicKeyID(topicString)]) else { return nil }
+        return rows.openTopicKey(Array(sealed), of: topicString)
+    }
+
+    public func keep(_ key: SymmetricKey, of topicString: String) throws {
+        let statement = try db.cachedStatement(sql: "INSERT OR REPLACE INTO topic_key (id, sealed) VALUES (?, ?)")
+        try statement.execute(arguments: [Self.topicKeyID(topicString), Data(rows.seal(key, of: topicString))])
+    }
+
+    private static func topicKeyID(_ topicString: String) -> Int64 {
+        Keccak256.hash(Array(topicString.utf8)).prefix(8).reduce(0) { $0 << 8 | Int64($1) }
     }
 
     // MARK: Answers
@@ -140,6 +187,26 @@ public struct StoreTransaction {
     public func setProperty(_ name: String, _ value: [UInt8]) throws {
         let statement = try db.cachedStatement(sql: "INSERT OR REPLACE INTO property (name, value) VALUES (?, ?)")
         try statement.execute(arguments: [name, Data(value)])
+    }
+}
+
+/// A row of a registration or tombstone, without its content.
+public struct RegistrationHead: Sendable {
+    let id: Int64
+    public let version: UInt64
+    /// What it came with.
+    public let message: MessageMark?
+    /// Not a tombstone.
+    public let isRegistered: Bool
+}
+
+/// The first 8 bytes of a message's hash: enough to know that message again.
+public struct MessageMark: RawRepresentable, Hashable, Sendable {
+    public let rawValue: Int64
+    public init(rawValue: Int64) { self.rawValue = rawValue }
+
+    public init(of hash: MessageHash) {
+        rawValue = hash.bytes.prefix(8).reduce(0) { $0 << 8 | Int64($1) }
     }
 }
 

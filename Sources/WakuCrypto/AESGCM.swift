@@ -27,7 +27,7 @@ public enum AESGCM {
     public static let nonceByteCount = 12
     public static let tagByteCount = 16
 
-    private static let contexts = ContextPool({ EVP_CIPHER_CTX_new() }, wipe: { require(EVP_CIPHER_CTX_reset($0)) })
+    private static let contexts = ThreadContexts.ciphers()
     /// A fetched algorithm never changes, and may be used by many threads at once.
     nonisolated(unsafe) private static let algorithm = EVP_CIPHER_fetch(nil, "AES-256-GCM", nil)
 
@@ -44,7 +44,20 @@ public enum AESGCM {
         seal(plain, key: key, nonce: randomBytes(nonceByteCount), layout: layout, associatedData: associatedData)
     }
 
+    /// A key, with a fresh random nonce.
+    public static func seal(_ plain: SymmetricKey, key: SymmetricKey, layout: Layout, associatedData: [UInt8] = []) -> [UInt8] {
+        plain.secret.withBytes { plain in
+            seal(plain, key: key, nonce: randomBytes(nonceByteCount), layout: layout, associatedData: associatedData)
+        }
+    }
+
     static func seal(_ plain: [UInt8], key: SymmetricKey, nonce: [UInt8], layout: Layout, associatedData: [UInt8] = []) -> [UInt8] {
+        plain.withUnsafeBufferPointer { seal($0, key: key, nonce: nonce, layout: layout, associatedData: associatedData) }
+    }
+
+    private static func seal(
+        _ plain: UnsafeBufferPointer<UInt8>, key: SymmetricKey, nonce: [UInt8], layout: Layout, associatedData: [UInt8]
+    ) -> [UInt8] {
         precondition(nonce.count == nonceByteCount)
         return [UInt8](unsafeUninitializedCapacity: plain.count + nonceByteCount + tagByteCount) { buffer, initialized in
             initialized = buffer.count
@@ -61,7 +74,7 @@ public enum AESGCM {
                     require(EVP_EncryptUpdate(context, nil, &written, associatedData, Int32(associatedData.count)))
                 }
                 if !plain.isEmpty {
-                    require(EVP_EncryptUpdate(context, body, &written, plain, Int32(plain.count)))
+                    require(EVP_EncryptUpdate(context, body, &written, plain.baseAddress, Int32(plain.count)))
                 }
                 require(EVP_EncryptFinal_ex(context, body + plain.count, &written))
                 require(EVP_CIPHER_CTX_ctrl(context, EVP_CTRL_AEAD_GET_TAG, Int32(tagByteCount), body + plain.count))
@@ -70,38 +83,66 @@ public enum AESGCM {
     }
 
     /// - Throws: ``CryptoError/truncated``, ``CryptoError/authenticationFailed``
-    public static func open(_ sealed: [UInt8], key: SymmetricKey, layout: Layout, associatedData: [UInt8] = []) throws(CryptoError)
-        -> [UInt8]
-    {
+    public static func open(
+        _ sealed: [UInt8], key: SymmetricKey, layout: Layout, associatedData: [UInt8] = []
+    ) throws(CryptoError) -> [UInt8] {
         let plainCount = sealed.count - nonceByteCount - tagByteCount
         guard plainCount >= 0 else { throw .truncated }
-        var authentic = false
+        var isAuthentic = false
         let plain = [UInt8](unsafeUninitializedCapacity: plainCount) { buffer, initialized in
-            sealed.withUnsafeBufferPointer { sealed in
-                // Its count was checked above: there is memory.
-                guard let start = sealed.baseAddress else { return }
-                let body = layout == .nonceFirst ? start + nonceByteCount : start
-                let nonce = layout == .nonceFirst ? start : start + plainCount + tagByteCount
-                authentic = contexts.withContext { context in
-                    var written: Int32 = 0
-                    key.secret.withBytes { key in
-                        require(EVP_DecryptInit_ex2(context, algorithm, key.baseAddress, nonce, nil))
-                    }
-                    if !associatedData.isEmpty {
-                        require(EVP_DecryptUpdate(context, nil, &written, associatedData, Int32(associatedData.count)))
-                    }
-                    if plainCount > 0 {
-                        require(EVP_DecryptUpdate(context, buffer.baseAddress, &written, body, Int32(plainCount)))
-                    }
-                    let tag = UnsafeMutableRawPointer(mutating: body + plainCount)
-                    require(EVP_CIPHER_CTX_ctrl(context, EVP_CTRL_AEAD_SET_TAG, Int32(tagByteCount), tag))
-                    var nothing: UInt8 = 0
-                    return EVP_DecryptFinal_ex(context, &nothing, &written) == 1
-                }
-            }
-            initialized = authentic ? plainCount : 0
+            isAuthentic = open(sealed, into: buffer.baseAddress, plainCount, key: key, layout: layout, associatedData: associatedData)
+            initialized = isAuthentic ? plainCount : 0
         }
-        guard authentic else { throw .authenticationFailed }
+        guard isAuthentic else { throw .authenticationFailed }
         return plain
+    }
+
+    /// A key that was sealed.
+    ///
+    /// - Throws: ``CryptoError/truncated``, ``CryptoError/invalidKey``, ``CryptoError/authenticationFailed``
+    public static func openKey(
+        _ sealed: [UInt8], key: SymmetricKey, layout: Layout, associatedData: [UInt8] = []
+    ) throws(CryptoError) -> SymmetricKey {
+        let plainCount = sealed.count - nonceByteCount - tagByteCount
+        guard plainCount >= 0 else { throw .truncated }
+        guard plainCount == SymmetricKey.byteCount else { throw .invalidKey }
+        var isAuthentic = false
+        let secret = SecretBytes(count: plainCount) { buffer in
+            let start = buffer.assumingMemoryBound(to: UInt8.self).baseAddress
+            isAuthentic = open(sealed, into: start, plainCount, key: key, layout: layout, associatedData: associatedData)
+        }
+        guard isAuthentic else { throw .authenticationFailed }
+        return SymmetricKey(secret)
+    }
+
+    /// What it writes counts only when it returns true.
+    ///
+    /// - Parameter plainCount: what `sealed` holds beside nonce and tag. nil is no `output` for 0 bytes.
+    private static func open(
+        _ sealed: [UInt8], into output: UnsafeMutablePointer<UInt8>?, _ plainCount: Int, key: SymmetricKey, layout: Layout,
+        associatedData: [UInt8]
+    ) -> Bool {
+        sealed.withUnsafeBufferPointer { sealed in
+            // Its count was checked before: there is memory.
+            guard let start = sealed.baseAddress else { return false }
+            let body = layout == .nonceFirst ? start + nonceByteCount : start
+            let nonce = layout == .nonceFirst ? start : start + plainCount + tagByteCount
+            return contexts.withContext { context in
+                var written: Int32 = 0
+                key.secret.withBytes { key in
+                    require(EVP_DecryptInit_ex2(context, algorithm, key.baseAddress, nonce, nil))
+                }
+                if !associatedData.isEmpty {
+                    require(EVP_DecryptUpdate(context, nil, &written, associatedData, Int32(associatedData.count)))
+                }
+                if plainCount > 0 {
+                    require(EVP_DecryptUpdate(context, output, &written, body, Int32(plainCount)))
+                }
+                let tag = UnsafeMutableRawPointer(mutating: body + plainCount)
+                require(EVP_CIPHER_CTX_ctrl(context, EVP_CTRL_AEAD_SET_TAG, Int32(tagByteCount), tag))
+                var nothing: UInt8 = 0
+                return EVP_DecryptFinal_ex(context, &nothing, &written) == 1
+            }
+        }
     }
 }

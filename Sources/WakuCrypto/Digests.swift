@@ -4,8 +4,8 @@ public enum SHA256 {
     public static let byteCount = 32
 
     /// For what is no secret.
-    private static let contexts = ContextPool({ EVP_MD_CTX_new() }, wipe: { _ in })
-    private static let secretContexts = ContextPool({ EVP_MD_CTX_new() }, wipe: { require(EVP_MD_CTX_reset($0)) })
+    private static let contexts = ThreadContexts.digests(wipe: { _ in })
+    private static let secretContexts = ThreadContexts.digests(wipe: { require(EVP_MD_CTX_reset($0)) })
     /// A fetched algorithm never changes, and may be used by many threads at once.
     nonisolated(unsafe) private static let algorithm = EVP_MD_fetch(nil, "SHA256", nil)
 
@@ -34,7 +34,7 @@ public enum SHA256 {
 }
 
 public enum Shake256 {
-    private static let contexts = ContextPool({ EVP_MD_CTX_new() }, wipe: { _ in })
+    private static let contexts = ThreadContexts.digests(wipe: { _ in })
     /// As in ``SHA256``.
     nonisolated(unsafe) private static let algorithm = EVP_MD_fetch(nil, "SHAKE256", nil)
 

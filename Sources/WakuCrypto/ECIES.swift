@@ -11,7 +11,7 @@ public enum ECIES {
     public static let overhead = 65 + ivByteCount + HMACSHA256.byteCount
     static let ivByteCount = 16
 
-    private static let contexts = ContextPool({ EVP_CIPHER_CTX_new() }, wipe: { require(EVP_CIPHER_CTX_reset($0)) })
+    private static let contexts = ThreadContexts.ciphers()
     /// A fetched algorithm never changes, and may be used by many threads at once.
     nonisolated(unsafe) private static let algorithm = EVP_CIPHER_fetch(nil, "AES-128-CTR", nil)
 

@@ -3,7 +3,8 @@ import COpenSSL
 enum HMACSHA256 {
     static let byteCount = 32
 
-    private static let contexts = ContextPool(make, wipe: { require(EVP_MAC_init($0, zeros, zeros.count, nil)) })
+    private static let contexts = ThreadContexts(
+        make, wipe: { require(EVP_MAC_init($0, zeros, zeros.count, nil)) }, free: { EVP_MAC_CTX_free(OpaquePointer($0)) })
     private static let zeros = [UInt8](repeating: 0, count: byteCount)
 
     @Sendable private static func make() -> OpaquePointer? {

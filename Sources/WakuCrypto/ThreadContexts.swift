@@ -1,0 +1,51 @@
+import COpenSSL
+import Foundation
+
+/// Keeps one of libcrypto's contexts for each thread: making one costs more than what most calls do with it, and a lock that all cores
+/// want costs as much.
+///
+/// When a body ends, its context forgets the secrets that it worked with. A thread's contexts are freed with it. A body must not ask for
+/// the same pool's context again: it would get its own.
+final class ThreadContexts: Sendable {
+    private let make: @Sendable () -> OpaquePointer?
+    private let wipe: @Sendable (OpaquePointer) -> Void
+    private let slot: pthread_key_t
+
+    /// - Parameters:
+    ///   - wipe: makes a context forget its key.
+    ///   - free: of a thread that ends.
+    init(
+        _ make: @escaping @Sendable () -> OpaquePointer?, wipe: @escaping @Sendable (OpaquePointer) -> Void,
+        free: @escaping @convention(c) (UnsafeMutableRawPointer?) -> Void
+    ) {
+        self.make = make
+        self.wipe = wipe
+        var slot = pthread_key_t()
+        precondition(pthread_key_create(&slot, free) == 0, "the system has no room for another thread-specific value")
+        self.slot = slot
+    }
+
+    func withContext<R, E: Error>(_ body: (OpaquePointer) throws(E) -> R) throws(E) -> R {
+        let context = pthread_getspecific(slot).map(OpaquePointer.init) ?? makeContext()
+        defer { wipe(context) }
+        return try body(context)
+    }
+
+    private func makeContext() -> OpaquePointer {
+        guard let context = make() else { preconditionFailure("libcrypto has no memory for a context") }
+        pthread_setspecific(slot, UnsafeRawPointer(context))
+        return context
+    }
+}
+
+extension ThreadContexts {
+    static func ciphers() -> ThreadContexts {
+        ThreadContexts(
+            { EVP_CIPHER_CTX_new() }, wipe: { require(EVP_CIPHER_CTX_reset($0)) }, free: { EVP_CIPHER_CTX_free(OpaquePointer($0)) })
+    }
+
+    /// - Parameter wipe: nothing to do for what is no secret.
+    static func digests(wipe: @escaping @Sendable (OpaquePointer) -> Void) -> ThreadContexts {
+        ThreadContexts({ EVP_MD_CTX_new() }, wipe: wipe, free: { EVP_MD_CTX_free(OpaquePointer($0)) })
+    }
+}
