@@ -79,7 +79,7 @@ let package = Package(
             swiftSettings: strict),
 
         .target(
-            name: "TestSupport", dependencies: ["StatusProtocol", "Waku", "WakuCrypto", hummingbird], path: "Tests/TestSupport",
+            name: "TestSupport", dependencies: ["PushServer", "StatusProtocol", "Waku", "WakuCrypto", hummingbird], path: "Tests/TestSupport",
             resources: [.copy("Vectors")], swiftSettings: strict),
         tests("WakuCrypto"),
         tests("Waku", ["WakuCrypto"]),

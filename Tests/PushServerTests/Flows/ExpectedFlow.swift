@@ -33,7 +33,7 @@ struct ExpectedFlow {
     struct Incomplete: Error {}
 
     private(set) var answers: [Answer]
-    private(set) var notified: [RecordedNode.Notified]
+    private(set) var notified: [PlainNode.Notified]
 
     init(_ flow: StatusGoVectors.Flow, deviation: FlowDeviation?, in replay: FlowReplay) throws {
         notified = try Self.notified(flow)
@@ -105,11 +105,11 @@ struct ExpectedFlow {
         let notifications: [Notification]
     }
 
-    private static func notified(_ flow: StatusGoVectors.Flow) throws -> [RecordedNode.Notified] {
+    private static func notified(_ flow: StatusGoVectors.Flow) throws -> [PlainNode.Notified] {
         try (flow.gorush ?? []).flatMap { post in
             try JSONDecoder().decode(PostBody.self, from: Data(post.body.utf8)).notifications.flatMap { notification in
                 notification.tokens.map {
-                    RecordedNode.Notified(token: DeviceToken($0), platform: Platform(rawValue: notification.platform))
+                    PlainNode.Notified(token: DeviceToken($0), platform: Platform(rawValue: notification.platform))
                 }
             }
         }

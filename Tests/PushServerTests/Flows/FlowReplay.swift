@@ -8,10 +8,10 @@ struct FlowReplay {
     /// What followed the messages of one flow.
     struct Outcome {
         let expected: ExpectedFlow
-        fileprivate(set) var answers: [RecordedNode.Answer] = []
+        fileprivate(set) var answers: [PlainNode.Answer] = []
         /// How many answers there were after each message.
         fileprivate(set) var answersAfter: [Int] = []
-        fileprivate(set) var notified: [RecordedNode.Notified] = []
+        fileprivate(set) var notified: [PlainNode.Notified] = []
     }
 
     struct NoSuchFlow: Error {
@@ -39,7 +39,7 @@ struct FlowReplay {
         let identity = try vectors.pair("server")
         server = identity.publicKey
         flows = Dictionary(uniqueKeysWithValues: zip(Self.names, vectors.flows))
-        var node = RecordedNode(identity: identity)
+        var node = PlainNode(identity: identity)
         for (name, flow) in zip(Self.names, vectors.flows) {
             outcomes[name] = try play(flow, FlowDeviation.all[name], to: &node)
         }
@@ -55,7 +55,7 @@ struct FlowReplay {
         return outcome
     }
 
-    private func play(_ flow: StatusGoVectors.Flow, _ deviation: FlowDeviation?, to node: inout RecordedNode) throws -> Outcome {
+    private func play(_ flow: StatusGoVectors.Flow, _ deviation: FlowDeviation?, to node: inout PlainNode) throws -> Outcome {
         var outcome = Outcome(expected: try ExpectedFlow(flow, deviation: deviation, in: self))
         let before = node.notified.count
         if case .reports(_, .later) = deviation { node.gorushAccepts = false }

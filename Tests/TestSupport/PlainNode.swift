@@ -1,20 +1,26 @@
 import PushServer
-import StatusProtocol
-import Waku
-import WakuCrypto
+public import StatusProtocol
+public import Waku
+public import WakuCrypto
 
-/// A node without sockets: what the rules decide about messages, with dictionaries for a store and a gorush that accepts or fails.
-struct RecordedNode {
-    struct Answer {
-        let kind: MessageKind
-        let recipient: PublicKey
-        let contentTopic: ContentTopic
-        let payload: [UInt8]
+/// A node without sockets, threads or files: what the rules decide about messages one by one, with dictionaries for a store and a gorush
+/// that accepts or fails.
+public struct PlainNode: Sendable {
+    public struct Answer: Sendable {
+        public let kind: MessageKind
+        public let recipient: PublicKey
+        public let contentTopic: ContentTopic
+        public let payload: [UInt8]
     }
 
-    struct Notified: Hashable {
-        let token: DeviceToken
-        let platform: Platform?
+    public struct Notified: Hashable, Sendable {
+        public let token: DeviceToken
+        public let platform: Platform?
+
+        public init(token: DeviceToken, platform: Platform?) {
+            self.token = token
+            self.platform = platform
+        }
     }
 
     private let identity: PrivateKey
@@ -22,26 +28,27 @@ struct RecordedNode {
     private let queryRules: QueryRules
     private let requestRules = RequestRules(maximumAge: .seconds(300))
 
-    private var stored: [RegistrationKey: StoredState] = [:]
-    private var topicKeys: [TopicTag: SymmetricKey] = [:]
+    public private(set) var stored: [RegistrationKey: StoredState] = [:]
+    /// Of everybody who was ever registered.
+    private var topicKeys: [TopicTag: (owner: KeyHash, key: SymmetricKey)] = [:]
     private var assembler = SegmentAssembler()
     private var accepted: Set<DeliveryID> = []
     private var outbox: [(id: DeliveryID, notified: Notified)] = []
     /// Reports of requests by the id of their envelope: the same again gets the same answer.
     private var answered: [[UInt8]: [PushNotificationReport]] = [:]
 
-    private(set) var notified: [Notified] = []
-    var gorushAccepts = true {
+    public private(set) var notified: [Notified] = []
+    public var gorushAccepts = true {
         didSet { if gorushAccepts { emptyOutbox() } }
     }
 
-    init(identity: PrivateKey) {
+    public init(identity: PrivateKey) {
         self.identity = identity
         registrationRules = RegistrationRules(identity: identity)
         queryRules = QueryRules(server: identity.publicKey)
     }
 
-    mutating func receive(_ message: WakuMessage) throws -> Answer? {
+    public mutating func receive(_ message: WakuMessage) throws -> Answer? {
         guard let plain = open(message), let frame = try? PayloadFrame(parsing: plain), let signer = frame.signer else { return nil }
         var bytes = frame.data
         if let segment = SegmentMessage(parsing: bytes) {
@@ -61,7 +68,8 @@ struct RecordedNode {
         guard let tag = message.contentTopic.tag else { return nil }
         let own = [StatusTopics.personal(identity.publicKey), StatusTopics.partitioned(identity.publicKey)].map(TopicTag.init)
         if own.contains(tag) { return try? ECIES.open(message.payload, with: identity) }
-        return topicKeys[tag].flatMap { try? AESGCM.open(message.payload, key: $0, layout: .nonceLast) }
+        guard let (owner, key) = topicKeys[tag], !registrations(of: owner).isEmpty else { return nil }
+        return try? AESGCM.open(message.payload, key: key, layout: .nonceLast)
     }
 
     private func answer(_ kind: MessageKind, _ payload: [UInt8], to envelope: MetadataEnvelope) -> Answer {
@@ -77,9 +85,10 @@ struct RecordedNode {
         {
         case .store(let key, let registration, _):
             stored[key] = .registered(StoredRegistration(key: key, registration: registration, storedAt: now))
-            let topic = StatusTopics.query(key.keyHash)
-            let tag = TopicTag(of: topic)
-            topicKeys[tag] = topicKeys[tag] ?? KeyDerivation.topicKey(topic)
+            for topic in [StatusTopics.query(key.keyHash), StatusTopics.publishedQuery(key.keyHash)] {
+                let tag = TopicTag(of: topic)
+                topicKeys[tag] = topicKeys[tag] ?? (key.keyHash, KeyDerivation.topicKey(topic))
+            }
         case .unregister(let key, let version): stored[key] = .tombstone(version: version)
         case .keep: break
         case .refuse(let reason): error = reason
@@ -90,13 +99,15 @@ struct RecordedNode {
 
     private func answerQuery(_ envelope: MetadataEnvelope) -> Answer? {
         guard let query = try? PushNotificationQuery(parsing: envelope.payload) else { return nil }
-        let rows = queryRules.registrants(in: query).flatMap { hash in
-            stored.values.compactMap { state -> StoredRegistration? in
-                guard case .registered(let stored) = state, stored.key.keyHash == hash else { return nil }
-                return stored
-            }
-        }
+        let rows = queryRules.registrants(in: query).flatMap(registrations)
         return queryRules.answer(rows, messageID: envelope.id).map { answer(.queryResponse, $0.encoded(), to: envelope) }
+    }
+
+    private func registrations(of registrant: KeyHash) -> [StoredRegistration] {
+        stored.values.compactMap { state in
+            guard case .registered(let stored) = state, stored.key.keyHash == registrant else { return nil }
+            return stored
+        }
     }
 
     private mutating func notify(_ envelope: MetadataEnvelope, at now: Timestamp) -> Answer? {

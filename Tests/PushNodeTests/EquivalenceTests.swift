@@ -1,0 +1,139 @@
+import Foundation
+import Gorush
+import Logging
+import PushNode
+import PushStore
+import ServiceLifecycle
+import StatusProtocol
+import Synchronization
+import TestSupport
+import Testing
+import Waku
+import WakuCrypto
+
+/// The pipeline opens on all cores, commits in groups and answers when it can; the plain rules take one message after the other.
+@Suite("The pipeline and the plain rules")
+struct EquivalenceTests {
+    /// What somebody was told.
+    private struct Told: Hashable {
+        let recipient: PublicKey
+        let kind: MessageKind
+        /// Of a query's answer, the rows: their order says nothing.
+        let parts: Set<[UInt8]>
+
+        init(_ kind: MessageKind, _ payload: [UInt8], to recipient: PublicKey) throws {
+            self.recipient = recipient
+            self.kind = kind
+            guard kind == .queryResponse else {
+                parts = [payload]
+                return
+            }
+            let response = try PushNotificationQueryResponse(parsing: payload)
+            parts = Set(
+                response.info.map { PushNotificationQueryResponse(info: [$0], messageID: response.messageID).encoded() })
+        }
+    }
+
+    @Test("give the same answers to the same random load, and keep the same", arguments: [1, 2, 3] as [UInt64])
+    func equivalence(seed: UInt64) async throws {
+        let folder = try TemporaryFolder()
+        let identity = PrivateKey.generate()
+        var traffic = RandomTraffic(to: identity.publicKey, seed: seed, registrants: 8)
+        var rounds: [[[WakuMessage]]] = []
+        for _ in 0..<4 {
+            // A notification goes to what is registered when it is posted: so requests wait until registrations are through, and queries too.
+            for messages in [traffic.registrations(100), traffic.requests(80), traffic.queries(40)] {
+                let cut = messages.indices.randomElement() ?? 0
+                rounds.append([Array(messages[..<cut]), Array(messages[cut...])])
+            }
+        }
+
+        var plain = PlainNode(identity: identity)
+        var seen: Set<MessageHash> = []
+        var expected: [[Told: Int]] = []
+        for round in rounds {
+            var told: [Told: Int] = [:]
+            for message in round.joined() where seen.insert(message.hash(on: .statusDefault)).inserted {
+                guard let answer = try plain.receive(message) else { continue }
+                told[try Told(answer.kind, answer.payload, to: answer.recipient), default: 0] += 1
+            }
+            expected.append(told)
+        }
+
+        let recipients = traffic.recipients
+        let gorush = ScriptedGorush()
+        try await run(identity, folder, gorush) { [rounds, expected] relay in
+            var read = 0
+            for (round, expected) in zip(rounds, expected) {
+                for batch in round { await relay.feed(batch) }
+                let count = read + expected.values.reduce(0, +)
+                try await Self.wait { relay.published.count >= count }
+                let published = relay.published[read...]
+                read = relay.published.count
+                var told: [Told: Int] = [:]
+                for message in published { told[try Self.open(message, recipients), default: 0] += 1 }
+                let isSame = told == expected
+                #expect(isSame, "seed \(seed)")
+            }
+        }
+
+        let store = try Store(folder: folder.path, storageKey: Store.storageKey(of: identity))
+        for client in traffic.clients {
+            let state = try store.read { try $0.state(of: client.key) }
+            #expect(state?.version == plain.stored[client.key]?.version, "seed \(seed)")
+            #expect(state?.registration == plain.stored[client.key]?.registration, "seed \(seed)")
+        }
+        func counts(_ notified: [PlainNode.Notified]) -> [PlainNode.Notified: Int] {
+            notified.reduce(into: [:]) { $0[$1, default: 0] += 1 }
+        }
+        let posted = gorush.accepted.map { PlainNode.Notified(token: $0.deviceToken, platform: $0.platform) }
+        let isSame = counts(posted) == counts(plain.notified)
+        #expect(isSame, "seed \(seed)")
+        #expect(!plain.notified.isEmpty)
+    }
+
+    private func run(
+        _ identity: PrivateKey, _ folder: TemporaryFolder, _ gorush: ScriptedGorush,
+        _ body: @escaping @Sendable (FeedRelay) async throws -> Void
+    ) async throws {
+        let relay = FeedRelay()
+        let quiet = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
+        var configuration = NodeConfiguration(identity: identity, dataPath: folder.path)
+        configuration.answerDeadline = .seconds(60)
+        let node = try PushNode(configuration, gorush: gorush, logger: quiet) { _ in relay }
+        let services = ServiceGroup(services: [node], logger: quiet)
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            group.addTask { try await services.run() }
+            try await Self.wait { relay.state == .attached }
+            do {
+                try await body(relay)
+            } catch {
+                await services.triggerGracefulShutdown()
+                throw error
+            }
+            await services.triggerGracefulShutdown()
+            try await group.waitForAll()
+        }
+    }
+
+    private static func open(_ message: WakuMessage, _ recipients: [PrivateKey]) throws -> Told {
+        for recipient in recipients {
+            let topic = ContentTopic(TopicTag(of: StatusTopics.partitioned(recipient.publicKey)))
+            guard topic == message.contentTopic, let opened = try? EnvelopeSealing.open(message, identity: recipient) else { continue }
+            let envelope = try MetadataEnvelope(parsing: opened.data, wakuSigner: opened.signer)
+            return try Told(envelope.kind, envelope.payload, to: recipient.publicKey)
+        }
+        throw Unopened()
+    }
+
+    private static func wait(until condition: () -> Bool) async throws {
+        let deadline = ContinuousClock.now + .seconds(60)
+        while !condition() {
+            guard ContinuousClock.now < deadline else { throw Timeout() }
+            await Task.yield()
+        }
+    }
+
+    private struct Unopened: Error {}
+    private struct Timeout: Error {}
+}
