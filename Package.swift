@@ -23,6 +23,7 @@ func tests(_ name: String, _ dependencies: [Target.Dependency] = [], resources: 
 }
 
 let grdb: Target.Dependency = .product(name: "GRDB", package: "GRDB.swift")
+let sqlite: Target.Dependency = .product(name: "GRDBSQLite", package: "GRDB.swift")
 let hummingbird: Target.Dependency = .product(name: "Hummingbird", package: "hummingbird")
 let logging: Target.Dependency = .product(name: "Logging", package: "swift-log")
 let nio: Target.Dependency = .product(name: "NIOCore", package: "swift-nio")
@@ -70,10 +71,16 @@ let package = Package(
                 lifecycle,
             ]),
         room("PushClient", ["StatusProtocol", "Waku", "WakuCrypto"]),
+        room(
+            "PushBench",
+            [
+                "CSecp256k1", "COpenSSL", "CPushMessages", "CCurl", "PushNode", "PushStore", "Gorush", "NwakuRelay", "LoopbackRelay",
+                "CurlClient", "StatusProtocol", "Waku", "WakuCrypto", sqlite, hummingbird, lifecycle, logging, nio,
+            ]),
         .executableTarget(
             name: "waku-push",
             dependencies: [
-                "PushNode", "PushClient", "PushStore", "NwakuRelay", "LoopbackRelay", "StatusProtocol", "Waku", "WakuCrypto",
+                "PushBench", "PushNode", "PushClient", "PushStore", "NwakuRelay", "LoopbackRelay", "StatusProtocol", "Waku", "WakuCrypto",
                 "CurlClient", hummingbird, logging, lifecycle, signals, arguments,
             ],
             swiftSettings: strict),
@@ -96,6 +103,7 @@ let package = Package(
                 "PushServer", "PushStore", "PushClient", "Gorush", "NwakuRelay", "LoopbackRelay", "StatusProtocol", "Waku", "WakuCrypto",
                 "CurlClient", hummingbird, logging, lifecycle,
             ]),
+        tests("PushBench"),
         tests("PushClient", ["StatusProtocol", "Waku", "WakuCrypto"]),
         // Depends on the program so that it is built: it is run, not imported.
         .testTarget(

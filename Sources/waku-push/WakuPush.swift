@@ -27,7 +27,7 @@ struct WakuPush: AsyncParsableCommand {
             Every option can also be given in the environment: --poll-interval as WAKU_PUSH_POLL_INTERVAL. Lists are separated by commas.
             """,
         version: Version.current,
-        subcommands: [Serve.self, IdentityCommand.self, Admin.self, Client.self, Demo.self])
+        subcommands: [Serve.self, IdentityCommand.self, Admin.self, Client.self, Demo.self, Bench.self])
 
     /// As ArgumentParser does it, but for wrong usage: it is told in one line, as every failure is.
     static func main() async {

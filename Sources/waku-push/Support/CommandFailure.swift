@@ -3,6 +3,7 @@ import Foundation
 import Gorush
 import LoopbackRelay
 import NwakuRelay
+import PushBench
 import PushClient
 import PushNode
 import PushStore
@@ -36,6 +37,16 @@ struct CommandFailure: Error {
         self.init(code, error.message)
     }
 
+    init(_ error: BenchError) {
+        let code: Code =
+            switch error.code {
+            case .disk: .cannotCreate
+            case .unavailable: .unavailable
+            case .unanswered: .data
+            }
+        self.init(code, error.message)
+    }
+
     init(_ error: PushClientError) {
         self.init(error.code == .badAnswer ? .data : .unavailable, error.message)
     }
@@ -65,6 +76,7 @@ extension CommandFailure {
         switch error {
         case let failure as CommandFailure: self = failure
         case let error as StoreError: self.init(error)
+        case let error as BenchError: self.init(error)
         case let error as PushClientError: self.init(error)
         case let error as NodeError: self.init(.unavailable, error.message)
         case let error as LoopbackServerError: self.init(.unavailable, error.message)

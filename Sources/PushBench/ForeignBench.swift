@@ -1,0 +1,57 @@
+import Waku
+import WakuCrypto
+
+/// Messages on topics of others, which a node looks at and drops: most of what a shard carries.
+public struct ForeignBench: Sendable {
+    private static let distinctCount = 20_000
+
+    let settings: BenchSettings
+
+    public init(settings: BenchSettings) {
+        self.settings = settings
+    }
+
+    public func run() async throws -> [BenchResult] {
+        try await settings.withFolder { folder in
+            settings.progress("foreign message", 0)
+            let identity = PrivateKey.generate()
+            let clients = await makeInParallel(2_000, cores: settings.cores) { _ in BenchClient() }
+            try await BenchNode.seed(clients, identity: identity, folder: folder)
+            let messages = await makeInParallel(Self.distinctCount, cores: settings.cores) { _ in
+                let message = WakuMessage(
+                    payload: randomBytes(600), contentTopic: ContentTopic(TopicTag(rawValue: .random(in: 0 ... .max))), timestamp: .now())
+                return ReceivedMessage(message: message, pubsubTopic: .statusDefault)
+            }
+            let batches = stride(from: 0, to: messages.count, by: settings.batch).map { start in
+                Array(messages[start..<min(start + settings.batch, messages.count)])
+            }
+            return try await BenchNode.running(identity: identity, folder: folder, gorush: PostingStandIn(latency: .zero)) {
+                [settings] node in
+                await node.relay.feed(batches)
+                var rates: [Double] = []
+                var costs: [Double] = []
+                var count = 0
+                for number in 0..<settings.rounds {
+                    settings.progress("foreign message", Double(number) / Double(settings.rounds))
+                    let usage = ProcessUsage.now()
+                    let start = Uptime.nanoseconds()
+                    var inRound = 0
+                    // A foreign message is not remembered: the same ones will do again.
+                    repeat {
+                        await node.relay.feed(batches)
+                        inRound += messages.count
+                    } while Double(Uptime.nanoseconds() - start) < settings.seconds * 1e9
+                    rates.append(Double(inRound) * 1e9 / Double(Uptime.nanoseconds() - start))
+                    costs.append((ProcessUsage.now().cpu - usage.cpu).microseconds / Double(inRound))
+                    count += inRound
+                }
+                var measurement = BenchResult(name: "foreign message")
+                measurement.rate = median(rates)
+                measurement.cpuMicroseconds = median(costs)
+                measurement.messages = count
+                measurement.residentBytes = ProcessUsage.residentBytes()
+                return [measurement]
+            }
+        }
+    }
+}

@@ -1,0 +1,85 @@
+import Foundation
+import PushStore
+import StatusProtocol
+import Waku
+import WakuCrypto
+
+/// A registrant with one device, and what it and those who notify it send to the server.
+struct BenchClient: Sendable {
+    let identity: PrivateKey
+    let keyHash: KeyHash
+    let installationID: InstallationID
+    let accessToken: AccessToken
+    let deviceToken: DeviceToken
+
+    init(deviceToken: DeviceToken = DeviceToken(hexString(randomBytes(32)))) {
+        identity = .generate()
+        keyHash = KeyHash(of: identity.publicKey)
+        installationID = InstallationID(UUID().uuidString.lowercased())
+        accessToken = Self.accessToken()
+        self.deviceToken = deviceToken
+    }
+
+    var key: RegistrationKey { RegistrationKey(keyHash: keyHash, installationID: installationID) }
+
+    static func accessToken() -> AccessToken { AccessToken(UUID().uuidString.lowercased()) }
+
+    /// What every device registers beside its own keys.
+    static func device(token: DeviceToken, accessToken: AccessToken) -> PushNotificationRegistration {
+        var registration = PushNotificationRegistration()
+        registration.tokenType = UInt32(Platform.apn.rawValue)
+        registration.deviceToken = token
+        registration.installationID = InstallationID(UUID().uuidString.lowercased())
+        registration.accessToken = accessToken
+        registration.enabled = true
+        registration.apnTopic = "im.status.ethereum"
+        return registration
+    }
+
+    /// Some 570 bytes with its grant and five blocked chats, as a usual one has.
+    func registration(version: UInt64, server: PublicKey) -> PushNotificationRegistration {
+        var registration = Self.device(token: deviceToken, accessToken: accessToken)
+        registration.installationID = installationID
+        registration.version = version
+        registration.grant = Grant.make(client: identity, server: server, accessToken: accessToken)
+        registration.blockedChatList = (0..<5).map { _ in randomBytes(64) }
+        return registration
+    }
+
+    // MARK: Messages
+
+    func registering(version: UInt64, server: PublicKey) -> Question {
+        let sealed = AESGCM.seal(
+            registration(version: version, server: server).encoded(), key: identity.sharedKey(with: server), layout: .nonceFirst)
+        return Question(.registration, sealed, to: .personal(server), signedBy: identity)
+    }
+
+    /// - Parameter topicKey: of this client's query topic.
+    func asking(topicKey: SymmetricKey) -> Question {
+        let query = PushNotificationQuery(publicKeys: [keyHash]).encoded()
+        return Question(.query, query, to: .topic(StatusTopics.query(keyHash), topicKey), signedBy: .generate())
+    }
+
+    func notifying(server: PublicKey) -> Question {
+        let notification = PushNotification(
+            accessToken: accessToken, chatID: randomBytes(64), publicKey: keyHash.bytes, installationID: installationID,
+            message: randomBytes(150), kind: .message, author: randomBytes(64))
+        let request = PushNotificationRequest(requests: [notification], messageID: randomBytes(32)).encoded()
+        return Question(.request, request, to: .partitioned(server), signedBy: .generate())
+    }
+}
+
+/// A message, and where its answer will come.
+struct Question: Sendable {
+    let message: ReceivedMessage
+    /// Each asker has one partition of 5,000: few that wait at the same time share one.
+    let answerTopic: ContentTopic
+
+    init(_ kind: MessageKind, _ payload: [UInt8], to recipient: Recipient, signedBy asker: PrivateKey) {
+        let envelope = MetadataEnvelope.encode(kind, payload: payload, signedBy: asker)
+        let messages = EnvelopeSealing.seal(envelope.bytes, to: recipient, wakuSigner: asker, at: .now())
+        precondition(messages.count == 1, "a message of the benchmark needs segments")
+        message = ReceivedMessage(message: messages[0], pubsubTopic: .statusDefault)
+        answerTopic = ContentTopic(TopicTag(of: StatusTopics.partitioned(asker.publicKey)))
+    }
+}

@@ -1,0 +1,76 @@
+import Gorush
+import Logging
+import PushNode
+import PushStore
+import ServiceLifecycle
+import StatusProtocol
+import Waku
+import WakuCrypto
+
+/// A real node on a real data folder, fed by a ``BenchRelay``.
+struct BenchNode: Sendable {
+    let relay = BenchRelay()
+    let identity: PrivateKey
+
+    /// Runs a node while `body` runs, and stops it as SIGTERM does.
+    static func running<R: Sendable>(
+        identity: PrivateKey, folder: String, gorush: any NotificationPosting, _ body: @escaping @Sendable (BenchNode) async throws -> R
+    ) async throws -> R {
+        let bench = BenchNode(identity: identity)
+        return try await withNode(
+            NodeConfiguration(identity: identity, dataPath: folder), gorush: gorush, makeRelay: { _ in bench.relay }
+        ) { _ in try await body(bench) }
+    }
+
+    /// Runs a node with any relay.
+    static func withNode<R: Sendable>(
+        _ configuration: NodeConfiguration, gorush: any NotificationPosting, makeRelay: (RelayNeeds) throws -> any Relay,
+        _ body: @escaping @Sendable (PushNode) async throws -> R
+    ) async throws -> R {
+        let quiet = Logger(label: "bench") { _ in SwiftLogNoOpLogHandler() }
+        let node = try PushNode(configuration, gorush: gorush, logger: quiet, makeRelay: makeRelay)
+        let services = ServiceGroup(services: [node], logger: quiet)
+        return try await withThrowingTaskGroup(of: R?.self) { group in
+            group.addTask {
+                try await services.run()
+                return nil
+            }
+            group.addTask {
+                let result: Result<R, any Error>
+                do { result = .success(try await body(node)) } catch { result = .failure(error) }
+                await services.triggerGracefulShutdown()
+                return try result.get()
+            }
+            var result: R?
+            while let next = try await group.next() { result = next ?? result }
+            guard let result else { throw CancellationError() }
+            return result
+        }
+    }
+
+    /// Puts registrations into a database as if they had come in, many in a transaction.
+    static func seed(_ clients: [BenchClient], identity: PrivateKey, folder: String) async throws {
+        let store = try Store(folder: folder, storageKey: Store.storageKey(of: identity))
+        let server = identity.publicKey
+        for start in stride(from: 0, to: clients.count, by: 5_000) {
+            let part = clients[start..<min(start + 5_000, clients.count)]
+            try await store.commit { transaction in
+                for client in part {
+                    let registration = client.registration(version: 1, server: server)
+                    try transaction.store(registration, bytes: registration.encoded(), as: client.key, at: .now())
+                }
+            }
+        }
+        try store.close()
+    }
+}
+
+/// Takes every notification after a while, as a gorush that is that far away.
+struct PostingStandIn: NotificationPosting {
+    let latency: Duration
+
+    func post(_ notifications: [Notification]) async -> PostResult {
+        if latency > .zero { try? await Task.sleep(for: latency) }
+        return PostResult(outcome: .accepted, postedTokenCount: notifications.count, countedTokenCount: notifications.count)
+    }
+}

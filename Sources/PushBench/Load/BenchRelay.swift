@@ -1,0 +1,116 @@
+import Dispatch
+import Foundation
+import Synchronization
+import Waku
+
+/// A relay of the benchmark's own: hands over what it is told to, counts the answers, and does next to nothing itself.
+final class BenchRelay: Relay {
+    typealias Deliver = @Sendable ([ReceivedMessage]) async -> Void
+
+    /// An answer, and when it was published.
+    struct Answer {
+        let topic: ContentTopic
+        let time: UInt64
+    }
+
+    private let deliver = Mutex<Deliver?>(nil)
+    private let answerCount = Atomic<Int>(0)
+    private let lastAnswer = Atomic<UInt64>(0)
+    private let isRecording = Atomic<Bool>(false)
+    private let recorded = Mutex<[Answer]>([])
+
+    var state: RelayState { .attached }
+
+    func run(deliver: @escaping Deliver) async {
+        self.deliver.withLock { $0 = deliver }
+        while (try? await Task.sleep(for: .seconds(3600))) != nil {}
+        self.deliver.withLock { $0 = nil }
+    }
+
+    func publish(_ message: WakuMessage, on pubsubTopic: PubsubTopic) async throws(RelayError) {
+        let time = Uptime.nanoseconds()
+        if isRecording.load(ordering: .relaxed) {
+            recorded.withLock { $0.append(Answer(topic: message.contentTopic, time: time)) }
+        }
+        lastAnswer.store(time, ordering: .relaxed)
+        answerCount.add(1, ordering: .releasing)
+    }
+
+    /// Answers since the beginning.
+    var answers: Int { answerCount.load(ordering: .acquiring) }
+    /// When the last one came.
+    var lastAnswerTime: UInt64 { lastAnswer.load(ordering: .relaxed) }
+
+    // MARK: Feeding
+
+    /// One batch after the other, as fast as the node takes them.
+    func feed(_ batches: [[ReceivedMessage]]) async {
+        guard let deliver = await attached() else { return }
+        for batch in batches { await deliver(batch) }
+    }
+
+    /// Each message at its time, whatever becomes of those before: what is due while the node takes a batch is the next one.
+    ///
+    /// - Returns: when each was due. Latency counts from then, so that waiting for the node is part of it.
+    func feed(_ messages: [ReceivedMessage], rate: Double) async -> [UInt64] {
+        guard let deliver = await attached() else { return [] }
+        let start = Uptime.nanoseconds() + 10_000_000
+        let due = messages.indices.map { start + UInt64(Double($0) * 1e9 / rate) }
+        var next = 0
+        while next < messages.count {
+            let now = Uptime.nanoseconds()
+            var end = next
+            while end < due.count, due[end] <= now { end += 1 }
+            if end == next {
+                try? await Task.sleep(for: .nanoseconds(Int64(due[next] - now)), tolerance: .zero)
+                if Task.isCancelled { break }
+                continue
+            }
+            await deliver(Array(messages[next..<end]))
+            next = end
+        }
+        return due
+    }
+
+    /// Keeps the answers that come while `body` runs.
+    func recording(_ body: () async throws -> Void) async rethrows -> [Answer] {
+        recorded.withLock { $0 = [] }
+        isRecording.store(true, ordering: .relaxed)
+        defer { isRecording.store(false, ordering: .relaxed) }
+        try await body()
+        return recorded.withLock { answers in
+            defer { answers = [] }
+            return answers
+        }
+    }
+
+    /// Waits until there are so many answers in all. False when none came for `patience`.
+    func waitForAnswers(_ count: Int, patience: Duration = .seconds(20)) async throws -> Bool {
+        var last = answers
+        var deadline = ContinuousClock.now + patience
+        while true {
+            let now = answers
+            if now >= count { return true }
+            if now != last { (last, deadline) = (now, .now + patience) }
+            guard ContinuousClock.now < deadline else { return false }
+            try await Task.sleep(for: .milliseconds(2))
+        }
+    }
+
+    private func attached() async -> Deliver? {
+        while !Task.isCancelled {
+            if let deliver = deliver.withLock({ $0 }) { return deliver }
+            try? await Task.sleep(for: .milliseconds(1))
+        }
+        return nil
+    }
+}
+
+/// Nanoseconds of a clock that never goes back.
+enum Uptime {
+    static func nanoseconds() -> UInt64 {
+        var time = timespec()
+        clock_gettime(CLOCK_MONOTONIC, &time)
+        return UInt64(time.tv_sec) * 1_000_000_000 + UInt64(time.tv_nsec)
+    }
+}

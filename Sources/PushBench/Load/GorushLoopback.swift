@@ -1,0 +1,66 @@
+import Foundation
+import Hummingbird
+import LoopbackRelay
+import Logging
+import NIOCore
+import Synchronization
+
+/// A gorush on 127.0.0.1 that takes everything after a while, and delivers nothing.
+final class GorushLoopback: Sendable {
+    private let latency: Duration
+    private let port = Mutex(0)
+    /// Gets each body as it comes in.
+    private let received: @Sendable (ByteBuffer) -> Void
+
+    private init(latency: Duration, received: @escaping @Sendable (ByteBuffer) -> Void) {
+        self.latency = latency
+        self.received = received
+    }
+
+    var url: String { "http://127.0.0.1:\(port.withLock { $0 })" }
+
+    /// Serves while `body` runs.
+    static func running<R: Sendable>(
+        latency: Duration, received: @escaping @Sendable (ByteBuffer) -> Void = { _ in },
+        _ body: @escaping @Sendable (GorushLoopback) async throws -> R
+    ) async throws -> R {
+        let server = GorushLoopback(latency: latency, received: received)
+        let (bound, bind) = AsyncStream.makeStream(of: Void.self)
+        return try await withThrowingTaskGroup(of: R?.self) { group in
+            group.addTask {
+                defer { bind.finish() }
+                try await server.serve {
+                    server.port.withLock { [port = $0] in $0 = port }
+                    bind.yield()
+                }
+                return nil
+            }
+            group.addTask {
+                for await _ in bound { return try await body(server) }
+                throw BenchError(code: .unavailable, message: "no port on 127.0.0.1 can be listened on")
+            }
+            defer { group.cancelAll() }
+            while let result = try await group.next() {
+                if let result { return result }
+            }
+            throw CancellationError()
+        }
+    }
+
+    private func serve(_ bound: @escaping @Sendable (Int) -> Void) async throws {
+        let router = Router()
+        router.post("api/push") { [latency, received] request, _ -> Response in
+            let body = try await request.body.collect(upTo: 1 << 22)
+            received(body)
+            if latency > .zero { try await Task.sleep(for: latency) }
+            return Response(
+                status: .ok, headers: [.contentType: "application/json"],
+                body: .init(byteBuffer: ByteBuffer(string: #"{"success":"ok","logs":[]}"#)))
+        }
+        let quiet = Logger(label: "gorush") { _ in SwiftLogNoOpLogHandler() }
+        let application = Application(
+            router: router, configuration: .init(address: .hostname("127.0.0.1", port: 0)),
+            onServerRunning: { channel in if let port = channel.localAddress?.port { bound(port) } }, logger: quiet)
+        try await application.runUntilCancelled(logger: quiet)
+    }
+}

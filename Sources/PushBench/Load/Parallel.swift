@@ -1,0 +1,18 @@
+/// Makes values on all cores, in order.
+func makeInParallel<T: Sendable>(_ count: Int, cores: Int, _ make: @escaping @Sendable (Int) -> T) async -> [T] {
+    let chunk = 64
+    var starts = stride(from: 0, to: count, by: chunk).makeIterator()
+    return await withTaskGroup(of: (Int, [T]).self) { group in
+        func addNext() {
+            guard let start = starts.next() else { return }
+            group.addTask { (start, (start..<min(start + chunk, count)).map(make)) }
+        }
+        for _ in 0..<cores { addNext() }
+        var chunks: [(Int, [T])] = []
+        for await made in group {
+            chunks.append(made)
+            addNext()
+        }
+        return chunks.sorted { $0.0 < $1.0 }.flatMap(\.1)
+    }
+}

@@ -1,0 +1,25 @@
+import Foundation
+
+/// What was measured on: figures of different machines, or builds, can't be compared.
+public struct Machine: Sendable, Encodable {
+    public let processor: String
+    public let cores: Int
+    public let memoryBytes: UInt64
+    public let system: String
+    /// `release` or `debug`.
+    public let build: String
+
+    public init() {
+        let lines = String(decoding: FileManager.default.contents(atPath: "/proc/cpuinfo") ?? Data(), as: UTF8.self).split(separator: "\n")
+        let model = lines.first { $0.hasPrefix("model name") || $0.hasPrefix("Model") }
+        processor = model?.split(separator: ":", maxSplits: 1).last.map { $0.trimmingCharacters(in: .whitespaces) } ?? "unknown"
+        cores = ProcessInfo.processInfo.activeProcessorCount
+        memoryBytes = ProcessInfo.processInfo.physicalMemory
+        system = ProcessInfo.processInfo.operatingSystemVersionString
+        #if DEBUG
+            build = "debug"
+        #else
+            build = "release"
+        #endif
+    }
+}

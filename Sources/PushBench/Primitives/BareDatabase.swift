@@ -1,0 +1,121 @@
+import Foundation
+import GRDBSQLite
+import WakuCrypto
+
+/// SQLite's own calls on one table that a registration needs at the least: a row of 700 bytes under a unique key, in WAL mode with
+/// `synchronous=FULL`. For one thread.
+final class BareDatabase {
+    private let database: OpaquePointer
+    private let upsert: OpaquePointer
+    private let select: OpaquePointer
+    private let keys: [[UInt8]]
+    private let installation = [UInt8](repeating: 65, count: 36)
+    private let sealed = randomBytes(600)
+    private var nextKey = 0
+    private var state = UInt64.random(in: 0 ... .max)
+    private var freshKey = [UInt8](repeating: 0, count: 64)
+
+    static let rowCount = 10_000
+
+    /// - Parameter path: of a database that is made when missing.
+    /// - Throws: ``BenchError``
+    init(path: String, isReader: Bool = false) throws(BenchError) {
+        var opened: OpaquePointer?
+        guard sqlite3_open(path, &opened) == SQLITE_OK, let database = opened else {
+            sqlite3_close(opened)
+            throw BenchError(code: .disk, message: "SQLite can't make a database at \(path): choose another folder by --data")
+        }
+        self.database = database
+        sqlite3_busy_timeout(database, 10_000)
+        let set = """
+            PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL;
+            CREATE TABLE IF NOT EXISTS registration (
+                id INTEGER PRIMARY KEY, key_hash BLOB NOT NULL, installation BLOB NOT NULL, version INTEGER NOT NULL, changed_at INTEGER NOT NULL,
+                sealed BLOB, UNIQUE (key_hash, installation))
+            """
+        guard sqlite3_exec(database, set, nil, nil, nil) == SQLITE_OK else {
+            sqlite3_close(database)
+            throw BenchError(code: .disk, message: "SQLite can't write to \(path): choose another folder by --data")
+        }
+        upsert = Self.prepare(
+            database,
+            """
+            INSERT INTO registration (key_hash, installation, version, changed_at, sealed) VALUES (?, ?, ?, ?, ?)
+            ON CONFLICT (key_hash, installation) DO UPDATE SET
+                version = excluded.version, changed_at = excluded.changed_at, sealed = excluded.sealed
+            """)
+        select = Self.prepare(database, "SELECT version, sealed FROM registration WHERE key_hash = ? AND installation = ?")
+        // The same ones for each thread: the file is shared.
+        keys = (0..<Self.rowCount).map { index in
+            SHA256.hash(withUnsafeBytes(of: index, Array.init)) + SHA256.hash(withUnsafeBytes(of: ~index, Array.init))
+        }
+        if !isReader { try fill() }
+    }
+
+    deinit {
+        sqlite3_finalize(upsert)
+        sqlite3_finalize(select)
+        sqlite3_close(database)
+    }
+
+    private static func prepare(_ database: OpaquePointer, _ text: String) -> OpaquePointer {
+        var statement: OpaquePointer?
+        precondition(sqlite3_prepare_v3(database, text, -1, UInt32(SQLITE_PREPARE_PERSISTENT), &statement, nil) == SQLITE_OK, "bad SQL")
+        guard let statement else { preconditionFailure("SQLite has no memory") }
+        return statement
+    }
+
+    private func fill() throws(BenchError) {
+        try run("BEGIN")
+        for key in keys { try write(key) }
+        try run("COMMIT")
+    }
+
+    /// One transaction of as many rows with new keys.
+    func upsert(rowCount: Int) throws(BenchError) {
+        try run("BEGIN IMMEDIATE")
+        for _ in 0..<rowCount {
+            for index in 0..<8 {
+                // Bytes that are as good as random, for less than libcrypto's.
+                state = state &* 6_364_136_223_846_793_005 &+ 1_442_695_040_888_963_407
+                withUnsafeBytes(of: state.byteSwapped) { freshKey.replaceSubrange(index * 8..<index * 8 + 8, with: $0) }
+            }
+            try write(freshKey)
+        }
+        try run("COMMIT")
+    }
+
+    /// One transaction of as many look-ups.
+    func select(rowCount: Int) throws(BenchError) {
+        try run("BEGIN")
+        for _ in 0..<rowCount {
+            nextKey = (nextKey + 7919) % Self.rowCount
+            bind(select, 1, keys[nextKey])
+            bind(select, 2, installation)
+            precondition(sqlite3_step(select) == SQLITE_ROW && sqlite3_column_bytes(select, 1) == 600, "a row is missing")
+            sqlite3_reset(select)
+        }
+        try run("COMMIT")
+    }
+
+    private func write(_ key: [UInt8]) throws(BenchError) {
+        bind(upsert, 1, key)
+        bind(upsert, 2, installation)
+        sqlite3_bind_int64(upsert, 3, 1)
+        sqlite3_bind_int64(upsert, 4, 1_700_000_000_000_000_000)
+        bind(upsert, 5, sealed)
+        let result = sqlite3_step(upsert)
+        sqlite3_reset(upsert)
+        guard result == SQLITE_DONE else { throw .disk }
+    }
+
+    /// SQLITE_TRANSIENT, which is -1 as a pointer: SQLite takes a copy.
+    private func bind(_ statement: OpaquePointer, _ index: Int32, _ bytes: [UInt8]) {
+        let transient = unsafeBitCast(-1, to: sqlite3_destructor_type.self)
+        sqlite3_bind_blob(statement, index, bytes, Int32(bytes.count), transient)
+    }
+
+    private func run(_ text: String) throws(BenchError) {
+        guard sqlite3_exec(database, text, nil, nil, nil) == SQLITE_OK else { throw .disk }
+    }
+}

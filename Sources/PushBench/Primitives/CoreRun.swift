@@ -1,0 +1,100 @@
+import Dispatch
+import Foundation
+import Synchronization
+
+/// How often something was done, in what time: by the clock, and by the processors that did it.
+struct CoreRun: Sendable {
+    var count = 0
+    var cores = 1
+    var wall = Duration.zero
+    var cpu = Duration.zero
+
+    /// Microseconds that one core has to give to it, by the clock.
+    var wallMicroseconds: Double { count == 0 ? 0 : wall.microseconds * Double(cores) / Double(count) }
+    var cpuMicroseconds: Double { count == 0 ? 0 : cpu.microseconds / Double(count) }
+    var rate: Double { wall > .zero ? Double(count) / wall.seconds : 0 }
+
+    /// Repeats an operation on as many threads at once, for about `duration`.
+    ///
+    /// - Parameter makeOperation: called on each thread for one of its own. What it returns says how many it did at once.
+    static func measure(
+        cores: Int, for duration: Duration, _ makeOperation: @escaping @Sendable () throws -> () throws -> Int
+    ) async throws -> CoreRun {
+        let start = StartLine(count: cores)
+        let parts = try await withThrowingTaskGroup(of: CoreRun.self) { group in
+            for _ in 0..<cores {
+                group.addTask { try await onThread { try measure(from: start, for: duration, makeOperation) } }
+            }
+            return try await group.reduce(into: [CoreRun]()) { $0.append($1) }
+        }
+        var sum = CoreRun(cores: cores)
+        for part in parts {
+            sum.count += part.count
+            sum.cpu += part.cpu
+            sum.wall += part.wall / cores
+        }
+        return sum
+    }
+
+    private static func measure(
+        from start: StartLine, for duration: Duration, _ makeOperation: () throws -> () throws -> Int
+    ) throws -> CoreRun {
+        let operation = try Result { try makeOperation() }.pass(start)
+        // Once unmeasured: caches fill.
+        _ = try operation()
+        start.wait()
+        var run = CoreRun()
+        let (began, cpuBegan) = (ContinuousClock.now, ThreadTime.now())
+        var block = 1
+        repeat {
+            for _ in 0..<block { run.count += try operation() }
+            run.wall = ContinuousClock.now - began
+            // Reading clocks costs as well: the shortest operations are timed by hundreds.
+            if run.wall < duration / 50 { block = min(block * 2, 1024) }
+        } while run.wall < duration
+        run.cpu = ThreadTime.now() - cpuBegan
+        return run
+    }
+
+    private static func onThread<T: Sendable>(_ body: @escaping @Sendable () throws -> T) async throws -> T {
+        try await withCheckedThrowingContinuation { continuation in
+            Thread.detachNewThread { continuation.resume(with: Result { try body() }) }
+        }
+    }
+}
+
+/// Lets threads go at once when the last has come.
+private final class StartLine: Sendable {
+    private let missing: Atomic<Int>
+
+    init(count: Int) { missing = Atomic(count) }
+
+    func arrive() { missing.subtract(1, ordering: .relaxed) }
+
+    func wait() {
+        arrive()
+        while missing.load(ordering: .relaxed) > 0 { usleep(20) }
+    }
+}
+
+extension Result {
+    /// The value; a thread that failed is not waited for.
+    fileprivate func pass(_ start: StartLine) throws -> Success {
+        if case .failure = self { start.arrive() }
+        return try get()
+    }
+}
+
+/// What the processors gave to this thread.
+enum ThreadTime {
+    static func now() -> Duration {
+        var time = timespec()
+        clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time)
+        return .seconds(time.tv_sec) + .nanoseconds(time.tv_nsec)
+    }
+}
+
+extension Duration {
+    var seconds: Double { Double(components.seconds) + Double(components.attoseconds) / 1e18 }
+    var microseconds: Double { seconds * 1e6 }
+}

@@ -1,0 +1,70 @@
+import CCurl
+import Foundation
+import Synchronization
+
+/// POSTs of 600 bytes through libcurl's multi interface, 16 in flight, to a server on 127.0.0.1. Counts the processor time of libcurl's
+/// thread alone.
+enum PostMeter {
+    private static let inFlight = 16
+
+    static func measure(for duration: Duration) async throws -> CoreRun {
+        try await GorushLoopback.running(latency: .zero) { server in
+            let url = server.url + "/api/push"
+            return try await CoreRun.measure(cores: 1, for: duration) {
+                let posts = BarePosts(url: url, count: inFlight)
+                return { posts.perform() }
+            }
+        }
+    }
+}
+
+/// Handles that post the same again and again, for one thread.
+private final class BarePosts {
+    private let multi = curl_multi_init()
+    private var handles: [UnsafeMutableRawPointer] = []
+    private let body = [UInt8](repeating: 120, count: 600)
+    private let headers = curl_slist_append(nil, "Content-Type: application/json")
+
+    init(url: String, count: Int) {
+        _ = waku_curl_global_init()
+        for _ in 0..<count {
+            guard let handle = curl_easy_init() else { preconditionFailure("libcurl has no memory") }
+            waku_curl_set_string(handle, CURLOPT_URL, url)
+            waku_curl_set_string(handle, CURLOPT_PROXY, "")
+            waku_curl_set_long(handle, CURLOPT_POSTFIELDSIZE, body.count)
+            waku_curl_set_string(handle, CURLOPT_COPYPOSTFIELDS, String(decoding: body, as: UTF8.self))
+            waku_curl_set_pointer(handle, CURLOPT_HTTPHEADER, headers)
+            waku_curl_set_long(handle, CURLOPT_NOSIGNAL, 1)
+            waku_curl_set_write(handle, CURLOPT_WRITEFUNCTION) { _, size, count, _ in size * count }
+            curl_multi_add_handle(multi, handle)
+            handles.append(handle)
+        }
+    }
+
+    deinit {
+        for handle in handles {
+            curl_multi_remove_handle(multi, handle)
+            curl_easy_cleanup(handle)
+        }
+        curl_multi_cleanup(multi)
+        curl_slist_free_all(headers)
+    }
+
+    /// Returns how many ended, once at least one has.
+    func perform() -> Int {
+        var ended = 0
+        while ended == 0 {
+            var (running, left): (Int32, Int32) = (0, 0)
+            curl_multi_perform(multi, &running)
+            while let message = curl_multi_info_read(multi, &left) {
+                guard message.pointee.msg == CURLMSG_DONE, let handle = message.pointee.easy_handle else { continue }
+                precondition(waku_curl_message_result(message) == CURLE_OK, "a POST to 127.0.0.1 failed")
+                ended += 1
+                curl_multi_remove_handle(multi, handle)
+                curl_multi_add_handle(multi, handle)
+            }
+            if ended == 0 { curl_multi_poll(multi, nil, 0, 1000, nil) }
+        }
+        return ended
+    }
+}

@@ -1,0 +1,47 @@
+/// One call of a library, as bare as it can be made: what messages cost at least is told in these.
+///
+/// Keccak-256 is this project's own: OpenSSL 3.0 has none.
+public enum Primitive: String, CaseIterable, Sendable, Encodable {
+    case ecdh = "ECDH, X only"
+    case recover = "recover"
+    case verify = "verify"
+    case sign = "sign, recoverable"
+    case keyGeneration = "key generation"
+    case eciesOpen = "ECIES open, 600 B"
+    case eciesSeal = "ECIES seal, 600 B"
+    case aesOpen = "AES-256-GCM open, 600 B"
+    case aesSeal = "AES-256-GCM seal, 600 B"
+    case shake256 = "SHAKE256-64, 65 B"
+    case sha256 = "SHA-256, 600 B"
+    case keccak65 = "Keccak-256, 65 B"
+    case keccak600 = "Keccak-256, 600 B"
+    case hmac = "HMAC-SHA256, 600 B"
+    case topicKey = "topic key, PBKDF2"
+    case protobufDecode = "protobuf decode, a registration"
+    case protobufEncode = "protobuf encode, a registration"
+    case select = "SQLite select, 100 a transaction"
+    case upsert1 = "SQLite upsert, 1 a transaction"
+    case upsert10 = "SQLite upsert, 10 a transaction"
+    case upsert100 = "SQLite upsert, 100 a transaction"
+    case upsert1000 = "SQLite upsert, 1,000 a transaction"
+    case post = "HTTP POST, 16 in flight"
+
+    /// Rows in one transaction of FULL durability; nil for what writes nothing.
+    var transactionRowCount: Int? {
+        switch self {
+        case .upsert1: 1
+        case .upsert10: 10
+        case .upsert100: 100
+        case .upsert1000: 1000
+        default: nil
+        }
+    }
+
+    /// SQLite has one writer, and libcurl's multi interface one thread: for these more cores are of no use.
+    var isSingle: Bool { transactionRowCount != nil || self == .post }
+
+    static let cryptographic: [Primitive] = [
+        .ecdh, .recover, .verify, .sign, .keyGeneration, .eciesOpen, .eciesSeal, .aesOpen, .aesSeal, .shake256, .sha256, .keccak65,
+        .keccak600, .hmac, .topicKey, .protobufDecode, .protobufEncode,
+    ]
+}

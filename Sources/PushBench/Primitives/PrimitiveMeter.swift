@@ -1,0 +1,104 @@
+import Foundation
+
+/// Measures primitives in a folder of its own.
+public struct PrimitiveMeter: Sendable {
+    let folder: String
+    /// For each measurement.
+    let slice: Duration
+
+    public init(folder: String, slice: Duration) {
+        self.folder = folder
+        self.slice = slice
+    }
+
+    func measure(_ primitive: Primitive, cores: Int) async throws -> CoreRun {
+        if primitive == .post { return try await PostMeter.measure(for: slice) }
+        return try await CoreRun.measure(cores: primitive.isSingle ? 1 : cores, for: slice) { [folder] in
+            try operation(of: primitive, folder: folder)
+        }
+    }
+
+    /// Each primitive's cost with all cores at it.
+    func costs(of primitives: some Sequence<Primitive>, cores: Int) async throws -> [Primitive: FloorCost] {
+        var costs: [Primitive: FloorCost] = [:]
+        for primitive in primitives {
+            let run = try await measure(primitive, cores: cores)
+            // While the disk syncs, other messages are computed: a row costs what it computes.
+            costs[primitive] = FloorCost(
+                cpuMicroseconds: run.cpuMicroseconds, coreMicroseconds: primitive.isSingle ? run.cpuMicroseconds : run.wallMicroseconds)
+        }
+        return costs
+    }
+
+    /// A database that is there before many threads read it.
+    public func prepare() throws {
+        _ = try BareDatabase(path: databasePath)
+    }
+
+    private var databasePath: String { folder + "/bare.sqlite" }
+
+    private func operation(of primitive: Primitive, folder: String) throws -> () throws -> Int {
+        if let rowCount = primitive.transactionRowCount {
+            let database = try BareDatabase(path: databasePath, isReader: true)
+            return {
+                try database.upsert(rowCount: rowCount)
+                return rowCount
+            }
+        }
+        if primitive == .select {
+            let database = try BareDatabase(path: databasePath, isReader: true)
+            return {
+                try database.select(rowCount: 100)
+                return 100
+            }
+        }
+        if primitive == .protobufDecode || primitive == .protobufEncode {
+            let protobuf = BareProtobuf()
+            return primitive == .protobufDecode ? counted(protobuf.decode) : counted(protobuf.encode)
+        }
+        return counted(Self.cryptography(of: primitive))
+    }
+
+    private func counted(_ body: @escaping () -> Void) -> () throws -> Int {
+        {
+            body()
+            return 1
+        }
+    }
+
+    private static func cryptography(of primitive: Primitive) -> () -> Void {
+        let curve = BareCurve()
+        let ciphers = BareCiphers()
+        let input = [UInt8](repeating: 7, count: 600)
+        let head = Array(input[..<65])
+        switch primitive {
+        case .ecdh: return curve.ecdh
+        case .recover: return curve.recover
+        case .verify: return curve.verify
+        case .sign: return curve.sign
+        case .keyGeneration: return curve.generate
+        case .eciesOpen:
+            return {
+                curve.parse()
+                curve.ecdh()
+                ciphers.finishECIES(shared: curve.shared)
+            }
+        case .eciesSeal:
+            return {
+                curve.generateAndSerialize()
+                curve.ecdh()
+                ciphers.finishECIES(shared: curve.shared)
+            }
+        case .aesOpen: return ciphers.openGCM
+        case .aesSeal: return ciphers.sealGCM
+        case .shake256: return ciphers.shake256
+        case .sha256: return { ciphers.sha256() }
+        case .keccak65: return { BareKeccak.hash(head) }
+        case .keccak600: return { BareKeccak.hash(input) }
+        case .hmac: return { ciphers.hmac() }
+        case .topicKey: return ciphers.topicKey
+        case .protobufDecode, .protobufEncode, .select, .upsert1, .upsert10, .upsert100, .upsert1000, .post:
+            preconditionFailure("\(primitive) is no cryptography")
+        }
+    }
+}

@@ -1,0 +1,95 @@
+import ArgumentParser
+import Foundation
+import PushBench
+
+struct Bench: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Measures how fast a node is on this machine, and how near to what the cryptography alone would take.",
+        discussion: """
+            Keys and messages are made first. Then a real node on a real data folder is fed as fast as it takes messages, and at half that rate for the \
+            latencies. FLOOR is the sum of the bare library calls that such a message needs, measured before and after each round on as many \
+            cores; RATIO is the achieved rate divided by what the floor makes possible: 1 is as fast as the libraries alone.
+
+            EXAMPLES
+              waku-push bench
+              waku-push bench registration request --seconds 5
+              waku-push bench primitives --json
+
+            EXIT CODES
+              0   measured
+              64  wrong usage
+              65  messages went unanswered: the figures are printed, and worth nothing
+              69  a port or a process is unavailable
+              73  the folder for the data can't be used
+            """)
+
+    @Argument(help: "What to measure: \(BenchPart.allCases.map(\.rawValue).joined(separator: ", ")). [default: all]")
+    var parts: [BenchPart] = []
+
+    @Option(help: "How long each measurement of each round takes, about.")
+    var seconds: Double = 0.5
+
+    @Option(help: "Rounds of which the middle one is told.")
+    var rounds: Int = 3
+
+    @Option(help: "Where data folders are made, on the disk that is to be measured. They are gone afterwards.")
+    var data: String = NSTemporaryDirectory()
+
+    @Option(help: "Messages that the relay hands over at once.")
+    var batch: Int = 200
+
+    @Option(help: "How long gorush takes for a post.")
+    var gorushLatency = DurationArgument("1ms", .milliseconds(1))
+
+    @Flag(help: "Print JSON.")
+    var json = false
+
+    func validate() throws {
+        guard seconds > 0, seconds <= 3600 else { throw ValidationError("--seconds must be above 0 and at most 3600") }
+        guard (1...100).contains(rounds) else { throw ValidationError("--rounds must be 1 to 100") }
+        guard (1...10_000).contains(batch) else { throw ValidationError("--batch must be 1 to 10000") }
+    }
+
+    func run() async throws {
+        try await reportingFailures {
+            let progress = ProgressBar()
+            var settings = BenchSettings(seconds: seconds, folder: data)
+            settings.rounds = rounds
+            settings.batch = batch
+            settings.gorushLatency = gorushLatency.duration
+            settings.progress = { progress.show($0, $1) }
+            var results: [BenchResult] = []
+            defer { progress.clear() }
+            for part in BenchPart.allCases where parts.isEmpty || parts.contains(part) {
+                results += try await part.run(settings)
+            }
+            progress.clear()
+            let report = BenchReport(machine: Machine(), results: results)
+            try report.print(asJSON: json)
+            if let unanswered = report.unanswered { throw unanswered }
+        }
+    }
+}
+
+enum BenchPart: String, CaseIterable, ExpressibleByArgument {
+    case primitives
+    case registration
+    case query
+    case request
+    case foreign
+
+    func run(_ settings: BenchSettings) async throws -> [BenchResult] {
+        switch self {
+        case .primitives: return try await PrimitiveBench(settings: settings).run()
+        case .registration:
+            var results: [BenchResult] = []
+            for kind in [MessageBench.Kind.registration, .update, .stale] {
+                results += try await MessageBench(kind, settings: settings).run()
+            }
+            return results
+        case .query: return try await MessageBench(.query, settings: settings).run()
+        case .request: return try await MessageBench(.request, settings: settings).run()
+        case .foreign: return try await ForeignBench(settings: settings).run()
+        }
+    }
+}

@@ -1,0 +1,30 @@
+import Foundation
+import Synchronization
+
+/// One line on standard error, written over and over; nothing when that is no terminal.
+final class ProgressBar: Sendable {
+    private static let width = 24
+    private let isShown = isatty(STDERR_FILENO) == 1
+    private let last = Mutex("")
+
+    /// - Parameter share: of this part that is done, 0 to 1.
+    func show(_ text: String, _ share: Double) {
+        let done = Int(min(max(share, 0), 1) * Double(Self.width))
+        let bar = String(repeating: "#", count: done) + String(repeating: ".", count: Self.width - done)
+        write("[\(bar)] \(text)")
+    }
+
+    func clear() {
+        write("")
+    }
+
+    private func write(_ line: String) {
+        guard isShown else { return }
+        last.withLock { last in
+            guard line != last else { return }
+            let blanks = String(repeating: " ", count: max(0, last.count - line.count))
+            FileHandle.standardError.write(Data("\r\(line)\(blanks)\(line.isEmpty ? "\r" : "")".utf8))
+            last = line
+        }
+    }
+}
