@@ -9,12 +9,14 @@ final class Opener: Sendable {
     private let identity: PrivateKey
     private let registrations: RegistrationRules
     private let requests: RequestRules
+    private let versions: RecentVersions
     private let assembler = Mutex(SegmentAssembler())
 
-    init(identity: PrivateKey, registrations: RegistrationRules, requests: RequestRules) {
+    init(identity: PrivateKey, registrations: RegistrationRules, requests: RequestRules, versions: RecentVersions) {
         self.identity = identity
         self.registrations = registrations
         self.requests = requests
+        self.versions = versions
     }
 
     func open(_ incoming: Incoming, at now: Timestamp) throws(Drop) -> Work {
@@ -50,7 +52,7 @@ final class Opener: Sendable {
     private func task(in envelope: MetadataEnvelope, sentAt timestamp: Timestamp, now: Timestamp) throws(Drop) -> Work.Task {
         switch envelope.kind {
         case .registration:
-            guard let claim = registrations.claim(in: envelope) else { throw Drop(.droppedUnsealable) }
+            guard let claim = registrations.claim(in: envelope, knownVersion: versions.version) else { throw Drop(.droppedUnsealable) }
             return .registration(claim)
         case .query:
             return .query(try parse { () throws(ProtobufError) in try PushNotificationQuery(parsing: envelope.payload) }, envelope)

@@ -25,11 +25,14 @@ final class Pipeline: Sendable {
     private static let waitingQueryLimitOfTopic = 1_000
     /// Messages that are opened in one go: in between, others have their turn.
     private static let openingChunk = 16
+    /// Asked for once: on Linux that reads files.
+    private static let cores = ProcessInfo.processInfo.activeProcessorCount
 
     private let topics: TopicTable
     private let topicKeys: TopicKeys
     private let seen: SeenMessages
     private let opener: Opener
+    private let versions: RecentVersions
     private let decider: Decider
     private let queries: QueryRules
     private let store: Store
@@ -43,7 +46,8 @@ final class Pipeline: Sendable {
     private let waitingQueries = Mutex((total: 0, byTopic: [TopicTag: Int]()))
 
     init(
-        topics: TopicTable, topicKeys: TopicKeys, seen: SeenMessages, opener: Opener, decider: Decider, queries: QueryRules, store: Store,
+        topics: TopicTable, topicKeys: TopicKeys, seen: SeenMessages, opener: Opener, versions: RecentVersions, decider: Decider,
+        queries: QueryRules, store: Store,
         deliveries: Deliveries,
         publisher: Publisher, counters: Counters, logger: Logger, now: @escaping @Sendable () -> Timestamp
     ) {
@@ -51,6 +55,7 @@ final class Pipeline: Sendable {
         self.topicKeys = topicKeys
         self.seen = seen
         self.opener = opener
+        self.versions = versions
         self.decider = decider
         self.queries = queries
         self.store = store
@@ -141,7 +146,7 @@ final class Pipeline: Sendable {
 
     /// On all cores; goes on in the order of `incoming`.
     private func open(_ incoming: [Incoming]) async {
-        let cores = ProcessInfo.processInfo.activeProcessorCount
+        let cores = Self.cores
         let size = min(Self.openingChunk, (incoming.count + cores - 1) / cores)
         guard size < incoming.count else { return await submit(open(incoming[...])) }
         var starts = stride(from: 0, to: incoming.count, by: size).makeIterator()
@@ -234,7 +239,7 @@ final class Pipeline: Sendable {
                 Task {
                     for (work, result) in zip(works, results) {
                         switch result {
-                        case .success(let outcome): self.finish(outcome)
+                        case .success(let outcome): self.finish(work, outcome)
                         case .failure(let error): self.fail(work, error)
                         }
                         self.room.give(work.cost)
@@ -243,10 +248,13 @@ final class Pipeline: Sendable {
             })
     }
 
-    private func finish(_ outcome: Decider.Outcome) {
+    private func finish(_ work: Work, _ outcome: Decider.Outcome) {
         switch outcome {
         case .registration(let answer, let counter, let topicChange):
             if let counter { counters.add(counter) }
+            if counter == .registrationStored, case .registration(let claim) = work.task, let key = claim.key {
+                versions.note(claim.version, of: key)
+            }
             switch topicChange {
             case .added(let registrant):
                 let queryTopics = QueryTopics(of: registrant)

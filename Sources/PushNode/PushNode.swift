@@ -68,6 +68,7 @@ public final class PushNode: Service {
         let registrations = RegistrationRules(identity: identity, isIdempotent: configuration.idempotentRegistrations)
         let requests = RequestRules(maximumAge: configuration.maximumRequestAge)
         let seen = SeenMessages()
+        let versions = RecentVersions()
         publisher = Publisher(identity: identity, relay: relay, seen: seen, counters: counters, logger: logger)
         deliveries = Deliveries(
             store: store, gorush: gorush, publisher: publisher, counters: counters, logger: logger,
@@ -75,7 +76,7 @@ public final class PushNode: Service {
         try deliveries.load()
         pipeline = Pipeline(
             topics: topics, topicKeys: TopicKeys(store: store, counters: counters), seen: seen,
-            opener: Opener(identity: identity, registrations: registrations, requests: requests),
+            opener: Opener(identity: identity, registrations: registrations, requests: requests, versions: versions), versions: versions,
             decider: Decider(
                 registrations: registrations, requests: requests, outboxLimit: configuration.outboxLimit,
                 waitingCount: { [deliveries] in deliveries.waitingCount }),

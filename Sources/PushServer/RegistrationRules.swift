@@ -16,20 +16,27 @@ public struct RegistrationRules: Sendable {
     }
 
     /// Unseals and examines a registration. nil when it can't be unsealed: then it is discarded.
-    public func claim(in envelope: MetadataEnvelope) -> RegistrationClaim? {
+    ///
+    /// - Parameter knownVersion: what is stored for a key, or was. What is not newer is refused whatever else it says, so that its grant need
+    ///   not be checked.
+    public func claim(in envelope: MetadataEnvelope, knownVersion: (RegistrationKey) -> UInt64? = { _ in nil }) -> RegistrationClaim? {
         let key = identity.sharedKey(with: envelope.sender)
         guard let plain = try? AESGCM.open(envelope.payload, key: key, layout: .nonceFirst) else { return nil }
         return RegistrationClaim(
-            sender: envelope.sender, requestID: Shake256.hash64(envelope.payload), intent: intent(of: plain, from: envelope.sender))
+            sender: envelope.sender, requestID: Shake256.hash64(envelope.payload),
+            intent: intent(of: plain, from: envelope.sender, knownVersion))
     }
 
-    private func intent(of plain: [UInt8], from sender: PublicKey) -> RegistrationClaim.Intent {
+    private func intent(
+        of plain: [UInt8], from sender: PublicKey, _ knownVersion: (RegistrationKey) -> UInt64?
+    ) -> RegistrationClaim.Intent {
         guard let registration = try? PushNotificationRegistration(parsing: plain),
             (1...InstallationID.maximumByteCount).contains(registration.installationID.bytes.count), registration.version > 0
         else { return .malformed }
         let key = RegistrationKey(keyHash: KeyHash(of: sender), installationID: registration.installationID)
         if registration.unregister { return .unregister(key, version: registration.version) }
-        return .register(key, registration, bytes: plain, flaw: flaw(in: registration, from: sender))
+        let isStale = registration.version <= knownVersion(key) ?? 0
+        return .register(key, registration, bytes: plain, flaw: isStale ? nil : flaw(in: registration, from: sender))
     }
 
     private func flaw(
@@ -77,7 +84,8 @@ public struct RegistrationClaim: Sendable {
     public enum Intent: Sendable {
         case malformed
         case unregister(RegistrationKey, version: UInt64)
-        /// `bytes` is what the client sealed: stored as it came, unknown fields and all. `flaw` counts once the version is new.
+        /// `bytes` is what the client sealed: stored as it came, unknown fields and all. `flaw` counts once the version is new, and
+        /// is not looked for before.
         case register(
             RegistrationKey, PushNotificationRegistration, bytes: [UInt8], flaw: PushNotificationRegistrationResponse.ErrorType?)
     }

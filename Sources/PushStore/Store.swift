@@ -124,7 +124,7 @@ public final class Store: Sendable {
         }
 
         func complete() {
-            let results = results.withLock { $0.compactMap(\.self) }
+            let results = results.withLock { $0.compactMap { $0 } }
             store.note(results)
             completion(results)
         }

@@ -32,12 +32,12 @@ public struct StoreTransaction {
         return version.map(UInt64.init(bitPattern:))
     }
 
-    /// All that are in force, in the order in which the installations came, until `visit` returns false.
+    /// All that are in force, in the order of their installation ids, until `visit` returns false.
     public func forEachRegistration(of keyHash: KeyHash, _ visit: (StoredRegistration) -> Bool) throws {
         let statement = try db.cachedStatement(
             sql: """
-                SELECT installation, version, changed_at, sealed FROM registration
-                WHERE key_hash = ? AND sealed IS NOT NULL ORDER BY id
+                SELECT installation, version, changed_at, sealed FROM registration WHERE key_hash = ? AND sealed IS NOT NULL
+                ORDER BY installation
                 """)
         let rows = try Row.fetchCursor(statement, arguments: [Data(keyHash.bytes)])
         while let row = try rows.next() {
