@@ -28,6 +28,11 @@ public struct BenchResult: Sendable {
     /// Further figures, by name.
     public var details: [String: Double] = [:]
 
+    /// Of a long run.
+    public var intervals: [EnduranceBench.Interval] = []
+    /// What figures in columns don't tell, for people.
+    public var note: String?
+
     public init(name: String) {
         self.name = name
     }
@@ -76,6 +81,7 @@ extension BenchResult: Encodable {
             if let count { try container.encode(count, forKey: Key(stringValue: name)) }
         }
         if !floor.isEmpty { try container.encode(floor, forKey: Key(stringValue: "floor")) }
+        if !intervals.isEmpty { try container.encode(intervals, forKey: Key(stringValue: "intervals")) }
         for (name, value) in details { try always(name, value) }
     }
 }

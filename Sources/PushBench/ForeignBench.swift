@@ -15,8 +15,8 @@ public struct ForeignBench: Sendable {
         try await settings.withFolder { folder in
             settings.progress("foreign message", 0)
             let identity = PrivateKey.generate()
-            let clients = await makeInParallel(2_000, cores: settings.cores) { _ in BenchClient() }
-            try await BenchNode.seed(clients, identity: identity, folder: folder)
+            let maker = await QuestionMaker(.request, identity: identity, cores: settings.cores)
+            try await BenchNode.seed(maker.clients, identity: identity, folder: folder)
             let messages = await makeInParallel(Self.distinctCount, cores: settings.cores) { _ in
                 let message = WakuMessage(
                     payload: randomBytes(600), contentTopic: ContentTopic(TopicTag(rawValue: .random(in: 0 ... .max))), timestamp: .now())
@@ -33,23 +33,23 @@ public struct ForeignBench: Sendable {
                 var count = 0
                 for number in 0..<settings.rounds {
                     settings.progress("foreign message", Double(number) / Double(settings.rounds))
-                    let usage = ProcessUsage.now()
-                    let start = Uptime.nanoseconds()
+                    let cpu = Clock.process()
+                    let start = Clock.uptime()
                     var inRound = 0
                     // A foreign message is not remembered: the same ones will do again.
                     repeat {
                         await node.relay.feed(batches)
                         inRound += messages.count
-                    } while Double(Uptime.nanoseconds() - start) < settings.seconds * 1e9
-                    rates.append(Double(inRound) * 1e9 / Double(Uptime.nanoseconds() - start))
-                    costs.append((ProcessUsage.now().cpu - usage.cpu).microseconds / Double(inRound))
+                    } while Double(Clock.uptime() - start) < settings.seconds * 1e9
+                    rates.append(Double(inRound) * 1e9 / Double(Clock.uptime() - start))
+                    costs.append(Double(Clock.process() - cpu) / 1000 / Double(inRound))
                     count += inRound
                 }
                 var measurement = BenchResult(name: "foreign message")
                 measurement.rate = median(rates)
                 measurement.cpuMicroseconds = median(costs)
                 measurement.messages = count
-                measurement.residentBytes = ProcessUsage.residentBytes()
+                measurement.residentBytes = ProcessMemory.residentBytes()
                 return [measurement]
             }
         }

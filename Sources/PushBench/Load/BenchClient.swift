@@ -12,7 +12,7 @@ struct BenchClient: Sendable {
     let accessToken: AccessToken
     let deviceToken: DeviceToken
 
-    init(deviceToken: DeviceToken = DeviceToken(hexString(randomBytes(32)))) {
+    init(deviceToken: DeviceToken) {
         identity = .generate()
         keyHash = KeyHash(of: identity.publicKey)
         installationID = InstallationID(UUID().uuidString.lowercased())

@@ -1,4 +1,3 @@
-import Dispatch
 import Foundation
 import Synchronization
 import Waku
@@ -28,7 +27,7 @@ final class BenchRelay: Relay {
     }
 
     func publish(_ message: WakuMessage, on pubsubTopic: PubsubTopic) async throws(RelayError) {
-        let time = Uptime.nanoseconds()
+        let time = Clock.uptime()
         if isRecording.load(ordering: .relaxed) {
             recorded.withLock { $0.append(Answer(topic: message.contentTopic, time: time)) }
         }
@@ -54,11 +53,11 @@ final class BenchRelay: Relay {
     /// - Returns: when each was due. Latency counts from then, so that waiting for the node is part of it.
     func feed(_ messages: [ReceivedMessage], rate: Double) async -> [UInt64] {
         guard let deliver = await attached() else { return [] }
-        let start = Uptime.nanoseconds() + 10_000_000
+        let start = Clock.uptime() + 10_000_000
         let due = messages.indices.map { start + UInt64(Double($0) * 1e9 / rate) }
         var next = 0
         while next < messages.count {
-            let now = Uptime.nanoseconds()
+            let now = Clock.uptime()
             var end = next
             while end < due.count, due[end] <= now { end += 1 }
             if end == next {
@@ -103,14 +102,5 @@ final class BenchRelay: Relay {
             try? await Task.sleep(for: .milliseconds(1))
         }
         return nil
-    }
-}
-
-/// Nanoseconds of a clock that never goes back.
-enum Uptime {
-    static func nanoseconds() -> UInt64 {
-        var time = timespec()
-        clock_gettime(CLOCK_MONOTONIC, &time)
-        return UInt64(time.tv_sec) * 1_000_000_000 + UInt64(time.tv_nsec)
     }
 }

@@ -1,4 +1,3 @@
-import Dispatch
 import Foundation
 import Synchronization
 
@@ -44,15 +43,15 @@ struct CoreRun: Sendable {
         _ = try operation()
         start.wait()
         var run = CoreRun()
-        let (began, cpuBegan) = (ContinuousClock.now, ThreadTime.now())
+        let (began, cpuBegan) = (Clock.uptime(), Clock.thread())
         var block = 1
         repeat {
             for _ in 0..<block { run.count += try operation() }
-            run.wall = ContinuousClock.now - began
+            run.wall = .nanoseconds(Clock.uptime() - began)
             // Reading clocks costs as well: the shortest operations are timed by hundreds.
             if run.wall < duration / 50 { block = min(block * 2, 1024) }
         } while run.wall < duration
-        run.cpu = ThreadTime.now() - cpuBegan
+        run.cpu = .nanoseconds(Clock.thread() - cpuBegan)
         return run
     }
 
@@ -82,15 +81,6 @@ extension Result {
     fileprivate func pass(_ start: StartLine) throws -> Success {
         if case .failure = self { start.arrive() }
         return try get()
-    }
-}
-
-/// What the processors gave to this thread.
-enum ThreadTime {
-    static func now() -> Duration {
-        var time = timespec()
-        clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time)
-        return .seconds(time.tv_sec) + .nanoseconds(time.tv_nsec)
     }
 }
 

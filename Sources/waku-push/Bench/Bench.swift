@@ -14,6 +14,9 @@ struct Bench: AsyncParsableCommand {
               waku-push bench
               waku-push bench registration request --seconds 5
               waku-push bench primitives --json
+              waku-push bench startup --registrations 1000000 --data /var/lib/waku-push
+              waku-push bench end-to-end --rate 100 --duration 1m --gorush-latency 1ms
+              waku-push bench endurance --duration 1h
 
             EXIT CODES
               0   measured
@@ -23,7 +26,7 @@ struct Bench: AsyncParsableCommand {
               73  the folder for the data can't be used
             """)
 
-    @Argument(help: "What to measure: \(BenchPart.allCases.map(\.rawValue).joined(separator: ", ")). [default: all]")
+    @Argument(help: "What to measure: \(BenchPart.allCases.map(\.rawValue).joined(separator: ", ")). [default: all but endurance]")
     var parts: [BenchPart] = []
 
     @Option(help: "How long each measurement of each round takes, about.")
@@ -41,12 +44,26 @@ struct Bench: AsyncParsableCommand {
     @Option(help: "How long gorush takes for a post.")
     var gorushLatency = DurationArgument("1ms", .milliseconds(1))
 
+    @Option(help: "Registrations that the start-up is measured with.")
+    var registrations: Int = 100_000
+
+    @Option(help: "Requests a second, end to end.")
+    var rate: Double = 100
+
+    @Option(help: "How often the node asks the relay, end to end.")
+    var pollInterval = DurationArgument("300ms", .milliseconds(300))
+
+    @Option(help: "How long end-to-end and endurance run at their rate. [default: 5s and 10m]")
+    var duration: DurationArgument?
+
     @Flag(help: "Print JSON.")
     var json = false
 
     func validate() throws {
         guard seconds > 0, seconds <= 3600 else { throw ValidationError("--seconds must be above 0 and at most 3600") }
         guard (1...100).contains(rounds) else { throw ValidationError("--rounds must be 1 to 100") }
+        guard (1...100_000_000).contains(registrations) else { throw ValidationError("--registrations must be 1 to 100000000") }
+        guard rate > 0, rate <= 10_000 else { throw ValidationError("--rate must be above 0 and at most 10000") }
         guard (1...10_000).contains(batch) else { throw ValidationError("--batch must be 1 to 10000") }
     }
 
@@ -60,8 +77,8 @@ struct Bench: AsyncParsableCommand {
             settings.progress = { progress.show($0, $1) }
             var results: [BenchResult] = []
             defer { progress.clear() }
-            for part in BenchPart.allCases where parts.isEmpty || parts.contains(part) {
-                results += try await part.run(settings)
+            for part in BenchPart.allCases where parts.contains(part) || (parts.isEmpty && part != .endurance) {
+                results += try await measure(part, settings, progress)
             }
             progress.clear()
             let report = BenchReport(machine: Machine(), results: results)
@@ -69,17 +86,9 @@ struct Bench: AsyncParsableCommand {
             if let unanswered = report.unanswered { throw unanswered }
         }
     }
-}
 
-enum BenchPart: String, CaseIterable, ExpressibleByArgument {
-    case primitives
-    case registration
-    case query
-    case request
-    case foreign
-
-    func run(_ settings: BenchSettings) async throws -> [BenchResult] {
-        switch self {
+    private func measure(_ part: BenchPart, _ settings: BenchSettings, _ progress: ProgressBar) async throws -> [BenchResult] {
+        switch part {
         case .primitives: return try await PrimitiveBench(settings: settings).run()
         case .registration:
             var results: [BenchResult] = []
@@ -90,6 +99,30 @@ enum BenchPart: String, CaseIterable, ExpressibleByArgument {
         case .query: return try await MessageBench(.query, settings: settings).run()
         case .request: return try await MessageBench(.request, settings: settings).run()
         case .foreign: return try await ForeignBench(settings: settings).run()
+        case .endToEnd:
+            var load = EndToEndBench.Load()
+            load.rate = rate
+            load.pollInterval = pollInterval.duration
+            if let duration { load.duration = duration.duration }
+            return try await EndToEndBench(settings: settings, load: load).run()
+        case .startup:
+            return try await StartupBench(
+                settings: settings, registrationCount: registrations,
+                executable: try FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")
+            ).run()
+        case .endurance:
+            return try await EnduranceBench(settings: settings, duration: duration?.duration ?? .seconds(600)) { [json] interval in
+                guard !json else { return }
+                progress.clear()
+                BenchReport.tell(interval)
+            }.run()
         }
     }
+}
+
+enum BenchPart: String, CaseIterable, ExpressibleByArgument {
+    case primitives, registration, query, request, foreign
+    case endToEnd = "end-to-end"
+    case startup
+    case endurance
 }

@@ -30,6 +30,17 @@ struct BenchReport: Encodable {
                     Self.number(result.latencies?.percentile(0.999)), result.residentBytes.map { "\($0 >> 20)" } ?? "",
                 ]
             })
+        let notes = results.compactMap { result in result.note.map { "\(result.name): \($0)" } }
+        if !notes.isEmpty { Output.line() }
+        for note in notes { Output.line(note) }
+    }
+
+    /// A line for one interval of a long run.
+    static func tell(_ interval: EnduranceBench.Interval) {
+        let memory = interval.residentBytes.map { "\($0 >> 20)" } ?? ""
+        Output.line(
+            "\(Int(interval.seconds)) s: \(number(interval.rate))/s, p50 \(number(interval.p50Microseconds)) µs, "
+                + "p99 \(number(interval.p99Microseconds)) µs, \(memory) MiB")
     }
 
     /// Three digits that count, and no more behind the point than help.

@@ -1,0 +1,55 @@
+import Waku
+
+/// Questions fed as fast as the node takes them, and all their answers.
+struct FullSpeed {
+    /// Answers a second, from the first hand-over to the last answer.
+    let rate: Double
+    /// Of the whole process, for each question.
+    let cpuMicroseconds: Double
+    let count: Int
+    let unanswered: Int
+
+    static func measure(_ questions: [Question], relay: BenchRelay, batch: Int) async throws -> FullSpeed {
+        let batches = stride(from: 0, to: questions.count, by: batch).map { start in
+            questions[start..<min(start + batch, questions.count)].map(\.message)
+        }
+        let answered = relay.answers
+        let cpu = Clock.process()
+        let start = Clock.uptime()
+        await relay.feed(batches)
+        _ = try await relay.waitForAnswers(answered + questions.count)
+        let end = relay.lastAnswerTime
+        // What follows an answer is part of its cost.
+        try await Task.sleep(for: .milliseconds(20))
+        let cpuEnd = Clock.process()
+        let answers = relay.answers - answered
+        return FullSpeed(
+            rate: answers > 0 && end > start ? Double(answers) * 1e9 / Double(end - start) : 0,
+            cpuMicroseconds: Double(cpuEnd - cpu) / 1000 / Double(max(1, questions.count)), count: questions.count,
+            unanswered: max(0, questions.count - answers))
+    }
+}
+
+/// Questions at their times, whatever becomes of those before: latency counts from when each was due.
+struct OpenLoop {
+    let rate: Double
+    let latencies: LatencyHistogram
+    let count: Int
+    let unanswered: Int
+
+    static func measure(_ questions: [Question], rate: Double, relay: BenchRelay) async throws -> OpenLoop {
+        let answered = relay.answers
+        var due: [UInt64] = []
+        let answers = try await relay.recording {
+            due = await relay.feed(questions.map(\.message), rate: rate)
+            _ = try await relay.waitForAnswers(answered + questions.count)
+        }
+        var matcher = AnswerMatcher<ContentTopic>()
+        for (question, time) in zip(questions, due) { matcher.asked(question.answerTopic, at: time) }
+        var latencies = LatencyHistogram()
+        for answer in answers {
+            if let latency = matcher.answered(answer.topic, at: answer.time) { latencies.record(nanoseconds: latency) }
+        }
+        return OpenLoop(rate: rate, latencies: latencies, count: questions.count, unanswered: matcher.waitingCount)
+    }
+}

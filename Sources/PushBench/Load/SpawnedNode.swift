@@ -1,0 +1,77 @@
+import CurlClient
+import Foundation
+
+/// `waku-push serve` as a process, so that its memory is its own.
+final class SpawnedNode: Sendable {
+    private let process: Process
+    private let client = CurlClient()
+    let httpURL: String
+
+    /// - Throws: ``BenchError``
+    init(executable: String, identityFile: String, folder: String, relayURL: String) throws(BenchError) {
+        let port = try FreePort.find()
+        httpURL = "http://127.0.0.1:\(port)"
+        process = Process()
+        process.executableURL = URL(fileURLWithPath: executable)
+        process.arguments = [
+            "serve", "--identity", identityFile, "--data", folder, "--relay", relayURL, "--http", "127.0.0.1:\(port)", "--log-level",
+            "error",
+        ]
+        process.standardInput = FileHandle.nullDevice
+        process.standardOutput = FileHandle.nullDevice
+        process.standardError = FileHandle.nullDevice
+        do {
+            try process.run()
+        } catch {
+            throw BenchError(code: .unavailable, message: "\(executable) can't be started")
+        }
+    }
+
+    var residentBytes: Int? { ProcessMemory.residentBytes(of: process.processIdentifier) }
+
+    /// Returns when `/readyz` answers 200.
+    func waitUntilReady(limit: Duration) async throws {
+        let deadline = ContinuousClock.now + limit
+        while true {
+            let response = try? await client.send(HTTPRequest(url: httpURL + "/readyz", timeout: .seconds(1)))
+            if response?.status == 200 { return }
+            guard process.isRunning, ContinuousClock.now < deadline else {
+                throw BenchError(code: .unavailable, message: "waku-push serve does not become ready: see what it says on its own")
+            }
+            try await Task.sleep(for: .milliseconds(2))
+        }
+    }
+
+    /// As an operator ends it; by force when it does not end.
+    func stop() async {
+        let deadline = ContinuousClock.now + .seconds(20)
+        if process.isRunning { process.terminate() }
+        while process.isRunning, ContinuousClock.now < deadline { usleep(10_000) }
+        kill()
+    }
+
+    func kill() {
+        if process.isRunning { Foundation.kill(process.processIdentifier, SIGKILL) }
+    }
+
+    deinit { kill() }
+}
+
+enum FreePort {
+    /// A port of 127.0.0.1 that nobody listened on just now.
+    static func find() throws(BenchError) -> UInt16 {
+        let probe = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+        defer { close(probe) }
+        var address = sockaddr_in()
+        address.sin_family = sa_family_t(AF_INET)
+        address.sin_addr.s_addr = UInt32(0x7f00_0001).bigEndian
+        var length = socklen_t(MemoryLayout<sockaddr_in>.size)
+        let isBound = withUnsafeMutablePointer(to: &address) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { pointer in
+                bind(probe, pointer, length) == 0 && getsockname(probe, pointer, &length) == 0
+            }
+        }
+        guard isBound else { throw BenchError(code: .unavailable, message: "no port of 127.0.0.1 is free") }
+        return UInt16(bigEndian: address.sin_port)
+    }
+}

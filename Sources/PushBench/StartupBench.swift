@@ -1,0 +1,134 @@
+import Foundation
+import LoopbackRelay
+import PushStore
+import StatusProtocol
+import Waku
+import WakuCrypto
+
+/// How long a node with many registrations takes until it answers, what memory it takes, and what the disk.
+public struct StartupBench: Sendable {
+    private static let chunk = 10_000
+
+    let settings: BenchSettings
+    let registrationCount: Int
+    /// This very program, which is run as `serve`.
+    let executable: String
+
+    public init(settings: BenchSettings, registrationCount: Int, executable: String) {
+        self.settings = settings
+        self.registrationCount = registrationCount
+        self.executable = executable
+    }
+
+    public func run() async throws -> [BenchResult] {
+        try await settings.withFolder { folder in
+            let identity = PrivateKey.generate()
+            let data = folder + "/data"
+            let owner = BenchClient(deviceToken: DeviceToken("device"))
+            var result = BenchResult(name: "start with \(registrationCount) registrations")
+            let began = Clock.uptime()
+            let (ownBytes, databaseBytes) = try await makeDatabase(owner, identity, data)
+            let seconds = Double(Clock.uptime() - began) / 1e9
+            let overhead = Double(databaseBytes - ownBytes) / Double(registrationCount)
+            result.details["registrations"] = Double(registrationCount)
+            result.details["databaseBytes"] = Double(databaseBytes)
+            result.details["bytesPerRegistrationBeyondItsOwn"] = overhead
+            result.details["registrationsMadePerSecond"] = Double(registrationCount) / seconds
+
+            settings.progress("start-up: waku-push serve", 1)
+            let times = try await start(owner, identity, folder: folder, data: data)
+            result.details["readyMilliseconds"] = times.ready
+            result.details["firstAnswerMilliseconds"] = times.answered
+            result.residentBytes = times.residentBytes
+            result.messages = 1
+            result.unanswered = times.answered == nil ? 1 : 0
+            result.note =
+                "ready after \(Int(times.ready)) ms, first query answered after \(times.answered.map { "\(Int($0))" } ?? "-") ms, "
+                + "\(Int(overhead)) bytes a registration beyond its own"
+            return [result]
+        }
+    }
+
+    // MARK: Database
+
+    /// Bytes that the registrations consist of, and of the file that they came into.
+    private func makeDatabase(_ owner: BenchClient, _ identity: PrivateKey, _ data: String) async throws -> (own: Int, file: Int) {
+        do {
+            try FileManager.default.createDirectory(atPath: data, withIntermediateDirectories: true)
+        } catch {
+            throw BenchError.disk
+        }
+        let store = try Store(folder: data, storageKey: Store.storageKey(of: identity))
+        let server = identity.publicKey
+        var ownBytes = 0
+        for start in stride(from: 0, to: registrationCount, by: Self.chunk) {
+            settings.progress("start-up: \(registrationCount) registrations", Double(start) / Double(registrationCount))
+            let count = min(Self.chunk, registrationCount - start)
+            ownBytes += try await store.commit { transaction in
+                var sum = 0
+                for number in start..<start + count {
+                    // The last one is asked about; the others need no key that anyone has.
+                    let isOwner = number == registrationCount - 1
+                    let registration = isOwner ? owner.registration(version: 1, server: server) : Self.stranger()
+                    let hash = isOwner ? owner.keyHash : KeyHash(bytes: randomBytes(KeyHash.byteCount)) ?? owner.keyHash
+                    let bytes = registration.encoded()
+                    let key = RegistrationKey(keyHash: hash, installationID: registration.installationID)
+                    try transaction.store(registration, bytes: bytes, as: key, at: .now())
+                    sum += bytes.count + hash.bytes.count + registration.installationID.bytes.count
+                }
+                return sum
+            }
+        }
+        try store.close()
+        let attributes = try FileManager.default.attributesOfItem(atPath: DataFolder.databasePath(in: data))
+        return (ownBytes, attributes[.size] as? Int ?? 0)
+    }
+
+    /// As large as any, with random bytes for a grant.
+    private static func stranger() -> PushNotificationRegistration {
+        var registration = BenchClient.device(
+            token: DeviceToken(hexString(randomBytes(32))), accessToken: AccessToken("9f1b0c6e-52d3-4b7a-8a57-0d2c6d1e4f3a"))
+        registration.version = 1
+        registration.grant = randomBytes(65)
+        registration.blockedChatList = (0..<5).map { _ in randomBytes(64) }
+        return registration
+    }
+
+    // MARK: Start
+
+    private struct Times {
+        let ready: Double
+        let answered: Double?
+        let residentBytes: Int?
+    }
+
+    private func start(_ owner: BenchClient, _ identity: PrivateKey, folder: String, data: String) async throws -> Times {
+        let identityFile = folder + "/id.key"
+        let digits = identity.withBytes { hexString($0) } + "\n"
+        guard FileManager.default.createFile(atPath: identityFile, contents: Data(digits.utf8), attributes: [.posixPermissions: 0o600])
+        else {
+            throw BenchError.disk
+        }
+        let network = LoopbackNetwork(cacheCapacity: 10_000)
+        let question = owner.asking(topicKey: KeyDerivation.topicKey(StatusTopics.query(owner.keyHash)))
+        return try await LoopbackServer.running(network) { [executable] relayURL in
+            let answers = AnswerLog(except: question.message.message.contentTopic)
+            let observer = network.relay()
+            let observing = Task { await observer.run { answers.note($0) } }
+            defer { observing.cancel() }
+            let began = Clock.uptime()
+            let node = try SpawnedNode(executable: executable, identityFile: identityFile, folder: data, relayURL: relayURL)
+            defer { node.kill() }
+            try await node.waitUntilReady(limit: .seconds(120))
+            let ready = Clock.uptime()
+            answers.asked(question.answerTopic, at: began)
+            network.publish(question.message.message, on: question.message.pubsubTopic)
+            let isAnswered = try await answers.waitForAll()
+            let residentBytes = node.residentBytes
+            await node.stop()
+            return Times(
+                ready: Double(ready - began) / 1e6, answered: isAnswered ? Double(answers.lastTime - began) / 1e6 : nil,
+                residentBytes: residentBytes)
+        }
+    }
+}
