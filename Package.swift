@@ -86,7 +86,8 @@ let package = Package(
             swiftSettings: strict),
 
         .target(
-            name: "TestSupport", dependencies: ["PushServer", "StatusProtocol", "Waku", "WakuCrypto", hummingbird], path: "Tests/TestSupport",
+            name: "TestSupport", dependencies: ["PushServer", "StatusProtocol", "Waku", "WakuCrypto", hummingbird],
+            path: "Tests/TestSupport",
             resources: [.copy("Vectors")], swiftSettings: strict),
         tests("WakuCrypto"),
         tests("Waku", ["WakuCrypto"]),
@@ -101,7 +102,7 @@ let package = Package(
             "PushNode",
             [
                 "PushServer", "PushStore", "PushClient", "Gorush", "NwakuRelay", "LoopbackRelay", "StatusProtocol", "Waku", "WakuCrypto",
-                "CurlClient", hummingbird, logging, lifecycle,
+                "CurlClient", grdb, hummingbird, logging, lifecycle,
             ]),
         tests("PushBench"),
         tests("PushClient", ["StatusProtocol", "Waku", "WakuCrypto"]),

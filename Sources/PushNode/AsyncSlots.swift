@@ -54,5 +54,6 @@ final class AsyncSlots: Sendable {
         for continuation in next { continuation.resume() }
     }
 
+    var hasWaiting: Bool { state.withLock { !$0.waiting.isEmpty } }
     var areAllFree: Bool { state.withLock { $0.free == capacity } }
 }

@@ -17,6 +17,9 @@ public struct NodeConfiguration: Sendable {
     public var memory = Duration.seconds(24 * 3600)
     /// At most so many notifications wait for gorush; beyond, requests get INTERNAL_ERROR.
     public var outboxLimit = 100_000
+    /// What is taken and not yet stored, in units of 4 KiB, a unit for each message at least. When half is taken queries are shed, when three
+    /// quarters are taken requests; whoever brings registrations waits.
+    public var workLimit = 16_384
     /// Where `/healthz` and `/readyz` are served; nil: nowhere.
     public var httpAddress: SocketAddress?
 

@@ -14,11 +14,6 @@ import WakuCrypto
 ///
 /// Messages are committed in the order in which they came.
 final class Pipeline: Sendable {
-    /// In units of 4 KiB, a unit for each message at least.
-    private static let capacity = 16_384
-    /// What others must leave free for registrations, and for these and requests.
-    private static let keptFromRequests = capacity / 4
-    private static let keptFromQueries = capacity / 2
     /// Queries that wait for the key of their topic: more are shed.
     private static let waitingQueryLimit = 5_000
     /// Of these on one topic.
@@ -42,14 +37,16 @@ final class Pipeline: Sendable {
     private let logger: Logger
     private let now: @Sendable () -> Timestamp
 
-    private let room = AsyncSlots(capacity)
+    private let room: AsyncSlots
+    /// What others must leave free for registrations, and for these and requests.
+    private let kept: (fromRequests: Int, fromQueries: Int)
     private let waitingQueries = Mutex((total: 0, byTopic: [TopicTag: Int]()))
 
     init(
         topics: TopicTable, topicKeys: TopicKeys, seen: SeenMessages, opener: Opener, versions: RecentVersions, decider: Decider,
         queries: QueryRules, store: Store,
         deliveries: Deliveries,
-        publisher: Publisher, counters: Counters, logger: Logger, now: @escaping @Sendable () -> Timestamp
+        publisher: Publisher, counters: Counters, logger: Logger, limit: Int, now: @escaping @Sendable () -> Timestamp
     ) {
         self.topics = topics
         self.topicKeys = topicKeys
@@ -64,6 +61,8 @@ final class Pipeline: Sendable {
         self.counters = counters
         self.logger = logger
         self.now = now
+        room = AsyncSlots(limit)
+        kept = (limit / 4, limit / 2)
     }
 
     /// Returns when all of a batch has its place in the order of commits: what is committed from then on is durable after it. Queries whose
@@ -202,10 +201,10 @@ final class Pipeline: Sendable {
         for work in works {
             switch work.task {
             case .query:
-                guard room.takeNow(work.cost, leaving: Self.keptFromQueries) else { drop(work.hash, .shedQuery); continue }
+                guard room.takeNow(work.cost, leaving: kept.fromQueries) else { drop(work.hash, .shedQuery); continue }
                 questions.append(work)
             case .request:
-                guard room.takeNow(work.cost, leaving: Self.keptFromRequests) else { drop(work.hash, .shedRequest); continue }
+                guard room.takeNow(work.cost, leaving: kept.fromRequests) else { drop(work.hash, .shedRequest); continue }
                 changes.append(work)
             case .registration:
                 await room.take(work.cost)

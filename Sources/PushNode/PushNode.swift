@@ -81,7 +81,7 @@ public final class PushNode: Service {
                 registrations: registrations, requests: requests, outboxLimit: configuration.outboxLimit,
                 waitingCount: { [deliveries] in deliveries.waitingCount }),
             queries: QueryRules(server: identity.publicKey), store: store, deliveries: deliveries, publisher: publisher,
-            counters: counters, logger: logger, now: now)
+            counters: counters, logger: logger, limit: configuration.workLimit, now: now)
     }
 
     /// Runs until graceful shutdown: then it takes no more, finishes what is in hand, and returns.

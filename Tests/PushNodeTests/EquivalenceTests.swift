@@ -1,11 +1,7 @@
 import Foundation
 import Gorush
-import Logging
-import PushNode
 import PushStore
-import ServiceLifecycle
 import StatusProtocol
-import Synchronization
 import TestSupport
 import Testing
 import Waku
@@ -62,12 +58,12 @@ struct EquivalenceTests {
 
         let recipients = traffic.recipients
         let gorush = ScriptedGorush()
-        try await run(identity, folder, gorush) { [rounds, expected] relay in
+        try await withFedNode(identity, folder.path, gorush) { [rounds, expected] node, relay in
             var read = 0
             for (round, expected) in zip(rounds, expected) {
                 for batch in round { await relay.feed(batch) }
                 let count = read + expected.values.reduce(0, +)
-                try await Self.wait { relay.published.count >= count }
+                try await node.wait { relay.published.count >= count }
                 let published = relay.published[read...]
                 read = relay.published.count
                 var told: [Told: Int] = [:]
@@ -92,30 +88,6 @@ struct EquivalenceTests {
         #expect(!plain.notified.isEmpty)
     }
 
-    private func run(
-        _ identity: PrivateKey, _ folder: TemporaryFolder, _ gorush: ScriptedGorush,
-        _ body: @escaping @Sendable (FeedRelay) async throws -> Void
-    ) async throws {
-        let relay = FeedRelay()
-        let quiet = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
-        var configuration = NodeConfiguration(identity: identity, dataPath: folder.path)
-        configuration.answerDeadline = .seconds(60)
-        let node = try PushNode(configuration, gorush: gorush, logger: quiet) { _ in relay }
-        let services = ServiceGroup(services: [node], logger: quiet)
-        try await withThrowingTaskGroup(of: Void.self) { group in
-            group.addTask { try await services.run() }
-            try await Self.wait { relay.state == .attached }
-            do {
-                try await body(relay)
-            } catch {
-                await services.triggerGracefulShutdown()
-                throw error
-            }
-            await services.triggerGracefulShutdown()
-            try await group.waitForAll()
-        }
-    }
-
     private static func open(_ message: WakuMessage, _ recipients: [PrivateKey]) throws -> Told {
         for recipient in recipients {
             let topic = ContentTopic(TopicTag(of: StatusTopics.partitioned(recipient.publicKey)))
@@ -126,14 +98,5 @@ struct EquivalenceTests {
         throw Unopened()
     }
 
-    private static func wait(until condition: () -> Bool) async throws {
-        let deadline = ContinuousClock.now + .seconds(60)
-        while !condition() {
-            guard ContinuousClock.now < deadline else { throw Timeout() }
-            await Task.yield()
-        }
-    }
-
     private struct Unopened: Error {}
-    private struct Timeout: Error {}
 }

@@ -1,5 +1,9 @@
+import Logging
+import PushNode
+import ServiceLifecycle
 import Synchronization
 import Waku
+import WakuCrypto
 
 /// A relay that brings what a test feeds it, batch by batch, and collects what is published.
 final class FeedRelay: Relay {
@@ -29,4 +33,47 @@ final class FeedRelay: Relay {
         guard let deliver = current.withLock({ $0.deliver }) else { return }
         await deliver(messages.map { ReceivedMessage(message: $0, pubsubTopic: .statusDefault) })
     }
+}
+
+/// Runs a node on a ``FeedRelay`` while `body` runs, and stops it as SIGTERM does.
+func withFedNode(
+    _ identity: PrivateKey, _ dataPath: String, _ gorush: any NotificationPosting,
+    configure: (inout NodeConfiguration) -> Void = { _ in }, _ body: @escaping @Sendable (FedNode, FeedRelay) async throws -> Void
+) async throws {
+    let relay = FeedRelay()
+    let quiet = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
+    var configuration = NodeConfiguration(identity: identity, dataPath: dataPath)
+    configuration.answerDeadline = .seconds(60)
+    configure(&configuration)
+    let node = FedNode(node: try PushNode(configuration, gorush: gorush, logger: quiet) { _ in relay })
+    let services = ServiceGroup(services: [node.node], logger: quiet)
+    try await withThrowingTaskGroup(of: Void.self) { group in
+        group.addTask { try await services.run() }
+        do {
+            try await node.wait { relay.state == .attached }
+            try await body(node, relay)
+        } catch {
+            await services.triggerGracefulShutdown()
+            throw error
+        }
+        await services.triggerGracefulShutdown()
+        try await group.waitForAll()
+    }
+}
+
+struct FedNode: Sendable {
+    let node: PushNode
+
+    func count(_ counter: Counter) -> Int { node.counters.snapshot[counter] ?? 0 }
+
+    /// Returns once `condition` holds.
+    func wait(until condition: @Sendable () -> Bool) async throws {
+        let deadline = ContinuousClock.now + .seconds(60)
+        while !condition() {
+            guard ContinuousClock.now < deadline else { throw Timeout() }
+            await Task.yield()
+        }
+    }
+
+    struct Timeout: Error {}
 }

@@ -1,0 +1,71 @@
+import GRDB
+import Gorush
+import PushNode
+import PushStore
+import StatusProtocol
+import TestSupport
+import Testing
+import Waku
+import WakuCrypto
+
+@Suite("When the store is slow")
+struct SheddingTests {
+    @Test("queries are shed first, then requests; registrations wait, and all are kept")
+    func shedding() async throws {
+        let folder = try TemporaryFolder()
+        let identity = PrivateKey.generate()
+        let clients = (0..<12).map { _ in TestClient(of: identity.publicKey) }
+        let server = StatusTopics.partitioned(identity.publicKey)
+        @Sendable func message(_ payload: [UInt8], topic: String) -> WakuMessage {
+            WakuMessage(payload: payload, contentTopic: ContentTopic(TopicTag(of: topic)), timestamp: .now())
+        }
+        @Sendable func registration(_ client: TestClient, version: UInt64) -> WakuMessage {
+            message(
+                TestPayload.sealed(
+                    client.envelope(client.registration(version: version)), signedBy: client.identity, to: identity.publicKey),
+                topic: server)
+        }
+        let known = clients[0]
+        let requests = (0..<6).map { _ in
+            let request = PushNotificationRequest(requests: [known.notification()], messageID: randomBytes(32))
+            let envelope = MetadataEnvelope.encode(.request, payload: request.encoded(), signedBy: known.identity).bytes
+            return message(TestPayload.sealed(envelope, signedBy: known.identity, to: identity.publicKey), topic: server)
+        }
+        let topic = StatusTopics.query(known.keyHash)
+        let queries = (0..<4).map { _ in
+            let query = PushNotificationQuery(publicKeys: [known.keyHash])
+            let envelope = MetadataEnvelope.encode(.query, payload: query.encoded(), signedBy: known.identity).bytes
+            return message(TestPayload.sealed(envelope, signedBy: known.identity, topic: topic), topic: topic)
+        }
+        let news = clients.dropFirst().map { registration($0, version: 1) }
+
+        try await withFedNode(identity, folder.path, ScriptedGorush(), configure: { $0.workLimit = 8 }) { node, relay in
+            await relay.feed([registration(known, version: 1)])
+            try await node.wait { relay.published.count == 1 }
+            await relay.feed([queries[0]])
+            try await node.wait { relay.published.count == 2 }
+
+            var unsafe = Configuration()
+            unsafe.allowsUnsafeTransactions = true
+            let writer = try DatabaseQueue(path: DataFolder.databasePath(in: folder.path), configuration: unsafe)
+            let feeding = try await writer.writeWithoutTransaction { db in
+                // The node waits for its turn, for less than the 5 s after which it would give up.
+                try db.execute(sql: "BEGIN IMMEDIATE")
+                return Task {
+                    // 4 of 8 are taken: no room for queries. 6: none for requests.
+                    await relay.feed(Array(news[..<4]))
+                    await relay.feed(Array(queries[1...]))
+                    await relay.feed(requests)
+                    await relay.feed(Array(news[4...]))
+                }
+            }
+            try await node.wait { node.count(.shedQuery) == 3 && node.count(.shedRequest) == 4 }
+            try await writer.writeWithoutTransaction { try $0.execute(sql: "ROLLBACK") }
+            await feeding.value
+            try await node.wait { relay.published.count == 2 + news.count + 2 }
+            #expect(node.count(.registrationStored) == clients.count)
+        }
+        let store = try Store(folder: folder.path, storageKey: Store.storageKey(of: identity))
+        for client in clients { #expect(try store.read { try $0.state(of: client.key)?.version } == 1) }
+    }
+}
