@@ -1,4 +1,5 @@
 import Foundation
+import GRDB
 import Gorush
 import PushClient
 import LoopbackRelay
@@ -159,6 +160,34 @@ struct PushNodeTests {
             #expect(devices.count == 1)
             try await node.wait { node.count(.droppedUndecryptable) == 500 }
             #expect(node.count(.topicKeyDerived) == 1)
+        }
+    }
+
+    @Test("A topic's key is derived once in the life of a database; an altered one is derived anew")
+    func topicKeyKept() async throws {
+        @Sendable func query(_ node: RunningNode) async throws -> Int {
+            try await node.withClient { [bob] in try await $0.query(bob.identity.publicKey, at: node.server, timeout: .seconds(60)) }.count
+        }
+        try await fixture.withNode { [bob] node async throws in
+            #expect(try await node.register(bob) == nil)
+            #expect(try await query(node) == 1)
+            #expect(node.count(.topicKeyDerived) == 1)
+        }
+        try await fixture.withNode { [bob] node async throws in
+            #expect(try await query(node) == 1)
+            _ = try await node.withClient(bob.identity) { try await $0.unregister(bob.installationID, version: 2, with: node.server) }
+            #expect(try await node.register(bob, version: 3) == nil)
+            #expect(try await query(node) == 1)
+            #expect(node.count(.topicKeyDerived) == 0)
+        }
+        let database = try DatabaseQueue(path: DataFolder.databasePath(in: fixture.folder.path))
+        try await database.write { try $0.execute(sql: "UPDATE topic_key SET sealed = zeroblob(60)") }
+        try database.close()
+        for derived in [1, 0] {
+            try await fixture.withNode { node async throws in
+                #expect(try await query(node) == 1)
+                #expect(node.count(.topicKeyDerived) == derived)
+            }
         }
     }
 
