@@ -1,6 +1,7 @@
 import ArgumentParser
 import Foundation
 import PushBench
+import UnixSignals
 
 struct Bench: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
@@ -24,6 +25,7 @@ struct Bench: AsyncParsableCommand {
               65  messages went unanswered: the figures are printed, and worth nothing
               69  a port or a process is unavailable
               73  the folder for the data can't be used
+              130 interrupted
             """)
 
     @Argument(help: "What to measure: \(BenchPart.allCases.map(\.rawValue).joined(separator: ", ")). [default: all but endurance]")
@@ -70,21 +72,40 @@ struct Bench: AsyncParsableCommand {
     func run() async throws {
         try await reportingFailures {
             let progress = ProgressBar()
-            var settings = BenchSettings(seconds: seconds, folder: data)
-            settings.rounds = rounds
-            settings.batch = batch
-            settings.gorushLatency = gorushLatency.duration
-            settings.progress = { progress.show($0, $1) }
-            var results: [BenchResult] = []
             defer { progress.clear() }
-            for part in BenchPart.allCases where parts.contains(part) || (parts.isEmpty && part != .endurance) {
-                results += try await measure(part, settings, progress)
-            }
+            let results = try await untilInterrupted { try await measure(progress) }
             progress.clear()
             let report = BenchReport(machine: Machine(), results: results)
             try report.print(asJSON: json)
             if let unanswered = report.unanswered { throw unanswered }
         }
+    }
+
+    /// Data folders and processes go with the tasks that made them, also when SIGINT or SIGTERM comes.
+    private func untilInterrupted(_ body: @escaping @Sendable () async throws -> [BenchResult]) async throws -> [BenchResult] {
+        let signals = await UnixSignalsSequence(trapping: .sigint, .sigterm)
+        return try await withThrowingTaskGroup(of: [BenchResult].self) { group in
+            group.addTask { try await body() }
+            group.addTask {
+                for await _ in signals { throw ExitCode(130) }
+                throw CancellationError()
+            }
+            defer { group.cancelAll() }
+            return try await group.next() ?? []
+        }
+    }
+
+    private func measure(_ progress: ProgressBar) async throws -> [BenchResult] {
+        var settings = BenchSettings(seconds: seconds, folder: data)
+        settings.rounds = rounds
+        settings.batch = batch
+        settings.gorushLatency = gorushLatency.duration
+        settings.progress = { progress.show($0, $1) }
+        var results: [BenchResult] = []
+        for part in BenchPart.allCases where parts.contains(part) || (parts.isEmpty && part != .endurance) {
+            results += try await measure(part, settings, progress)
+        }
+        return results
     }
 
     private func measure(_ part: BenchPart, _ settings: BenchSettings, _ progress: ProgressBar) async throws -> [BenchResult] {
