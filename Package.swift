@@ -86,7 +86,8 @@ let package = Package(
             swiftSettings: strict),
 
         .target(
-            name: "TestSupport", dependencies: ["PushServer", "StatusProtocol", "Waku", "WakuCrypto", hummingbird], path: "Tests/TestSupport",
+            name: "TestSupport", dependencies: ["PushServer", "StatusProtocol", "Waku", "WakuCrypto", hummingbird],
+            path: "Tests/TestSupport",
             resources: [.copy("Vectors")], swiftSettings: strict),
         tests("WakuCrypto"),
         tests("Waku", ["WakuCrypto"]),
