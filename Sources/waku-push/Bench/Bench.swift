@@ -49,8 +49,8 @@ struct Bench: AsyncParsableCommand {
     @Option(help: "Registrations that the start-up is measured with.")
     var registrations: Int = 100_000
 
-    @Option(help: "Requests a second, end to end.")
-    var rate: Double = 100
+    @Option(help: "Messages a second for end-to-end and endurance. [default: 100, and half of the maximal rate]")
+    var rate: Double?
 
     @Option(help: "How often the node asks the relay, end to end.")
     var pollInterval = DurationArgument("300ms", .milliseconds(300))
@@ -65,7 +65,7 @@ struct Bench: AsyncParsableCommand {
         guard seconds > 0, seconds <= 3600 else { throw ValidationError("--seconds must be above 0 and at most 3600") }
         guard (1...100).contains(rounds) else { throw ValidationError("--rounds must be 1 to 100") }
         guard (1...100_000_000).contains(registrations) else { throw ValidationError("--registrations must be 1 to 100000000") }
-        guard rate > 0, rate <= 10_000 else { throw ValidationError("--rate must be above 0 and at most 10000") }
+        guard rate.map({ $0 > 0 && $0 <= 10_000 }) ?? true else { throw ValidationError("--rate must be above 0 and at most 10000") }
         guard (1...10_000).contains(batch) else { throw ValidationError("--batch must be 1 to 10000") }
     }
 
@@ -122,7 +122,7 @@ struct Bench: AsyncParsableCommand {
         case .foreign: return try await ForeignBench(settings: settings).run()
         case .endToEnd:
             var load = EndToEndBench.Load()
-            load.rate = rate
+            if let rate { load.rate = rate }
             load.pollInterval = pollInterval.duration
             if let duration { load.duration = duration.duration }
             return try await EndToEndBench(settings: settings, load: load).run()
@@ -132,7 +132,8 @@ struct Bench: AsyncParsableCommand {
                 executable: try FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")
             ).run()
         case .endurance:
-            return try await EnduranceBench(settings: settings, duration: duration?.duration ?? .seconds(600)) { [json] interval in
+            let duration = duration?.duration ?? .seconds(600)
+            return try await EnduranceBench(settings: settings, duration: duration, rate: rate) { [json] interval in
                 guard !json else { return }
                 progress.clear()
                 BenchReport.tell(interval)
