@@ -104,7 +104,7 @@ let package = Package(
                 "PushServer", "PushStore", "PushClient", "Gorush", "NwakuRelay", "LoopbackRelay", "StatusProtocol", "Waku", "WakuCrypto",
                 "CurlClient", grdb, hummingbird, logging, lifecycle,
             ]),
-        tests("PushBench"),
+        tests("PushBench", ["StatusProtocol", "Waku"]),
         tests("PushClient", ["StatusProtocol", "Waku", "WakuCrypto"]),
         // Depends on the program so that it is built: it is run, not imported.
         .testTarget(

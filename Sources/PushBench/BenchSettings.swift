@@ -28,9 +28,9 @@ public struct BenchSettings: Sendable {
         let path = folder + "/waku-push-bench-" + UUID().uuidString
         do {
             try FileManager.default.createDirectory(
-                atPath: path, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
+                atPath: path, withIntermediateDirectories: false, attributes: [.posixPermissions: 0o700])
         } catch {
-            throw BenchError(code: .disk, message: "no folder can be made in \(folder): choose another by --data")
+            throw BenchError(code: .disk, message: "no folder can be made in \(folder): is it there? Choose another by --data")
         }
         defer { try? FileManager.default.removeItem(atPath: path) }
         return try await body(path)

@@ -2,7 +2,7 @@ import StatusProtocol
 import Waku
 import WakuCrypto
 
-/// A mix of all kinds at half of its maximal rate for a long time: memory and latencies should stay as they are.
+/// A mix of all kinds for a long time, at half of its maximal rate or a given one: memory and latencies should stay as they are.
 ///
 /// Messages are made while others are handled, on the same cores.
 public struct EnduranceBench: Sendable {
@@ -23,10 +23,13 @@ public struct EnduranceBench: Sendable {
 
     let settings: BenchSettings
     let duration: Duration
+    /// Messages a second; nil for half of the maximal rate.
+    let rate: Double?
     /// Told each interval as it ends.
     let report: @Sendable (Interval) -> Void
 
-    public init(settings: BenchSettings, duration: Duration, report: @escaping @Sendable (Interval) -> Void) {
+    public init(settings: BenchSettings, duration: Duration, rate: Double? = nil, report: @escaping @Sendable (Interval) -> Void) {
+        self.rate = rate
         self.settings = settings
         self.duration = duration
         self.report = report
@@ -57,7 +60,7 @@ public struct EnduranceBench: Sendable {
         result.unanswered = trial.unanswered
         guard trial.rate > 0 else { return result }
 
-        let rate = trial.rate / 2
+        let rate = rate ?? trial.rate / 2
         // Little at a time: what waits to be fed must not be what is seen of the memory.
         let chunk = max(1, Int(rate * min(1, duration.seconds / 4)))
         let length = min(max(duration.seconds / 30, 1), 60)

@@ -80,8 +80,7 @@ public struct StartupBench: Sendable {
             }
         }
         try store.close()
-        let attributes = try FileManager.default.attributesOfItem(atPath: DataFolder.databasePath(in: data))
-        return (ownBytes, attributes[.size] as? Int ?? 0)
+        return (ownBytes, try BareDatabase.byteCount(path: DataFolder.databasePath(in: data)))
     }
 
     /// As large as any, with random bytes for a grant.

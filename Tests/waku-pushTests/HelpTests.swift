@@ -4,7 +4,7 @@ import Testing
 struct HelpTests {
     private static let withExamples = [
         [], ["serve"], ["identity", "new"], ["identity", "show"], ["admin"], ["admin", "registrations", "show"],
-        ["admin", "registrations", "remove"], ["client"],
+        ["admin", "registrations", "remove"], ["client"], ["bench"],
     ]
     private static let withoutExamples = [
         ["identity"], ["admin", "registrations"], ["admin", "registrations", "list"], ["admin", "registrations", "stats"],
@@ -63,6 +63,8 @@ struct HelpTests {
         ["admin", "registrations", "list", "--limit", "0"], ["admin", "outbox", "list", "--limit", "0"],
         ["admin", "topics", "--limit", "0"],
         ["client", "query", "--server", "0x04", "--registrant", "0x04"], ["client", "query"], ["serve", "unexpected"],
+        ["bench", "no-such-part"], ["bench", "--seconds", "0"], ["bench", "--seconds", "nan"], ["bench", "--rounds", "0"],
+        ["bench", "--batch", "0"], ["bench", "--registrations", "0"], ["bench", "--rate", "-1"], ["bench", "--duration", "5"],
     ])
     func wrongUsage(arguments: [String]) async throws {
         let ended = try await run(arguments)

@@ -45,7 +45,7 @@ final class BenchRelay: Relay {
     /// One batch after the other, as fast as the node takes them.
     func feed(_ batches: [[ReceivedMessage]]) async {
         guard let deliver = await attached() else { return }
-        for batch in batches { await deliver(batch) }
+        for batch in batches where !Task.isCancelled { await deliver(batch) }
     }
 
     /// Each message at its time, whatever becomes of those before: what is due while the node takes a batch is the next one.

@@ -58,6 +58,17 @@ final class BareDatabase {
         sqlite3_close(database)
     }
 
+    /// Of a database's pages, those included that are in its log alone.
+    static func byteCount(path: String) throws(BenchError) -> Int {
+        var opened: OpaquePointer?
+        defer { sqlite3_close(opened) }
+        guard sqlite3_open_v2(path, &opened, SQLITE_OPEN_READWRITE, nil) == SQLITE_OK, let database = opened else { throw .disk }
+        let statement = prepare(database, "SELECT page_count * page_size FROM pragma_page_count(), pragma_page_size()")
+        defer { sqlite3_finalize(statement) }
+        guard sqlite3_step(statement) == SQLITE_ROW else { throw .disk }
+        return Int(sqlite3_column_int64(statement, 0))
+    }
+
     private static func prepare(_ database: OpaquePointer, _ text: String) -> OpaquePointer {
         var statement: OpaquePointer?
         precondition(sqlite3_prepare_v3(database, text, -1, UInt32(SQLITE_PREPARE_PERSISTENT), &statement, nil) == SQLITE_OK, "bad SQL")

@@ -38,9 +38,16 @@ struct CoreRun: Sendable {
     private static func measure(
         from start: StartLine, for duration: Duration, _ makeOperation: () throws -> () throws -> Int
     ) throws -> CoreRun {
-        let operation = try Result { try makeOperation() }.pass(start)
-        // Once unmeasured: caches fill.
-        _ = try operation()
+        let operation: () throws -> Int
+        do {
+            operation = try makeOperation()
+            // Once unmeasured: caches fill.
+            _ = try operation()
+        } catch {
+            // The others need not wait for this thread.
+            start.arrive()
+            throw error
+        }
         start.wait()
         var run = CoreRun()
         let (began, cpuBegan) = (Clock.uptime(), Clock.thread())
@@ -73,14 +80,6 @@ private final class StartLine: Sendable {
     func wait() {
         arrive()
         while missing.load(ordering: .relaxed) > 0 { usleep(20) }
-    }
-}
-
-extension Result {
-    /// The value; a thread that failed is not waited for.
-    fileprivate func pass(_ start: StartLine) throws -> Success {
-        if case .failure = self { start.arrive() }
-        return try get()
     }
 }
 

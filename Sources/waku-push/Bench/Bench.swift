@@ -1,6 +1,7 @@
 import ArgumentParser
 import Foundation
 import PushBench
+import UnixSignals
 
 struct Bench: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
@@ -24,6 +25,7 @@ struct Bench: AsyncParsableCommand {
               65  messages went unanswered: the figures are printed, and worth nothing
               69  a port or a process is unavailable
               73  the folder for the data can't be used
+              130 interrupted
             """)
 
     @Argument(help: "What to measure: \(BenchPart.allCases.map(\.rawValue).joined(separator: ", ")). [default: all but endurance]")
@@ -47,8 +49,8 @@ struct Bench: AsyncParsableCommand {
     @Option(help: "Registrations that the start-up is measured with.")
     var registrations: Int = 100_000
 
-    @Option(help: "Requests a second, end to end.")
-    var rate: Double = 100
+    @Option(help: "Messages a second for end-to-end and endurance. [default: 100, and half of the maximal rate]")
+    var rate: Double?
 
     @Option(help: "How often the node asks the relay, end to end.")
     var pollInterval = DurationArgument("300ms", .milliseconds(300))
@@ -63,28 +65,47 @@ struct Bench: AsyncParsableCommand {
         guard seconds > 0, seconds <= 3600 else { throw ValidationError("--seconds must be above 0 and at most 3600") }
         guard (1...100).contains(rounds) else { throw ValidationError("--rounds must be 1 to 100") }
         guard (1...100_000_000).contains(registrations) else { throw ValidationError("--registrations must be 1 to 100000000") }
-        guard rate > 0, rate <= 10_000 else { throw ValidationError("--rate must be above 0 and at most 10000") }
+        guard rate.map({ $0 > 0 && $0 <= 10_000 }) ?? true else { throw ValidationError("--rate must be above 0 and at most 10000") }
         guard (1...10_000).contains(batch) else { throw ValidationError("--batch must be 1 to 10000") }
     }
 
     func run() async throws {
         try await reportingFailures {
             let progress = ProgressBar()
-            var settings = BenchSettings(seconds: seconds, folder: data)
-            settings.rounds = rounds
-            settings.batch = batch
-            settings.gorushLatency = gorushLatency.duration
-            settings.progress = { progress.show($0, $1) }
-            var results: [BenchResult] = []
             defer { progress.clear() }
-            for part in BenchPart.allCases where parts.contains(part) || (parts.isEmpty && part != .endurance) {
-                results += try await measure(part, settings, progress)
-            }
+            let results = try await untilInterrupted { try await measure(progress) }
             progress.clear()
             let report = BenchReport(machine: Machine(), results: results)
             try report.print(asJSON: json)
             if let unanswered = report.unanswered { throw unanswered }
         }
+    }
+
+    /// Data folders and processes go with the tasks that made them, also when SIGINT or SIGTERM comes.
+    private func untilInterrupted(_ body: @escaping @Sendable () async throws -> [BenchResult]) async throws -> [BenchResult] {
+        let signals = await UnixSignalsSequence(trapping: .sigint, .sigterm)
+        return try await withThrowingTaskGroup(of: [BenchResult].self) { group in
+            group.addTask { try await body() }
+            group.addTask {
+                for await _ in signals { throw ExitCode(130) }
+                throw CancellationError()
+            }
+            defer { group.cancelAll() }
+            return try await group.next() ?? []
+        }
+    }
+
+    private func measure(_ progress: ProgressBar) async throws -> [BenchResult] {
+        var settings = BenchSettings(seconds: seconds, folder: data)
+        settings.rounds = rounds
+        settings.batch = batch
+        settings.gorushLatency = gorushLatency.duration
+        settings.progress = { progress.show($0, $1) }
+        var results: [BenchResult] = []
+        for part in BenchPart.allCases where parts.contains(part) || (parts.isEmpty && part != .endurance) {
+            results += try await measure(part, settings, progress)
+        }
+        return results
     }
 
     private func measure(_ part: BenchPart, _ settings: BenchSettings, _ progress: ProgressBar) async throws -> [BenchResult] {
@@ -101,7 +122,7 @@ struct Bench: AsyncParsableCommand {
         case .foreign: return try await ForeignBench(settings: settings).run()
         case .endToEnd:
             var load = EndToEndBench.Load()
-            load.rate = rate
+            if let rate { load.rate = rate }
             load.pollInterval = pollInterval.duration
             if let duration { load.duration = duration.duration }
             return try await EndToEndBench(settings: settings, load: load).run()
@@ -111,7 +132,8 @@ struct Bench: AsyncParsableCommand {
                 executable: try FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")
             ).run()
         case .endurance:
-            return try await EnduranceBench(settings: settings, duration: duration?.duration ?? .seconds(600)) { [json] interval in
+            let duration = duration?.duration ?? .seconds(600)
+            return try await EnduranceBench(settings: settings, duration: duration, rate: rate) { [json] interval in
                 guard !json else { return }
                 progress.clear()
                 BenchReport.tell(interval)

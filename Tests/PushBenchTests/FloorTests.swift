@@ -1,0 +1,85 @@
+import Foundation
+import Testing
+
+@testable import PushBench
+
+@Suite("Floors and what is told of them")
+struct FloorTests {
+    @Test("A floor is the sum of its parts, each as often as it is needed")
+    func sum() {
+        let floor = Floor(items: [
+            Floor.Item(.recover, times: 3, "signatures"), Floor.Item(.ecdh, "key"), Floor.Item(.upsert100, "row"),
+        ])
+        let cost = floor.cost([
+            .recover: FloorCost(cpuMicroseconds: 30, coreMicroseconds: 40), .ecdh: FloorCost(cpuMicroseconds: 29, coreMicroseconds: 31),
+            .upsert100: FloorCost(cpuMicroseconds: 16, coreMicroseconds: 16),
+            .verify: FloorCost(cpuMicroseconds: 1000, coreMicroseconds: 1000),
+        ])
+        #expect(cost == FloorCost(cpuMicroseconds: 135, coreMicroseconds: 167))
+        #expect(cost.rate(cores: 2) == 2e6 / 167)
+        #expect(FloorCost().rate(cores: 2) == 0)
+    }
+
+    /// With the figures that were found for one idle core when the project began, a registration is what was found then.
+    @Test("A registration's floor is near to what was computed by hand")
+    func registration() {
+        let microseconds: [Primitive: Double] = [
+            .ecdh: 29.6, .recover: 30.7, .sign: 19.9, .eciesOpen: 31, .eciesSeal: 46.6, .aesOpen: 0.5, .aesSeal: 0.5, .shake256: 0.39,
+            .keccak65: 0.27, .keccak600: 1.26, .protobufDecode: 0.46, .protobufEncode: 0.21, .upsert100: 16, .sha256: 0.5, .select: 3,
+        ]
+        let costs = microseconds.mapValues { FloorCost(cpuMicroseconds: $0, coreMicroseconds: $0) }
+        #expect(abs(Floor.registration.cost(costs).cpuMicroseconds - 262) < 10)
+    }
+
+    @Test("A stale registration needs neither the grant nor the disk; nothing is answered without two signatures and a seal")
+    func shape() {
+        func count(_ primitive: Primitive, _ floor: Floor) -> Double {
+            floor.items.filter { $0.primitive == primitive }.reduce(0) { $0 + $1.count }
+        }
+        #expect(count(.recover, .registration) == 3)
+        #expect(count(.recover, .stale) == 2)
+        #expect(count(.upsert100, .stale) == 0)
+        for floor in [Floor.registration, .stale, .query, .request] {
+            #expect(count(.sign, floor) == 2)
+            #expect(count(.eciesSeal, floor) == 1)
+            for item in floor.items { #expect(!item.reason.isEmpty) }
+        }
+        #expect(count(.eciesOpen, .query) == 0)
+    }
+
+    @Test("What is not known is null, and always there; parts are told by name")
+    func json() throws {
+        var result = BenchResult(name: "registration new")
+        result.rate = 4000.123
+        result.describe(
+            Floor(items: [Floor.Item(.recover, times: 2, "signatures")]),
+            costs: [
+                [.recover: FloorCost(cpuMicroseconds: 30, coreMicroseconds: 50)],
+                [.recover: FloorCost(cpuMicroseconds: 34, coreMicroseconds: 50)],
+                [.recover: FloorCost(cpuMicroseconds: 31, coreMicroseconds: 90)],
+            ], cores: 2)
+        let object = try #require(try JSONSerialization.jsonObject(with: JSONEncoder().encode(result)) as? [String: Any])
+        #expect(object["name"] as? String == "registration new")
+        #expect(object["rate"] as? Double == 4000)
+        #expect(object["cpuMicroseconds"] is NSNull)
+        #expect(object["ratioToFloor"] is NSNull)
+        #expect(object["floorMicroseconds"] as? Double == 62)
+        #expect(object["floorRate"] as? Double == 20_000)
+        #expect(object["p50Microseconds"] == nil)
+        let part = try #require((object["floor"] as? [[String: Any]])?.first)
+        #expect(part["name"] as? String == "recover")
+        #expect(part["count"] as? Double == 2)
+    }
+
+    @Test("Middles and slopes")
+    func numbers() {
+        #expect(median([]) == 0)
+        #expect(median([3]) == 3)
+        #expect(median([9, 1, 2]) == 2)
+        #expect(median([4, 1, 2, 100]) == 3)
+        #expect(slope([(0, 5)]) == nil)
+        #expect(slope([(1, 5), (1, 9)]) == nil)
+        #expect(slope([(0, 1), (1, 3), (2, 5)]) == 2)
+        #expect(slope([(0, 7), (10, 7)]) == 0)
+    }
+}

@@ -1,0 +1,90 @@
+import Foundation
+import TestSupport
+import Testing
+
+/// That everything is measured and told; never how fast.
+@Suite(.timeLimit(.minutes(5)))
+struct BenchTests {
+    private static let tiny = ["--seconds", "0.02", "--rounds", "1", "--rate", "20", "--poll-interval", "20ms", "--json"]
+
+    @Test("Every part in its shortest form: all messages are answered, all figures told, nothing left on disk")
+    func everything() async throws {
+        let folder = try TemporaryFolder()
+        let ended = try await run(
+            ["bench", "--registrations", "300", "--duration", "1s", "--data", folder.path] + Self.tiny)
+        #expect(ended.status == 0, "\(ended.errors)")
+        #expect(ended.errors == "")
+        #expect(try FileManager.default.contentsOfDirectory(atPath: folder.path) == [])
+        let results = try Self.results(ended)
+        #expect(
+            results.compactMap { $0["name"] as? String }.filter { !$0.contains(",") && !$0.hasPrefix("S") } == [
+                "recover", "verify", "key generation", "registration new", "registration update", "registration stale", "query", "request",
+                "foreign message", "start with 300 registrations",
+            ])
+        for result in results {
+            let name = result["name"] as? String ?? ""
+            for key in ["rate", "cpuMicroseconds", "floorMicroseconds", "ratioToFloor"] {
+                #expect(result[key] is Double || result[key] is NSNull, "\(name) \(key)")
+            }
+            guard let messages = result["messages"] as? Int else { continue }
+            #expect(messages > 0, "\(name)")
+            #expect((result["unanswered"] as? Int ?? 0) == 0, "\(name)")
+        }
+        for name in ["registration new", "registration update", "registration stale", "query", "request"] {
+            let result = try #require(results.first { $0["name"] as? String == name })
+            let positive = [
+                "rate", "cpuMicroseconds", "floorMicroseconds", "floorRate", "ratioToFloor", "p50Microseconds", "p99Microseconds",
+                "p999Microseconds", "latencyRate",
+            ]
+            for key in positive { #expect(result[key] as? Double ?? 0 > 0, "\(name) \(key)") }
+            #expect((result["floor"] as? [Any])?.isEmpty == false)
+        }
+        let toGorush = try #require(results.first { $0["name"] as? String == "end to end, relay to gorush" })
+        #expect(toGorush["messages"] as? Int == 20)
+        let start = try #require(results.first { $0["name"] as? String == "start with 300 registrations" })
+        for key in ["readyMilliseconds", "firstAnswerMilliseconds", "residentBytes", "bytesPerRegistrationBeyondItsOwn"] {
+            #expect(start[key] as? Double ?? 0 > 0, "\(key)")
+        }
+    }
+
+    @Test("Endurance tells its intervals, and that every message was answered")
+    func endurance() async throws {
+        let ended = try await run(["bench", "endurance", "--duration", "2s"] + Self.tiny)
+        #expect(ended.status == 0, "\(ended.errors)")
+        let result = try #require(try Self.results(ended).first)
+        #expect(result["unanswered"] as? Int == 0)
+        #expect((result["intervals"] as? [Any])?.isEmpty == false)
+    }
+
+    @Test("A table for people")
+    func table() async throws {
+        let ended = try await run("bench", "foreign", "--seconds", "0.02", "--rounds", "1")
+        #expect(ended.status == 0)
+        #expect(ended.errors == "")
+        #expect(ended.rows.contains { $0.first == "foreign message" })
+        #expect(!ended.output.contains("\u{1B}"))
+    }
+
+    @Test("A folder that is not there is told in one line")
+    func noFolder() async throws {
+        let ended = try await run("bench", "foreign", "--data", "/no/such/folder")
+        #expect(ended.status == 73)
+        #expect(ended.failure?.contains("--data") == true)
+    }
+
+    @Test("When it is interrupted, nothing is left")
+    func interrupted() async throws {
+        let folder = try TemporaryFolder()
+        let child = try ChildProcess(["bench", "endurance", "--duration", "1h", "--data", folder.path])
+        try await wait { try !FileManager.default.contentsOfDirectory(atPath: folder.path).isEmpty || !child.isRunning }
+        child.send(SIGINT)
+        #expect(await child.status == 130)
+        #expect(try FileManager.default.contentsOfDirectory(atPath: folder.path) == [])
+    }
+
+    private static func results(_ ended: Ended) throws -> [[String: Any]] {
+        let report = try #require(try JSONSerialization.jsonObject(with: Data(ended.output.utf8)) as? [String: Any])
+        #expect((report["machine"] as? [String: Any])?["cores"] as? Int ?? 0 > 0)
+        return try #require(report["results"] as? [[String: Any]])
+    }
+}
