@@ -85,8 +85,9 @@ let package = Package(
             ],
             swiftSettings: strict),
 
+        .target(name: "CFaultVFS", path: "Tests/CFaultVFS", linkerSettings: [.linkedLibrary("sqlite3")]),
         .target(
-            name: "TestSupport", dependencies: ["PushServer", "StatusProtocol", "Waku", "WakuCrypto", hummingbird],
+            name: "TestSupport", dependencies: ["CFaultVFS", "PushServer", "StatusProtocol", "Waku", "WakuCrypto", hummingbird],
             path: "Tests/TestSupport",
             resources: [.copy("Vectors")], swiftSettings: strict),
         tests("WakuCrypto"),

@@ -20,6 +20,8 @@ public struct NodeConfiguration: Sendable {
     /// What is taken and not yet stored, in units of 4 KiB, a unit for each message at least. When half is taken queries are shed, when three
     /// quarters are taken requests; whoever brings registrations waits.
     public var workLimit = 16_384
+    /// How often the store is looked after: how soon it shows that it can be written or read again.
+    public var upkeepInterval = Duration.seconds(5)
     /// Where `/healthz` and `/readyz` are served; nil: nowhere.
     public var httpAddress: SocketAddress?
 

@@ -22,7 +22,6 @@ public struct RelayNeeds: Sendable {
 /// A push notification node: everything put together. Runs as a service until it is told to stop.
 public final class PushNode: Service {
     private static let summaryInterval = Duration.seconds(60)
-    private static let upkeepInterval = Duration.seconds(5)
     /// When it stops: until requests are answered, posts to gorush have ended, answers are published. Together below 10 s.
     private static let answerLimit = Duration.milliseconds(2500)
     private static let postLimit = Duration.milliseconds(5200)
@@ -179,8 +178,8 @@ public final class PushNode: Service {
         }
     }
 
-    /// What stands in the way of being ready.
-    private var obstacles: [String] {
+    /// What stands in the way of being ready; empty when nothing does.
+    public var obstacles: [String] {
         var obstacles: [String] = []
         if case .detached(let reason) = relay.state { obstacles.append("relay: \(reason)") }
         if let failure = store.failure { obstacles.append("store: \(failure)") }
@@ -193,9 +192,10 @@ public final class PushNode: Service {
     private func keepUp() async {
         var sinceSummary = Duration.zero
         var last: [Counter: Int] = [:]
-        while (try? await Task.sleep(for: Self.upkeepInterval)) != nil {
+        while (try? await Task.sleep(for: configuration.upkeepInterval)) != nil {
             await saveCursor()
-            sinceSummary += Self.upkeepInterval
+            await store.keepUp()
+            sinceSummary += configuration.upkeepInterval
             guard sinceSummary >= Self.summaryInterval else { continue }
             sinceSummary = .zero
             let counts = counters.snapshot

@@ -14,7 +14,19 @@ protocol CommitBatch: Sendable {
 }
 
 /// One writer. Everything that waits becomes one transaction, with one sync to disk; what comes meanwhile gathers for the next.
+///
+/// A commit that fails in any way, a sync that fails included, is rolled back by SQLite: the next one overwrites in the log what may have
+/// reached it. So whoever is told of a failure knows that nothing of it is seen by others, but not that a crash before the next commit can't
+/// bring it back whole.
 final class CommitQueue: Sendable {
+    enum Event: Sendable {
+        case committing
+        /// - Parameter failure: of the database. nil when it kept what it was given.
+        case committed(failure: DatabaseError?)
+        /// An item failed, and others may work.
+        case failed(any Error)
+    }
+
     private struct State {
         var waiting: [any CommitBatch] = []
         var isRunning = false
@@ -28,9 +40,12 @@ final class CommitQueue: Sendable {
     private let state = Mutex(State())
     private let queue = DispatchQueue(label: "waku-push.store")
     private let pool: DatabasePool
+    private let note: @Sendable (Event) -> Void
 
-    init(pool: DatabasePool) {
+    /// - Parameter note: what happens, in the order in which it does, before the batches concerned are told.
+    init(pool: DatabasePool, note: @escaping @Sendable (Event) -> Void) {
         self.pool = pool
+        self.note = note
     }
 
     func add(_ batch: any CommitBatch) {
@@ -45,6 +60,13 @@ final class CommitQueue: Sendable {
     /// Whether all that was added is done.
     var isIdle: Bool { state.withLock { !$0.isRunning } }
 
+    /// Between two groups.
+    func run<T: Sendable>(_ work: @escaping @Sendable (Database) throws -> T) async throws -> T {
+        try await withCheckedThrowingContinuation { continuation in
+            queue.async { [pool] in continuation.resume(with: Result { try pool.writeWithoutTransaction(work) }) }
+        }
+    }
+
     /// Returns when everything that was added before is done.
     func finish() {
         queue.sync {}
@@ -56,15 +78,6 @@ final class CommitQueue: Sendable {
             if !items.isEmpty { commit(items[...]) }
             for batch in group { batch.complete() }
         }
-    }
-
-    private static func concernsAll(_ error: any Error) -> Bool {
-        let codes: [ResultCode] = [
-            .SQLITE_BUSY, .SQLITE_LOCKED, .SQLITE_FULL, .SQLITE_IOERR, .SQLITE_READONLY, .SQLITE_NOTADB, .SQLITE_CANTOPEN,
-            .SQLITE_NOMEM, .SQLITE_PERM, .SQLITE_AUTH,
-        ]
-        guard let error = error as? DatabaseError else { return false }
-        return codes.contains(error.resultCode)
     }
 
     private func nextGroup() -> [any CommitBatch]? {
@@ -81,6 +94,7 @@ final class CommitQueue: Sendable {
     /// A group that fails because of one of its items is tried again in halves, so that a bad item takes no other with it. When the database
     /// itself fails, all fail at once: each on its own would fail the same way, and wait as long for it.
     private func commit(_ items: ArraySlice<Item>) {
+        note(.committing)
         do {
             try pool.writeWithoutTransaction { db in
                 try db.inTransaction(.immediate) {
@@ -88,8 +102,13 @@ final class CommitQueue: Sendable {
                     return .commit
                 }
             }
+            note(.committed(failure: nil))
+        } catch let error as DatabaseError where error.concernsAll {
+            note(.committed(failure: error))
+            for item in items { item.batch.fail(item.index, error) }
         } catch {
-            guard items.count > 1, !Self.concernsAll(error) else {
+            guard items.count > 1 else {
+                note(.failed(error))
                 for item in items { item.batch.fail(item.index, error) }
                 return
             }
@@ -97,5 +116,24 @@ final class CommitQueue: Sendable {
             commit(items[..<middle])
             commit(items[middle...])
         }
+    }
+}
+
+extension DatabaseError {
+    /// Of the pages that were to be read: others may be whole.
+    var isDamage: Bool {
+        let codes: [ResultCode] = [
+            .SQLITE_IOERR_READ, .SQLITE_IOERR_SHORT_READ, .SQLITE_IOERR_CORRUPTFS, .SQLITE_IOERR_DATA,
+        ]
+        return [.SQLITE_CORRUPT, .SQLITE_NOTADB].contains(resultCode) || codes.contains(extendedResultCode)
+    }
+
+    /// Whatever is to be written fails.
+    var concernsAll: Bool {
+        let codes: [ResultCode] = [
+            .SQLITE_BUSY, .SQLITE_LOCKED, .SQLITE_FULL, .SQLITE_IOERR, .SQLITE_READONLY, .SQLITE_CANTOPEN, .SQLITE_NOMEM, .SQLITE_PERM,
+            .SQLITE_AUTH, .SQLITE_PROTOCOL,
+        ]
+        return !isDamage && codes.contains(resultCode)
     }
 }

@@ -7,11 +7,10 @@ public import WakuCrypto
 ///
 /// What a ``commit(_:)`` changed is on disk when it returns. Several processes may use the file at once.
 public final class Store: Sendable {
-    private let pool: DatabasePool
-    private let rows: SealedRows
-    private let queue: CommitQueue
-    /// Why the last commit failed; nil when it did not.
-    private let lastFailure = Mutex<String?>(nil)
+    let pool: DatabasePool
+    let rows: SealedRows
+    let queue: CommitQueue
+    let monitor: StoreMonitor
 
     /// Opens the database, making it and bringing it up to date first.
     ///
@@ -19,7 +18,8 @@ public final class Store: Sendable {
     public init(folder path: String, storageKey: SymmetricKey) throws(StoreError) {
         rows = SealedRows(key: storageKey)
         pool = try Self.open(DataFolder.databasePath(in: path), mayCreate: true)
-        queue = CommitQueue(pool: pool)
+        monitor = StoreMonitor()
+        queue = CommitQueue(pool: pool) { [monitor] in monitor.note($0) }
         do {
             guard try !pool.read({ try Schema.migrator.hasBeenSuperseded($0) }) else {
                 throw StoreError(code: .newer, message: "the database in \(path) was made by a newer waku-push: run that version")
@@ -27,7 +27,7 @@ public final class Store: Sendable {
             try Schema.migrator.migrate(pool)
             try setDurability()
         } catch {
-            throw Self.explain(error, path)
+            throw StoreError(explaining: error, in: path)
         }
         try checkKey(path)
     }
@@ -39,7 +39,8 @@ public final class Store: Sendable {
     public init(existing path: String, storageKey: SymmetricKey?) throws(StoreError) {
         rows = SealedRows(key: storageKey ?? SymmetricKey.random())
         pool = try Self.open(DataFolder.databasePath(in: path), mayCreate: false)
-        queue = CommitQueue(pool: pool)
+        monitor = StoreMonitor()
+        queue = CommitQueue(pool: pool) { [monitor] in monitor.note($0) }
         do {
             guard try pool.read({ try Schema.migrator.hasCompletedMigrations($0) }) else {
                 throw StoreError(
@@ -47,7 +48,7 @@ public final class Store: Sendable {
             }
             try setDurability()
         } catch {
-            throw Self.explain(error, path)
+            throw StoreError(explaining: error, in: path)
         }
         if storageKey != nil { try checkKey(path) }
     }
@@ -119,25 +120,14 @@ public final class Store: Sendable {
         }
 
         func fail(_ index: Int, _ error: any Error) {
-            let error = Store.explain(error, "the data folder")
+            let error = StoreError(explaining: error)
             results.withLock { $0[index] = .failure(error) }
         }
 
         func complete() {
             let results = results.withLock { $0.compactMap { $0 } }
-            store.note(results)
             completion(results)
         }
-    }
-
-    /// What the last commit tells of the database.
-    private func note<T>(_ results: [Result<T, StoreError>]) {
-        guard !results.isEmpty else { return }
-        let failure = results.lazy.compactMap { result -> StoreError? in
-            guard case .failure(let error) = result else { return nil }
-            return error
-        }.first
-        lastFailure.withLock { $0 = failure?.message }
     }
 
     /// Looks at a snapshot, on the calling thread.
@@ -145,12 +135,9 @@ public final class Store: Sendable {
         do {
             return try pool.read { try work(StoreTransaction(db: $0, rows: rows)) }
         } catch {
-            throw Self.explain(error, "the data folder")
+            throw monitor.readFailed(error)
         }
     }
-
-    /// Why commits fail at present; nil when they don't.
-    public var failure: String? { lastFailure.withLock { $0 } }
 
     /// Bytes of the database and its log.
     public var byteCount: Int {
@@ -163,7 +150,10 @@ public final class Store: Sendable {
     /// Finishes what waits, moves the log into the database and closes both.
     public func close() throws {
         queue.finish()
+        // The last connection that closes is one that only reads, and moves nothing.
+        let moved = Result { try pool.writeWithoutTransaction { _ = try $0.checkpoint(.truncate) } }
         try pool.close()
+        try moved.get()
     }
 
     // MARK: Opening
@@ -182,12 +172,13 @@ public final class Store: Sendable {
             Foundation.close(file)
         }
         var configuration = Configuration()
-        configuration.busyMode = .timeout(5)
+        // Who asks waits for 3 s.
+        configuration.busyMode = .timeout(2)
         configuration.journalMode = .wal
         do {
             return try DatabasePool(path: path, configuration: configuration)
         } catch {
-            throw explain(error, path)
+            throw StoreError(explaining: error, in: path)
         }
     }
 
@@ -212,33 +203,12 @@ public final class Store: Sendable {
                 return true
             }
         } catch {
-            throw Self.explain(error, path)
+            throw StoreError(explaining: error, in: path)
         }
         guard fits else {
             throw StoreError(
                 code: .otherIdentity,
                 message: "the database in \(path) belongs to another identity: use that one's key file, or another data folder")
-        }
-    }
-
-    private static func explain(_ error: any Error, _ place: String) -> StoreError {
-        switch error {
-        case let error as StoreError:
-            return error
-        case let error as DatabaseError where [.SQLITE_CORRUPT, .SQLITE_NOTADB].contains(error.resultCode):
-            return StoreError(code: .damaged, message: "the database in \(place) is damaged: restore a backup, or move the file away")
-        case let error as DatabaseError where [.SQLITE_PERM, .SQLITE_READONLY, .SQLITE_AUTH].contains(error.resultCode):
-            return StoreError(code: .permission, message: "the database in \(place) can't be written to: give this user access to it")
-        case let error as DatabaseError where error.resultCode == .SQLITE_CANTOPEN:
-            return StoreError(code: .cannotCreate, message: "the database in \(place) can't be opened: is the folder there and accessible?")
-        case let error as DatabaseError where error.resultCode == .SQLITE_FULL:
-            return StoreError(code: .unavailable, message: "no room for the database in \(place): free some disk space")
-        case let error as DatabaseError:
-            // The code alone: a message of SQLite's may quote what was to be stored.
-            return StoreError(
-                code: .unavailable, message: "the database in \(place) failed with SQLite code \(error.extendedResultCode.rawValue)")
-        default:
-            return StoreError(code: .damaged, message: "a row of the database in \(place) can't be read: it was altered")
         }
     }
 }

@@ -49,9 +49,9 @@ extension StoreTransaction {
     /// nil when it does not wait.
     public func waiting(_ delivery: DeliveryID) throws -> WaitingDelivery? {
         let statement = try db.cachedStatement(sql: "SELECT id, expires_at FROM outbox WHERE delivery = ?")
-        return try Row.fetchOne(statement, arguments: [Data(delivery.bytes)]).map { row in
-            WaitingDelivery(id: row[0], delivery: delivery, expires: Timestamp(rawValue: row[1]))
-        }
+        guard let row = try Row.fetchOne(statement, arguments: [Data(delivery.bytes)]) else { return nil }
+        return WaitingDelivery(
+            id: try row.decode(atIndex: 0), delivery: delivery, expires: Timestamp(rawValue: try row.decode(atIndex: 1)))
     }
 
     public func wasAccepted(_ delivery: DeliveryID) throws -> Bool {
@@ -65,10 +65,14 @@ extension StoreTransaction {
 
     /// All that waits, oldest first.
     public func waitingDeliveries() throws -> [WaitingDelivery] {
-        try Row.fetchAll(db, sql: "SELECT id, delivery, expires_at FROM outbox ORDER BY id").compactMap { row in
-            guard let delivery = DeliveryID(bytes: Array(row[1] as Data)) else { return nil }
-            return WaitingDelivery(id: row[0], delivery: delivery, expires: Timestamp(rawValue: row[2]))
+        var waiting: [WaitingDelivery] = []
+        let rows = try Row.fetchCursor(db, sql: "SELECT id, delivery, expires_at FROM outbox ORDER BY id")
+        while let row = try rows.next() {
+            guard let delivery = DeliveryID(bytes: try row.bytes(1)) else { continue }
+            let expires = Timestamp(rawValue: try row.decode(atIndex: 2))
+            waiting.append(WaitingDelivery(id: try row.decode(atIndex: 0), delivery: delivery, expires: expires))
         }
+        return waiting
     }
 
     /// What is to be posted. nil when it is gone: unregistered meanwhile.
@@ -79,11 +83,11 @@ extension StoreTransaction {
                 FROM outbox JOIN registration ON registration.id = outbox.registration WHERE outbox.id = ?
                 """)
         guard let row = try Row.fetchOne(statement, arguments: [id]),
-            let delivery = DeliveryID(bytes: Array(row[0] as Data)), let keyHash = KeyHash(bytes: Array(row[2] as Data))
+            let delivery = DeliveryID(bytes: try row.bytes(0)), let keyHash = KeyHash(bytes: try row.bytes(2))
         else { return nil }
-        let key = RegistrationKey(keyHash: keyHash, installationID: InstallationID(bytes: Array(row[3] as Data)))
+        let key = RegistrationKey(keyHash: keyHash, installationID: InstallationID(bytes: try row.bytes(3)))
         guard case .registered(let stored) = try state(of: key),
-            let notification = try rows.openNotification(Array(row[1] as Data), of: delivery)
+            let notification = try rows.openNotification(try row.bytes(1), of: delivery)
         else { return nil }
         return OutboxEntry(
             id: id, delivery: delivery, notification: notification, key: key, version: stored.version,

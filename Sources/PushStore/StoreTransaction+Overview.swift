@@ -31,19 +31,23 @@ extension StoreTransaction {
     /// Those whose key hash begins with `prefix` (hexadecimal digits), oldest first.
     public func summaries(keyHashPrefix prefix: String = "", limit: Int, offset: Int = 0) throws -> [RegistrationSummary] {
         let range = Self.range(prefix)
-        return try Row.fetchAll(
+        var summaries: [RegistrationSummary] = []
+        let rows = try Row.fetchCursor(
             db,
             sql: """
                 SELECT key_hash, installation, version, changed_at, platform FROM registration
                 \(prefix.isEmpty ? "" : "WHERE key_hash BETWEEN :low AND :high") ORDER BY id LIMIT :limit OFFSET :offset
-                """, arguments: (prefix.isEmpty ? [:] : range) &+ ["limit": limit, "offset": offset]
-        ).compactMap { row in
-            guard let keyHash = KeyHash(bytes: Array(row[0] as Data)) else { return nil }
-            let platform = (row[4] as Int32?).flatMap(Platform.init)
-            return RegistrationSummary(
-                key: RegistrationKey(keyHash: keyHash, installationID: InstallationID(bytes: Array(row[1] as Data))),
-                version: UInt64(bitPattern: row[2]), changedAt: Timestamp(rawValue: row[3]), platform: platform)
+                """, arguments: (prefix.isEmpty ? [:] : range) &+ ["limit": limit, "offset": offset])
+        while let row = try rows.next() {
+            guard let keyHash = KeyHash(bytes: try row.bytes(0)) else { continue }
+            let platform = try row.decode(Int32?.self, atIndex: 4).flatMap(Platform.init)
+            summaries.append(
+                RegistrationSummary(
+                    key: RegistrationKey(keyHash: keyHash, installationID: InstallationID(bytes: try row.bytes(1))),
+                    version: UInt64(bitPattern: try row.decode(atIndex: 2)), changedAt: Timestamp(rawValue: try row.decode(atIndex: 3)),
+                    platform: platform))
         }
+        return summaries
     }
 
     /// The registrants whose hash begins with `prefix` (hexadecimal digits); no more than `limit`.
@@ -85,17 +89,20 @@ extension StoreTransaction {
     }
 
     public func outboxSummaries(limit: Int) throws -> [OutboxSummary] {
-        try Row.fetchAll(
+        var summaries: [OutboxSummary] = []
+        let rows = try Row.fetchCursor(
             db,
             sql: """
                 SELECT outbox.id, key_hash, installation, expires_at
                 FROM outbox JOIN registration ON registration.id = outbox.registration ORDER BY outbox.id LIMIT ?
-                """, arguments: [limit]
-        ).compactMap { row in
-            guard let keyHash = KeyHash(bytes: Array(row[1] as Data)) else { return nil }
-            let key = RegistrationKey(keyHash: keyHash, installationID: InstallationID(bytes: Array(row[2] as Data)))
-            return OutboxSummary(id: row[0], key: key, expires: Timestamp(rawValue: row[3]))
+                """, arguments: [limit])
+        while let row = try rows.next() {
+            guard let keyHash = KeyHash(bytes: try row.bytes(1)) else { continue }
+            let key = RegistrationKey(keyHash: keyHash, installationID: InstallationID(bytes: try row.bytes(2)))
+            let expires = Timestamp(rawValue: try row.decode(atIndex: 3))
+            summaries.append(OutboxSummary(id: try row.decode(atIndex: 0), key: key, expires: expires))
         }
+        return summaries
     }
 
     /// How SQLite keeps what is committed: `synchronous` 2 is FULL.

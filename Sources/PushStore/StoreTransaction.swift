@@ -18,8 +18,9 @@ public struct StoreTransaction {
         guard let row = try Row.fetchOne(statement, arguments: [Data(key.keyHash.bytes), Data(key.installationID.bytes)]) else {
             return nil
         }
-        let version = UInt64(bitPattern: row[0])
-        guard let stored = try registration(key, version: version, changedAt: row[1], sealed: row[2]) else {
+        let version = UInt64(bitPattern: try row.decode(atIndex: 0))
+        let (changedAt, sealed) = (try row.decode(Int64.self, atIndex: 1), try row.decode(Data?.self, atIndex: 2))
+        guard let stored = try registration(key, version: version, changedAt: changedAt, sealed: sealed) else {
             return .tombstone(version: version)
         }
         return .registered(stored)
@@ -41,8 +42,10 @@ public struct StoreTransaction {
                 """)
         let rows = try Row.fetchCursor(statement, arguments: [Data(keyHash.bytes)])
         while let row = try rows.next() {
-            let key = RegistrationKey(keyHash: keyHash, installationID: InstallationID(bytes: Array(row[0] as Data)))
-            let stored = try registration(key, version: UInt64(bitPattern: row[1]), changedAt: row[2], sealed: row[3])
+            let key = RegistrationKey(keyHash: keyHash, installationID: InstallationID(bytes: try row.bytes(0)))
+            let stored = try registration(
+                key, version: UInt64(bitPattern: try row.decode(atIndex: 1)), changedAt: try row.decode(atIndex: 2),
+                sealed: try row.decode(atIndex: 3))
             if let stored, !visit(stored) { return }
         }
     }
@@ -60,7 +63,8 @@ public struct StoreTransaction {
             sql: "SELECT id, version, message, sealed IS NOT NULL FROM registration WHERE key_hash = ? AND installation = ?")
         return try Row.fetchOne(statement, arguments: [Data(key.keyHash.bytes), Data(key.installationID.bytes)]).map { row in
             RegistrationHead(
-                id: row[0], version: UInt64(bitPattern: row[1]), message: (row[2] as Int64?).map(MessageMark.init), isRegistered: row[3])
+                id: try row.decode(atIndex: 0), version: UInt64(bitPattern: try row.decode(atIndex: 1)),
+                message: try row.decode(Int64?.self, atIndex: 2).map(MessageMark.init), isRegistered: try row.decode(atIndex: 3))
         }
     }
 
@@ -207,6 +211,13 @@ public struct MessageMark: RawRepresentable, Hashable, Sendable {
 
     public init(of hash: MessageHash) {
         rawValue = hash.bytes.prefix(8).reduce(0) { $0 << 8 | Int64($1) }
+    }
+}
+
+extension Row {
+    /// - Throws: when there is something else: a subscript would end the process, and what stands in a damaged page is anything.
+    func bytes(_ index: Int) throws -> [UInt8] {
+        Array(try decode(Data.self, atIndex: index))
     }
 }
 
