@@ -17,6 +17,7 @@ final class ScriptedGorush: NotificationPosting {
         var verdict: TokenVerdict?
         var accepted: [Notification] = []
         var attempts = 0
+        var whenPosted: (@Sendable () -> Void)?
     }
 
     private let state = Mutex(State())
@@ -31,8 +32,15 @@ final class ScriptedGorush: NotificationPosting {
     var accepted: [Notification] { state.withLock { $0.accepted } }
     var attempts: Int { state.withLock { $0.attempts } }
 
+    /// Done once, when the next post came in and before it is answered.
+    func whenPosted(_ action: @escaping @Sendable () -> Void) {
+        state.withLock { $0.whenPosted = action }
+    }
+
     func post(_ notifications: [Notification]) async -> PostResult {
         state.withLock { state in
+            state.whenPosted?()
+            state.whenPosted = nil
             state.attempts += 1
             if case .accepted = state.outcome { state.accepted += notifications }
             return result(state.outcome, state.verdict, notifications)
