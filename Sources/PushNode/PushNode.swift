@@ -21,7 +21,8 @@ public struct RelayNeeds: Sendable {
 
 /// A push notification node: everything put together. Runs as a service until it is told to stop.
 public final class PushNode: Service {
-    private static let summaryInterval = Duration.seconds(60)
+    /// A line in the log, and pruning, come with every so many upkeeps: once a minute.
+    private static let upkeepsPerSummary = 12
     /// When it stops: until requests are answered, posts to gorush have ended, answers are published. Together below 10 s.
     private static let answerLimit = Duration.milliseconds(2500)
     private static let postLimit = Duration.milliseconds(5200)
@@ -190,18 +191,21 @@ public final class PushNode: Service {
 
     /// Notes how far the relay has been seen, which shows at the same time whether the store can be written; says a line a minute; prunes.
     private func keepUp() async {
-        var sinceSummary = Duration.zero
+        var sinceSummary = 0
         var last: [Counter: Int] = [:]
+        var forgetting = ForgettingClock(memory: configuration.memory)
+        let started = ContinuousClock.now
         while (try? await Task.sleep(for: configuration.upkeepInterval)) != nil {
             await saveCursor()
             await store.keepUp()
-            sinceSummary += configuration.upkeepInterval
-            guard sinceSummary >= Self.summaryInterval else { continue }
-            sinceSummary = .zero
+            let cutoff = forgetting.cutoff(clock: now(), uptime: .now - started)
+            sinceSummary += 1
+            guard sinceSummary >= Self.upkeepsPerSummary else { continue }
+            sinceSummary = 0
             let counts = counters.snapshot
             summarize(counts, since: last)
             last = counts
-            await prune()
+            await prune(before: cutoff)
         }
     }
 
@@ -218,8 +222,7 @@ public final class PushNode: Service {
         }
     }
 
-    private func prune() async {
-        let cutoff = now() - configuration.memory
+    private func prune(before cutoff: Timestamp) async {
         do {
             try await store.commit { try $0.prune(before: cutoff, keeping: Self.memoryRowLimit) }
         } catch {

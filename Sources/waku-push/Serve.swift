@@ -1,4 +1,5 @@
 import ArgumentParser
+import Foundation
 import Gorush
 import Logging
 import PushNode
@@ -66,6 +67,9 @@ struct Serve: AsyncParsableCommand {
             guard let identity = identity ?? Environment.string("identity") else {
                 throw CommandFailure(.usage, "--identity is missing: make a key with waku-push identity new --out id.key")
             }
+            // What can't be written is an error, not the end: to a file beyond the limit on its size, to a connection that is gone.
+            signal(SIGXFSZ, SIG_IGN)
+            signal(SIGPIPE, SIG_IGN)
             let logger = Logger(label: "waku-push") { [logFormat, logLevel] _ in LineLogHandler(format: logFormat, level: logLevel) }
             var configuration = NodeConfiguration(identity: try IdentityFile.read(identity), dataPath: data)
             configuration.pubsubTopics = try topics()

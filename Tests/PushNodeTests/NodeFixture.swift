@@ -60,16 +60,23 @@ struct NodeFixture {
     }
 
     /// Runs a node while `body` runs, and stops it as SIGTERM does.
+    ///
+    /// - Parameters:
+    ///   - posting: instead of the scripted gorush.
+    ///   - makeRelay: a relay beside the network of one, or instead of it.
     func withNode<R: Sendable>(
-        configure: (inout NodeConfiguration) -> Void = { _ in }, _ body: @escaping @Sendable (RunningNode) async throws -> R
+        configure: (inout NodeConfiguration) -> Void = { _ in }, posting: (any NotificationPosting)? = nil,
+        now: @escaping @Sendable () -> Timestamp = Timestamp.now, makeRelay: ((RelayNeeds, LoopbackRelay) throws -> any Relay)? = nil,
+        _ body: @escaping @Sendable (RunningNode) async throws -> R
     ) async throws -> R {
         var configuration = NodeConfiguration(identity: identity, dataPath: folder.path)
         // A slow machine is no failure: tests that wait for the deadline set a short one.
         configuration.answerDeadline = .seconds(60)
         configure(&configuration)
         let quiet = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
-        let node = try PushNode(configuration, gorush: gorush, logger: quiet) { [network] in
-            network.relay(pubsubTopics: $0.pubsubTopics)
+        let node = try PushNode(configuration, gorush: posting ?? gorush, logger: quiet, now: now) { [network] needs in
+            let relay = network.relay(pubsubTopics: needs.pubsubTopics)
+            return try makeRelay?(needs, relay) ?? relay
         }
         let services = ServiceGroup(services: [node], logger: quiet)
         return try await withThrowingTaskGroup(of: R?.self) { group in

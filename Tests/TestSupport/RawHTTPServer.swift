@@ -28,6 +28,8 @@ public final class RawHTTPServer: Sendable {
         case reset([UInt8])
         /// Nothing, until the other side gives up.
         case hang
+        /// A byte after the other, with this pause between two, until the other side gives up.
+        case drip([UInt8], every: Duration)
 
         /// A whole response that keeps the connection.
         public static func status(_ status: Int, headers: [String] = [], body: String = "") -> Reply {
@@ -103,6 +105,13 @@ public final class RawHTTPServer: Sendable {
             case .hang:
                 var byte: UInt8 = 0
                 while recv(connection, &byte, 1, 0) > 0 {}
+            case .drip(let bytes, let pause):
+                for byte in bytes {
+                    var waiting = pollfd(fd: connection, events: Int16(POLLIN), revents: 0)
+                    // Nothing is to come: what comes is the end.
+                    guard poll(&waiting, 1, Int32(pause / .milliseconds(1))) == 0 else { break }
+                    write([byte], to: connection)
+                }
             }
             break
         }

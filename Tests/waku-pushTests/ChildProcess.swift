@@ -13,11 +13,13 @@ final class ChildProcess: Sendable {
     private let exit: Task<Int32, Never>
 
     /// - Parameter environment: in addition to what is inherited, of which no option of the program is kept.
-    init(_ arguments: [String], environment: [String: String] = [:], limit: Duration = .seconds(60)) throws {
+    /// - Parameter shell: what starts it instead, with the program and its arguments as "$0" and "$@".
+    init(_ arguments: [String], environment: [String: String] = [:], limit: Duration = .seconds(60), shell: String? = nil) throws {
         folder = try TemporaryFolder()
         let process = Process()
-        process.executableURL = try Self.executable.get()
-        process.arguments = arguments
+        let program = try Self.executable.get()
+        process.executableURL = shell == nil ? program : URL(fileURLWithPath: "/bin/sh")
+        process.arguments = (shell.map { ["-c", $0, program.path] } ?? []) + arguments
         process.environment = Self.inherited.merging(environment) { _, new in new }
         process.currentDirectoryURL = URL(fileURLWithPath: folder.path)
         process.standardInput = FileHandle.nullDevice
@@ -48,6 +50,7 @@ final class ChildProcess: Sendable {
         get async { await exit.value }
     }
 
+    var id: Int32 { process.processIdentifier }
     var isRunning: Bool { process.isRunning }
     var output: String { text("output") }
     var errors: String { text("errors") }

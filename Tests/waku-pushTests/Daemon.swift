@@ -35,10 +35,10 @@ struct Daemon: Sendable {
     /// - Parameters:
     ///   - arguments: after `serve`, without the addresses to listen on.
     ///   - environment: as it is for the process.
-    static func start(_ arguments: [String], environment: [String: String] = [:]) async throws -> Daemon {
+    static func start(_ arguments: [String], environment: [String: String] = [:], shell: String? = nil) async throws -> Daemon {
         for _ in 1..<attempts {
             // Another process may be faster to take a port that was free: then it is another's turn.
-            if let daemon = try await startOnce(arguments, environment) { return daemon }
+            if let daemon = try await startOnce(arguments, environment, shell) { return daemon }
         }
         throw NotReady(log: "no port is free for long enough")
     }
@@ -47,11 +47,11 @@ struct Daemon: Sendable {
         let log: String
     }
 
-    private static func startOnce(_ arguments: [String], _ environment: [String: String]) async throws -> Daemon? {
+    private static func startOnce(_ arguments: [String], _ environment: [String: String], _ shell: String?) async throws -> Daemon? {
         let (relay, http) = (try freePort(), try freePort())
         let process = try ChildProcess(
             ["serve", "--loopback-listen", "127.0.0.1:\(relay)", "--http", "127.0.0.1:\(http)"] + arguments, environment: environment,
-            limit: .seconds(300))
+            limit: .seconds(300), shell: shell)
         let daemon = Daemon(process: process, relayURL: "http://127.0.0.1:\(relay)", httpURL: "http://127.0.0.1:\(http)")
         try await wait {
             if !process.isRunning { return true }

@@ -68,7 +68,7 @@ extension ParsableCommand {
 
 extension CommandFailure {
     static func tell(_ message: String) {
-        FileHandle.standardError.write(Data("waku-push: \(message)\n".utf8))
+        StandardStream.write("waku-push: \(message)\n", to: StandardStream.error)
     }
 
     /// nil for what ArgumentParser explains itself.

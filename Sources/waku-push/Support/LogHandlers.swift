@@ -38,7 +38,8 @@ struct LineLogHandler: LogHandler {
                     [("time", time), ("level", event.level.rawValue), ("message", event.message.description)]
                         + fields.map { ($0.key, $0.value.description) })
             }
-        FileHandle.standardError.write(Data((line + "\n").utf8))
+        // A line that can't be written is lost: the node has other things to do.
+        StandardStream.write(line + "\n", to: StandardStream.error)
     }
 
     private static func quoted(_ text: String) -> String {

@@ -3,7 +3,10 @@ import Foundation
 /// What a command prints: tables for people, JSON for programs.
 enum Output {
     static func line(_ text: String = "") {
-        FileHandle.standardOutput.write(Data((text + "\n").utf8))
+        guard StandardStream.write(text + "\n", to: StandardStream.output) else {
+            CommandFailure.tell("standard output can't be written to")
+            exit(CommandFailure.Code.cannotCreate.rawValue)
+        }
     }
 
     static func json(_ value: some Encodable) throws {

@@ -1,0 +1,21 @@
+import Foundation
+
+/// Standard output and standard error, which may be a pipe that nobody reads any more, or a file on a full disk. `FileHandle` ends the process
+/// then.
+enum StandardStream {
+    static let output = STDOUT_FILENO
+    static let error = STDERR_FILENO
+
+    /// Whether all was written.
+    @discardableResult
+    static func write(_ text: String, to stream: Int32) -> Bool {
+        var rest = Array(text.utf8)[...]
+        while !rest.isEmpty {
+            let count = rest.withUnsafeBytes { Foundation.write(stream, $0.baseAddress, $0.count) }
+            if count < 0, errno == EINTR { continue }
+            guard count > 0 else { return false }
+            rest = rest.dropFirst(count)
+        }
+        return true
+    }
+}

@@ -1,0 +1,146 @@
+import CurlClient
+import Foundation
+import TestSupport
+import Testing
+import WakuCrypto
+
+/// Disks that are full or closed to the daemon, for real.
+@Suite(.timeLimit(.minutes(5)))
+struct DiskFaultTests {
+    private let folder: TemporaryFolder
+    private let server: KeyFile
+    private var data: String { folder.path + "/data" }
+    private var standard: [String] { ["--identity", server.path, "--data", data] }
+
+    init() throws {
+        folder = try TemporaryFolder()
+        server = try KeyFile(in: folder, "id.key")
+    }
+
+    private func register(_ daemon: Daemon, _ client: KeyFile) async throws -> Ended {
+        try await run(
+            "client", "register", "--relay", daemon.relayURL, "--server", server.publicKey, "--timeout", "60s", "--identity", client.path,
+            "--device-token", "5ec2e7de71ce70ce", "--apn-topic", "app")
+    }
+
+    /// Registers one client after the other until the daemon can't keep it. Returns those that it kept.
+    private func registerUntilRefused(_ daemon: Daemon) async throws -> [KeyFile] {
+        var kept: [KeyFile] = []
+        for number in 0..<200 {
+            let client = try KeyFile(in: folder, "client \(number).key")
+            let registered = try await register(daemon, client)
+            guard registered.status == 0 else {
+                #expect(registered.failure == "the server refused: INTERNAL_ERROR")
+                return kept
+            }
+            kept.append(client)
+        }
+        Issue.record("the disk took everything")
+        return kept
+    }
+
+    private func readiness(_ daemon: Daemon) async throws -> String {
+        String(decoding: try await daemon.get("/readyz").body, as: UTF8.self)
+    }
+
+    private func expectQueriesFind(_ clients: [KeyFile], _ daemon: Daemon) async throws {
+        for client in clients {
+            let found = try await run(
+                "client", "query", "--relay", daemon.relayURL, "--server", server.publicKey, "--timeout", "60s", "--registrant",
+                client.publicKey)
+            #expect(found.status == 0, "\(found.errors)")
+        }
+    }
+
+    @Test("A log that can't be written is no reason to stop", arguments: ["2>/dev/full", "2>&-", "2>&1 | true"])
+    func fullLog(redirection: String) async throws {
+        // A pipe's reader is gone before the first line comes.
+        let shell =
+            redirection.hasSuffix("true")
+            ? #"mkfifo "$PWD/log"; (true <"$PWD/log") & exec "$0" "$@" 2>"$PWD/log""# : #"exec "$0" "$@" \#(redirection)"#
+        let daemon = try await Daemon.start(standard + ["--log-level", "trace"], shell: shell)
+        let client = try KeyFile(in: folder, "client.key")
+        #expect(try await register(daemon, client).status == 0)
+        #expect(await daemon.stop().status == 0)
+    }
+
+    @Test("Files may grow no further (RLIMIT_FSIZE), and then may again")
+    func fileSizeLimit() async throws {
+        // The soft limit, in blocks of 512 bytes.
+        let daemon = try await Daemon.start(standard, shell: #"ulimit -S -f 400; exec "$0" "$@""#)
+        let kept = try await registerUntilRefused(daemon)
+        #expect(!kept.isEmpty)
+        try await wait { try await readiness(daemon).hasPrefix("store: the disk fails under the database") }
+        #expect(try await daemon.get("/healthz").status == 200)
+        try await expectQueriesFind(Array(kept.suffix(2)), daemon)
+
+        #expect(try await command("/usr/bin/prlimit", "--pid", "\(daemon.process.id)", "--fsize=unlimited"))
+        try await wait { try await readiness(daemon) == "ready\n" }
+        let late = try KeyFile(in: folder, "late.key")
+        #expect(try await register(daemon, late).status == 0)
+        #expect(await daemon.stop().status == 0)
+
+        let again = try await Daemon.start(standard)
+        try await expectQueriesFind(kept + [late], again)
+        #expect(await again.stop().status == 0)
+    }
+
+    /// A file system of its own, in memory, that the process alone sees: it needs user namespaces, which some machines forbid.
+    @Test("A disk that is full, and then is not", .enabled(if: DiskFaultTests.mayMount, "user namespaces are not allowed here"))
+    func fullDisk() async throws {
+        try FileManager.default.createDirectory(atPath: data, withIntermediateDirectories: true)
+        let mount = #"mount -t tmpfs -o size=1536k tmpfs "$DISK" && exec "$0" "$@""#
+        let daemon = try await Daemon.start(
+            standard, environment: ["DISK": data], shell: #"exec unshare --user --map-root-user --mount sh -c '\#(mount)' "$0" "$@""#)
+        let first = try KeyFile(in: folder, "first.key")
+        #expect(try await register(daemon, first).status == 0)
+
+        // Its folder, seen from here.
+        let filler = "/proc/\(daemon.process.id)/root\(data)/filler"
+        #expect(FileManager.default.createFile(atPath: filler, contents: nil))
+        let file = try #require(FileHandle(forWritingAtPath: filler))
+        while (try? file.write(contentsOf: Data(repeating: 1, count: 1024))) != nil {}
+        try file.close()
+
+        let kept = try await registerUntilRefused(daemon)
+        try await wait { try await readiness(daemon).hasPrefix("store: no room for the database in the data folder: free some disk space") }
+        #expect(try await daemon.get("/healthz").status == 200)
+        try await expectQueriesFind([first] + kept.suffix(2), daemon)
+
+        try FileManager.default.removeItem(atPath: filler)
+        try await wait { try await readiness(daemon) == "ready\n" }
+        let late = try KeyFile(in: folder, "late.key")
+        #expect(try await register(daemon, late).status == 0)
+        try await expectQueriesFind([first] + kept + [late], daemon)
+        #expect(await daemon.stop().status == 0)
+    }
+
+    private static let mayMount: Bool = {
+        let process = Process()
+        process.executableURL = URL(fileURLWithPath: "/bin/sh")
+        process.arguments = ["-c", "unshare --user --map-root-user --mount mount -t tmpfs tmpfs /mnt"]
+        process.standardError = FileHandle.nullDevice
+        guard (try? process.run()) != nil else { return false }
+        process.waitUntilExit()
+        return process.terminationStatus == 0
+    }()
+
+    private func command(_ path: String, _ arguments: String...) async throws -> Bool {
+        let process = Process()
+        process.executableURL = URL(fileURLWithPath: path)
+        process.arguments = arguments
+        try process.run()
+        process.waitUntilExit()
+        return process.terminationStatus == 0
+    }
+
+    /// Not as root, whom no mode keeps off.
+    @Test("A database that may only be read is refused at the start", .enabled(if: geteuid() != 0, "root may write anything"))
+    func readOnly() async throws {
+        #expect(await (try Daemon.start(standard)).stop().status == 0)
+        try FileManager.default.setAttributes([.posixPermissions: 0o400], ofItemAtPath: data + "/waku-push.sqlite")
+        let ended = try await run(["serve", "--http", "127.0.0.1:\(try freePort())"] + standard)
+        #expect(ended.status == 77)
+        #expect(ended.failure?.contains("can't be written to: give this user access to it") == true)
+    }
+}
