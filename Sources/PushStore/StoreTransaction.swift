@@ -61,11 +61,12 @@ public struct StoreTransaction {
     public func head(of key: RegistrationKey) throws -> RegistrationHead? {
         let statement = try db.cachedStatement(
             sql: "SELECT id, version, message, sealed IS NOT NULL FROM registration WHERE key_hash = ? AND installation = ?")
-        return try Row.fetchOne(statement, arguments: [Data(key.keyHash.bytes), Data(key.installationID.bytes)]).map { row in
-            RegistrationHead(
-                id: try row.decode(atIndex: 0), version: UInt64(bitPattern: try row.decode(atIndex: 1)),
-                message: try row.decode(Int64?.self, atIndex: 2).map(MessageMark.init), isRegistered: try row.decode(atIndex: 3))
+        guard let row = try Row.fetchOne(statement, arguments: [Data(key.keyHash.bytes), Data(key.installationID.bytes)]) else {
+            return nil
         }
+        return RegistrationHead(
+            id: try row.decode(atIndex: 0), version: UInt64(bitPattern: try row.decode(atIndex: 1)),
+            message: try row.decode(Int64?.self, atIndex: 2).map(MessageMark.init), isRegistered: try row.decode(atIndex: 3))
     }
 
     /// - Parameters:
