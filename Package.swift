@@ -90,6 +90,13 @@ let package = Package(
             name: "TestSupport", dependencies: ["CFaultVFS", "PushServer", "StatusProtocol", "Waku", "WakuCrypto", hummingbird],
             path: "Tests/TestSupport",
             resources: [.copy("Vectors")], swiftSettings: strict),
+        // Runs waku-push as a process, which is built for itself.
+        .executableTarget(
+            name: "crash-test",
+            dependencies: [
+                "TestSupport", "PushClient", "PushStore", "LoopbackRelay", "StatusProtocol", "Waku", "WakuCrypto", "CurlClient", grdb,
+                hummingbird, logging, nio, arguments,
+            ], path: "Tests/CrashTest", swiftSettings: strict),
         tests("WakuCrypto"),
         tests("Waku", ["WakuCrypto"]),
         tests("StatusProtocol", ["Waku", "WakuCrypto", "CPushMessages"]),

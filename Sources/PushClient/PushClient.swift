@@ -16,6 +16,8 @@ public final class PushClient: Sendable {
     private struct Waiting {
         struct Ask {
             let recipient: PrivateKey
+            /// Where its answer comes in.
+            let topic: TopicTag?
             let server: PublicKey
             /// Whether this is what was asked for.
             let match: @Sendable (MetadataEnvelope) -> Bool
@@ -56,9 +58,10 @@ public final class PushClient: Sendable {
         match: @escaping @Sendable (MetadataEnvelope) -> Bool
     ) async throws(PushClientError) -> [UInt8] {
         let messages = EnvelopeSealing.seal(envelope, to: recipient, wakuSigner: wakuSigner, at: .now())
-        relay.watch([Self.answerTopic(sender.publicKey)])
+        let topic = Self.answerTopic(sender.publicKey)
+        relay.watch([topic])
         let (answers, feed) = AsyncStream.makeStream(of: [UInt8].self, bufferingPolicy: .bufferingOldest(1))
-        let ask = Waiting.Ask(recipient: sender, server: server, match: match, answers: feed)
+        let ask = Waiting.Ask(recipient: sender, topic: topic.tag, server: server, match: match, answers: feed)
         let id = waiting.withLock { waiting in
             defer { waiting.nextID += 1 }
             waiting.asks[waiting.nextID] = ask
@@ -88,8 +91,10 @@ public final class PushClient: Sendable {
     }
 
     private func take(_ message: WakuMessage) {
-        let asks = waiting.withLock { $0.asks }
-        for ask in asks.values {
+        // To try each message with each key would cost a client with many questions all its time.
+        let topic = message.contentTopic.tag
+        let asks = waiting.withLock { waiting in waiting.asks.values.filter { $0.topic == topic } }
+        for ask in asks {
             guard let payload = try? EnvelopeSealing.open(message, identity: ask.recipient), payload.signer == ask.server,
                 let bytes = whole(of: payload),
                 let envelope = try? MetadataEnvelope(parsing: bytes, wakuSigner: payload.signer), envelope.sender == ask.server,

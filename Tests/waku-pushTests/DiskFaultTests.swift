@@ -74,7 +74,7 @@ struct DiskFaultTests {
         #expect(try await daemon.get("/healthz").status == 200)
         try await expectQueriesFind(Array(kept.suffix(2)), daemon)
 
-        #expect(try await command("/usr/bin/prlimit", "--pid", "\(daemon.process.id)", "--fsize=unlimited"))
+        #expect(try await command("/usr/bin/prlimit", "--pid", "\(daemon.process.processID)", "--fsize=unlimited"))
         try await wait { try await readiness(daemon) == "ready\n" }
         let late = try KeyFile(in: folder, "late.key")
         #expect(try await register(daemon, late).status == 0)
@@ -96,7 +96,7 @@ struct DiskFaultTests {
         #expect(try await register(daemon, first).status == 0)
 
         // Its folder, seen from here.
-        let filler = "/proc/\(daemon.process.id)/root\(data)/filler"
+        let filler = "/proc/\(daemon.process.processID)/root\(data)/filler"
         #expect(FileManager.default.createFile(atPath: filler, contents: nil))
         let file = try #require(FileHandle(forWritingAtPath: filler))
         while (try? file.write(contentsOf: Data(repeating: 1, count: 1024))) != nil {}

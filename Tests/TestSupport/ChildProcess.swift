@@ -1,10 +1,9 @@
-import Foundation
+public import Foundation
 import Synchronization
-import TestSupport
 
 /// The program under test, run as a process. What it prints goes to files; it is killed when it runs longer than its limit, or is let go.
-final class ChildProcess: Sendable {
-    private static let executable = Result { try findExecutable() }
+public final class ChildProcess: Sendable {
+    private static let builtProgram = Result { try findExecutable() }
     /// One at a time, so that none inherits what another is just being given.
     private static let spawning = Mutex(())
 
@@ -12,12 +11,17 @@ final class ChildProcess: Sendable {
     private let folder: TemporaryFolder
     private let exit: Task<Int32, Never>
 
-    /// - Parameter environment: in addition to what is inherited, of which no option of the program is kept.
-    /// - Parameter shell: what starts it instead, with the program and its arguments as "$0" and "$@".
-    init(_ arguments: [String], environment: [String: String] = [:], limit: Duration = .seconds(60), shell: String? = nil) throws {
+    /// - Parameters:
+    ///   - program: nil for the `waku-push` that was built with the program that runs: beside it, or in a folder around.
+    ///   - environment: in addition to what is inherited, of which no option of the program is kept.
+    ///   - shell: what starts it instead, with the program and its arguments as "$0" and "$@".
+    public init(
+        _ arguments: [String], program: URL? = nil, environment: [String: String] = [:], limit: Duration = .seconds(60),
+        shell: String? = nil
+    ) throws {
         folder = try TemporaryFolder()
         let process = Process()
-        let program = try Self.executable.get()
+        let program = try program ?? Self.builtProgram.get()
         process.executableURL = shell == nil ? program : URL(fileURLWithPath: "/bin/sh")
         process.arguments = (shell.map { ["-c", $0, program.path] } ?? []) + arguments
         process.environment = Self.inherited.merging(environment) { _, new in new }
@@ -46,16 +50,16 @@ final class ChildProcess: Sendable {
     }
 
     /// The exit code once it has ended; below 0 when a signal ended it.
-    var status: Int32 {
+    public var status: Int32 {
         get async { await exit.value }
     }
 
-    var id: Int32 { process.processIdentifier }
-    var isRunning: Bool { process.isRunning }
-    var output: String { text("output") }
-    var errors: String { text("errors") }
+    public var isRunning: Bool { process.isRunning }
+    public var processID: Int32 { process.processIdentifier }
+    public var output: String { text("output") }
+    public var errors: String { text("errors") }
 
-    func send(_ signal: Int32) {
+    public func send(_ signal: Int32) {
         if process.isRunning { Foundation.kill(process.processIdentifier, signal) }
     }
 
@@ -78,7 +82,6 @@ final class ChildProcess: Sendable {
         ProcessInfo.processInfo.environment.filter { !$0.key.hasPrefix("WAKU_PUSH_") && !$0.key.lowercased().hasSuffix("_proxy") }
     }
 
-    /// Beside the tests, or in a folder around them.
     private static func findExecutable() throws -> URL {
         var folder = URL(fileURLWithPath: CommandLine.arguments[0]).standardizedFileURL.deletingLastPathComponent()
         while true {
@@ -88,59 +91,5 @@ final class ChildProcess: Sendable {
             guard folder.path != "/" else { throw CocoaError(.fileNoSuchFile) }
             folder.deleteLastPathComponent()
         }
-    }
-}
-
-/// What a process left.
-struct Ended: Sendable {
-    let status: Int32
-    let output: String
-    let errors: String
-
-    /// Standard error, when it is one line as all failures are told; else nil.
-    var failure: String? {
-        guard errors.hasPrefix("waku-push: "), errors.hasSuffix("\n"), errors.filter(\.isNewline).count == 1 else { return nil }
-        return String(errors.dropFirst("waku-push: ".count).dropLast())
-    }
-
-    func json<T: Decodable>(_ type: T.Type = T.self) throws -> T {
-        try JSONDecoder().decode(type, from: Data(output.utf8))
-    }
-
-    /// Of lines that begin with a name, two blanks or more, and a value.
-    func field(_ name: String) -> String? {
-        for line in output.split(separator: "\n") where line.hasPrefix(name + "  ") {
-            return line.dropFirst(name.count).trimmingCharacters(in: .whitespaces)
-        }
-        return nil
-    }
-
-    /// Lines of a table, cell by cell.
-    var rows: [[String]] {
-        output.split(separator: "\n").map { line in
-            line.replacing("  ", with: "\t").split(separator: "\t").map { $0.trimmingCharacters(in: .whitespaces) }
-        }
-    }
-}
-
-/// Runs the program to its end.
-func run(_ arguments: String..., environment: [String: String] = [:]) async throws -> Ended {
-    try await run(arguments, environment: environment)
-}
-
-func run(_ arguments: [String], environment: [String: String] = [:]) async throws -> Ended {
-    let child = try ChildProcess(arguments, environment: environment)
-    let status = await child.status
-    return Ended(status: status, output: child.output, errors: child.errors)
-}
-
-struct DeadlinePassed: Error {}
-
-/// Returns once `condition` holds.
-func wait(until condition: () async throws -> Bool) async throws {
-    let deadline = ContinuousClock.now + .seconds(60)
-    while try await !condition() {
-        guard ContinuousClock.now < deadline else { throw DeadlinePassed() }
-        await Task.yield()
     }
 }

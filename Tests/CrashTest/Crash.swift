@@ -1,0 +1,59 @@
+import ArgumentParser
+import Foundation
+import LoopbackRelay
+
+struct Crash: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "kill -9 at random moments, also while it starts and stops: whatever was acknowledged must be there afterwards.",
+        discussion: """
+            Ten phones register devices, change and end registrations, and have each other notified, all the time. A round starts a daemon and ends \
+            it. What the dead daemon left on disk is compared with all that it had promised, before another may mend it from the network; what the \
+            next one has is compared again, by its database and by what it answers.
+            """)
+
+    @Option(help: "How many daemons are to meet their end.") var rounds = 15
+    @OptionGroup var common: CommonOptions
+
+    func validate() throws {
+        guard rounds > 1 else { throw ValidationError("--rounds must be above 1") }
+    }
+
+    func run() async throws {
+        print("crash test: \(rounds) rounds, seed \(common.seed)")
+        fflush(nil)
+        let began = ContinuousClock.now
+        let (ledger, replies, seed) = (LedgerBox(), Bell(), common.seed)
+        let gorush = GorushStandIn(
+            seed: seed,
+            events: GorushStandIn.Events(
+                posted: { taken, daemon in
+                    ledger.withLock { ledger in
+                        for one in taken { ledger.posted(one.delivery, token: one.token, by: daemon) }
+                    }
+                },
+                replied: { taken, daemon in
+                    ledger.withLock { ledger in
+                        let now = ContinuousClock.now
+                        for one in taken { ledger.replied(to: one.delivery, by: daemon, at: now) }
+                    }
+                    replies.ring()
+                },
+                unreadable: { body in ledger.withLock { $0.breaks("gorush can't read \(body)") } }))
+        let network = LoopbackNetwork(cacheCapacity: 5000, archiveCount: CrashRun.archiveCount)
+        var failure: Failed?
+        do {
+            try await Stage.with(network: network, gorush: gorush, binary: common.binary) { [rounds] stage in
+                try await CrashRun(stage, seed: seed, ledger: ledger, replies: replies).run(rounds: rounds)
+            }
+        } catch {
+            failure = Failed("\(error)")
+        }
+        for line in ledger.withLock({ $0.figures.lines }) { print(line) }
+        print("time: \(((ContinuousClock.now - began) / .seconds(1)).formatted(.number.precision(.fractionLength(1)))) s")
+        if let failure {
+            print("FAILED, seed \(seed), \(failure)")
+            throw ExitCode.failure
+        }
+        print("Nothing was lost.")
+    }
+}

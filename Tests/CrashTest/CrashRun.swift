@@ -1,0 +1,272 @@
+import Foundation
+import GRDB
+import LoopbackRelay
+import PushClient
+import PushStore
+import StatusProtocol
+import TestSupport
+import Waku
+import WakuCrypto
+
+/// Kills the daemon again and again, while phones go on with what they do, and checks after each end and each start.
+final class CrashRun: Sendable {
+    /// How many messages the network's store keeps: what it has of the last minute comes again at each start.
+    static let archiveCount = 600
+    private static let phoneCount = 10
+    private static let repeatedPercentage = 10
+
+    private let stage: Stage
+    private let seed: UInt64
+    private let ledger: LedgerBox
+    private let replies: Bell
+    private let phones: [Phone]
+
+    init(_ stage: Stage, seed: UInt64, ledger: LedgerBox, replies: Bell) {
+        self.stage = stage
+        self.seed = seed
+        self.ledger = ledger
+        self.replies = replies
+        phones = (0..<Self.phoneCount).map { number in
+            let relay = RepeatingRelay(
+                stage.network, percentage: Self.repeatedPercentage, seed: seed &+ 100 &+ UInt64(number)
+            ) { ledger.withLock { $0.figures.add(.repeatedByNetwork) } }
+            return Phone(number, server: stage.server, ledger: ledger, relay: relay)
+        }
+    }
+
+    /// - Throws: ``Failed``, and says in which round.
+    func run(rounds: Int) async throws {
+        let firstStarts = max(1, rounds / 20)
+        try await killFirstStarts(firstStarts)
+        try await withThrowingTaskGroup(of: Bool.self) { group in
+            for phone in phones {
+                group.addTask {
+                    await phone.client.run()
+                    return false
+                }
+            }
+            group.addTask {
+                await self.live()
+                return false
+            }
+            group.addTask {
+                defer { for phone in self.phones { phone.stop() } }
+                try await self.endDaemons(firstStarts + 1, rounds)
+                return true
+            }
+            defer { group.cancelAll() }
+            for try await isDone in group where isDone { break }
+        }
+    }
+
+    private func killFirstStarts(_ count: Int) async throws {
+        var generator = SeededGenerator(seed: seed)
+        for round in 1...count {
+            try await inRound(round) { try await killFirstStart(moment: Double.random(in: 0...1, using: &generator)) }
+        }
+    }
+
+    private func endDaemons(_ first: Int, _ last: Int) async throws {
+        var generator = SeededGenerator(seed: seed &+ 1)
+        for round in first...max(first, last) {
+            try await inRound(round) { try await endDaemon(KillPlan(using: &generator), &generator) }
+        }
+        try await inRound(last + 1) { try await finish(&generator) }
+    }
+
+    private func live() async {
+        await withDiscardingTaskGroup { group in
+            for (index, phone) in phones.enumerated() {
+                group.addTask { await phone.live(self.seed &+ 1000 &+ UInt64(index)) }
+            }
+        }
+    }
+
+    private func inRound(_ round: Int, _ body: () async throws -> Void) async throws {
+        do {
+            try await body()
+        } catch {
+            throw Failed("in round \(round): \(error)")
+        }
+        let broken = ledger.withLock { $0.broken }
+        guard broken.isEmpty else { throw Failed("in round \(round):\n" + broken.prefix(50).joined(separator: "\n")) }
+    }
+
+    // MARK: Rounds
+
+    /// In a folder of its own, which is to be usable afterwards.
+    private func killFirstStart(moment: Double) async throws {
+        let data = stage.folder.path + "/first"
+        defer { try? FileManager.default.removeItem(atPath: data) }
+        let first = try start(data: data)
+        try await Task.sleep(for: typicalStart * moment)
+        _ = await first.kill()
+        let second = try start(data: data)
+        try await noteReady(second)
+        ledger.withLock { $0.figures.noteKill(.firstStart) }
+        _ = await second.kill()
+    }
+
+    private func endDaemon(_ plan: KillPlan, _ generator: inout SeededGenerator) async throws {
+        stage.gorush.set(plan.mood)
+        let daemon = try start()
+        if plan.phase == .startUp || plan.isHasty {
+            try await Task.sleep(for: typicalStart * 1.5 * plan.moment)
+        } else {
+            try await noteReady(daemon)
+            try await check(daemon, &generator)
+        }
+        var phase = plan.phase
+        switch plan.phase {
+        case .firstStart, .goneBeforeKill, .startUp: try await kill(daemon)
+        case .load:
+            try await Task.sleep(for: .milliseconds(600) * plan.moment)
+            try await kill(daemon)
+        case .delivery:
+            await replies.wait(for: plan.count, limit: .seconds(2))
+            try await Task.sleep(for: .milliseconds(3) * plan.moment)
+            try await kill(daemon)
+        case .answer:
+            await ledger.answers.wait(for: plan.count, limit: .seconds(2))
+            try await Task.sleep(for: .milliseconds(3) * plan.moment)
+            try await kill(daemon)
+        case .shutDown:
+            if !plan.isHasty { try await Task.sleep(for: .milliseconds(300) * Double.random(in: 0...1, using: &generator)) }
+            daemon.process.send(SIGTERM)
+            // Most stops are short, and some long.
+            try await Task.sleep(for: typicalStop * plan.moment * plan.moment)
+            if try await kill(daemon, afterSignal: true) != -SIGKILL { phase = .goneBeforeKill }
+        case .stop:
+            try await Task.sleep(for: .milliseconds(300) * plan.moment)
+            try await stop(daemon)
+        }
+        ledger.withLock { [phase] in $0.figures.noteKill(phase) }
+        try await examine(daemon)
+        if plan.forgets { forget() }
+    }
+
+    /// The network's store forgets all that it had, and the cache for pollers is gone.
+    private func forget() {
+        let topic = ContentTopic(TopicTag(of: "junk"))
+        for number in 0..<Self.archiveCount {
+            stage.network.publish(
+                WakuMessage(payload: Array("junk \(number)".utf8), contentTopic: topic, timestamp: .now()), on: .statusDefault)
+        }
+        stage.network.restart()
+    }
+
+    private func start(data: String? = nil) throws -> DaemonProcess {
+        try stage.start(ledger.withLock { $0.started() }, data: data, arguments: ["--max-request-age", "2h"])
+    }
+
+    private func noteReady(_ daemon: DaemonProcess) async throws {
+        let time = try await daemon.waitUntilReady()
+        ledger.withLock { $0.figures.startTimes.append(time) }
+    }
+
+    /// Returns the exit code, which is below 0 when a signal ended it.
+    ///
+    /// - Parameter afterSignal: it may have ended by itself.
+    @discardableResult
+    private func kill(_ daemon: DaemonProcess, afterSignal: Bool = false) async throws -> Int32 {
+        let time = await daemon.kill()
+        let status = await daemon.process.status
+        ledger.withLock { $0.ended(daemon.number, .killed(time)) }
+        guard status == -SIGKILL || (afterSignal && [0, -SIGTERM].contains(status)) else {
+            throw Failed("daemon \(daemon.number) ended by itself with \(status): \(daemon.lastLines)")
+        }
+        return status
+    }
+
+    private func stop(_ daemon: DaemonProcess) async throws {
+        let began = ContinuousClock.now
+        daemon.process.send(SIGTERM)
+        let status = await daemon.process.status
+        guard status == 0 else { throw Failed("daemon \(daemon.number) ended with \(status) on SIGTERM: \(daemon.lastLines)") }
+        ledger.withLock { ledger in
+            ledger.ended(daemon.number, .stopped)
+            ledger.figures.stopTimes.append(.now - began)
+        }
+    }
+
+    private var typicalStart: Duration { ledger.withLock { $0.figures.startTimes.suffix(9).max() } ?? .milliseconds(300) }
+    private var typicalStop: Duration { ledger.withLock { $0.figures.stopTimes.suffix(9).max() } ?? .milliseconds(500) }
+
+    // MARK: Checks
+
+    /// What a dead daemon left on disk, before another could mend it: all that was promised must be there.
+    private func examine(_ daemon: DaemonProcess) async throws {
+        let before = ledger.copy
+        // Killed in its first start, it may have no tables yet.
+        guard before.devices.contains(where: { $0.floor > 0 }) else { return }
+        let copy = stage.folder.path + "/copy"
+        try FileManager.default.createDirectory(atPath: copy, withIntermediateDirectories: false)
+        defer { try? FileManager.default.removeItem(atPath: copy) }
+        for name in ["waku-push.sqlite", "waku-push.sqlite-wal"] where FileManager.default.fileExists(atPath: stage.dataPath + "/" + name) {
+            try FileManager.default.copyItem(atPath: stage.dataPath + "/" + name, toPath: copy + "/" + name)
+        }
+        let database = try DatabaseQueue(path: DataFolder.databasePath(in: copy))
+        let complaints = try await database.read { try String.fetchAll($0, sql: "PRAGMA integrity_check") }
+        guard complaints == ["ok"] else { throw Failed("the database is damaged: \(complaints)") }
+        try database.close()
+        let store = try stage.store(at: copy)
+        let findings = try Findings(of: before, in: store)
+        try store.close()
+        ledger.withLock { ledger in
+            ledger.figures.add(.databaseChecks)
+            ledger.check(findings, "on disk after daemon \(daemon.number)", before: before, daemon: daemon.number)
+        }
+    }
+
+    /// What a daemon that runs has in its database, and what it says of some to clients.
+    private func check(_ daemon: DaemonProcess, _ generator: inout SeededGenerator, sample: Int = 2) async throws {
+        let before = ledger.copy
+        let store = try stage.store()
+        let findings = try Findings(of: before, in: store)
+        try store.close()
+        ledger.withLock { ledger in
+            ledger.figures.add(.databaseChecks)
+            ledger.check(findings, "with daemon \(daemon.number)", before: before, daemon: daemon.number)
+        }
+        let asked = phones.shuffled(using: &generator).prefix(sample)
+        let refused = before.devices.indices.filter { before.devices[$0].floor > 0 }.shuffled(using: &generator).prefix(sample)
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            let check = LiveCheck(server: stage.server, ledger: ledger)
+            for phone in asked { group.addTask { try await check.find(phone) } }
+            for device in refused {
+                guard let phone = phones.first(where: { KeyHash(of: $0.identity.publicKey) == before.devices[device].key.keyHash }) else {
+                    continue
+                }
+                group.addTask { try await check.refusal(of: device, phone) }
+            }
+            try await group.waitForAll()
+        }
+    }
+
+    /// A last daemon finds a backlog, and nothing on the network. gorush does well, and the load ends: then everything is delivered.
+    private func finish(_ generator: inout SeededGenerator) async throws {
+        stage.gorush.set(.failing)
+        let last = try start()
+        try await noteReady(last)
+        try await Task.sleep(for: .seconds(2))
+        try await kill(last)
+        try await examine(last)
+        forget()
+        stage.gorush.set(.well(0...5))
+        let daemon = try start()
+        try await noteReady(daemon)
+        for phone in phones { phone.stop() }
+        try await Task.sleep(for: .seconds(1))
+        let store = try stage.store()
+        let deadline = ContinuousClock.now + .seconds(120)
+        while try store.read({ try $0.waitingCount() }) > 0 {
+            guard ContinuousClock.now < deadline else { throw Failed("the outbox does not get empty") }
+            try await Task.sleep(for: .milliseconds(20))
+        }
+        try store.close()
+        try await check(daemon, &generator, sample: .max)
+        try await stop(daemon)
+        try await examine(daemon)
+        ledger.withLock { $0.checkAllDelivered() }
+    }
+}

@@ -1,0 +1,47 @@
+import CurlClient
+import Foundation
+import TestSupport
+
+/// A `waku-push serve` that runs.
+struct DaemonProcess: Sendable {
+    let number: Int
+    let process: ChildProcess
+    let httpURL: String
+    let started = ContinuousClock.now
+
+    private static let client = CurlClient()
+    private static let patience = Duration.seconds(120)
+
+    /// Returns once messages come in and the store keeps them.
+    ///
+    /// - Throws: ``Failed`` when that never comes.
+    func waitUntilReady() async throws -> Duration {
+        let deadline = started + Self.patience
+        while true {
+            let response = try? await Self.client.send(HTTPRequest(method: "GET", url: httpURL + "/readyz", timeout: .seconds(5)))
+            if response?.status == 200 { return .now - started }
+            guard process.isRunning else { throw Failed("daemon \(number) did not start: \(lastLines)") }
+            guard ContinuousClock.now < deadline else { throw Failed("daemon \(number) does not get ready: \(lastLines)") }
+            try await Task.sleep(for: .milliseconds(5))
+        }
+    }
+
+    /// kill -9. Returns once it is gone, and when it was sent.
+    func kill() async -> ContinuousClock.Instant {
+        let now = ContinuousClock.now
+        process.send(SIGKILL)
+        _ = await process.status
+        return now
+    }
+
+    /// Resident memory in bytes; nil when it is gone.
+    var residentByteCount: Int? {
+        guard let status = try? String(contentsOfFile: "/proc/\(process.processID)/status", encoding: .utf8) else { return nil }
+        let line = status.split(separator: "\n").first { $0.hasPrefix("VmRSS:") }
+        return line?.split(separator: " ").dropFirst().first.flatMap { Int($0.trimmingCharacters(in: .whitespaces)) }.map { $0 * 1024 }
+    }
+
+    var lastLines: String {
+        process.errors.split(separator: "\n").suffix(20).joined(separator: "\n")
+    }
+}

@@ -1,0 +1,83 @@
+/// What a run did.
+struct Figures {
+    enum Count: String, CaseIterable {
+        case acknowledgedRegistration = "acknowledged: registrations"
+        case acknowledgedUpdate = "acknowledged: updates"
+        case acknowledgedUnregistration = "acknowledged: unregistrations"
+        case reportedDelivered = "reported: success"
+        case reportedKept = "reported: INTERNAL_ERROR, to be posted later"
+        case unanswered = "questions without an answer in time"
+        case asked = "questions"
+        case askedAgain = "of these, an earlier one asked again"
+        case repeatedByNetwork = "messages that the network brought again"
+        case posts = "notifications posted to gorush"
+        case duplicatesBeforeReply = "posted again: killed before gorush's reply"
+        case duplicatesBeforeCommit = "posted again: killed between gorush's reply and its commit"
+        case checkedRegistrations = "checks: registrations"
+        case checkedTombstones = "checks: tombstones"
+        case checkedNotifications = "checks: notifications"
+        case databaseChecks = "checks: whole databases"
+        case queries = "checks: registrants queried"
+        case silences = "checks: registrants that must not be found"
+        case refusals = "checks: registrations that must be refused"
+    }
+
+    private(set) var counts: [Count: Int] = [:]
+    private(set) var kills: [KillPhase: Int] = [:]
+    /// Between gorush's reply and the kill, where that led to a second post.
+    private var longestGap: Duration = .zero
+    var startTimes: [Duration] = []
+    var stopTimes: [Duration] = []
+
+    mutating func add(_ count: Count, _ number: Int = 1) {
+        counts[count, default: 0] += number
+    }
+
+    mutating func noteKill(_ phase: KillPhase) {
+        kills[phase, default: 0] += 1
+    }
+
+    mutating func noteDuplicate(between gap: Duration) {
+        add(.duplicatesBeforeCommit)
+        longestGap = max(longestGap, gap)
+    }
+
+    /// A line for each.
+    var lines: [String] {
+        var lines = KillPhase.allCases.map { ("rounds ended \($0.rawValue)", "\(kills[$0] ?? 0)") }
+        lines += Count.allCases.map { ($0.rawValue, "\(counts[$0] ?? 0)") }
+        if longestGap > .zero { lines.append(("longest time from such a reply to the kill", longestGap.inMilliseconds)) }
+        lines.append(("start until ready, median and longest", Self.middleAndEnd(startTimes)))
+        lines.append(("SIGTERM until exit, median and longest", Self.middleAndEnd(stopTimes)))
+        let width = lines.map(\.0.count).max() ?? 0
+        return lines.map { $0.0 + String(repeating: " ", count: width + 2 - $0.0.count) + $0.1 }
+    }
+
+    private static func middleAndEnd(_ times: [Duration]) -> String {
+        let sorted = times.sorted()
+        guard let last = sorted.last else { return "none" }
+        return "\(sorted[sorted.count / 2].inMilliseconds), \(last.inMilliseconds)"
+    }
+}
+
+/// When a round's daemon meets its end.
+enum KillPhase: String, CaseIterable {
+    case firstStart = "by kill -9 in the very first start"
+    case startUp = "by kill -9 while it starts"
+    case load = "by kill -9 under load"
+    case delivery = "by kill -9 right after a reply of gorush's"
+    case answer = "by kill -9 right after an answer"
+    case shutDown = "by SIGTERM, then kill -9 while it stops"
+    case goneBeforeKill = "by SIGTERM, gone before the kill -9"
+    case stop = "by SIGTERM, in order"
+}
+
+extension Duration {
+    /// `12 ms`, `0.3 ms`.
+    var inMilliseconds: String {
+        let tenths = Int((self / .microseconds(100)).rounded())
+        return tenths < 100 ? "\(tenths / 10).\(tenths % 10) ms" : "\(tenths / 10) ms"
+    }
+
+    var inSeconds: Double { self / .seconds(1) }
+}

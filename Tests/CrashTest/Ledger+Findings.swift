@@ -1,0 +1,77 @@
+import PushStore
+import StatusProtocol
+
+/// What a database has of everything in a ledger.
+struct Findings {
+    var states: [StoredState?] = []
+    var accepted: Set<DeliveryID> = []
+    var waiting: Set<DeliveryID> = []
+
+    init(of ledger: Ledger, in store: Store) throws {
+        try store.read { transaction in
+            states = try ledger.devices.map { try transaction.state(of: $0.key) }
+            waiting = Set(try transaction.waitingDeliveries().map(\.delivery))
+            for delivery in ledger.notices.keys where try transaction.wasAccepted(delivery) { accepted.insert(delivery) }
+        }
+    }
+}
+
+extension Ledger {
+    /// - Parameters:
+    ///   - place: for people.
+    ///   - before: this ledger before the database was looked at.
+    ///   - daemon: the one that has, or had, the database.
+    mutating func check(_ findings: Findings, _ place: String, before: Ledger, daemon: Int) {
+        figures.add(.checkedRegistrations, before.devices.count { $0.floor > 0 && $0.isRegistered })
+        figures.add(.checkedTombstones, before.devices.count { $0.floor > 0 && !$0.isRegistered })
+        figures.add(.checkedNotifications, before.notices.values.count { $0.promise > .none })
+        for (index, state) in findings.states.enumerated() { check(state, of: index, place, before.devices[index].floor) }
+        for (delivery, notice) in before.notices { check(delivery, notice, findings, place, daemon) }
+    }
+
+    private mutating func check(_ state: StoredState?, of index: Int, _ place: String, _ floor: UInt64) {
+        let (device, version) = (devices[index], state?.version ?? 0)
+        let name = "\(device.key.installationID) \(place)"
+        guard version >= floor else {
+            breaks("\(name): version \(version), though \(floor) was acknowledged")
+            return
+        }
+        guard let state else { return }
+        guard let attempt = device.attempts[version] else {
+            breaks("\(name): version \(version), which nobody asked for")
+            return
+        }
+        let registration = state.registration
+        if registration?.accessToken != attempt.accessToken || registration.map({ $0.deviceToken != attempt.deviceToken }) ?? false {
+            breaks("\(name): version \(version) is not what was registered")
+        }
+        // What a process has committed survives it: from now on it must be there.
+        devices[index].floor = max(device.floor, version)
+    }
+
+    private mutating func check(_ delivery: DeliveryID, _ old: Notice, _ findings: Findings, _ place: String, _ daemon: Int) {
+        let (isAccepted, isWaiting) = (findings.accepted.contains(delivery), findings.waiting.contains(delivery))
+        guard var notice = notices[delivery] else { return }
+        defer { notices[delivery] = notice }
+        let name = "\(name(delivery)) \(place)"
+        if isAccepted, isWaiting { breaks("\(name): it waits in the outbox, and was taken by gorush as well") }
+        if isAccepted, notice.posts.isEmpty { breaks("\(name): noted as taken by gorush, which never got it") }
+        if !isAccepted, old.promise == .delivered { breaks("\(name): reported as delivered, and that is not noted") }
+        if !isAccepted, let acceptedBy = old.acceptedBy { breaks("\(name): noted as taken by daemon \(acceptedBy), and not any more") }
+        if !isAccepted, !isWaiting, old.promise == .kept, !devices[notice.device].mayHaveEnded(since: notice.firstFloor) {
+            breaks("\(name): it was in the outbox, or so it was said, and is gone")
+        }
+        if isAccepted, notice.acceptedBy == nil { notice.acceptedBy = daemon }
+        if isWaiting { notice.promise = max(notice.promise, .kept) }
+        if case .stopped = daemons[daemon].end, !isAccepted, notice.posts.contains(where: { $0.daemon == daemon && $0.replied != nil }) {
+            breaks("\(name): posted by a daemon that stopped in order, which did not note it")
+        }
+    }
+
+    /// When everything was posted that ever will be.
+    mutating func checkAllDelivered() {
+        for (delivery, notice) in notices where notice.promise > .none && notice.posts.isEmpty {
+            if !devices[notice.device].mayHaveEnded(since: notice.firstFloor) { breaks("\(name(delivery)) was never posted") }
+        }
+    }
+}

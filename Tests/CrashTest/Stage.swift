@@ -1,0 +1,94 @@
+import Foundation
+import LoopbackRelay
+import PushStore
+import TestSupport
+import WakuCrypto
+
+/// The daemon's surroundings, which outlive it: a network of one that is served as a Waku node's REST API, a stand-in for gorush, its key
+/// file, and a folder.
+struct Stage: Sendable {
+    let identity = PrivateKey.generate()
+    let network: LoopbackNetwork
+    let gorush: GorushStandIn
+    let folder: TemporaryFolder
+    let relayPort: Int
+    let gorushPort: Int
+    private let program: URL?
+
+    var dataPath: String { folder.path + "/data" }
+    var keyPath: String { folder.path + "/id.key" }
+    var server: PublicKey { identity.publicKey }
+
+    private init(network: LoopbackNetwork, gorush: GorushStandIn, relayPort: Int, gorushPort: Int, binary: String?) throws {
+        self.network = network
+        self.gorush = gorush
+        self.relayPort = relayPort
+        self.gorushPort = gorushPort
+        folder = try TemporaryFolder()
+        if let binary {
+            guard FileManager.default.isExecutableFile(atPath: binary) else { throw Failed("there is no program at \(binary)") }
+            program = URL(fileURLWithPath: binary)
+        } else {
+            program = nil
+        }
+        let key = identity.withBytes { hexString($0) } + "\n"
+        guard FileManager.default.createFile(atPath: keyPath, contents: Data(key.utf8), attributes: [.posixPermissions: 0o600]) else {
+            throw Failed("\(keyPath) can't be made")
+        }
+    }
+
+    /// Sets it up, runs `body` on it, and takes it down.
+    ///
+    /// - Parameter runsGorush: if not, `body` does, on a port that is free.
+    static func with(
+        network: LoopbackNetwork, gorush: GorushStandIn, runsGorush: Bool = true, binary: String?,
+        _ body: @escaping @Sendable (Stage) async throws -> Void
+    ) async throws {
+        try await withThrowingTaskGroup(of: Bool.self) { group in
+            let (relayPorts, relayBound) = AsyncStream.makeStream(of: Int.self)
+            let (gorushPorts, gorushBound) = AsyncStream.makeStream(of: Int.self)
+            group.addTask {
+                try await LoopbackServer(network: network, port: 0).run { relayBound.yield($0) }
+                return false
+            }
+            if runsGorush {
+                group.addTask {
+                    try await gorush.run { gorushBound.yield($0) }
+                    return false
+                }
+            } else {
+                gorushBound.yield(Int(try freePort()))
+            }
+            var ports: [Int] = []
+            for stream in [relayPorts, gorushPorts] {
+                for await port in stream {
+                    ports.append(port)
+                    break
+                }
+            }
+            let stage = try Stage(network: network, gorush: gorush, relayPort: ports[0], gorushPort: ports[1], binary: binary)
+            group.addTask {
+                try await body(stage)
+                return true
+            }
+            for try await isDone in group where isDone { break }
+            group.cancelAll()
+        }
+    }
+
+    /// - Parameter number: what gorush is told of who posts.
+    func start(_ number: Int, data: String? = nil, arguments: [String] = [], limit: Duration = .seconds(600)) throws -> DaemonProcess {
+        let http = try freePort()
+        let process = try ChildProcess(
+            [
+                "serve", "--identity", keyPath, "--data", data ?? dataPath, "--relay", "http://127.0.0.1:\(relayPort)",
+                "--gorush", "http://127.0.0.1:\(gorushPort)/\(number)", "--poll-interval", "20ms", "--http", "127.0.0.1:\(http)",
+            ] + arguments, program: program, limit: limit)
+        return DaemonProcess(number: number, process: process, httpURL: "http://127.0.0.1:\(http)")
+    }
+
+    /// The database beside the daemon.
+    func store(at path: String? = nil) throws -> Store {
+        try Store(existing: path ?? dataPath, storageKey: Store.storageKey(of: identity))
+    }
+}

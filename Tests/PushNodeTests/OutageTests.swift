@@ -1,0 +1,90 @@
+import Foundation
+import Gorush
+import PushNode
+import PushStore
+import StatusProtocol
+import TestSupport
+import Testing
+import Waku
+import WakuCrypto
+
+/// gorush was away for ten minutes, at 100 requests a second. Time is compressed: the store has what such an outage leaves.
+@Suite("After an outage of gorush's")
+struct OutageTests {
+    private static let age = Duration.seconds(600)
+    private static let count = 60_000
+    private static let deviceCount = 600
+    private static let interval = Duration.milliseconds(10)
+
+    let fixture: NodeFixture
+    let bob: TestClient
+
+    init() throws {
+        fixture = try NodeFixture()
+        bob = TestClient(of: fixture.identity.publicKey)
+    }
+
+    @Test(
+        "What is not too old is delivered once, the rest never, and new requests do not wait for all of it", .timeLimit(.minutes(10)))
+    func backlog() async throws {
+        try await fixture.withNode { [bob] node async throws in #expect(try await node.register(bob) == nil) }
+        // The first ones were sent 605 s ago: they are too old.
+        let began = Timestamp.now()
+        let expiries = (0..<Self.count).map { began - .seconds(5) + Self.interval * $0 }
+        try await enqueue(expiries)
+
+        fixture.gorush.answer(.failed(retryAfter: nil))
+        try await fixture.withNode(configure: { $0.answerDeadline = .milliseconds(100) }) { [bob] node async throws in
+            #expect(try await node.notify(bob) == .internalError)
+        }
+        fixture.gorush.answer(.accepted)
+        try await fixture.withNode { [self] node async throws in
+            #expect(try await node.notify(bob) == nil)
+            #expect(node.gorush.accepted.count < Self.count / 2)
+            let store = try openStore()
+            while try store.read({ try $0.waitingCount() }) > 0 { try await Task.sleep(for: .milliseconds(50)) }
+            try store.close()
+        }
+
+        let ended = Timestamp.now()
+        var deliveryCounts: [[UInt8]: Int] = [:]
+        for notification in fixture.gorush.accepted where !notification.message.isEmpty {
+            deliveryCounts[notification.message, default: 0] += 1
+        }
+        #expect(deliveryCounts.values.allSatisfy { $0 == 1 })
+        for (index, expiry) in expiries.enumerated() {
+            let isDelivered = deliveryCounts[Self.message(index)] != nil
+            if expiry <= began { #expect(!isDelivered) }
+            if expiry > ended { #expect(isDelivered) }
+        }
+    }
+
+    private static func message(_ index: Int) -> [UInt8] {
+        withUnsafeBytes(of: UInt64(index).bigEndian, Array.init)
+    }
+
+    private func openStore() throws -> Store {
+        try Store(existing: fixture.folder.path, storageKey: Store.storageKey(of: fixture.identity))
+    }
+
+    /// For one device after the other, none of them Bob's.
+    private func enqueue(_ expiries: [Timestamp]) async throws {
+        let store = try openStore()
+        let devices = (0..<Self.deviceCount).map { TestClient(of: bob.server, installationID: InstallationID("device \($0)")) }
+        try await store.commit { transaction in
+            var stored: [StoredRegistration] = []
+            for device in devices {
+                let registration = device.registration()
+                try transaction.store(registration, bytes: registration.encoded(), as: device.key, at: .now())
+                stored.append(StoredRegistration(key: device.key, registration: registration, storedAt: .now()))
+            }
+            for (index, expires) in expiries.enumerated() {
+                let (device, message) = (index % Self.deviceCount, Self.message(index))
+                let notification = devices[device].notification { $0.message = message }
+                let delivery = DeliveryID(messageID: message, key: devices[device].key)
+                _ = try transaction.enqueue(delivery, notification, to: stored[device], expires: expires)
+            }
+        }
+        try store.close()
+    }
+}
