@@ -44,16 +44,19 @@ final class ScriptedGorush: NotificationPosting {
 struct NodeFixture {
     let folder: TemporaryFolder
     let identity = PrivateKey.generate()
-    let network = LoopbackNetwork()
+    let network: LoopbackNetwork
     let gorush = ScriptedGorush()
 
-    init() throws {
+    init(network: LoopbackNetwork = LoopbackNetwork()) throws {
         folder = try TemporaryFolder()
+        self.network = network
     }
 
     /// Runs a node while `body` runs, and stops it as SIGTERM does.
+    /// - Parameter relay: How it is attached; nil: to the network itself.
     func withNode<R: Sendable>(
-        configure: (inout NodeConfiguration) -> Void = { _ in }, _ body: @escaping @Sendable (RunningNode) async throws -> R
+        configure: (inout NodeConfiguration) -> Void = { _ in }, relay: ((RelayNeeds) throws -> any Relay)? = nil,
+        _ body: @escaping @Sendable (RunningNode) async throws -> R
     ) async throws -> R {
         var configuration = NodeConfiguration(identity: identity, dataPath: folder.path)
         // A slow machine is no failure: tests that wait for the deadline set a short one.
@@ -61,7 +64,7 @@ struct NodeFixture {
         configure(&configuration)
         let quiet = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
         let node = try PushNode(configuration, gorush: gorush, logger: quiet) { [network] in
-            network.relay(pubsubTopics: $0.pubsubTopics)
+            try relay?($0) ?? network.relay(pubsubTopics: $0.pubsubTopics)
         }
         let services = ServiceGroup(services: [node], logger: quiet)
         return try await withThrowingTaskGroup(of: R?.self) { group in
@@ -103,12 +106,15 @@ struct RunningNode: Sendable {
     func wait(until condition: @Sendable () -> Bool) async throws {
         let deadline = ContinuousClock.now + .seconds(60)
         while !condition() {
-            guard ContinuousClock.now < deadline else { throw Timeout() }
+            guard ContinuousClock.now < deadline else { throw Timeout(counts: node.counters.snapshot) }
             await Task.yield()
         }
     }
 
-    struct Timeout: Error {}
+    struct Timeout: Error {
+        /// Of what was counted when the time was over.
+        var counts: [Counter: Int] = [:]
+    }
 
     /// A client with a key of its own on the same network.
     func withClient<R: Sendable>(_ identity: PrivateKey = .generate(), _ body: @Sendable (PushClient) async throws -> R) async throws -> R {
