@@ -8,6 +8,7 @@ public import Waku
 public final class LoopbackNetwork: Sendable {
     private struct Inner {
         var state: LoopbackState
+        var faults = LoopbackFaults()
         var participants: [ObjectIdentifier: Participant] = [:]
     }
 
@@ -39,6 +40,21 @@ public final class LoopbackNetwork: Sendable {
     /// Lets the node forget subscriptions and cache, as a restart does. The store keeps its messages.
     public func restart() {
         inner.withLock { $0.state.restart() }
+    }
+
+    /// What its node does wrong, from now on.
+    public var faults: LoopbackFaults {
+        get { inner.withLock { $0.faults } }
+        set { inner.withLock { $0.faults = newValue } }
+    }
+
+    /// Whether a publication at the node is to go nowhere.
+    func losesPublication() -> Bool {
+        inner.withLock { inner in
+            guard inner.faults.lostPublicationCount > 0 else { return false }
+            inner.faults.lostPublicationCount -= 1
+            return true
+        }
     }
 
     /// A message from nowhere: it reaches everybody.

@@ -29,9 +29,12 @@ public final class LoopbackRelay: Relay {
     /// Always: there is nothing to lose touch with.
     public var state: RelayState { .attached }
 
-    public func publish(_ message: WakuMessage, on pubsubTopic: PubsubTopic) async throws(RelayError) {
+    @discardableResult
+    public func publish(_ message: WakuMessage, on pubsubTopic: PubsubTopic) async throws(RelayError) -> Publication {
         if let flaw = message.flaw { throw RelayError(code: .refused, message: flaw) }
         network.publish(message, on: pubsubTopic, from: self)
+        // It reached everybody.
+        return .confirmed
     }
 
     /// Hands over all that is waiting in one go. One at a time.

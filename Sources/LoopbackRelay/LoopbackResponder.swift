@@ -39,10 +39,16 @@ struct LoopbackResponder: HTTPResponder {
         case ("POST", _) where parts.count == 4 && parts.starts(with: ["relay", "v1", "messages"]):
             return try await publish(request, on: PubsubTopic(rawValue: parts[3]))
         case ("POST", ["lightpush", "v3", "message"]):
+            let faults = network.faults
+            guard faults.servesLightpush else { throw Refusal(status: 404) }
             let push = try await body(request, as: PushJSON.self)
             try publish(push.message, on: push.pubsubTopic.map(PubsubTopic.init(rawValue:)) ?? .statusDefault)
-            return try Self.json(["relayPeerCount": 1])
+            return try Self.json(["relayPeerCount": faults.relayPeerCount])
         case ("GET", ["store", "v3", "messages"]):
+            let asked = ContinuousClock.now
+            // In steps: who waits is answered as soon as the fault is mended.
+            while network.faults.storeDelay > asked.duration(to: .now), (try? await Task.sleep(for: .milliseconds(5))) != nil {}
+            if let status = network.faults.storeStatus { throw Refusal(status: status, reason: "the store does not answer") }
             return try query(request)
         default:
             throw Refusal(status: 400, reason: "Bad request initiated. Invalid path or method used.")
@@ -72,6 +78,7 @@ struct LoopbackResponder: HTTPResponder {
     private func publish(_ json: MessageJSON, on topic: PubsubTopic) throws(Refusal) {
         let message = json.message(defaultTimestamp: .now())
         if let flaw = message.flaw { throw Refusal(status: 400, reason: flaw) }
+        if network.losesPublication() { return }
         network.publish(message, on: topic)
     }
 

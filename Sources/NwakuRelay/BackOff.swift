@@ -1,5 +1,3 @@
-import Waku
-
 /// How long to wait after failures in a row: twice as long each time, up to a limit, less up to half of it by chance, so that many who lost
 /// the same node do not come back in one instant.
 struct BackOff: Hashable, Sendable {
@@ -13,19 +11,5 @@ struct BackOff: Hashable, Sendable {
         // Twenty doublings are beyond any maximum: more would only overflow.
         let full = min(maximum, initial * (1 << min(max(failures - 1, 0), 20)))
         return full / 2 + full / 2 * min(max(jitter, 0), 1)
-    }
-}
-
-/// One instant on two clocks.
-struct Moment: Hashable, Sendable {
-    /// Since some start; never goes back. For intervals.
-    let uptime: Duration
-    /// The local clock of the day. For windows of the store.
-    let clock: Timestamp
-
-    private static let start = ContinuousClock.now
-
-    static func now() -> Moment {
-        Moment(uptime: start.duration(to: .now), clock: .now())
     }
 }

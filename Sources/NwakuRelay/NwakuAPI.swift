@@ -42,29 +42,34 @@ public struct NwakuAPI: Sendable {
 
     /// What a poll brought.
     public struct Poll: Hashable, Sendable {
-        /// Those that can be read and are within the network's limits.
+        /// Those that can be read, are within the network's limits, and wanted.
         public let messages: [ReceivedMessage]
-        /// With the unreadable ones.
+        /// On topics that nobody wants: nothing else was read of them.
+        public let unwantedCount: Int
+        /// All, with the unreadable ones.
         public let elementCount: Int
+
+        var unreadableCount: Int { elementCount - unwantedCount - messages.count }
     }
 
     /// `GET /relay/v1/messages/{topic}`: takes what the node kept of the topic. Status 404 means that the node is not subscribed.
-    public func messages(on topic: PubsubTopic) async throws(NwakuAPIError) -> Poll {
+    /// - Parameter wants: Which topics of the form of ``ContentTopic/init(_:)`` are worth reading; nil: all messages are, whatever their topic.
+    public func messages(
+        on topic: PubsubTopic, wants: (@Sendable (TopicTag) -> Bool)? = nil
+    ) async throws(NwakuAPIError) -> Poll {
         let path = "/relay/v1/messages"
         let answer = try await exchange(url: messagesPath(topic), timeout: .seconds(10))
         try check(answer, path: path)
-        // go-waku answers null for nothing.
-        let elements = try decode([LenientElement<MessageJSON>]?.self, answer.body, path: path) ?? []
-        let messages = elements.compactMap { $0.value?.message(defaultTimestamp: Timestamp(rawValue: 0)) }
+        guard let list = MessageList(json: answer.body, wants: wants) else { throw .unreadable(path) }
         return Poll(
-            messages: messages.filter { $0.flaw == nil }.map { ReceivedMessage(message: $0, pubsubTopic: topic) },
-            elementCount: elements.count)
+            messages: list.messages.filter { $0.flaw == nil }.map { ReceivedMessage(message: $0, pubsubTopic: topic) },
+            unwantedCount: list.unwantedCount, elementCount: list.elementCount)
     }
 
     /// `POST /relay/v1/messages/{topic}`. That it returns proves nothing: the node does not look whether it reached a peer.
     public func publish(_ message: WakuMessage, on topic: PubsubTopic) async throws(NwakuAPIError) {
         let path = "/relay/v1/messages"
-        let body = try encode(MessageJSON(message), path: path)
+        let body = MessageJSON.encode(message)
         try check(try await exchange(url: messagesPath(topic), body: body, timeout: .seconds(5)), path: path)
     }
 
@@ -73,11 +78,6 @@ public struct NwakuAPI: Sendable {
     }
 
     // MARK: Lightpush
-
-    private struct PushJSON: Encodable {
-        let pubsubTopic: String
-        let message: MessageJSON
-    }
 
     private struct PushAnswerJSON: Decodable {
         let relayPeerCount: Int?
@@ -88,8 +88,12 @@ public struct NwakuAPI: Sendable {
     @discardableResult
     public func push(_ message: WakuMessage, on topic: PubsubTopic) async throws(NwakuAPIError) -> Int? {
         let path = "/lightpush/v3/message"
-        let body = try encode(PushJSON(pubsubTopic: topic.rawValue, message: MessageJSON(message)), path: path)
-        let answer = try await exchange(url: path, body: body, timeout: .seconds(2))
+        var body = JSONText()
+        body.beginObject()
+        body.member("pubsubTopic", topic.rawValue)
+        body.member("message", json: MessageJSON.encode(message))
+        body.endObject()
+        let answer = try await exchange(url: path, body: body.bytes, timeout: .seconds(2))
         try check(answer, path: path)
         // The message is out, whatever else the answer says.
         return (try? JSONDecoder().decode(PushAnswerJSON.self, from: Data(answer.body)))?.relayPeerCount
@@ -98,9 +102,9 @@ public struct NwakuAPI: Sendable {
     // MARK: Store
 
     /// `GET /store/v3/messages`. Status 412: the node has no store and knows none. 429: it is asked too often.
-    public func query(_ query: StoreQuery) async throws(NwakuAPIError) -> StorePage {
+    public func query(_ query: StoreQuery, timeout: Duration = .seconds(30)) async throws(NwakuAPIError) -> StorePage {
         let path = "/store/v3/messages"
-        let answer = try await exchange(url: path + "?" + query.text, timeout: .seconds(30))
+        let answer = try await exchange(url: path + "?" + query.text, timeout: timeout)
         try check(answer, path: path)
         let page = try decode(StoreAnswerJSON.self, answer.body, path: path)
         if let status = page.statusCode, !(200..<300).contains(status) {

@@ -12,9 +12,13 @@ import Waku
 ///
 /// The node keeps few messages between two polls, and throws out the oldest by the *sender's* clock. So a poll that brought as many as it
 /// keeps, a failure, or a long silence mean that something may be lost since the last poll before: the next good poll tells from when. That
-/// is the local clock of a poll, never a sender's.
+/// is the local time of a poll, never a sender's.
+///
+/// Topics are polled one after the other, and share the node's cache. What comes in between counts at the next poll for some of them: with
+/// several topics a cache that was full shows in two polls together, and what it lost may have come since the poll before both.
 struct NwakuAttachment {
     struct Configuration: Hashable, Sendable {
+        var pubsubTopics: [PubsubTopic] = [.statusDefault]
         var pollInterval: Duration = .milliseconds(300)
         /// How many messages the node keeps for its pollers.
         var cacheCapacity = 50
@@ -36,22 +40,38 @@ struct NwakuAttachment {
         case backingOff(until: Duration)
     }
 
+    /// How far back to look when the time of an earlier life is no guide, because it is yet to come.
+    static let clockLookBack = Duration.seconds(3600)
+
     private let configuration: Configuration
     private var phase = Phase.subscribing
     private var failures = 0
-    private var mayHaveLost: Bool
-    private var lastPoll: Duration
+    private var mayHaveLost = false
+    /// Of topics that were seen in an earlier life, until the first good poll: up to when.
+    private var earlierLife: [PubsubTopic: Moment]
+    /// When the last good poll was sent, or when this began. All that reached the node before was handed over, but for the gaps that were
+    /// told.
+    private var lastPoll: Moment
+    private var pollBefore: Moment
+    private var lastCount = 0
 
     private(set) var state = RelayState.detached("not yet subscribed at the node")
-    /// When the last good poll was sent. All that reached the node before was handed over, but for the gaps that were told.
-    private(set) var polledUntil: Timestamp
 
-    /// - Parameter lastSeen: Until when all was seen, in an earlier life; nil when nothing can have been missed.
-    init(configuration: Configuration, lastSeen: Timestamp?, at now: Moment) {
+    /// - Parameter lastSeen: Until when all was seen, in an earlier life. On a topic that is not among them nothing can have been missed.
+    init(configuration: Configuration, lastSeen: [PubsubTopic: Timestamp], at now: Moment) {
         self.configuration = configuration
-        mayHaveLost = lastSeen != nil
-        lastPoll = now.uptime
-        polledUntil = min(lastSeen ?? now.clock, now.clock)
+        lastPoll = now
+        pollBefore = now
+        earlierLife = [:]
+        for topic in configuration.pubsubTopics {
+            guard let seen = lastSeen[topic] else { continue }
+            earlierLife[topic] = now - (seen <= now.clock ? now.clock.since(seen) : Self.clockLookBack)
+        }
+    }
+
+    /// Until when all was seen on a topic, but for the gaps that were told.
+    func polledUntil(_ topic: PubsubTopic) -> Moment {
+        earlierLife[topic] ?? lastPoll
     }
 
     func next(at now: Moment) -> Action {
@@ -71,19 +91,26 @@ struct NwakuAttachment {
     /// - Parameters:
     ///   - messageCount: Of all topics together: they share the node's cache.
     ///   - sent: When the first of the requests went out.
-    /// - Returns: Since when messages may be lost; nil when none can be.
-    mutating func polled(messageCount: Int, sent: Moment) -> Timestamp? {
-        let isLate = sent.uptime - lastPoll > configuration.longestSilence
-        let lostFrom = mayHaveLost || isLate || messageCount >= configuration.cacheCapacity ? min(polledUntil, sent.clock) : nil
+    /// - Returns: The topics on which messages may be lost, and since when.
+    mutating func polled(messageCount: Int, sent: Moment) -> [PubsubTopic: Moment] {
+        let isLate = sent.uptime - lastPoll.uptime > configuration.longestSilence
+        let isShared = configuration.pubsubTopics.count > 1
+        let isFull = messageCount + (isShared ? lastCount : 0) >= configuration.cacheCapacity
+        var gaps = earlierLife
+        if mayHaveLost || isLate || isFull {
+            for topic in configuration.pubsubTopics { gaps[topic] = earlierLife[topic] ?? (isShared ? pollBefore : lastPoll) }
+        }
+        earlierLife = [:]
         mayHaveLost = false
         failures = 0
-        lastPoll = sent.uptime
-        polledUntil = sent.clock
+        pollBefore = lastPoll
+        lastPoll = sent
+        lastCount = messageCount
         state = .attached
         // A half-full cache fills faster than the interval drains it.
         let isBusy = messageCount * 2 >= configuration.cacheCapacity
         phase = .polling(next: isBusy ? sent.uptime : sent.uptime + configuration.pollInterval)
-        return lostFrom
+        return gaps
     }
 
     /// The node does not know the subscription, as after a restart.

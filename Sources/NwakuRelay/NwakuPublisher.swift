@@ -2,11 +2,18 @@ import Logging
 import Synchronization
 import Waku
 
-/// Publishes through one node.
+/// Publishes through one node, and looks up in its store what was published.
+///
+/// Lightpush tells whether the message reached a peer, relay doesn't: so lightpush comes first where the node serves it.
 final class NwakuPublisher: Sendable {
+    private struct Services {
+        var lightpush = OptionalService()
+        var store = OptionalService()
+    }
+
     private let api: NwakuAPI
     private let logger: Logger
-    private let route = Mutex(PublishRoute())
+    private let services = Mutex(Services())
 
     init(api: NwakuAPI, logger: Logger) {
         self.api = api
@@ -14,33 +21,55 @@ final class NwakuPublisher: Sendable {
     }
 
     func nodeIsBack() {
-        route.withLock { $0.nodeIsBack() }
+        services.withLock { services in
+            services.lightpush.nodeIsBack()
+            services.store.nodeIsBack()
+        }
     }
 
-    func publish(_ message: WakuMessage, on topic: PubsubTopic) async throws(RelayError) {
+    func publish(_ message: WakuMessage, on topic: PubsubTopic) async throws(RelayError) -> Publication {
         if let flaw = message.flaw { throw RelayError(code: .refused, message: flaw) }
-        if route.withLock({ $0.triesLightpush(at: .now()) }) {
+        let now = Moment.now()
+        let (triesLightpush, canBeLookedUp) = services.withLock { ($0.lightpush.isTried(at: now), $0.store.isTried(at: now)) }
+        if triesLightpush {
             do {
-                try await api.push(message, on: topic)
-                return
+                let peerCount = try await api.push(message, on: topic)
+                return (peerCount ?? 0) >= 1 ? .confirmed : .unconfirmed(canBeLookedUp: canBeLookedUp)
             } catch {
                 // That says nothing about the node.
                 if Task.isCancelled { throw RelayError(code: .unavailable, message: "publishing was cancelled") }
                 if error.code == .status(413) { throw RelayError(code: .refused, message: error.message) }
-                if Self.isMissing(error) { route.withLock { $0.lightpushIsMissing(at: .now()) } }
+                if Self.isLightpushMissing(error) { services.withLock { $0.lightpush.isMissing(at: .now()) } }
                 logger.debug("lightpush failed, publishing by relay", metadata: ["node": "\(api.address)", "reason": "\(error)"])
             }
         }
         do {
             try await api.publish(message, on: topic)
+            return .unconfirmed(canBeLookedUp: canBeLookedUp)
         } catch {
             throw RelayError(code: Self.isFinal(error) ? .refused : .unavailable, message: error.message)
         }
     }
 
+    func lookUp(_ hashes: [MessageHash]) async throws(RelayError) -> Set<MessageHash> {
+        do {
+            let page = try await api.query(StoreQuery(hashes: hashes, includesMessages: false), timeout: .seconds(5))
+            return Set(page.hashes)
+        } catch {
+            guard Self.isStoreMissing(error) else { throw RelayError(code: .unavailable, message: error.message) }
+            services.withLock { $0.store.isMissing(at: .now()) }
+            throw RelayError(code: .refused, message: error.message)
+        }
+    }
+
     /// Whether lightpush is not to be had for a while. One that does not answer in time would hold up every message.
-    private static func isMissing(_ error: NwakuAPIError) -> Bool {
+    private static func isLightpushMissing(_ error: NwakuAPIError) -> Bool {
         [.status(404), .status(503), .unreachable].contains(error.code)
+    }
+
+    /// Whether there is no store, or one that does not know such queries.
+    private static func isStoreMissing(_ error: NwakuAPIError) -> Bool {
+        [.status(400), .status(404), .status(412), .status(501)].contains(error.code)
     }
 
     /// Whether the node would answer the same next time. 400 stands for both: too large, and not (or not yet again) subscribed.

@@ -20,12 +20,18 @@ public final class NwakuRelay: Relay {
         public var cacheCapacity: Int
         /// What is looked up in the store after messages may have been lost: the node's own topics.
         public var catchUpTopics: [ContentTopic]
-        /// Until when all was seen, in an earlier life (``NwakuRelay/seenUntil``); nil when nothing can have been missed.
-        public var lastSeen: Timestamp?
+        /// Until when all was seen on each pubsub topic, in an earlier life (``NwakuRelay/seenUntil``); on the others nothing can have been
+        /// missed.
+        public var lastSeen: [PubsubTopic: Timestamp]
+        /// Which topics of the form of ``ContentTopic/init(_:)`` are worth handing over; nil: all messages are, whatever their topic.
+        public var wants: (@Sendable (TopicTag) -> Bool)?
+        /// Told what is to be counted.
+        public var report: @Sendable (RelayEvent) -> Void
 
         public init(
             address: NodeAddress, pubsubTopics: [PubsubTopic] = [.statusDefault], pollInterval: Duration = .milliseconds(300),
-            cacheCapacity: Int = 50, catchUpTopics: [ContentTopic] = [], lastSeen: Timestamp? = nil
+            cacheCapacity: Int = 50, catchUpTopics: [ContentTopic] = [], lastSeen: [PubsubTopic: Timestamp] = [:],
+            wants: (@Sendable (TopicTag) -> Bool)? = nil, report: @escaping @Sendable (RelayEvent) -> Void = { _ in }
         ) {
             self.address = address
             self.pubsubTopics = pubsubTopics
@@ -33,6 +39,8 @@ public final class NwakuRelay: Relay {
             self.cacheCapacity = cacheCapacity
             self.catchUpTopics = catchUpTopics
             self.lastSeen = lastSeen
+            self.wants = wants
+            self.report = report
         }
     }
 
@@ -42,18 +50,17 @@ public final class NwakuRelay: Relay {
         var storeBackOff = BackOff(initial: .seconds(1), maximum: .seconds(60))
         /// From one walk through the store to the next, at least.
         var catchUpPeriod = Duration.seconds(5)
-    }
-
-    private struct Decisions {
-        var attachment: NwakuAttachment
-        var catchUp: StoreCatchUp
+        /// From a gap to its walk.
+        var settling = Duration.seconds(1)
     }
 
     public let api: NwakuAPI
     private let topics: [PubsubTopic]
     private let publisher: NwakuPublisher
     private let logger: Logger
-    private let decisions: Mutex<Decisions>
+    private let wants: (@Sendable (TopicTag) -> Bool)?
+    private let report: @Sendable (RelayEvent) -> Void
+    private let progress: Mutex<NwakuProgress>
 
     /// - Parameter client: May be shared with others.
     /// - Throws: ``NwakuRelayError`` with `noPubsubTopics` or `invalidSetting`
@@ -74,48 +81,60 @@ public final class NwakuRelay: Relay {
         self.logger = logger
         topics = configuration.pubsubTopics
         publisher = NwakuPublisher(api: api, logger: logger)
-        let attachment = NwakuAttachment(
-            configuration: NwakuAttachment.Configuration(
-                pollInterval: configuration.pollInterval, cacheCapacity: configuration.cacheCapacity, backOff: timing.nodeBackOff),
-            lastSeen: configuration.lastSeen, at: .now())
-        let catchUp = StoreCatchUp(
-            configuration: StoreCatchUp.Configuration(
-                pubsubTopics: configuration.pubsubTopics, contentTopics: configuration.catchUpTopics, shortestPeriod: timing.catchUpPeriod,
-                backOff: timing.storeBackOff))
-        decisions = Mutex(Decisions(attachment: attachment, catchUp: catchUp))
+        wants = configuration.wants
+        report = configuration.report
+        progress = Mutex(
+            NwakuProgress(
+                attachment: NwakuAttachment.Configuration(
+                    pubsubTopics: configuration.pubsubTopics, pollInterval: configuration.pollInterval,
+                    cacheCapacity: configuration.cacheCapacity, backOff: timing.nodeBackOff),
+                catchUp: StoreCatchUp.Configuration(
+                    contentTopics: configuration.catchUpTopics, settling: timing.settling, shortestPeriod: timing.catchUpPeriod,
+                    backOff: timing.storeBackOff),
+                lastSeen: configuration.lastSeen, at: .now()))
     }
 
     public var state: RelayState {
-        decisions.withLock { $0.attachment.state }
+        progress.withLock { $0.attachment.state }
     }
 
     /// Until when, by the local clock, everything was handed over: what to go on from in the next life. It stands still while messages may be
     /// missing that the store has not told yet.
-    public var seenUntil: Timestamp? {
-        decisions.withLock { min($0.attachment.polledUntil, $0.catchUp.missingFrom ?? $0.attachment.polledUntil) }
+    public var seenUntil: [PubsubTopic: Timestamp] {
+        progress.withLock { $0.seenUntil(at: .now()) }
     }
 
-    public func publish(_ message: WakuMessage, on pubsubTopic: PubsubTopic) async throws(RelayError) {
+    @discardableResult
+    public func publish(_ message: WakuMessage, on pubsubTopic: PubsubTopic) async throws(RelayError) -> Publication {
         try await publisher.publish(message, on: pubsubTopic)
+    }
+
+    public func lookUp(_ hashes: [MessageHash]) async throws(RelayError) -> Set<MessageHash> {
+        try await publisher.lookUp(hashes)
     }
 
     /// One at a time.
     public func run(deliver: @escaping @Sendable ([ReceivedMessage]) async -> Void) async {
-        let (gaps, gapFound) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
+        let signals = topics.map { _ in AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1)) }
         await withDiscardingTaskGroup { group in
-            group.addTask { await self.attach(deliver: deliver, gapFound: gapFound) }
-            group.addTask { await self.catchUp(deliver: deliver, gaps: gaps) }
+            group.addTask {
+                await self.attach(deliver: deliver) {
+                    for signal in signals { signal.continuation.yield() }
+                }
+            }
+            // Topics wait neither for each other nor for what fails on another.
+            for (index, signal) in signals.enumerated() {
+                group.addTask { await self.catchUp(on: index, deliver: deliver, gaps: signal.stream) }
+            }
         }
     }
 
     // MARK: Polling
 
-    private func attach(
-        deliver: @Sendable ([ReceivedMessage]) async -> Void, gapFound: AsyncStream<Void>.Continuation
-    ) async {
+    private func attach(deliver: @Sendable ([ReceivedMessage]) async -> Void, gapFound: @Sendable () -> Void) async {
         while !Task.isCancelled {
             let before = state
-            switch decisions.withLock({ $0.attachment.next(at: .now()) }) {
+            switch progress.withLock({ $0.attachment.next(at: .now()) }) {
             case .wait(let until): await Self.sleep(until: until)
             case .subscribe: await subscribe()
             case .poll: await poll(deliver: deliver, gapFound: gapFound)
@@ -127,26 +146,29 @@ public final class NwakuRelay: Relay {
     private func subscribe() async {
         do {
             try await api.subscribe(to: topics)
-            decisions.withLock { $0.attachment.subscribed(at: .now()) }
+            progress.withLock { $0.attachment.subscribed(at: .now()) }
         } catch {
-            decisions.withLock { $0.attachment.failed(error.message, at: .now(), jitter: .random(in: 0...1)) }
+            progress.withLock { $0.attachment.failed(error.message, at: .now(), jitter: .random(in: 0...1)) }
         }
     }
 
-    private func poll(deliver: @Sendable ([ReceivedMessage]) async -> Void, gapFound: AsyncStream<Void>.Continuation) async {
+    private func poll(deliver: @Sendable ([ReceivedMessage]) async -> Void, gapFound: @Sendable () -> Void) async {
         let sent = Moment.now()
         var count = 0
         do {
-            for topic in topics {
-                let poll = try await api.messages(on: topic)
+            for (index, topic) in topics.enumerated() {
+                let poll = try await api.messages(on: topic, wants: wants)
                 count += poll.elementCount
-                if poll.messages.count < poll.elementCount {
-                    logger.debug("unreadable messages dropped", metadata: ["count": "\(poll.elementCount - poll.messages.count)"])
+                if poll.unreadableCount > 0 {
+                    logger.debug("unreadable messages dropped", metadata: ["count": "\(poll.unreadableCount)"])
                 }
-                if !poll.messages.isEmpty { await deliver(poll.messages) }
+                if poll.unwantedCount > 0 { report(.foreign(poll.unwantedCount)) }
+                guard !poll.messages.isEmpty else { continue }
+                progress.withLock { $0.brought(poll.messages, on: index) }
+                await deliver(poll.messages)
             }
         } catch {
-            decisions.withLock {
+            progress.withLock {
                 if error.code == .status(404) {
                     $0.attachment.forgotten(at: .now(), jitter: .random(in: 0...1))
                 } else {
@@ -155,17 +177,12 @@ public final class NwakuRelay: Relay {
             }
             return
         }
-        let wasDetached = state != .attached
         // What was fetched as this ends may not have been taken any more.
         guard !Task.isCancelled else { return }
-        let isGap = decisions.withLock { decisions in
-            if wasDetached { decisions.catchUp.noteReconnection() }
-            guard let lostFrom = decisions.attachment.polled(messageCount: count, sent: sent) else { return false }
-            decisions.catchUp.noteGap(from: lostFrom)
-            return true
-        }
-        if wasDetached { publisher.nodeIsBack() }
-        if isGap { gapFound.yield() }
+        if state != .attached { publisher.nodeIsBack() }
+        let gapCount = progress.withLock { $0.polled(messageCount: count, sent: sent, at: .now()) }
+        for _ in 0..<gapCount { report(.gap) }
+        if gapCount > 0 { gapFound() }
     }
 
     private func log(from before: RelayState, to after: RelayState) {
@@ -182,34 +199,41 @@ public final class NwakuRelay: Relay {
 
     // MARK: Catching up
 
-    private func catchUp(deliver: @Sendable ([ReceivedMessage]) async -> Void, gaps: AsyncStream<Void>) async {
+    private func catchUp(
+        on index: Int, deliver: @Sendable ([ReceivedMessage]) async -> Void, gaps: AsyncStream<Void>
+    ) async {
         var gaps = gaps.makeAsyncIterator()
         while !Task.isCancelled {
-            switch decisions.withLock({ $0.catchUp.next(at: .now()) }) {
+            switch progress.withLock({ $0.catchUps[index].next(at: .now()) }) {
             case .idle: _ = await gaps.next()
             // In steps, because a reconnection ends the pause.
             case .wait(let until): await Self.sleep(until: min(until, Moment.now().uptime + .seconds(1)))
-            case .query(let query): await ask(query, deliver: deliver)
+            case .query(let query): await ask(query, on: index, deliver: deliver)
             }
         }
     }
 
-    private func ask(_ query: StoreQuery, deliver: @Sendable ([ReceivedMessage]) async -> Void) async {
+    private func ask(_ query: StoreQuery, on index: Int, deliver: @Sendable ([ReceivedMessage]) async -> Void) async {
         do {
             let page = try await api.query(query)
-            let fresh = decisions.withLock { $0.catchUp.fresh(page.messages) }
-            if !fresh.isEmpty { await deliver(fresh) }
-            guard !Task.isCancelled, let summary = decisions.withLock({ $0.catchUp.answered(page) }) else { return }
+            let fresh = progress.withLock { $0.catchUps[index].fresh(page.messages) }
+            if !fresh.isEmpty {
+                report(.recovered(fresh.count))
+                await deliver(fresh)
+            }
+            guard !Task.isCancelled, let summary = progress.withLock({ $0.catchUps[index].answered(page) }) else { return }
             logger.info(
                 "caught up from the store",
                 metadata: [
-                    "messages": "\(summary.messageCount)", "pages": "\(summary.pageCount)", "cut-short": "\(summary.isCutShort)",
+                    "topic": "\(topics[index])", "messages": "\(summary.messageCount)", "pages": "\(summary.pageCount)",
+                    "cut-short": "\(summary.isCutShort)",
                 ])
         } catch {
             guard !Task.isCancelled else { return }
-            if decisions.withLock({ $0.catchUp.failed(at: .now(), jitter: .random(in: 0...1)) }) {
+            if progress.withLock({ $0.catchUps[index].failed(at: .now(), jitter: .random(in: 0...1)) }) {
                 logger.warning(
-                    "store can't be asked, messages may be missing", metadata: ["node": "\(api.address)", "reason": "\(error)"])
+                    "store can't be asked, messages may be missing",
+                    metadata: ["node": "\(api.address)", "topic": "\(topics[index])", "reason": "\(error)"])
             }
         }
     }

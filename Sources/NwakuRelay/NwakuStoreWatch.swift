@@ -72,8 +72,13 @@ public final class NwakuStoreWatch: Relay {
         sweep.withLock { $0.state }
     }
 
-    public func publish(_ message: WakuMessage, on pubsubTopic: PubsubTopic) async throws(RelayError) {
+    @discardableResult
+    public func publish(_ message: WakuMessage, on pubsubTopic: PubsubTopic) async throws(RelayError) -> Publication {
         try await publisher.publish(message, on: pubsubTopic)
+    }
+
+    public func lookUp(_ hashes: [MessageHash]) async throws(RelayError) -> Set<MessageHash> {
+        try await publisher.lookUp(hashes)
     }
 
     public func run(deliver: @escaping @Sendable ([ReceivedMessage]) async -> Void) async {

@@ -1,6 +1,6 @@
 import Waku
 
-/// Decides what to ask the store after messages may have been lost. Gaps, pages and time come in, queries go out.
+/// Decides what to ask the store after messages may have been lost on a pubsub topic. Gaps, pages and time come in, queries go out.
 ///
 ///     idle ──(gap)──▶ due ──(time passed)──▶ walking ──(page)──▶ walking ──(last page)──▶ idle, or due again
 ///                                              │  ▲
@@ -8,14 +8,19 @@ import Waku
 ///                                             paused
 ///
 /// One walk at a time; gaps that come meanwhile make one gap, for the next. A walk that fails goes on where it was. Walks begin a while
-/// apart, however often there are gaps. Windows overlap, because stores sort by the senders' clocks.
+/// apart, however often there are gaps, and not before the store has had time to keep what was lost last.
+///
+/// Windows begin early, because stores sort by the senders' clocks, and have no end: the local clock may be behind. When it turns out to have
+/// been ahead, so that windows began too late, the walks of that time are done again.
 struct StoreCatchUp {
     struct Configuration: Hashable, Sendable {
-        var pubsubTopics: [PubsubTopic]
+        var pubsubTopic = PubsubTopic.statusDefault
         /// Without any there is nothing to catch up with.
         var contentTopics: [ContentTopic]
-        /// How far senders' clocks may be off: a window begins earlier and ends later by this.
+        /// How far clocks may be off: a window begins earlier by this.
         var overlap = Duration.seconds(60)
+        /// From a gap to the first query: a store needs a moment to keep a message.
+        var settling = Duration.seconds(1)
         /// From the start of one walk to the start of the next.
         var shortestPeriod = Duration.seconds(5)
         /// For one query: a store that never ends is left.
@@ -33,43 +38,77 @@ struct StoreCatchUp {
 
     /// How a walk went.
     struct Summary: Hashable {
-        /// That were not handed over by an earlier walk.
+        /// That had come neither by polling nor by an earlier walk.
         var messageCount = 0
         var pageCount = 0
         /// Whether the store had more to tell than is listened to.
         var isCutShort = false
     }
 
+    private struct Gap {
+        var from: Moment
+        var notedAt: Duration
+    }
+
     private struct Walk {
-        let from: Timestamp
+        let from: Moment
         /// The first is being asked, with its cursor; never empty.
         var queries: ArraySlice<StoreQuery>
         var pagesOfQuery = 0
+        /// The last message of the query's last page.
+        var reached: Timestamp?
         var summary = Summary()
     }
 
+    /// A clock that is set back by more is noticed. Together with what senders are off, less than the overlap.
+    private static let clockTolerance = Duration.seconds(10)
+
     private let configuration: Configuration
-    private var gap: Timestamp?
+    private let contentTopics: Set<ContentTopic>
+    /// Two at most: one that is due, and those after it as one.
+    private var gaps: [Gap] = []
     private var walk: Walk?
     private var recent: RecentHashes
     private var lastStart: Duration?
     private var failures = 0
     private var pausedUntil: Duration = .zero
+    /// What was walked since the clock was last set back: since when, and how far ahead the clock was at most.
+    private var walked: (from: Duration, origin: Timestamp)?
 
     init(configuration: Configuration) {
         self.configuration = configuration
+        contentTopics = Set(configuration.contentTopics)
         recent = RecentHashes(capacity: configuration.rememberedHashCount)
     }
 
-    /// Since when messages may still be missing; nil when none are.
-    var missingFrom: Timestamp? {
-        [gap, walk?.from].compactMap { $0 }.min()
+    var pubsubTopic: PubsubTopic { configuration.pubsubTopic }
+
+    /// Since when messages may still be missing, by the clock of now; nil when none are.
+    func missingFrom(at now: Moment) -> Timestamp? {
+        (gaps.map(\.from) + [walk?.from].compactMap { $0 }).map { $0.earliestClock(at: now) }.min()
     }
 
     /// Messages since then may be lost.
-    mutating func noteGap(from start: Timestamp) {
-        guard !configuration.contentTopics.isEmpty else { return }
-        gap = min(gap ?? start, start)
+    /// - Returns: Whether that matters.
+    @discardableResult
+    mutating func noteGap(from start: Moment, at now: Moment) -> Bool {
+        guard !contentTopics.isEmpty else { return false }
+        if gaps.count < 2 {
+            gaps.append(Gap(from: start, notedAt: now.uptime))
+        } else {
+            gaps[1] = Gap(from: .earliest(gaps[1].from, start), notedAt: now.uptime)
+        }
+        return true
+    }
+
+    /// To be told now and then, also when nothing else is: the clock may have been set.
+    /// - Returns: Whether that makes a gap.
+    @discardableResult
+    mutating func noteClock(at now: Moment) -> Bool {
+        guard let walked, walked.origin.since(now.origin) > Self.clockTolerance else { return false }
+        self.walked = nil
+        // A clock that goes back and forth for ever does not make windows that grow for ever.
+        return noteGap(from: now - min(now.uptime - walked.from, NwakuAttachment.clockLookBack), at: now)
     }
 
     /// The node is back: what failed may work now, and is worth a word again when it does not.
@@ -78,25 +117,38 @@ struct StoreCatchUp {
         pausedUntil = .zero
     }
 
-    /// The same query again until it is answered or failed.
-    mutating func next(at now: Moment) -> Action {
-        if now.uptime < pausedUntil, walk != nil || gap != nil { return .wait(until: pausedUntil) }
-        if let query = walk?.queries.first { return .query(query) }
-        guard let gap else { return .idle }
-        if let lastStart, now.uptime < lastStart + configuration.shortestPeriod {
-            return .wait(until: lastStart + configuration.shortestPeriod)
+    /// These came by polling: they are no news when the store tells them.
+    mutating func notePolled(_ messages: [ReceivedMessage]) {
+        for message in messages where contentTopics.contains(message.message.contentTopic) {
+            _ = recent.insert(message.hash)
         }
-        let queries = StoreQuery.queries(
-            pubsubTopics: configuration.pubsubTopics, contentTopics: configuration.contentTopics, from: gap - configuration.overlap,
-            to: now.clock + configuration.overlap)
-        guard let first = queries.first else { return .idle }
-        self.gap = nil
-        lastStart = now.uptime
-        walk = Walk(from: gap, queries: queries[...])
-        return .query(first)
     }
 
-    /// Those of a page that no walk handed over before.
+    /// The same query again until it is answered or failed.
+    mutating func next(at now: Moment) -> Action {
+        noteClock(at: now)
+        if now.uptime < pausedUntil, walk != nil || !gaps.isEmpty { return .wait(until: pausedUntil) }
+        if let query = walk?.queries.first { return .query(query) }
+        guard let first = gaps.first else { return .idle }
+        let earliest = max(first.notedAt + configuration.settling, lastStart.map { $0 + configuration.shortestPeriod } ?? .zero)
+        guard now.uptime >= earliest else { return .wait(until: earliest) }
+        return .query(begin(at: now))
+    }
+
+    private mutating func begin(at now: Moment) -> StoreQuery {
+        // What was lost just now is asked for as well, and once more later.
+        let from = gaps.map(\.from).reduce(gaps[0].from, Moment.earliest)
+        gaps.removeAll { now.uptime >= $0.notedAt + configuration.settling }
+        let queries = StoreQuery.queries(
+            pubsubTopics: [pubsubTopic], contentTopics: configuration.contentTopics,
+            from: from.earliestClock(at: now) - configuration.overlap)
+        lastStart = now.uptime
+        walked = (min(walked?.from ?? from.uptime, from.uptime), max(walked?.origin ?? now.origin, now.origin))
+        walk = Walk(from: from, queries: queries[...])
+        return queries[0]
+    }
+
+    /// Those of a page that neither polling nor a walk brought before.
     mutating func fresh(_ messages: [ReceivedMessage]) -> [ReceivedMessage] {
         let fresh = messages.filter { recent.insert($0.hash) }
         walk?.summary.messageCount += fresh.count
@@ -110,6 +162,7 @@ struct StoreCatchUp {
         failures = 0
         current.pagesOfQuery += 1
         current.summary.pageCount += 1
+        current.reached = page.messages.last?.message.timestamp ?? current.reached
         // A store that gives the same cursor again would never end.
         let goesOn = page.cursor != nil && page.cursor != query.cursor
         if goesOn, current.pagesOfQuery < configuration.pageLimit {
@@ -119,6 +172,7 @@ struct StoreCatchUp {
             current.summary.isCutShort = current.summary.isCutShort || goesOn
             current.queries.removeFirst()
             current.pagesOfQuery = 0
+            current.reached = nil
         }
         walk = current.queries.isEmpty ? nil : current
         return walk == nil ? current.summary : nil
@@ -129,6 +183,11 @@ struct StoreCatchUp {
     mutating func failed(at now: Moment, jitter: Double) -> Bool {
         failures += 1
         pausedUntil = now.uptime + configuration.backOff.delay(failures: failures, jitter: jitter)
+        // The message that the cursor names may be gone, and with it every page behind: then the time of the last page leads on.
+        if failures > 1, let index = walk?.queries.startIndex, walk?.queries[index].cursor != nil {
+            walk?.queries[index].cursor = nil
+            if let reached = walk?.reached { walk?.queries[index].startTime = reached }
+        }
         return failures == 1
     }
 }

@@ -13,7 +13,7 @@ public struct StoreQuery: Hashable, Sendable {
     /// By the senders' clocks, both ends included.
     public var startTime: Timestamp?
     public var endTime: Timestamp?
-    /// Only these messages.
+    /// Only these messages. At most ``Publication/lookUpLimit``; times and topics are left out beside them.
     public var hashes: [MessageHash]
     /// Where the page before ended, as ``StorePage/cursor`` gave it.
     public var cursor: String?
@@ -38,7 +38,7 @@ public struct StoreQuery: Hashable, Sendable {
 
     /// As many queries as the topics need, at most ten in each; none without topics.
     static func queries(
-        pubsubTopics: [PubsubTopic], contentTopics: [ContentTopic], from startTime: Timestamp, to endTime: Timestamp
+        pubsubTopics: [PubsubTopic], contentTopics: [ContentTopic], from startTime: Timestamp, to endTime: Timestamp? = nil
     ) -> [StoreQuery] {
         pubsubTopics.flatMap { pubsubTopic in
             stride(from: 0, to: contentTopics.count, by: maximumTopicCount).map { start in

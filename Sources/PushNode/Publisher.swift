@@ -4,8 +4,18 @@ import Synchronization
 import Waku
 import WakuCrypto
 
-/// Seals answers on all cores and publishes them, several at once; tries again for a while when the relay can't.
+/// Seals answers on all cores and publishes them, several at once; tries again for a while when the relay can't, and sees that they arrive,
+/// as far as the relay tells: ``Confirmations`` decides on that.
 final class Publisher: Sendable {
+    /// An answer to publish, for the first time or again.
+    struct Item: Sendable {
+        let answer: Answer
+        /// The messages of earlier publications that nothing confirmed.
+        var publications: [[MessageHash]] = []
+        /// When it was first published; nil when it was not yet.
+        var publishedAt: Duration?
+    }
+
     /// Answers that wait, and their bytes: more are lost, since nobody would wait for them.
     private static let capacity = 10_000
     private static let byteCapacity = 64 << 20
@@ -17,81 +27,149 @@ final class Publisher: Sendable {
     private let seen: SeenMessages
     private let counters: Counters
     private let logger: Logger
-    private let answers: AsyncStream<Answer>
-    private let feed: AsyncStream<Answer>.Continuation
-    private let waitingBytes = Mutex(0)
+    private let queue = AnswerQueue(capacity: Publisher.capacity, byteCapacity: Publisher.byteCapacity)
+    private let confirmations: Mutex<Confirmations>
+    /// There is something to look up, after there was nothing.
+    private let additions: AsyncStream<Void>
+    private let addition: AsyncStream<Void>.Continuation
+    private let start = ContinuousClock.now
 
     /// - Parameter seen: gets the hash of each message before it is published: it is no news when it comes back.
-    init(identity: PrivateKey, relay: any Relay, seen: SeenMessages, counters: Counters, logger: Logger) {
+    init(
+        identity: PrivateKey, relay: any Relay, seen: SeenMessages, counters: Counters, logger: Logger,
+        confirmation: Confirmations.Configuration = Confirmations.Configuration()
+    ) {
         self.identity = identity
         self.relay = relay
         self.counters = counters
         self.logger = logger
         self.seen = seen
-        (answers, feed) = AsyncStream.makeStream(bufferingPolicy: .bufferingOldest(Self.capacity))
+        confirmations = Mutex(Confirmations(configuration: confirmation))
+        (additions, addition) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1))
     }
 
     func publish(_ answer: Answer) {
-        let count = answer.payload.count
-        let hasRoom = waitingBytes.withLock { bytes in
-            guard bytes + count <= Self.byteCapacity else { return false }
-            bytes += count
-            return true
-        }
-        if hasRoom {
-            if case .enqueued = feed.yield(answer) { return }
-            waitingBytes.withLock { $0 -= count }
-        }
-        counters.add(.answerLost)
+        if !queue.put(Item(answer: answer)) { counters.add(.answerLost) }
     }
 
-    /// No answer will follow: ``run()`` ends when the last was published.
+    /// No answer will follow: ``run()`` ends when the last was published. What is not confirmed by then stays so.
     func finish() {
-        feed.finish()
+        queue.finish()
     }
 
     func run() async {
-        await withDiscardingTaskGroup { group in
-            let room = AsyncSlots(Self.concurrency)
-            for await answer in answers {
-                await room.take()
-                group.addTask {
-                    await self.send(answer)
-                    self.waitingBytes.withLock { $0 -= answer.payload.count }
-                    room.give()
+        // Ends with this: it is not waited for longer than a look-up takes to be cancelled.
+        async let _: Void = confirm()
+        await withTaskCancellationHandler {
+            await withDiscardingTaskGroup { group in
+                for _ in 0..<Self.concurrency {
+                    group.addTask {
+                        while let item = await self.queue.next() { await self.send(item) }
+                    }
                 }
             }
+        } onCancel: {
+            queue.finish(abandoning: true)
         }
     }
 
-    private func send(_ answer: Answer) async {
+    private var uptime: Duration { start.duration(to: .now) }
+
+    // MARK: Publishing
+
+    private func send(_ item: Item) async {
+        let answer = item.answer
+        let publishedAt = item.publishedAt ?? uptime
         let envelope = MetadataEnvelope.encode(answer.kind, payload: answer.payload, signedBy: identity)
         let messages = EnvelopeSealing.seal(envelope.bytes, to: .partitioned(answer.recipient), wakuSigner: identity, at: .now())
+        var unconfirmed: [MessageHash] = []
+        var canBeLookedUp = true
         for message in messages {
-            _ = seen.insert(message.hash(on: answer.pubsubTopic))
-            guard await publish(message, on: answer.pubsubTopic) else {
-                counters.add(.answerLost)
+            let hash = message.hash(on: answer.pubsubTopic)
+            _ = seen.insert(hash)
+            switch await publish(message, on: answer.pubsubTopic, until: publishedAt + Self.patience) {
+            case .confirmed: break
+            case .unconfirmed(let canBe):
+                unconfirmed.append(hash)
+                canBeLookedUp = canBeLookedUp && canBe
+            case nil:
+                counters.add(item.publishedAt == nil ? .answerLost : .answerUnconfirmed)
                 return
             }
         }
-        counters.add(.answerPublished)
+        counters.add(item.publishedAt == nil ? .answerPublished : .answerRepeated)
+        if unconfirmed.isEmpty {
+            counters.add(.answerConfirmed)
+        } else if canBeLookedUp {
+            lookUpLater(
+                Confirmations.Sent(answer: answer, publications: item.publications + [unconfirmed], publishedAt: publishedAt))
+        } else {
+            counters.add(.answerUnconfirmed)
+        }
     }
 
-    private func publish(_ message: WakuMessage, on pubsubTopic: PubsubTopic) async -> Bool {
-        let deadline = ContinuousClock.now + Self.patience
+    /// nil when it could not be published.
+    private func publish(_ message: WakuMessage, on pubsubTopic: PubsubTopic, until deadline: Duration) async -> Publication? {
         var pause = Duration.milliseconds(100)
         while true {
             do throws(RelayError) {
-                try await relay.publish(message, on: pubsubTopic)
-                return true
+                return try await relay.publish(message, on: pubsubTopic)
             } catch {
-                guard error.code == .unavailable, ContinuousClock.now + pause < deadline else {
+                guard error.code == .unavailable, uptime + pause < deadline else {
                     logger.warning("answer not published", metadata: ["reason": "\(error.message)"])
-                    return false
+                    return nil
                 }
-                guard (try? await Task.sleep(for: pause)) != nil else { return false }
+                guard (try? await Task.sleep(for: pause)) != nil else { return nil }
                 pause = min(pause * 2, .seconds(2))
             }
         }
+    }
+
+    // MARK: Confirming
+
+    private func lookUpLater(_ sent: Confirmations.Sent) {
+        let now = uptime
+        let (isKept, wasIdle) = confirmations.withLock { confirmations in
+            let wasIdle = confirmations.isIdle
+            return (confirmations.add(sent, at: now), wasIdle)
+        }
+        if !isKept { counters.add(.answerUnchecked) }
+        if isKept, wasIdle { addition.yield() }
+    }
+
+    /// One look-up at a time: a store has other things to do.
+    private func confirm() async {
+        var additions = additions.makeAsyncIterator()
+        while !Task.isCancelled {
+            let now = uptime
+            switch confirmations.withLock({ $0.next(at: now) }) {
+            case .idle:
+                guard await additions.next() != nil else { return }
+            case .wait(let until):
+                try? await Task.sleep(for: until - now)
+            case .lookUp(let batch):
+                let finding = await find(batch.hashes)
+                let now = uptime
+                let outcome = confirmations.withLock { $0.finish(batch, finding, at: now) }
+                counters.add(.answerConfirmed, outcome.confirmedCount)
+                counters.add(.answerUnconfirmed, outcome.givenUpCount)
+                for sent in outcome.toRepeat { publishAgain(sent) }
+            }
+        }
+    }
+
+    private func find(_ hashes: [MessageHash]) async -> Confirmations.Finding {
+        do throws(RelayError) {
+            return .found(try await relay.lookUp(hashes))
+        } catch {
+            logger.debug("answers not looked up", metadata: ["reason": "\(error.message)"])
+            return error.code == .refused ? .impossible : .failed
+        }
+    }
+
+    /// Sealed anew, it is another message: one that the network dropped for its hash would be dropped again.
+    private func publishAgain(_ sent: Confirmations.Sent) {
+        let item = Item(answer: sent.answer, publications: sent.publications, publishedAt: sent.publishedAt)
+        if !queue.put(item) { counters.add(.answerUnconfirmed) }
     }
 }

@@ -15,8 +15,12 @@ public struct RelayNeeds: Sendable {
     public let pubsubTopics: [PubsubTopic]
     /// The node's own topics: what was missed there is worth catching up.
     public let ownTopics: [ContentTopic]
-    /// Until when an earlier run missed nothing; nil when there was none.
-    public let seenUntil: Timestamp?
+    /// Until when an earlier run missed nothing, on the pubsub topics that it listened on.
+    public let seenUntil: [PubsubTopic: Timestamp]
+    /// Whether a message on this topic is worth handing over.
+    public let wants: @Sendable (TopicTag) -> Bool
+    /// What the relay has to tell, beside messages.
+    public let report: @Sendable (RelayEvent) -> Void
 }
 
 /// A push notification node: everything put together. Runs as a service until it is told to stop.
@@ -27,7 +31,6 @@ public final class PushNode: Service {
     private static let answerLimit = Duration.milliseconds(2500)
     private static let postLimit = Duration.milliseconds(5200)
     private static let publishLimit = Duration.milliseconds(1500)
-    private static let cursorProperty = "relay seen until"
     private static let aliveProperty = "alive at"
     private static let memoryRowLimit = 2_000_000
 
@@ -63,7 +66,8 @@ public final class PushNode: Service {
         relay = try makeRelay(
             RelayNeeds(
                 pubsubTopics: configuration.pubsubTopics, ownTopics: topics.ownContentTopics,
-                seenUntil: try store.read { try $0.property(Self.cursorProperty) }.flatMap(Timestamp.init(bytes:))))
+                seenUntil: try store.read { try RelayCursors.read(of: configuration.pubsubTopics, from: $0) },
+                wants: { [topics] in topics.match($0) != nil }, report: { [counters] in counters.add($0) }))
 
         let registrations = RegistrationRules(identity: identity, isIdempotent: configuration.idempotentRegistrations)
         let requests = RequestRules(maximumAge: configuration.maximumRequestAge)
@@ -195,6 +199,8 @@ public final class PushNode: Service {
         var last: [Counter: Int] = [:]
         var forgetting = ForgettingClock(memory: configuration.memory)
         let started = ContinuousClock.now
+        // From its very start a life is to be gone on from.
+        await saveCursor()
         while (try? await Task.sleep(for: configuration.upkeepInterval)) != nil {
             await saveCursor()
             await store.keepUp()
@@ -215,7 +221,7 @@ public final class PushNode: Service {
             try await store.commit { transaction in
                 // Written each time, so that a store that can't be written to, or can again, shows.
                 try transaction.setProperty(Self.aliveProperty, now.bytes)
-                if let seenUntil { try transaction.setProperty(Self.cursorProperty, seenUntil.bytes) }
+                try RelayCursors.write(seenUntil, to: transaction)
             }
         } catch {
             logger.error("store not writable", metadata: ["reason": "\(error.message)"])
@@ -246,12 +252,12 @@ public struct NodeError: Error, Hashable, Sendable, CustomStringConvertible {
     public var description: String { message }
 }
 
-extension Timestamp {
-    /// 8 bytes, big-endian.
-    fileprivate var bytes: [UInt8] { withUnsafeBytes(of: rawValue.bigEndian, Array.init) }
-
-    fileprivate init?(bytes: [UInt8]) {
-        guard bytes.count == 8 else { return nil }
-        self.init(rawValue: Int64(bitPattern: bytes.reduce(0) { $0 << 8 | UInt64($1) }))
+extension Counters {
+    fileprivate func add(_ event: RelayEvent) {
+        switch event {
+        case .foreign(let count): add(.foreign, count)
+        case .gap: add(.gapFound)
+        case .recovered(let count): add(.messageRecovered, count)
+        }
     }
 }

@@ -193,6 +193,11 @@ public struct StoreTransaction {
         let statement = try db.cachedStatement(sql: "INSERT OR REPLACE INTO property (name, value) VALUES (?, ?)")
         try statement.execute(arguments: [name, Data(value)])
     }
+
+    public func removeProperty(_ name: String) throws {
+        let statement = try db.cachedStatement(sql: "DELETE FROM property WHERE name = ?")
+        try statement.execute(arguments: [name])
+    }
 }
 
 /// A row of a registration or tombstone, without its content.

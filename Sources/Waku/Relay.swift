@@ -20,23 +20,55 @@ public protocol Relay: Sendable {
     /// Stays attached until the task is cancelled. While `deliver` runs, nothing more is fetched: that is the back-pressure.
     func run(deliver: @escaping @Sendable ([ReceivedMessage]) async -> Void) async
 
-    /// Returns when a node took the message for publication.
+    /// Returns when a node took the message for publication, and tells how far that goes.
     /// - Throws: ``RelayError``
-    func publish(_ message: WakuMessage, on pubsubTopic: PubsubTopic) async throws(RelayError)
+    @discardableResult
+    func publish(_ message: WakuMessage, on pubsubTopic: PubsubTopic) async throws(RelayError) -> Publication
+
+    /// Which of these messages the network keeps.
+    /// - Parameter hashes: At most ``Publication/lookUpLimit``.
+    /// - Throws: ``RelayError``, with `refused` when there is nothing to look them up in.
+    func lookUp(_ hashes: [MessageHash]) async throws(RelayError) -> Set<MessageHash>
 
     /// Whether messages can come in at present.
     var state: RelayState { get }
 
-    /// Up to when nothing was missed, by this machine's clock; nil when that is not known, or of no concern.
-    var seenUntil: Timestamp? { get }
+    /// For each pubsub topic up to when nothing was missed, by this machine's clock; without those of which that is not known, or of no
+    /// concern.
+    var seenUntil: [PubsubTopic: Timestamp] { get }
 
     /// Messages on these content topics are wanted. A relay that brings everything need not be told.
     func watch(_ contentTopics: [ContentTopic])
 }
 
 extension Relay {
-    public var seenUntil: Timestamp? { nil }
+    public func lookUp(_ hashes: [MessageHash]) async throws(RelayError) -> Set<MessageHash> {
+        throw RelayError(code: .refused, message: "this relay keeps no messages to look up")
+    }
+
+    public var seenUntil: [PubsubTopic: Timestamp] { [:] }
     public func watch(_ contentTopics: [ContentTopic]) {}
+}
+
+/// How far a publication got.
+public enum Publication: Hashable, Sendable {
+    /// To a peer at least.
+    case confirmed
+    /// To a node, which does not tell whether it went any further. It may show by ``Relay/lookUp(_:)``, where there is something to look in.
+    case unconfirmed(canBeLookedUp: Bool)
+
+    /// How many messages are looked up at once: with more, a store's page ends, and so does the room for a node's HTTP headers.
+    public static let lookUpLimit = 100
+}
+
+/// What a relay tells to be counted.
+public enum RelayEvent: Hashable, Sendable {
+    /// Messages that nobody wanted, and that were not handed over.
+    case foreign(Int)
+    /// Messages may have been lost on a pubsub topic.
+    case gap
+    /// Messages that came from the store alone.
+    case recovered(Int)
 }
 
 public enum RelayState: Hashable, Sendable {
@@ -45,12 +77,12 @@ public enum RelayState: Hashable, Sendable {
     case detached(String)
 }
 
-/// Why a message was not published.
+/// Why a message was not published, or not looked up.
 public struct RelayError: Error, Hashable, CustomStringConvertible {
     public enum Code: Hashable, Sendable {
         /// The node can't be reached, is starting, or has no peers: worth another try.
         case unavailable
-        /// The node refuses this message: it will refuse it again.
+        /// The node refuses this: it will refuse it again.
         case refused
     }
 

@@ -19,7 +19,8 @@ public struct RelaySet: Relay {
     }
 
     /// By the first attached relay that takes it; then by the others, which may still publish while nothing comes in.
-    public func publish(_ message: WakuMessage, on pubsubTopic: PubsubTopic) async throws(RelayError) {
+    @discardableResult
+    public func publish(_ message: WakuMessage, on pubsubTopic: PubsubTopic) async throws(RelayError) -> Publication {
         let attached = relays.filter { $0.state == .attached }
         let detached = relays.filter { $0.state != .attached }
         var lastError = RelayError(code: .unavailable, message: "there is no node to publish by: configure one")
@@ -35,6 +36,25 @@ public struct RelaySet: Relay {
         throw lastError
     }
 
+    /// At one after the other, attached or not, until all are found: a message that one node's store misses may have reached another's.
+    public func lookUp(_ hashes: [MessageHash]) async throws(RelayError) -> Set<MessageHash> {
+        var found: Set<MessageHash> = []
+        var failures: [RelayError] = []
+        for relay in relays where found.count < hashes.count {
+            do throws(RelayError) {
+                found.formUnion(try await relay.lookUp(hashes.filter { !found.contains($0) }))
+            } catch {
+                failures.append(error)
+            }
+        }
+        // What one of them tells is worth more than that another can't be asked; a store that may answer later more than none.
+        if failures.count == relays.count {
+            throw failures.first { $0.code == .unavailable } ?? failures.first
+                ?? RelayError(code: .refused, message: "there is no node to look messages up at")
+        }
+        return found
+    }
+
     /// Attached if any is; else why not, one after the other.
     public var state: RelayState {
         var reasons: [String] = []
@@ -47,9 +67,10 @@ public struct RelaySet: Relay {
         return .detached(reasons.isEmpty ? "no relay is configured" : reasons.joined(separator: "; "))
     }
 
-    /// What reached one of them was seen: that is how far the best of them got.
-    public var seenUntil: Timestamp? {
-        relays.compactMap(\.seenUntil).max()
+    /// What reached one of them was seen, so a topic was seen as far as the best of them got: one that is away, or that waits for its store,
+    /// holds nothing up. Each tells only of what it handed over itself, so that the furthest is never too far.
+    public var seenUntil: [PubsubTopic: Timestamp] {
+        relays.reduce(into: [:]) { furthest, relay in furthest.merge(relay.seenUntil, uniquingKeysWith: max) }
     }
 
     public func watch(_ contentTopics: [ContentTopic]) {

@@ -37,20 +37,22 @@ public struct ContentTopic: RawRepresentable, Hashable, Sendable, CustomStringCo
     /// nil when it is not of this form. Digits of either case, and more than 8 of them, are taken: only the first 4 bytes count.
     public var tag: TopicTag? {
         var copy = rawValue
-        return copy.withUTF8 { utf8 -> TopicTag? in
-            let prefixCount = 10
-            let suffixCount = 6
-            guard utf8.count >= prefixCount + 8 + suffixCount, utf8.prefix(prefixCount).elementsEqual(Self.prefix.utf8),
-                utf8.suffix(suffixCount).elementsEqual(Self.suffix.utf8)
-            else { return nil }
-            let digits = utf8[prefixCount..<utf8.count - suffixCount]
-            guard digits.count.isMultiple(of: 2) else { return nil }
-            var value: UInt32 = 0
-            for (offset, digit) in digits.enumerated() {
-                guard let nibble = hexNibble(digit) else { return nil }
-                if offset < 8 { value = value << 4 | UInt32(nibble) }
-            }
-            return TopicTag(rawValue: value)
+        return copy.withUTF8(Self.tag)
+    }
+
+    static func tag(_ utf8: UnsafeBufferPointer<UInt8>) -> TopicTag? {
+        let prefixCount = 10
+        let suffixCount = 6
+        guard utf8.count >= prefixCount + 8 + suffixCount, utf8.prefix(prefixCount).elementsEqual(Self.prefix.utf8),
+            utf8.suffix(suffixCount).elementsEqual(Self.suffix.utf8)
+        else { return nil }
+        let digits = utf8[prefixCount..<utf8.count - suffixCount]
+        guard digits.count.isMultiple(of: 2) else { return nil }
+        var value: UInt32 = 0
+        for (offset, digit) in digits.enumerated() {
+            guard let nibble = hexNibble(digit) else { return nil }
+            if offset < 8 { value = value << 4 | UInt32(nibble) }
         }
+        return TopicTag(rawValue: value)
     }
 }

@@ -27,16 +27,17 @@ final class RepeatingRelay: Relay {
         await relay.run(deliver: deliver)
     }
 
-    func publish(_ message: WakuMessage, on pubsubTopic: PubsubTopic) async throws(RelayError) {
-        try await relay.publish(message, on: pubsubTopic)
+    func publish(_ message: WakuMessage, on pubsubTopic: PubsubTopic) async throws(RelayError) -> Publication {
+        let publication = try await relay.publish(message, on: pubsubTopic)
         let delay = generator.withLock { generator in
             Int.random(in: 0..<100, using: &generator) < percentage ? Int.random(in: 0...Self.longestDelay, using: &generator) : nil
         }
-        guard let delay else { return }
+        guard let delay else { return publication }
         repeated()
         Task { [network] in
             try? await Task.sleep(for: .milliseconds(delay))
             network.publish(message, on: pubsubTopic)
         }
+        return publication
     }
 }

@@ -11,13 +11,18 @@ struct NwakuAttachmentTests {
         Moment(uptime: uptime, clock: Self.day + uptime)
     }
 
-    private func attachment(lastSeen: Timestamp? = nil) -> NwakuAttachment {
-        NwakuAttachment(configuration: NwakuAttachment.Configuration(), lastSeen: lastSeen, at: moment(.zero))
+    private static let other = PubsubTopic(rawValue: "/waku/2/rs/16/64")
+
+    private func attachment(
+        lastSeen: [PubsubTopic: Timestamp] = [:], pubsubTopics: [PubsubTopic] = [.statusDefault]
+    ) -> NwakuAttachment {
+        NwakuAttachment(
+            configuration: NwakuAttachment.Configuration(pubsubTopics: pubsubTopics), lastSeen: lastSeen, at: moment(.zero))
     }
 
     /// Attached by a poll at the given time.
-    private func attached(at uptime: Duration = .zero) -> NwakuAttachment {
-        var attachment = attachment()
+    private func attached(at uptime: Duration = .zero, pubsubTopics: [PubsubTopic] = [.statusDefault]) -> NwakuAttachment {
+        var attachment = attachment(pubsubTopics: pubsubTopics)
         attachment.subscribed(at: moment(uptime))
         _ = attachment.polled(messageCount: 0, sent: moment(uptime))
         return attachment
@@ -32,9 +37,9 @@ struct NwakuAttachmentTests {
         #expect(action2 == .poll)
         #expect(attachment.state != .attached)
         let lostFrom = attachment.polled(messageCount: 3, sent: moment(.milliseconds(5)))
-        #expect(lostFrom == nil)
+        #expect(lostFrom == [:])
         #expect(attachment.state == .attached)
-        #expect(attachment.polledUntil == moment(.milliseconds(5)).clock)
+        #expect(attachment.polledUntil(.statusDefault) == moment(.milliseconds(5)))
     }
 
     @Test func pollsAtTheInterval() {
@@ -48,7 +53,7 @@ struct NwakuAttachmentTests {
     @Test func pollsABusyNodeAtOnce() {
         var attachment = attached()
         let lostFrom = attachment.polled(messageCount: 25, sent: moment(.milliseconds(300)))
-        #expect(lostFrom == nil)
+        #expect(lostFrom == [:])
         let action = attachment.next(at: moment(.milliseconds(301)))
         #expect(action == .poll)
     }
@@ -56,19 +61,19 @@ struct NwakuAttachmentTests {
     @Test func aFullCacheMayHaveLostSinceThePollBefore() {
         var attachment = attached()
         let lostFrom = attachment.polled(messageCount: 49, sent: moment(.milliseconds(300)))
-        #expect(lostFrom == nil)
+        #expect(lostFrom == [:])
         let lostFrom2 = attachment.polled(messageCount: 50, sent: moment(.milliseconds(600)))
-        #expect(lostFrom2 == moment(.milliseconds(300)).clock)
+        #expect(lostFrom2 == [.statusDefault: moment(.milliseconds(300))])
         let lostFrom3 = attachment.polled(messageCount: 0, sent: moment(.milliseconds(900)))
-        #expect(lostFrom3 == nil)
+        #expect(lostFrom3 == [:])
     }
 
     @Test func aLongSilenceMayHaveLost() {
         var attachment = attached()
         let lostFrom = attachment.polled(messageCount: 0, sent: moment(.seconds(2)))
-        #expect(lostFrom == nil)
+        #expect(lostFrom == [:])
         let lostFrom2 = attachment.polled(messageCount: 0, sent: moment(.milliseconds(4001)))
-        #expect(lostFrom2 == moment(.seconds(2)).clock)
+        #expect(lostFrom2 == [.statusDefault: moment(.seconds(2))])
     }
 
     @Test func aSlowPollerHasLongerSilences() {
@@ -84,7 +89,7 @@ struct NwakuAttachmentTests {
         #expect(action == .subscribe)
         attachment.subscribed(at: moment(.milliseconds(310)))
         let lostFrom = attachment.polled(messageCount: 0, sent: moment(.milliseconds(310)))
-        #expect(lostFrom == moment(.zero).clock)
+        #expect(lostFrom == [.statusDefault: moment(.zero)])
     }
 
     @Test func aNodeThatForgetsAgainIsNotHammered() {
@@ -108,7 +113,7 @@ struct NwakuAttachmentTests {
         #expect(action2 == .subscribe)
         attachment.subscribed(at: moment(.milliseconds(1250)))
         let lostFrom = attachment.polled(messageCount: 0, sent: moment(.milliseconds(1250)))
-        #expect(lostFrom == moment(.zero).clock)
+        #expect(lostFrom == [.statusDefault: moment(.zero)])
     }
 
     @Test func aGoodPollEndsTheBackOff() {
@@ -121,23 +126,48 @@ struct NwakuAttachmentTests {
         #expect(action == .wait(until: .milliseconds(10_250)))
     }
 
-    @Test func anEarlierLifeIsAGap() {
-        let lastSeen = Self.day - .seconds(3600)
-        var attachment = attachment(lastSeen: lastSeen)
-        #expect(attachment.polledUntil == lastSeen)
+    @Test func anEarlierLifeIsAGapOnTheTopicsOfThen() {
+        let hourAgo = moment(.seconds(-3600))
+        var attachment = attachment(lastSeen: [.statusDefault: hourAgo.clock], pubsubTopics: [.statusDefault, Self.other])
+        #expect(attachment.polledUntil(.statusDefault) == hourAgo)
+        #expect(attachment.polledUntil(Self.other) == moment(.zero))
         attachment.subscribed(at: moment(.zero))
         let lostFrom = attachment.polled(messageCount: 0, sent: moment(.zero))
-        #expect(lostFrom == lastSeen)
+        #expect(lostFrom == [.statusDefault: hourAgo])
         let lostFrom2 = attachment.polled(messageCount: 0, sent: moment(.milliseconds(300)))
-        #expect(lostFrom2 == nil)
+        #expect(lostFrom2 == [:])
+    }
+
+    @Test func aFailureBeforeTheFirstPollIsAGapOnEveryTopic() {
+        let hourAgo = moment(.seconds(-3600))
+        var attachment = attachment(lastSeen: [.statusDefault: hourAgo.clock], pubsubTopics: [.statusDefault, Self.other])
+        attachment.failed("gone", at: moment(.seconds(1)), jitter: 1)
+        let lostFrom = attachment.polled(messageCount: 0, sent: moment(.seconds(2)))
+        #expect(lostFrom == [.statusDefault: hourAgo, Self.other: moment(.zero)])
+    }
+
+    @Test func aTimeToComeIsNoGuide() {
+        let attachment = attachment(lastSeen: [.statusDefault: Self.day + .seconds(5)])
+        #expect(attachment.polledUntil(.statusDefault) == moment(.zero - NwakuAttachment.clockLookBack))
+    }
+
+    @Test func topicsShareACacheThatMayBeEmptiedInTwoPolls() {
+        var attachment = attached(pubsubTopics: [.statusDefault, Self.other])
+        let lostFrom = attachment.polled(messageCount: 5, sent: moment(.milliseconds(300)))
+        #expect(lostFrom == [:])
+        // While the second topic was polled 45 came on the first, and pushed out some of the second.
+        let lostFrom2 = attachment.polled(messageCount: 45, sent: moment(.milliseconds(600)))
+        #expect(lostFrom2 == [.statusDefault: moment(.zero), Self.other: moment(.zero)])
     }
 
     @Test func aClockThatWasSetBackDoesNotHideAGap() {
         var attachment = attached()
-        let sent = Moment(uptime: .milliseconds(300), clock: Self.day - .seconds(100))
+        let sent = Moment(uptime: .seconds(600), clock: Self.day - .seconds(100))
         let lostFrom = attachment.polled(messageCount: 50, sent: sent)
-        #expect(lostFrom == sent.clock)
-        #expect(attachment.polledUntil == sent.clock)
+        #expect(lostFrom == [.statusDefault: moment(.zero)])
+        // Ten minutes, by the clock as it is now.
+        #expect(moment(.zero).earliestClock(at: sent) == sent.clock - .seconds(600))
+        #expect(attachment.polledUntil(.statusDefault) == sent)
     }
 
     @Test(arguments: [(1, 0.0, 125), (1, 1, 250), (2, 1, 500), (6, 1, 8000), (7, 1, 10_000), (1000, 1, 10_000), (1000, 0, 5000)])

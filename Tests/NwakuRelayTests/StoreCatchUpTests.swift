@@ -15,7 +15,7 @@ struct StoreCatchUpTests {
         let topics = (1...topicCount).map { ContentTopic(TopicTag(rawValue: UInt32($0))) }
         return StoreCatchUp(
             configuration: StoreCatchUp.Configuration(
-                pubsubTopics: [.statusDefault], contentTopics: topics, pageLimit: pageLimit, rememberedHashCount: remembered))
+                contentTopics: topics, settling: .zero, pageLimit: pageLimit, rememberedHashCount: remembered))
     }
 
     private func query(_ action: StoreCatchUp.Action) throws -> StoreQuery {
@@ -40,27 +40,29 @@ struct StoreCatchUpTests {
         var catchUp = catchUp()
         let action = catchUp.next(at: moment(.zero))
         #expect(action == .idle)
-        var empty = StoreCatchUp(configuration: StoreCatchUp.Configuration(pubsubTopics: [.statusDefault], contentTopics: []))
-        empty.noteGap(from: Self.day)
+        var empty = StoreCatchUp(configuration: StoreCatchUp.Configuration(contentTopics: []))
+        let matters = empty.noteGap(from: moment(.zero), at: moment(.zero))
+        #expect(!matters)
         let action2 = empty.next(at: moment(.zero))
         #expect(action2 == .idle)
-        #expect(empty.missingFrom == nil)
+        #expect(empty.missingFrom(at: moment(.seconds(4))) == nil)
     }
 
-    @Test func asksFromBeforeTheGapToBeyondNow() throws {
+    @Test func asksFromBeforeTheGap() throws {
         var catchUp = catchUp()
-        catchUp.noteGap(from: Self.day)
+        catchUp.noteGap(from: moment(.zero), at: moment(.zero))
         let query = try query(catchUp.next(at: moment(.seconds(3))))
         #expect(query.startTime == Self.day - .seconds(60))
-        #expect(query.endTime == Self.day + .seconds(63))
+        // The local clock may be behind.
+        #expect(query.endTime == nil)
         #expect(query.contentTopics == [Self.topic])
         #expect(query.pageSize == 100)
-        #expect(catchUp.missingFrom == Self.day)
+        #expect(catchUp.missingFrom(at: moment(.seconds(4))) == Self.day)
     }
 
     @Test func followsTheCursorThenIsDone() throws {
         var catchUp = catchUp()
-        catchUp.noteGap(from: Self.day)
+        catchUp.noteGap(from: moment(.zero), at: moment(.zero))
         _ = try query(catchUp.next(at: moment(.zero)))
         let summary = catchUp.answered(page(cursor: "0x01"))
         #expect(summary == nil)
@@ -69,12 +71,12 @@ struct StoreCatchUpTests {
         #expect(summary2 == StoreCatchUp.Summary(messageCount: 0, pageCount: 2))
         let action = catchUp.next(at: moment(.zero))
         #expect(action == .idle)
-        #expect(catchUp.missingFrom == nil)
+        #expect(catchUp.missingFrom(at: moment(.seconds(4))) == nil)
     }
 
     @Test func asksForTenTopicsAtOnce() throws {
         var catchUp = catchUp(topicCount: 21)
-        catchUp.noteGap(from: Self.day)
+        catchUp.noteGap(from: moment(.zero), at: moment(.zero))
         var counts: [Int] = []
         while case .query(let query) = catchUp.next(at: moment(.zero)) {
             counts.append(query.contentTopics.count)
@@ -85,12 +87,12 @@ struct StoreCatchUpTests {
 
     @Test func gapsDuringAWalkMakeOneMoreAWhileLater() throws {
         var catchUp = catchUp()
-        catchUp.noteGap(from: Self.day)
+        catchUp.noteGap(from: moment(.zero), at: moment(.zero))
         _ = try query(catchUp.next(at: moment(.zero)))
-        catchUp.noteGap(from: Self.day + .seconds(2))
-        catchUp.noteGap(from: Self.day + .seconds(1))
+        catchUp.noteGap(from: moment(.seconds(2)), at: moment(.seconds(3)))
+        catchUp.noteGap(from: moment(.seconds(1)), at: moment(.seconds(3)))
         _ = catchUp.answered(page())
-        #expect(catchUp.missingFrom == Self.day + .seconds(1))
+        #expect(catchUp.missingFrom(at: moment(.seconds(4))) == Self.day + .seconds(1))
         let action = catchUp.next(at: moment(.seconds(4)))
         #expect(action == .wait(until: .seconds(5)))
         #expect(try query(catchUp.next(at: moment(.seconds(5)))).startTime == Self.day - .seconds(59))
@@ -98,7 +100,7 @@ struct StoreCatchUpTests {
 
     @Test func aFailedWalkGoesOnWhereItWas() throws {
         var catchUp = catchUp()
-        catchUp.noteGap(from: Self.day)
+        catchUp.noteGap(from: moment(.zero), at: moment(.zero))
         _ = try query(catchUp.next(at: moment(.zero)))
         _ = catchUp.answered(page(cursor: "0x01"))
         let isFirst = catchUp.failed(at: moment(.zero), jitter: 1)
@@ -109,13 +111,16 @@ struct StoreCatchUpTests {
         #expect(!isFirst2)
         let action2 = catchUp.next(at: moment(.seconds(2)))
         #expect(action2 == .wait(until: .seconds(3)))
-        #expect(try query(catchUp.next(at: moment(.seconds(3)))).cursor == "0x01")
-        #expect(catchUp.missingFrom == Self.day)
+        // No page told how far it was: from the beginning.
+        let query = try query(catchUp.next(at: moment(.seconds(3))))
+        #expect(query.cursor == nil)
+        #expect(query.startTime == Self.day - .seconds(60))
+        #expect(catchUp.missingFrom(at: moment(.seconds(4))) == Self.day)
     }
 
     @Test func aReconnectionEndsThePause() throws {
         var catchUp = catchUp()
-        catchUp.noteGap(from: Self.day)
+        catchUp.noteGap(from: moment(.zero), at: moment(.zero))
         _ = try query(catchUp.next(at: moment(.zero)))
         _ = catchUp.failed(at: moment(.zero), jitter: 1)
         catchUp.noteReconnection()
@@ -137,7 +142,7 @@ struct StoreCatchUpTests {
 
     @Test func leavesAStoreThatNeverEnds() throws {
         var catchUp = catchUp(pageLimit: 3)
-        catchUp.noteGap(from: Self.day)
+        catchUp.noteGap(from: moment(.zero), at: moment(.zero))
         var summary: StoreCatchUp.Summary?
         for number in 0..<3 {
             _ = try query(catchUp.next(at: moment(.zero)))
@@ -148,11 +153,93 @@ struct StoreCatchUpTests {
 
     @Test func aRepeatedCursorIsTheEnd() throws {
         var catchUp = catchUp()
-        catchUp.noteGap(from: Self.day)
+        catchUp.noteGap(from: moment(.zero), at: moment(.zero))
         _ = try query(catchUp.next(at: moment(.zero)))
         _ = catchUp.answered(page(cursor: "0x01"))
         _ = try query(catchUp.next(at: moment(.zero)))
         let summary = catchUp.answered(page(cursor: "0x01"))
         #expect(summary != nil)
+    }
+
+    @Test func givesTheStoreAMomentAndAsksAgainForWhatCameJustNow() throws {
+        var catchUp = StoreCatchUp(configuration: StoreCatchUp.Configuration(contentTopics: [Self.topic]))
+        catchUp.noteGap(from: moment(.seconds(10)), at: moment(.seconds(12)))
+        let action = catchUp.next(at: moment(.seconds(12)))
+        #expect(action == .wait(until: .seconds(13)))
+        catchUp.noteGap(from: moment(.seconds(12)), at: moment(.milliseconds(12_500)))
+        catchUp.noteGap(from: moment(.milliseconds(12_500)), at: moment(.milliseconds(12_900)))
+        #expect(try query(catchUp.next(at: moment(.seconds(13)))).startTime == moment(.seconds(-50)).clock)
+        _ = catchUp.answered(page())
+        let action2 = catchUp.next(at: moment(.seconds(13)))
+        #expect(action2 == .wait(until: .seconds(18)))
+        #expect(try query(catchUp.next(at: moment(.seconds(18)))).startTime == moment(.seconds(-48)).clock)
+        _ = catchUp.answered(page())
+        let action3 = catchUp.next(at: moment(.seconds(18)))
+        #expect(action3 == .idle)
+    }
+
+    @Test func whatPollingBroughtIsNoNews() {
+        var catchUp = catchUp()
+        catchUp.notePolled([message(1)])
+        let fresh = catchUp.fresh([message(1), message(2)])
+        #expect(fresh == [message(2)])
+    }
+
+    @Test func aGapIsFoundByAClockThatWasSetMeanwhile() throws {
+        for step in [-1000, 1000] {
+            var catchUp = catchUp()
+            catchUp.noteGap(from: moment(.seconds(10)), at: moment(.seconds(20)))
+            let now = Moment(uptime: .seconds(30), clock: moment(.seconds(30 + step)).clock)
+            let start = moment(.seconds(10 + min(step, 0))).clock
+            #expect(catchUp.missingFrom(at: now) == start)
+            #expect(try query(catchUp.next(at: now)).startTime == start - .seconds(60))
+        }
+    }
+
+    @Test func whatWasWalkedByAClockAheadIsWalkedAgainOnce() throws {
+        var catchUp = catchUp()
+        func ahead(_ uptime: Duration) -> Moment { Moment(uptime: uptime, clock: moment(uptime + .seconds(500)).clock) }
+        catchUp.noteGap(from: ahead(.seconds(100)), at: ahead(.seconds(200)))
+        _ = try query(catchUp.next(at: ahead(.seconds(200))))
+        _ = catchUp.answered(page())
+        let isGap = catchUp.noteClock(at: ahead(.seconds(300)))
+        #expect(!isGap)
+        let isGap2 = catchUp.noteClock(at: moment(.seconds(301)))
+        #expect(isGap2)
+        #expect(try query(catchUp.next(at: moment(.seconds(301)))).startTime == moment(.seconds(40)).clock)
+        _ = catchUp.answered(page())
+        // Neither the same step nor one forward makes another.
+        let isGap3 = catchUp.noteClock(at: moment(.seconds(302)))
+        let isGap4 = catchUp.noteClock(at: ahead(.seconds(303)))
+        #expect(!isGap3 && !isGap4)
+        let action = catchUp.next(at: ahead(.seconds(400)))
+        #expect(action == .idle)
+    }
+
+    @Test func aClockThatNeverRestsMakesNoWindowsThatGrow() throws {
+        var catchUp = catchUp()
+        catchUp.noteGap(from: moment(.zero), at: moment(.zero))
+        for round in 1...500 {
+            let uptime = Duration.seconds(round * 20)
+            let now = Moment(uptime: uptime, clock: moment(uptime + .seconds(round % 2 * 300)).clock)
+            catchUp.noteClock(at: now)
+            guard case .query(let query) = catchUp.next(at: now) else { continue }
+            let start = try #require(query.startTime)
+            #expect(now.clock.since(start) <= NwakuAttachment.clockLookBack + .seconds(60 + 20))
+            _ = catchUp.answered(page())
+        }
+    }
+
+    @Test func aCursorThatLeadsNowhereIsReplacedByATime() throws {
+        var catchUp = catchUp()
+        catchUp.noteGap(from: moment(.zero), at: moment(.zero))
+        _ = try query(catchUp.next(at: moment(.zero)))
+        _ = catchUp.answered(page([message(1)], cursor: "0x01"))
+        _ = catchUp.failed(at: moment(.zero), jitter: 1)
+        #expect(try query(catchUp.next(at: moment(.seconds(1)))).cursor == "0x01")
+        _ = catchUp.failed(at: moment(.seconds(1)), jitter: 1)
+        let query = try query(catchUp.next(at: moment(.seconds(3))))
+        #expect(query.cursor == nil)
+        #expect(query.startTime == message(1).message.timestamp)
     }
 }

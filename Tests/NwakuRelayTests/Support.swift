@@ -123,15 +123,17 @@ func makeAPI(port: Int) throws -> NwakuAPI {
 
 /// Quicker than in life: tries again after 20 ms at most, and asks the store as often as it likes.
 func makeRelay(
-    port: Int, pollInterval: Duration = .milliseconds(20), catchUpTopics: [ContentTopic] = [], lastSeen: Timestamp? = nil
+    port: Int, pollInterval: Duration = .milliseconds(20), catchUpTopics: [ContentTopic] = [], lastSeen: Timestamp? = nil,
+    wants: (@Sendable (TopicTag) -> Bool)? = nil, report: @escaping @Sendable (RelayEvent) -> Void = { _ in }
 ) throws -> NwakuRelay {
     let api = try makeAPI(port: port)
     let short = BackOff(initial: .milliseconds(10), maximum: .milliseconds(20))
     return try NwakuRelay(
         configuration: NwakuRelay.Configuration(
-            address: api.address, pollInterval: pollInterval, catchUpTopics: catchUpTopics, lastSeen: lastSeen),
+            address: api.address, pollInterval: pollInterval, catchUpTopics: catchUpTopics,
+            lastSeen: lastSeen.map { [.statusDefault: $0] } ?? [:], wants: wants, report: report),
         api: api, logger: quiet,
-        timing: NwakuRelay.Timing(nodeBackOff: short, storeBackOff: short, catchUpPeriod: .milliseconds(10)))
+        timing: NwakuRelay.Timing(nodeBackOff: short, storeBackOff: short, catchUpPeriod: .milliseconds(10), settling: .milliseconds(5)))
 }
 
 func message(_ number: Int, topic: ContentTopic = topicA, timestamp: Timestamp = .now()) -> WakuMessage {

@@ -21,8 +21,9 @@ final class FeedRelay: Relay {
         while (try? await Task.sleep(for: .seconds(3600))) != nil {}
     }
 
-    func publish(_ message: WakuMessage, on pubsubTopic: PubsubTopic) async throws(RelayError) {
+    func publish(_ message: WakuMessage, on pubsubTopic: PubsubTopic) async throws(RelayError) -> Publication {
         current.withLock { $0.published.append(message) }
+        return .confirmed
     }
 
     var state: RelayState { current.withLock { $0.deliver == nil } ? .detached("not yet running") : .attached }

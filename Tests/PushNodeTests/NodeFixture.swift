@@ -52,11 +52,12 @@ final class ScriptedGorush: NotificationPosting {
 struct NodeFixture {
     let folder: TemporaryFolder
     let identity = PrivateKey.generate()
-    let network = LoopbackNetwork()
+    let network: LoopbackNetwork
     let gorush = ScriptedGorush()
 
-    init() throws {
+    init(network: LoopbackNetwork = LoopbackNetwork()) throws {
         folder = try TemporaryFolder()
+        self.network = network
     }
 
     /// Runs a node while `body` runs, and stops it as SIGTERM does.
@@ -118,12 +119,15 @@ struct RunningNode: Sendable {
     func wait(until condition: @Sendable () -> Bool) async throws {
         let deadline = ContinuousClock.now + .seconds(60)
         while !condition() {
-            guard ContinuousClock.now < deadline else { throw Timeout() }
+            guard ContinuousClock.now < deadline else { throw Timeout(counts: node.counters.snapshot) }
             await Task.yield()
         }
     }
 
-    struct Timeout: Error {}
+    struct Timeout: Error {
+        /// Of what was counted when the time was over.
+        var counts: [Counter: Int] = [:]
+    }
 
     /// A client with a key of its own on the same network.
     func withClient<R: Sendable>(_ identity: PrivateKey = .generate(), _ body: @Sendable (PushClient) async throws -> R) async throws -> R {

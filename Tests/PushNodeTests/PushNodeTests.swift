@@ -145,6 +145,49 @@ struct PushNodeTests {
         }
     }
 
+    @Test("A request that the relay brings again after a restart gets the very answer that it got, whatever changed meanwhile")
+    func replayedRequest() async throws {
+        let sender = PrivateKey.generate()
+        let request = PushNotificationRequest(requests: [bob.notification()], messageID: randomBytes(32))
+        let envelope = MetadataEnvelope.encode(.request, payload: request.encoded(), signedBy: sender)
+        let server = fixture.identity.publicKey
+        /// Sealed anew each time: it is the same by its own id, not by that of the message.
+        @Sendable func ask(_ node: RunningNode) async throws -> PushNotificationResponse {
+            let relay = node.network.relay()
+            let answers = AsyncStream.makeStream(of: PushNotificationResponse.self)
+            let listening = Task {
+                await relay.run { messages in
+                    for message in messages {
+                        guard let payload = try? EnvelopeSealing.open(message.message, identity: sender),
+                            let envelope = try? MetadataEnvelope(parsing: Array(payload.data), wakuSigner: payload.signer),
+                            let response = try? PushNotificationResponse(parsing: envelope.payload)
+                        else { continue }
+                        answers.continuation.yield(response)
+                    }
+                }
+            }
+            defer { listening.cancel() }
+            for message in EnvelopeSealing.seal(envelope.bytes, to: .partitioned(server), wakuSigner: sender, at: .now()) {
+                node.network.publish(message, on: .statusDefault)
+            }
+            for await answer in answers.stream { return answer }
+            throw RunningNode.Timeout()
+        }
+        let first = try await fixture.withNode { [bob] node async throws in
+            #expect(try await node.register(bob) == nil)
+            return try await ask(node)
+        }
+        #expect(first.reports.map(\.error) == [nil])
+        try await fixture.withNode { [bob] node async throws in
+            _ = try await node.withClient(bob.identity) {
+                try await $0.unregister(bob.installationID, version: 2, with: node.server, timeout: .seconds(60))
+            }
+            #expect(try await node.notify(bob) == .notRegistered)
+            #expect(try await ask(node) == first)
+            #expect(node.gorush.accepted.count == 1)
+        }
+    }
+
     @Test("A flood of junk on a query topic costs one key derivation, and good queries are answered")
     func flood() async throws {
         try await fixture.withNode { [bob] node async throws in

@@ -19,6 +19,11 @@ public struct SeededGenerator: RandomNumberGenerator {
         (0..<count).map { _ in UInt8.random(in: .min ... .max, using: &self) }
     }
 
+    /// One of these, which are not none.
+    public mutating func pick<Element>(_ elements: [Element]) -> Element {
+        elements[Int.random(in: elements.indices, using: &self)]
+    }
+
     /// The bytes after what may happen to them on their way: bits flipped, cut off, a part left out or doubled.
     public mutating func damaged(_ bytes: [UInt8]) -> [UInt8] {
         var bytes = bytes

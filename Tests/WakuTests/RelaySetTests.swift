@@ -7,20 +7,34 @@ struct RelaySetTests {
     private final class StubRelay: Relay {
         let state: RelayState
         let answer: RelayError?
+        let seenUntil: [PubsubTopic: Timestamp]
+        let kept: Result<Set<MessageHash>, RelayError>
         let published = Mutex<[WakuMessage]>([])
+        let lookUps = Mutex(0)
 
-        init(state: RelayState = .attached, answer: RelayError? = nil) {
+        init(
+            state: RelayState = .attached, answer: RelayError? = nil, seenUntil: [PubsubTopic: Timestamp] = [:],
+            kept: Result<Set<MessageHash>, RelayError> = .success([])
+        ) {
             self.state = state
             self.answer = answer
+            self.seenUntil = seenUntil
+            self.kept = kept
         }
 
         func run(deliver: @escaping @Sendable ([ReceivedMessage]) async -> Void) async {
             await deliver([ReceivedMessage(message: RelaySetTests.message, pubsubTopic: .statusDefault)])
         }
 
-        func publish(_ message: WakuMessage, on pubsubTopic: PubsubTopic) async throws(RelayError) {
+        func publish(_ message: WakuMessage, on pubsubTopic: PubsubTopic) async throws(RelayError) -> Publication {
             if let answer { throw answer }
             published.withLock { $0.append(message) }
+            return .unconfirmed(canBeLookedUp: true)
+        }
+
+        func lookUp(_ hashes: [MessageHash]) async throws(RelayError) -> Set<MessageHash> {
+            lookUps.withLock { $0 += 1 }
+            return try kept.get().intersection(hashes)
         }
 
         var publishedCount: Int { published.withLock { $0.count } }
@@ -69,5 +83,33 @@ struct RelaySetTests {
         let count = Mutex(0)
         await RelaySet([StubRelay(), StubRelay()]).run { messages in count.withLock { $0 += messages.count } }
         #expect(count.withLock { $0 } == 2)
+    }
+
+    @Test func eachTopicWasSeenAsFarAsTheBestGot() {
+        let other = PubsubTopic(rawValue: "/waku/2/rs/16/64")
+        func time(_ seconds: Int) -> Timestamp { Timestamp(rawValue: 0) + .seconds(seconds) }
+        // One is away; the other waits for its store on one topic, and does not know the third.
+        let away = StubRelay(state: .detached("gone"), seenUntil: [.statusDefault: time(10), other: time(10)])
+        let waiting = StubRelay(seenUntil: [.statusDefault: time(50), other: time(5)])
+        #expect(RelaySet([away, waiting, StubRelay()]).seenUntil == [.statusDefault: time(50), other: time(10)])
+    }
+
+    @Test func looksUpAtOneAfterTheOther() async throws {
+        let hashes = (1...3).map { MessageHash(bytes: [$0]) }
+        let relays = [
+            StubRelay(kept: .failure(unavailable)), StubRelay(kept: .success([hashes[0]])), StubRelay(kept: .success([hashes[1]])),
+        ]
+        #expect(try await RelaySet(relays).lookUp(hashes) == [hashes[0], hashes[1]])
+        let all = [StubRelay(kept: .success(Set(hashes))), StubRelay()]
+        #expect(try await RelaySet(all).lookUp(hashes) == Set(hashes))
+        #expect(all[1].lookUps.withLock { $0 } == 0)
+    }
+
+    @Test func tellsWhetherALookUpMaySucceedLater() async throws {
+        let none = StubRelay(kept: .failure(refused))
+        await #expect(throws: refused) { try await RelaySet([none, none]).lookUp([MessageHash(bytes: [1])]) }
+        await #expect(throws: unavailable) {
+            try await RelaySet([none, StubRelay(kept: .failure(unavailable))]).lookUp([MessageHash(bytes: [1])])
+        }
     }
 }

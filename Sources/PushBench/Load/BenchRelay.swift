@@ -26,13 +26,14 @@ final class BenchRelay: Relay {
         self.deliver.withLock { $0 = nil }
     }
 
-    func publish(_ message: WakuMessage, on pubsubTopic: PubsubTopic) async throws(RelayError) {
+    func publish(_ message: WakuMessage, on pubsubTopic: PubsubTopic) async throws(RelayError) -> Publication {
         let time = Clock.uptime()
         if isRecording.load(ordering: .relaxed) {
             recorded.withLock { $0.append(Answer(topic: message.contentTopic, time: time)) }
         }
         lastAnswer.store(time, ordering: .relaxed)
         answerCount.add(1, ordering: .releasing)
+        return .confirmed
     }
 
     /// Answers since the beginning.

@@ -37,7 +37,7 @@ struct RelayAttachment {
             try NwakuRelay(
                 configuration: NwakuRelay.Configuration(
                     address: address, pubsubTopics: needs.pubsubTopics, pollInterval: pollInterval, catchUpTopics: needs.ownTopics,
-                    lastSeen: needs.seenUntil), client: client, logger: logger)
+                    lastSeen: needs.seenUntil, wants: needs.wants, report: needs.report), client: client, logger: logger)
         }
         if let loopback { relays.append(loopback.network.relay(pubsubTopics: needs.pubsubTopics)) }
         return relays.count == 1 ? relays[0] : RelaySet(relays)

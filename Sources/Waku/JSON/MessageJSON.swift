@@ -32,6 +32,22 @@ public struct MessageJSON: Codable, Sendable {
     }
 }
 
+extension MessageJSON {
+    /// Written at once: an encoder would take longer than the sealing.
+    public static func encode(_ message: WakuMessage) -> [UInt8] {
+        var json = JSONText()
+        json.beginObject()
+        json.member("payload", base64: message.payload)
+        json.member("contentTopic", message.contentTopic.rawValue)
+        json.member("version", json: "\(message.version)".utf8)
+        json.member("timestamp", json: "\(message.timestamp.rawValue)".utf8)
+        if !message.meta.isEmpty { json.member("meta", base64: message.meta) }
+        if message.ephemeral { json.member("ephemeral", json: "true".utf8) }
+        json.endObject()
+        return json.bytes
+    }
+}
+
 /// An element of a JSON array that may be anything: one that can't be read does not take the others with it.
 public struct LenientElement<Value: Decodable & Sendable>: Decodable, Sendable {
     /// nil when it could not be read.

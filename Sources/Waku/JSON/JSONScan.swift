@@ -1,0 +1,198 @@
+import Foundation
+import WakuCrypto
+
+/// Walks over JSON text and tells where values are. It builds nothing, never leaves the text, and takes time in proportion to it.
+///
+/// It looks at what it needs: values that are skipped, and the insides of strings, may break rules of RFC 8259 that do not blur where they
+/// end. All methods return nil, or false, where the text is not what they promise; then the rest is not to be read.
+struct JSONScan {
+    /// Between the quotes.
+    struct StringRange {
+        let range: Range<Int>
+        let isEscaped: Bool
+    }
+
+    static let depthLimit = 512
+
+    let text: UnsafeBufferPointer<UInt8>
+    private var position = 0
+
+    init(_ text: UnsafeBufferPointer<UInt8>) {
+        self.text = text
+    }
+
+    /// The next byte that is not white space; nil at the end.
+    mutating func peek() -> UInt8? {
+        while position < text.count {
+            switch text[position] {
+            case 0x20, 0x09, 0x0A, 0x0D: position += 1
+            case let byte: return byte
+            }
+        }
+        return nil
+    }
+
+    mutating func take(_ byte: UInt8) -> Bool {
+        guard peek() == byte else { return false }
+        position += 1
+        return true
+    }
+
+    mutating func string() -> StringRange? {
+        guard take(UInt8(ascii: "\"")) else { return nil }
+        let start = position
+        guard var end = index(of: UInt8(ascii: "\""), in: start..<text.count) else { return nil }
+        guard let escape = index(of: UInt8(ascii: "\\"), in: start..<end) else {
+            position = end + 1
+            return StringRange(range: start..<end, isEscaped: false)
+        }
+        end = escape
+        while end < text.count {
+            switch text[end] {
+            case UInt8(ascii: "\""):
+                position = end + 1
+                return StringRange(range: start..<end, isEscaped: true)
+            case UInt8(ascii: "\\"): end += 2
+            default: end += 1
+            }
+        }
+        return nil
+    }
+
+    /// A number, `true`, `false` or `null`, as it stands.
+    mutating func word() -> Range<Int>? {
+        guard peek() != nil else { return nil }
+        let start = position
+        while position < text.count, Self.isOfWord(text[position]) { position += 1 }
+        return start < position ? start..<position : nil
+    }
+
+    private static func isOfWord(_ byte: UInt8) -> Bool {
+        switch byte {
+        case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+            UInt8(ascii: "-"), UInt8(ascii: "+"), UInt8(ascii: "."):
+            true
+        default: false
+        }
+    }
+
+    /// Past any value.
+    mutating func skipValue() -> Bool {
+        var depth = 0
+        repeat {
+            guard let byte = peek() else { return false }
+            switch byte {
+            case UInt8(ascii: "{"), UInt8(ascii: "["):
+                depth += 1
+                guard depth <= Self.depthLimit else { return false }
+                position += 1
+            case UInt8(ascii: "}"), UInt8(ascii: "]"):
+                guard depth > 0 else { return false }
+                depth -= 1
+                position += 1
+            case UInt8(ascii: ","), UInt8(ascii: ":"):
+                guard depth > 0 else { return false }
+                position += 1
+            case UInt8(ascii: "\""):
+                guard string() != nil else { return false }
+            default:
+                guard word() != nil else { return false }
+            }
+        } while depth > 0
+        return true
+    }
+
+    private func index(of byte: UInt8, in range: Range<Int>) -> Int? {
+        guard !range.isEmpty, let base = text.baseAddress, let found = memchr(base + range.lowerBound, Int32(byte), range.count) else {
+            return nil
+        }
+        return UnsafeRawPointer(base).distance(to: UnsafeRawPointer(found))
+    }
+
+    // MARK: What stands there
+
+    /// The bytes of a string, its escapes resolved.
+    func bytes(_ string: StringRange) -> [UInt8]? {
+        string.isEscaped ? unescaped(string.range) : Array(text[string.range])
+    }
+
+    private func unescaped(_ range: Range<Int>) -> [UInt8]? {
+        var result: [UInt8] = []
+        result.reserveCapacity(range.count)
+        var index = range.lowerBound
+        while index < range.upperBound {
+            guard text[index] == UInt8(ascii: "\\") else {
+                result.append(text[index])
+                index += 1
+                continue
+            }
+            guard index + 1 < range.upperBound else { return nil }
+            index += 2
+            switch text[index - 1] {
+            case UInt8(ascii: "\""), UInt8(ascii: "\\"), UInt8(ascii: "/"): result.append(text[index - 1])
+            case UInt8(ascii: "b"): result.append(0x08)
+            case UInt8(ascii: "f"): result.append(0x0C)
+            case UInt8(ascii: "n"): result.append(0x0A)
+            case UInt8(ascii: "r"): result.append(0x0D)
+            case UInt8(ascii: "t"): result.append(0x09)
+            case UInt8(ascii: "u"):
+                guard let scalar = scalar(at: &index, before: range.upperBound) else { return nil }
+                result += Array(String(Character(scalar)).utf8)
+            default: return nil
+            }
+        }
+        return result
+    }
+
+    /// Of `XXXX`, or `XXXX\uXXXX` for what UTF-16 takes two for.
+    private func scalar(at index: inout Int, before end: Int) -> Unicode.Scalar? {
+        guard let high = unit(at: index, before: end) else { return nil }
+        index += 4
+        guard high & 0xFC00 == 0xD800 else { return Unicode.Scalar(high) }
+        guard index + 2 <= end, text[index] == UInt8(ascii: "\\"), text[index + 1] == UInt8(ascii: "u"),
+            let low = unit(at: index + 2, before: end), low & 0xFC00 == 0xDC00
+        else { return nil }
+        index += 6
+        return Unicode.Scalar(0x10000 + (high & 0x3FF) << 10 + low & 0x3FF)
+    }
+
+    private func unit(at index: Int, before end: Int) -> UInt32? {
+        guard index + 4 <= end else { return nil }
+        var value: UInt32 = 0
+        for byte in text[index..<index + 4] {
+            guard let nibble = hexNibble(byte) else { return nil }
+            value = value << 4 | UInt32(nibble)
+        }
+        return value
+    }
+
+    /// Exact to the last digit; nil beyond 64 bits. `1e3` and `1.0` are whole numbers too.
+    func integer(_ word: Range<Int>) -> Int64? {
+        let isNegative = text[word.lowerBound] == UInt8(ascii: "-")
+        let digits = text[(isNegative ? word.lowerBound + 1 : word.lowerBound)..<word.upperBound]
+        var value: Int64 = 0
+        for byte in digits {
+            guard byte >= UInt8(ascii: "0"), byte <= UInt8(ascii: "9") else {
+                guard byte == UInt8(ascii: ".") || byte == UInt8(ascii: "e") || byte == UInt8(ascii: "E") else { return nil }
+                return Double(String(decoding: text[word], as: UTF8.self)).flatMap(Int64.init(exactly:))
+            }
+            let (product, isOver) = value.multipliedReportingOverflow(by: 10)
+            let digit = Int64(byte - UInt8(ascii: "0"))
+            // Downwards for negative ones: their range goes one further.
+            let (sum, isBeyond) = product.addingReportingOverflow(isNegative ? -digit : digit)
+            guard !isOver, !isBeyond else { return nil }
+            value = sum
+        }
+        return digits.isEmpty ? nil : value
+    }
+
+    func isWord(_ word: Range<Int>, _ expected: StaticString) -> Bool {
+        isEqual(UnsafeBufferPointer(rebasing: text[word]), expected)
+    }
+}
+
+/// Without the detour by a string: this is asked of every member of every message.
+func isEqual(_ text: UnsafeBufferPointer<UInt8>, _ expected: StaticString) -> Bool {
+    guard text.count == expected.utf8CodeUnitCount, let base = text.baseAddress else { return false }
+    return memcmp(base, expected.utf8Start, text.count) == 0
+}

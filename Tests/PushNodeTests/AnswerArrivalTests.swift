@@ -1,0 +1,110 @@
+import LoopbackRelay
+import NwakuRelay
+import StatusProtocol
+import Synchronization
+import TestSupport
+import Testing
+import Waku
+import WakuCrypto
+
+@testable import PushNode
+
+/// Answers on their way through a Waku node's REST API.
+@Suite("An answer arrives, or is published again", .timeLimit(.minutes(2)))
+struct AnswerArrivalTests {
+    private static let recipient = PrivateKey.generate()
+
+    /// Publishes an answer through a node with these faults, until the counters are as expected.
+    /// - Returns: The messages that reached the network, and the counts.
+    private func publish(
+        _ faults: LoopbackFaults, count: Int = 1, until condition: @escaping @Sendable ([Counter: Int]) -> Bool
+    ) async throws -> (messages: [WakuMessage], counts: [Counter: Int]) {
+        let network = LoopbackNetwork()
+        network.faults = faults
+        let others = network.relay()
+        let received = Mutex<[WakuMessage]>([])
+        let listening = Task { await others.run { messages in received.withLock { $0 += messages.map(\.message) } } }
+        defer { listening.cancel() }
+        let counters = Counters()
+        try await ServedNetwork.run(network) { served in
+            let relay = try served.relay(
+                port: await served.port,
+                RelayNeeds(pubsubTopics: [.statusDefault], ownTopics: [], seenUntil: [:], wants: { _ in true }, report: { _ in }))
+            try await relay.api.subscribe(to: [.statusDefault])
+            let publisher = Publisher(
+                identity: .generate(), relay: relay, seen: SeenMessages(), counters: counters, logger: quiet,
+                confirmation: Confirmations.Configuration(
+                    delay: .milliseconds(20), gathering: .milliseconds(5), patience: .seconds(60), pause: .milliseconds(20)))
+            let running = Task { await publisher.run() }
+            for _ in 0..<count {
+                publisher.publish(
+                    Answer(kind: .response, payload: [1, 2, 3], recipient: Self.recipient.publicKey, pubsubTopic: .statusDefault))
+            }
+            while !condition(counters.snapshot) { try await Task.sleep(for: .milliseconds(2)) }
+            publisher.finish()
+            await running.value
+            // The server ends when all are answered.
+            network.faults = LoopbackFaults()
+        }
+        return (received.withLock { $0 }, counters.snapshot)
+    }
+
+    private func expectAnswer(_ message: WakuMessage) throws {
+        let payload = try EnvelopeSealing.open(message, identity: Self.recipient)
+        #expect(try MetadataEnvelope(parsing: payload.data, wakuSigner: payload.signer).payload == [1, 2, 3])
+    }
+
+    @Test("A peer confirms it")
+    func peer() async throws {
+        let (messages, counts) = try await publish(LoopbackFaults()) { $0[.answerConfirmed] == 1 }
+        #expect(counts == [.answerPublished: 1, .answerConfirmed: 1])
+        #expect(messages.count == 1)
+    }
+
+    @Test("The store confirms what no peer did", arguments: [nil, 0])
+    func store(peerCount: Int?) async throws {
+        let (messages, counts) = try await publish(LoopbackFaults(relayPeerCount: peerCount)) { $0[.answerConfirmed] == 1 }
+        #expect(counts == [.answerPublished: 1, .answerConfirmed: 1])
+        #expect(messages.count == 1)
+    }
+
+    @Test("What the node lost is sealed anew, and arrives")
+    func lost() async throws {
+        let faults = LoopbackFaults(servesLightpush: false, lostPublicationCount: 2)
+        let (messages, counts) = try await publish(faults) { $0[.answerConfirmed] == 1 }
+        #expect(counts == [.answerPublished: 1, .answerRepeated: 2, .answerConfirmed: 1])
+        #expect(messages.count == 1)
+        try expectAnswer(try #require(messages.first))
+    }
+
+    @Test("What never arrives is given up after three more times")
+    func givenUp() async throws {
+        let faults = LoopbackFaults(servesLightpush: false, lostPublicationCount: 1000)
+        let (messages, counts) = try await publish(faults) { $0[.answerUnconfirmed] == 1 }
+        #expect(counts == [.answerPublished: 1, .answerRepeated: 3, .answerUnconfirmed: 1])
+        #expect(messages.isEmpty)
+    }
+
+    @Test("Where there is no store it goes out once")
+    func noStore() async throws {
+        let faults = LoopbackFaults(storeStatus: 412, servesLightpush: false)
+        let (messages, counts) = try await publish(faults, count: 3) { $0[.answerUnconfirmed] == 3 }
+        #expect(counts == [.answerPublished: 3, .answerUnconfirmed: 3])
+        #expect(messages.count == 3)
+    }
+
+    @Test("A thousand are confirmed by a few look-ups")
+    func many() async throws {
+        let (messages, counts) = try await publish(LoopbackFaults(servesLightpush: false), count: 1000) { $0[.answerConfirmed] == 1000 }
+        #expect(counts == [.answerPublished: 1000, .answerConfirmed: 1000])
+        #expect(Set(messages).count == 1000)
+    }
+
+    @Test("An end does not wait for confirmations")
+    func end() async throws {
+        let faults = LoopbackFaults(storeDelay: .seconds(3600), servesLightpush: false)
+        let (messages, counts) = try await publish(faults, count: 10) { $0[.answerPublished] == 10 }
+        #expect(counts == [.answerPublished: 10])
+        #expect(messages.count == 10)
+    }
+}

@@ -1,0 +1,150 @@
+import Gorush
+import LoopbackRelay
+import NwakuRelay
+import PushNode
+import StatusProtocol
+import Synchronization
+import TestSupport
+import Testing
+import Waku
+import WakuCrypto
+
+/// A push node beside a Waku node that loses what it can, over real sockets. What the Waku node's store has is found, and handled once.
+@Suite("What polling missed is found in the store, and handled once", .timeLimit(.minutes(3)))
+struct CatchUpTests {
+    let fixture: NodeFixture
+    let bob: TestClient
+    let sender = PrivateKey.generate()
+    var server: PublicKey { fixture.identity.publicKey }
+
+    init() throws {
+        fixture = try NodeFixture(network: LoopbackNetwork(cacheCapacity: 50))
+        bob = TestClient(of: fixture.identity.publicKey)
+    }
+
+    private func publish(_ envelope: [UInt8], from signer: PrivateKey) {
+        for message in EnvelopeSealing.seal(envelope, to: .partitioned(server), wakuSigner: signer, at: .now()) {
+            fixture.network.publish(message, on: .statusDefault)
+        }
+    }
+
+    private func publishRegistration(of client: TestClient, version: UInt64 = 1) {
+        publish(client.envelope(client.registration(version: version)), from: client.identity)
+    }
+
+    private func publishRequests(_ count: Int) {
+        for _ in 0..<count {
+            let request = PushNotificationRequest(requests: [bob.notification()], messageID: randomBytes(32))
+            publish(MetadataEnvelope.encode(.request, payload: request.encoded(), signedBy: sender).bytes, from: sender)
+        }
+    }
+
+    /// Other people's messages, whose senders claim to live tomorrow: a full cache throws out all others first.
+    private func publishForeign(_ count: Int) {
+        for _ in 0..<count {
+            fixture.network.publish(
+                WakuMessage(
+                    payload: randomBytes(20), contentTopic: ContentTopic(TopicTag(rawValue: 99)), timestamp: .now() + .seconds(86_400)),
+                on: .statusDefault)
+        }
+    }
+
+    private func expectEachOnce(_ count: Int) {
+        #expect(fixture.gorush.accepted.count == count)
+        #expect(Set(fixture.gorush.accepted.map(\.id)).count == count)
+    }
+
+    @Test("A flushed cache, a node that is away and comes back without memory, a store that fails")
+    func faults() async throws {
+        try await ServedNetwork.run(fixture.network) { served in
+            let port = await served.port
+            try await fixture.withNode(makeRelay: { needs, _ in try served.relay(port: port, needs) }) { [self] node async throws in
+                try await node.wait { served.isAttached }
+                publishRegistration(of: bob)
+                try await node.wait { node.count(.registrationStored) == 1 }
+
+                // Between two polls, or soon before one: most of it never comes by polling.
+                publishRequests(60)
+                publishForeign(100)
+                try await node.wait { node.gorush.accepted.count == 60 }
+                #expect(node.count(.gapFound) > 0)
+                #expect(node.count(.messageRecovered) > 0)
+
+                await served.stop()
+                publishRequests(20)
+                publishRegistration(of: TestClient(of: server))
+                try await served.start()
+                try await node.wait { node.gorush.accepted.count == 80 && node.count(.registrationStored) == 2 }
+
+                for status in [412, 429, 503] {
+                    fixture.network.faults.storeStatus = status
+                    let before = node.gorush.accepted.count
+                    let gapCount = node.count(.gapFound)
+                    await served.stop()
+                    publishRequests(5)
+                    try await served.start()
+                    // The gap stays until the store answers again, however long that takes.
+                    try await node.wait { node.count(.gapFound) > gapCount }
+                    #expect(node.gorush.accepted.count == before)
+                    fixture.network.faults.storeStatus = nil
+                    fixture.network.faults.storeDelay = .milliseconds(50)
+                    try await node.wait { node.gorush.accepted.count == before + 5 }
+                    fixture.network.faults.storeDelay = .zero
+                }
+                expectEachOnce(95)
+            }
+        }
+    }
+
+    @Test("After a restart of the daemon the store tells what came meanwhile; what was handled before is not handled again")
+    func daemonRestart() async throws {
+        try await ServedNetwork.run(fixture.network) { served in
+            let port = await served.port
+            let attach: @Sendable (RelayNeeds, LoopbackRelay) throws -> NwakuRelay = { needs, _ in try served.relay(port: port, needs) }
+            try await fixture.withNode(makeRelay: attach) { [self] node async throws in
+                try await node.wait { served.isAttached }
+                publishRegistration(of: bob)
+                try await node.wait { node.count(.registrationStored) == 1 }
+                publishRequests(10)
+                try await node.wait { node.gorush.accepted.count == 10 }
+            }
+            for life in 1...2 {
+                // Nothing is kept for a poller either.
+                fixture.network.restart()
+                publishRequests(30)
+                publishRegistration(of: bob, version: UInt64(life + 1))
+                try await fixture.withNode(makeRelay: attach) { [self] node async throws in
+                    // The store tells all of the last minute, in the order of time: the old comes before the new.
+                    try await node.wait { node.gorush.accepted.count == 10 + 31 * life - 1 && node.count(.registrationStored) == 1 }
+                    #expect(node.count(.messageRecovered) > 30)
+                    publishRequests(1)
+                    try await node.wait { node.gorush.accepted.count == 10 + 31 * life }
+                }
+                expectEachOnce(10 + 31 * life)
+            }
+        }
+    }
+
+    @Test("A pubsub topic that is new has nothing to catch up with, and one of before goes on from where it was")
+    func topics() async throws {
+        let other = PubsubTopic(rawValue: "/waku/2/rs/16/64")
+        try await ServedNetwork.run(fixture.network) { served in
+            let port = await served.port
+            let needs = Mutex<[RelayNeeds]>([])
+            for topics in [[PubsubTopic.statusDefault], [.statusDefault, other], [other]] {
+                try await fixture.withNode(
+                    configure: { $0.pubsubTopics = topics },
+                    makeRelay: { needed, _ in
+                        needs.withLock { $0.append(needed) }
+                        return try served.relay(port: port, needed)
+                    }
+                ) { node async throws in
+                    try await node.wait { served.isAttached }
+                    #expect(node.count(.gapFound) == (topics.contains(.statusDefault) && topics.count == 1 ? 0 : 1))
+                }
+            }
+            let seen = needs.withLock { $0.map { Set($0.seenUntil.keys) } }
+            #expect(seen == [[], [.statusDefault], [other]])
+        }
+    }
+}
