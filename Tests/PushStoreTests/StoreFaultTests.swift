@@ -200,6 +200,7 @@ struct StoreFaultTests {
 
     @Test("A power cut loses nothing that was acknowledged", arguments: 1...8)
     func powerCut(seed: UInt64) async throws {
+        var generator = SeededGenerator(seed: seed)
         faults.seed(seed)
         faults.trackSyncs()
         let owner = PrivateKey.generate()
@@ -213,14 +214,15 @@ struct StoreFaultTests {
                     #expect(found ?? 0 >= version, "seed \(seed), round \(round)")
                     versions[key] = found
                 }
-                // What is under way when the power goes.
-                faults.add(.code(ResultCode.SQLITE_IOERR_FSYNC.rawValue), to: .sync, of: .log, after: Int(seed) * round, count: 1)
-                faults.add(.code(ResultCode.SQLITE_IOERR_WRITE.rawValue), to: .write, of: .log, after: 40 + Int(seed) * 3 * round)
-                for step in 0..<40 {
+                // One sync fails before the power goes, after some commits more.
+                faults.add(
+                    .code(ResultCode.SQLITE_IOERR_FSYNC.rawValue), to: .sync, of: .log, after: Int.random(in: 0...20, using: &generator),
+                    count: 1)
+                for step in 0..<Int.random(in: 5...40, using: &generator) {
                     let key = keys[(step * 7 + round) % keys.count]
                     let version = (versions[key] ?? 0) + 1
                     if (try? await store.register(key, version: version)) != nil { versions[key] = version }
-                    if step.isMultiple(of: 10) { await store.keepUp() }
+                    if Int.random(in: 0..<20, using: &generator) == 0 { await store.keepUp() }
                 }
                 faults.kill()
             }
