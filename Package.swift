@@ -25,6 +25,7 @@ func tests(_ name: String, _ dependencies: [Target.Dependency] = [], resources: 
 let grdb: Target.Dependency = .product(name: "GRDB", package: "GRDB.swift")
 let sqlite: Target.Dependency = .product(name: "GRDBSQLite", package: "GRDB.swift")
 let hummingbird: Target.Dependency = .product(name: "Hummingbird", package: "hummingbird")
+let httpTypes: Target.Dependency = .product(name: "HTTPTypes", package: "swift-http-types")
 let logging: Target.Dependency = .product(name: "Logging", package: "swift-log")
 let nio: Target.Dependency = .product(name: "NIOCore", package: "swift-nio")
 let lifecycle: Target.Dependency = .product(name: "ServiceLifecycle", package: "swift-service-lifecycle")
@@ -42,6 +43,7 @@ let package = Package(
     ],
     dependencies: [
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.0"),
+        .package(url: "https://github.com/apple/swift-http-types.git", from: "1.8.0"),
         .package(url: "https://github.com/apple/swift-log", from: "1.16.0"),
         .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
         .package(url: "https://github.com/hummingbird-project/hummingbird", from: "2.28.0", traits: []),
@@ -67,8 +69,8 @@ let package = Package(
         room(
             "PushNode",
             [
-                "PushServer", "PushStore", "Gorush", "LoopbackRelay", "StatusProtocol", "Waku", "WakuCrypto", hummingbird, logging,
-                lifecycle,
+                "PushServer", "PushStore", "Gorush", "LoopbackRelay", "StatusProtocol", "Waku", "WakuCrypto", hummingbird, httpTypes,
+                logging, nio, lifecycle,
             ]),
         room("PushClient", ["StatusProtocol", "Waku", "WakuCrypto"]),
         room(
@@ -117,7 +119,10 @@ let package = Package(
         // Depends on the program so that it is built: it is run, not imported.
         .testTarget(
             name: "CommandLineTests",
-            dependencies: ["waku-push", "TestSupport", "PushStore", "StatusProtocol", "Waku", "WakuCrypto", "CurlClient", grdb],
+            dependencies: [
+                "waku-push", "TestSupport", "PushClient", "PushStore", "NwakuRelay", "StatusProtocol", "Waku", "WakuCrypto", "CurlClient",
+                grdb, logging,
+            ],
             path: "Tests/waku-pushTests", swiftSettings: strict),
     ]
 )

@@ -3,37 +3,57 @@ public import Waku
 /// Decides what is posted to gorush, and when. Ids, time and outcomes come in, batches go out; whoever holds it does the talking, and
 /// loads the contents when a batch is posted, so that a backlog stays small.
 ///
-///     add ──▶ fresh ──────(a post is free)──────▶ in flight ──(accepted)─────────────▶ accepted
-///               │                                 ▲   ▲ │ │ └──(refused, alone)───────▶ dropped
-///               │            (a post is free)─────┘   │ │ └────(refused, with others)─▶ halved ──┐
-///               │                   │                 └─┼──────────(a post is free)──────────────┤
-///               │                retrying ◀──(failed)───┘                                        │
-///               │                   │                                                            │
-///               └──(too old)────────┴──────────────────────(too old)─────────────────────────────┴──▶ expired
+///     add ─▶ held ──(first of its device)──▶ fresh ───(a post is free)───▶ in flight ──(accepted)─────────────▶ accepted
+///                           │                  │                            ▲  ▲ │ │ └──(refused, alone)───────▶ dropped
+///                           │        (nobody waits for it now)              │  │ │ └────(refused, with others)─▶ halved ─┐
+///                           │                  ▼                            │  │ └──(failed)──┐                          │
+///                           └──(nobody waits)▶ backlog ──(a post is free)───┘  └──────────────┼────(a post is free)──────┘
+///                                              ▲                                              │
+///                                              └──────────────(after a pause)─────────────────┘
 ///
-/// `remove` takes a delivery out wherever it is. One that is in flight then has no resolution.
+/// Everything but what is in flight may expire, or be evicted as the oldest when the queue is full. `remove` takes a delivery out wherever it
+/// is: one that is in flight then has no resolution.
 ///
-/// - Half of a batch are fresh deliveries and half are retries that are due, when there are enough of both: neither waits for the other's
-///   backlog.
-/// - While the last outcome is a failure, there is one post at a time, a small one, after a pause that grows with each failure in a row.
+/// - **Order.** The deliveries of a device stand in line by their ids. Only the first of a line is posted, so that no two are on their way at
+///   once; while it is tried again the others of its device, and no others, wait.
+/// - Half of a batch are fresh deliveries and half are from the backlog, when there are enough of both: neither waits for the other's.
+/// - A delivery that failed goes with fewer others each time, in the end alone: what breaks gorush breaks nobody else's post for long.
 /// - Halves go out first, the last one first, so that there are few of them.
+/// - Whether anything goes out at all is for the ``CircuitBreaker`` to say.
 ///
 /// Times must not go back: the driver adds a monotonic clock to the time at which it started. Every call takes logarithmic time for each
 /// delivery that it names.
 public struct DeliveryQueue: Sendable {
-    private enum Place {
+    enum Place {
+        /// Behind another of its device.
+        case held
         case fresh
-        case retrying
+        case backlog
         case inFlight(UInt64)
         /// In the half with this number.
         case halved(UInt64)
     }
 
-    private struct Delivery {
+    struct Delivery {
+        let device: Int64
         let expires: Timestamp
+        let arrived: Timestamp
+        /// Whether somebody waits for its outcome.
+        let isAwaited: Bool
         /// How often it failed.
         var failureCount = 0
-        var place: Place
+        var place = Place.held
+        /// Its neighbours in the line of its device.
+        var previous: Int64?
+        var next: Int64?
+    }
+
+    /// The deliveries of a device, by their ids.
+    struct Line {
+        var first: Int64?
+        var last: Int64?
+        /// One of them is in flight; it may have been removed since.
+        var isPosting = false
     }
 
     private struct Half {
@@ -41,59 +61,72 @@ public struct DeliveryQueue: Sendable {
         let deliveries: [Int64]
     }
 
+    private struct Post {
+        let batch: Batch
+        let devices: [Int64]
+    }
+
     private let configuration: Configuration
     private var generator: any RandomNumberGenerator & Sendable
 
-    private var deliveries: [Int64: Delivery] = [:]
-    /// In the order they came.
-    private var fresh = IndexedHeap<UInt64>()
+    var deliveries: [Int64: Delivery] = [:]
+    var lines: [Int64: Line] = [:]
+    /// By their ids.
+    var fresh = IndexedHeap<Int64>()
     /// By the time they are due.
-    private var retrying = IndexedHeap<Timestamp>()
+    var backlog = IndexedHeap<Timestamp>()
     private var halves: [Half] = []
     /// All that are neither in flight nor in a half, by the time they are too old.
     private var expiring = IndexedHeap<Timestamp>()
-    private var batches: [UInt64: Batch] = [:]
+    private var evicted: [Int64] = []
+    private var posts: [UInt64: Post] = [:]
     private var lastNumber: UInt64 = 0
-    /// Failures in a row.
-    private var failureCount = 0
-    /// Nothing is posted before.
-    private var pausedUntil: Timestamp?
     private var isDraining = false
+    public private(set) var breaker: CircuitBreaker
 
     public init(
         configuration: Configuration = Configuration(), generator: any RandomNumberGenerator & Sendable = SystemRandomNumberGenerator()
     ) {
         self.configuration = configuration
         self.generator = generator
+        breaker = CircuitBreaker(configuration: configuration.breaker)
     }
 
     /// All in the queue, those in flight included.
     public var count: Int { deliveries.count }
-    public var freshCount: Int { fresh.count }
-    /// Waiting for their next try, due or not.
-    public var retryingCount: Int { retrying.count }
-    public var batchesInFlight: Int { batches.count }
+    public var batchesInFlight: Int { posts.count }
     /// Whether a delivery is in the queue, in flight or not.
     public func contains(_ id: Int64) -> Bool { deliveries[id] != nil }
-    /// Whether the last outcome was a failure.
-    public var isGorushFailing: Bool { failureCount > 0 }
     /// Nothing is in flight, and nothing will be.
-    public var isDrained: Bool { isDraining && batches.isEmpty }
+    public var isDrained: Bool { isDraining && posts.isEmpty }
 
     /// A new delivery. One that is in the queue already stays as it is.
-    public mutating func add(_ id: Int64, expires: Timestamp, now: Timestamp) {
+    ///
+    /// - Parameters:
+    ///   - id: higher ones are newer.
+    ///   - device: whom it is for.
+    ///   - isAwaited: somebody waits for its outcome, for a while.
+    public mutating func add(_ id: Int64, device: Int64, expires: Timestamp, isAwaited: Bool = true, now: Timestamp) {
         guard deliveries[id] == nil else { return }
-        deliveries[id] = Delivery(expires: expires, place: .fresh)
-        fresh.insert(id, key: nextNumber())
+        deliveries[id] = Delivery(device: device, expires: expires, arrived: now, isAwaited: isAwaited)
         expiring.insert(id, key: expires)
+        joinLine(id, of: device)
+        releaseFirst(of: device)
+        while deliveries.count > configuration.limit, let oldest = expiring.first?.id {
+            remove(oldest)
+            evicted.append(oldest)
+        }
     }
 
     /// Takes out a delivery that is no longer wanted. The outcome of a batch that it is in means nothing to it any more.
     public mutating func remove(_ id: Int64) {
-        guard deliveries.removeValue(forKey: id) != nil else { return }
+        guard let delivery = deliveries[id] else { return }
+        leaveLine(id, delivery)
+        deliveries[id] = nil
         fresh.remove(id)
-        retrying.remove(id)
+        backlog.remove(id)
         expiring.remove(id)
+        releaseFirst(of: delivery.device)
     }
 
     /// From now on nothing is posted; what is in flight can finish.
@@ -108,128 +141,173 @@ public struct DeliveryQueue: Sendable {
             remove(id)
             expired.append(id)
         }
+        while let id = fresh.first?.id, let arrived = deliveries[id]?.arrived, arrived + configuration.patience <= now {
+            fresh.remove(id)
+            place(id, inBacklogAt: arrived)
+        }
         var actions: [Action] = []
-        while hasFreePost(now: now) {
-            let ids = nextIDs(now: now, expired: &expired)
+        while !isDraining, posts.count < configuration.maximumBatchesInFlight, isRipe(now: now) {
+            let admission = breaker.admission(at: now)
+            guard admission != .nothing else { break }
+            let ids = nextIDs(limit: admission == .probe ? configuration.probeBatchCount : configuration.maximumBatchCount, now, &expired)
             guard !ids.isEmpty else { break }
-            let batch = Batch(id: nextNumber(), deliveries: ids)
-            for id in ids { deliveries[id]?.place = .inFlight(batch.id) }
-            batches[batch.id] = batch
+            let batch = post(ids)
+            if admission == .probe { breaker.began(probe: batch.id) }
             actions.append(.post(batch))
         }
         if !expired.isEmpty { actions.insert(.expire(expired), at: 0) }
+        if !evicted.isEmpty {
+            actions.insert(.evict(evicted), at: 0)
+            evicted = []
+        }
         return actions
     }
 
     /// When there is something to do at the latest, if nothing is added and nothing finishes before; nil for never.
     public func nextWake(now: Timestamp) -> Timestamp? {
+        if !evicted.isEmpty { return now }
         var wake = expiring.first?.key
-        if batches.count < limitInFlight, !isDraining {
-            let resume = max(pausedUntil ?? now, now)
-            if !fresh.isEmpty || !halves.isEmpty {
-                wake = min(wake ?? resume, resume)
-            } else if let due = retrying.first?.key {
-                let next = max(due, resume)
-                wake = min(wake ?? next, next)
-            }
+        if !isDraining, posts.count < configuration.maximumBatchesInFlight, let ripe = ripeTime(now: now) {
+            let resume: Timestamp? =
+                switch breaker.state {
+                case .closed: ripe
+                case .open(let until, _): max(ripe, until)
+                case .halfOpen: nil
+                }
+            wake = [wake, resume].compactMap(\.self).min()
         }
         return wake.map { max($0, now) }
     }
 
     /// The end of a batch. One that is not in flight has no resolutions.
-    public mutating func finished(_ batchID: UInt64, outcome: Outcome, now: Timestamp) -> [Resolution] {
-        guard let batch = batches.removeValue(forKey: batchID) else { return [] }
-        let ids = batch.deliveries.filter { id in
+    ///
+    /// - Parameter untaken: those that gorush did not take though it accepted the batch: they are tried again.
+    public mutating func finished(
+        _ batchID: UInt64, outcome: Outcome, except untaken: Set<Int64> = [], now: Timestamp
+    ) -> [Resolution] {
+        guard let post = posts.removeValue(forKey: batchID) else { return [] }
+        switch outcome {
+        case .accepted, .refused: breaker.worked()
+        case .notPosted: breaker.cameToNothing(batchID, at: now)
+        case .failed(let retryAfter):
+            breaker.failed(batchID, latest: lastNumber, retryAfter: retryAfter, at: now, using: &generator)
+        }
+        let ids = post.batch.deliveries.filter { id in
             if case .inFlight(batchID) = deliveries[id]?.place { true } else { false }
         }
-        switch outcome {
-        case .accepted, .refused:
-            failureCount = 0
-            pausedUntil = nil
-        case .failed(let retryAfter):
-            pause(retryAfter, now)
-        case .notPosted: break
+        let resolutions = resolve(ids, outcome, untaken, wasAlone: post.batch.deliveries.count == 1, now)
+        for device in post.devices {
+            lines[device]?.isPosting = false
+            releaseFirst(of: device)
         }
+        return resolutions
+    }
+
+    private mutating func resolve(
+        _ ids: [Int64], _ outcome: Outcome, _ untaken: Set<Int64>, wasAlone: Bool, _ now: Timestamp
+    ) -> [Resolution] {
         switch outcome {
         case .accepted:
-            for id in ids { deliveries[id] = nil }
-            return ids.map(Resolution.accepted)
-        case .refused where batch.deliveries.count == 1:
-            for id in ids { deliveries[id] = nil }
+            return ids.map { id in
+                if untaken.contains(id) {
+                    retry(id, after: nil, now: now)
+                    return .retrying(id)
+                }
+                remove(id)
+                return .accepted(id)
+            }
+        case .refused where wasAlone:
+            for id in ids { remove(id) }
             return ids.map(Resolution.dropped)
         case .refused:
             let middle = (ids.count + 1) / 2
             addHalf(ids[middle...])
             addHalf(ids[..<middle])
-            return ids.map(Resolution.retrying)
         case .failed(let retryAfter):
             for id in ids { retry(id, after: retryAfter, now: now) }
-            return ids.map(Resolution.retrying)
         case .notPosted:
             for id in ids { retry(id, after: nil, now: now) }
-            return ids.map(Resolution.retrying)
         }
+        return ids.map(Resolution.retrying)
     }
 
-    private var limitInFlight: Int { isGorushFailing ? 1 : configuration.maximumBatchesInFlight }
+    // MARK: Batches
 
-    private func hasFreePost(now: Timestamp) -> Bool {
-        !isDraining && batches.count < limitInFlight && (pausedUntil.map { $0 <= now } ?? true)
+    /// Whether what waits is worth a post, or has waited for others long enough.
+    private func isRipe(now: Timestamp) -> Bool {
+        ripeTime(now: now).map { $0 <= now } ?? false
     }
 
-    /// gorush is out of order, whatever it was posted: all wait, and then one batch tries.
-    private mutating func pause(_ retryAfter: Duration?, _ now: Timestamp) {
-        let asked = now + min(retryAfter ?? .zero, configuration.longestRetryAfter)
-        // Those that were on their way together fail together: that is one failure.
-        if let pausedUntil, now < pausedUntil {
-            self.pausedUntil = max(pausedUntil, asked)
-        } else {
-            pausedUntil = max(now + min(backoff(failureCount: failureCount), configuration.longestPause), asked)
-            failureCount += 1
-        }
+    /// When it will be; nil when nothing waits.
+    private func ripeTime(now: Timestamp) -> Timestamp? {
+        if !halves.isEmpty || fresh.count >= configuration.maximumBatchCount { return now }
+        let arrived = fresh.first.flatMap { deliveries[$0.id]?.arrived }
+        guard let first = [arrived, backlog.first?.key].compactMap(\.self).min() else { return nil }
+        return posts.isEmpty ? first : first + configuration.gathering
     }
 
-    private mutating func nextNumber() -> UInt64 {
+    private mutating func post(_ ids: [Int64]) -> Batch {
         lastNumber += 1
-        return lastNumber
+        let batch = Batch(id: lastNumber, deliveries: ids)
+        var devices: [Int64] = []
+        devices.reserveCapacity(ids.count)
+        for id in ids {
+            guard let device = deliveries[id]?.device else { continue }
+            deliveries[id]?.place = .inFlight(batch.id)
+            lines[device]?.isPosting = true
+            devices.append(device)
+        }
+        posts[batch.id] = Post(batch: batch, devices: devices)
+        return batch
     }
 
     /// Takes what goes into the next batch out of where it waits.
-    private mutating func nextIDs(now: Timestamp, expired: inout [Int64]) -> [Int64] {
+    private mutating func nextIDs(limit: Int, _ now: Timestamp, _ expired: inout [Int64]) -> [Int64] {
         while let half = halves.popLast() {
-            var ids: [Int64] = []
-            for id in half.deliveries {
-                guard let delivery = deliveries[id], case .halved(half.number) = delivery.place else { continue }
-                if delivery.expires <= now {
-                    deliveries[id] = nil
-                    expired.append(id)
-                } else {
-                    ids.append(id)
-                }
-            }
-            if !ids.isEmpty { return ids }
+            let ids = takeHalf(half, now, &expired)
+            if ids.count > limit { addHalf(ids[limit...]) }
+            if !ids.isEmpty { return Array(ids.prefix(limit)) }
         }
-        let limit = isGorushFailing ? configuration.probeBatchCount : configuration.maximumBatchCount
+        var limit = limit
         var ids: [Int64] = []
         while ids.count < limit {
-            let retry = popDue(now: now)
-            if let retry { ids.append(retry) }
+            let old = popDue(beside: ids.count, limit: &limit, now)
+            if let old { ids.append(old) }
             let new = ids.count < limit ? fresh.popFirst() : nil
             if let new { ids.append(new) }
-            if retry == nil, new == nil { break }
+            if old == nil, new == nil { break }
         }
         for id in ids { expiring.remove(id) }
         return ids
     }
 
-    private mutating func popDue(now: Timestamp) -> Int64? {
-        guard let due = retrying.first?.key, due <= now else { return nil }
-        return retrying.popFirst()
+    private mutating func takeHalf(_ half: Half, _ now: Timestamp, _ expired: inout [Int64]) -> [Int64] {
+        var ids: [Int64] = []
+        for id in half.deliveries {
+            guard let delivery = deliveries[id], case .halved(half.number) = delivery.place else { continue }
+            if delivery.expires <= now {
+                remove(id)
+                expired.append(id)
+            } else {
+                ids.append(id)
+            }
+        }
+        return ids
+    }
+
+    /// - Parameter limit: is lowered to the number that this delivery may go with.
+    private mutating func popDue(beside count: Int, limit: inout Int, _ now: Timestamp) -> Int64? {
+        guard let (due, id) = backlog.first, due <= now, let failureCount = deliveries[id]?.failureCount else { return nil }
+        let company = max(1, configuration.maximumBatchCount >> min(failureCount, 30))
+        guard count < company else { return nil }
+        limit = min(limit, company)
+        return backlog.popFirst()
     }
 
     private mutating func addHalf(_ ids: ArraySlice<Int64>) {
         guard !ids.isEmpty else { return }
-        let half = Half(number: nextNumber(), deliveries: Array(ids))
+        lastNumber += 1
+        let half = Half(number: lastNumber, deliveries: Array(ids))
         for id in ids { deliveries[id]?.place = .halved(half.number) }
         halves.append(half)
     }
@@ -238,17 +316,15 @@ public struct DeliveryQueue: Sendable {
         guard var delivery = deliveries[id] else { return }
         let pause = max(backoff(failureCount: delivery.failureCount), min(retryAfter ?? .zero, configuration.longestRetryAfter))
         delivery.failureCount += 1
-        delivery.place = .retrying
         deliveries[id] = delivery
-        retrying.insert(id, key: now + pause)
+        place(id, inBacklogAt: now + pause)
         expiring.insert(id, key: delivery.expires)
     }
 
     /// At random in the upper half of what doubles with each failure.
     private mutating func backoff(failureCount: Int) -> Duration {
-        let longest = configuration.longestBackoff
         // Doubled 30 times it is beyond any limit that makes sense, and within the range of a Duration.
-        let doubled = min(longest, configuration.firstBackoff * (1 << min(failureCount, 30)))
+        let doubled = min(configuration.longestBackoff, configuration.firstBackoff * (1 << min(failureCount, 30)))
         return doubled * Double.random(in: 0.5...1, using: &generator)
     }
 }

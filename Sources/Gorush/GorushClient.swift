@@ -45,18 +45,40 @@ public final class GorushClient: Sendable {
         }
     }
 
+    /// What a status means. gorush itself sends 200 and 400; the others come from what stands before it, or from where it is not.
+    ///
+    /// | status | meaning | outcome |
+    /// |---|---|---|
+    /// | 2xx | it took the batch | accepted |
+    /// | 400 | not JSON as it wants it, or over `core.max_notification` | refused |
+    /// | 413, 422 | the batch is too long, or its content is not to the liking of a proxy | refused |
+    /// | 408, 425, 429 | overloaded, or too early | failed, with Retry-After |
+    /// | 5xx | out of order, or a proxy that can't reach it | failed, with Retry-After |
+    /// | 401, 407, 511 | other credentials are wanted | failed, by the operator's mistake |
+    /// | 3xx, 404, 405, 410 and others | the URL is not that of a gorush | failed, by the operator's mistake |
+    /// | 403, 451 | forbidden to this node | failed, by the operator's mistake |
+    ///
+    /// What is *refused* is halved until the culprit is alone, and that is dropped. What *failed* stays until its age.
     private func result(of response: HTTPResponse, to push: PushRequest) -> PostResult {
         let tokenCount = push.members.reduce(0) { $0 + $1.count }
-        let reason = "status \(response.status)"
+        var reason = "status \(response.status)"
+        var outcome = DeliveryQueue.Outcome.failed(retryAfter: nil)
+        var isOperatorsMistake = false
         switch response.status {
         case 200..<300:
             return PostResult(acceptedBy: GorushReply(parsing: response.body), push, tokenCount: tokenCount)
-        case 408, 429, 500...:
-            let retryAfter = response.header("Retry-After").flatMap { RetryAfter.parse($0, now: now()) }
-            return PostResult(outcome: .failed(retryAfter: retryAfter), reason: reason, postedTokenCount: tokenCount)
+        case 400, 413, 422:
+            outcome = .refused
+        case 401, 403, 407, 451, 511:
+            reason += ": this node may not post there: check the options for gorush's credentials"
+            isOperatorsMistake = true
+        case 408, 425, 429, 500...:
+            outcome = .failed(retryAfter: response.header("Retry-After").flatMap { RetryAfter.parse($0, now: now()) })
         default:
-            return PostResult(outcome: .refused, reason: reason, postedTokenCount: tokenCount)
+            reason += ": there is no gorush at this URL: check --gorush"
+            isOperatorsMistake = true
         }
+        return PostResult(outcome: outcome, reason: reason, isOperatorsMistake: isOperatorsMistake, postedTokenCount: tokenCount)
     }
 }
 

@@ -42,7 +42,7 @@ public struct GorushFailure: Sendable, CustomStringConvertible, CustomReflectabl
     }
 
     /// Whether this can be the mask of a token. gorush leaves the length as it is, in bytes.
-    func masks(_ token: DeviceToken) -> Bool {
+    public func masks(_ token: DeviceToken) -> Bool {
         token.bytes.count == maskedToken.bytes.count
             && zip(token.bytes, maskedToken.bytes).allSatisfy { $0 == $1 || $1 == UInt8(ascii: "*") }
     }

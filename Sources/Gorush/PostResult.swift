@@ -4,20 +4,20 @@ public struct PostResult: Sendable {
     public struct Failure: Sendable {
         /// The id of the notification that the token came with, one of those that were posted.
         public let notificationID: String
-        public let verdict: TokenVerdict
-        /// As APNs or Firebase put it, at most 1 KiB.
-        public let error: String
+        public let reason: FailureReason
+        public var verdict: TokenVerdict { reason.verdict }
 
-        public init(notificationID: String, verdict: TokenVerdict, error: String) {
+        public init(notificationID: String, reason: FailureReason) {
             self.notificationID = notificationID
-            self.verdict = verdict
-            self.error = error
+            self.reason = reason
         }
     }
 
     public let outcome: DeliveryQueue.Outcome
     /// For a log line: why the outcome is not `.accepted`.
     public let reason: String?
+    /// The outcome is `.failed`, and will be until the operator changes how gorush is reached.
+    public let isOperatorsMistake: Bool
     public let postedTokenCount: Int
     /// Of those, how many gorush says that it took; nil when it did not say.
     public let countedTokenCount: Int?
@@ -25,6 +25,11 @@ public struct PostResult: Sendable {
     public let failures: [Failure]
     /// Failures that can't be told to be of one notification.
     public let unmatchedFailureCount: Int
+    /// Where notifications were put together: the id that each of them was posted under instead of its own.
+    public let sharedIDs: [String: String]
+
+    /// Notifications that gorush had no room for, though it accepted the post.
+    public var untaken: [String] { failures.filter { $0.reason == .queueFull }.map(\.notificationID) }
 
     /// Tokens that gorush took no notice of, because their platform is switched off there.
     public var ignoredTokenCount: Int {
@@ -32,22 +37,24 @@ public struct PostResult: Sendable {
     }
 
     public init(
-        outcome: DeliveryQueue.Outcome, reason: String? = nil, postedTokenCount: Int, countedTokenCount: Int? = nil,
-        failures: [Failure] = [], unmatchedFailureCount: Int = 0
+        outcome: DeliveryQueue.Outcome, reason: String? = nil, isOperatorsMistake: Bool = false, postedTokenCount: Int,
+        countedTokenCount: Int? = nil, failures: [Failure] = [], unmatchedFailureCount: Int = 0, sharedIDs: [String: String] = [:]
     ) {
         self.outcome = outcome
         self.reason = reason
+        self.isOperatorsMistake = isOperatorsMistake
         self.postedTokenCount = postedTokenCount
         self.countedTokenCount = countedTokenCount
         self.failures = failures
         self.unmatchedFailureCount = unmatchedFailureCount
+        self.sharedIDs = sharedIDs
     }
 }
 
 extension PostResult {
     /// Failures are matched by notif_id. Where several devices share one, or gorush names none, the masked token must fit one alone.
     init(acceptedBy reply: GorushReply, _ push: PushRequest, tokenCount: Int) {
-        let groups = Dictionary(zip(push.notifications.map(\.id), push.members)) { first, _ in first }
+        let groups = reply.failures.isEmpty ? [:] : Dictionary(push.members.map { ($0[0].id, $0) }) { first, _ in first }
         let failures = reply.failures.compactMap { failure -> Failure? in
             let candidates: [Notification]
             if let id = failure.notificationID {
@@ -58,11 +65,14 @@ extension PostResult {
             let isNamed = failure.notificationID != nil && candidates.count == 1
             let matches = isNamed ? candidates : candidates.filter { failure.masks($0.deviceToken) }
             guard matches.count == 1, let match = matches.first else { return nil }
-            let verdict = TokenVerdict(platform: match.platform, error: failure.error)
-            return Failure(notificationID: match.id, verdict: verdict, error: failure.error)
+            return Failure(notificationID: match.id, reason: FailureReason(platform: match.platform, error: failure.error))
+        }
+        var sharedIDs: [String: String] = [:]
+        for group in push.members where group.count > 1 {
+            for member in group.dropFirst() { sharedIDs[member.id] = group[0].id }
         }
         self.init(
             outcome: .accepted, postedTokenCount: tokenCount, countedTokenCount: reply.counts, failures: failures,
-            unmatchedFailureCount: reply.failures.count - failures.count)
+            unmatchedFailureCount: reply.failures.count - failures.count, sharedIDs: sharedIDs)
     }
 }

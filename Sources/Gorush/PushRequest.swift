@@ -1,76 +1,65 @@
-import Foundation
 import StatusProtocol
-import WakuCrypto
 
 /// The body of gorush's `POST /api/push`: a JSON object with one array, `notifications`.
 ///
 /// Each has its own `notif_id`, since gorush masks the tokens in what it reports. In the `rfc` profile, devices with the same platform,
-/// topic, chat and message share one, which is the id of the first of them.
-struct PushRequest: Encodable {
-    /// The most notifications that gorush takes at once by default (`core.max_notification`).
-    static let maximumCount = 100
-
-    let notifications: [Entry]
-    /// The devices of each entry.
+/// topic, chat and message share one, which is the id of the first of them. Bytes are `0x` and lower-case hex.
+struct PushRequest {
+    /// The devices of each entry, at least one.
     let members: [[Notification]]
-
-    /// One entry of the array. What is nil is left out.
-    struct Entry: Encodable {
-        let id: String
-        var tokens: [String]
-        let platform: Platform
-        let message: String
-        var topic: String?
-        var contentAvailable: Bool?
-        var sound: String?
-        var priority: String?
-        var pushType: String?
-        var data: Content
-
-        enum CodingKeys: String, CodingKey {
-            case tokens, platform, message, topic, sound, priority, data
-            case id = "notif_id"
-            case contentAvailable = "content_available"
-            case pushType = "push_type"
-        }
-    }
-
-    /// What the app finds. Bytes are `0x` and lower-case hex.
-    struct Content: Encodable {
-        var encryptedMessage: String?
-        var chatID: String?
-        var publicKey: String?
-        var deepLink: String?
-        var publishedChatID: String?
-        var publishedMessage: String?
-        var installationIDs: [String]?
-
-        enum CodingKeys: String, CodingKey {
-            case encryptedMessage, publicKey, deepLink
-            case chatID = "chatId"
-            case publishedChatID = "chat_id"
-            case publishedMessage = "message"
-            case installationIDs = "installation_ids"
-        }
-    }
-
-    enum CodingKeys: CodingKey {
-        case notifications
-    }
+    private let profile: PayloadProfile
 
     init(_ notifications: [Notification], profile: PayloadProfile) {
+        self.profile = profile
         members = profile == .rfc ? Self.grouped(notifications) : notifications.map { [$0] }
-        self.notifications = members.compactMap { Entry(sharedBy: $0, profile: profile) }
     }
 
     /// UTF-8.
     func encoded() -> [UInt8] {
-        let encoder = JSONEncoder()
-        encoder.outputFormatting = .withoutEscapingSlashes
-        do {
-            return try Array(encoder.encode(self))
-        } catch {
-            preconditionFailure("strings, booleans and numbers from 1 to 2 always encode")
+        let byteCount = members.reduce(0) { sum, group in
+            sum + 1000 + group.reduce(0) { $0 + $1.deviceToken.bytes.count } + 4 * ((group.first?.message.count ?? 0) + 64)
+        }
+        var writer = JSONWriter(capacity: byteCount)
+        writer.object { writer in
+            writer.array("notifications") { writer in
+                for group in members { write(group, to: &writer) }
+            }
+        }
+        return writer.bytes
+    }
+
+    private func write(_ devices: [Notification], to writer: inout JSONWriter) {
+        guard let first = devices.first else { return }
+        let hasAdditions = first.platform == .apn && (profile == .status || profile == .combined)
+        writer.object { writer in
+            writer.value("notif_id", first.id)
+            writer.array("tokens") { writer in
+                for device in devices { writer.element(device.deviceToken.revealed) }
+            }
+            writer.value("platform", first.platform.rawValue)
+            writer.value("message", profile.text(for: first.kind))
+            if first.platform == .apn { writer.value("topic", first.apnTopic) }
+            if hasAdditions {
+                writer.value("content_available", true)
+                writer.value("sound", "default")
+                writer.value("priority", "high")
+                writer.value("push_type", "alert")
+            }
+            writer.object("data") { writer in
+                if profile != .rfc {
+                    writer.value("encryptedMessage", hex: first.message)
+                    writer.value("chatId", hex: first.chatID)
+                    writer.value("publicKey", hex: first.registrant.bytes)
+                }
+                if hasAdditions, let deepLink = profile.deepLink(for: first.kind) { writer.value("deepLink", deepLink) }
+                if profile == .rfc || profile == .combined {
+                    writer.value("chat_id", hex: first.chatID)
+                    writer.value("message", hex: first.message)
+                    writer.array("installation_ids") { writer in
+                        for device in devices { writer.element(device.installationID.string) }
+                    }
+                }
+            }
         }
     }
 
@@ -96,39 +85,6 @@ struct PushRequest: Encodable {
             }
         }
         return groups
-    }
-}
-
-extension PushRequest.Entry {
-    /// nil for nobody.
-    fileprivate init?(sharedBy devices: [Notification], profile: PayloadProfile) {
-        guard let first = devices.first else { return nil }
-        id = first.id
-        tokens = devices.map(\.deviceToken.revealed)
-        platform = first.platform
-        message = profile.text(for: first.kind)
-        data = PushRequest.Content()
-        let chatID = "0x" + hexString(first.chatID)
-        let message = "0x" + hexString(first.message)
-        if profile != .rfc {
-            data.encryptedMessage = message
-            data.chatID = chatID
-            data.publicKey = "0x" + first.registrant.hex
-        }
-        if profile == .rfc || profile == .combined {
-            data.publishedChatID = chatID
-            data.publishedMessage = message
-            data.installationIDs = devices.map(\.installationID.string)
-        }
-        guard first.platform == .apn else { return }
-        topic = first.apnTopic
-        if profile == .status || profile == .combined {
-            contentAvailable = true
-            sound = "default"
-            priority = "high"
-            pushType = "alert"
-            data.deepLink = profile.deepLink(for: first.kind)
-        }
     }
 }
 

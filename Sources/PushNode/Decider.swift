@@ -8,9 +8,6 @@ import WakuCrypto
 struct Decider: Sendable {
     let registrations: RegistrationRules
     let requests: RequestRules
-    let outboxLimit: Int
-    /// How many notifications wait at present.
-    let waitingCount: @Sendable () -> Int
 
     /// What is to be done once the transaction is durable.
     enum Outcome: Sendable {
@@ -73,19 +70,12 @@ struct Decider: Sendable {
             return .request(failure(request, envelope, work), queued: [])
         }
         var queued: [WaitingDelivery] = []
-        var room: Int?
         var results: [PendingRequest.Entry.Result] = []
         for outcome in outcomes {
             switch outcome {
             case .report(let error): results.append(.known(error))
             case .await(let id): results.append(.waiting(id))
             case .deliver(let id, let notification, let stored):
-                let left = room ?? outboxLimit - waitingCount()
-                room = left - 1
-                guard left > 0 else {
-                    results.append(.known(.internalError))
-                    continue
-                }
                 queued.append(try transaction.enqueue(id, notification, to: stored, expires: expires))
                 results.append(.waiting(id))
             }

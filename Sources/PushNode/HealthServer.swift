@@ -2,11 +2,16 @@ import Hummingbird
 import Logging
 import NIOCore
 
-/// `GET /healthz`: the process answers. `GET /readyz`: 200 once messages come in and the store keeps them; else 503, and why, a line each.
+/// `GET /healthz`: the process answers. `GET /readyz`: 200 once messages come in, the store keeps them and gorush takes notifications; else
+/// 503, and why, a line each. `POST /feedback`: ``FeedbackEndpoint``.
 struct HealthServer {
     let address: SocketAddress
+    /// nil: not served.
+    let feedback: FeedbackEndpoint?
     /// What stands in the way of being ready; empty when nothing does.
     let obstacles: @Sendable () -> [String]
+    /// Is told the port once it is listened on.
+    let bound: @Sendable (Int) -> Void
 
     func application() -> some ApplicationProtocol {
         let router = Router()
@@ -18,8 +23,14 @@ struct HealthServer {
                 status: obstacles.isEmpty ? .ok : .serviceUnavailable, headers: [.contentType: "text/plain; charset=utf-8"],
                 body: .init(byteBuffer: ByteBuffer(string: text)))
         }
+        if let feedback {
+            router.post("feedback") { request, _ in await feedback.answer(request) }
+        }
         return Application(
             router: router, configuration: .init(address: .hostname(address.host, port: address.port)),
+            onServerRunning: { [bound] channel in
+                if let port = channel.localAddress?.port { bound(port) }
+            },
             logger: Logger(label: "http") { _ in SwiftLogNoOpLogHandler() })
     }
 }

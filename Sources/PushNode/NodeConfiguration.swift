@@ -1,3 +1,4 @@
+public import StatusProtocol
 public import Waku
 public import WakuCrypto
 
@@ -15,20 +16,28 @@ public struct NodeConfiguration: Sendable {
     public var answerDeadline = Duration.seconds(2)
     /// For how long it is known what was delivered and answered.
     public var memory = Duration.seconds(24 * 3600)
-    /// At most so many notifications wait for gorush; beyond, requests get INTERNAL_ERROR.
+    /// At most so many notifications wait for gorush; beyond, the oldest are dropped.
     public var outboxLimit = 100_000
     /// What is taken and not yet stored, in units of 4 KiB, a unit for each message at least. When half is taken queries are shed, when three
     /// quarters are taken requests; whoever brings registrations waits.
     public var workLimit = 16_384
     /// How often the store is looked after: how soon it shows that it can be written or read again.
     public var upkeepInterval = Duration.seconds(5)
-    /// Where `/healthz` and `/readyz` are served; nil: nowhere.
+    /// Where `/healthz`, `/readyz` and `/feedback` are served; nil: nowhere.
     public var httpAddress: SocketAddress?
+    /// What gorush shows when it posts to `/feedback`; nil: it is not served.
+    public var feedbackSecret: FeedbackSecret?
 
     public init(identity: PrivateKey, dataPath: String) {
         self.identity = identity
         self.dataPath = dataPath
     }
+}
+
+/// By which gorush's feedback hook is known. Prints as `<redacted>`.
+public struct FeedbackSecret: SecretText {
+    public let bytes: [UInt8]
+    public init(bytes: [UInt8]) { self.bytes = bytes }
 }
 
 /// A host and a port, `127.0.0.1:9090` or `[::1]:9090`.

@@ -23,24 +23,30 @@ struct PendingRequest: Sendable {
     }
 }
 
-/// Requests that wait for deliveries, as a value: outcomes come in, requests that are complete go out.
+/// Requests that wait for deliveries, as a value: outcomes and time come in, requests that are complete go out.
 struct PendingRequestTable {
     private var requests: [Int: (request: PendingRequest, entries: [PendingRequest.Entry], missing: Int)] = [:]
-    private var byDelivery: [DeliveryID: Set<Int>] = [:]
+    private var byDelivery: [DeliveryID: [Int]] = [:]
+    /// In the order of their deadlines, from the first that still counts on. Complete ones stay until their deadline.
+    private var deadlines: [(time: Timestamp, id: Int)] = []
+    private var firstDeadline = 0
     private var nextID = 0
 
     var isEmpty: Bool { requests.isEmpty }
 
-    /// Returns its id, by which it can be ended.
-    mutating func add(_ request: PendingRequest) -> Int {
+    /// Of one that may be complete by now; nil for none.
+    var nextDeadline: Timestamp? { firstDeadline < deadlines.count ? deadlines[firstDeadline].time : nil }
+
+    /// - Parameter deadline: not before that of any request that was added earlier.
+    mutating func add(_ request: PendingRequest, deadline: Timestamp) {
         defer { nextID += 1 }
         var missing = 0
         for case .waiting(let delivery) in request.entries.map(\.result) {
             missing += 1
-            byDelivery[delivery, default: []].insert(nextID)
+            if byDelivery[delivery]?.last != nextID { byDelivery[delivery, default: []].append(nextID) }
         }
         requests[nextID] = (request, request.entries, missing)
-        return nextID
+        deadlines.append((max(deadline, deadlines.last?.time ?? deadline), nextID))
     }
 
     /// A delivery ended. Returns the requests that are complete now, with a result for each entry.
@@ -59,36 +65,72 @@ struct PendingRequestTable {
         return finished
     }
 
-    /// Time is up: what still waits failed, as far as the asker is told. nil when the request is complete already.
-    mutating func end(_ id: Int) -> Finished? {
-        guard let (request, entries, _) = requests.removeValue(forKey: id) else { return nil }
-        let errors = entries.map { entry -> PushNotificationReport.ErrorType? in
-            guard case .waiting(let delivery) = entry.result else {
-                guard case .known(let error) = entry.result else { return nil }
-                return error
-            }
-            byDelivery[delivery]?.remove(id)
-            if byDelivery[delivery]?.isEmpty == true { byDelivery[delivery] = nil }
-            return .internalError
+    /// Time is up for those with deadlines up to now: what still waits failed, as far as their askers are told.
+    mutating func end(before now: Timestamp) -> [Finished] {
+        var finished: [Finished] = []
+        while firstDeadline < deadlines.count, deadlines[firstDeadline].time <= now {
+            if let done = end(deadlines[firstDeadline].id) { finished.append(done) }
+            firstDeadline += 1
         }
-        return Finished(request: request, errors: errors)
+        // Moved to the front now and then, at no cost for each.
+        if firstDeadline > 1000, firstDeadline * 2 > deadlines.count {
+            deadlines.removeFirst(firstDeadline)
+            firstDeadline = 0
+        }
+        return finished
+    }
+
+    /// Nothing that they wait for will come soon.
+    mutating func endAll() -> [Finished] {
+        let finished = requests.keys.sorted().compactMap { end($0) }
+        deadlines = []
+        firstDeadline = 0
+        return finished
+    }
+
+    /// nil when it is complete already.
+    private mutating func end(_ id: Int) -> Finished? {
+        guard let (request, entries, _) = requests.removeValue(forKey: id) else { return nil }
+        for case .waiting(let delivery) in entries.map(\.result) {
+            byDelivery[delivery]?.removeAll { $0 == id }
+            if byDelivery[delivery]?.isEmpty == true { byDelivery[delivery] = nil }
+        }
+        return Finished(request: request, errors: entries.map(\.error))
     }
 
     struct Finished: Sendable {
         let request: PendingRequest
         let errors: [PushNotificationReport.ErrorType?]
+
+        init(request: PendingRequest, errors: [PushNotificationReport.ErrorType?]) {
+            self.request = request
+            self.errors = errors
+        }
+
+        /// What it waits for has failed, as far as its asker is told.
+        init(failing request: PendingRequest) {
+            self.init(request: request, errors: request.entries.map(\.error))
+        }
+    }
+}
+
+extension PendingRequest.Entry {
+    /// nil when nothing is waited for.
+    var delivery: DeliveryID? {
+        if case .waiting(let delivery) = result { delivery } else { nil }
+    }
+
+    /// As it is told when time is up.
+    var error: PushNotificationReport.ErrorType? {
+        if case .known(let error) = result { error } else { .internalError }
     }
 }
 
 extension PendingRequest {
+    var isWaiting: Bool { entries.contains { $0.delivery != nil } }
+
     /// What is to be remembered; nil while something is open.
-    var finalCodes: [UInt8]? {
-        let errors = entries.map { entry -> PushNotificationReport.ErrorType? in
-            guard case .known(let error) = entry.result else { return .internalError }
-            return error
-        }
-        return AnswerCode.final(errors)
-    }
+    var finalCodes: [UInt8]? { AnswerCode.final(entries.map(\.error)) }
 }
 
 extension PendingRequestTable.Finished {

@@ -235,6 +235,8 @@ final class Pipeline: Sendable {
                 }
             },
             completion: { results in
+                // In the order of commits: a device's notifications go out in it.
+                self.deliveries.enqueue(results.flatMap(\.queued))
                 Task {
                     for (work, result) in zip(works, results) {
                         switch result {
@@ -265,7 +267,7 @@ final class Pipeline: Sendable {
             publisher.publish(answer)
         case .request(let pending, let queued):
             counters.add(.notificationQueued, queued.count)
-            deliveries.add(queued, for: pending)
+            deliveries.add(pending)
         }
     }
 
@@ -277,7 +279,7 @@ final class Pipeline: Sendable {
         case .registration(let claim):
             publisher.publish(decider.answer(claim, .refuse(.internalError), work))
         case .request(let request, let envelope, _):
-            deliveries.add([], for: decider.failure(request, envelope, work))
+            deliveries.add(decider.failure(request, envelope, work))
         case .query: break
         }
     }
@@ -330,4 +332,10 @@ final class Pipeline: Sendable {
 
     /// Nothing is on its way.
     var isIdle: Bool { room.areAllFree && waitingQueries.withLock { $0.total == 0 } }
+}
+
+extension Result<Decider.Outcome, StoreError> {
+    fileprivate var queued: [WaitingDelivery] {
+        if case .success(.request(_, let queued)) = self { queued } else { [] }
+    }
 }

@@ -7,6 +7,7 @@ import PushServer
 import PushStore
 public import ServiceLifecycle
 import StatusProtocol
+import Synchronization
 public import Waku
 import WakuCrypto
 
@@ -40,11 +41,15 @@ public final class PushNode: Service {
     private let folder: DataFolder
     private let topics: TopicTable
     private let deliveries: Deliveries
+    private let feedback: Feedback
     private let publisher: Publisher
     private let pipeline: Pipeline
     private let logger: Logger
     private let now: @Sendable () -> Timestamp
     public let counters: Counters
+    private let boundPort = Mutex<Int?>(nil)
+    /// The port of the HTTP address once it is listened on, which differs when that is port 0.
+    public var httpPort: Int? { boundPort.withLock(\.self) }
 
     /// Opens the data folder, and puts the parts together. Nothing runs yet.
     ///
@@ -74,16 +79,18 @@ public final class PushNode: Service {
         let seen = SeenMessages()
         let versions = RecentVersions()
         publisher = Publisher(identity: identity, relay: relay, seen: seen, counters: counters, logger: logger)
+        var queue = DeliveryQueue.Configuration()
+        queue.limit = configuration.outboxLimit
+        queue.patience = configuration.answerDeadline
+        feedback = Feedback(store: store, counters: counters, logger: logger, now: now)
         deliveries = Deliveries(
-            store: store, gorush: gorush, publisher: publisher, counters: counters, logger: logger,
-            answerDeadline: configuration.answerDeadline, now: now)
+            store: store, gorush: gorush, publisher: publisher, feedback: feedback, counters: counters, logger: logger,
+            answerDeadline: configuration.answerDeadline, queue: DeliveryQueue(configuration: queue), now: now)
         try deliveries.load()
         pipeline = Pipeline(
             topics: topics, topicKeys: TopicKeys(store: store, counters: counters), seen: seen,
             opener: Opener(identity: identity, registrations: registrations, requests: requests, versions: versions), versions: versions,
-            decider: Decider(
-                registrations: registrations, requests: requests, outboxLimit: configuration.outboxLimit,
-                waitingCount: { [deliveries] in deliveries.waitingCount }),
+            decider: Decider(registrations: registrations, requests: requests),
             queries: QueryRules(server: identity.publicKey), store: store, deliveries: deliveries, publisher: publisher,
             counters: counters, logger: logger, limit: configuration.workLimit, now: now)
     }
@@ -175,7 +182,10 @@ public final class PushNode: Service {
 
     private func serveHealth() async throws {
         guard let address = configuration.httpAddress else { return }
-        let server = HealthServer(address: address) { self.obstacles }
+        let endpoint = configuration.feedbackSecret.map { FeedbackEndpoint(secret: $0, feedback: feedback, counters: counters) }
+        let server = HealthServer(address: address, feedback: endpoint, obstacles: { self.obstacles }) { port in
+            self.boundPort.withLock { $0 = port }
+        }
         do {
             try await server.application().runUntilCancelled(logger: Logger(label: "http") { _ in SwiftLogNoOpLogHandler() })
         } catch {
@@ -188,6 +198,7 @@ public final class PushNode: Service {
         var obstacles: [String] = []
         if case .detached(let reason) = relay.state { obstacles.append("relay: \(reason)") }
         if let failure = store.failure { obstacles.append("store: \(failure)") }
+        if let obstacle = deliveries.obstacle { obstacles.append("gorush: \(obstacle)") }
         return obstacles
     }
 

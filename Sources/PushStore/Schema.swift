@@ -57,6 +57,27 @@ enum Schema {
                     ) WITHOUT ROWID;
                     """)
         }
+        migrator.registerMigration("2 tokens") { db in
+            try db.execute(
+                sql: """
+                    -- What a failure that gorush tells of later is about. All of it is null for deliveries from before.
+                    ALTER TABLE accepted ADD COLUMN registration INTEGER;   -- registration.id
+                    ALTER TABLE accepted ADD COLUMN version INTEGER;        -- of the registration whose token was posted
+                    ALTER TABLE accepted ADD COLUMN posted_as BLOB;         -- the delivery whose id it was posted under, if not its own
+                    ALTER TABLE accepted ADD COLUMN has_failed INTEGER;     -- 1 once a failure was held against the token
+                    CREATE INDEX accepted_posted_as ON accepted (posted_as) WHERE posted_as IS NOT NULL;
+
+                    -- Registrations whose tokens are in doubt: TokenDoubt.
+                    CREATE TABLE doubt (
+                        registration INTEGER PRIMARY KEY,       -- registration.id
+                        version INTEGER NOT NULL,
+                        failures INTEGER NOT NULL,
+                        first_failure INTEGER NOT NULL,         -- Unix ns
+                        last_failure INTEGER NOT NULL,
+                        unfailed_since INTEGER
+                    );
+                    """)
+        }
         migrator.registerMigration("3 topic keys, messages of registrations") { db in
             try db.execute(
                 sql: """

@@ -8,6 +8,8 @@ public struct OutboxEntry: Sendable {
     public let id: Int64
     public let delivery: DeliveryID
     public let notification: PushNotification
+    /// Names the device: its row, which stays when it registers anew.
+    public let registration: Int64
     public let key: RegistrationKey
     /// Of the registration.
     public let version: UInt64
@@ -16,15 +18,28 @@ public struct OutboxEntry: Sendable {
     public let apnTopic: String
 }
 
-/// Which notification waits, and until when.
+/// What the outbox has under an id.
+public enum StoredOutboxEntry: Sendable {
+    case entry(OutboxEntry)
+    /// The device was unregistered meanwhile.
+    case unregistered
+    /// The row was altered, or is of a version that this one does not know.
+    case unreadable
+}
+
+/// Which notification waits, for which device, and until when.
 public struct WaitingDelivery: Hashable, Sendable {
+    /// Of the outbox' row: later ones are higher.
     public let id: Int64
     public let delivery: DeliveryID
+    /// Names the device.
+    public let registration: Int64
     public let expires: Timestamp
 
-    public init(id: Int64, delivery: DeliveryID, expires: Timestamp) {
+    public init(id: Int64, delivery: DeliveryID, registration: Int64, expires: Timestamp) {
         self.id = id
         self.delivery = delivery
+        self.registration = registration
         self.expires = expires
     }
 }
@@ -38,20 +53,25 @@ extension StoreTransaction {
             sql: """
                 INSERT INTO outbox (delivery, registration, expires_at, sealed)
                 VALUES (?, (SELECT id FROM registration WHERE key_hash = ? AND installation = ?), ?, ?)
+                RETURNING registration
                 """)
-        try statement.execute(arguments: [
-            Data(delivery.bytes), Data(stored.key.keyHash.bytes), Data(stored.key.installationID.bytes), expires.rawValue,
-            Data(rows.seal(notification, for: delivery)),
-        ])
-        return WaitingDelivery(id: db.lastInsertedRowID, delivery: delivery, expires: expires)
+        // All rows are fetched, so that the statement is done.
+        let registrations = try Int64.fetchAll(
+            statement,
+            arguments: [
+                Data(delivery.bytes), Data(stored.key.keyHash.bytes), Data(stored.key.installationID.bytes), expires.rawValue,
+                Data(rows.seal(notification, for: delivery)),
+            ])
+        return WaitingDelivery(id: db.lastInsertedRowID, delivery: delivery, registration: registrations[0], expires: expires)
     }
 
     /// nil when it does not wait.
     public func waiting(_ delivery: DeliveryID) throws -> WaitingDelivery? {
-        let statement = try db.cachedStatement(sql: "SELECT id, expires_at FROM outbox WHERE delivery = ?")
+        let statement = try db.cachedStatement(sql: "SELECT id, registration, expires_at FROM outbox WHERE delivery = ?")
         guard let row = try Row.fetchOne(statement, arguments: [Data(delivery.bytes)]) else { return nil }
         return WaitingDelivery(
-            id: try row.decode(atIndex: 0), delivery: delivery, expires: Timestamp(rawValue: try row.decode(atIndex: 1)))
+            id: try row.decode(atIndex: 0), delivery: delivery, registration: try row.decode(atIndex: 1),
+            expires: Timestamp(rawValue: try row.decode(atIndex: 2)))
     }
 
     public func wasAccepted(_ delivery: DeliveryID) throws -> Bool {
@@ -65,46 +85,68 @@ extension StoreTransaction {
 
     /// All that waits, oldest first.
     public func waitingDeliveries() throws -> [WaitingDelivery] {
-        var waiting: [WaitingDelivery] = []
-        let rows = try Row.fetchCursor(db, sql: "SELECT id, delivery, expires_at FROM outbox ORDER BY id")
+        var found: [WaitingDelivery] = []
+        let rows = try Row.fetchCursor(db, sql: "SELECT id, delivery, registration, expires_at FROM outbox ORDER BY id")
         while let row = try rows.next() {
             guard let delivery = DeliveryID(bytes: try row.bytes(1)) else { continue }
-            let expires = Timestamp(rawValue: try row.decode(atIndex: 2))
-            waiting.append(WaitingDelivery(id: try row.decode(atIndex: 0), delivery: delivery, expires: expires))
+            found.append(
+                WaitingDelivery(
+                    id: try row.decode(atIndex: 0), delivery: delivery, registration: try row.decode(atIndex: 2),
+                    expires: Timestamp(rawValue: try row.decode(atIndex: 3))))
         }
-        return waiting
+        return found
     }
 
-    /// What is to be posted. nil when it is gone: unregistered meanwhile.
-    public func outboxEntry(_ id: Int64) throws -> OutboxEntry? {
+    /// What is to be posted, by its id; what is not in the outbox is left out. One that can't be opened takes no other with it.
+    public func outboxEntries(_ ids: [Int64]) throws -> [Int64: StoredOutboxEntry] {
         let statement = try db.cachedStatement(
             sql: """
-                SELECT outbox.delivery, outbox.sealed, registration.key_hash, registration.installation
-                FROM outbox JOIN registration ON registration.id = outbox.registration WHERE outbox.id = ?
+                SELECT outbox.id, outbox.delivery, outbox.sealed, registration.id, key_hash, installation, version, registration.sealed
+                FROM outbox LEFT JOIN registration ON registration.id = outbox.registration
+                WHERE outbox.id IN (SELECT value FROM json_each(?))
                 """)
-        guard let row = try Row.fetchOne(statement, arguments: [id]),
-            let delivery = DeliveryID(bytes: try row.bytes(0)), let keyHash = KeyHash(bytes: try row.bytes(2))
-        else { return nil }
-        let key = RegistrationKey(keyHash: keyHash, installationID: InstallationID(bytes: try row.bytes(3)))
-        guard case .registered(let stored) = try state(of: key),
-            let notification = try rows.openNotification(try row.bytes(1), of: delivery)
-        else { return nil }
-        return OutboxEntry(
-            id: id, delivery: delivery, notification: notification, key: key, version: stored.version,
-            platform: stored.registration.platform ?? .apn, deviceToken: stored.registration.deviceToken,
-            apnTopic: stored.registration.apnTopic)
+        var found: [Int64: StoredOutboxEntry] = [:]
+        let rows = try Row.fetchCursor(statement, arguments: ["[" + ids.map(String.init).joined(separator: ",") + "]"])
+        while let row = try rows.next() { found[try row.decode(atIndex: 0)] = (try? storedEntry(row)) ?? .unreadable }
+        return found
+    }
+
+    private func storedEntry(_ row: Row) throws -> StoredOutboxEntry {
+        guard let sealed = try row.decode(Data?.self, atIndex: 7) else { return .unregistered }
+        guard let delivery = DeliveryID(bytes: try row.bytes(1)), let keyHash = KeyHash(bytes: try row.bytes(4)) else {
+            return .unreadable
+        }
+        let key = RegistrationKey(keyHash: keyHash, installationID: InstallationID(bytes: try row.bytes(5)))
+        let version = UInt64(bitPattern: try row.decode(atIndex: 6))
+        let registration = try rows.openRegistration(Array(sealed), of: key, version: version)
+        guard let notification = try rows.openNotification(try row.bytes(2), of: delivery) else { return .unreadable }
+        return .entry(
+            OutboxEntry(
+                id: try row.decode(atIndex: 0), delivery: delivery, notification: notification, registration: try row.decode(atIndex: 3),
+                key: key, version: version, platform: registration.platform ?? .apn, deviceToken: registration.deviceToken,
+                apnTopic: registration.apnTopic))
     }
 
     /// gorush took it: it leaves the outbox, and is known not to be delivered again.
     ///
-    /// - Parameter delivery: it is noted even if an unregistration emptied the outbox meanwhile.
-    public func accepted(_ id: Int64, _ delivery: DeliveryID, at now: Timestamp) throws {
-        let statement = try db.cachedStatement(sql: "INSERT OR IGNORE INTO accepted (delivery, at) VALUES (?, ?)")
-        try statement.execute(arguments: [Data(delivery.bytes), now.rawValue])
+    /// - Parameters:
+    ///   - delivery: it is noted even if an unregistration emptied the outbox meanwhile.
+    ///   - registration: the device, and the version of the registration whose token was posted.
+    ///   - shared: the delivery under whose id it was posted, if not under its own.
+    public func accepted(
+        _ id: Int64, _ delivery: DeliveryID, registration: (id: Int64, version: UInt64)? = nil, postedAs shared: DeliveryID? = nil,
+        at now: Timestamp
+    ) throws {
+        let statement = try db.cachedStatement(
+            sql: "INSERT OR IGNORE INTO accepted (delivery, at, registration, version, posted_as) VALUES (?, ?, ?, ?, ?)")
+        try statement.execute(arguments: [
+            Data(delivery.bytes), now.rawValue, registration?.id, registration.map { Int64(bitPattern: $0.version) },
+            shared.map { Data($0.bytes) },
+        ])
         try drop(id)
     }
 
-    /// Given up: expired, or refused by gorush.
+    /// Given up: expired, evicted, or refused by gorush.
     public func drop(_ id: Int64) throws {
         try db.cachedStatement(sql: "DELETE FROM outbox WHERE id = ?").execute(arguments: [id])
     }
@@ -120,5 +162,6 @@ extension StoreTransaction {
                     """, arguments: [cutoff.rawValue])
             try db.execute(sql: "DELETE FROM \(table) WHERE id <= (SELECT max(id) FROM \(table)) - ?", arguments: [limit])
         }
+        try forgetDoubts(from: cutoff)
     }
 }

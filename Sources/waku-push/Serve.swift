@@ -20,8 +20,10 @@ struct Serve: AsyncParsableCommand {
 
             HTTP
               GET /healthz   200 while the process answers
-              GET /readyz    200 once messages come in and the store keeps them;
-                             else 503, and why
+              GET /readyz    200 once messages come in, the store keeps them and
+                             gorush takes notifications; else 503, and why
+              POST /feedback gorush's feedback_hook_url, with the secret of
+                             --feedback-secret-file in X-Waku-Push-Secret
             """)
 
     @Option(help: "The node's key file, made by waku-push identity new.")
@@ -49,11 +51,14 @@ struct Serve: AsyncParsableCommand {
     @Option(help: "Older requests are dropped; a notification that gorush did not take by then is given up.")
     var maxRequestAge: DurationArgument = Environment.value("max-request-age", DurationArgument("10m", .seconds(600)))
 
+    @Option(help: "So many notifications wait for gorush at most; beyond, the oldest are dropped.")
+    var outboxLimit: Int = Environment.value("outbox-limit", 100_000)
+
     @Flag(
         inversion: .prefixedNo, help: "Answer a repeated registration of exactly what is stored with success, instead of VERSION_MISMATCH.")
     var idempotentRegistrations: Bool = Environment.flag("idempotent-registrations")
 
-    @Option(help: "Where /healthz and /readyz are served.")
+    @Option(help: "Where /healthz, /readyz and /feedback are served.")
     var http: AddressArgument = Environment.value("http", AddressArgument(SocketAddress(host: "127.0.0.1", port: 9090)))
 
     @Option(help: "trace, debug, info, notice, warning, error or critical.")
@@ -76,6 +81,11 @@ struct Serve: AsyncParsableCommand {
             configuration.maximumRequestAge = maxRequestAge.duration
             configuration.idempotentRegistrations = idempotentRegistrations
             configuration.httpAddress = http.address
+            guard (1...100_000_000).contains(outboxLimit) else {
+                throw CommandFailure(.usage, "--outbox-limit must be from 1 to 100000000")
+            }
+            configuration.outboxLimit = outboxLimit
+            configuration.feedbackSecret = try gorush.feedbackSecret()
 
             let attachment = try RelayAttachment(
                 relay, loopbackAddress: loopbackListen.address, pollInterval: pollInterval.duration, logger: logger)

@@ -2,7 +2,7 @@ import Gorush
 import Testing
 import Waku
 
-/// Random runs against a model that knows where each delivery must be.
+/// Random schedules of arrivals, faults and delays against a model that knows where each delivery must be. A failing seed is its own argument.
 struct DeliveryQueueSimulationTests {
     private enum Place: Equatable {
         case waiting
@@ -10,90 +10,252 @@ struct DeliveryQueueSimulationTests {
         case resolved
     }
 
-    @Test(arguments: UInt64(1)...8)
-    func everyDeliveryIsResolvedOnce(seed: UInt64) throws {
-        var generator = SplitMix(seed: seed)
-        var queue = DeliveryQueue(generator: SplitMix(seed: seed &+ 1000))
-        var now = Timestamp(rawValue: 0)
-        var places: [Int64: Place] = [:]
-        var poisoned: Set<Int64> = []
-        var posted: [UInt64: DeliveryQueue.Batch] = [:]
-        var nextID: Int64 = 1
+    private struct Known {
+        let device: Int64
+        let expires: Timestamp
+        var place = Place.waiting
+    }
 
-        for step in 0..<4000 {
-            now = now + .milliseconds(Int.random(in: 0...50, using: &generator))
-            let isAdding = step < 2000
-            if isAdding {
-                for _ in 0..<Int.random(in: 0...5, using: &generator) {
-                    queue.add(nextID, expires: now + .milliseconds(Int.random(in: 1...60_000, using: &generator)), now: now)
-                    places[nextID] = .waiting
-                    if Int.random(in: 0..<50, using: &generator) == 0 { poisoned.insert(nextID) }
-                    nextID += 1
-                }
-            }
-            if isAdding, Int.random(in: 0..<10, using: &generator) == 0, nextID > 1 {
-                let id = Int64.random(in: 1..<nextID, using: &generator)
-                queue.remove(id)
-                if places[id] != nil { places[id] = .resolved }
-            }
+    /// How gorush is for a while.
+    private enum Weather: CaseIterable {
+        case fair
+        case refusing
+        case failing
+        case asking
+        case flaky
+        /// Accepts posts, but has no room for some of what is in them.
+        case full
+    }
+
+    private struct Failed: Error, CustomStringConvertible {
+        let description: String
+    }
+
+    private struct World {
+        let seed: UInt64
+        var generator: SplitMix
+        var queue: DeliveryQueue
+        let limit: Int
+        let patience = 8
+        var now = Timestamp(rawValue: 1_000_000_000)
+        var known: [Int64: Known] = [:]
+        /// Unresolved ones of each device, in their order.
+        var lines: [Int64: [Int64]] = [:]
+        var poisoned: Set<Int64> = []
+        var deadly: Set<Int64> = []
+        var removed: Set<Int64> = []
+        var posted: [UInt64: DeliveryQueue.Batch] = [:]
+        /// Of each device: the highest id that was posted.
+        var lastPosted: [Int64: Int64] = [:]
+        var nextID: Int64 = 1
+        var weather = Weather.fair
+        var steps = 0
+        var acceptedCount = 0
+        var openings = 0
+
+        init(seed: UInt64) {
+            self.seed = seed
+            generator = SplitMix(seed: seed)
+            var configuration = DeliveryQueue.Configuration()
+            limit = Int.random(in: 1...4, using: &generator) == 1 ? 40 : 100_000
+            configuration.limit = limit
+            configuration.maximumBatchCount = Bool.random(using: &generator) ? 100 : 7
+            queue = DeliveryQueue(configuration: configuration, generator: SplitMix(seed: seed &+ 1000))
+        }
+
+        func check(_ condition: Bool, _ what: @autoclosure () -> String) throws {
+            guard condition else { throw Failed(description: "seed \(seed), step \(steps): \(what())") }
+        }
+
+        mutating func chance(_ one: Int) -> Bool { Int.random(in: 0..<one, using: &generator) == 0 }
+
+        // MARK: What happens
+
+        mutating func add() throws {
+            // A device that gets many, and many that get few.
+            let device = chance(3) ? 0 : Int64.random(in: 1...40, using: &generator)
+            let expires = now + .milliseconds(Int.random(in: 1...60_000, using: &generator))
+            let id = nextID
+            nextID += 1
+            known[id] = Known(device: device, expires: expires)
+            lines[device, default: []].append(id)
+            if chance(50) { poisoned.insert(id) }
+            if chance(400) { deadly.insert(id) }
+            queue.add(id, device: device, expires: expires, isAwaited: !chance(5), now: now)
+            // Again: it changes nothing.
+            if chance(20), queue.contains(id) { queue.add(id, device: 99, expires: now, now: now) }
+            try checkBound()
+        }
+
+        mutating func removeOne() {
+            let id = Int64.random(in: 1..<max(2, nextID), using: &generator)
+            queue.remove(id)
+            resolve(id)
+            removed.insert(id)
+        }
+
+        mutating func resolve(_ id: Int64) {
+            guard let device = known[id]?.device else { return }
+            known[id] = nil
+            lines[device]?.removeAll { $0 == id }
+        }
+
+        mutating func act() throws {
+            let wasAdmitted = queue.breaker.admission(at: now)
+            var batchCount = 0
             for action in queue.actions(now: now) {
                 switch action {
                 case .expire(let ids):
                     for id in ids {
-                        #expect(places[id] == .waiting)
-                        places[id] = .resolved
+                        try check(known[id]?.place == .waiting, "\(id) expires, but is \(String(describing: known[id]?.place))")
+                        try check(known[id].map { $0.expires <= now } ?? false, "\(id) expires early")
+                        resolve(id)
+                    }
+                case .evict(let ids):
+                    // One may have been removed between its eviction and the word of it.
+                    for id in ids where !removed.contains(id) {
+                        try check(known[id]?.place == .waiting, "\(id) is evicted, but is \(String(describing: known[id]?.place))")
+                        try check(limit < 1000, "\(id) is evicted from a queue that is not full")
+                        resolve(id)
                     }
                 case .post(let batch):
-                    try #require((1...100).contains(batch.deliveries.count))
-                    try #require(posted.updateValue(batch, forKey: batch.id) == nil)
-                    for id in batch.deliveries {
-                        #expect(places[id] == .waiting)
-                        places[id] = .inFlight(batch.id)
-                    }
+                    batchCount += 1
+                    try begin(batch, wasAdmitted)
                 }
             }
-            #expect(posted.count <= 8)
-            #expect(queue.batchesInFlight == posted.count)
-            // Gorush is out of order for a while every now and then, and in the end works.
-            let isDown = isAdding && (step / 200).isMultiple(of: 3)
-            if Bool.random(using: &generator), let id = posted.keys.sorted().randomElement(using: &generator),
-                let batch = posted.removeValue(forKey: id)
-            {
-                let outcome: DeliveryQueue.Outcome =
-                    isDown
-                    ? .failed(retryAfter: Bool.random(using: &generator) ? .seconds(2) : nil)
-                    : batch.deliveries.contains(where: poisoned.contains) ? .refused : .accepted
-                for resolution in queue.finished(id, outcome: outcome, now: now) {
-                    switch resolution {
-                    case .accepted(let delivery), .dropped(let delivery):
-                        #expect(places[delivery] == .inFlight(id))
-                        if case .dropped = resolution { #expect(poisoned.contains(delivery)) }
-                        places[delivery] = .resolved
-                    case .retrying(let delivery):
-                        #expect(places[delivery] == .inFlight(id))
-                        places[delivery] = .waiting
-                    }
-                }
-            }
-            if step.isMultiple(of: 100) { #expect(queue.count == places.values.count { $0 != .resolved }) }
+            if wasAdmitted != .posts { try check(batchCount <= (wasAdmitted == .probe ? 1 : 0), "\(batchCount) posts when \(wasAdmitted)") }
+            try check(queue.actions(now: now).isEmpty, "it has more to do at the same moment")
+            try check(posted.count <= 8, "\(posted.count) posts at once")
+            try check(queue.batchesInFlight == posted.count, "it counts \(queue.batchesInFlight) posts, not \(posted.count)")
+            try checkBound()
         }
-        #expect(places.values.allSatisfy { $0 == .resolved })
-        #expect(queue.count == 0)
-        #expect(queue.nextWake(now: now) == nil)
+
+        mutating func begin(_ batch: DeliveryQueue.Batch, _ admission: CircuitBreaker.Admission) throws {
+            try check((1...(admission == .probe ? 10 : 100)).contains(batch.deliveries.count), "a batch of \(batch.deliveries.count)")
+            try check(posted.updateValue(batch, forKey: batch.id) == nil, "batch number \(batch.id) twice")
+            var devices: Set<Int64> = []
+            for id in batch.deliveries {
+                guard let delivery = known[id] else { throw Failed(description: "seed \(seed): \(id) is posted, but resolved") }
+                try check(delivery.place == .waiting, "\(id) is posted, but is \(delivery.place)")
+                try check(delivery.expires > now, "\(id) is posted too late")
+                try check(devices.insert(delivery.device).inserted, "two of device \(delivery.device) in a batch")
+                try check(lines[delivery.device]?.first == id, "\(id) overtakes \(lines[delivery.device]?.first ?? 0)")
+                try check(lastPosted[delivery.device, default: 0] <= id, "\(id) is posted after \(lastPosted[delivery.device, default: 0])")
+                lastPosted[delivery.device] = id
+                known[id]?.place = .inFlight(batch.id)
+            }
+        }
+
+        mutating func finishOne() throws {
+            guard let id = posted.keys.sorted().randomElement(using: &generator), let batch = posted.removeValue(forKey: id) else { return }
+            var untaken: Set<Int64> = []
+            let outcome = outcome(of: batch, &untaken)
+            let wasOpen = queue.breaker.isOpen(at: now)
+            for resolution in queue.finished(id, outcome: outcome, except: untaken, now: now) {
+                switch resolution {
+                case .accepted(let delivery):
+                    try check(outcome == .accepted && !untaken.contains(delivery), "\(delivery) counts as accepted")
+                    try check(known[delivery]?.place == .inFlight(id), "\(delivery) is accepted by another batch")
+                    acceptedCount += 1
+                    resolve(delivery)
+                case .dropped(let delivery):
+                    try check(outcome == .refused && batch.deliveries == [delivery], "\(delivery) is dropped, but was not alone")
+                    try check(known[delivery]?.place == .inFlight(id), "\(delivery) is dropped by another batch")
+                    resolve(delivery)
+                case .retrying(let delivery):
+                    try check(known[delivery]?.place == .inFlight(id), "\(delivery) is tried again after another batch")
+                    known[delivery]?.place = .waiting
+                }
+            }
+            try check(!known.values.contains { $0.place == .inFlight(id) }, "batch \(id) ended, and says nothing of some in it")
+            if queue.breaker.isOpen(at: now), !wasOpen { openings += 1 }
+            if outcome == .accepted || outcome == .refused { try check(queue.breaker.isClosed, "open, but gorush works") }
+        }
+
+        mutating func outcome(of batch: DeliveryQueue.Batch, _ untaken: inout Set<Int64>) -> DeliveryQueue.Outcome {
+            if chance(60) { return .notPosted }
+            if batch.deliveries.contains(where: deadly.contains) { return .failed(retryAfter: nil) }
+            switch weather {
+            case .failing: return .failed(retryAfter: nil)
+            case .asking: return .failed(retryAfter: .seconds(Int.random(in: 0...20, using: &generator)))
+            case .flaky where chance(3): return .failed(retryAfter: nil)
+            case .refusing where chance(2): return .refused
+            case .full: untaken = Set(batch.deliveries.filter { _ in Bool.random(using: &generator) })
+            default: break
+            }
+            return batch.deliveries.contains(where: poisoned.contains) ? .refused : .accepted
+        }
+
+        // MARK: What must hold
+
+        func checkBound() throws {
+            let inFlight = posted.values.reduce(0) { $0 + $1.deliveries.count }
+            // Halves, which are to be posted next, are at most what was in flight.
+            try check(queue.count <= limit + inFlight + 800, "\(queue.count) in a queue of \(limit)")
+        }
+
+        func checkAll() throws {
+            let inFlight = known.values.count { $0.place != .waiting }
+            try check(queue.count == known.count, "it has \(queue.count), not \(known.count), of them \(inFlight) in flight")
+            for id in known.keys { try check(queue.contains(id), "\(id) is lost") }
+        }
+
+        /// It is never asked in between, so that what it does not wake up for is never done.
+        mutating func sleep(atMost limit: Duration) throws {
+            let wake = queue.nextWake(now: now)
+            if let wake { try check(wake >= now, "it wants to wake in the past") }
+            if wake == nil, posted.isEmpty { try check(known.isEmpty, "\(known.count) wait, and it sleeps for ever") }
+            now = max(now, min(wake ?? now + limit, now + limit))
+        }
+
+        mutating func step(isAdding: Bool) throws {
+            steps += 1
+            if chance(100) { weather = Weather.allCases.randomElement(using: &generator) ?? .fair }
+            if isAdding {
+                for _ in 0..<Int.random(in: 0...4, using: &generator) { try add() }
+                if chance(10) { removeOne() }
+            } else if steps.isMultiple(of: 50) {
+                weather = .fair
+            }
+            try act()
+            for _ in 0..<Int.random(in: 0...3, using: &generator) {
+                try finishOne()
+                if chance(2) { try act() }
+            }
+            try act()
+            try sleep(atMost: .milliseconds(Int.random(in: 0...50, using: &generator)))
+            if steps.isMultiple(of: 50) { try checkAll() }
+        }
+    }
+
+    @Test(arguments: UInt64(1)...40)
+    func everyDeliveryIsResolvedOnceAndInOrder(seed: UInt64) throws {
+        var world = World(seed: seed)
+        for _ in 0..<1500 { try world.step(isAdding: true) }
+        var rest = 0
+        while !world.known.isEmpty || !world.posted.isEmpty {
+            try world.step(isAdding: false)
+            rest += 1
+            try world.check(rest < 100_000, "\(world.known.count) are never resolved")
+        }
+        #expect(world.queue.count == 0)
+        #expect(world.queue.nextWake(now: world.now) == nil)
+        #expect(world.acceptedCount > 100, "seed \(seed) tells little")
+        #expect(world.openings > 0, "seed \(seed) never opens the breaker")
     }
 
     /// A hundred thousand that fail once: no call takes time by how many wait.
-    @Test(.timeLimit(.minutes(1)))
-    func aLargeBacklog() {
+    @Test(.timeLimit(.minutes(1)), arguments: [1, 10, 100_000] as [Int64])
+    func aLargeBacklog(deviceCount: Int64) {
         var queue = DeliveryQueue(generator: SplitMix(seed: 3))
         var now = Timestamp(rawValue: 0)
-        for id in Int64(0)..<100_000 { queue.add(id, expires: now + .seconds(86_400), now: now) }
+        for id in Int64(0)..<100_000 { queue.add(id, device: id % deviceCount, expires: now + .seconds(86_400), now: now) }
         var failed: Set<Int64> = []
         var acceptedCount = 0
         while queue.count > 0 {
             now = max(queue.nextWake(now: now) ?? now, now)
             for case .post(let batch) in queue.actions(now: now) {
-                let isNew = failed.count < 10_000 && !failed.contains(batch.deliveries[0])
+                let isNew = failed.count < 1000 && !failed.contains(batch.deliveries[0])
                 if isNew { failed.formUnion(batch.deliveries) }
                 acceptedCount += queue.finished(batch.id, outcome: isNew ? .failed(retryAfter: nil) : .accepted, now: now).count {
                     if case .accepted = $0 { true } else { false }
@@ -101,5 +263,38 @@ struct DeliveryQueueSimulationTests {
             }
         }
         #expect(acceptedCount == 100_000)
+    }
+
+    /// Ten minutes of outage with a hundred a second, then a drain: what comes new is not held up by what waited.
+    @Test func anOutageThatEnds() throws {
+        var queue = DeliveryQueue(generator: SplitMix(seed: 11))
+        var now = Timestamp(rawValue: 0)
+        let end = now + .seconds(600)
+        var id: Int64 = 0
+        var arrivals: [Int64: Timestamp] = [:]
+        var slowest = Duration.zero
+        var flying: [(id: UInt64, deliveries: [Int64], back: Timestamp)] = []
+        var oldCount = 0
+        while now < end + .seconds(30), queue.count > 0 || now <= end + .seconds(20) {
+            if now < end + .seconds(20) {
+                id += 1
+                arrivals[id] = now
+                queue.add(id, device: id % 5000, expires: now + .seconds(900), now: now)
+            }
+            for case .post(let batch) in queue.actions(now: now) { flying.append((batch.id, batch.deliveries, now + .milliseconds(20))) }
+            for post in flying where post.back <= now {
+                let resolutions = queue.finished(post.id, outcome: now < end ? .failed(retryAfter: nil) : .accepted, now: now)
+                for case .accepted(let id) in resolutions {
+                    guard let arrival = arrivals[id] else { continue }
+                    if arrival > end + .seconds(6) { slowest = max(slowest, now.since(arrival)) } else { oldCount += 1 }
+                }
+            }
+            flying.removeAll { $0.back <= now }
+            now = now + .milliseconds(10)
+        }
+        #expect(queue.count == 0)
+        #expect(oldCount > 60_000)
+        // From a second after the longest pause of the breaker on.
+        #expect(slowest < .seconds(2))
     }
 }

@@ -11,7 +11,7 @@ struct DeliveryQueueTests {
         var configuration = DeliveryQueue.Configuration()
         configure(&configuration)
         var queue = DeliveryQueue(configuration: configuration, generator: SplitMix(seed: 7))
-        for id in ids { queue.add(id, expires: late, now: start) }
+        for id in ids { queue.add(id, device: id, expires: late, now: start) }
         return queue
     }
 
@@ -47,7 +47,6 @@ struct DeliveryQueueTests {
         let found = batches(queue.actions(now: start))
         #expect(found.map(\.deliveries.count) == Array(repeating: 100, count: 8))
         #expect(found.flatMap(\.deliveries) == Array(1...800))
-        #expect(queue.freshCount == 1200)
         #expect(queue.nextWake(now: start) == late)
         _ = queue.finished(found[3].id, outcome: .accepted, now: start)
         #expect(batches(queue.actions(now: start)).map(\.deliveries) == [Array(801...900)])
@@ -85,8 +84,9 @@ struct DeliveryQueueTests {
         var queue = queue(1...5)
         let batch = try onlyBatch(&queue, start)
         #expect(queue.finished(batch.id, outcome: .refused, now: start) == (1...5).map { .retrying($0) })
-        queue.add(6, expires: late, now: start)
-        #expect(batches(queue.actions(now: start)).map(\.deliveries) == [[1, 2, 3], [4, 5], [6]])
+        queue.add(6, device: 6, expires: late, now: start)
+        #expect(batches(queue.actions(now: start)).map(\.deliveries) == [[1, 2, 3], [4, 5]])
+        #expect(try onlyBatch(&queue, start + .milliseconds(2)).deliveries == [6])
     }
 
     @Test func aRefusedRestOfABatchIsTriedAlone() throws {
@@ -105,7 +105,6 @@ struct DeliveryQueueTests {
         for pause in pauses {
             let batch = try onlyBatch(&queue, now)
             #expect(queue.finished(batch.id, outcome: .failed(retryAfter: nil), now: now) == [.retrying(1)])
-            #expect(queue.retryingCount == 1)
             let due = try #require(queue.nextWake(now: now))
             #expect(due.since(now) >= pause / 2 && due.since(now) <= pause)
             #expect(queue.actions(now: due - .nanoseconds(1)).isEmpty)
@@ -128,53 +127,187 @@ struct DeliveryQueueTests {
         _ = queue.finished(batch.id, outcome: .failed(retryAfter: nil), now: start)
         #expect(queue.actions(now: start + .milliseconds(124)).isEmpty)
         let early = try onlyBatch(&queue, start + .milliseconds(187)).deliveries.count
-        #expect(early > 0 && queue.retryingCount > 0)
+        #expect(early > 0 && early <= 50)
     }
 
-    @Test func whileGorushFailsThereAreSmallProbes() throws {
-        var queue = queue(1...1000)
-        let found = batches(queue.actions(now: start))
-        for batch in found.dropLast() { _ = queue.finished(batch.id, outcome: .failed(retryAfter: nil), now: start) }
-        #expect(queue.isGorushFailing)
-        #expect(queue.actions(now: start).isEmpty)
-        _ = queue.finished(found[7].id, outcome: .failed(retryAfter: nil), now: start)
-        let probe = try onlyBatch(&queue, start + .seconds(1))
+    /// As ``CircuitBreakerTests`` has it in detail.
+    @Test func whileGorushIsGivenUpThereAreSmallProbes() throws {
+        var queue = queue(1...3000)
+        var now = start
+        for _ in 0..<3 {
+            let found = batches(queue.actions(now: now))
+            #expect(found.count == 8)
+            for batch in found { _ = queue.finished(batch.id, outcome: .failed(retryAfter: nil), now: now) }
+            now = now + .seconds(1)
+        }
+        #expect(queue.breaker.isOpen(at: now - .seconds(1)))
+        #expect(queue.actions(now: now - .seconds(1)).isEmpty)
+        let resume = try #require(queue.nextWake(now: now - .seconds(1)))
+        #expect(resume == queue.breaker.opensAgainAt)
+        let probe = try onlyBatch(&queue, resume)
         #expect(probe.deliveries.count == 10)
-        _ = queue.finished(probe.id, outcome: .accepted, now: start + .seconds(1))
-        #expect(!queue.isGorushFailing)
-        #expect(batches(queue.actions(now: start + .seconds(1))).map(\.deliveries.count) == Array(repeating: 100, count: 8))
+        #expect(queue.nextWake(now: resume) == late)
+        _ = queue.finished(probe.id, outcome: .accepted, now: resume)
+        #expect(batches(queue.actions(now: resume)).count == 8)
     }
 
-    @Test func afterAFailureAllWaitAndThenOneTries() throws {
+    @Test func whenGorushAsksForAPauseAllWaitAndThenOneTries() throws {
         var queue = queue(1...1)
         let batch = try onlyBatch(&queue, start)
         _ = queue.finished(batch.id, outcome: .failed(retryAfter: .seconds(20)), now: start)
-        queue.add(2, expires: late, now: start)
+        queue.add(2, device: 2, expires: late, now: start)
         #expect(queue.actions(now: start + .seconds(19)).isEmpty)
         #expect(queue.nextWake(now: start) == start + .seconds(20))
-        #expect(try onlyBatch(&queue, start + .seconds(20)).deliveries == [1, 2])
+        #expect(try onlyBatch(&queue, start + .seconds(20)).deliveries.sorted() == [1, 2])
     }
 
-    @Test func pausesGrowWithEachFailureInARowUpToTheirLimitAndEndWithASuccess() throws {
+    @Test func aLargeHalfIsNoProbe() throws {
+        var queue = queue(1...100)
+        let batch = try onlyBatch(&queue, start)
+        _ = queue.finished(batch.id, outcome: .refused, now: start)
+        let halves = batches(queue.actions(now: start))
+        _ = queue.finished(halves[0].id, outcome: .failed(retryAfter: .seconds(5)), now: start)
+        _ = queue.finished(halves[1].id, outcome: .refused, now: start)
+        // The refusal shows that it works.
+        #expect(queue.breaker.isClosed)
+        let quarters = batches(queue.actions(now: start))
+        #expect(quarters.map(\.deliveries.count) == [25, 25])
+        _ = queue.finished(quarters[0].id, outcome: .refused, now: start)
+        _ = queue.finished(quarters[1].id, outcome: .failed(retryAfter: .seconds(5)), now: start)
+        let probe = try onlyBatch(&queue, start + .seconds(5))
+        #expect(probe.deliveries.count == 10)
+        _ = queue.finished(probe.id, outcome: .accepted, now: start + .seconds(5))
+        #expect(queue.count == 90)
+    }
+
+    // MARK: Gathering
+
+    @Test func withNothingOnItsWayNothingIsWaitedFor() throws {
+        var queue = queue([1])
+        let first = try onlyBatch(&queue, start)
+        queue.add(2, device: 2, expires: late, now: start + .microseconds(100))
+        queue.add(3, device: 3, expires: late, now: start + .microseconds(200))
+        #expect(queue.actions(now: start + .microseconds(200)).isEmpty)
+        #expect(queue.nextWake(now: start + .microseconds(200)) == start + .microseconds(2100))
+        _ = queue.finished(first.id, outcome: .accepted, now: start + .microseconds(900))
+        #expect(try onlyBatch(&queue, start + .microseconds(900)).deliveries == [2, 3])
+    }
+
+    @Test func behindASlowPostTheyGatherFor2Milliseconds() throws {
+        var queue = queue([1])
+        _ = try onlyBatch(&queue, start)
+        queue.add(2, device: 2, expires: late, now: start)
+        queue.add(3, device: 3, expires: late, now: start + .milliseconds(1))
+        #expect(queue.actions(now: start + .microseconds(1999)).isEmpty)
+        #expect(try onlyBatch(&queue, start + .milliseconds(2)).deliveries == [2, 3])
+        for id in Int64(4)...103 { queue.add(id, device: id, expires: late, now: start + .milliseconds(2)) }
+        #expect(try onlyBatch(&queue, start + .milliseconds(2)).deliveries.count == 100)
+    }
+
+    // MARK: Order of a device
+
+    @Test func theNextOfADeviceGoesOutAfterTheOneBefore() throws {
         var queue = queue([])
+        for id in Int64(1)...3 { queue.add(id, device: 7, expires: late, now: start) }
+        queue.add(4, device: 8, expires: late, now: start)
+        let first = try onlyBatch(&queue, start)
+        #expect(first.deliveries == [1, 4])
+        #expect(queue.actions(now: start + .seconds(1)).isEmpty)
+        _ = queue.finished(first.id, outcome: .accepted, now: start + .seconds(1))
+        #expect(try onlyBatch(&queue, start + .seconds(1)).deliveries == [2])
+    }
+
+    @Test func oneThatIsTriedAgainHoldsBackItsDeviceAlone() throws {
+        var queue = queue([])
+        queue.add(1, device: 7, expires: start + .seconds(2), now: start)
+        let first = try onlyBatch(&queue, start)
+        _ = queue.finished(first.id, outcome: .failed(retryAfter: nil), now: start)
+        queue.add(2, device: 7, expires: late, now: start)
+        queue.add(3, device: 8, expires: late, now: start)
+        #expect(try onlyBatch(&queue, start).deliveries == [3])
+        // It expires, and the rest goes.
+        let actions = queue.actions(now: start + .seconds(2))
+        #expect(actions.first == .expire([1]))
+        #expect(batches(actions).map(\.deliveries) == [[2]])
+    }
+
+    @Test func aRefusedOneIsDroppedAndTheRestGoes() throws {
+        var queue = queue([])
+        for id in Int64(1)...2 { queue.add(id, device: 7, expires: late, now: start) }
+        let first = try onlyBatch(&queue, start)
+        #expect(queue.finished(first.id, outcome: .refused, now: start) == [.dropped(1)])
+        #expect(try onlyBatch(&queue, start).deliveries == [2])
+    }
+
+    @Test func oneThatIsRemovedWhileItIsOnItsWayStillHoldsBackItsDevice() throws {
+        var queue = queue([])
+        for id in Int64(1)...2 { queue.add(id, device: 7, expires: late, now: start) }
+        let first = try onlyBatch(&queue, start)
+        queue.remove(1)
+        #expect(queue.actions(now: start + .seconds(1)).isEmpty)
+        #expect(queue.finished(first.id, outcome: .accepted, now: start + .seconds(1)).isEmpty)
+        #expect(try onlyBatch(&queue, start + .seconds(1)).deliveries == [2])
+    }
+
+    @Test func lateArrivalsTakeTheirPlaceByNumber() throws {
+        var queue = queue([])
+        for id in [Int64(5), 3, 4] { queue.add(id, device: 7, expires: late, now: start) }
         var now = start
-        var pauses: [Duration] = []
-        for id in Int64(1)...10 {
-            queue.add(id, expires: late, now: now)
-            let probe = try onlyBatch(&queue, now)
-            _ = queue.finished(probe.id, outcome: .failed(retryAfter: nil), now: now)
-            queue.add(id + 100, expires: late, now: now)
-            let wake = try #require(queue.nextWake(now: now))
-            pauses.append(wake.since(now))
-            now = wake
+        for id in Int64(3)...5 {
+            let batch = try onlyBatch(&queue, now)
+            #expect(batch.deliveries == [id])
+            if id == 3 { queue.add(1, device: 7, expires: late, now: now) }
+            _ = queue.finished(batch.id, outcome: .accepted, now: now)
+            now = now + .seconds(1)
+            // What is on its way can't be overtaken any more.
+            if id == 3 { _ = queue.finished(try onlyBatch(&queue, now).id, outcome: .accepted, now: now) }
         }
-        #expect(pauses[0] <= .milliseconds(250))
-        #expect(pauses[3] > pauses[0] * 2)
-        #expect(pauses.allSatisfy { $0 <= .seconds(5) })
-        let probe = try onlyBatch(&queue, now)
-        _ = queue.finished(probe.id, outcome: .accepted, now: now)
-        queue.add(1000, expires: late, now: now)
-        #expect(queue.nextWake(now: now) == now)
+    }
+
+    // MARK: Bounds
+
+    @Test func aFullQueueDropsTheOldest() throws {
+        var queue = queue([], configure: { $0.limit = 3 })
+        for id in Int64(1)...3 { queue.add(id, device: 7, expires: late + .seconds(Int(id)), now: start) }
+        let batch = try onlyBatch(&queue, start)
+        queue.add(4, device: 8, expires: late + .seconds(4), now: start)
+        queue.add(5, device: 9, expires: late - .seconds(1), now: start)
+        #expect(queue.nextWake(now: start) == start)
+        // The newcomer that is older than all others goes itself; what is on its way stays.
+        #expect(queue.actions(now: start) == [.evict([2, 5])])
+        #expect(queue.count == 3)
+        #expect(queue.finished(batch.id, outcome: .accepted, now: start) == [.accepted(1)])
+        #expect(try onlyBatch(&queue, start).deliveries == [3, 4])
+    }
+
+    // MARK: What breaks gorush
+
+    @Test func whatGorushHadNoRoomForIsTriedAgain() throws {
+        var queue = queue(1...3)
+        let batch = try onlyBatch(&queue, start)
+        let resolutions = queue.finished(batch.id, outcome: .accepted, except: [2], now: start)
+        #expect(resolutions == [.accepted(1), .retrying(2), .accepted(3)])
+        #expect(queue.breaker.isClosed)
+        #expect(try onlyBatch(&queue, start + .milliseconds(250)).deliveries == [2])
+    }
+
+    /// One notification makes every post fail that it is in. The others get through, and it is alone in the end.
+    @Test func aPoisonIsIsolated() throws {
+        var queue = queue(1...300, configure: { $0.maximumBatchesInFlight = 2 })
+        var now = start
+        var accepted: Set<Int64> = []
+        while accepted.count < 299 {
+            for batch in batches(queue.actions(now: now)) {
+                let isPoisoned = batch.deliveries.contains(150)
+                for case .accepted(let id) in queue.finished(
+                    batch.id, outcome: isPoisoned ? .failed(retryAfter: nil) : .accepted, now: now)
+                { accepted.insert(id) }
+            }
+            now = max(try #require(queue.nextWake(now: now)), now + .nanoseconds(1))
+            try #require(now.since(start) < .seconds(120))
+        }
+        #expect(!accepted.contains(150))
+        #expect(queue.count == 1)
     }
 
     @Test func whatWasNotPostedSaysNothingOfGorush() throws {
@@ -182,25 +315,27 @@ struct DeliveryQueueTests {
         let batch = try onlyBatch(&queue, start)
         for id in batch.deliveries { queue.remove(id) }
         #expect(queue.finished(batch.id, outcome: .notPosted, now: start).isEmpty)
-        #expect(!queue.isGorushFailing)
+        #expect(queue.breaker.isClosed)
         #expect(queue.count == 0)
     }
 
-    @Test func neitherFreshOnesNorRetriesStarve() throws {
-        var queue = queue(1...500)
-        for batch in batches(queue.actions(now: start)) { _ = queue.finished(batch.id, outcome: .failed(retryAfter: nil), now: start) }
-        for id in Int64(1001)...1500 { queue.add(id, expires: late, now: start) }
-        let probe = try onlyBatch(&queue, start + .seconds(1))
-        #expect(probe.deliveries.count { $0 > 1000 } == 5)
-        _ = queue.finished(probe.id, outcome: .accepted, now: start + .seconds(1))
-        let found = batches(queue.actions(now: start + .seconds(1)))
-        #expect(found.allSatisfy { $0.deliveries.count { $0 > 1000 } == 50 })
+    @Test func neitherFreshOnesNorTheBacklogStarve() {
+        var queue = DeliveryQueue(generator: SplitMix(seed: 7))
+        for id in Int64(1)...2000 { queue.add(id, device: id, expires: late, isAwaited: false, now: start) }
+        for id in Int64(2001)...3000 { queue.add(id, device: id, expires: late, now: start) }
+        let found = batches(queue.actions(now: start))
+        #expect(found.count == 8)
+        #expect(found.allSatisfy { $0.deliveries.count { $0 > 2000 } == 50 })
+        // What nobody waits for any more makes room for what comes now.
+        for id in Int64(3001)...3400 { queue.add(id, device: id, expires: late, now: start + .seconds(2)) }
+        for batch in found { _ = queue.finished(batch.id, outcome: .accepted, now: start + .seconds(2)) }
+        #expect(batches(queue.actions(now: start + .seconds(2))).allSatisfy { $0.deliveries.count { $0 > 3000 } == 50 })
     }
 
     @Test func freshOnesExpire() {
         var queue = queue([], configure: { $0.maximumBatchesInFlight = 0 })
-        queue.add(1, expires: start + .seconds(1), now: start)
-        queue.add(2, expires: start + .seconds(2), now: start)
+        queue.add(1, device: 1, expires: start + .seconds(1), now: start)
+        queue.add(2, device: 2, expires: start + .seconds(2), now: start)
         #expect(queue.nextWake(now: start) == start + .seconds(1))
         #expect(queue.actions(now: start + .seconds(1)) == [.expire([1])])
         #expect(queue.contains(2) && !queue.contains(1))
@@ -208,7 +343,7 @@ struct DeliveryQueueTests {
 
     @Test func retriesExpire() throws {
         var queue = queue([])
-        queue.add(1, expires: start + .seconds(1), now: start)
+        queue.add(1, device: 1, expires: start + .seconds(1), now: start)
         let batch = try onlyBatch(&queue, start)
         _ = queue.finished(batch.id, outcome: .failed(retryAfter: .seconds(60)), now: start)
         #expect(queue.nextWake(now: start) == start + .seconds(1))
@@ -219,8 +354,8 @@ struct DeliveryQueueTests {
 
     @Test func halvesExpire() throws {
         var queue = queue([])
-        queue.add(1, expires: start + .seconds(1), now: start)
-        queue.add(2, expires: start + .seconds(9), now: start)
+        queue.add(1, device: 1, expires: start + .seconds(1), now: start)
+        queue.add(2, device: 2, expires: start + .seconds(9), now: start)
         let batch = try onlyBatch(&queue, start)
         _ = queue.finished(batch.id, outcome: .refused, now: start)
         let actions = queue.actions(now: start + .seconds(1))
@@ -248,8 +383,8 @@ struct DeliveryQueueTests {
         var queue = queue([1])
         let batch = try onlyBatch(&queue, start)
         queue.remove(1)
-        queue.add(1, expires: late, now: start)
-        queue.add(1, expires: start, now: start)
+        queue.add(1, device: 1, expires: late, now: start)
+        queue.add(1, device: 1, expires: start, now: start)
         #expect(queue.finished(batch.id, outcome: .accepted, now: start).isEmpty)
         #expect(try onlyBatch(&queue, start).deliveries == [1])
     }
@@ -257,7 +392,7 @@ struct DeliveryQueueTests {
     @Test func drainingPostsNoMore() throws {
         var queue = queue([1])
         let batch = try onlyBatch(&queue, start)
-        queue.add(2, expires: late, now: start)
+        queue.add(2, device: 2, expires: late, now: start)
         queue.drain()
         #expect(queue.actions(now: start).isEmpty)
         #expect(!queue.isDrained)

@@ -37,8 +37,8 @@ struct GorushClientTests {
     }
 
     @Test(arguments: [
-        (200, DeliveryQueue.Outcome.accepted), (201, .accepted), (204, .accepted), (302, .refused), (400, .refused), (401, .refused),
-        (404, .refused), (413, .refused), (408, .failed(retryAfter: nil)), (429, .failed(retryAfter: nil)),
+        (200, DeliveryQueue.Outcome.accepted), (201, .accepted), (204, .accepted), (400, .refused), (413, .refused), (422, .refused),
+        (408, .failed(retryAfter: nil)), (425, .failed(retryAfter: nil)), (429, .failed(retryAfter: nil)),
         (500, .failed(retryAfter: nil)), (503, .failed(retryAfter: nil)), (599, .failed(retryAfter: nil)),
     ])
     func statuses(status: Int, outcome: DeliveryQueue.Outcome) async throws {
@@ -46,6 +46,25 @@ struct GorushClientTests {
         let result = try await post([Sample.notification()], reply)
         #expect(result.outcome == outcome)
         #expect(result.reason == (outcome == .accepted ? nil : "status \(status)"))
+        #expect(!result.isOperatorsMistake)
+    }
+
+    /// Nothing of what was posted is to blame.
+    @Test(arguments: [301, 302, 401, 403, 404, 405, 407, 410, 415, 421, 426, 451, 511])
+    func operatorsMistakes(status: Int) async throws {
+        let result = try await post([Sample.notification()], .status(status))
+        #expect(result.outcome == .failed(retryAfter: nil))
+        #expect(result.isOperatorsMistake)
+        #expect(result.reason?.hasPrefix("status \(status): ") == true)
+    }
+
+    @Test func whatGorushHasNoRoomForIsUntaken() async throws {
+        let logs = """
+            {"counts": 2, "logs": [{"notif_id": "b", "type": "failed-push", "platform": "ios", "token": "*", "error": "max capacity reached"}]}
+            """
+        let result = try await post([Sample.notification("a"), Sample.notification("b")], .status(200, body: logs))
+        #expect(result.outcome == .accepted)
+        #expect(result.untaken == ["b"])
     }
 
     @Test(arguments: [("17", 17), ("Thu, 01 Jan 1970 00:01:00 GMT", 60)])
@@ -107,6 +126,7 @@ struct GorushClientTests {
         let result = try await post(notifications, .status(200, body: logs), profile: .rfc)
         #expect(result.failures.map(\.notificationID) == ["b"])
         #expect(result.unmatchedFailureCount == 1)
+        #expect(result.sharedIDs == ["b": "a"])
     }
 
     @Test(arguments: [

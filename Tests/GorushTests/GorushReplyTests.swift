@@ -54,7 +54,10 @@ struct GorushReplyTests {
             (.firebase, "NotRegistered", .dead), (.firebase, "Unregistered", .other), (.firebase, "BadDeviceToken", .other),
             (.firebase, "Request contains an invalid argument.", .doubtful), (.firebase, "INVALID_ARGUMENT", .doubtful),
             (.firebase, "The registration token is not a valid FCM registration token", .doubtful),
-            (.firebase, "InvalidRegistration", .doubtful), (.firebase, "SenderId mismatch", .other), (nil, "Unregistered", .other),
+            (.firebase, "InvalidRegistration", .doubtful), (.firebase, "SenderId mismatch", .doubtful),
+            (.apn, "TopicDisallowed", .doubtful), (.apn, "InvalidProviderToken", .operatorsMistake),
+            (.firebase, "Request had invalid authentication credentials.", .operatorsMistake), (.apn, "max capacity reached", .other),
+            (nil, "Unregistered", .other),
             (.apn, "", .other),
         ] as [(Platform?, String, TokenVerdict)])
     func verdicts(platform: Platform?, error: String, verdict: TokenVerdict) {

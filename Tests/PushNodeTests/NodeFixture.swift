@@ -18,6 +18,7 @@ final class ScriptedGorush: NotificationPosting {
         var accepted: [Notification] = []
         var attempts = 0
         var whenPosted: (@Sendable () -> Void)?
+        var whilePosting: (@Sendable ([Notification]) async -> Void)?
     }
 
     private let state = Mutex(State())
@@ -29,6 +30,11 @@ final class ScriptedGorush: NotificationPosting {
         }
     }
 
+    /// Is called while a post is on its way.
+    func whilePosting(_ body: @escaping @Sendable ([Notification]) async -> Void) {
+        state.withLock { $0.whilePosting = body }
+    }
+
     var accepted: [Notification] { state.withLock { $0.accepted } }
     var attempts: Int { state.withLock { $0.attempts } }
 
@@ -38,7 +44,8 @@ final class ScriptedGorush: NotificationPosting {
     }
 
     func post(_ notifications: [Notification]) async -> PostResult {
-        state.withLock { state in
+        await state.withLock { $0.whilePosting }?(notifications)
+        return state.withLock { state in
             state.whenPosted?()
             state.whenPosted = nil
             state.attempts += 1

@@ -21,9 +21,11 @@ struct PendingRequestTableTests {
             entries: results.map { PendingRequest.Entry(publicKey: [3], installationID: InstallationID("x"), result: $0) })
     }
 
+    private func time(_ second: Int64) -> Timestamp { Timestamp(rawValue: second * 1_000_000_000) }
+
     @Test("A request is complete when the last of its deliveries ended, with a result for each entry in order")
     mutating func complete() {
-        _ = table.add(request([.known(.wrongToken), .waiting(first), .known(nil), .waiting(second)]))
+        table.add(request([.known(.wrongToken), .waiting(first), .known(nil), .waiting(second)]), deadline: time(2))
         #expect(table.resolve(second, as: .internalError).isEmpty)
         #expect(table.resolve(first, as: nil).map(\.errors) == [[.wrongToken, nil, nil, .internalError]])
         #expect(table.isEmpty)
@@ -31,26 +33,55 @@ struct PendingRequestTableTests {
 
     @Test("Two requests, and two entries of one, may wait for the same delivery")
     mutating func shared() {
-        _ = table.add(request([.waiting(first), .waiting(first)]))
-        _ = table.add(request([.waiting(first)]))
+        table.add(request([.waiting(first), .waiting(first)]), deadline: time(2))
+        table.add(request([.waiting(first)]), deadline: time(2))
         #expect(Set(table.resolve(first, as: nil).map(\.errors.count)) == [1, 2])
         #expect(table.isEmpty)
     }
 
     @Test("When time is up, what still waits is an internal error; what comes later changes nothing")
     mutating func timeIsUp() {
-        let id = table.add(request([.waiting(first), .waiting(second)]))
+        table.add(request([.waiting(first), .waiting(second)]), deadline: time(2))
+        table.add(request([.waiting(second)]), deadline: time(3))
         #expect(table.resolve(first, as: nil).isEmpty)
-        #expect(table.end(id)?.errors == [nil, .internalError])
-        #expect(table.end(id) == nil)
-        #expect(table.resolve(second, as: nil).isEmpty)
+        #expect(table.nextDeadline == time(2))
+        #expect(table.end(before: time(1)).isEmpty)
+        #expect(table.end(before: time(2)).map(\.errors) == [[nil, .internalError]])
+        #expect(table.end(before: time(2)).isEmpty)
+        #expect(table.nextDeadline == time(3))
+        #expect(table.resolve(second, as: nil).map(\.errors) == [[nil]])
+        #expect(table.end(before: time(3)).isEmpty)
+        #expect(table.nextDeadline == nil)
+    }
+
+    @Test("All end when nothing will come soon")
+    mutating func endAll() {
+        table.add(request([.waiting(first)]), deadline: time(2))
+        table.add(request([.waiting(second), .known(nil)]), deadline: time(2))
+        #expect(table.endAll().map(\.errors) == [[.internalError], [.internalError, nil]])
+        #expect(table.isEmpty)
+        #expect(table.nextDeadline == nil)
+        table.add(request([.waiting(first)]), deadline: time(3))
+        #expect(table.nextDeadline == time(3))
+    }
+
+    @Test("Ten thousand that come and go leave nothing behind")
+    mutating func many() {
+        for round in Int64(1)...10_000 {
+            table.add(request([.waiting(first)]), deadline: time(round))
+            if round.isMultiple(of: 2) { #expect(!table.resolve(first, as: nil).isEmpty) }
+            _ = table.end(before: time(round - 1))
+        }
+        #expect(table.nextDeadline == time(10_000))
+        #expect(table.end(before: time(10_000)).isEmpty)
+        #expect(table.isEmpty)
     }
 
     @Test("One request's end does not end another's wait for the same delivery")
     mutating func independent() {
-        let id = table.add(request([.waiting(first)]))
-        _ = table.add(request([.waiting(first)]))
-        _ = table.end(id)
+        table.add(request([.waiting(first)]), deadline: time(1))
+        table.add(request([.waiting(first)]), deadline: time(2))
+        _ = table.end(before: time(1))
         #expect(table.resolve(first, as: nil).map(\.errors) == [[nil]])
     }
 

@@ -3,8 +3,17 @@ import Gorush
 /// What posting these notifications came to, with the same verdict on each of their tokens.
 func result(_ outcome: DeliveryQueue.Outcome, _ verdict: TokenVerdict?, _ notifications: [Notification]) -> PostResult {
     let failures = verdict.map { verdict in
-        notifications.map { PostResult.Failure(notificationID: $0.id, verdict: verdict, error: "as the test says") }
+        notifications.map { PostResult.Failure(notificationID: $0.id, reason: reason(verdict)) }
     }
     return PostResult(
         outcome: outcome, reason: "as the test says", postedTokenCount: notifications.count, failures: failures ?? [])
+}
+
+private func reason(_ verdict: TokenVerdict) -> FailureReason {
+    switch verdict {
+    case .dead: .unregistered
+    case .doubtful: .badDeviceToken
+    case .operatorsMistake: .credentials
+    case .other: .other
+    }
 }

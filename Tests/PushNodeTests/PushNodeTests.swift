@@ -251,16 +251,22 @@ struct PushNodeTests {
         }
     }
 
-    @Test("Beyond the outbox' limit requests get INTERNAL_ERROR")
+    @Test("Beyond the outbox' limit the oldest goes, and whoever waits for it is told")
     func outboxLimit() async throws {
-        fixture.gorush.answer(.failed(retryAfter: .seconds(60)))
-        try await fixture.withNode(configure: {
-            $0.outboxLimit = 2
-            $0.answerDeadline = .milliseconds(200)
-        }) { [bob] node async throws in
+        fixture.gorush.answer(.failed(retryAfter: nil))
+        let ids = (1...4).map { [UInt8($0)] }
+        try await fixture.withNode(configure: { $0.outboxLimit = 2 }) { [bob] node async throws in
             #expect(try await node.register(bob) == nil)
-            for _ in 0..<4 { #expect(try await node.notify(bob) == .internalError) }
-            #expect(node.count(.notificationQueued) == 2)
+            for id in ids { #expect(try await node.notify(bob, messageID: id) == .internalError) }
+            #expect(node.count(.notificationQueued) == 4)
+            try await node.wait { node.count(.notificationEvicted) == 2 }
+            node.gorush.answer(.accepted)
+            try await node.wait { node.gorush.accepted.count == 2 }
+            let last = ids.suffix(2).map { DeliveryID(messageID: $0, key: bob.key).hex.prefix(32) }
+            #expect(node.gorush.accepted.map(\.id) == last.map(String.init))
+        }
+        try await fixture.withNode { node async throws in
+            #expect(node.gorush.accepted.count == 2)
         }
     }
 

@@ -82,7 +82,7 @@ struct StoreSimulation {
         store = try Store(folder: folder.path, storageKey: Store.storageKey(of: identity))
         decider = Decider(
             registrations: RegistrationRules(identity: identity, isIdempotent: seed.isMultiple(of: 2)),
-            requests: RequestRules(maximumAge: .seconds(600)), outboxLimit: 1_000, waitingCount: { 0 })
+            requests: RequestRules(maximumAge: .seconds(600)))
         keys = owners.flatMap { owner in
             ["phone", "tablet"].map { RegistrationKey(keyHash: KeyHash(of: owner), installationID: InstallationID($0)) }
         }
@@ -271,7 +271,7 @@ struct StoreSimulation {
             let batch = waiting.values.sorted { $0.id < $1.id }.prefix(Int.random(in: 1...5, using: &generator))
             for item in batch {
                 // The node looks into the outbox before it posts.
-                guard case .some(.some) = try? store.read({ try $0.outboxEntry(item.id) }) else { continue }
+                guard case .entry? = (try? store.read({ try $0.outboxEntries([item.id]) }))?[item.id] else { continue }
                 guard !accepted.contains(item.delivery) else { throw Broken("posted after it was accepted") }
                 postCounts[item.delivery, default: 0] += 1
                 guard postCounts[item.delivery, default: 0] <= 1 + excusedPosts[item.delivery, default: 0] else {

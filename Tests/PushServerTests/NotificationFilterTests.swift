@@ -67,11 +67,4 @@ import WakuCrypto
     func requestsAndUnknownKinds(_ setting: Setting, kind: NotificationKind) {
         #expect(admits(kind, setting) == ![.disabled, .authorBlocked].contains(setting))
     }
-
-    @Test func theVerdictOnATokenEndsTheRegistrationThatWasNotifiedAlone() {
-        #expect(VerdictRules.endsRegistration(storedVersion: 3, notifiedVersion: 3))
-        #expect(!VerdictRules.endsRegistration(storedVersion: 4, notifiedVersion: 3))
-        #expect(!VerdictRules.endsRegistration(storedVersion: 2, notifiedVersion: 3))
-        #expect(!VerdictRules.endsRegistration(storedVersion: nil, notifiedVersion: 3))
-    }
 }

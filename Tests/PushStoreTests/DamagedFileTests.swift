@@ -128,7 +128,7 @@ struct DamagedFileTests {
             try attempt { _ = try store.read { try $0.waitingDeliveries() } }
             for id in 1...20 {
                 try attempt {
-                    guard let entry = try store.read({ try $0.outboxEntry(Int64(id)) }) else { return }
+                    guard let entry = try store.entry(Int64(id)) else { return }
                     #expect(entry.notification.message == Array(repeating: 7, count: 900))
                     #expect(entry.deviceToken.revealed == "token of \(entry.key.installationID.string)")
                 }

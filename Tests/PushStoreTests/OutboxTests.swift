@@ -25,13 +25,35 @@ struct OutboxTests {
         let store = try fixture.reopened()
         #expect(try store.read { try $0.waitingDeliveries() } == [waiting])
         #expect(try store.read { try $0.waiting(delivery) } == waiting)
-        let entry = try #require(try store.read { try $0.outboxEntry(waiting.id) })
+        let entry = try #require(try store.entry(waiting.id))
         #expect(entry.notification.message == [9, 8, 7])
         #expect(entry.notification.kind == .mention)
         #expect(entry.notification.chatID == [3])
         #expect(entry.key == key)
         #expect(entry.delivery == delivery)
         #expect(entry.version == 4)
+    }
+
+    @Test("Many are loaded at once; those that are not there are left out")
+    func loaded() async throws {
+        let other = StoreFixture.key("tablet")
+        try await store.register(other, version: 9)
+        var waiting: [WaitingDelivery] = []
+        for number in UInt8(1)...5 {
+            let key = number.isMultiple(of: 2) ? other : key
+            waiting.append(try await store.enqueue(DeliveryID(messageID: [number], key: key), key, message: [number]))
+        }
+        try await store.commit { [waiting] in try $0.drop(waiting[0].id) }
+        let found = try store.read { try $0.outboxEntries(waiting.map(\.id) + [4711]) }
+        #expect(Set(found.keys) == Set(waiting.dropFirst().map(\.id)))
+        for (index, item) in waiting.enumerated().dropFirst() {
+            guard case .entry(let entry)? = found[item.id] else { Issue.record("\(index) is missing"); continue }
+            #expect(entry.delivery == item.delivery)
+            #expect(entry.registration == item.registration)
+            #expect(entry.notification.message == [UInt8(index + 1)])
+            #expect(entry.version == (index.isMultiple(of: 2) ? 4 : 9))
+        }
+        #expect(Set(waiting.map(\.registration)).count == 2)
     }
 
     @Test("What gorush took leaves the outbox and stays known")
@@ -57,7 +79,8 @@ struct OutboxTests {
     func unregistered() async throws {
         let waiting = try await store.enqueue(delivery, key)
         try await store.commit { try $0.unregister(key, version: 5, at: Timestamp(rawValue: 2)) }
-        #expect(try store.read { try $0.outboxEntry(waiting.id) } == nil)
+        #expect(try store.entry(waiting.id) == nil)
+        #expect(try store.read { try $0.outboxEntries([waiting.id]) }.isEmpty)
         #expect(try store.read { try $0.waitingDeliveries() }.isEmpty)
     }
 
@@ -65,7 +88,7 @@ struct OutboxTests {
     func updated() async throws {
         let waiting = try await store.enqueue(delivery, key)
         try await store.register(key, version: 5, token: "new")
-        let entry = try #require(try store.read { try $0.outboxEntry(waiting.id) })
+        let entry = try #require(try store.entry(waiting.id))
         #expect(entry.deviceToken == DeviceToken("new"))
         #expect(entry.version == 5)
     }

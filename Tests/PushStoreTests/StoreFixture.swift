@@ -56,5 +56,10 @@ extension Store {
         }
     }
 
+    func entry(_ id: Int64) throws -> OutboxEntry? {
+        guard case .entry(let entry)? = try read({ try $0.outboxEntries([id]) })[id] else { return nil }
+        return entry
+    }
+
     private struct NotRegistered: Error {}
 }

@@ -2,6 +2,8 @@ import ArgumentParser
 import CurlClient
 import Foundation
 import Gorush
+import PushNode
+import StatusProtocol
 
 /// How to reach gorush. Secrets come from files.
 struct GorushOptions: ParsableArguments {
@@ -25,6 +27,21 @@ struct GorushOptions: ParsableArguments {
 
     @Option(help: "An extra header, \"Name: value\"; repeat it for more.")
     var gorushHeader: [String] = Environment.list("gorush-header")
+
+    @Option(help: "File with the secret that gorush's feedback hook shows: 16 to 256 characters. Without it there is no /feedback.")
+    var feedbackSecretFile: String?
+
+    func feedbackSecret() throws(CommandFailure) -> FeedbackSecret? {
+        guard let path = feedbackSecretFile ?? Environment.string("feedback-secret-file") else { return nil }
+        let text = try secret(path)
+        // gorush leaves out headers whose value has a colon, and splits what it reads from its environment at blanks.
+        guard (16...256).contains(text.utf8.count), text.utf8.allSatisfy({ (0x21...0x7e).contains($0) && $0 != UInt8(ascii: ":") }) else {
+            throw CommandFailure(
+                .data,
+                "secret file \(path) must hold 16 to 256 printable characters without blank and colon: make one with openssl rand -hex 24")
+        }
+        return FeedbackSecret(text)
+    }
 
     func client() throws -> GorushClient {
         var configuration = CurlConfiguration()

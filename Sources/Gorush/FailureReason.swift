@@ -1,0 +1,77 @@
+public import StatusProtocol
+
+/// Why APNs or Firebase did not take a notification, as gorush passes it on. Anything that is not listed is ``other``.
+///
+/// The names are fixed: they may be logged, what gorush wrote may not.
+public enum FailureReason: String, Sendable, CaseIterable {
+    // APNs.
+    case unregistered = "Unregistered"
+    case expiredToken = "ExpiredToken"
+    case badDeviceToken = "BadDeviceToken"
+    case deviceTokenNotForTopic = "DeviceTokenNotForTopic"
+    case badTopic = "BadTopic"
+    case topicDisallowed = "TopicDisallowed"
+    // Firebase.
+    case entityNotFound = "Requested entity was not found."
+    case notRegistered = "NotRegistered"
+    case invalidArgument = "invalid argument"
+    case senderIDMismatch = "SenderId mismatch"
+    /// gorush's own certificate, key or account is not what the push service wants.
+    case credentials = "credentials"
+    /// gorush had no room: it did not try at all, though it accepted the post.
+    case queueFull = "max capacity reached"
+    case other = "other"
+
+    /// - Parameters:
+    ///   - platform: nil when gorush named none that is known here.
+    ///   - error: the reason, as gorush got it.
+    public init(platform: Platform?, error: String) {
+        if error == Self.queueFull.rawValue {
+            self = .queueFull
+            return
+        }
+        switch platform {
+        case .apn: self = Self.apn(error)
+        case .firebase: self = Self.firebase(error)
+        default: self = .other
+        }
+    }
+
+    private static func apn(_ error: String) -> FailureReason {
+        switch error {
+        case "Unregistered": .unregistered
+        case "ExpiredToken": .expiredToken
+        case "BadDeviceToken": .badDeviceToken
+        case "DeviceTokenNotForTopic": .deviceTokenNotForTopic
+        case "BadTopic": .badTopic
+        case "TopicDisallowed": .topicDisallowed
+        case "BadCertificate", "BadCertificateEnvironment", "ExpiredProviderToken", "Forbidden", "InvalidProviderToken",
+            "MissingProviderToken", "TooManyProviderTokenUpdates":
+            .credentials
+        default: .other
+        }
+    }
+
+    /// Firebase has several ways to say the same.
+    private static func firebase(_ error: String) -> FailureReason {
+        if error == "Requested entity was not found." { return .entityNotFound }
+        if error == "NotRegistered" { return .notRegistered }
+        let error = error.lowercased()
+        let blamesArgument = ["invalid argument", "invalid_argument", "invalid-argument", "not a valid fcm registration token"]
+        if blamesArgument.contains(where: error.contains) || error == "invalidregistration" { return .invalidArgument }
+        if error.hasPrefix("senderid mismatch") || error.contains("sender_id_mismatch") || error == "mismatchsenderid" {
+            return .senderIDMismatch
+        }
+        let blamesCredentials = ["authentication credential", "third-party-auth-error", "auth error from apns", "invalid_grant"]
+        return blamesCredentials.contains(where: error.contains) ? .credentials : .other
+    }
+
+    public var verdict: TokenVerdict {
+        switch self {
+        case .unregistered, .expiredToken, .entityNotFound, .notRegistered: .dead
+        case .badDeviceToken, .deviceTokenNotForTopic, .badTopic, .topicDisallowed, .invalidArgument, .senderIDMismatch: .doubtful
+        case .credentials: .operatorsMistake
+        case .queueFull, .other: .other
+        }
+    }
+}

@@ -1,0 +1,146 @@
+import Gorush
+import Logging
+import PushStore
+import StatusProtocol
+import Synchronization
+import Waku
+
+/// The way of a batch: load, post, note in one commit what gorush took, settle what it said of tokens, tell who waits.
+extension Deliveries {
+    func post(_ batch: DeliveryQueue.Batch) async {
+        guard let entries = await load(batch), !entries.isEmpty else {
+            await finished(batch, .notPosted)
+            return
+        }
+        feedback.began(batch.id, entries.map(\.delivery))
+        let result = await gorush.post(entries.map(\.notificationForGorush))
+        note(result, entries.count)
+        var untaken: Set<Int64> = []
+        if case .accepted = result.outcome { untaken = await keepAcceptance(of: entries, result) }
+        feedback.ended(batch.id)
+        await finished(batch, result.outcome, except: untaken)
+    }
+
+    /// What of a batch is to be posted, in its order. What is not leaves the queue before the batch is finished: its outcome says nothing of
+    /// that. nil when the outbox can't be read.
+    private func load(_ batch: DeliveryQueue.Batch) async -> [OutboxEntry]? {
+        var entries: [OutboxEntry] = []
+        var unreadable: [Int64] = []
+        var gone: [(Int64, PushNotificationReport.ErrorType?)] = []
+        do throws(StoreError) {
+            try store.read { transaction in
+                let found = try transaction.outboxEntries(batch.deliveries)
+                for id in batch.deliveries {
+                    switch found[id] {
+                    case .entry(let entry): entries.append(entry)
+                    case .unreadable: unreadable.append(id)
+                    case .unregistered: gone.append((id, .notRegistered))
+                    case nil:
+                        // Accepted before, or deleted by an unregistration.
+                        let delivery = state.withLock { $0.deliveries[id] }
+                        let isAccepted = try delivery.map(transaction.wasAccepted) ?? false
+                        gone.append((id, isAccepted ? nil : .notRegistered))
+                    }
+                }
+            }
+        } catch {
+            logger.error("outbox not readable", metadata: ["reason": "\(error.message)"])
+            return nil
+        }
+        if !gone.isEmpty { finish(state.withLock { state in gone.flatMap { state.end($0.0, as: $0.1) } }) }
+        if !unreadable.isEmpty {
+            logger.error("notifications can't be read, and are given up", metadata: ["count": "\(unreadable.count)"])
+            state.withLock { state in
+                for id in unreadable { state.queue.remove(id) }
+            }
+            await drop(unreadable, .notificationUnreadable)
+        }
+        return entries
+    }
+
+    /// Returns those that gorush had no room for.
+    private func keepAcceptance(of entries: [OutboxEntry], _ result: PostResult) async -> Set<Int64> {
+        let time = now()
+        let untaken = result.untaken
+        let byID =
+            result.failures.isEmpty && result.sharedIDs.isEmpty
+            ? [:] : Dictionary(entries.map { ($0.delivery.notificationID, $0) }, uniquingKeysWith: { first, _ in first })
+        let left = Set(untaken.compactMap { byID[$0]?.id })
+        let taken = left.isEmpty ? entries : entries.filter { !left.contains($0.id) }
+        let failures = result.failures.compactMap { failure in
+            byID[failure.notificationID].map { TokenFailure($0, failure.reason) }
+        }
+        let complaints = feedback.judge(failures, of: taken, at: time)
+        let shared = result.sharedIDs.compactMapValues { byID[$0]?.delivery }
+        let hasDoubts = await keep("acceptance not stored") { transaction in
+            for entry in taken {
+                try transaction.accepted(
+                    entry.id, entry.delivery, registration: (entry.registration, entry.version),
+                    postedAs: shared.isEmpty ? nil : shared[entry.delivery.notificationID], at: time)
+            }
+            return try transaction.hasDoubts()
+        }
+        // Apart from the acceptance, which must be kept whatever a row about tokens holds.
+        await feedback.settle(complaints, besides: hasDoubts == true ? taken : [], at: time)
+        return left
+    }
+
+    private func note(_ result: PostResult, _ count: Int) {
+        counters.add(.notificationUncounted, result.ignoredTokenCount)
+        counters.add(.tokenFailureUnmatched, result.unmatchedFailureCount)
+        if result.ignoredTokenCount > 0 {
+            logger.warning(
+                "gorush did not count all notifications: is a platform disabled there?",
+                metadata: ["missing": "\(result.ignoredTokenCount)"])
+        }
+        if case .refused = result.outcome {
+            logger.warning("gorush refused notifications", metadata: ["count": "\(count)", "reason": "\(result.reason ?? "unknown")"])
+        }
+        if case .failed = result.outcome {
+            counters.add(.postFailed)
+            let reason = result.reason ?? "unknown"
+            state.withLock { $0.failure = reason }
+            if result.isOperatorsMistake { feedback.alarm("gorush can't be used as configured", ["reason": "\(reason)"]) }
+        }
+    }
+
+    private func finished(_ batch: DeliveryQueue.Batch, _ outcome: DeliveryQueue.Outcome, except untaken: Set<Int64> = []) async {
+        var (accepted, retried) = (0, 0)
+        var refused: [Int64] = []
+        let now = steadyNow
+        let (done, before, after, failure) = state.withLock { state in
+            let before = state.queue.breaker
+            var done: [PendingRequestTable.Finished] = []
+            for resolution in state.queue.finished(batch.id, outcome: outcome, except: untaken, now: now) {
+                switch resolution {
+                case .accepted(let id):
+                    accepted += 1
+                    done += state.end(id, as: nil)
+                case .dropped(let id): refused.append(id)
+                case .retrying: retried += 1
+                }
+            }
+            let after = state.queue.breaker
+            // Who waits now would wait in vain.
+            if after.isOpen(at: now), !before.isOpen(at: now) { done += state.requests.endAll() }
+            return (done, before, after, state.failure)
+        }
+        counters.add(.notificationAccepted, accepted)
+        counters.add(.notificationRetried, retried)
+        finish(done)
+        if before.isClosed, !after.isClosed {
+            counters.add(.gorushOpened)
+            logger.warning("gorush takes no notifications", metadata: ["reason": "\(failure)"])
+        }
+        if !before.isClosed, after.isClosed { logger.info("gorush takes notifications again") }
+        if !refused.isEmpty { await drop(refused, .notificationRefused) }
+    }
+}
+
+extension OutboxEntry {
+    fileprivate var notificationForGorush: Notification {
+        Notification(
+            id: delivery.notificationID, platform: platform, deviceToken: deviceToken, apnTopic: apnTopic, kind: notification.kind,
+            chatID: notification.chatID, registrant: key.keyHash, message: notification.message, installationID: key.installationID)
+    }
+}

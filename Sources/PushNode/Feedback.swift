@@ -1,0 +1,207 @@
+import Gorush
+import Logging
+import PushStore
+import StatusProtocol
+import Synchronization
+import Waku
+
+/// What gorush says of tokens, in the logs of its replies or by its feedback hook, and what follows from it: one way for both.
+///
+///     reply ──────────────────────────────────▶ TokenFailure ──▶ judge ──▶ settle
+///     hook ──▶ wait for the post's end ──▶ look up ──▶ TokenFailure ──▶ judge ──▶ settle
+///
+/// A hook can be faster than the reply to the post that it is about: its failure is kept until that post has ended. gorush tells each failure
+/// once and does not ask what became of it: what is lost in a crash shows again with the next notification for that device.
+final class Feedback: Sendable {
+    /// Failures from the hook that wait: more are dropped.
+    static let capacity = 10_000
+    /// Failures that are handled in one commit.
+    private static let batchCount = 500
+    private static let alarmPause = Duration.seconds(60)
+
+    private struct State {
+        var failureGuard = FailureGuard()
+        /// What is on its way to gorush, by the number of the post.
+        var posting: [UInt64: [DeliveryID]] = [:]
+        /// Failures of these.
+        var early: [UInt64: [GorushFailure]] = [:]
+        var earlyCount = 0
+        var waiting: [GorushFailure] = []
+        var alarms: [String: (last: ContinuousClock.Instant, suppressed: Int)] = [:]
+    }
+
+    private let store: Store
+    private let counters: Counters
+    private let logger: Logger
+    private let now: @Sendable () -> Timestamp
+    private let state = Mutex(State())
+    private let wakes: AsyncStream<Void>
+    private let wake: AsyncStream<Void>.Continuation
+
+    init(store: Store, counters: Counters, logger: Logger, now: @escaping @Sendable () -> Timestamp) {
+        self.store = store
+        self.counters = counters
+        self.logger = logger
+        self.now = now
+        (wakes, wake) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1))
+    }
+
+    // MARK: The hook
+
+    /// False when too many wait.
+    func take(_ failure: GorushFailure) -> Bool {
+        let prefix = failure.notificationID.flatMap(DeliveryID.prefix)
+        let hasRoom = state.withLock { state in
+            guard state.waiting.count + state.earlyCount < Self.capacity else { return false }
+            let post = prefix.flatMap { prefix in state.posting.first { $0.value.contains { $0.bytes.starts(with: prefix) } }?.key }
+            if let post {
+                state.early[post, default: []].append(failure)
+                state.earlyCount += 1
+            } else {
+                state.waiting.append(failure)
+            }
+            return true
+        }
+        if hasRoom { wake.yield() }
+        return hasRoom
+    }
+
+    /// These are about to be posted.
+    func began(_ post: UInt64, _ deliveries: [DeliveryID]) {
+        state.withLock { $0.posting[post] = deliveries }
+    }
+
+    /// That post has ended, and what gorush took is durable.
+    func ended(_ post: UInt64) {
+        let isNews = state.withLock { state in
+            state.posting[post] = nil
+            guard let early = state.early.removeValue(forKey: post) else { return false }
+            state.earlyCount -= early.count
+            state.waiting += early
+            return true
+        }
+        if isNews { wake.yield() }
+    }
+
+    /// Handles what the hook told, until cancelled.
+    func run() async {
+        for await _ in wakes {
+            while true {
+                let batch = state.withLock { state in
+                    let batch = Array(state.waiting.prefix(Self.batchCount))
+                    state.waiting.removeFirst(batch.count)
+                    return batch
+                }
+                guard !batch.isEmpty else { break }
+                await handle(batch)
+            }
+        }
+    }
+
+    private func handle(_ failures: [GorushFailure]) async {
+        let time = now()
+        do throws(StoreError) {
+            let found = try store.read { transaction in try failures.map { try lookUp($0, transaction) } }
+            await settle(judge(found.compactMap(\.self), of: nil, at: time), at: time)
+        } catch {
+            lose(failures.count, error)
+        }
+    }
+
+    /// Whose token failed; nil when that can't be told, or does not matter any more.
+    private func lookUp(_ failure: GorushFailure, _ transaction: StoreTransaction) throws -> TokenFailure? {
+        guard let prefix = failure.notificationID.flatMap(DeliveryID.prefix) else {
+            counters.add(.tokenFailureUnmatched)
+            return nil
+        }
+        let posted = try transaction.posted(under: prefix)
+        // A row that can't be opened is nobody's.
+        var candidates = posted.compactMap { posted in (try? transaction.registeredToken(posted.registration)).map { (posted, $0) } }
+        if posted.count > 1 { candidates = candidates.filter { failure.masks($0.1.deviceToken) } }
+        guard candidates.count == 1, let (posted, token) = candidates.first else {
+            counters.add(posted.count == 1 ? .tokenFailureStale : .tokenFailureUnmatched)
+            return nil
+        }
+        return TokenFailure(posted, token, failure)
+    }
+
+    // MARK: What follows
+
+    /// Counts failures, raises alarms, and returns those that are held against their tokens.
+    ///
+    /// - Parameter entries: what gorush took with them; nil when they came by the hook.
+    func judge(_ failures: [TokenFailure], of entries: [OutboxEntry]?, at now: Timestamp) -> [TokenFailure] {
+        var posted: [FailureGuard.Audience: Int] = [:]
+        for entry in entries ?? [] { posted[entry.audience, default: 0] += 1 }
+        let isHeld = state.withLock { state in
+            state.failureGuard.posted(posted, at: now)
+            return state.failureGuard.judge(
+                failures.map { FailureGuard.Failure(audience: $0.audience, reason: $0.reason) }, of: posted, at: now)
+        }
+        return zip(failures, isHeld).compactMap { failure, isHeld in
+            let metadata: Logger.Metadata = ["platform": "\(failure.audience.platform)", "reason": "\(failure.reason.rawValue)"]
+            switch failure.reason.verdict {
+            case .other:
+                counters.add(.tokenFailedOtherwise)
+                return nil
+            case .operatorsMistake:
+                counters.add(.tokenOperatorsMistake)
+                alarm("gorush's certificate, key or account is not accepted by the push service", metadata)
+                return nil
+            case .dead: counters.add(.tokenDead)
+            case .doubtful: counters.add(.tokenDoubtful)
+            }
+            guard !isHeld else { return failure }
+            counters.add(.tokenHeldOff)
+            alarm(
+                "too many tokens fail alike, so none of them is removed: are gorush's certificate, topic and environment right?", metadata)
+            return nil
+        }
+    }
+
+    /// Holds failures against their tokens, in one commit. Returns when it is durable, or has failed.
+    ///
+    /// - Parameter entries: what gorush took with them, where it may end a doubt.
+    func settle(_ failures: [TokenFailure], besides entries: [OutboxEntry] = [], at now: Timestamp) async {
+        guard !failures.isEmpty || !entries.isEmpty else { return }
+        do throws(StoreError) {
+            let effects = try await store.commit { transaction in
+                for entry in entries { try transaction.noteAcceptance(by: entry.registration, version: entry.version, at: now) }
+                var effects: [TokenFailure.Effect] = []
+                for failure in failures { effects.append(try failure.takeEffect(in: transaction, at: now)) }
+                return effects
+            }
+            for effect in effects {
+                switch effect {
+                case .repeated: counters.add(.tokenFailureRepeated)
+                case .stale: counters.add(.tokenFailureStale)
+                case .doubted: break
+                case .removed: counters.add(.tokenRemoved)
+                case .disabled: counters.add(.tokenDisabled)
+                }
+            }
+        } catch {
+            lose(failures.count, error)
+        }
+    }
+
+    private func lose(_ count: Int, _ error: StoreError) {
+        counters.add(.tokenFailureLost, count)
+        logger.error("what gorush says of tokens not stored", metadata: ["count": "\(count)", "reason": "\(error.message)"])
+    }
+
+    /// For the operator: what is wrong until somebody mends it. Each kind is said once a minute, with the number of times that it was not.
+    func alarm(_ message: String, _ metadata: Logger.Metadata) {
+        let time = ContinuousClock.now
+        let suppressed = state.withLock { state -> Int? in
+            if let (last, suppressed) = state.alarms[message], time - last < Self.alarmPause {
+                state.alarms[message] = (last, suppressed + 1)
+                return nil
+            }
+            defer { state.alarms[message] = (time, 0) }
+            return state.alarms[message]?.suppressed ?? 0
+        }
+        guard let suppressed else { return }
+        logger.error("\(message)", metadata: metadata.merging(["unsaid": "\(suppressed)"]) { old, _ in old })
+    }
+}
