@@ -71,8 +71,11 @@ struct NwakuAttachment {
 
     /// Until when all was seen on a topic, but for the gaps that were told.
     func polledUntil(_ topic: PubsubTopic) -> Moment {
-        earlierLife[topic] ?? lastPoll
+        earlierLife[topic] ?? (isShared ? pollBefore : lastPoll)
     }
+
+    /// Whether several topics share the node's cache.
+    private var isShared: Bool { configuration.pubsubTopics.count > 1 }
 
     func next(at now: Moment) -> Action {
         switch phase {
@@ -94,11 +97,10 @@ struct NwakuAttachment {
     /// - Returns: The topics on which messages may be lost, and since when.
     mutating func polled(messageCount: Int, sent: Moment) -> [PubsubTopic: Moment] {
         let isLate = sent.uptime - lastPoll.uptime > configuration.longestSilence
-        let isShared = configuration.pubsubTopics.count > 1
         let isFull = messageCount + (isShared ? lastCount : 0) >= configuration.cacheCapacity
         var gaps = earlierLife
         if mayHaveLost || isLate || isFull {
-            for topic in configuration.pubsubTopics { gaps[topic] = earlierLife[topic] ?? (isShared ? pollBefore : lastPoll) }
+            for topic in configuration.pubsubTopics { gaps[topic] = polledUntil(topic) }
         }
         earlierLife = [:]
         mayHaveLost = false

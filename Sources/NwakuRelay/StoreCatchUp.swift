@@ -8,7 +8,7 @@ import Waku
 ///                                             paused
 ///
 /// One walk at a time; gaps that come meanwhile make one gap, for the next. A walk that fails goes on where it was. Walks begin a while
-/// apart, however often there are gaps, and not before the store has had time to keep what was lost last.
+/// apart, however often there are gaps. A gap is walked at once, and once more when the store has had time to keep what was lost last.
 ///
 /// Windows begin early, because stores sort by the senders' clocks, and have no end: the local clock may be behind. When it turns out to have
 /// been ahead, so that windows began too late, the walks of that time are done again.
@@ -19,7 +19,7 @@ struct StoreCatchUp {
         var contentTopics: [ContentTopic]
         /// How far clocks may be off: a window begins earlier by this.
         var overlap = Duration.seconds(60)
-        /// From a gap to the first query: a store needs a moment to keep a message.
+        /// From a gap to the walk that ends it: a store needs a moment to keep a message.
         var settling = Duration.seconds(1)
         /// From the start of one walk to the start of the next.
         var shortestPeriod = Duration.seconds(5)
@@ -130,14 +130,13 @@ struct StoreCatchUp {
         if now.uptime < pausedUntil, walk != nil || !gaps.isEmpty { return .wait(until: pausedUntil) }
         if let query = walk?.queries.first { return .query(query) }
         guard let first = gaps.first else { return .idle }
-        let earliest = max(first.notedAt + configuration.settling, lastStart.map { $0 + configuration.shortestPeriod } ?? .zero)
-        guard now.uptime >= earliest else { return .wait(until: earliest) }
-        return .query(begin(at: now))
+        if let lastStart, now.uptime < lastStart + configuration.shortestPeriod {
+            return .wait(until: lastStart + configuration.shortestPeriod)
+        }
+        return .query(begin(at: now, from: gaps.map(\.from).reduce(first.from, Moment.earliest)))
     }
 
-    private mutating func begin(at now: Moment) -> StoreQuery {
-        // What was lost just now is asked for as well, and once more later.
-        let from = gaps.map(\.from).reduce(gaps[0].from, Moment.earliest)
+    private mutating func begin(at now: Moment, from: Moment) -> StoreQuery {
         gaps.removeAll { now.uptime >= $0.notedAt + configuration.settling }
         let queries = StoreQuery.queries(
             pubsubTopics: [pubsubTopic], contentTopics: configuration.contentTopics,

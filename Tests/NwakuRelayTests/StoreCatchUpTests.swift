@@ -161,21 +161,24 @@ struct StoreCatchUpTests {
         #expect(summary != nil)
     }
 
-    @Test func givesTheStoreAMomentAndAsksAgainForWhatCameJustNow() throws {
+    @Test func asksAtOnceAndAgainWhenTheStoreHadAMoment() throws {
         var catchUp = StoreCatchUp(configuration: StoreCatchUp.Configuration(contentTopics: [Self.topic]))
         catchUp.noteGap(from: moment(.seconds(10)), at: moment(.seconds(12)))
+        #expect(try query(catchUp.next(at: moment(.seconds(12)))).startTime == moment(.seconds(-50)).clock)
+        _ = catchUp.answered(page())
         let action = catchUp.next(at: moment(.seconds(12)))
-        #expect(action == .wait(until: .seconds(13)))
-        catchUp.noteGap(from: moment(.seconds(12)), at: moment(.milliseconds(12_500)))
-        catchUp.noteGap(from: moment(.milliseconds(12_500)), at: moment(.milliseconds(12_900)))
-        #expect(try query(catchUp.next(at: moment(.seconds(13)))).startTime == moment(.seconds(-50)).clock)
+        #expect(action == .wait(until: .seconds(17)))
+        #expect(catchUp.missingFrom(at: moment(.seconds(12))) == moment(.seconds(10)).clock)
+        catchUp.noteGap(from: moment(.seconds(15)), at: moment(.milliseconds(16_000)))
+        catchUp.noteGap(from: moment(.seconds(16)), at: moment(.milliseconds(16_500)))
+        #expect(try query(catchUp.next(at: moment(.seconds(17)))).startTime == moment(.seconds(-50)).clock)
         _ = catchUp.answered(page())
-        let action2 = catchUp.next(at: moment(.seconds(13)))
-        #expect(action2 == .wait(until: .seconds(18)))
-        #expect(try query(catchUp.next(at: moment(.seconds(18)))).startTime == moment(.seconds(-48)).clock)
+        // The first gap had its time, those after it had not.
+        #expect(catchUp.missingFrom(at: moment(.seconds(17))) == moment(.seconds(15)).clock)
+        #expect(try query(catchUp.next(at: moment(.seconds(22)))).startTime == moment(.seconds(-45)).clock)
         _ = catchUp.answered(page())
-        let action3 = catchUp.next(at: moment(.seconds(18)))
-        #expect(action3 == .idle)
+        let action2 = catchUp.next(at: moment(.seconds(22)))
+        #expect(action2 == .idle)
     }
 
     @Test func whatPollingBroughtIsNoNews() {
