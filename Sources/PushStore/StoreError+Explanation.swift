@@ -24,7 +24,7 @@ extension StoreError {
         let code = error.extendedResultCode.rawValue
         switch error.resultCode {
         case _ where error.isDamage:
-            self.init(code: .damaged, message: "\(database) is damaged (SQLite code \(code)): restore a backup, or move the file away")
+            self.init(code: .damaged, message: "\(database) is damaged: restore a backup, or move the file away (SQLite code \(code))")
         case .SQLITE_PERM, .SQLITE_READONLY, .SQLITE_AUTH:
             self.init(code: .permission, message: "\(database) can't be written to: give this user access to it")
         case .SQLITE_CANTOPEN:
