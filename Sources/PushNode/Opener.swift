@@ -24,7 +24,7 @@ final class Opener: Sendable {
         let message = incoming.received
         return Work(
             task: try task(in: envelope, sentAt: message.message.timestamp, now: now), hash: incoming.hash,
-            pubsubTopic: message.pubsubTopic, cost: 1 + envelope.payload.count / 4096)
+            pubsubTopic: message.pubsubTopic, cost: incoming.cost)
     }
 
     private func envelope(in incoming: Incoming, at now: Timestamp) throws(Drop) -> MetadataEnvelope {
@@ -80,4 +80,7 @@ struct Incoming: Sendable {
     var topicKeys: [SymmetricKey] = []
     /// Its topic's keys are not at hand: to be derived if nothing else opens it.
     var laterTag: TopicTag?
+
+    /// The room that it takes, in units of 4 KiB.
+    var cost: Int { 1 + received.message.payload.count / 4096 }
 }

@@ -14,10 +14,10 @@ import WakuCrypto
 ///
 /// Messages are committed in the order in which they came.
 final class Pipeline: Sendable {
-    /// Queries that wait for the key of their topic: more are shed.
-    private static let waitingQueryLimit = 5_000
-    /// Of these on one topic.
-    private static let waitingQueryLimitOfTopic = 1_000
+    /// For queries that wait for the key of their topic: more are shed. In units of 4 KiB, one for each at least.
+    private static let waitingQueryLimit = 16_384
+    /// Of these on one topic. A flood of junk that is larger, before the key is there, takes good queries with it.
+    private static let waitingQueryLimitOfTopic = 8_192
     /// Messages that are opened in one go: in between, others have their turn.
     private static let openingChunk = 16
     /// Asked for once: on Linux that reads files.
@@ -115,8 +115,8 @@ final class Pipeline: Sendable {
             guard waiting.total < Self.waitingQueryLimit, waiting.byTopic[tag, default: 0] < Self.waitingQueryLimitOfTopic else {
                 return false
             }
-            waiting.total += 1
-            waiting.byTopic[tag, default: 0] += 1
+            waiting.total += incoming.cost
+            waiting.byTopic[tag, default: 0] += incoming.cost
             return true
         }
         guard hasRoom else {
@@ -134,8 +134,8 @@ final class Pipeline: Sendable {
                 drop(incoming.hash, .failedStore)
             }
             waitingQueries.withLock { waiting in
-                waiting.total -= 1
-                let others = waiting.byTopic[tag, default: 1] - 1
+                waiting.total -= incoming.cost
+                let others = waiting.byTopic[tag, default: 0] - incoming.cost
                 waiting.byTopic[tag] = others > 0 ? others : nil
             }
         }
