@@ -21,6 +21,8 @@ final class Publisher: Sendable {
     private static let byteCapacity = 64 << 20
     private static let concurrency = 32
     private static let patience = Duration.seconds(10)
+    /// Answers that are sealed before others have their turn.
+    private static let turn = 8
 
     private let identity: PrivateKey
     private let relay: any Relay
@@ -63,13 +65,21 @@ final class Publisher: Sendable {
         await withTaskCancellationHandler {
             await withDiscardingTaskGroup { group in
                 for _ in 0..<Self.concurrency {
-                    group.addTask {
-                        while let item = await self.queue.next() { await self.send(item) }
-                    }
+                    group.addTask { await self.work() }
                 }
             }
         } onCancel: {
             queue.finish(abandoning: true)
+        }
+    }
+
+    private func work() async {
+        var count = 0
+        while let item = await queue.next() {
+            await send(item)
+            // A relay that takes a message at once never lets go of the thread.
+            count += 1
+            if count.isMultiple(of: Self.turn) { await Task.yield() }
         }
     }
 
