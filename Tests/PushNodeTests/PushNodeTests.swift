@@ -193,7 +193,7 @@ struct PushNodeTests {
         try await fixture.withNode { [bob] node async throws in
             #expect(try await node.register(bob) == nil)
             let topic = ContentTopic(QueryTopics(of: bob.keyHash).deployed)
-            for _ in 0..<500 {
+            for _ in 0..<3000 {
                 node.network.publish(
                     WakuMessage(payload: randomBytes(300), contentTopic: topic, timestamp: .now()), on: .statusDefault)
             }
@@ -201,7 +201,7 @@ struct PushNodeTests {
                 try await $0.query(bob.identity.publicKey, at: node.server, timeout: .seconds(60))
             }
             #expect(devices.count == 1)
-            try await node.wait { node.count(.droppedUndecryptable) == 500 }
+            try await node.wait { node.count(.droppedUndecryptable) == 3000 }
             #expect(node.count(.topicKeyDerived) == 1)
         }
     }
