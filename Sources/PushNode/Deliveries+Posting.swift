@@ -75,7 +75,7 @@ extension Deliveries {
         let hasDoubts = await keep("acceptance not stored") { transaction in
             for entry in taken {
                 try transaction.accepted(
-                    entry.id, entry.delivery, registration: (entry.registration, entry.version),
+                    entry.delivery, registration: (entry.registration, entry.version),
                     postedAs: shared.isEmpty ? nil : shared[entry.delivery.notificationID], at: time)
             }
             return try transaction.hasDoubts()

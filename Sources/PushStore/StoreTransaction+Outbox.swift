@@ -134,7 +134,7 @@ extension StoreTransaction {
     ///   - registration: the device, and the version of the registration whose token was posted.
     ///   - shared: the delivery under whose id it was posted, if not under its own.
     public func accepted(
-        _ id: Int64, _ delivery: DeliveryID, registration: (id: Int64, version: UInt64)? = nil, postedAs shared: DeliveryID? = nil,
+        _ delivery: DeliveryID, registration: (id: Int64, version: UInt64)? = nil, postedAs shared: DeliveryID? = nil,
         at now: Timestamp
     ) throws {
         let statement = try db.cachedStatement(
@@ -143,7 +143,8 @@ extension StoreTransaction {
             Data(delivery.bytes), now.rawValue, registration?.id, registration.map { Int64(bitPattern: $0.version) },
             shared.map { Data($0.bytes) },
         ])
-        try drop(id)
+        // By its name: the row may be another one by now, if the device was unregistered and registered anew while this was on its way.
+        try db.cachedStatement(sql: "DELETE FROM outbox WHERE delivery = ?").execute(arguments: [Data(delivery.bytes)])
     }
 
     /// Given up: expired, evicted, or refused by gorush.

@@ -284,7 +284,7 @@ struct StoreSimulation {
         let (items, time) = (Array(unnoted.values), now)
         do {
             try await store.commit { transaction in
-                for item in items { try transaction.accepted(item.id, item.delivery, at: time) }
+                for item in items { try transaction.accepted(item.delivery, at: time) }
             }
         } catch {
             failedCommitCount += 1

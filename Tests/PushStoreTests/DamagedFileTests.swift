@@ -93,8 +93,8 @@ struct DamagedFileTests {
             store = try fixture.open()
             for key in keys { try await store.register(key, version: 3, token: "token of \(key.installationID.string)") }
             for (delivery, key) in zip(deliveries, keys) {
-                let waiting = try await store.enqueue(delivery, key, message: Array(repeating: 7, count: 900))
-                if key == keys[0] { try await store.commit { try $0.accepted(waiting.id, delivery, at: Timestamp(rawValue: 5)) } }
+                _ = try await store.enqueue(delivery, key, message: Array(repeating: 7, count: 900))
+                if key == keys[0] { try await store.commit { try $0.accepted(delivery, at: Timestamp(rawValue: 5)) } }
             }
             try await store.commit { try $0.remember(answer: [1], to: [9], at: Timestamp(rawValue: 5)) }
         }

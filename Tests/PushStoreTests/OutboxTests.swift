@@ -56,11 +56,21 @@ struct OutboxTests {
         #expect(Set(waiting.map(\.registration)).count == 2)
     }
 
+    @Test("What gorush took leaves the outbox under whatever row, also when the device registered anew while it was on its way")
+    func acceptedLate() async throws {
+        _ = try await store.enqueue(delivery, key)
+        try await store.commit { [key] in try $0.unregister(key, version: 5, at: Timestamp(rawValue: 2)) }
+        try await store.register(key, version: 6)
+        _ = try await store.enqueue(delivery, key)
+        try await store.commit { [delivery] in try $0.accepted(delivery, at: Timestamp(rawValue: 5)) }
+        #expect(try store.read { try $0.waitingDeliveries() }.isEmpty)
+    }
+
     @Test("What gorush took leaves the outbox and stays known")
     func accepted() async throws {
-        let waiting = try await store.enqueue(delivery, key)
+        _ = try await store.enqueue(delivery, key)
         #expect(try store.read { try $0.wasAccepted(delivery) } == false)
-        try await store.commit { try $0.accepted(waiting.id, delivery, at: Timestamp(rawValue: 5)) }
+        try await store.commit { try $0.accepted(delivery, at: Timestamp(rawValue: 5)) }
         #expect(try store.read { try $0.wasAccepted(delivery) })
         #expect(try store.read { try $0.waiting(delivery) } == nil)
         #expect(try store.read { try $0.waitingCount() } == 0)
@@ -97,9 +107,9 @@ struct OutboxTests {
     func pruned() async throws {
         let ids = (0..<10).map { DeliveryID(messageID: [$0], key: key) }
         for (index, id) in ids.enumerated() {
-            let waiting = try await store.enqueue(id, key)
+            _ = try await store.enqueue(id, key)
             try await store.commit { transaction in
-                try transaction.accepted(waiting.id, id, at: Timestamp(rawValue: Int64(index)))
+                try transaction.accepted(id, at: Timestamp(rawValue: Int64(index)))
                 try transaction.remember(answer: [0], to: id.bytes, at: Timestamp(rawValue: Int64(index)))
             }
         }

@@ -20,7 +20,7 @@ struct TokenTests {
         let waiting = try await store.enqueue(DeliveryID(messageID: [number], key: key), key)
         try await store.commit { transaction in
             try transaction.accepted(
-                waiting.id, waiting.delivery, registration: (waiting.registration, 4), postedAs: shared,
+                waiting.delivery, registration: (waiting.registration, 4), postedAs: shared,
                 at: Timestamp(rawValue: Int64(number)))
         }
         return waiting
@@ -53,7 +53,7 @@ struct TokenTests {
     @Test("What an older version noted is about nobody")
     func withoutARegistration() async throws {
         let waiting = try await store.enqueue(DeliveryID(messageID: [1], key: key), key)
-        try await store.commit { try $0.accepted(waiting.id, waiting.delivery, at: Timestamp(rawValue: 1)) }
+        try await store.commit { try $0.accepted(waiting.delivery, at: Timestamp(rawValue: 1)) }
         #expect(try store.read { try $0.posted(under: Array(waiting.delivery.bytes.prefix(16))) }.isEmpty)
     }
 
