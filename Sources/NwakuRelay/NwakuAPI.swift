@@ -9,14 +9,21 @@ import WakuCrypto
 public struct NwakuAPI: Sendable {
     public let address: NodeAddress
     private let client: CurlClient
+    private let leastPatience: Duration
 
     /// The largest answer that is read. A full cache of 50 of the largest messages is longer in Base64 than this: then all of them are lost,
     /// and looked up in the store.
     static let maximumResponseByteCount = 64 << 20
 
     public init(address: NodeAddress, client: CurlClient) {
+        self.init(address: address, client: client, leastPatience: .zero)
+    }
+
+    /// - Parameter leastPatience: Below which no call's time-out lies: for tests on slow machines.
+    init(address: NodeAddress, client: CurlClient, leastPatience: Duration) {
         self.address = address
         self.client = client
+        self.leastPatience = leastPatience
     }
 
     // MARK: Health
@@ -119,7 +126,8 @@ public struct NwakuAPI: Sendable {
     private func exchange(url: String, body: [UInt8]? = nil, timeout: Duration) async throws(NwakuAPIError) -> HTTPResponse {
         let request = HTTPRequest(
             method: body == nil ? "GET" : "POST", url: address.appending(url),
-            headers: body == nil ? [] : [("Content-Type", "application/json")], body: body, timeout: timeout,
+            headers: body == nil ? [] : [("Content-Type", "application/json")], body: body,
+            connectTimeout: max(.seconds(2), leastPatience), timeout: max(timeout, leastPatience),
             maximumResponseByteCount: Self.maximumResponseByteCount)
         do {
             return try await client.send(request)

@@ -16,7 +16,7 @@ import Waku
     ) async throws -> (Int, String) {
         let request = HTTPRequest(
             method: method, url: "http://127.0.0.1:\(port)\(path)", headers: body == nil ? [] : [("Content-Type", contentType)],
-            body: body.map { Array($0.utf8) })
+            body: body.map { Array($0.utf8) }, connectTimeout: .seconds(60), timeout: .seconds(60))
         let response = try await client.send(request)
         return (response.status, String(decoding: response.body, as: UTF8.self))
     }

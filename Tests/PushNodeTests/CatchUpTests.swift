@@ -64,34 +64,34 @@ struct CatchUpTests {
                 try await node.wait { node.count(.registrationStored) == 1 }
 
                 // Between two polls, or soon before one: most of it never comes by polling.
-                publishRequests(60)
+                publishRequests(15)
                 publishForeign(100)
-                try await node.wait { node.gorush.accepted.count == 60 }
+                try await node.wait { node.gorush.accepted.count == 15 }
                 #expect(node.count(.gapFound) > 0)
                 #expect(node.count(.messageRecovered) > 0)
 
                 await served.stop()
-                publishRequests(20)
+                publishRequests(10)
                 publishRegistration(of: TestClient(of: server))
                 try await served.start()
-                try await node.wait { node.gorush.accepted.count == 80 && node.count(.registrationStored) == 2 }
+                try await node.wait { node.gorush.accepted.count == 25 && node.count(.registrationStored) == 2 }
 
                 for status in [412, 429, 503] {
                     fixture.network.faults.storeStatus = status
                     let before = node.gorush.accepted.count
                     let gapCount = node.count(.gapFound)
                     await served.stop()
-                    publishRequests(5)
+                    publishRequests(3)
                     try await served.start()
                     // The gap stays until the store answers again, however long that takes.
                     try await node.wait { node.count(.gapFound) > gapCount }
                     #expect(node.gorush.accepted.count == before)
                     fixture.network.faults.storeStatus = nil
                     fixture.network.faults.storeDelay = .milliseconds(50)
-                    try await node.wait { node.gorush.accepted.count == before + 5 }
+                    try await node.wait { node.gorush.accepted.count == before + 3 }
                     fixture.network.faults.storeDelay = .zero
                 }
-                expectEachOnce(95)
+                expectEachOnce(34)
             }
         }
     }
@@ -111,16 +111,16 @@ struct CatchUpTests {
             for life in 1...2 {
                 // Nothing is kept for a poller either.
                 fixture.network.restart()
-                publishRequests(30)
+                publishRequests(10)
                 publishRegistration(of: bob, version: UInt64(life + 1))
                 try await fixture.withNode(makeRelay: attach) { [self] node async throws in
                     // The store tells all of the last minute, in the order of time: the old comes before the new.
-                    try await node.wait { node.gorush.accepted.count == 10 + 31 * life - 1 && node.count(.registrationStored) == 1 }
-                    #expect(node.count(.messageRecovered) > 30)
+                    try await node.wait { node.gorush.accepted.count == 10 + 11 * life - 1 && node.count(.registrationStored) == 1 }
+                    #expect(node.count(.messageRecovered) > 10)
                     publishRequests(1)
-                    try await node.wait { node.gorush.accepted.count == 10 + 31 * life }
+                    try await node.wait { node.gorush.accepted.count == 10 + 11 * life }
                 }
-                expectEachOnce(10 + 31 * life)
+                expectEachOnce(10 + 11 * life)
             }
         }
     }

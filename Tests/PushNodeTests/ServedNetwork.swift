@@ -64,7 +64,7 @@ actor ServedNetwork {
             configuration: NwakuRelay.Configuration(
                 address: address, pubsubTopics: needs.pubsubTopics, pollInterval: .milliseconds(20), catchUpTopics: needs.ownTopics,
                 lastSeen: needs.seenUntil, wants: needs.wants, report: needs.report),
-            api: NwakuAPI(address: address, client: client), logger: quiet,
+            api: NwakuAPI(address: address, client: client, leastPatience: .seconds(60)), logger: quiet,
             timing: NwakuRelay.Timing(
                 nodeBackOff: short, storeBackOff: short, catchUpPeriod: .milliseconds(20), settling: .milliseconds(20)))
         attached.withLock { $0 = relay }
