@@ -74,7 +74,7 @@ struct ClockTests {
     private static func waitForPruning(_ fixture: NodeFixture) async throws {
         let store = try Store(existing: fixture.folder.path, storageKey: nil)
         var times: Set<[UInt8]> = []
-        let deadline = ContinuousClock.now + .seconds(60)
+        let deadline = ContinuousClock.now + .seconds(240)
         while times.count < 40, ContinuousClock.now < deadline {
             if let time = try store.read({ try $0.property("alive at") }) { times.insert(time) }
             await Task.yield()
