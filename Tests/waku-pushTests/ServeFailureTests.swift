@@ -115,7 +115,7 @@ struct ServeFailureTests {
     @Test func databaseThatIsNone() async throws {
         try FileManager.default.createDirectory(atPath: data, withIntermediateDirectories: true)
         try write(String(repeating: "This is no database. ", count: 500), to: DataFolder.databasePath(in: data))
-        expect(try await serve(), 65, "is damaged (SQLite code 26): restore a backup")
+        expect(try await serve(), 65, "is damaged: restore a backup")
     }
 
     private func makeDatabase(identity: PrivateKey? = nil, change: (Database) throws -> Void = { _ in }) throws {
