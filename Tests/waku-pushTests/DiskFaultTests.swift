@@ -67,10 +67,13 @@ struct DiskFaultTests {
     @Test("Files may grow no further (RLIMIT_FSIZE), and then may again")
     func fileSizeLimit() async throws {
         let daemon = try await Daemon.start(standard)
-        // The soft limit, which may be raised again.
-        #expect(try await command("/usr/bin/prlimit", "--pid", "\(daemon.process.processID)", "--fsize=204800:"))
-        let kept = try await registerUntilRefused(daemon)
-        #expect(!kept.isEmpty)
+        let first = try KeyFile(in: folder, "first.key")
+        #expect(try await register(daemon, first).status == 0)
+        // The soft limit, which may be raised again: as large as the larger of the files is.
+        let files = try FileManager.default.contentsOfDirectory(atPath: data)
+        let sizes = try files.map { try FileManager.default.attributesOfItem(atPath: data + "/" + $0)[.size] as? Int ?? 0 }
+        #expect(try await command("/usr/bin/prlimit", "--pid", "\(daemon.process.processID)", "--fsize=\(sizes.max() ?? 0):"))
+        let kept = [first] + (try await registerUntilRefused(daemon))
         try await wait { try await readiness(daemon).hasPrefix("store: the disk fails under the database") }
         #expect(try await daemon.get("/healthz").status == 200)
         try await expectQueriesFind(Array(kept.suffix(2)), daemon)
