@@ -210,6 +210,8 @@ public final class PushNode: Service {
         var last: [Counter: Int] = [:]
         var forgetting = ForgettingClock(memory: configuration.memory)
         let started = ContinuousClock.now
+        // What the clock shows now is what later steps of it are measured by: the first round of upkeep may take its time.
+        _ = forgetting.cutoff(clock: now(), uptime: .zero)
         // From its very start a life is to be gone on from.
         await saveCursor()
         while (try? await Task.sleep(for: configuration.upkeepInterval)) != nil {
