@@ -1,5 +1,6 @@
 import CurlClient
 import Foundation
+import TestSupport
 import Testing
 
 /// Against `openssl s_server` with a certificate of an authority made for the test.
@@ -58,7 +59,7 @@ private struct TLSServer {
         process.standardInput = FileHandle.nullDevice
         process.standardOutput = output
         process.standardError = FileHandle.nullDevice
-        try process.run()
+        try ChildProcess.start(process)
         // It says "ACCEPT 127.0.0.1:44021" when it listens.
         var text = ""
         while text.wholeMatch(of: /(?s).*ACCEPT 127.0.0.1:[0-9]+\n.*/) == nil {
@@ -82,7 +83,7 @@ private struct TLSServer {
         process.currentDirectoryURL = folder
         process.arguments = arguments
         process.standardError = FileHandle.nullDevice
-        try process.run()
+        try ChildProcess.start(process)
         process.waitUntilExit()
         try #require(process.terminationStatus == 0)
     }

@@ -9,6 +9,11 @@ public final class ChildProcess: Sendable {
     /// One at a time, so that none inherits what another is just being given.
     private static let spawning = Mutex(())
 
+    /// Starts any process, when no other is just being started.
+    public static func start(_ process: Process) throws {
+        try spawning.withLock { _ in try process.run() }
+    }
+
     private let process: Process
     private let folder: TemporaryFolder
     private let exit: Task<Int32, Never>
@@ -42,7 +47,7 @@ public final class ChildProcess: Sendable {
             return .min
         }
         self.process = process
-        try Self.spawning.withLock { _ in try process.run() }
+        try Self.start(process)
         let tooLong = DispatchTime.now() + .milliseconds(Int(limit * Self.patience / .milliseconds(1)))
         DispatchQueue.global().asyncAfter(deadline: tooLong) { [weak self] in self?.kill() }
     }

@@ -124,7 +124,7 @@ struct DiskFaultTests {
         process.executableURL = URL(fileURLWithPath: "/bin/sh")
         process.arguments = ["-c", "unshare --user --map-root-user --mount mount -t tmpfs tmpfs /mnt"]
         process.standardError = FileHandle.nullDevice
-        guard (try? process.run()) != nil else { return false }
+        guard (try? ChildProcess.start(process)) != nil else { return false }
         process.waitUntilExit()
         return process.terminationStatus == 0
     }()
@@ -133,7 +133,7 @@ struct DiskFaultTests {
         let process = Process()
         process.executableURL = URL(fileURLWithPath: path)
         process.arguments = arguments
-        try process.run()
+        try ChildProcess.start(process)
         process.waitUntilExit()
         return process.terminationStatus == 0
     }
