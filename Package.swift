@@ -61,7 +61,7 @@ let package = Package(
         room("Waku", ["WakuCrypto", "CPushMessages"]),
         room("StatusProtocol", ["Waku", "WakuCrypto", "CPushMessages"]),
         room("PushServer", ["StatusProtocol", "WakuCrypto"]),
-        room("PushStore", ["StatusProtocol", "Waku", "WakuCrypto", grdb]),
+        room("PushStore", ["StatusProtocol", "Waku", "WakuCrypto", grdb, sqlite]),
         room("CurlClient", ["CCurl"]),
         room("Gorush", ["CurlClient", "StatusProtocol", "Waku", "WakuCrypto"]),
         room("NwakuRelay", ["Waku", "WakuCrypto", "CurlClient", logging]),

@@ -12,7 +12,7 @@ struct Decider: Sendable {
     /// What is to be done once the transaction is durable.
     enum Outcome: Sendable {
         case registration(Answer, Counter?, TopicChange?)
-        case request(PendingRequest, queued: [WaitingDelivery])
+        case request(PendingRequest, queued: [QueuedDelivery])
     }
 
     /// What becomes of a registrant's topics.
@@ -62,21 +62,19 @@ struct Decider: Sendable {
         do {
             outcomes = try requests.decide(
                 request, registration: { try registrations.registration(of: $0) },
-                delivery: { id in
-                    if try transaction.wasAccepted(id) { return .accepted }
-                    return try transaction.waiting(id) == nil ? nil : .waiting
-                })
+                delivery: { try transaction.acceptance(of: $0).map { $0 ? .accepted : .waiting } })
         } catch is RequestedRegistrations.TooMany {
             return .request(failure(request, envelope, work), queued: [])
         }
-        var queued: [WaitingDelivery] = []
+        var queued: [QueuedDelivery] = []
         var results: [PendingRequest.Entry.Result] = []
         for outcome in outcomes {
             switch outcome {
             case .report(let error): results.append(.known(error))
             case .await(let id): results.append(.waiting(id))
             case .deliver(let id, let notification, let stored):
-                queued.append(try transaction.enqueue(id, notification, to: stored, expires: expires))
+                let waiting = try transaction.enqueue(id, notification, to: stored, expires: expires)
+                queued.append(QueuedDelivery(waiting: waiting, entry: OutboxEntry(waiting, notification, to: stored)))
                 results.append(.waiting(id))
             }
         }
@@ -98,6 +96,12 @@ struct Decider: Sendable {
     func failure(_ request: PushNotificationRequest, _ envelope: MetadataEnvelope, _ work: Work) -> PendingRequest {
         pending(request, envelope, work, request.requests.map { _ in .known(.internalError) })
     }
+}
+
+/// What a request put into the outbox.
+struct QueuedDelivery: Sendable {
+    let waiting: WaitingDelivery
+    let entry: OutboxEntry
 }
 
 /// The registrations that one request concerns: each is opened once, and no more than a request may cost.

@@ -27,9 +27,15 @@ extension Deliveries {
         var entries: [OutboxEntry] = []
         var unreadable: [Int64] = []
         var gone: [(Int64, PushNotificationReport.ErrorType?)] = []
+        let recent = state.withLock { state in
+            batch.deliveries.reduce(into: [Int64: OutboxEntry]()) { $0[$1] = state.entries.removeValue(forKey: $1) }
+        }
         do throws(StoreError) {
             try store.read { transaction in
-                let found = try transaction.outboxEntries(batch.deliveries)
+                var found: [Int64: StoredOutboxEntry] = [:]
+                for (id, entry) in recent where try transaction.isCurrent(entry) { found[id] = .entry(entry) }
+                let others = batch.deliveries.filter { found[$0] == nil }
+                if !others.isEmpty { found.merge(try transaction.outboxEntries(others)) { first, _ in first } }
                 for id in batch.deliveries {
                     switch found[id] {
                     case .entry(let entry): entries.append(entry)

@@ -12,6 +12,8 @@ final class Deliveries: Sendable {
         /// What is in the queue, by both of its names.
         var deliveries: [Int64: DeliveryID] = [:]
         var ids: Set<DeliveryID> = []
+        /// What was just put into the outbox and is likely to be posted next: it need not be read again, as long as it still holds.
+        var entries: [Int64: OutboxEntry] = [:]
         var requests = PendingRequestTable()
         /// Why the last post failed.
         var failure = ""
@@ -61,15 +63,28 @@ final class Deliveries: Sendable {
         enqueue(waiting, isAwaited: false)
     }
 
+    /// Beyond, entries are read from the outbox.
+    private static let entryLimit = 1_024
+
+    /// Notifications that requests have put into the outbox and wait for, in the order of their commits.
+    func enqueue(_ queued: [QueuedDelivery]) {
+        enqueue(queued.lazy.map { ($0.waiting, $0.entry) }, isAwaited: true)
+    }
+
     /// Notifications that are in the outbox now, in the order of their commits.
     ///
     /// - Parameter isAwaited: requests wait for them.
     func enqueue(_ waiting: [WaitingDelivery], isAwaited: Bool = true) {
-        guard !waiting.isEmpty else { return }
+        enqueue(waiting.lazy.map { ($0, nil) }, isAwaited: isAwaited)
+    }
+
+    private func enqueue(_ items: some Collection<(WaitingDelivery, OutboxEntry?)>, isAwaited: Bool) {
+        guard !items.isEmpty else { return }
         let (now, clock) = (steadyNow, now())
         state.withLock { state in
-            for item in waiting where state.ids.insert(item.delivery).inserted {
+            for (item, entry) in items where state.ids.insert(item.delivery).inserted {
                 state.deliveries[item.id] = item.delivery
+                if state.entries.count < Self.entryLimit { state.entries[item.id] = entry }
                 // The system's clock may have been set since the start; the queue's runs on.
                 state.queue.add(
                     item.id, device: item.registration, expires: now + item.expires.since(clock), isAwaited: isAwaited, now: now)
@@ -229,6 +244,7 @@ extension Deliveries.State {
     /// It left the queue, or leaves it now. Returns the requests that are complete by that.
     mutating func end(_ id: Int64, as error: PushNotificationReport.ErrorType?) -> [PendingRequestTable.Finished] {
         queue.remove(id)
+        entries[id] = nil
         guard let delivery = deliveries.removeValue(forKey: id) else { return [] }
         ids.remove(delivery)
         return requests.resolve(delivery, as: error)

@@ -335,7 +335,7 @@ final class Pipeline: Sendable {
 }
 
 extension Result<Decider.Outcome, StoreError> {
-    fileprivate var queued: [WaitingDelivery] {
+    fileprivate var queued: [QueuedDelivery] {
         if case .success(.request(_, let queued)) = self { queued } else { [] }
     }
 }

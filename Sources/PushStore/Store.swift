@@ -25,7 +25,7 @@ public final class Store: Sendable {
                 throw StoreError(code: .newer, message: "the database in \(path) was made by a newer waku-push: run that version")
             }
             try Schema.migrator.migrate(pool)
-            try setDurability()
+            try setUpWriter()
         } catch {
             throw StoreError(explaining: error, in: path)
         }
@@ -46,7 +46,7 @@ public final class Store: Sendable {
                 throw StoreError(
                     code: .damaged, message: "the database in \(path) is of an older version: start the daemon once to bring it up to date")
             }
-            try setDurability()
+            try setUpWriter()
         } catch {
             throw StoreError(explaining: error, in: path)
         }
@@ -182,10 +182,17 @@ public final class Store: Sendable {
         }
     }
 
-    /// GRDB's pool sets NORMAL, under which a commit may be lost when the machine stops.
-    private func setDurability() throws {
+    /// Of the connection that writes. GRDB's pool sets NORMAL, under which a commit may be lost when the machine stops.
+    private func setUpWriter() throws {
         try pool.writeWithoutTransaction { db in
-            try db.execute(sql: "PRAGMA synchronous = FULL")
+            try db.execute(
+                sql: """
+                    PRAGMA synchronous = FULL;
+                    -- KiB. Where rows go is spread over the indexes: with SQLite's 2 MB most pages are read for each transaction.
+                    PRAGMA cache_size = -16384;
+                    -- Pages, 16 MiB: a page that many transactions change is moved into the database less often.
+                    PRAGMA wal_autocheckpoint = 4096;
+                    """)
             guard try Int.fetchOne(db, sql: "PRAGMA synchronous") == 2 else {
                 throw StoreError(code: .unavailable, message: "SQLite does not take synchronous=FULL")
             }

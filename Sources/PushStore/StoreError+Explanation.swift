@@ -11,7 +11,7 @@ extension StoreError {
             self = error
         case let error as DatabaseError:
             self.init(error, "the database in \(place)")
-        case is CryptoError, is ProtobufError, is RowDecodingError:
+        case is CryptoError, is ProtobufError, is RowDecodingError, is AlteredRow:
             self.init(
                 code: .damaged,
                 message: "a row of the database in \(place) can't be opened: it was altered; restore a backup, or have it registered anew")

@@ -18,6 +18,17 @@ public struct OutboxEntry: Sendable {
     public let apnTopic: String
 }
 
+extension OutboxEntry {
+    /// As it was when it was put there.
+    public init(_ waiting: WaitingDelivery, _ notification: PushNotification, to stored: StoredRegistration) {
+        let registration = stored.registration
+        self.init(
+            id: waiting.id, delivery: waiting.delivery, notification: notification, registration: waiting.registration, key: stored.key,
+            version: registration.version, platform: registration.platform ?? .apn, deviceToken: registration.deviceToken,
+            apnTopic: registration.apnTopic)
+    }
+}
+
 /// What the outbox has under an id.
 public enum StoredOutboxEntry: Sendable {
     case entry(OutboxEntry)
@@ -49,20 +60,21 @@ extension StoreTransaction {
     public func enqueue(
         _ delivery: DeliveryID, _ notification: PushNotification, to stored: StoredRegistration, expires: Timestamp
     ) throws -> WaitingDelivery {
-        let statement = try db.cachedStatement(
-            sql: """
-                INSERT INTO outbox (delivery, registration, expires_at, sealed)
-                VALUES (?, (SELECT id FROM registration WHERE key_hash = ? AND installation = ?), ?, ?)
-                RETURNING registration
-                """)
-        // All rows are fetched, so that the statement is done.
-        let registrations = try Int64.fetchAll(
-            statement,
-            arguments: [
-                Data(delivery.bytes), Data(stored.key.keyHash.bytes), Data(stored.key.installationID.bytes), expires.rawValue,
-                Data(rows.seal(notification, for: delivery)),
-            ])
-        return WaitingDelivery(id: db.lastInsertedRowID, delivery: delivery, registration: registrations[0], expires: expires)
+        let statement = try HotStatement(
+            """
+            INSERT INTO outbox (delivery, registration, expires_at, sealed)
+            VALUES (?, (SELECT id FROM registration WHERE key_hash = ? AND installation = ?), ?, ?)
+            RETURNING registration
+            """, db)
+        statement.bind(1, delivery.bytes)
+        statement.bind(2, stored.key.keyHash.bytes)
+        statement.bind(3, stored.key.installationID.bytes)
+        statement.bind(4, expires.rawValue)
+        statement.bind(5, rows.seal(notification, for: delivery))
+        guard try statement.next() else { throw DatabaseError(resultCode: .SQLITE_INTERNAL) }
+        let registration = try statement.integer(0)
+        try statement.run()
+        return WaitingDelivery(id: db.lastInsertedRowID, delivery: delivery, registration: registration, expires: expires)
     }
 
     /// nil when it does not wait.
@@ -74,9 +86,23 @@ extension StoreTransaction {
             expires: Timestamp(rawValue: try row.decode(atIndex: 2)))
     }
 
+    /// Whether gorush took it; false while it waits for that, nil when it is not known.
+    public func acceptance(of delivery: DeliveryID) throws -> Bool? {
+        let statement = try HotStatement(
+            "SELECT 1 FROM accepted WHERE delivery = ?1 UNION ALL SELECT 0 FROM outbox WHERE delivery = ?1", db)
+        statement.bind(1, delivery.bytes)
+        return try statement.next() ? try statement.integer(0) == 1 : nil
+    }
+
     public func wasAccepted(_ delivery: DeliveryID) throws -> Bool {
-        let statement = try db.cachedStatement(sql: "SELECT 1 FROM accepted WHERE delivery = ?")
-        return try Int.fetchOne(statement, arguments: [Data(delivery.bytes)]) != nil
+        try acceptance(of: delivery) == true
+    }
+
+    /// Whether what waits is still to be posted as it was when it was read: the device has neither registered anew nor been unregistered.
+    public func isCurrent(_ entry: OutboxEntry) throws -> Bool {
+        let statement = try HotStatement("SELECT version FROM registration WHERE id = ? AND sealed IS NOT NULL", db)
+        statement.bind(1, entry.registration)
+        return try statement.next() && statement.integer(0) == Int64(bitPattern: entry.version)
     }
 
     public func waitingCount() throws -> Int {
@@ -137,14 +163,18 @@ extension StoreTransaction {
         _ delivery: DeliveryID, registration: (id: Int64, version: UInt64)? = nil, postedAs shared: DeliveryID? = nil,
         at now: Timestamp
     ) throws {
-        let statement = try db.cachedStatement(
-            sql: "INSERT OR IGNORE INTO accepted (delivery, at, registration, version, posted_as) VALUES (?, ?, ?, ?, ?)")
-        try statement.execute(arguments: [
-            Data(delivery.bytes), now.rawValue, registration?.id, registration.map { Int64(bitPattern: $0.version) },
-            shared.map { Data($0.bytes) },
-        ])
+        let statement = try HotStatement(
+            "INSERT OR IGNORE INTO accepted (delivery, at, registration, version, posted_as) VALUES (?, ?, ?, ?, ?)", db)
+        statement.bind(1, delivery.bytes)
+        statement.bind(2, now.rawValue)
+        statement.bind(3, registration?.id)
+        statement.bind(4, registration.map { Int64(bitPattern: $0.version) })
+        if let shared { statement.bind(5, shared.bytes) }
+        try statement.run()
         // By its name: the row may be another one by now, if the device was unregistered and registered anew while this was on its way.
-        try db.cachedStatement(sql: "DELETE FROM outbox WHERE delivery = ?").execute(arguments: [Data(delivery.bytes)])
+        let delete = try HotStatement("DELETE FROM outbox WHERE delivery = ?", db)
+        delete.bind(1, delivery.bytes)
+        try delete.run()
     }
 
     /// Given up: expired, evicted, or refused by gorush.

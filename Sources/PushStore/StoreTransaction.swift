@@ -13,60 +13,47 @@ public struct StoreTransaction {
 
     /// What is stored for an installation; nil when nothing ever was.
     public func state(of key: RegistrationKey) throws -> StoredState? {
-        let statement = try db.cachedStatement(
-            sql: "SELECT version, changed_at, sealed FROM registration WHERE key_hash = ? AND installation = ?")
-        guard let row = try Row.fetchOne(statement, arguments: [Data(key.keyHash.bytes), Data(key.installationID.bytes)]) else {
-            return nil
-        }
-        let version = UInt64(bitPattern: try row.decode(atIndex: 0))
-        let (changedAt, sealed) = (try row.decode(Int64.self, atIndex: 1), try row.decode(Data?.self, atIndex: 2))
-        guard let stored = try registration(key, version: version, changedAt: changedAt, sealed: sealed) else {
-            return .tombstone(version: version)
-        }
-        return .registered(stored)
-    }
-
-    /// The version alone, tombstones included: nothing is opened for it.
-    public func version(of key: RegistrationKey) throws -> UInt64? {
-        let statement = try db.cachedStatement(sql: "SELECT version FROM registration WHERE key_hash = ? AND installation = ?")
-        let version = try Int64.fetchOne(statement, arguments: [Data(key.keyHash.bytes), Data(key.installationID.bytes)])
-        return version.map(UInt64.init(bitPattern:))
+        let statement = try HotStatement("SELECT version, changed_at, sealed FROM registration WHERE key_hash = ? AND installation = ?", db)
+        statement.bind(1, key.keyHash.bytes)
+        statement.bind(2, key.installationID.bytes)
+        guard try statement.next() else { return nil }
+        let version = UInt64(bitPattern: try statement.integer(0))
+        guard !statement.isNull(2) else { return .tombstone(version: version) }
+        return .registered(try registration(key, version: version, changedAt: statement.integer(1), sealed: statement.bytes(2)))
     }
 
     /// All that are in force, in the order of their installation ids, until `visit` returns false.
     public func forEachRegistration(of keyHash: KeyHash, _ visit: (StoredRegistration) -> Bool) throws {
-        let statement = try db.cachedStatement(
-            sql: """
-                SELECT installation, version, changed_at, sealed FROM registration WHERE key_hash = ? AND sealed IS NOT NULL
-                ORDER BY installation
-                """)
-        let rows = try Row.fetchCursor(statement, arguments: [Data(keyHash.bytes)])
-        while let row = try rows.next() {
-            let key = RegistrationKey(keyHash: keyHash, installationID: InstallationID(bytes: try row.bytes(0)))
+        let statement = try HotStatement(
+            """
+            SELECT installation, version, changed_at, sealed FROM registration WHERE key_hash = ? AND sealed IS NOT NULL
+            ORDER BY installation
+            """, db)
+        statement.bind(1, keyHash.bytes)
+        while try statement.next() {
+            let key = RegistrationKey(keyHash: keyHash, installationID: InstallationID(bytes: try statement.bytes(0)))
             let stored = try registration(
-                key, version: UInt64(bitPattern: try row.decode(atIndex: 1)), changedAt: try row.decode(atIndex: 2),
-                sealed: try row.decode(atIndex: 3))
-            if let stored, !visit(stored) { return }
+                key, version: UInt64(bitPattern: statement.integer(1)), changedAt: statement.integer(2), sealed: statement.bytes(3))
+            if !visit(stored) { return }
         }
     }
 
-    private func registration(_ key: RegistrationKey, version: UInt64, changedAt: Int64, sealed: Data?) throws -> StoredRegistration? {
-        guard let sealed else { return nil }
-        return StoredRegistration(
-            key: key, registration: try rows.openRegistration(Array(sealed), of: key, version: version),
-            storedAt: Timestamp(rawValue: changedAt))
+    private func registration(_ key: RegistrationKey, version: UInt64, changedAt: Int64, sealed: [UInt8]) throws -> StoredRegistration {
+        StoredRegistration(
+            key: key, registration: try rows.openRegistration(sealed, of: key, version: version), storedAt: Timestamp(rawValue: changedAt))
     }
 
     /// What stands for an installation, without its content.
     public func head(of key: RegistrationKey) throws -> RegistrationHead? {
-        let statement = try db.cachedStatement(
-            sql: "SELECT id, version, message, sealed IS NOT NULL FROM registration WHERE key_hash = ? AND installation = ?")
-        guard let row = try Row.fetchOne(statement, arguments: [Data(key.keyHash.bytes), Data(key.installationID.bytes)]) else {
-            return nil
-        }
+        let statement = try HotStatement(
+            "SELECT id, version, message, sealed IS NOT NULL FROM registration WHERE key_hash = ? AND installation = ?", db)
+        statement.bind(1, key.keyHash.bytes)
+        statement.bind(2, key.installationID.bytes)
+        guard try statement.next() else { return nil }
         return RegistrationHead(
-            id: try row.decode(atIndex: 0), version: UInt64(bitPattern: try row.decode(atIndex: 1)),
-            message: try row.decode(Int64?.self, atIndex: 2).map(MessageMark.init), isRegistered: try row.decode(atIndex: 3))
+            id: try statement.integer(0), version: UInt64(bitPattern: try statement.integer(1)),
+            message: statement.isNull(2) ? nil : MessageMark(rawValue: try statement.integer(2)),
+            isRegistered: try statement.integer(3) != 0)
     }
 
     /// - Parameters:
@@ -78,29 +65,41 @@ public struct StoreTransaction {
         replacing head: RegistrationHead? = nil, at now: Timestamp
     ) throws {
         let version = Int64(bitPattern: registration.version)
-        let sealed = Data(rows.seal(bytes, for: key, version: registration.version))
+        let sealed = rows.seal(bytes, for: key, version: registration.version)
+        let platform = registration.platform.map { Int64($0.rawValue) }
         if let head, head.isRegistered {
             // Its topics stay, and so do the pages of their indexes.
-            try db.cachedStatement(
-                sql: "UPDATE registration SET version = ?, changed_at = ?, platform = ?, message = ?, sealed = ? WHERE id = ?"
-            ).execute(arguments: [version, now.rawValue, registration.platform?.rawValue, message?.rawValue, sealed, head.id])
-            return
+            let statement = try HotStatement(
+                "UPDATE registration SET version = ?, changed_at = ?, platform = ?, message = ?, sealed = ? WHERE id = ?", db)
+            statement.bind(1, version)
+            statement.bind(2, now.rawValue)
+            statement.bind(3, platform)
+            statement.bind(4, message?.rawValue)
+            statement.bind(5, sealed)
+            statement.bind(6, head.id)
+            return try statement.run()
         }
-        let statement = try db.cachedStatement(
-            sql: """
-                INSERT INTO registration
-                    (key_hash, installation, version, changed_at, platform, query_topic, published_query_topic, message, sealed)
-                VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
-                ON CONFLICT (key_hash, installation) DO UPDATE SET
-                    version = excluded.version, changed_at = excluded.changed_at, platform = excluded.platform,
-                    query_topic = excluded.query_topic, published_query_topic = excluded.published_query_topic,
-                    message = excluded.message, sealed = excluded.sealed
-                """)
+        let statement = try HotStatement(
+            """
+            INSERT INTO registration
+                (key_hash, installation, version, changed_at, platform, query_topic, published_query_topic, message, sealed)
+            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+            ON CONFLICT (key_hash, installation) DO UPDATE SET
+                version = excluded.version, changed_at = excluded.changed_at, platform = excluded.platform,
+                query_topic = excluded.query_topic, published_query_topic = excluded.published_query_topic,
+                message = excluded.message, sealed = excluded.sealed
+            """, db)
         let tags = QueryTopics(of: key.keyHash)
-        try statement.execute(arguments: [
-            Data(key.keyHash.bytes), Data(key.installationID.bytes), version, now.rawValue, registration.platform?.rawValue,
-            Int64(tags.deployed.rawValue), Int64(tags.published.rawValue), message?.rawValue, sealed,
-        ])
+        statement.bind(1, key.keyHash.bytes)
+        statement.bind(2, key.installationID.bytes)
+        statement.bind(3, version)
+        statement.bind(4, now.rawValue)
+        statement.bind(5, platform)
+        statement.bind(6, Int64(tags.deployed.rawValue))
+        statement.bind(7, Int64(tags.published.rawValue))
+        statement.bind(8, message?.rawValue)
+        statement.bind(9, sealed)
+        try statement.run()
     }
 
     /// Leaves only key hash, installation and version, and forgets what was waiting for the device.
@@ -173,13 +172,17 @@ public struct StoreTransaction {
 
     /// How the message of this id was answered before, a byte for each part.
     public func answer(to message: [UInt8]) throws -> [UInt8]? {
-        let statement = try db.cachedStatement(sql: "SELECT codes FROM answer WHERE message = ?")
-        return try Data.fetchOne(statement, arguments: [Data(message)]).map(Array.init)
+        let statement = try HotStatement("SELECT codes FROM answer WHERE message = ?", db)
+        statement.bind(1, message)
+        return try statement.next() ? try statement.bytes(0) : nil
     }
 
     public func remember(answer codes: [UInt8], to message: [UInt8], at now: Timestamp) throws {
-        let statement = try db.cachedStatement(sql: "INSERT OR IGNORE INTO answer (message, codes, at) VALUES (?, ?, ?)")
-        try statement.execute(arguments: [Data(message), Data(codes), now.rawValue])
+        let statement = try HotStatement("INSERT OR IGNORE INTO answer (message, codes, at) VALUES (?, ?, ?)", db)
+        statement.bind(1, message)
+        statement.bind(2, codes)
+        statement.bind(3, now.rawValue)
+        try statement.run()
     }
 
     // MARK: Properties

@@ -40,12 +40,9 @@ public func constantTimeEqual(_ left: [UInt8], _ right: [UInt8]) -> Bool {
     left.count == right.count && CRYPTO_memcmp(left, right, left.count) == 0
 }
 
-/// From the system's generator, by way of libcrypto's.
+/// From the system's generator, by way of libcrypto's. For what is no secret: nonces, ids, padding.
 public func randomBytes(_ count: Int) -> [UInt8] {
-    [UInt8](unsafeUninitializedCapacity: count) { buffer, initialized in
-        require(RAND_bytes(buffer.baseAddress, Int32(count)))
-        initialized = count
-    }
+    RandomReserve.take(count)
 }
 
 /// libcrypto's own calls with arguments that it can't refuse fail for lack of memory or entropy alone: there is no way on from there.

@@ -8,7 +8,8 @@ enum Secp256k1 {
         guard let context = secp256k1_context_create(UInt32(SECP256K1_CONTEXT_NONE)) else {
             preconditionFailure("libsecp256k1 has no memory for a context")
         }
-        precondition(secp256k1_context_randomize(context, randomBytes(32)) == 1)
+        let seed = SecretBytes.random(count: 32)
+        precondition(seed.withBytes { bytes in bytes.baseAddress.map { secp256k1_context_randomize(context, $0) } } == 1)
         return context
     }()
 }

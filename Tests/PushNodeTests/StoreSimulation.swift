@@ -227,7 +227,7 @@ struct StoreSimulation {
 
     private mutating func note(_ envelope: MetadataEnvelope, _ outcome: Decider.Outcome) throws {
         guard case .request(let pending, let queued) = outcome else { throw Broken("a request became something else") }
-        for delivery in queued {
+        for delivery in queued.map(\.waiting) {
             guard let key = deliveryKeys[delivery.delivery] else { throw Broken("a delivery that nobody asked for") }
             guard rows[key]?.isRegistered == true else { throw Broken("a delivery to a device that is not registered") }
             guard !accepted.contains(delivery.delivery), outbox[delivery.delivery] == nil else {

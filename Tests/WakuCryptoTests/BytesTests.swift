@@ -36,4 +36,19 @@ import WakuCrypto
         #expect(randomBytes(33).count == 33)
         #expect(randomBytes(16) != randomBytes(16))
     }
+
+    /// Across the ends of a thread's reserve, with counts that do not divide it, on several threads.
+    @Test func noRandomBytesAreHandedOutTwice() async {
+        var all: [[UInt8]] = []
+        await withTaskGroup(of: [[UInt8]].self) { group in
+            for _ in 0..<4 {
+                group.addTask { (0..<500).map { randomBytes([12, 16, 31, 128, 129][$0 % 5]) } }
+            }
+            for await some in group { all += some }
+        }
+        #expect(Set(all.map { $0.prefix(12) }).count == all.count)
+        // A byte that is 0 too often was never written.
+        let bytes = all.joined()
+        #expect(bytes.count { $0 == 0 } < bytes.count / 64)
+    }
 }
