@@ -27,6 +27,7 @@ extension Deliveries {
         var entries: [OutboxEntry] = []
         var unreadable: [Int64] = []
         var gone: [(Int64, PushNotificationReport.ErrorType?)] = []
+        var replaced: [(Int64, by: WaitingDelivery)] = []
         let recent = state.withLock { state in
             batch.deliveries.reduce(into: [Int64: OutboxEntry]()) { $0[$1] = state.entries.removeValue(forKey: $1) }
         }
@@ -42,16 +43,26 @@ extension Deliveries {
                     case .unreadable: unreadable.append(id)
                     case .unregistered: gone.append((id, .notRegistered))
                     case nil:
-                        // Accepted before, or deleted by an unregistration.
-                        let delivery = state.withLock { $0.deliveries[id] }
-                        let isAccepted = try delivery.map(transaction.wasAccepted) ?? false
-                        gone.append((id, isAccepted ? nil : .notRegistered))
+                        // Accepted before, or deleted by an unregistration, after which the device may have been registered anew and the
+                        // same request have come again.
+                        guard let delivery = state.withLock({ $0.deliveries[id] }) else { continue }
+                        if let waiting = try transaction.waiting(delivery) {
+                            replaced.append((id, by: waiting))
+                        } else {
+                            gone.append((id, try transaction.wasAccepted(delivery) ? nil : .notRegistered))
+                        }
                     }
                 }
             }
         } catch {
             logger.error("outbox not readable", metadata: ["reason": "\(error.message)"])
             return nil
+        }
+        if !replaced.isEmpty {
+            state.withLock { state in
+                for (id, _) in replaced { state.forget(id) }
+            }
+            enqueue(replaced.map(\.by))
         }
         if !gone.isEmpty { finish(state.withLock { state in gone.flatMap { state.end($0.0, as: $0.1) } }) }
         if !unreadable.isEmpty {

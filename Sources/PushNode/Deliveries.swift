@@ -243,10 +243,16 @@ final class Deliveries: Sendable {
 extension Deliveries.State {
     /// It left the queue, or leaves it now. Returns the requests that are complete by that.
     mutating func end(_ id: Int64, as error: PushNotificationReport.ErrorType?) -> [PendingRequestTable.Finished] {
+        forget(id).map { requests.resolve($0, as: error) } ?? []
+    }
+
+    /// It is not in the queue any more; who waits for it goes on waiting.
+    @discardableResult
+    mutating func forget(_ id: Int64) -> DeliveryID? {
         queue.remove(id)
         entries[id] = nil
-        guard let delivery = deliveries.removeValue(forKey: id) else { return [] }
+        guard let delivery = deliveries.removeValue(forKey: id) else { return nil }
         ids.remove(delivery)
-        return requests.resolve(delivery, as: error)
+        return delivery
     }
 }

@@ -76,6 +76,34 @@ struct PushNodeTests {
         }
     }
 
+    @Test("A request that comes again for a device that is new by then is delivered to it, when the post that was on its way fails")
+    func requestedAnew() async throws {
+        let messageID = randomBytes(32)
+        let (posted, released) = (AsyncStream<Void>.makeStream(), AsyncStream<Void>.makeStream())
+        fixture.gorush.answer(.failed(retryAfter: nil))
+        fixture.gorush.whilePosting { _ in
+            posted.continuation.finish()
+            for await _ in released.stream {}
+        }
+        try await fixture.withNode { [bob] node async throws in
+            #expect(try await node.register(bob) == nil)
+            let first = Task { try await node.notify(bob, messageID: messageID) }
+            for await _ in posted.stream {}
+            _ = try await node.withClient(bob.identity) {
+                try await $0.unregister(bob.installationID, version: 2, with: node.server, timeout: .seconds(60))
+            }
+            #expect(try await node.register(bob, version: 3, token: "new device") == nil)
+            let second = Task { try await node.notify(bob, messageID: messageID) }
+            try await node.wait { node.count(.notificationQueued) == 2 }
+            released.continuation.finish()
+            try await node.wait { node.gorush.attempts > 0 }
+            node.gorush.answer(.accepted)
+            #expect(try await first.value == nil)
+            #expect(try await second.value == nil)
+            #expect(node.gorush.accepted.map(\.deviceToken) == [DeviceToken("new device")])
+        }
+    }
+
     @Test("What gorush refuses is answered INTERNAL_ERROR and not tried again; the next request is")
     func refused() async throws {
         try await fixture.withNode { [bob] node async throws in
