@@ -12,18 +12,24 @@ struct DaemonProcess: Sendable {
     private static let client = CurlClient()
     private static let patience = Duration.seconds(120)
 
-    /// Returns once messages come in and the store keeps them.
+    /// Returns once messages come in and the store keeps them, whatever gorush does.
     ///
     /// - Throws: ``Failed`` when that never comes.
     func waitUntilReady() async throws -> Duration {
         let deadline = started + Self.patience
         while true {
             let response = try? await Self.client.send(HTTPRequest(method: "GET", url: httpURL + "/readyz", timeout: .seconds(5)))
-            if response?.status == 200 { return .now - started }
+            if let response, Self.isReady(response) { return .now - started }
             guard process.isRunning else { throw Failed("daemon \(number) did not start: \(lastLines)") }
             guard ContinuousClock.now < deadline else { throw Failed("daemon \(number) does not get ready: \(lastLines)") }
             try await Task.sleep(for: .milliseconds(5))
         }
+    }
+
+    private static func isReady(_ response: HTTPResponse) -> Bool {
+        if response.status == 200 { return true }
+        let obstacles = String(decoding: response.body, as: UTF8.self).split(separator: "\n")
+        return response.status == 503 && !obstacles.isEmpty && obstacles.allSatisfy { $0.hasPrefix("gorush: ") }
     }
 
     /// kill -9. Returns once it is gone, and when it was sent.
