@@ -1,0 +1,39 @@
+public import StatusProtocol
+public import Waku
+
+/// Token buckets, one a key, as a value: time comes in.
+///
+/// Of a bucket only the time is kept at which it is full again (the generic cell rate algorithm). A key that nothing is kept of has a full one.
+/// Bounded: two generations of `capacity` keys each, of which the older goes when the younger is full. Who has so many keys needs no patience
+/// with any.
+public struct RateLimiter<Key: Hashable & Sendable>: Sendable {
+    private let interval: Int64
+    private let depth: Int64
+    private let capacity: Int
+    private var young: [Key: Timestamp] = [:]
+    private var old: [Key: Timestamp] = [:]
+
+    public init(_ limit: RateLimit, capacity: Int = 50_000) {
+        interval = limit.interval
+        depth = interval.multipliedReportingOverflow(by: Int64(limit.burst)).partialValue
+        self.capacity = capacity
+    }
+
+    /// Takes one from the bucket of `key`; false when it is empty, and then it stays as it was.
+    public mutating func admits(_ key: Key, at now: Timestamp) -> Bool {
+        var full = max(young[key] ?? old[key] ?? now, now)
+        // After a step back of the clock nobody waits longer than for a whole bucket.
+        if full.since(now).nanoseconds > depth { full = now }
+        let next = full + .nanoseconds(interval)
+        guard next.since(now).nanoseconds <= depth else { return false }
+        if young[key] == nil, young.count >= capacity {
+            old = young
+            young = [:]
+        }
+        young[key] = next
+        return true
+    }
+
+    /// How many keys are kept.
+    public var count: Int { young.count + old.count }
+}
