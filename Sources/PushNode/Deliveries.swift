@@ -11,6 +11,8 @@ final class Deliveries: Sendable {
         var queue: DeliveryQueue
         /// What is in the queue, by both of its names.
         var deliveries: [Int64: DeliveryID] = [:]
+        /// Of the requests that brought them in this life.
+        var times: [Int64: MessageTimes] = [:]
         var ids: Set<DeliveryID> = []
         var requests = PendingRequestTable()
         /// Why the last post failed.
@@ -63,13 +65,16 @@ final class Deliveries: Sendable {
 
     /// Notifications that are in the outbox now, in the order of their commits.
     ///
-    /// - Parameter isAwaited: requests wait for them.
-    func enqueue(_ waiting: [WaitingDelivery], isAwaited: Bool = true) {
+    /// - Parameters:
+    ///   - isAwaited: requests wait for them.
+    ///   - times: of each one's request, when it came in this life.
+    func enqueue(_ waiting: [WaitingDelivery], isAwaited: Bool = true, times: [MessageTimes?] = []) {
         guard !waiting.isEmpty else { return }
         let (now, clock) = (steadyNow, now())
         state.withLock { state in
-            for item in waiting where state.ids.insert(item.delivery).inserted {
+            for (index, item) in waiting.enumerated() where state.ids.insert(item.delivery).inserted {
                 state.deliveries[item.id] = item.delivery
+                if index < times.count { state.times[item.id] = times[index] }
                 // The system's clock may have been set since the start; the queue's runs on.
                 state.queue.add(
                     item.id, device: item.registration, expires: now + item.expires.since(clock), isAwaited: isAwaited, now: now)
@@ -190,6 +195,7 @@ final class Deliveries: Sendable {
     func finish(_ all: [PendingRequestTable.Finished], isNew: Bool = true) {
         guard !all.isEmpty else { return }
         counters.add(.requestAnswered, all.count)
+        for error in all.flatMap(\.errors) { counters.reported(ReportLabel(error)) }
         let final = isNew ? all.compactMap { finished in AnswerCode.final(finished.errors).map { (finished.request.envelopeID, $0) } } : []
         if !final.isEmpty {
             let time = now()
@@ -212,6 +218,8 @@ final class Deliveries: Sendable {
     /// Requests whose answers wait for deliveries.
     var hasRequests: Bool { state.withLock { !$0.requests.isEmpty } }
 
+    var requestCount: Int { state.withLock { $0.requests.count } }
+    var breaker: CircuitBreaker { state.withLock { $0.queue.breaker } }
     var waitingCount: Int { state.withLock { $0.deliveries.count } }
 
     /// What stands in the way of deliveries; nil when nothing does. A gorush that failed and has got nothing to prove itself by since is
@@ -229,6 +237,7 @@ extension Deliveries.State {
     /// It left the queue, or leaves it now. Returns the requests that are complete by that.
     mutating func end(_ id: Int64, as error: PushNotificationReport.ErrorType?) -> [PendingRequestTable.Finished] {
         queue.remove(id)
+        times[id] = nil
         guard let delivery = deliveries.removeValue(forKey: id) else { return [] }
         ids.remove(delivery)
         return requests.resolve(delivery, as: error)
