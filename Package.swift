@@ -27,6 +27,7 @@ let sqlite: Target.Dependency = .product(name: "GRDBSQLite", package: "GRDB.swif
 let hummingbird: Target.Dependency = .product(name: "Hummingbird", package: "hummingbird")
 let httpTypes: Target.Dependency = .product(name: "HTTPTypes", package: "swift-http-types")
 let logging: Target.Dependency = .product(name: "Logging", package: "swift-log")
+let metrics: Target.Dependency = .product(name: "CoreMetrics", package: "swift-metrics")
 let nio: Target.Dependency = .product(name: "NIOCore", package: "swift-nio")
 let lifecycle: Target.Dependency = .product(name: "ServiceLifecycle", package: "swift-service-lifecycle")
 let signals: Target.Dependency = .product(name: "UnixSignals", package: "swift-service-lifecycle")
@@ -45,6 +46,7 @@ let package = Package(
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.0"),
         .package(url: "https://github.com/apple/swift-http-types.git", from: "1.8.0"),
         .package(url: "https://github.com/apple/swift-log", from: "1.16.0"),
+        .package(url: "https://github.com/apple/swift-metrics.git", from: "2.13.0"),
         .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
         .package(url: "https://github.com/hummingbird-project/hummingbird", from: "2.28.0", traits: []),
         .package(url: "https://github.com/apple/swift-nio", from: "2.101.0"),
@@ -65,12 +67,14 @@ let package = Package(
         room("CurlClient", ["CCurl"]),
         room("Gorush", ["CurlClient", "StatusProtocol", "Waku", "WakuCrypto"]),
         room("NwakuRelay", ["Waku", "WakuCrypto", "CurlClient", logging]),
+        room("Prometheus", [metrics]),
         room("LoopbackRelay", ["Waku", "WakuCrypto", hummingbird, lifecycle, logging, nio]),
         room(
             "PushNode",
             [
-                "PushServer", "PushStore", "Gorush", "LoopbackRelay", "StatusProtocol", "Waku", "WakuCrypto", hummingbird, httpTypes,
-                logging, nio, lifecycle,
+                "PushServer", "PushStore", "Gorush", "LoopbackRelay", "Prometheus", "StatusProtocol", "Waku", "WakuCrypto", hummingbird,
+                httpTypes,
+                logging, metrics, nio, lifecycle,
             ]),
         room("PushClient", ["StatusProtocol", "Waku", "WakuCrypto"]),
         room(
@@ -104,6 +108,7 @@ let package = Package(
         tests("StatusProtocol", ["Waku", "WakuCrypto", "CPushMessages"]),
         tests("PushServer", ["StatusProtocol", "Waku", "WakuCrypto"]),
         tests("PushStore", ["StatusProtocol", "Waku", "WakuCrypto", grdb]),
+        tests("Prometheus", [metrics]),
         tests("CurlClient", [hummingbird]),
         tests("Gorush", ["CurlClient", "StatusProtocol", "Waku", "WakuCrypto", hummingbird]),
         tests("NwakuRelay", ["LoopbackRelay", "Waku", "WakuCrypto", "CurlClient", hummingbird, lifecycle, logging, nio]),
@@ -111,7 +116,8 @@ let package = Package(
         tests(
             "PushNode",
             [
-                "PushServer", "PushStore", "PushClient", "Gorush", "NwakuRelay", "LoopbackRelay", "StatusProtocol", "Waku", "WakuCrypto",
+                "PushServer", "PushStore", "PushClient", "Gorush", "NwakuRelay", "LoopbackRelay", "Prometheus", "StatusProtocol", "Waku",
+                "WakuCrypto",
                 "CurlClient", grdb, hummingbird, logging, lifecycle,
             ]),
         tests("PushBench", ["StatusProtocol", "Waku"]),

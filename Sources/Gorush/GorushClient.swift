@@ -66,7 +66,7 @@ public final class GorushClient: Sendable {
         var isOperatorsMistake = false
         switch response.status {
         case 200..<300:
-            return PostResult(acceptedBy: GorushReply(parsing: response.body), push, tokenCount: tokenCount)
+            return PostResult(acceptedBy: GorushReply(parsing: response.body), status: response.status, push, tokenCount: tokenCount)
         case 400, 413, 422:
             outcome = .refused
         case 401, 403, 407, 451, 511:
@@ -78,7 +78,8 @@ public final class GorushClient: Sendable {
             reason += ": there is no gorush at this URL: check --gorush"
             isOperatorsMistake = true
         }
-        return PostResult(outcome: outcome, reason: reason, isOperatorsMistake: isOperatorsMistake, postedTokenCount: tokenCount)
+        return PostResult(
+            outcome: outcome, status: response.status, reason: reason, isOperatorsMistake: isOperatorsMistake, postedTokenCount: tokenCount)
     }
 }
 

@@ -16,6 +16,8 @@ public struct PostResult: Sendable {
     public let outcome: DeliveryQueue.Outcome
     /// For a log line: why the outcome is not `.accepted`.
     public let reason: String?
+    /// Of HTTP; nil when there was no answer.
+    public let status: Int?
     /// The outcome is `.failed`, and will be until the operator changes how gorush is reached.
     public let isOperatorsMistake: Bool
     public let postedTokenCount: Int
@@ -37,10 +39,12 @@ public struct PostResult: Sendable {
     }
 
     public init(
-        outcome: DeliveryQueue.Outcome, reason: String? = nil, isOperatorsMistake: Bool = false, postedTokenCount: Int,
-        countedTokenCount: Int? = nil, failures: [Failure] = [], unmatchedFailureCount: Int = 0, sharedIDs: [String: String] = [:]
+        outcome: DeliveryQueue.Outcome, status: Int? = nil, reason: String? = nil, isOperatorsMistake: Bool = false,
+        postedTokenCount: Int, countedTokenCount: Int? = nil, failures: [Failure] = [], unmatchedFailureCount: Int = 0,
+        sharedIDs: [String: String] = [:]
     ) {
         self.outcome = outcome
+        self.status = status
         self.reason = reason
         self.isOperatorsMistake = isOperatorsMistake
         self.postedTokenCount = postedTokenCount
@@ -53,7 +57,7 @@ public struct PostResult: Sendable {
 
 extension PostResult {
     /// Failures are matched by notif_id. Where several devices share one, or gorush names none, the masked token must fit one alone.
-    init(acceptedBy reply: GorushReply, _ push: PushRequest, tokenCount: Int) {
+    init(acceptedBy reply: GorushReply, status: Int, _ push: PushRequest, tokenCount: Int) {
         let groups = reply.failures.isEmpty ? [:] : Dictionary(push.members.map { ($0[0].id, $0) }) { first, _ in first }
         let failures = reply.failures.compactMap { failure -> Failure? in
             let candidates: [Notification]
@@ -72,7 +76,7 @@ extension PostResult {
             for member in group.dropFirst() { sharedIDs[member.id] = group[0].id }
         }
         self.init(
-            outcome: .accepted, postedTokenCount: tokenCount, countedTokenCount: reply.counts, failures: failures,
+            outcome: .accepted, status: status, postedTokenCount: tokenCount, countedTokenCount: reply.counts, failures: failures,
             unmatchedFailureCount: reply.failures.count - failures.count, sharedIDs: sharedIDs)
     }
 }

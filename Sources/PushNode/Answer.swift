@@ -9,4 +9,6 @@ struct Answer: Sendable {
     let recipient: PublicKey
     /// The pubsub topic that the question came in on.
     let pubsubTopic: PubsubTopic
+    /// Of the question.
+    var times: MessageTimes?
 }

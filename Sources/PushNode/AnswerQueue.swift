@@ -32,6 +32,8 @@ final class AnswerQueue: Sendable {
         self.byteCapacity = byteCapacity
     }
 
+    var count: Int { state.withLock { $0.items.count - $0.head } }
+
     /// False when there is no room for it, or nobody to take it any more.
     func put(_ item: Publisher.Item) -> Bool {
         let bytes = item.answer.payload.count

@@ -7,7 +7,7 @@ final class AsyncSlots: Sendable {
         var waiting: [(count: Int, continuation: CheckedContinuation<Void, Never>)] = []
     }
 
-    private let capacity: Int
+    let capacity: Int
     private let state: Mutex<State>
 
     init(_ capacity: Int) {
@@ -55,5 +55,6 @@ final class AsyncSlots: Sendable {
     }
 
     var hasWaiting: Bool { state.withLock { !$0.waiting.isEmpty } }
+    var takenCount: Int { state.withLock { capacity - $0.free } }
     var areAllFree: Bool { state.withLock { $0.free == capacity } }
 }

@@ -86,6 +86,7 @@ struct Confirmations {
     /// By the time they are due. Those before `head` are gone.
     private var queue: [Sent] = []
     private var head = 0
+    var limit: Int { configuration.countLimit }
     /// With those that are being looked up.
     private(set) var count = 0
     private(set) var byteCount = 0

@@ -11,7 +11,7 @@ struct Decider: Sendable {
 
     /// What is to be done once the transaction is durable.
     enum Outcome: Sendable {
-        case registration(Answer, Counter?, TopicChange?)
+        case registration(Answer, Counter, TopicChange?)
         case request(PendingRequest, queued: [QueuedDelivery])
     }
 
@@ -25,7 +25,9 @@ struct Decider: Sendable {
         let head = try claim.key.flatMap(transaction.head)
         // The relay may bring this very message again, after a restart too, and its answer may be what was lost.
         let mark = MessageMark(of: work.hash)
-        if let head, head.version == claim.version, head.message == mark { return .registration(answer(claim, .keep, work), nil, nil) }
+        if let head, head.version == claim.version, head.message == mark {
+            return .registration(answer(claim, .keep, work), .registrationRepeated, nil)
+        }
         let decision = try registrations.decide(
             claim, storedVersion: head?.version, registered: { try claim.key.flatMap(transaction.state)?.registration })
         let answer = answer(claim, decision, work)
@@ -36,8 +38,8 @@ struct Decider: Sendable {
         case .unregister(let key, let version):
             try transaction.unregister(key, version: version, message: mark, at: now)
             return .registration(answer, .registrationEnded, .perhapsRemoved(key.keyHash))
-        case .keep: return .registration(answer, nil, nil)
-        case .refuse: return .registration(answer, .registrationRefused, nil)
+        case .keep: return .registration(answer, .registrationRepeated, nil)
+        case .refuse(let reason): return .registration(answer, reason.counter, nil)
         }
     }
 
@@ -46,7 +48,7 @@ struct Decider: Sendable {
         if case .refuse(let reason) = decision { error = reason }
         return Answer(
             kind: .registrationResponse, payload: PushNotificationRegistrationResponse(error: error, requestID: claim.requestID).encoded(),
-            recipient: claim.sender, pubsubTopic: work.pubsubTopic)
+            recipient: claim.sender, pubsubTopic: work.pubsubTopic, times: work.times)
     }
 
     func decide(
@@ -74,7 +76,8 @@ struct Decider: Sendable {
             case .await(let id): results.append(.waiting(id))
             case .deliver(let id, let notification, let stored):
                 let waiting = try transaction.enqueue(id, notification, to: stored, expires: expires)
-                queued.append(QueuedDelivery(waiting: waiting, entry: OutboxEntry(waiting, notification, to: stored)))
+                queued.append(
+                    QueuedDelivery(waiting: waiting, entry: OutboxEntry(waiting, notification, to: stored), times: work.times))
                 results.append(.waiting(id))
             }
         }
@@ -90,7 +93,7 @@ struct Decider: Sendable {
             envelopeID: envelope.id, sender: envelope.sender, pubsubTopic: work.pubsubTopic, messageID: request.messageID,
             entries: zip(request.requests, results).map { entry, result in
                 PendingRequest.Entry(publicKey: entry.publicKey, installationID: entry.installationID, result: result)
-            })
+            }, times: work.times)
     }
 
     func failure(_ request: PushNotificationRequest, _ envelope: MetadataEnvelope, _ work: Work) -> PendingRequest {
@@ -102,6 +105,19 @@ struct Decider: Sendable {
 struct QueuedDelivery: Sendable {
     let waiting: WaitingDelivery
     let entry: OutboxEntry
+    /// Of the request.
+    let times: MessageTimes?
+}
+
+extension PushNotificationRegistrationResponse.ErrorType {
+    fileprivate var counter: Counter {
+        switch self {
+        case .malformedMessage: .registrationMalformed
+        case .versionMismatch: .registrationOutdated
+        case .unsupportedTokenType: .registrationUnsupported
+        case .unknown, .internalError: .registrationRefused
+        }
+    }
 }
 
 /// The registrations that one request concerns: each is opened once, and no more than a request may cost.

@@ -13,7 +13,9 @@ extension Deliveries {
             return
         }
         feedback.began(batch.id, entries.map(\.delivery))
+        let start = ContinuousClock.now
         let result = await gorush.post(entries.map(\.notificationForGorush))
+        counters.posted(result, took: start.duration(to: .now))
         note(result, entries.count)
         var untaken: Set<Int64> = []
         if case .accepted = result.outcome { untaken = await keepAcceptance(of: entries, result) }
@@ -132,6 +134,7 @@ extension Deliveries {
                 switch resolution {
                 case .accepted(let id):
                     accepted += 1
+                    counters.reached(.accepted, .request, state.times[id])
                     done += state.end(id, as: nil)
                 case .dropped(let id): refused.append(id)
                 case .retrying: retried += 1

@@ -11,6 +11,8 @@ final class Deliveries: Sendable {
         var queue: DeliveryQueue
         /// What is in the queue, by both of its names.
         var deliveries: [Int64: DeliveryID] = [:]
+        /// Of the requests that brought them in this life.
+        var times: [Int64: MessageTimes] = [:]
         var ids: Set<DeliveryID> = []
         /// What was just put into the outbox and is likely to be posted next: it need not be read again, as long as it still holds.
         var entries: [Int64: OutboxEntry] = [:]
@@ -68,22 +70,23 @@ final class Deliveries: Sendable {
 
     /// Notifications that requests have put into the outbox and wait for, in the order of their commits.
     func enqueue(_ queued: [QueuedDelivery]) {
-        enqueue(queued.lazy.map { ($0.waiting, $0.entry) }, isAwaited: true)
+        enqueue(queued.lazy.map { ($0.waiting, $0.entry, $0.times) }, isAwaited: true)
     }
 
     /// Notifications that are in the outbox now, in the order of their commits.
     ///
     /// - Parameter isAwaited: requests wait for them.
     func enqueue(_ waiting: [WaitingDelivery], isAwaited: Bool = true) {
-        enqueue(waiting.lazy.map { ($0, nil) }, isAwaited: isAwaited)
+        enqueue(waiting.lazy.map { ($0, nil, nil) }, isAwaited: isAwaited)
     }
 
-    private func enqueue(_ items: some Collection<(WaitingDelivery, OutboxEntry?)>, isAwaited: Bool) {
+    private func enqueue(_ items: some Collection<(WaitingDelivery, OutboxEntry?, MessageTimes?)>, isAwaited: Bool) {
         guard !items.isEmpty else { return }
         let (now, clock) = (steadyNow, now())
         state.withLock { state in
-            for (item, entry) in items where state.ids.insert(item.delivery).inserted {
+            for (item, entry, times) in items where state.ids.insert(item.delivery).inserted {
                 state.deliveries[item.id] = item.delivery
+                state.times[item.id] = times
                 if state.entries.count < Self.entryLimit { state.entries[item.id] = entry }
                 // The system's clock may have been set since the start; the queue's runs on.
                 state.queue.add(
@@ -205,6 +208,7 @@ final class Deliveries: Sendable {
     func finish(_ all: [PendingRequestTable.Finished], isNew: Bool = true) {
         guard !all.isEmpty else { return }
         counters.add(.requestAnswered, all.count)
+        for error in all.flatMap(\.errors) { counters.reported(ReportLabel(error)) }
         let final = isNew ? all.compactMap { finished in AnswerCode.final(finished.errors).map { (finished.request.envelopeID, $0) } } : []
         if !final.isEmpty {
             let time = now()
@@ -227,6 +231,8 @@ final class Deliveries: Sendable {
     /// Requests whose answers wait for deliveries.
     var hasRequests: Bool { state.withLock { !$0.requests.isEmpty } }
 
+    var requestCount: Int { state.withLock { $0.requests.count } }
+    var breaker: CircuitBreaker { state.withLock { $0.queue.breaker } }
     var waitingCount: Int { state.withLock { $0.deliveries.count } }
 
     /// What stands in the way of deliveries; nil when nothing does. A gorush that failed and has got nothing to prove itself by since is
@@ -251,6 +257,7 @@ extension Deliveries.State {
     mutating func forget(_ id: Int64) -> DeliveryID? {
         queue.remove(id)
         entries[id] = nil
+        times[id] = nil
         guard let delivery = deliveries.removeValue(forKey: id) else { return nil }
         ids.remove(delivery)
         return delivery

@@ -48,6 +48,8 @@ final class Feedback: Sendable {
 
     // MARK: The hook
 
+    var waitingCount: Int { state.withLock { $0.waiting.count + $0.earlyCount } }
+
     /// False when too many wait.
     func take(_ failure: GorushFailure) -> Bool {
         let prefix = failure.notificationID.flatMap(DeliveryID.prefix)

@@ -1,15 +1,18 @@
 import Hummingbird
 import Logging
 import NIOCore
+import Prometheus
 
 /// `GET /healthz`: the process answers. `GET /readyz`: 200 once messages come in, the store keeps them and gorush takes notifications; else
-/// 503, and why, a line each. `POST /feedback`: ``FeedbackEndpoint``.
+/// 503, and why, a line each. `GET /metrics`: ``Metric``. `POST /feedback`: ``FeedbackEndpoint``.
 struct HealthServer {
     let address: SocketAddress
     /// nil: not served.
     let feedback: FeedbackEndpoint?
     /// What stands in the way of being ready; empty when nothing does.
     let obstacles: @Sendable () -> [String]
+    /// What `GET /metrics` answers.
+    let metrics: @Sendable (ExpositionFormat) async -> String
     /// Is told the port once it is listened on.
     let bound: @Sendable (Int) -> Void
 
@@ -22,6 +25,12 @@ struct HealthServer {
             return Response(
                 status: obstacles.isEmpty ? .ok : .serviceUnavailable, headers: [.contentType: "text/plain; charset=utf-8"],
                 body: .init(byteBuffer: ByteBuffer(string: text)))
+        }
+        router.get("metrics") { [metrics] request, _ in
+            let format = ExpositionFormat(accept: request.headers[.accept])
+            return Response(
+                status: .ok, headers: [.contentType: format.contentType, .vary: "Accept"],
+                body: .init(byteBuffer: ByteBuffer(string: await metrics(format))))
         }
         if let feedback {
             router.post("feedback") { request, _ in await feedback.answer(request) }

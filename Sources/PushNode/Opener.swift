@@ -24,7 +24,7 @@ final class Opener: Sendable {
         let message = incoming.received
         return Work(
             task: try task(in: envelope, sentAt: message.message.timestamp, now: now), hash: incoming.hash,
-            pubsubTopic: message.pubsubTopic, cost: incoming.cost)
+            pubsubTopic: message.pubsubTopic, cost: incoming.cost, times: incoming.times)
     }
 
     private func envelope(in incoming: Incoming, at now: Timestamp) throws(Drop) -> MetadataEnvelope {
@@ -77,6 +77,7 @@ struct Incoming: Sendable {
     let hash: MessageHash
     /// It may be encrypted to the node's own key.
     let isOwnTopic: Bool
+    let times: MessageTimes
     var topicKeys: [SymmetricKey] = []
     /// Its topic's keys are not at hand: to be derived if nothing else opens it.
     var laterTag: TopicTag?

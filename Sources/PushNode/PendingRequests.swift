@@ -10,6 +10,7 @@ struct PendingRequest: Sendable {
     let pubsubTopic: PubsubTopic
     let messageID: [UInt8]
     let entries: [Entry]
+    var times: MessageTimes?
 
     struct Entry: Sendable {
         let publicKey: [UInt8]
@@ -33,6 +34,7 @@ struct PendingRequestTable {
     private var nextID = 0
 
     var isEmpty: Bool { requests.isEmpty }
+    var count: Int { requests.count }
 
     /// Of one that may be complete by now; nil for none.
     var nextDeadline: Timestamp? { firstDeadline < deadlines.count ? deadlines[firstDeadline].time : nil }
@@ -140,6 +142,6 @@ extension PendingRequestTable.Finished {
         }
         return Answer(
             kind: .response, payload: PushNotificationResponse(messageID: request.messageID, reports: reports).encoded(),
-            recipient: request.sender, pubsubTopic: request.pubsubTopic)
+            recipient: request.sender, pubsubTopic: request.pubsubTopic, times: request.times)
     }
 }

@@ -15,7 +15,7 @@ import WakuCrypto
 /// Messages are committed in the order in which they came.
 final class Pipeline: Sendable {
     /// For queries that wait for the key of their topic: more are shed. In units of 4 KiB, one for each at least.
-    private static let waitingQueryLimit = 16_384
+    static let waitingQueryLimit = 16_384
     /// Of these on one topic. A flood of junk that is larger, before the key is there, takes good queries with it.
     private static let waitingQueryLimitOfTopic = 8_192
     /// Messages that are opened in one go: in between, others have their turn.
@@ -68,14 +68,15 @@ final class Pipeline: Sendable {
     /// Returns when all of a batch has its place in the order of commits: what is committed from then on is durable after it. Queries whose
     /// topic's key is not at hand follow later.
     func take(_ batch: [ReceivedMessage]) async {
-        let (ready, later) = sort(batch)
+        counters.received(batch.count)
+        let (ready, later) = sort(batch, Arrival(clock: now()))
         for (incoming, tag) in later { openLater(incoming, tag) }
         await open(ready)
     }
 
     // MARK: Topic look-up
 
-    private func sort(_ batch: [ReceivedMessage]) -> (ready: [Incoming], later: [(Incoming, TopicTag)]) {
+    private func sort(_ batch: [ReceivedMessage], _ arrival: Arrival) -> (ready: [Incoming], later: [(Incoming, TopicTag)]) {
         var ready: [Incoming] = []
         var later: [(Incoming, TopicTag)] = []
         var foreign = 0
@@ -93,7 +94,8 @@ final class Pipeline: Sendable {
                 counters.add(.duplicate)
                 continue
             }
-            var incoming = Incoming(received: received, hash: hash, isOwnTopic: match.isOwn)
+            var incoming = Incoming(
+                received: received, hash: hash, isOwnTopic: match.isOwn, times: arrival.times(of: received.message))
             if match.mayBeQuery {
                 guard let keys = topicKeys.known(tag) else {
                     incoming.laterTag = tag
@@ -106,6 +108,7 @@ final class Pipeline: Sendable {
             ready.append(incoming)
         }
         counters.add(.foreign, foreign)
+        counters.add(.ours, batch.count - foreign)
         return (ready, later)
     }
 
@@ -120,7 +123,7 @@ final class Pipeline: Sendable {
             return true
         }
         guard hasRoom else {
-            drop(incoming.hash, .shedQuery)
+            drop(incoming.hash, .shedWaitingQuery)
             return
         }
         Task {
@@ -131,7 +134,7 @@ final class Pipeline: Sendable {
                 incoming.topicKeys = keys
                 await submit(open([incoming]))
             } else {
-                drop(incoming.hash, .failedStore)
+                drop(incoming.hash, .failedTopicKey)
             }
             waitingQueries.withLock { waiting in
                 waiting.total -= incoming.cost
@@ -173,7 +176,8 @@ final class Pipeline: Sendable {
     /// What can't be opened is counted and left out.
     private func open(_ chunk: ArraySlice<Incoming>) -> [Work] {
         let time = now()
-        return chunk.compactMap { incoming in
+        var othersOpened = 0
+        let works: [Work] = chunk.compactMap { incoming in
             do throws(Drop) {
                 return try opener.open(incoming, at: time)
             } catch {
@@ -181,10 +185,13 @@ final class Pipeline: Sendable {
                     openLater(incoming, tag)
                 } else {
                     drop(incoming.hash, error.counter)
+                    if error.counter.isAfterOpening { othersOpened += 1 }
                 }
                 return nil
             }
         }
+        counters.opened(works, others: othersOpened)
+        return works
     }
 
     private func drop(_ hash: MessageHash, _ counter: Counter) {
@@ -250,9 +257,10 @@ final class Pipeline: Sendable {
     }
 
     private func finish(_ work: Work, _ outcome: Decider.Outcome) {
+        counters.reached(.durable, work.kind, work.times)
         switch outcome {
         case .registration(let answer, let counter, let topicChange):
-            if let counter { counters.add(counter) }
+            counters.add(counter)
             if counter == .registrationStored, case .registration(let claim) = work.task, let key = claim.key {
                 versions.note(claim.version, of: key)
             }
@@ -266,6 +274,7 @@ final class Pipeline: Sendable {
             }
             publisher.publish(answer)
         case .request(let pending, let queued):
+            counters.add(.requestTaken)
             counters.add(.notificationQueued, queued.count)
             deliveries.add(pending)
         }
@@ -326,9 +335,17 @@ final class Pipeline: Sendable {
             }
         }
         return queries.answer(found, messageID: envelope.id).map { response in
-            Answer(kind: .queryResponse, payload: response.encoded(), recipient: envelope.sender, pubsubTopic: work.pubsubTopic)
+            Answer(
+                kind: .queryResponse, payload: response.encoded(), recipient: envelope.sender, pubsubTopic: work.pubsubTopic,
+                times: work.times)
         }
     }
+
+    /// What was taken and is not yet stored, in units of 4 KiB.
+    var workInHand: Int { room.takenCount }
+    var workLimit: Int { room.capacity }
+    /// In the same units.
+    var waitingQueryCount: Int { waitingQueries.withLock { $0.total } }
 
     /// Nothing is on its way.
     var isIdle: Bool { room.areAllFree && waitingQueries.withLock { $0.total == 0 } }

@@ -17,7 +17,7 @@ final class Publisher: Sendable {
     }
 
     /// Answers that wait, and their bytes: more are lost, since nobody would wait for them.
-    private static let capacity = 10_000
+    static let capacity = 10_000
     private static let byteCapacity = 64 << 20
     private static let concurrency = 32
     private static let patience = Duration.seconds(10)
@@ -53,6 +53,12 @@ final class Publisher: Sendable {
     func publish(_ answer: Answer) {
         if !queue.put(Item(answer: answer)) { counters.add(.answerLost) }
     }
+
+    /// Answers that are to be published.
+    var waitingCount: Int { queue.count }
+    /// Answers that are to be looked up.
+    var unconfirmedCount: Int { confirmations.withLock { $0.count } }
+    var confirmationLimit: Int { confirmations.withLock { $0.limit } }
 
     /// No answer will follow: ``run()`` ends when the last was published. What is not confirmed by then stays so.
     func finish() {
@@ -108,6 +114,7 @@ final class Publisher: Sendable {
             }
         }
         counters.add(item.publishedAt == nil ? .answerPublished : .answerRepeated)
+        if item.publishedAt == nil { counters.reached(.answered, answer.kindOfQuestion, answer.times) }
         if unconfirmed.isEmpty {
             counters.add(.answerConfirmed)
         } else if canBeLookedUp {

@@ -44,6 +44,7 @@ public final class PushNode: Service {
     private let feedback: Feedback
     private let publisher: Publisher
     private let pipeline: Pipeline
+    private let gauges: NodeGauges
     private let logger: Logger
     private let now: @Sendable () -> Timestamp
     public let counters: Counters
@@ -93,6 +94,9 @@ public final class PushNode: Service {
             decider: Decider(registrations: registrations, requests: requests),
             queries: QueryRules(server: identity.publicKey), store: store, deliveries: deliveries, publisher: publisher,
             counters: counters, logger: logger, limit: configuration.workLimit, now: now)
+        gauges = NodeGauges(
+            counters: counters, relay: relay, store: store, topics: topics, deliveries: deliveries, feedback: feedback,
+            publisher: publisher, pipeline: pipeline, maximumRequestAge: configuration.maximumRequestAge, now: now)
     }
 
     /// Runs until graceful shutdown: then it takes no more, finishes what is in hand, and returns.
@@ -183,7 +187,10 @@ public final class PushNode: Service {
     private func serveHealth() async throws {
         guard let address = configuration.httpAddress else { return }
         let endpoint = configuration.feedbackSecret.map { FeedbackEndpoint(secret: $0, feedback: feedback, counters: counters) }
-        let server = HealthServer(address: address, feedback: endpoint, obstacles: { self.obstacles }) { port in
+        let server = HealthServer(
+            address: address, feedback: endpoint, obstacles: { self.obstacles },
+            metrics: { await self.gauges.exposition(as: $0, isReady: self.obstacles.isEmpty) }
+        ) { port in
             self.boundPort.withLock { $0 = port }
         }
         do {
@@ -268,7 +275,9 @@ public struct NodeError: Error, Hashable, Sendable, CustomStringConvertible {
 extension Counters {
     fileprivate func add(_ event: RelayEvent) {
         switch event {
-        case .foreign(let count): add(.foreign, count)
+        case .foreign(let count):
+            received(count)
+            add(.foreign, count)
         case .gap: add(.gapFound)
         case .recovered(let count): add(.messageRecovered, count)
         }

@@ -16,6 +16,7 @@ struct Work: Sendable {
     let pubsubTopic: PubsubTopic
     /// The room that it takes, in units of 4 KiB.
     let cost: Int
+    var times: MessageTimes?
 }
 
 /// Why a message ends here.

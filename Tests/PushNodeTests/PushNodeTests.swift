@@ -153,7 +153,7 @@ struct PushNodeTests {
             node.network.publish(message, on: .statusDefault)
             try await node.wait { node.count(.duplicate) == 1 }
             try await node.wait { node.count(.registrationStored) == 1 }
-            #expect(node.count(.registrationRefused) == 0)
+            #expect(node.count(.registrationOutdated) == 0)
         }
     }
 
@@ -168,7 +168,7 @@ struct PushNodeTests {
                 node.network.publish(message, on: .statusDefault)
                 try await node.wait { node.count(.answerPublished) == 1 }
                 #expect(node.count(.registrationStored) == (round == 1 ? 1 : 0))
-                #expect(node.count(.registrationRefused) == 0)
+                #expect(node.count(.registrationOutdated) == 0)
             }
         }
     }

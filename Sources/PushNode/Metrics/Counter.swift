@@ -1,14 +1,19 @@
-import Synchronization
-
-/// What is counted, by name. None of these says who.
+/// What is counted, by the name that the log's minute line has for it. None of these says who.
 public enum Counter: String, CaseIterable, Sendable {
+    case received = "received"
     case foreign = "foreign"
+    case ours = "ours"
     case duplicate = "duplicate"
     case registrationStored = "registration stored"
     case registrationEnded = "registration ended"
-    case registrationRefused = "registration refused"
+    case registrationRepeated = "registration answered again"
+    case registrationMalformed = "registration refused: malformed"
+    case registrationOutdated = "registration refused: version"
+    case registrationUnsupported = "registration refused: token type"
+    case registrationRefused = "registration refused otherwise"
     case queryAnswered = "query answered"
     case queryUnanswered = "query unanswered"
+    case requestTaken = "request taken"
     case topicKeyDerived = "topic key derived"
     case requestAnswered = "request answered"
     case notificationQueued = "notification queued"
@@ -60,21 +65,9 @@ public enum Counter: String, CaseIterable, Sendable {
     case droppedOldRequest = "dropped: request too old"
     case droppedNoMessageID = "dropped: request without message id"
     case segment = "segment that completes nothing yet, or never will"
+    case shedWaitingQuery = "shed: query while too much waits for topic keys"
     case shedQuery = "shed: query while too much waits"
     case shedRequest = "shed: request while too much waits to be stored"
+    case failedTopicKey = "failed: the store did not tell the topic"
     case failedStore = "failed: the store did not keep it"
-}
-
-/// Counts since the start of the process.
-public final class Counters: Sendable {
-    private let counts = Mutex<[Counter: Int]>([:])
-
-    public init() {}
-
-    func add(_ counter: Counter, _ count: Int = 1) {
-        guard count != 0 else { return }
-        counts.withLock { $0[counter, default: 0] += count }
-    }
-
-    public var snapshot: [Counter: Int] { counts.withLock { $0 } }
 }

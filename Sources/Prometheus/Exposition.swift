@@ -1,0 +1,112 @@
+/// How metrics are written for those who scrape them.
+public enum ExpositionFormat: Hashable, Sendable {
+    /// Prometheus' text format, 0.0.4.
+    case text
+    /// OpenMetrics 1.0: counters are declared without `_total`, units are told, and the end is marked.
+    case openMetrics
+
+    public var contentType: String {
+        switch self {
+        case .text: "text/plain; version=0.0.4; charset=utf-8"
+        case .openMetrics: "application/openmetrics-text; version=1.0.0; charset=utf-8"
+        }
+    }
+
+    /// By the header `Accept`: OpenMetrics when it is named, at no less than the weight of the text format.
+    ///
+    /// - Parameter accept: the header's value, `type/subtype;q=0.5, …`; nil when there is none.
+    public init(accept: String?) {
+        var weights: [Substring: Double] = [:]
+        for range in (accept ?? "").lowercased().split(separator: ",") {
+            let parts = range.split(separator: ";").map { part in
+                part.drop { $0 == " " || $0 == "\t" }.prefix { $0 != " " && $0 != "\t" }
+            }
+            guard let type = parts.first else { continue }
+            let weight = parts.dropFirst().first { $0.hasPrefix("q=") }.map { Double($0.dropFirst(2)) ?? 0 } ?? 1
+            weights[type] = max(weights[type] ?? 0, weight)
+        }
+        let openMetrics = weights["application/openmetrics-text"] ?? 0
+        let text = weights["text/plain"] ?? 0
+        self = openMetrics > 0 && openMetrics >= text ? .openMetrics : .text
+    }
+}
+
+extension MetricRegistry {
+    /// All that is known at this moment. Metrics without a series are left out.
+    public func exposition(as format: ExpositionFormat) -> String {
+        var writer = ExpositionWriter(format: format)
+        for family in all { writer.write(family) }
+        return writer.finished()
+    }
+}
+
+/// Writes one family after the other. Both formats agree on everything but headers, and the end.
+struct ExpositionWriter {
+    private let format: ExpositionFormat
+    private var text = ""
+
+    init(format: ExpositionFormat) {
+        self.format = format
+        text.reserveCapacity(64 << 10)
+    }
+
+    mutating func write(_ family: MetricRegistry.Family) {
+        let definition = family.definition
+        let shown = family.series.filter { series in
+            if case .gauge(let gauge) = series.cell { !gauge.value.isNaN } else { true }
+        }
+        guard !shown.isEmpty else { return }
+        let name = format == .openMetrics ? definition.family : definition.name
+        text += "# HELP \(name) \(Self.escaped(definition.help, quotes: format == .openMetrics))\n"
+        text += "# TYPE \(name) \(definition.typeName)\n"
+        if format == .openMetrics, let unit = definition.unit { text += "# UNIT \(name) \(unit)\n" }
+        for series in shown {
+            let labels = zip(definition.labels, series.values).map { "\($0)=\"\(Self.escaped($1, quotes: true))\"" }
+            switch series.cell {
+            case .counter(let counter): sample(definition.name, labels, "\(counter.value)")
+            case .gauge(let gauge): sample(definition.name, labels, Self.number(gauge.value))
+            case .histogram(let histogram): write(histogram, definition, labels)
+            }
+        }
+    }
+
+    private mutating func write(_ histogram: HistogramCell, _ definition: MetricDefinition, _ labels: [String]) {
+        guard case .histogram(let bounds) = definition.kind else { return }
+        let counts = histogram.cumulativeCounts
+        for (bound, count) in zip(bounds + [.infinity], counts) {
+            sample(definition.name + "_bucket", labels + ["le=\"\(Self.number(bound))\""], "\(count)")
+        }
+        sample(definition.name + "_sum", labels, Self.number(histogram.seconds))
+        sample(definition.name + "_count", labels, "\(counts.last ?? 0)")
+    }
+
+    private mutating func sample(_ name: String, _ labels: [String], _ value: String) {
+        text += name
+        if !labels.isEmpty { text += "{" + labels.joined(separator: ",") + "}" }
+        text += " " + value + "\n"
+    }
+
+    consuming func finished() -> String {
+        format == .openMetrics ? text + "# EOF\n" : text
+    }
+
+    static func number(_ value: Double) -> String {
+        if value.isNaN { return "NaN" }
+        if value.isInfinite { return value < 0 ? "-Inf" : "+Inf" }
+        return "\(value)"
+    }
+
+    /// - Parameter quotes: they are escaped too, as in label values and in OpenMetrics' help.
+    static func escaped(_ text: String, quotes: Bool) -> String {
+        var escaped = ""
+        for scalar in text.unicodeScalars {
+            switch scalar {
+            case "\\": escaped += "\\\\"
+            case "\n": escaped += "\\n"
+            case "\"" where quotes: escaped += "\\\""
+            default: escaped.unicodeScalars.append(scalar)
+            }
+        }
+        return escaped
+    }
+}

@@ -1,0 +1,126 @@
+import Gorush
+import Prometheus
+import PushStore
+import StatusProtocol
+import Waku
+
+/// What can be told of a node's parts at any moment: read when somebody asks, never on a message's way.
+struct NodeGauges: Sendable {
+    private let counters: Counters
+    private let relay: any Relay
+    private let store: Store
+    private let topics: TopicTable
+    private let deliveries: Deliveries
+    private let feedback: Feedback
+    private let publisher: Publisher
+    private let pipeline: Pipeline
+    private let now: @Sendable () -> Timestamp
+    private let registrationReading: PacedReading<RegistrationFigures>
+    private let outboxReading: PacedReading<Duration>
+
+    init(
+        counters: Counters, relay: any Relay, store: Store, topics: TopicTable, deliveries: Deliveries, feedback: Feedback,
+        publisher: Publisher, pipeline: Pipeline, maximumRequestAge: Duration, now: @escaping @Sendable () -> Timestamp
+    ) {
+        self.counters = counters
+        self.relay = relay
+        self.store = store
+        self.topics = topics
+        self.deliveries = deliveries
+        self.feedback = feedback
+        self.publisher = publisher
+        self.pipeline = pipeline
+        self.now = now
+        registrationReading = PacedReading { try store.read { try $0.registrationFigures() } }
+        outboxReading = PacedReading {
+            let expires = try store.read { try $0.oldestWaitingExpiry() }
+            // A notification is given up that long after it was asked for.
+            return expires.map { max(.zero, now().since($0 - maximumRequestAge)) } ?? .zero
+        }
+    }
+
+    /// nil when it can't be read.
+    var registrations: RegistrationFigures? {
+        get async { await registrationReading.value() }
+    }
+
+    /// How long ago the oldest in the outbox was asked for; nil when it can't be read.
+    var outboxAge: Duration? {
+        get async { await outboxReading.value() }
+    }
+
+    /// What a scrape reads, in the format that it wants.
+    func exposition(as format: ExpositionFormat, isReady: Bool) async -> String {
+        await update(isReady: isReady)
+        return counters.registry.exposition(as: format)
+    }
+
+    private func update(isReady: Bool) async {
+        let registry = counters.registry
+        registry.set(.ready, to: isReady ? 1 : 0)
+        registry.set(.storeWorks, to: store.failure == nil ? 1 : 0)
+        registry.set(.databaseSize, to: Double(store.byteCount))
+        registry.set(.topics, to: Double(topics.queryTopicCount))
+        registry.set(.relayAttached, to: relay.state == .attached ? 1 : 0)
+        registry.set(.relayLastMessage, to: (now() - counters.silence).seconds)
+        registry.set(.relaySeenUntil, to: relay.seenUntil.values.min()?.seconds)
+        let state = BreakerLabel(deliveries.breaker.state)
+        for label in BreakerLabel.allCases { registry.set(.breaker, label, to: label == state ? 1 : 0) }
+        registry.set(.outbox, to: Double(deliveries.waitingCount))
+        registry.set(.outboxAge, to: await outboxAge?.seconds)
+        for (queue, depth, limit) in queues {
+            registry.set(.queueDepth, queue, to: Double(depth))
+            registry.set(.queueLimit, queue, to: limit.map(Double.init))
+        }
+        update(registry, await registrations)
+        update(registry, ProcessFigures.now())
+    }
+
+    private func update(_ registry: MetricRegistry, _ figures: RegistrationFigures?) {
+        for (label, platform) in [(PlatformLabel.apn, Platform.apn), (.firebase, .firebase)] {
+            let inDoubt = figures.map { $0.inDoubt[platform] ?? 0 }
+            let certain = figures.map { ($0.registered[platform] ?? 0) - (inDoubt ?? 0) }
+            registry.set(.registrations, label, RegistrationStateLabel.registered, to: certain.map(Double.init))
+            registry.set(.registrations, label, RegistrationStateLabel.inDoubt, to: inDoubt.map(Double.init))
+        }
+        registry.set(.registrations, PlatformLabel.none, RegistrationStateLabel.unregistered, to: figures.map { Double($0.unregistered) })
+    }
+
+    private func update(_ registry: MetricRegistry, _ figures: ProcessFigures) {
+        registry.set(.processorTime, to: figures.processorSeconds)
+        registry.set(.residentMemory, to: figures.residentBytes)
+        registry.set(.virtualMemory, to: figures.virtualBytes)
+        registry.set(.openFiles, to: figures.openFiles)
+        registry.set(.openFileLimit, to: figures.openFileLimit)
+        registry.set(.startTime, to: figures.startTime)
+    }
+
+    /// nil: without a limit of its own.
+    var queues: [(QueueLabel, depth: Int, limit: Int?)] {
+        [
+            (.work, pipeline.workInHand, pipeline.workLimit), (.topicKeys, pipeline.waitingQueryCount, Pipeline.waitingQueryLimit),
+            (.requests, deliveries.requestCount, nil), (.answers, publisher.waitingCount, Publisher.capacity),
+            (.confirmations, publisher.unconfirmedCount, publisher.confirmationLimit),
+            (.feedback, feedback.waitingCount, Feedback.capacity),
+        ]
+    }
+}
+
+extension BreakerLabel {
+    init(_ state: CircuitBreaker.State) {
+        switch state {
+        case .closed: self = .closed
+        case .open: self = .open
+        case .halfOpen: self = .halfOpen
+        }
+    }
+}
+
+extension Duration {
+    var seconds: Double { Double(nanoseconds) / 1e9 }
+}
+
+extension Timestamp {
+    /// Unix time. Precise to a microsecond, which is enough to look at.
+    var seconds: Double { Double(rawValue) / 1e9 }
+}

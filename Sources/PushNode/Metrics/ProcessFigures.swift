@@ -1,0 +1,36 @@
+import Foundation
+
+/// What the system tells of this process; nil where it does not.
+struct ProcessFigures: Sendable {
+    var processorSeconds: Double?
+    var residentBytes: Double?
+    var virtualBytes: Double?
+    var openFiles: Double?
+    var openFileLimit: Double?
+    /// Unix time in seconds.
+    var startTime: Double?
+
+    /// From `/proc`, as it is now.
+    static func now() -> ProcessFigures {
+        var figures = ProcessFigures()
+        let ticks = Double(sysconf(Int32(_SC_CLK_TCK)))
+        // What stands in brackets may hold anything. The fields after it count from 3 in proc(5).
+        let stat = text("/proc/self/stat").split(separator: ")").last?.split(separator: " ") ?? []
+        func field(_ number: Int) -> Double? { stat.indices.contains(number - 3) ? Double(stat[number - 3]) : nil }
+        if let user = field(14), let system = field(15) { figures.processorSeconds = (user + system) / ticks }
+        figures.virtualBytes = field(23)
+        figures.residentBytes = field(24).map { $0 * Double(sysconf(Int32(_SC_PAGESIZE))) }
+        let boot = text("/proc/stat").split(separator: "\n").first { $0.hasPrefix("btime ") }?.split(separator: " ").last.flatMap {
+            Double($0)
+        }
+        if let boot, let start = field(22) { figures.startTime = boot + start / ticks }
+        figures.openFiles = (try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd")).map { Double($0.count) }
+        var limit = rlimit()
+        if getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 { figures.openFileLimit = Double(limit.rlim_cur) }
+        return figures
+    }
+
+    private static func text(_ path: String) -> String {
+        String(decoding: FileManager.default.contents(atPath: path) ?? Data(), as: UTF8.self)
+    }
+}

@@ -1,0 +1,50 @@
+import CurlClient
+import PushNode
+
+/// What was scraped, taken apart.
+struct Scrape {
+    let text: String
+    /// By name and labels, as they stand.
+    let samples: [String: Double]
+
+    init(_ text: String) {
+        self.text = text
+        var samples: [String: Double] = [:]
+        for line in text.split(separator: "\n") where !line.hasPrefix("#") {
+            guard let blank = line.lastIndex(of: " ") else { continue }
+            samples[String(line[..<blank])] = Double(line[line.index(after: blank)...])
+        }
+        self.samples = samples
+    }
+
+    subscript(_ metric: Metric, _ labels: String = "") -> Double? {
+        samples[labels.isEmpty ? metric.rawValue : "\(metric.rawValue){\(labels)}"]
+    }
+
+    /// Of all series whose labels hold this.
+    func sum(_ metric: Metric, _ label: String = "") -> Double {
+        samples.reduce(0) { sum, sample in
+            let isOfMetric = sample.key == metric.rawValue || sample.key.hasPrefix(metric.rawValue + "{")
+            return isOfMetric && (label.isEmpty || sample.key.contains(label)) ? sum + sample.value : sum
+        }
+    }
+}
+
+extension RunningNode {
+    /// Its HTTP address, once it is listened on.
+    var url: String {
+        get async throws {
+            try await wait { node.httpPort != nil }
+            return "http://127.0.0.1:\(node.httpPort ?? 0)"
+        }
+    }
+
+    func get(_ path: String, accept: String? = nil) async throws -> HTTPResponse {
+        try await client.send(
+            HTTPRequest(method: "GET", url: try await url + path, headers: accept.map { [("Accept", $0)] } ?? [], timeout: .seconds(60)))
+    }
+
+    func scrape() async throws -> Scrape {
+        Scrape(String(decoding: try await get("/metrics").body, as: UTF8.self))
+    }
+}

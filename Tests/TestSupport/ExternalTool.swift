@@ -1,0 +1,36 @@
+import Foundation
+
+/// A program of the system's that a test needs.
+public enum ExternalTool {
+    public struct Missing: Error, CustomStringConvertible {
+        public let description: String
+    }
+
+    public struct Ended: Sendable {
+        public let status: Int32
+        public let output: String
+        public let errors: String
+    }
+
+    /// Where it is: a name is looked for, a path is taken as it is.
+    ///
+    /// - Throws: ``Missing``, which says what to do.
+    public static func path(of name: String) throws -> String {
+        if name.hasPrefix("/"), FileManager.default.isExecutableFile(atPath: name) { return name }
+        let folders = (ProcessInfo.processInfo.environment["PATH"] ?? "").split(separator: ":") + ["/usr/bin"]
+        for folder in folders where FileManager.default.isExecutableFile(atPath: "\(folder)/\(name)") { return "\(folder)/\(name)" }
+        throw Missing(description: "\(name) is not installed: run Deploy/set-up --tests")
+    }
+
+    /// Runs it to its end, with a text as its input.
+    public static func run(_ name: String, _ arguments: [String], input: String = "") async throws -> Ended {
+        let folder = try TemporaryFolder()
+        let file = folder.path + "/input"
+        try Data(input.utf8).write(to: URL(fileURLWithPath: file))
+        let command = #"file=$1; shift; exec "$0" "$@" < "$file""#
+        let child = try ChildProcess(
+            ["-c", command, try path(of: name), file] + arguments, program: URL(fileURLWithPath: "/bin/sh"), limit: .seconds(300))
+        let status = await child.status
+        return Ended(status: status, output: child.output, errors: child.errors)
+    }
+}
