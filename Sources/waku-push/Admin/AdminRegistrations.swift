@@ -75,20 +75,10 @@ extension Admin.Registrations {
             try await reportingFailures {
                 let store = try admin.openStore(of: command)
                 let (statistics, waiting) = try store.read { (try $0.statistics(), try $0.waitingCount()) }
-                let overview = Overview(
-                    registrants: statistics.registrants, apn: statistics.apn, firebase: statistics.firebase,
-                    tombstones: statistics.tombstones, waiting: waiting, databaseBytes: store.byteCount)
-                if admin.json { return try Output.json(overview) }
-                Output.fields([
-                    ("registrants", String(overview.registrants)), ("installations, APN", String(overview.apn)),
-                    ("installations, Firebase", String(overview.firebase)), ("tombstones", String(overview.tombstones)),
-                    ("notifications waiting", String(overview.waiting)), ("database", "\(overview.databaseBytes / 1024) KiB"),
-                ])
+                let numbers = StoredNumbers(statistics, waiting: waiting, databaseBytes: store.byteCount)
+                if admin.json { return try Output.json(numbers) }
+                Output.fields(numbers.fields)
             }
-        }
-
-        private struct Overview: Encodable {
-            let registrants, apn, firebase, tombstones, waiting, databaseBytes: Int
         }
     }
 
