@@ -11,7 +11,10 @@ struct Admin: AsyncParsableCommand {
                 --identity id.key
               waku-push admin outbox list --data data --json
             """,
-        subcommands: [Status.self, Registrations.self, Outbox.self, Topics.self, Drain.self, LogLevel.self])
+        subcommands: [
+            Status.self, Registrations.self, Outbox.self, Topics.self, Drain.self, LogLevel.self, Backup.self, Restore.self, Check.self,
+            RotateStorageKey.self,
+        ])
 
     @Option(help: "The node's data folder. It may also stand at the end. [default: data]")
     var data: String?
