@@ -3,10 +3,12 @@ import GRDB
 import StatusProtocol
 
 extension SealedRows {
-    /// Opens every registration. `visit` gets what went wrong with each; nil when nothing did.
-    func openRegistrations(in db: Database, _ visit: ((any Error)?) throws -> Void) throws {
+    /// Opens every registration, or the first ones. `visit` gets what went wrong with each; nil when nothing did.
+    func openRegistrations(in db: Database, limit: Int? = nil, _ visit: ((any Error)?) throws -> Void) throws {
         let found = try Row.fetchCursor(
-            db, sql: "SELECT key_hash, installation, version, sealed, changed_at FROM registration WHERE sealed IS NOT NULL")
+            db,
+            sql: "SELECT key_hash, installation, version, sealed, changed_at FROM registration WHERE sealed IS NOT NULL LIMIT ?",
+            arguments: [limit ?? -1])
         // A copy tells integers from texts; a row that is still in the statement converts them.
         while let row = try found.next()?.copy() {
             try visit(Self.failure { try openRegistration(row) })

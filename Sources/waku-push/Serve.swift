@@ -109,7 +109,7 @@ struct Serve: AsyncParsableCommand {
         }
     }
 
-    private func topics() throws(CommandFailure) -> [PubsubTopic] {
+    func topics() throws(CommandFailure) -> [PubsubTopic] {
         guard !pubsubTopic.isEmpty else { return [.statusDefault] }
         for topic in pubsubTopic where !topic.hasPrefix("/") || topic.utf8.count > 256 {
             throw CommandFailure(.usage, "--pubsub-topic \(topic) is no topic: it should look like /waku/2/rs/16/32")

@@ -21,7 +21,8 @@ struct Admin: AsyncParsableCommand {
 
     struct Registrations: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Who is registered.", subcommands: [List.self, Show.self, Stats.self, Remove.self])
+            abstract: "Who is registered.",
+            subcommands: [List.self, Find.self, Show.self, Stats.self, Remove.self, Export.self, Import.self])
     }
 
     struct Outbox: AsyncParsableCommand {

@@ -35,7 +35,7 @@ struct AdminOptions: ParsableArguments {
 
 /// How an operator names a registrant: a key hash, a public key in either form, or the beginning of a hash that only one has.
 struct RegistrantArgument: ExpressibleByArgument {
-    private let prefix: String
+    let prefix: String
 
     init?(argument: String) {
         if let key = PublicKeyArgument(argument: argument)?.key {

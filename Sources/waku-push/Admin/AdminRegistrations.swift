@@ -6,10 +6,18 @@ import Waku
 
 extension Admin.Registrations {
     struct List: AsyncParsableCommand {
-        static let configuration = CommandConfiguration(abstract: "Lists installations, oldest first, tombstones too.")
+        static let configuration = CommandConfiguration(
+            abstract: "Lists installations, oldest first, tombstones too.",
+            discussion: """
+                EXAMPLES
+                  waku-push admin registrations list --data data --limit 50 --offset 100
+                  waku-push admin registrations list --data data --platform apn \\
+                    --older-than 90d
+                """)
 
         @ParentCommand var command: Admin
         @OptionGroup var admin: AdminOptions
+        @OptionGroup var filter: FilterOptions
         @Option(help: "How many.") var limit = 100
         @Option(help: "How many to pass over.") var offset = 0
 
@@ -17,13 +25,8 @@ extension Admin.Registrations {
             try await reportingFailures {
                 guard limit > 0, offset >= 0 else { throw CommandFailure(.usage, "--limit must be above 0, --offset not below") }
                 let store = try admin.openStore(of: command)
-                let rows = try store.read { try $0.summaries(limit: limit, offset: offset) }.map(RegistrationRow.init)
-                if admin.json { return try Output.json(rows) }
-                Output.table(
-                    ["KEY HASH", "INSTALLATION", "STATE", "VERSION", "CHANGED"],
-                    rows.map {
-                        [String($0.keyHash.prefix(16)) + "…", Output.printable($0.installation), $0.state, String($0.version), $0.changed]
-                    })
+                let rows = try store.read { try $0.summaries(filter.filter, limit: limit, offset: offset) }.map(RegistrationRow.init)
+                try rows.print(asJSON: admin.json)
             }
         }
     }
@@ -123,7 +126,7 @@ extension Admin.Registrations {
 }
 
 /// An installation in a list.
-private struct RegistrationRow: Encodable {
+struct RegistrationRow: Encodable {
     let keyHash: String
     let installation: String
     let state: String
@@ -136,6 +139,15 @@ private struct RegistrationRow: Encodable {
         state = summary.platform?.name ?? "unregistered"
         version = summary.version
         changed = summary.changedAt.formatted
+    }
+}
+
+extension [RegistrationRow] {
+    func print(asJSON: Bool) throws {
+        if asJSON { return try Output.json(self) }
+        Output.table(
+            ["KEY HASH", "INSTALLATION", "STATE", "VERSION", "CHANGED"],
+            map { [String($0.keyHash.prefix(16)) + "…", Output.printable($0.installation), $0.state, String($0.version), $0.changed] })
     }
 }
 
