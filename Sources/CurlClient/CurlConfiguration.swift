@@ -15,6 +15,8 @@ public struct CurlConfiguration: Sendable, CustomStringConvertible, CustomReflec
     /// Requests above it wait in line, up to their time-out.
     public var maximumConnectionsPerHost: Int
     public var userAgent: String
+    /// A Unix socket to connect to, whatever the host of a request is; at most 107 bytes. nil: the host.
+    public var unixSocketPath: String?
 
     public init(
         trust: Trust = .system, credentials: HTTPCredentials = .none, headers: [(name: String, value: String)] = [],

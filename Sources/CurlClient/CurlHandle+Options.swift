@@ -15,6 +15,7 @@ extension CurlHandle {
         // What a proxy answers to CONNECT is not the response.
         set(CURLOPT_SUPPRESS_CONNECT_HEADERS, 1)
         try set(CURLOPT_USERAGENT, checked: configuration.userAgent)
+        if let path = configuration.unixSocketPath { try set(CURLOPT_UNIX_SOCKET_PATH, checked: path) }
         waku_curl_set_tls_1_2(pointer)
         if case .file(let path) = configuration.trust {
             try set(CURLOPT_CAINFO, checked: path)

@@ -84,6 +84,12 @@ public struct CircuitBreaker: Sendable {
         state = .halfOpen(probe: probe, attempt: attempt)
     }
 
+    /// Somebody knows that gorush is well again: while it is open, a probe may go out at once.
+    public mutating func hasten(at now: Timestamp) {
+        guard case .open(let until, let attempt) = state, until > now else { return }
+        state = .open(until: now, attempt: attempt)
+    }
+
     public mutating func worked() {
         state = .closed(failures: 0)
     }

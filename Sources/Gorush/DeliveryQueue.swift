@@ -82,7 +82,7 @@ public struct DeliveryQueue: Sendable {
     private var posts: [UInt64: Post] = [:]
     private var lastNumber: UInt64 = 0
     private var isDraining = false
-    public private(set) var breaker: CircuitBreaker
+    public internal(set) var breaker: CircuitBreaker
 
     public init(
         configuration: Configuration = Configuration(), generator: any RandomNumberGenerator & Sendable = SystemRandomNumberGenerator()

@@ -3,7 +3,7 @@ public import Waku
 
 /// A network within this process: one node's REST API by ``LoopbackServer``, and participants without any REST by ``relay(pubsubTopics:bufferCapacity:)``.
 ///
-/// What one publishes reaches all others, the pollers and the store, and does not come back to it. Polling sees everything, also what came
+/// What one publishes reaches all others, the pollers and the store, and does not come back to it unless it wants that. Polling sees everything, also what came
 /// by REST, as with a real node.
 public final class LoopbackNetwork: Sendable {
     private struct Inner {
@@ -30,9 +30,14 @@ public final class LoopbackNetwork: Sendable {
     }
 
     /// Joins the network. From now on messages are kept for it; they are handed over while it runs.
-    /// - Parameter bufferCapacity: Messages beyond it are dropped, and counted.
-    public func relay(pubsubTopics: [PubsubTopic] = [.statusDefault], bufferCapacity: Int = 10_000) -> LoopbackRelay {
-        let relay = LoopbackRelay(network: self, pubsubTopics: pubsubTopics, bufferCapacity: bufferCapacity)
+    ///
+    /// - Parameters:
+    ///   - bufferCapacity: Messages beyond it are dropped, and counted.
+    ///   - hearsItself: What it publishes comes back to it, as it does to who polls a node.
+    public func relay(
+        pubsubTopics: [PubsubTopic] = [.statusDefault], bufferCapacity: Int = 10_000, hearsItself: Bool = false
+    ) -> LoopbackRelay {
+        let relay = LoopbackRelay(network: self, pubsubTopics: pubsubTopics, bufferCapacity: bufferCapacity, hearsItself: hearsItself)
         inner.withLock { $0.participants[ObjectIdentifier(relay)] = Participant(relay: relay) }
         return relay
     }
@@ -69,7 +74,7 @@ public final class LoopbackNetwork: Sendable {
             inner.participants = inner.participants.filter { $0.value.relay != nil }
             return inner.participants.values.compactMap(\.relay)
         }
-        for relay in relays where relay !== origin {
+        for relay in relays where relay !== origin || relay.hearsItself {
             relay.receive(received)
         }
     }

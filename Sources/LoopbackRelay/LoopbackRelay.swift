@@ -15,7 +15,11 @@ public final class LoopbackRelay: Relay {
     private let capacity: Int
     private let buffer = Mutex(Buffer())
 
-    init(network: LoopbackNetwork, pubsubTopics: [PubsubTopic], bufferCapacity: Int) {
+    /// Whether what it publishes comes back.
+    let hearsItself: Bool
+
+    init(network: LoopbackNetwork, pubsubTopics: [PubsubTopic], bufferCapacity: Int, hearsItself: Bool) {
+        self.hearsItself = hearsItself
         self.network = network
         self.pubsubTopics = Set(pubsubTopics)
         capacity = bufferCapacity

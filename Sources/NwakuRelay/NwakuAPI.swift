@@ -123,7 +123,7 @@ public struct NwakuAPI: Sendable {
     // MARK: -
 
     /// POSTs where there is a body.
-    private func exchange(url: String, body: [UInt8]? = nil, timeout: Duration) async throws(NwakuAPIError) -> HTTPResponse {
+    func exchange(url: String, body: [UInt8]? = nil, timeout: Duration) async throws(NwakuAPIError) -> HTTPResponse {
         let request = HTTPRequest(
             method: body == nil ? "GET" : "POST", url: address.appending(url),
             headers: body == nil ? [] : [("Content-Type", "application/json")], body: body,
@@ -136,7 +136,7 @@ public struct NwakuAPI: Sendable {
         }
     }
 
-    private func check(_ answer: HTTPResponse, path: String) throws(NwakuAPIError) {
+    func check(_ answer: HTTPResponse, path: String) throws(NwakuAPIError) {
         guard (200..<300).contains(answer.status) else {
             throw .refused(answer.status, path: path, text: NwakuAPIError.excerpt(answer.body))
         }

@@ -8,6 +8,7 @@ import WakuCrypto
 struct Decider: Sendable {
     let registrations: RegistrationRules
     let requests: RequestRules
+    var drain = Drain()
 
     /// What is to be done once the transaction is durable.
     enum Outcome: Sendable {
@@ -28,6 +29,7 @@ struct Decider: Sendable {
         if let head, head.version == claim.version, head.message == mark {
             return .registration(answer(claim, .keep, work), .registrationRepeated, nil)
         }
+        if drain.isOn { return .registration(answer(claim, .refuse(.internalError), work), .registrationRefused, nil) }
         let decision = try registrations.decide(
             claim, storedVersion: head?.version, registered: { try claim.key.flatMap(transaction.state)?.registration })
         let answer = answer(claim, decision, work)

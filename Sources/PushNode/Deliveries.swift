@@ -130,6 +130,11 @@ final class Deliveries: Sendable {
         }
     }
 
+    /// There may be something to do.
+    func wakeUp() {
+        wake.yield()
+    }
+
     // MARK: Running
 
     /// Runs until cancelled.

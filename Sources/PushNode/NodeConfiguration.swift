@@ -27,6 +27,12 @@ public struct NodeConfiguration: Sendable {
     public var httpAddress: SocketAddress?
     /// What gorush shows when it posts to `/feedback`; nil: it is not served.
     public var feedbackSecret: FeedbackSecret?
+    /// Whether there is an admin socket in the data folder.
+    public var servesAdmin = false
+    /// What can be changed of the log while the node runs; nil: nothing.
+    public var logLevel: LogLevel?
+    /// Of the program, as it is shown.
+    public var version = ""
 
     public init(identity: PrivateKey, dataPath: String) {
         self.identity = identity

@@ -35,19 +35,23 @@ public final class PushNode: Service {
     private static let aliveProperty = "alive at"
     private static let memoryRowLimit = 2_000_000
 
-    private let configuration: NodeConfiguration
-    private let relay: any Relay
-    private let store: Store
+    let configuration: NodeConfiguration
+    let relay: any Relay
+    let store: Store
     private let folder: DataFolder
-    private let topics: TopicTable
-    private let deliveries: Deliveries
+    let topics: TopicTable
+    let deliveries: Deliveries
     private let feedback: Feedback
     private let publisher: Publisher
     private let pipeline: Pipeline
     private let gauges: NodeGauges
-    private let logger: Logger
+    let logger: Logger
     private let now: @Sendable () -> Timestamp
     public let counters: Counters
+    let topicKeys: TopicKeys
+    let drain = Drain()
+    let probe: SelfProbe
+    let started = Date()
     private let boundPort = Mutex<Int?>(nil)
     /// The port of the HTTP address once it is listened on, which differs when that is port 0.
     public var httpPort: Int? { boundPort.withLock(\.self) }
@@ -68,6 +72,8 @@ public final class PushNode: Service {
         store = try Store(folder: configuration.dataPath, storageKey: Store.storageKey(of: identity))
         topics = TopicTable(server: identity.publicKey)
         try topics.load(from: store)
+        topicKeys = TopicKeys(store: store, counters: counters)
+        probe = SelfProbe(topic: topics.ownContentTopics[0])
 
         relay = try makeRelay(
             RelayNeeds(
@@ -89,9 +95,9 @@ public final class PushNode: Service {
             answerDeadline: configuration.answerDeadline, queue: DeliveryQueue(configuration: queue), now: now)
         try deliveries.load()
         pipeline = Pipeline(
-            topics: topics, topicKeys: TopicKeys(store: store, counters: counters), seen: seen,
+            topics: topics, topicKeys: topicKeys, seen: seen,
             opener: Opener(identity: identity, registrations: registrations, requests: requests, versions: versions), versions: versions,
-            decider: Decider(registrations: registrations, requests: requests),
+            decider: Decider(registrations: registrations, requests: requests, drain: drain),
             queries: QueryRules(server: identity.publicKey), store: store, deliveries: deliveries, publisher: publisher,
             counters: counters, logger: logger, limit: configuration.workLimit, now: now)
         gauges = NodeGauges(
@@ -113,6 +119,10 @@ public final class PushNode: Service {
             group.addTask {
                 try await self.serveHealth()
                 return .health
+            }
+            group.addTask {
+                await self.serveAdmin()
+                return .admin
             }
             group.addTask {
                 await self.keepUp()
@@ -137,7 +147,7 @@ public final class PushNode: Service {
     }
 
     private enum Part {
-        case work, publishing, posting, health, upkeep
+        case work, publishing, posting, health, admin, upkeep
     }
 
     // MARK: Work
@@ -170,7 +180,7 @@ public final class PushNode: Service {
 
     private func relayUntilShutdown() async {
         await withTaskGroup(of: Void.self) { group in
-            group.addTask { await self.relay.run { await self.pipeline.take($0) } }
+            group.addTask { await self.relay.run { await self.pipeline.take(self.probe.take($0)) } }
             group.addTask { try? await gracefulShutdown() }
             await group.next()
             group.cancelAll()
@@ -202,11 +212,20 @@ public final class PushNode: Service {
 
     /// What stands in the way of being ready; empty when nothing does.
     public var obstacles: [String] {
-        var obstacles: [String] = []
-        if case .detached(let reason) = relay.state { obstacles.append("relay: \(reason)") }
-        if let failure = store.failure { obstacles.append("store: \(failure)") }
-        if let obstacle = deliveries.obstacle { obstacles.append("gorush: \(obstacle)") }
-        return obstacles
+        findings.filter { $0.verdict == .fail }.map { "\($0.check): \($0.text)" }
+    }
+
+    /// Without it the node runs all the same: it is seen and steered less.
+    private func serveAdmin() async {
+        guard configuration.servesAdmin else { return }
+        guard let socket = AdminSocket(in: configuration.dataPath) else {
+            return logger.error("admin socket not served", metadata: ["reason": "the data folder can't be opened"])
+        }
+        do {
+            try await AdminServer(node: self, socket: socket).run()
+        } catch {
+            logger.error("admin socket not served", metadata: ["reason": "it can't be made in the data folder"])
+        }
     }
 
     // MARK: Upkeep

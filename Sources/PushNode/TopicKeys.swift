@@ -82,6 +82,14 @@ final class TopicKeys: Sendable {
         }
     }
 
+    /// As ``forget(_:)``, for all.
+    func forgetAll() {
+        state.withLock { state in
+            (state.young, state.old) = ([:], [:])
+            for tag in state.loading.keys { state.loading[tag]?.isStale = true }
+        }
+    }
+
     // MARK: Loading
 
     /// What a tag stands for: topic strings, with the keys that the store has.

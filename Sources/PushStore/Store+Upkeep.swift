@@ -59,15 +59,8 @@ private struct StoreCheck {
 
     private func look(_ db: Database) throws {
         guard try String.fetchOne(db, sql: "PRAGMA quick_check(1)") == "ok" else { throw DatabaseError(resultCode: .SQLITE_CORRUPT) }
-        let registrations = try Row.fetchCursor(
-            db, sql: "SELECT key_hash, installation, version, sealed, changed_at FROM registration WHERE sealed IS NOT NULL")
-        // A copy tells integers from texts; a row that is still in the statement converts them.
-        while let row = try registrations.next()?.copy() {
-            guard let keyHash = KeyHash(bytes: try row.bytes(0)) else { throw DatabaseError(resultCode: .SQLITE_CORRUPT) }
-            let key = RegistrationKey(keyHash: keyHash, installationID: InstallationID(bytes: try row.bytes(1)))
-            let version = UInt64(bitPattern: try row.decode(atIndex: 2))
-            _ = try row.decode(Int64.self, atIndex: 4)
-            _ = try rows.openRegistration(try row.bytes(3), of: key, version: version)
+        try rows.openRegistrations(in: db) { error in
+            if let error { throw error }
         }
     }
 }

@@ -16,16 +16,17 @@ public final class Store: Sendable {
     ///
     /// - Throws: ``StoreError``
     public init(folder path: String, storageKey: SymmetricKey) throws(StoreError) {
-        rows = SealedRows(key: storageKey)
-        pool = try Self.open(DataFolder.databasePath(in: path), mayCreate: true)
+        let pool = try Self.open(DataFolder.databasePath(in: path), mayCreate: true)
+        self.pool = pool
         monitor = StoreMonitor()
         queue = CommitQueue(pool: pool) { [monitor] in monitor.note($0) }
         do {
             guard try !pool.read({ try Schema.migrator.hasBeenSuperseded($0) }) else {
-                throw StoreError(code: .newer, message: "the database in \(path) was made by a newer waku-push: run that version")
+                throw StoreError(newerIn: path)
             }
             try Schema.migrator.migrate(pool)
-            try setUpWriter()
+            try Self.setUpWriter(pool)
+            rows = try pool.read { try SealedRows(storageKey: storageKey, in: $0) }
         } catch {
             throw StoreError(explaining: error, in: path)
         }
@@ -37,8 +38,8 @@ public final class Store: Sendable {
     /// - Parameter storageKey: nil to do without the contents: then nothing sealed can be opened.
     /// - Throws: ``StoreError``
     public init(existing path: String, storageKey: SymmetricKey?) throws(StoreError) {
-        rows = SealedRows(key: storageKey ?? SymmetricKey.random())
-        pool = try Self.open(DataFolder.databasePath(in: path), mayCreate: false)
+        let pool = try Self.open(DataFolder.databasePath(in: path), mayCreate: false)
+        self.pool = pool
         monitor = StoreMonitor()
         queue = CommitQueue(pool: pool) { [monitor] in monitor.note($0) }
         do {
@@ -46,13 +47,15 @@ public final class Store: Sendable {
                 throw StoreError(
                     code: .damaged, message: "the database in \(path) is of an older version: start the daemon once to bring it up to date")
             }
-            try setUpWriter()
+            try Self.setUpWriter(pool)
+            rows = try pool.read { try SealedRows(storageKey: storageKey ?? SymmetricKey.random(), in: $0) }
         } catch {
             throw StoreError(explaining: error, in: path)
         }
         if storageKey != nil { try checkKey(path) }
     }
 
+    /// What the key of the rows comes from: see ``StorageKeyRotation``.
     public static func storageKey(of identity: PrivateKey) -> SymmetricKey {
         identity.derivedKey(purpose: "waku-push storage 1")
     }
@@ -183,7 +186,7 @@ public final class Store: Sendable {
     }
 
     /// Of the connection that writes. GRDB's pool sets NORMAL, under which a commit may be lost when the machine stops.
-    private func setUpWriter() throws {
+    private static func setUpWriter(_ pool: DatabasePool) throws {
         try pool.writeWithoutTransaction { db in
             try db.execute(
                 sql: """
@@ -200,22 +203,17 @@ public final class Store: Sendable {
     }
 
     private func checkKey(_ path: String) throws(StoreError) {
-        let name = "storage key check"
         let fits: Bool
         do {
             fits = try pool.write { db in
                 let transaction = StoreTransaction(db: db, rows: rows)
-                if let check = try transaction.property(name) { return rows.fits(check) }
-                try transaction.setProperty(name, rows.sealCheck())
+                if let fits = try rows.fit(db) { return fits }
+                try transaction.setProperty(SealedRows.checkProperty, rows.sealCheck())
                 return true
             }
         } catch {
             throw StoreError(explaining: error, in: path)
         }
-        guard fits else {
-            throw StoreError(
-                code: .otherIdentity,
-                message: "the database in \(path) belongs to another identity: use that one's key file, or another data folder")
-        }
+        guard fits else { throw StoreError(otherIdentityIn: path) }
     }
 }

@@ -20,6 +20,16 @@ extension StoreError {
         }
     }
 
+    init(newerIn place: String) {
+        self.init(code: .newer, message: "the database in \(place) was made by a newer waku-push: run that version")
+    }
+
+    init(otherIdentityIn place: String) {
+        self.init(
+            code: .otherIdentity,
+            message: "the database in \(place) belongs to another identity: use that one's key file, or another data folder")
+    }
+
     private init(_ error: DatabaseError, _ database: String) {
         let code = error.extendedResultCode.rawValue
         switch error.resultCode {

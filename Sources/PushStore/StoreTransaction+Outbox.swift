@@ -109,6 +109,11 @@ extension StoreTransaction {
         try Int.fetchOne(db, sql: "SELECT count(*) FROM outbox") ?? 0
     }
 
+    /// When the first notification is given up; nil when none waits.
+    public func firstExpiry() throws -> Timestamp? {
+        try Int64.fetchOne(db, sql: "SELECT min(expires_at) FROM outbox").map(Timestamp.init)
+    }
+
     /// All that waits, oldest first.
     public func waitingDeliveries() throws -> [WaitingDelivery] {
         var found: [WaitingDelivery] = []

@@ -11,6 +11,71 @@ public struct RegistrationSummary: Sendable {
     public let changedAt: Timestamp
     /// nil: a tombstone.
     public let platform: Platform?
+
+    public init(key: RegistrationKey, version: UInt64, changedAt: Timestamp, platform: Platform?) {
+        self.key = key
+        self.version = version
+        self.changedAt = changedAt
+        self.platform = platform
+    }
+}
+
+/// A registration with its content, or a tombstone.
+public struct RegistrationRecord: Sendable {
+    public let key: RegistrationKey
+    public let version: UInt64
+    public let changedAt: Timestamp
+    /// The registration as it came; nil: a tombstone.
+    public let registration: [UInt8]?
+
+    public init(key: RegistrationKey, version: UInt64, changedAt: Timestamp, registration: [UInt8]?) {
+        self.key = key
+        self.version = version
+        self.changedAt = changedAt
+        self.registration = registration
+    }
+}
+
+/// Which installations are meant: all that meet every condition.
+public struct RegistrationFilter: Sendable {
+    /// Hexadecimal digits that the key hash begins with.
+    public var keyHashPrefix = ""
+    /// What the installation id begins with.
+    public var installationPrefix: [UInt8] = []
+    public var platform: Platform?
+    /// false: tombstones.
+    public var isRegistered: Bool?
+    public var changedBefore: Timestamp?
+    public var changedSince: Timestamp?
+
+    public init() {}
+
+    var condition: (sql: String, arguments: StatementArguments) {
+        var parts: [String] = []
+        var arguments = StatementArguments()
+        if !keyHashPrefix.isEmpty {
+            parts.append("key_hash BETWEEN :low AND :high")
+            arguments = arguments &+ StoreTransaction.range(keyHashPrefix)
+        }
+        if !installationPrefix.isEmpty {
+            parts.append("substr(installation, 1, :length) = :beginning")
+            arguments = arguments &+ ["length": installationPrefix.count, "beginning": Data(installationPrefix)]
+        }
+        if let platform {
+            parts.append("platform = :platform")
+            arguments = arguments &+ ["platform": platform.rawValue]
+        }
+        if let isRegistered { parts.append(isRegistered ? "sealed IS NOT NULL" : "sealed IS NULL") }
+        if let changedBefore {
+            parts.append("changed_at < :before")
+            arguments = arguments &+ ["before": changedBefore.rawValue]
+        }
+        if let changedSince {
+            parts.append("changed_at >= :since")
+            arguments = arguments &+ ["since": changedSince.rawValue]
+        }
+        return (parts.isEmpty ? "" : "WHERE " + parts.joined(separator: " AND "), arguments)
+    }
 }
 
 public struct RegistrationStatistics: Hashable, Sendable {
@@ -28,16 +93,15 @@ public struct OutboxSummary: Sendable {
 }
 
 extension StoreTransaction {
-    /// Those whose key hash begins with `prefix` (hexadecimal digits), oldest first.
-    public func summaries(keyHashPrefix prefix: String = "", limit: Int, offset: Int = 0) throws -> [RegistrationSummary] {
-        let range = Self.range(prefix)
+    /// Those that a filter lets through, oldest first.
+    public func summaries(_ filter: RegistrationFilter, limit: Int, offset: Int = 0) throws -> [RegistrationSummary] {
+        let (condition, arguments) = filter.condition
         var summaries: [RegistrationSummary] = []
         let rows = try Row.fetchCursor(
             db,
-            sql: """
-                SELECT key_hash, installation, version, changed_at, platform FROM registration
-                \(prefix.isEmpty ? "" : "WHERE key_hash BETWEEN :low AND :high") ORDER BY id LIMIT :limit OFFSET :offset
-                """, arguments: (prefix.isEmpty ? [:] : range) &+ ["limit": limit, "offset": offset])
+            sql:
+                "SELECT key_hash, installation, version, changed_at, platform FROM registration \(condition) ORDER BY id LIMIT :limit OFFSET :offset",
+            arguments: arguments &+ ["limit": limit, "offset": offset])
         while let row = try rows.next() {
             guard let keyHash = KeyHash(bytes: try row.bytes(0)) else { continue }
             let platform = try row.decode(Int32?.self, atIndex: 4).flatMap(Platform.init)
@@ -50,6 +114,43 @@ extension StoreTransaction {
         return summaries
     }
 
+    /// Those whose key hash begins with `prefix` (hexadecimal digits), oldest first.
+    public func summaries(keyHashPrefix prefix: String = "", limit: Int, offset: Int = 0) throws -> [RegistrationSummary] {
+        var filter = RegistrationFilter()
+        filter.keyHashPrefix = prefix
+        return try summaries(filter, limit: limit, offset: offset)
+    }
+
+    /// Those that a filter lets through, opened, oldest first, until `visit` returns false.
+    public func forEachRecord(_ filter: RegistrationFilter = RegistrationFilter(), _ visit: (RegistrationRecord) throws -> Bool) throws {
+        let (condition, arguments) = filter.condition
+        let found = try Row.fetchCursor(
+            db, sql: "SELECT key_hash, installation, version, changed_at, sealed FROM registration \(condition) ORDER BY id",
+            arguments: arguments)
+        while let row = try found.next() {
+            guard let keyHash = KeyHash(bytes: try row.bytes(0)) else { continue }
+            let key = RegistrationKey(keyHash: keyHash, installationID: InstallationID(bytes: try row.bytes(1)))
+            let version = UInt64(bitPattern: try row.decode(atIndex: 2))
+            let registration = try row.decode(Data?.self, atIndex: 4).map { try rows.open(Array($0), of: key, version: version) }
+            let record = RegistrationRecord(
+                key: key, version: version, changedAt: Timestamp(rawValue: try row.decode(atIndex: 3)), registration: registration)
+            guard try visit(record) else { return }
+        }
+    }
+
+    /// Stores what is newer than what stands for its installation. Returns whether it was.
+    public func merge(_ record: RegistrationRecord) throws -> Bool {
+        let head = try head(of: record.key)
+        if let head, head.version >= record.version { return false }
+        if let bytes = record.registration {
+            let registration = try PushNotificationRegistration(parsing: bytes)
+            try store(registration, bytes: bytes, as: record.key, replacing: head, at: record.changedAt)
+        } else {
+            try unregister(record.key, version: record.version, at: record.changedAt)
+        }
+        return true
+    }
+
     /// The registrants whose hash begins with `prefix` (hexadecimal digits); no more than `limit`.
     public func keyHashes(prefix: String, limit: Int) throws -> [KeyHash] {
         try Data.fetchAll(
@@ -59,7 +160,7 @@ extension StoreTransaction {
     }
 
     /// The first and the last hash that begin with these digits.
-    private static func range(_ prefix: String) -> StatementArguments {
+    static func range(_ prefix: String) -> StatementArguments {
         let digits = prefix.prefix(2 * KeyHash.byteCount)
         let low = digits + String(repeating: "0", count: 2 * KeyHash.byteCount - digits.count)
         let high = digits + String(repeating: "f", count: 2 * KeyHash.byteCount - digits.count)

@@ -164,7 +164,7 @@ public struct StoreTransaction {
         try statement.execute(arguments: [Self.topicKeyID(topicString), Data(rows.seal(key, of: topicString))])
     }
 
-    private static func topicKeyID(_ topicString: String) -> Int64 {
+    static func topicKeyID(_ topicString: String) -> Int64 {
         Keccak256.hash(Array(topicString.utf8)).prefix(8).reduce(0) { $0 << 8 | Int64($1) }
     }
 

@@ -46,3 +46,12 @@ public enum KeyDerivation {
         }
     }
 }
+
+extension SymmetricKey {
+    /// Another key that only the holder of this one and of the salt can make, by HKDF-SHA256.
+    public func derivedKey(salt: [UInt8], purpose: String) -> SymmetricKey {
+        secret.withBytes { secret in
+            SymmetricKey(KeyDerivation.hkdf(secret, salt: salt, purpose: Array(purpose.utf8), byteCount: SymmetricKey.byteCount))
+        }
+    }
+}

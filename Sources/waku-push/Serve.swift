@@ -75,12 +75,18 @@ struct Serve: AsyncParsableCommand {
             // What can't be written is an error, not the end: to a file beyond the limit on its size, to a connection that is gone.
             signal(SIGXFSZ, SIG_IGN)
             signal(SIGPIPE, SIG_IGN)
-            let logger = Logger(label: "waku-push") { [logFormat, logLevel] _ in LineLogHandler(format: logFormat, level: logLevel) }
+            // What it makes is for its owner alone, the admin socket too.
+            umask(0o077)
+            let level = LogLevel(logLevel)
+            let logger = Logger(label: "waku-push") { [logFormat] _ in LineLogHandler(format: logFormat, level: level) }
             var configuration = NodeConfiguration(identity: try IdentityFile.read(identity), dataPath: data)
             configuration.pubsubTopics = try topics()
             configuration.maximumRequestAge = maxRequestAge.duration
             configuration.idempotentRegistrations = idempotentRegistrations
             configuration.httpAddress = http.address
+            configuration.servesAdmin = true
+            configuration.logLevel = level
+            configuration.version = Version.current
             guard (1...100_000_000).contains(outboxLimit) else {
                 throw CommandFailure(.usage, "--outbox-limit must be from 1 to 100000000")
             }
@@ -103,7 +109,7 @@ struct Serve: AsyncParsableCommand {
         }
     }
 
-    private func topics() throws(CommandFailure) -> [PubsubTopic] {
+    func topics() throws(CommandFailure) -> [PubsubTopic] {
         guard !pubsubTopic.isEmpty else { return [.statusDefault] }
         for topic in pubsubTopic where !topic.hasPrefix("/") || topic.utf8.count > 256 {
             throw CommandFailure(.usage, "--pubsub-topic \(topic) is no topic: it should look like /waku/2/rs/16/32")

@@ -14,7 +14,8 @@ struct WakuPush: AsyncParsableCommand {
               waku-push demo
               waku-push identity new --out id.key
               waku-push serve --identity id.key --data data
-              waku-push admin registrations list --data data
+              waku-push doctor --identity id.key --data data
+              waku-push admin status --data data
 
             EXIT CODES
               0   success
@@ -23,11 +24,14 @@ struct WakuPush: AsyncParsableCommand {
               69  something it needs is unavailable
               73  a file or folder can't be made
               77  permission denied
+            and where --help of a command says so, as of doctor and admin status,
+              1   it works, and there is something to look at
+              2   it does not work, or is not ready
 
             Every option can also be given in the environment: --poll-interval as WAKU_PUSH_POLL_INTERVAL. Lists are separated by commas.
             """,
         version: Version.current,
-        subcommands: [Serve.self, IdentityCommand.self, Admin.self, Client.self, Demo.self, Bench.self])
+        subcommands: [Serve.self, IdentityCommand.self, Admin.self, Doctor.self, Client.self, Demo.self, Bench.self])
 
     /// As ArgumentParser does it, but for wrong usage: it is told in one line, as every failure is.
     static func main() async {

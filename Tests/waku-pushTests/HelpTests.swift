@@ -3,11 +3,14 @@ import Testing
 @Suite(.timeLimit(.minutes(5)))
 struct HelpTests {
     private static let withExamples = [
-        [], ["serve"], ["identity", "new"], ["identity", "show"], ["admin"], ["admin", "registrations", "show"],
-        ["admin", "registrations", "remove"], ["client"], ["bench"],
+        [], ["serve"], ["identity", "new"], ["identity", "show"], ["admin"], ["admin", "registrations", "list"],
+        ["admin", "registrations", "find"], ["admin", "registrations", "show"], ["admin", "registrations", "remove"],
+        ["admin", "registrations", "export"], ["admin", "registrations", "import"], ["admin", "outbox", "retry"],
+        ["admin", "outbox", "drop"], ["admin", "drain"], ["admin", "log-level"], ["admin", "backup"], ["admin", "restore"],
+        ["admin", "check"], ["admin", "rotate-storage-key"], ["client"], ["bench"],
     ]
     private static let withoutExamples = [
-        ["identity"], ["admin", "registrations"], ["admin", "registrations", "list"], ["admin", "registrations", "stats"],
+        ["identity"], ["admin", "status"], ["admin", "registrations"], ["admin", "registrations", "stats"],
         ["admin", "outbox"], ["admin", "outbox", "list"], ["admin", "topics"], ["client", "register"], ["client", "unregister"],
         ["client", "query"], ["client", "notify"], ["demo"],
     ]
@@ -61,7 +64,12 @@ struct HelpTests {
         ["admin", "registrations", "show"], ["admin", "registrations", "show", "not-hex"],
         ["admin", "registrations", "list", "--limit", "x"],
         ["admin", "registrations", "list", "--limit", "0"], ["admin", "outbox", "list", "--limit", "0"],
-        ["admin", "topics", "--limit", "0"],
+        ["admin", "topics", "--limit", "0"], ["admin", "registrations", "list", "--older-than", "soon"],
+        ["admin", "registrations", "list", "--platform", "x"], ["admin", "registrations", "find"],
+        ["admin", "registrations", "find", "a", "--token-file", "b"], ["admin", "outbox", "drop"],
+        ["admin", "outbox", "drop", "1", "--all"], ["admin", "outbox", "retry", "x"], ["admin", "drain", "--undo", "--wait"],
+        ["admin", "log-level"], ["admin", "log-level", "loud"], ["admin", "backup"], ["admin", "restore", "x"],
+        ["admin", "rotate-storage-key"],
         ["client", "query", "--server", "0x04", "--registrant", "0x04"], ["client", "query"], ["serve", "unexpected"],
         ["bench", "no-such-part"], ["bench", "--seconds", "0"], ["bench", "--seconds", "nan"], ["bench", "--rounds", "0"],
         ["bench", "--batch", "0"], ["bench", "--registrations", "0"], ["bench", "--rate", "-1"], ["bench", "--duration", "5"],

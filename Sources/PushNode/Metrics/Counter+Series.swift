@@ -24,6 +24,7 @@ extension Counter {
         case .notificationRefused: (.notificationsEnded, [NotificationEndLabel.refused])
         case .notificationExpired: (.notificationsEnded, [NotificationEndLabel.expired])
         case .notificationEvicted: (.notificationsEnded, [NotificationEndLabel.evicted])
+        case .notificationDropped: (.notificationsEnded, [NotificationEndLabel.dropped])
         case .notificationUnreadable: (.notificationsEnded, [NotificationEndLabel.unreadable])
         case .notificationRetried: (.notificationsRetried, [])
         case .notificationUncounted: (.notificationsUncounted, [])

@@ -22,6 +22,7 @@ public enum Counter: String, CaseIterable, Sendable {
     case notificationExpired = "notification expired"
     case notificationUnreadable = "notification unreadable in the outbox"
     case notificationRetried = "notification to be tried again"
+    case notificationDropped = "notification dropped by the operator"
     case notificationEvicted = "notification dropped: outbox full"
     case postFailed = "post to gorush failed"
     case gorushOpened = "gorush given up for a while"

@@ -68,7 +68,7 @@ public enum ReportLabel: String, MetricLabel {
 
 public enum NotificationEndLabel: String, MetricLabel {
     public static let labelName = "outcome"
-    case accepted, refused, expired, evicted, unreadable
+    case accepted, refused, expired, evicted, unreadable, dropped
 }
 
 public enum PostClassLabel: String, MetricLabel {

@@ -1,4 +1,3 @@
-public import StatusProtocol
 public import Waku
 
 /// Token buckets, one a key, as a value: time comes in.

@@ -16,21 +16,26 @@ struct AdminOptions: ParsableArguments {
 
     var identityFile: String? { identity ?? Environment.string("identity") }
 
+    func folder(of command: Admin) -> String {
+        data ?? command.data ?? Environment.string("data") ?? "data"
+    }
+
+    /// - Throws: ``CommandFailure`` when there is none.
+    func requiredIdentity(_ why: String) throws(CommandFailure) -> PrivateKey {
+        guard let identityFile else { throw CommandFailure(.usage, "--identity is missing: \(why)") }
+        return try IdentityFile.read(identityFile)
+    }
+
     func openStore(of command: Admin, unsealing: Bool = false) throws -> Store {
         var key: SymmetricKey?
-        if unsealing {
-            guard let identityFile else {
-                throw CommandFailure(.usage, "--identity is missing: what is registered is sealed with the node's key")
-            }
-            key = Store.storageKey(of: try IdentityFile.read(identityFile))
-        }
-        return try Store(existing: data ?? command.data ?? Environment.string("data") ?? "data", storageKey: key)
+        if unsealing { key = Store.storageKey(of: try requiredIdentity("what is registered is sealed with the node's key")) }
+        return try Store(existing: folder(of: command), storageKey: key)
     }
 }
 
 /// How an operator names a registrant: a key hash, a public key in either form, or the beginning of a hash that only one has.
 struct RegistrantArgument: ExpressibleByArgument {
-    private let prefix: String
+    let prefix: String
 
     init?(argument: String) {
         if let key = PublicKeyArgument(argument: argument)?.key {

@@ -1,4 +1,5 @@
 import ArgumentParser
+import PushNode
 import PushStore
 import StatusProtocol
 import Waku
@@ -36,6 +37,80 @@ extension Admin.Outbox {
                 installation = summary.key.installationID.string
                 expires = summary.expires.formatted
             }
+        }
+    }
+}
+
+/// Which notifications are meant.
+struct OutboxSelection: ParsableArguments {
+    @Argument(help: "Ids, as outbox list has them.") var ids: [Int64] = []
+    @Flag(help: "All that wait.") var all = false
+
+    func selected() throws(CommandFailure) -> AdminAPI.Selection {
+        guard all == ids.isEmpty else { throw CommandFailure(.usage, "give ids, as outbox list has them, or --all") }
+        return AdminAPI.Selection(ids: all ? nil : ids)
+    }
+}
+
+extension Admin.Outbox {
+    struct Retry: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Has the running node post what waits at once, rather than after its pause.",
+            discussion: "EXAMPLE\n  waku-push admin outbox retry --all --data data")
+
+        @ParentCommand var command: Admin
+        @OptionGroup var admin: AdminOptions
+        @OptionGroup var selection: OutboxSelection
+
+        func run() async throws {
+            try await reportingFailures {
+                let selected = try selection.selected()
+                let count: AdminAPI.Count = try await AdminClient(folder: admin.folder(of: command)).post("/outbox/retry", selected)
+                if admin.json { return try Output.json(count) }
+                Output.line("\(count.count) are tried again now.")
+            }
+        }
+    }
+
+    struct Drop: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Gives notifications up: gorush does not get them, unless they are on their way.",
+            discussion: "EXAMPLE\n  waku-push admin outbox drop 17 18 --data data --yes")
+
+        @ParentCommand var command: Admin
+        @OptionGroup var admin: AdminOptions
+        @OptionGroup var selection: OutboxSelection
+        @Flag(help: "Do it. Without, it is only told how many there are.") var yes = false
+
+        func run() async throws {
+            try await reportingFailures {
+                let selected = try selection.selected()
+                let count = AdminAPI.Count(count: yes ? try await drop(selected) : try waiting(selected).count)
+                if admin.json { return try Output.json(count) }
+                Output.line(yes ? "\(count.count) dropped." : "\(count.count) would be dropped: repeat with --yes.")
+            }
+        }
+
+        private func waiting(_ selection: AdminAPI.Selection) throws -> [Int64] {
+            let waiting = try admin.openStore(of: command).read { try $0.waitingDeliveries().map(\.id) }
+            return selection.ids.map { $0.filter(Set(waiting).contains) } ?? waiting
+        }
+
+        /// A daemon knows what waits, and must be told. Without one the folder is locked meanwhile.
+        private func drop(_ selection: AdminAPI.Selection) async throws -> Int {
+            let folder = admin.folder(of: command)
+            let client = try AdminClient(folder: folder)
+            if try await client.status() != nil {
+                let count: AdminAPI.Count = try await client.post("/outbox/drop", selection)
+                return count.count
+            }
+            let lock = try DataFolder(locking: folder)
+            defer { lock.unlock() }
+            let ids = try waiting(selection)
+            try await admin.openStore(of: command).commit { transaction in
+                for id in ids { try transaction.drop(id) }
+            }
+            return ids.count
         }
     }
 }

@@ -6,10 +6,18 @@ import Waku
 
 extension Admin.Registrations {
     struct List: AsyncParsableCommand {
-        static let configuration = CommandConfiguration(abstract: "Lists installations, oldest first, tombstones too.")
+        static let configuration = CommandConfiguration(
+            abstract: "Lists installations, oldest first, tombstones too.",
+            discussion: """
+                EXAMPLES
+                  waku-push admin registrations list --data data --limit 50 --offset 100
+                  waku-push admin registrations list --data data --platform apn \\
+                    --older-than 90d
+                """)
 
         @ParentCommand var command: Admin
         @OptionGroup var admin: AdminOptions
+        @OptionGroup var filter: FilterOptions
         @Option(help: "How many.") var limit = 100
         @Option(help: "How many to pass over.") var offset = 0
 
@@ -17,13 +25,8 @@ extension Admin.Registrations {
             try await reportingFailures {
                 guard limit > 0, offset >= 0 else { throw CommandFailure(.usage, "--limit must be above 0, --offset not below") }
                 let store = try admin.openStore(of: command)
-                let rows = try store.read { try $0.summaries(limit: limit, offset: offset) }.map(RegistrationRow.init)
-                if admin.json { return try Output.json(rows) }
-                Output.table(
-                    ["KEY HASH", "INSTALLATION", "STATE", "VERSION", "CHANGED"],
-                    rows.map {
-                        [String($0.keyHash.prefix(16)) + "…", Output.printable($0.installation), $0.state, String($0.version), $0.changed]
-                    })
+                let rows = try store.read { try $0.summaries(filter.filter, limit: limit, offset: offset) }.map(RegistrationRow.init)
+                try rows.print(asJSON: admin.json)
             }
         }
     }
@@ -75,20 +78,10 @@ extension Admin.Registrations {
             try await reportingFailures {
                 let store = try admin.openStore(of: command)
                 let (statistics, waiting) = try store.read { (try $0.statistics(), try $0.waitingCount()) }
-                let overview = Overview(
-                    registrants: statistics.registrants, apn: statistics.apn, firebase: statistics.firebase,
-                    tombstones: statistics.tombstones, waiting: waiting, databaseBytes: store.byteCount)
-                if admin.json { return try Output.json(overview) }
-                Output.fields([
-                    ("registrants", String(overview.registrants)), ("installations, APN", String(overview.apn)),
-                    ("installations, Firebase", String(overview.firebase)), ("tombstones", String(overview.tombstones)),
-                    ("notifications waiting", String(overview.waiting)), ("database", "\(overview.databaseBytes / 1024) KiB"),
-                ])
+                let numbers = StoredNumbers(statistics, waiting: waiting, databaseBytes: store.byteCount)
+                if admin.json { return try Output.json(numbers) }
+                Output.fields(numbers.fields)
             }
-        }
-
-        private struct Overview: Encodable {
-            let registrants, apn, firebase, tombstones, waiting, databaseBytes: Int
         }
     }
 
@@ -133,7 +126,7 @@ extension Admin.Registrations {
 }
 
 /// An installation in a list.
-private struct RegistrationRow: Encodable {
+struct RegistrationRow: Encodable {
     let keyHash: String
     let installation: String
     let state: String
@@ -146,6 +139,15 @@ private struct RegistrationRow: Encodable {
         state = summary.platform?.name ?? "unregistered"
         version = summary.version
         changed = summary.changedAt.formatted
+    }
+}
+
+extension [RegistrationRow] {
+    func print(asJSON: Bool) throws {
+        if asJSON { return try Output.json(self) }
+        Output.table(
+            ["KEY HASH", "INSTALLATION", "STATE", "VERSION", "CHANGED"],
+            map { [String($0.keyHash.prefix(16)) + "…", Output.printable($0.installation), $0.state, String($0.version), $0.changed] })
     }
 }
 

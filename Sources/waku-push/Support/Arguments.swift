@@ -4,13 +4,13 @@ public import Gorush
 import PushNode
 import WakuCrypto
 
-/// `300ms`, `5s`, `10m`, `24h`.
+/// `300ms`, `5s`, `10m`, `24h`, `90d`.
 struct DurationArgument: ExpressibleByArgument, CustomStringConvertible {
     let duration: Duration
     let description: String
 
     init?(argument: String) {
-        let units: [(String, Double)] = [("ms", 0.001), ("s", 1), ("m", 60), ("h", 3600)]
+        let units: [(String, Double)] = [("ms", 0.001), ("s", 1), ("m", 60), ("h", 3600), ("d", 86_400)]
         guard let (suffix, factor) = units.first(where: { argument.hasSuffix($0.0) }), let count = UInt32(argument.dropLast(suffix.count)),
             count > 0, Double(count) * factor <= 366 * 24 * 3600
         else { return nil }

@@ -44,6 +44,10 @@ struct GorushOptions: ParsableArguments {
     }
 
     func client() throws -> GorushClient {
+        try GorushClient(client: CurlClient(configuration: try curlConfiguration()), url: gorush, profile: payloadProfile)
+    }
+
+    func curlConfiguration() throws -> CurlConfiguration {
         var configuration = CurlConfiguration()
         if let gorushCa = gorushCa ?? Environment.string("gorush-ca") {
             guard FileManager.default.isReadableFile(atPath: gorushCa) else {
@@ -58,7 +62,7 @@ struct GorushOptions: ParsableArguments {
             }
             return (String(header[..<colon]), header[header.index(after: colon)...].trimmingCharacters(in: .whitespaces))
         }
-        return try GorushClient(client: CurlClient(configuration: configuration), url: gorush, profile: payloadProfile)
+        return configuration
     }
 
     private func credentials() throws(CommandFailure) -> HTTPCredentials {

@@ -1,6 +1,7 @@
 public import ArgumentParser
 import Foundation
 public import Logging
+import PushNode
 
 enum LogFormat: String, ExpressibleByArgument, CaseIterable {
     case text
@@ -12,12 +13,23 @@ extension Logger.Level: @retroactive ExpressibleByArgument {}
 /// A line a record on standard error: `2026-01-02T03:04:05.678Z info node started key=…`, or the same as JSON.
 struct LineLogHandler: LogHandler {
     let format: LogFormat
-    var logLevel: Logger.Level
+    private let level: LogLevel
+    /// Of one logger alone.
+    private var ownLevel: Logger.Level?
     var metadata: Logger.Metadata = [:]
 
-    init(format: LogFormat, level: Logger.Level) {
+    init(format: LogFormat, level: LogLevel) {
         self.format = format
-        logLevel = level
+        self.level = level
+    }
+
+    init(format: LogFormat, level: Logger.Level) {
+        self.init(format: format, level: LogLevel(level))
+    }
+
+    var logLevel: Logger.Level {
+        get { ownLevel ?? level.current }
+        set { ownLevel = newValue }
     }
 
     subscript(metadataKey key: String) -> Logger.Metadata.Value? {

@@ -39,7 +39,7 @@ struct RelayAttachment {
                     address: address, pubsubTopics: needs.pubsubTopics, pollInterval: pollInterval, catchUpTopics: needs.ownTopics,
                     lastSeen: needs.seenUntil, wants: needs.wants, report: needs.report), client: client, logger: logger)
         }
-        if let loopback { relays.append(loopback.network.relay(pubsubTopics: needs.pubsubTopics)) }
+        if let loopback { relays.append(loopback.network.relay(pubsubTopics: needs.pubsubTopics, hearsItself: true)) }
         return relays.count == 1 ? relays[0] : RelaySet(relays)
     }
 }

@@ -1,0 +1,148 @@
+public import CurlClient
+import Foundation
+
+/// What a gorush server tells of itself, for whoever sets one up. Nothing is delivered by asking.
+public struct GorushInspection: Sendable {
+    /// What it answers to a post without notifications, which it refuses with 400 once it got that far.
+    public enum DryPost: Hashable, Sendable {
+        /// It would have taken notifications.
+        case understood
+        case status(Int)
+        /// 400, and not in the words of a gorush.
+        case otherServer
+        /// Why there was no answer.
+        case failed(String)
+    }
+
+    /// From `/api/config`, as far as that is open.
+    public struct Configuration: Hashable, Sendable {
+        public let isSync: Bool?
+        public let isAPNEnabled: Bool?
+        public let isFirebaseEnabled: Bool?
+        public let hasFeedbackHook: Bool
+
+        public init(isSync: Bool?, isAPNEnabled: Bool?, isFirebaseEnabled: Bool?, hasFeedbackHook: Bool) {
+            self.isSync = isSync
+            self.isAPNEnabled = isAPNEnabled
+            self.isFirebaseEnabled = isFirebaseEnabled
+            self.hasFeedbackHook = hasFeedbackHook
+        }
+    }
+
+    /// Of `/healthz`; nil when there was no answer.
+    public let healthStatus: Int?
+    /// Why there was none.
+    public let problem: String?
+    public let version: String?
+    public let configuration: Configuration?
+    public let dryPost: DryPost
+    /// How far its clock is ahead of this machine's, to a second or so.
+    public let clockAhead: Duration?
+
+    /// - Parameters:
+    ///   - client: holds the credentials, and whose certificates are trusted.
+    ///   - url: as ``GorushClient`` takes it.
+    /// - Throws: ``GorushError`` for a URL that can't be posted to.
+    public init(client: CurlClient, url: String) async throws(GorushError) {
+        let base: HTTPBaseURL
+        do throws(HTTPBaseURL.Problem) {
+            base = try HTTPBaseURL(parsing: url)
+        } catch {
+            throw GorushError(error)
+        }
+        let start = Date()
+        do throws(HTTPError) {
+            let health = try await client.send(HTTPRequest(url: base.appending(path: "/healthz")))
+            (healthStatus, problem) = (health.status, nil)
+            clockAhead = health.header("Date").flatMap { HTTPDate.clockAhead($0, from: start, to: Date()) }
+        } catch {
+            (healthStatus, problem, clockAhead) = (nil, error.message, nil)
+        }
+        guard healthStatus != nil else {
+            (version, configuration, dryPost) = (nil, nil, .failed(problem ?? ""))
+            return
+        }
+        version = await Self.version(client, base)
+        configuration = await Self.configuration(client, base)
+        dryPost = await Self.dryPost(client, base)
+    }
+
+    public init(
+        healthStatus: Int?, problem: String? = nil, version: String? = nil, configuration: Configuration? = nil, dryPost: DryPost,
+        clockAhead: Duration? = nil
+    ) {
+        self.healthStatus = healthStatus
+        self.problem = problem
+        self.version = version
+        self.configuration = configuration
+        self.dryPost = dryPost
+        self.clockAhead = clockAhead
+    }
+
+    private struct VersionJSON: Decodable {
+        let version: String
+    }
+
+    private static func version(_ client: CurlClient, _ base: HTTPBaseURL) async -> String? {
+        guard let answer = try? await client.send(HTTPRequest(url: base.appending(path: "/version"))), answer.status == 200,
+            let text = try? JSONDecoder().decode(VersionJSON.self, from: Data(answer.body)).version
+        else { return nil }
+        return String(text.unicodeScalars.filter { (0x20..<0x7f).contains($0.value) }.prefix(40).map(Character.init))
+    }
+
+    private static func configuration(_ client: CurlClient, _ base: HTTPBaseURL) async -> Configuration? {
+        // 201 is what gorush sends.
+        guard let answer = try? await client.send(HTTPRequest(url: base.appending(path: "/api/config"))),
+            (200..<300).contains(answer.status)
+        else { return nil }
+        return Configuration(yaml: answer.body)
+    }
+
+    private static func dryPost(_ client: CurlClient, _ base: HTTPBaseURL) async -> DryPost {
+        let request = HTTPRequest(
+            method: "POST", url: base.appending(path: "/api/push"), headers: [("Content-Type", "application/json")],
+            body: Array(#"{"notifications":[]}"#.utf8))
+        do throws(HTTPError) {
+            let answer = try await client.send(request)
+            switch answer.status {
+            case 200..<300: return .understood
+            case 400:
+                let text = String(decoding: answer.body.prefix(1000), as: UTF8.self).lowercased()
+                return text.contains("notifications field") ? .understood : .otherServer
+            default: return .status(answer.status)
+            }
+        } catch {
+            return .failed(error.message)
+        }
+    }
+}
+
+extension GorushInspection.Configuration {
+    /// gorush writes its configuration with two levels that matter here: a section at the margin, its settings indented below it. Everything
+    /// else in it, secrets too, is passed over.
+    ///
+    /// nil when there is no section `core`.
+    init?(yaml bytes: [UInt8]) {
+        var section = ""
+        var indent = 0
+        var settings: [String: String] = [:]
+        for line in String(decoding: bytes, as: UTF8.self).split(whereSeparator: \.isNewline) {
+            let depth = line.prefix { $0 == " " }.count
+            guard let colon = line.firstIndex(of: ":"), depth < line.count else { continue }
+            let name = line[line.index(line.startIndex, offsetBy: depth)..<colon]
+            let value = line[line.index(after: colon)...].trimmingCharacters(in: CharacterSet(charactersIn: " \"'"))
+            if depth == 0 {
+                (section, indent) = (String(name), 0)
+                settings[section] = value
+            } else {
+                if indent == 0 { indent = depth }
+                if depth == indent { settings["\(section).\(name)"] = value }
+            }
+        }
+        guard settings["core"] != nil else { return nil }
+        func flag(_ name: String) -> Bool? { settings[name].flatMap(Bool.init) }
+        self.init(
+            isSync: flag("core.sync"), isAPNEnabled: flag("ios.enabled"), isFirebaseEnabled: flag("android.enabled"),
+            hasFeedbackHook: settings["core.feedback_hook_url"]?.isEmpty == false)
+    }
+}

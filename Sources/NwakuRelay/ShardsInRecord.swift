@@ -1,0 +1,83 @@
+import Foundation
+
+/// The cluster and the shards that a node's ENR tells, from its entry `rs`, or `rsv` when there are many.
+///
+///     enr:base64url(RLP list of signature, sequence number, then names and values)
+///     rs:  cluster(2, big-endian) ‖ count(1) ‖ shards(2 each)
+///     rsv: cluster(2) ‖ 128 bytes, a bit a shard, lowest first
+///
+/// The signature is not checked: the node that is asked told it of itself.
+public struct ShardsInRecord: Hashable, Sendable {
+    public let cluster: Int
+    public let shards: Set<Int>
+
+    /// Longer records are none: ENRs end at 300 bytes.
+    private static let longestText = 1024
+
+    /// nil when it is no ENR, or tells no shards.
+    public init?(record: String) {
+        guard record.hasPrefix("enr:"), record.utf8.count <= Self.longestText else { return nil }
+        var text = String(record.dropFirst(4)).replacing("-", with: "+").replacing("_", with: "/")
+        while !text.utf8.count.isMultiple(of: 4) { text += "=" }
+        guard let data = Data(base64Encoded: text) else { return nil }
+        var outer = RLPReader(Array(data)[...])
+        guard let list = outer.next() else { return nil }
+        var items = RLPReader(list)
+        guard items.next() != nil, items.next() != nil else { return nil }
+        while let name = items.next(), let value = items.next() {
+            switch String(decoding: name, as: UTF8.self) {
+            case "rs": self.init(list: Array(value))
+            case "rsv": self.init(bits: Array(value))
+            default: continue
+            }
+            return
+        }
+        return nil
+    }
+
+    private init?(list bytes: [UInt8]) {
+        guard bytes.count >= 3, bytes.count == 3 + 2 * Int(bytes[2]) else { return nil }
+        cluster = Int(bytes[0]) << 8 | Int(bytes[1])
+        shards = Set(stride(from: 3, to: bytes.count, by: 2).map { Int(bytes[$0]) << 8 | Int(bytes[$0 + 1]) })
+    }
+
+    private init?(bits bytes: [UInt8]) {
+        guard bytes.count == 2 + 128 else { return nil }
+        cluster = Int(bytes[0]) << 8 | Int(bytes[1])
+        shards = Set((0..<1024).filter { bytes[2 + $0 / 8] & (1 << UInt8($0 % 8)) != 0 })
+    }
+}
+
+/// Items of RLP, one after the other: the contents of a string or of a list.
+private struct RLPReader {
+    private var rest: ArraySlice<UInt8>
+
+    init(_ bytes: ArraySlice<UInt8>) {
+        rest = bytes
+    }
+
+    mutating func next() -> ArraySlice<UInt8>? {
+        guard let first = rest.first else { return nil }
+        switch first {
+        case 0..<0x80: return take(1)
+        case 0x80..<0xb8: return skip(1) ? take(Int(first) - 0x80) : nil
+        case 0xb8..<0xc0: return long(Int(first) - 0xb7)
+        case 0xc0..<0xf8: return skip(1) ? take(Int(first) - 0xc0) : nil
+        default: return long(Int(first) - 0xf7)
+        }
+    }
+
+    private mutating func long(_ byteCount: Int) -> ArraySlice<UInt8>? {
+        // Two bytes are more than a record has.
+        guard byteCount <= 2, skip(1), let length = take(byteCount) else { return nil }
+        return take(length.reduce(0) { $0 << 8 | Int($1) })
+    }
+
+    private mutating func skip(_ count: Int) -> Bool { take(count) != nil }
+
+    private mutating func take(_ count: Int) -> ArraySlice<UInt8>? {
+        guard count <= rest.count else { return nil }
+        defer { rest = rest.dropFirst(count) }
+        return rest.prefix(count)
+    }
+}

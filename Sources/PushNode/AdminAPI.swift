@@ -1,0 +1,46 @@
+/// The bodies of what an admin socket takes and gives, beside ``NodeStatus``.
+///
+/// | call | takes | gives |
+/// |---|---|---|
+/// | `GET /status` | | ``NodeStatus`` |
+/// | `POST /drain` | ``Drain`` | ``Drain`` |
+/// | `POST /log-level` | ``LogLevel`` | ``LogLevel``, as it was before |
+/// | `POST /outbox/retry`, `POST /outbox/drop` | ``Selection`` | ``Count`` |
+/// | `POST /registrations/changed` | | ``Count`` of query topics: another process stored registrations |
+/// | `POST /self-test` | | ``SelfTest`` |
+///
+/// Anything else than 200 has ``Problem``.
+public enum AdminAPI {
+    public struct Drain: Codable, Sendable {
+        public let isOn: Bool
+        public init(isOn: Bool) { self.isOn = isOn }
+    }
+
+    public struct LogLevel: Codable, Sendable {
+        public let level: String
+        public init(level: String) { self.level = level }
+    }
+
+    /// Of notifications in the outbox; nil for all.
+    public struct Selection: Codable, Sendable {
+        public let ids: [Int64]?
+        public init(ids: [Int64]?) { self.ids = ids }
+    }
+
+    public struct Count: Codable, Sendable {
+        public let count: Int
+        public init(count: Int) { self.count = count }
+    }
+
+    /// A message that the node sent to itself.
+    public struct SelfTest: Codable, Sendable {
+        /// nil: it did not come.
+        public let milliseconds: Int?
+        /// Why it was not published.
+        public let problem: String?
+    }
+
+    public struct Problem: Codable, Sendable {
+        public let problem: String
+    }
+}

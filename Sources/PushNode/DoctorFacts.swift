@@ -1,0 +1,128 @@
+public import Gorush
+public import PushStore
+
+/// What `doctor` looked at, as it found it: ``NodeChecks/doctor(_:)`` makes verdicts of it.
+public struct DoctorFacts: Sendable {
+    public struct Folder: Hashable, Sendable {
+        public let exists: Bool
+        public let isOwned: Bool
+        public let isWritable: Bool
+        /// Permissions, as in `chmod`.
+        public let mode: Int
+
+        public init(exists: Bool, isOwned: Bool, isWritable: Bool, mode: Int) {
+            self.exists = exists
+            self.isOwned = isOwned
+            self.isWritable = isWritable
+            self.mode = mode
+        }
+    }
+
+    public enum Database: Sendable {
+        /// No daemon has run yet.
+        case missing
+        case unusable(String)
+        case inspected(StoreInspection, RegistrationStatistics)
+    }
+
+    public enum SelfTest: Hashable, Sendable {
+        case seen(milliseconds: Int, how: String)
+        case notSeen(how: String)
+        case notPublished(String)
+        /// And why.
+        case notDone(String)
+    }
+
+    public enum Relay: Sendable {
+        /// The network in the daemon's own process.
+        case loopback
+        case unreachable(address: String, reason: String)
+        case node(RelayNode)
+    }
+
+    /// A Waku node, as its REST API tells.
+    public struct RelayNode: Sendable {
+        public enum Store: Hashable, Sendable {
+            case present
+            case missing
+            case unknown(String)
+        }
+
+        public var address: String
+        public var health: String
+        public var relayHealth: String?
+        public var version: String?
+        public var cluster: Int?
+        public var shards: Set<Int>?
+        /// By shard; nil when its admin API is off.
+        public var peers: [Int: Int]?
+        public var store: Store
+        public var clockAhead: Duration?
+
+        public init(
+            address: String, health: String, relayHealth: String? = nil, version: String? = nil, cluster: Int? = nil,
+            shards: Set<Int>? = nil, peers: [Int: Int]? = nil, store: Store, clockAhead: Duration? = nil
+        ) {
+            self.address = address
+            self.health = health
+            self.relayHealth = relayHealth
+            self.version = version
+            self.cluster = cluster
+            self.shards = shards
+            self.peers = peers
+            self.store = store
+            self.clockAhead = clockAhead
+        }
+    }
+
+    /// What is wrong with the key file; nil when it is as it should be.
+    public var keyProblem: String?
+    public var folder: Folder
+    public var freeBytes: Int64?
+    public var files: OpenFiles?
+    public var database: Database
+    /// nil: no daemon answers.
+    public var daemon: NodeStatus?
+    public var pubsubTopics: [String]
+    public var relays: [Relay]
+    public var selfTest: SelfTest
+    /// nil when its URL can't be used, and ``gorushProblem`` says why.
+    public var gorush: GorushInspection?
+    public var gorushProblem: String?
+    /// Whether this node serves `/feedback`.
+    public var takesFeedback: Bool
+
+    public init(
+        keyProblem: String?, folder: Folder, freeBytes: Int64?, files: OpenFiles?, database: Database, daemon: NodeStatus?,
+        pubsubTopics: [String], relays: [Relay], selfTest: SelfTest, gorush: GorushInspection?, gorushProblem: String?, takesFeedback: Bool
+    ) {
+        self.keyProblem = keyProblem
+        self.folder = folder
+        self.freeBytes = freeBytes
+        self.files = files
+        self.database = database
+        self.daemon = daemon
+        self.pubsubTopics = pubsubTopics
+        self.relays = relays
+        self.selfTest = selfTest
+        self.gorush = gorush
+        self.gorushProblem = gorushProblem
+        self.takesFeedback = takesFeedback
+    }
+}
+
+/// The cluster and shard in a pubsub topic such as `/waku/2/rs/16/32`.
+public struct ShardName: Hashable, Sendable {
+    public let cluster: Int
+    public let shard: Int
+
+    /// nil for a topic of another form.
+    public init?(_ topic: String) {
+        let parts = topic.split(separator: "/", omittingEmptySubsequences: false)
+        guard parts.count == 6, parts[0].isEmpty, parts[1...3] == ["waku", "2", "rs"], let cluster = UInt16(parts[4]),
+            let shard = UInt16(parts[5])
+        else { return nil }
+        self.cluster = Int(cluster)
+        self.shard = Int(shard)
+    }
+}

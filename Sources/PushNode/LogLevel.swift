@@ -1,0 +1,21 @@
+public import Logging
+import Synchronization
+
+/// Below which level nothing is logged. May be changed while the node runs.
+public final class LogLevel: Sendable {
+    /// Its place in `allCases`: read at each line that might be logged.
+    private let index: Atomic<Int>
+
+    public init(_ level: Logger.Level) {
+        index = Atomic(Self.index(of: level))
+    }
+
+    public var current: Logger.Level {
+        get { Logger.Level.allCases[index.load(ordering: .relaxed)] }
+        set { index.store(Self.index(of: newValue), ordering: .relaxed) }
+    }
+
+    private static func index(of level: Logger.Level) -> Int {
+        Logger.Level.allCases.firstIndex(of: level) ?? 0
+    }
+}

@@ -1,0 +1,80 @@
+public import Foundation
+import Logging
+import PushStore
+public import Waku
+import WakuCrypto
+
+/// What an operator may see of a running node, and do to it.
+extension PushNode {
+    private static let selfTestLimit = Duration.seconds(5)
+
+    /// What was looked at just now.
+    public var findings: [Finding] {
+        [
+            NodeChecks.relay(relay.state), NodeChecks.store(failure: store.failure), NodeChecks.gorush(obstacle: deliveries.obstacle),
+            NodeChecks.freeDisk(bytes: Disk.freeBytes(at: configuration.dataPath)), NodeChecks.openFiles(OpenFiles.now()),
+            NodeChecks.drain(isOn: drain.isOn),
+        ].compactMap(\.self)
+    }
+
+    var status: NodeStatus {
+        let findings = findings
+        let firstExpiry = try? store.read { try $0.firstExpiry() }
+        return NodeStatus(
+            version: configuration.version, processID: ProcessInfo.processInfo.processIdentifier, started: started,
+            publicKey: configuration.identity.publicKey.hex, isReady: findings.worst < .fail, isDraining: drain.isOn,
+            logLevel: configuration.logLevel?.current.rawValue, findings: findings,
+            pubsubTopics: configuration.pubsubTopics.map(\.rawValue),
+            queryTopics: topics.queryTopicCount,
+            outbox: NodeStatus.Outbox(waiting: deliveries.waitingCount, firstExpires: firstExpiry.map(\.date)),
+            breaker: deliveries.breakerState,
+            counters: Dictionary(uniqueKeysWithValues: counters.snapshot.map { ($0.key.rawValue, $0.value) }))
+    }
+
+    /// Whether registrations are refused from now on, and unregistrations with them: what was answered success is then complete.
+    func setDrain(_ isOn: Bool) {
+        drain.isOn = isOn
+        logger.notice(isOn ? "draining: registrations are not taken" : "registrations are taken again")
+    }
+
+    /// Returns what it was; nil when it can't be changed.
+    func setLogLevel(_ level: Logger.Level) -> Logger.Level? {
+        guard let control = configuration.logLevel else { return nil }
+        defer { control.current = level }
+        return control.current
+    }
+
+    /// - Parameter ids: nil for all that wait. Returns how many are tried again at once.
+    func retry(_ ids: [Int64]?) -> Int {
+        deliveries.retry(ids)
+    }
+
+    /// - Parameter ids: nil for all that wait. Returns how many were given up.
+    func dropWaiting(_ ids: [Int64]?) async -> Int {
+        await deliveries.drop(ids)
+    }
+
+    /// Another process stored registrations: queries about them are answered from now on. Returns the number of topics.
+    ///
+    /// - Throws: ``StoreError``
+    func registrationsChanged() throws(StoreError) -> Int {
+        try topics.load(from: store)
+        topicKeys.forgetAll()
+        return topics.queryTopicCount
+    }
+
+    /// Publishes a message to the node itself, on its first pubsub topic, and waits for it.
+    func selfTest() async -> AdminAPI.SelfTest {
+        do throws(RelayError) {
+            let time = try await probe.run(by: relay, on: configuration.pubsubTopics[0], limit: Self.selfTestLimit)
+            return AdminAPI.SelfTest(milliseconds: time.map { Int($0.nanoseconds / 1_000_000) }, problem: nil)
+        } catch {
+            return AdminAPI.SelfTest(milliseconds: nil, problem: error.message)
+        }
+    }
+}
+
+extension Timestamp {
+    /// To the millisecond.
+    public var date: Date { Date(timeIntervalSince1970: TimeInterval(rawValue / 1_000_000) / 1000) }
+}

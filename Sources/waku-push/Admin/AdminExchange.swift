@@ -1,0 +1,181 @@
+import ArgumentParser
+import Foundation
+import PushNode
+import PushStore
+import StatusProtocol
+import WakuCrypto
+
+extension Admin.Registrations {
+    struct Find: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Finds installations by their id, their owner or their device token.",
+            discussion: """
+                A token is read from a file or from standard input, and compared with every registration, which takes the node's key.
+
+                EXAMPLES
+                  waku-push admin registrations find 7c33e66c --data data
+                  waku-push admin registrations find --token-file - --data data \\
+                    --identity id.key
+                """)
+
+        @ParentCommand var command: Admin
+        @OptionGroup var admin: AdminOptions
+        @OptionGroup var filter: FilterOptions
+        @Argument(help: "What an installation id or a key hash begins with, or a public key.") var text: String?
+        @Option(help: "A file with a device token, or - for standard input. Needs --identity.") var tokenFile: String?
+        @Option(help: "How many.") var limit = 100
+
+        func run() async throws {
+            try await reportingFailures {
+                guard limit > 0 else { throw CommandFailure(.usage, "--limit must be above 0") }
+                guard (text == nil) != (tokenFile == nil) else {
+                    throw CommandFailure(.usage, "give the beginning of an installation id or a key hash, or --token-file")
+                }
+                let rows = try tokenFile.map(find(byTokenIn:)) ?? find(text ?? "")
+                guard !rows.isEmpty else { throw CommandFailure(.data, "nothing like that is registered") }
+                try rows.map(RegistrationRow.init).print(asJSON: admin.json)
+            }
+        }
+
+        private func find(_ text: String) throws -> [RegistrationSummary] {
+            let store = try admin.openStore(of: command)
+            var (byInstallation, byOwner) = (filter.filter, filter.filter)
+            byInstallation.installationPrefix = Array(text.utf8)
+            guard let registrant = RegistrantArgument(argument: text) else {
+                return try store.read { try $0.summaries(byInstallation, limit: limit) }
+            }
+            byOwner.keyHashPrefix = registrant.prefix
+            return try store.read { transaction in
+                let first = try transaction.summaries(byInstallation, limit: limit)
+                return try first + transaction.summaries(byOwner, limit: limit - first.count)
+            }
+        }
+
+        private func find(byTokenIn path: String) throws -> [RegistrationSummary] {
+            let store = try admin.openStore(of: command, unsealing: true)
+            let token = try TokenInput.read(path)
+            return try store.read { transaction in
+                var found: [RegistrationSummary] = []
+                try transaction.forEachRecord(filter.filter) { record in
+                    guard let bytes = record.registration else { return true }
+                    let registration = try PushNotificationRegistration(parsing: bytes)
+                    if registration.deviceToken == token {
+                        found.append(
+                            RegistrationSummary(
+                                key: record.key, version: record.version, changedAt: record.changedAt, platform: registration.platform))
+                    }
+                    return found.count < limit
+                }
+                return found
+            }
+        }
+    }
+
+    struct Export: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Writes registrations to a file that only the same node's key can open.",
+            discussion: """
+                Tombstones too: without them a registration that was ended could come back. See --state.
+
+                EXAMPLE
+                  waku-push admin registrations export /backup/registrations \\
+                    --data data --identity id.key
+                """)
+
+        @ParentCommand var command: Admin
+        @OptionGroup var admin: AdminOptions
+        @OptionGroup var filter: FilterOptions
+        @Argument(help: "The file to make, with mode 0600. It must not exist.") var file: String
+
+        func run() async throws {
+            try await reportingFailures {
+                let identity = try admin.requiredIdentity("what is registered is sealed with the node's key")
+                let store = try admin.openStore(of: command, unsealing: true)
+                var writer = try RegistrationsFileWriter(file, identity: identity)
+                do {
+                    // What the store throws is its own: a full disk under the file is told apart from it.
+                    var failure: (any Error)?
+                    try store.read { transaction in
+                        try transaction.forEachRecord(filter.filter) { record in
+                            do { try writer.add(record) } catch { failure = error }
+                            return failure == nil
+                        }
+                    }
+                    if let failure { throw failure }
+                    try writer.finish()
+                } catch {
+                    writer.discard()
+                    throw error
+                }
+                if admin.json { return try Output.json(["count": writer.count]) }
+                Output.line("\(writer.count) exported to \(file). It can be read with this node's key file alone.")
+            }
+        }
+    }
+
+    struct Import: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Takes registrations from a file that export made with the same node's key.",
+            discussion: """
+                What is stored with the same or a higher version stays. A daemon that runs answers for what is new at once; without a database \
+                one is made.
+
+                EXAMPLE
+                  waku-push admin registrations import /backup/registrations \\
+                    --data data --identity id.key
+                """)
+
+        private static let batch = 500
+
+        @ParentCommand var command: Admin
+        @OptionGroup var admin: AdminOptions
+        @Argument(help: "The file that registrations export made.") var file: String
+
+        func run() async throws {
+            try await reportingFailures {
+                let identity = try admin.requiredIdentity("the file is sealed with the node's key")
+                let folder = admin.folder(of: command)
+                if !FileManager.default.fileExists(atPath: DataFolder.databasePath(in: folder)) {
+                    let lock = try DataFolder(locking: folder)
+                    defer { lock.unlock() }
+                    try Store(folder: folder, storageKey: Store.storageKey(of: identity)).close()
+                }
+                let counts = try await read(try admin.openStore(of: command, unsealing: true), identity)
+                let client = try AdminClient(folder: folder)
+                if try await client.status() != nil {
+                    let _: AdminAPI.Count = try await client.post("/registrations/changed", [String]())
+                }
+                if admin.json { return try Output.json(counts) }
+                Output.line("\(counts.imported) imported, \(counts.kept) were stored with the same or a higher version.")
+            }
+        }
+
+        private struct Counts: Encodable {
+            var imported = 0
+            var kept = 0
+        }
+
+        private func read(_ store: Store, _ identity: PrivateKey) async throws -> Counts {
+            var reader = try RegistrationsFileReader(file, identity: identity)
+            var counts = Counts()
+            var batch: [RegistrationRecord] = []
+            var isWhole = false
+            while !isWhole {
+                var failure: CommandFailure?
+                do throws(CommandFailure) {
+                    if let record = try reader.next() { batch.append(record) } else { isWhole = true }
+                } catch {
+                    failure = error
+                }
+                if batch.count >= Self.batch || isWhole || failure != nil {
+                    for result in await store.commitEach(batch, { try $0.merge($1) }) {
+                        if try result.get() { counts.imported += 1 } else { counts.kept += 1 }
+                    }
+                    batch = []
+                }
+                if let failure { throw failure }
+            }
+            return counts
+        }
+    }
+}

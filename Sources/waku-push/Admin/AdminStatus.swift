@@ -1,0 +1,119 @@
+import ArgumentParser
+import Foundation
+import PushNode
+import PushStore
+
+extension Admin {
+    struct Status: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Shows a running node on one screen: whether it is well, what waits, what was counted.",
+            discussion: """
+                EXIT CODES
+                  0   it runs and is ready
+                  2   it runs and is not ready
+                  69  no daemon answers; what the database says is shown all the same
+                  Others as waku-push --help has them.
+                """)
+
+        @ParentCommand var command: Admin
+        @OptionGroup var admin: AdminOptions
+
+        func run() async throws {
+            try await reportingFailures {
+                let client = try AdminClient(folder: admin.folder(of: command))
+                let live = try await client.status()
+                let store = try admin.openStore(of: command)
+                let (statistics, waiting) = try store.read { (try $0.statistics(), try $0.waitingCount()) }
+                let overview = Overview(
+                    live: live, registrations: StoredNumbers(statistics, waiting: waiting, databaseBytes: store.byteCount))
+                if admin.json { try Output.json(overview) } else { overview.print() }
+                guard let live else {
+                    CommandFailure.tell(client.noDaemon.message)
+                    throw ExitCode(client.noDaemon.code.rawValue)
+                }
+                if !live.isReady { throw ExitCode(2) }
+            }
+        }
+    }
+}
+
+/// What the database holds, in numbers.
+struct StoredNumbers: Encodable {
+    let registrants, apn, firebase, tombstones, waiting, databaseBytes: Int
+
+    init(_ statistics: RegistrationStatistics, waiting: Int, databaseBytes: Int) {
+        registrants = statistics.registrants
+        apn = statistics.apn
+        firebase = statistics.firebase
+        tombstones = statistics.tombstones
+        self.waiting = waiting
+        self.databaseBytes = databaseBytes
+    }
+
+    var fields: [(String, String)] {
+        [
+            ("registrants", String(registrants)), ("installations, APN", String(apn)), ("installations, Firebase", String(firebase)),
+            ("tombstones", String(tombstones)), ("notifications waiting", String(waiting)), ("database", "\(databaseBytes / 1024) KiB"),
+        ]
+    }
+}
+
+private struct Overview: Encodable {
+    /// nil: no daemon answers.
+    let live: NodeStatus?
+    let registrations: StoredNumbers
+
+    func print() {
+        guard let live else {
+            Output.line("not running")
+            return Output.fields(registrations.fields)
+        }
+        Output.fields([
+            ("waku-push", "\(live.version), process \(live.processID)"),
+            ("running", "for \(Date.now.timeIntervalSince(live.started).inWords)"),
+            ("state", (live.isReady ? "ready" : "not ready") + (live.isDraining ? ", draining" : "")),
+            ("key", "0x" + live.publicKey), ("pubsub topics", live.pubsubTopics.joined(separator: " ")),
+            ("query topics", String(live.queryTopics)), ("posts to gorush", live.breaker == "closed" ? "go out" : "held: \(live.breaker)"),
+            ("log level", live.logLevel ?? "fixed"),
+        ])
+        Output.line()
+        live.findings.print()
+        Output.line()
+        var stored = registrations.fields
+        if let first = live.outbox.firstExpires {
+            stored.append(("first is given up", "in \(max(0, first.timeIntervalSinceNow).inWords)"))
+        }
+        Output.fields(stored)
+        guard !live.counters.isEmpty else { return }
+        Output.line()
+        Output.fields(live.counters.sorted { $0.key < $1.key }.map { ($0.key, String($0.value)) })
+    }
+}
+
+extension [Finding] {
+    /// A line each, and what to do below it.
+    func print() {
+        let width = map(\.check.count).max() ?? 0
+        for finding in self {
+            let name = finding.check + String(repeating: " ", count: width - finding.check.count)
+            let verdict = finding.verdict.rawValue + String(repeating: " ", count: 4 - finding.verdict.rawValue.count)
+            Output.line("\(name)  \(verdict)  \(Output.printable(finding.text))")
+            if let remedy = finding.remedy, finding.verdict > .ok {
+                Output.line(String(repeating: " ", count: width + 8) + "→ " + remedy)
+            }
+        }
+    }
+}
+
+extension TimeInterval {
+    /// `3 d 4 h`, `12 min`, `5 s`.
+    var inWords: String {
+        let seconds = Int(self)
+        return switch seconds {
+        case ..<60: "\(seconds) s"
+        case ..<3600: "\(seconds / 60) min"
+        case ..<86_400: "\(seconds / 3600) h \(seconds % 3600 / 60) min"
+        default: "\(seconds / 86_400) d \(seconds % 86_400 / 3600) h"
+        }
+    }
+}

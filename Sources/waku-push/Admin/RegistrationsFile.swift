@@ -1,0 +1,140 @@
+import Foundation
+import PushStore
+import StatusProtocol
+import Waku
+import WakuCrypto
+
+/// Registrations in a file, for the same identity to read: a line of JSON that says what it is, and a line for each record, sealed.
+///
+///     {"format":"waku-push registrations 1","file":"<32 hex digits>"}
+///     base64(AES-256-GCM(JSON of a record)) …
+///     base64(AES-256-GCM({"end":<number of records>}))
+///
+/// The key comes from the identity. A line is bound to the file's random id and to its place, so that none can be left out, exchanged or
+/// put in; the last one tells that the file is whole.
+enum RegistrationsFile {
+    struct Header: Codable {
+        static let format = "waku-push registrations 1"
+
+        let format: String
+        let file: String
+    }
+
+    struct Line: Codable {
+        struct Record: Codable {
+            let keyHash: Data
+            let installation: Data
+            let version: UInt64
+            let changedAt: Int64
+            let registration: Data?
+        }
+
+        var record: Record?
+        var end: Int?
+    }
+
+    static func key(of identity: PrivateKey) -> SymmetricKey {
+        identity.derivedKey(purpose: "waku-push registrations file 1")
+    }
+
+    static func binding(_ file: String, _ index: Int) -> [UInt8] {
+        Array(file.utf8) + withUnsafeBytes(of: UInt64(index).bigEndian, Array.init)
+    }
+}
+
+/// Writes a ``RegistrationsFile``, for its owner alone.
+struct RegistrationsFileWriter {
+    private let path: String
+    private let descriptor: Int32
+    private let key: SymmetricKey
+    private let file = hexString(randomBytes(16))
+    private(set) var count = 0
+
+    /// - Throws: ``CommandFailure`` when the file is there already, or can't be made.
+    init(_ path: String, identity: PrivateKey) throws(CommandFailure) {
+        self.path = path
+        key = RegistrationsFile.key(of: identity)
+        descriptor = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
+        guard descriptor >= 0 else {
+            let reason =
+                errno == EEXIST ? "exists already: choose another name" : "can't be made: choose a folder that this user may write to"
+            throw CommandFailure(.cannotCreate, "\(path) \(reason)")
+        }
+        let header = RegistrationsFile.Header(format: RegistrationsFile.Header.format, file: file)
+        try write(Array((try? JSONEncoder().encode(header)) ?? Data()))
+    }
+
+    mutating func add(_ record: RegistrationRecord) throws {
+        let content = RegistrationsFile.Line.Record(
+            keyHash: Data(record.key.keyHash.bytes), installation: Data(record.key.installationID.bytes), version: record.version,
+            changedAt: record.changedAt.rawValue, registration: record.registration.map { Data($0) })
+        try seal(RegistrationsFile.Line(record: content))
+        count += 1
+    }
+
+    func finish() throws {
+        try seal(RegistrationsFile.Line(end: count))
+        guard fsync(descriptor) == 0 else { throw full }
+        close(descriptor)
+    }
+
+    /// Nothing of it stays.
+    func discard() {
+        close(descriptor)
+        unlink(path)
+    }
+
+    private func seal(_ line: RegistrationsFile.Line) throws {
+        let plain = Array(try JSONEncoder().encode(line))
+        let sealed = AESGCM.seal(plain, key: key, layout: .nonceFirst, associatedData: RegistrationsFile.binding(file, count))
+        try write(Array(Data(sealed).base64EncodedData()))
+    }
+
+    private func write(_ line: [UInt8]) throws(CommandFailure) {
+        guard StandardStream.write(String(decoding: line, as: UTF8.self) + "\n", to: descriptor) else { throw full }
+    }
+
+    private var full: CommandFailure { CommandFailure(.cannotCreate, "\(path) can't be written: is the disk full?") }
+}
+
+/// Reads a ``RegistrationsFile``.
+struct RegistrationsFileReader {
+    private let path: String
+    private let key: SymmetricKey
+    private let file: String
+    private let lines: LineReader
+    private var count = 0
+
+    init(_ path: String, identity: PrivateKey) throws(CommandFailure) {
+        guard let lines = try? LineReader(path) else {
+            throw CommandFailure(.data, "\(path) can't be read: is it there, and may this user read it?")
+        }
+        guard let line = lines.next(), let header = try? JSONDecoder().decode(RegistrationsFile.Header.self, from: Data(line)),
+            header.format == RegistrationsFile.Header.format
+        else { throw CommandFailure(.data, "\(path) is no file of registrations: give one that admin registrations export made") }
+        self.path = path
+        self.lines = lines
+        key = RegistrationsFile.key(of: identity)
+        file = header.file
+    }
+
+    /// nil at the end, when the file is whole.
+    mutating func next() throws(CommandFailure) -> RegistrationRecord? {
+        guard let text = lines.next() else {
+            throw CommandFailure(.data, "\(path) ends too early: it was not written to its end; what came before is imported")
+        }
+        let binding = RegistrationsFile.binding(file, count)
+        guard let sealed = Data(base64Encoded: Data(text)),
+            let plain = try? AESGCM.open(Array(sealed), key: key, layout: .nonceFirst, associatedData: binding),
+            let line = try? JSONDecoder().decode(RegistrationsFile.Line.self, from: Data(plain))
+        else { throw CommandFailure(.data, "line \(count + 2) of \(path) can't be opened: it was altered, or is of another identity") }
+        if line.end == count { return nil }
+        guard let record = line.record, let keyHash = KeyHash(bytes: Array(record.keyHash)) else {
+            throw CommandFailure(.data, "line \(count + 2) of \(path) holds no registration")
+        }
+        count += 1
+        return RegistrationRecord(
+            key: RegistrationKey(keyHash: keyHash, installationID: InstallationID(bytes: Array(record.installation))),
+            version: record.version, changedAt: Timestamp(rawValue: record.changedAt), registration: record.registration.map { Array($0) })
+    }
+}

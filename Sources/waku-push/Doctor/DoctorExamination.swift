@@ -1,0 +1,164 @@
+import CurlClient
+import Foundation
+import Gorush
+import Logging
+import NwakuRelay
+import PushNode
+import PushStore
+import StatusProtocol
+import Waku
+import WakuCrypto
+
+/// Gathers the facts, and judges nothing.
+struct DoctorExamination {
+    private static let selfTestLimit = Duration.seconds(5)
+
+    let options: Serve
+    private let client = CurlClient()
+
+    init(options: Serve) {
+        self.options = options
+    }
+
+    /// - Throws: ``CommandFailure`` for options that serve would not take.
+    func facts() async throws -> DoctorFacts {
+        let topics = try options.topics().map(\.rawValue)
+        let (identity, keyProblem) = identity()
+        let daemon = try await daemon()
+        let nodes = try options.relay.filter { $0 != "loopback" }.map { try NodeAddress($0) }
+        var relays: [DoctorFacts.Relay] = []
+        for node in nodes { relays.append(await look(at: node, topics)) }
+        if nodes.count < options.relay.count || nodes.isEmpty { relays.append(.loopback) }
+        let (gorush, gorushProblem) = try await gorush()
+        return DoctorFacts(
+            keyProblem: keyProblem, folder: folder(), freeBytes: Disk.freeBytes(at: nearestFolder),
+            files: daemon == nil ? OpenFiles.now() : nil,
+            database: database(identity), daemon: daemon, pubsubTopics: topics, relays: relays,
+            selfTest: await selfTest(daemon, identity, nodes, topics), gorush: gorush, gorushProblem: gorushProblem,
+            takesFeedback: try options.gorush.feedbackSecret() != nil)
+    }
+
+    // MARK: This machine
+
+    private func identity() -> (PrivateKey?, String?) {
+        guard let path = options.identity ?? Environment.string("identity") else {
+            return (nil, "--identity is missing: make a key with waku-push identity new --out id.key")
+        }
+        do throws(CommandFailure) {
+            return (try IdentityFile.read(path), nil)
+        } catch {
+            return (nil, error.message)
+        }
+    }
+
+    private func daemon() async throws(CommandFailure) -> NodeStatus? {
+        guard FileManager.default.fileExists(atPath: options.data) else { return nil }
+        return try await AdminClient(folder: options.data).status()
+    }
+
+    /// The data folder, or the one that it would be made in.
+    private var nearestFolder: String {
+        var url = URL(fileURLWithPath: options.data)
+        while !FileManager.default.fileExists(atPath: url.path), url.path != "/" { url.deleteLastPathComponent() }
+        return url.path
+    }
+
+    private func folder() -> DoctorFacts.Folder {
+        let attributes = try? FileManager.default.attributesOfItem(atPath: options.data)
+        return DoctorFacts.Folder(
+            exists: attributes != nil, isOwned: attributes?[.ownerAccountID] as? UInt32 == getuid(),
+            isWritable: access(nearestFolder, W_OK | X_OK) == 0, mode: attributes?[.posixPermissions] as? Int ?? 0o700)
+    }
+
+    private func database(_ identity: PrivateKey?) -> DoctorFacts.Database {
+        let path = DataFolder.databasePath(in: options.data)
+        guard FileManager.default.fileExists(atPath: path) else { return .missing }
+        let key = identity.map(Store.storageKey)
+        do throws(StoreError) {
+            let inspection = try StoreInspection(of: path, storageKey: key, isThorough: false)
+            let statistics = try Store(existing: options.data, storageKey: key).read { try $0.statistics() }
+            return .inspected(inspection, statistics)
+        } catch {
+            return .unusable(error.message)
+        }
+    }
+
+    // MARK: The relay
+
+    private func look(at address: NodeAddress, _ topics: [String]) async -> DoctorFacts.Relay {
+        do throws(NwakuAPIError) {
+            let found = try await NwakuAPI(address: address, client: client).inspect(shards: topics.compactMap(ShardName.init).map(\.shard))
+            let store: DoctorFacts.RelayNode.Store =
+                switch found.store {
+                case .present: .present
+                case .missing: .missing
+                case .unknown(let reason): .unknown(reason)
+                }
+            return .node(
+                DoctorFacts.RelayNode(
+                    address: address.description, health: found.health.status, relayHealth: found.health.protocols["Relay"],
+                    version: found.version, cluster: found.shards?.cluster, shards: found.shards?.shards, peers: found.peers, store: store,
+                    clockAhead: found.clockAhead))
+        } catch {
+            return .unreachable(address: address.description, reason: error.message)
+        }
+    }
+
+    private func selfTest(
+        _ daemon: NodeStatus?, _ identity: PrivateKey?, _ nodes: [NodeAddress], _ topics: [String]
+    ) async -> DoctorFacts.SelfTest {
+        if daemon != nil { return await selfTestByDaemon() }
+        guard let identity else { return .notDone("there is no key") }
+        guard let node = nodes.first else { return .notDone("there is no Waku node, and no daemon") }
+        return await selfTestByStore(node, identity, PubsubTopic(rawValue: topics[0]))
+    }
+
+    /// The daemon polls the relay, and nobody else may.
+    private func selfTestByDaemon() async -> DoctorFacts.SelfTest {
+        let how = "by the running daemon"
+        do throws(CommandFailure) {
+            let test: AdminAPI.SelfTest = try await AdminClient(folder: options.data).post("/self-test", [String]())
+            if let problem = test.problem { return .notPublished(problem) }
+            return test.milliseconds.map { .seen(milliseconds: $0, how: how) } ?? .notSeen(how: how)
+        } catch {
+            return .notDone(error.message)
+        }
+    }
+
+    /// Polling would take messages that the daemon is to have when it starts: the store shows the message as well.
+    private func selfTestByStore(_ node: NodeAddress, _ identity: PrivateKey, _ topic: PubsubTopic) async -> DoctorFacts.SelfTest {
+        let how = "in the Waku node's store: no daemon runs, and polling would take messages from it"
+        let logger = Logger(label: "doctor") { _ in SwiftLogNoOpLogHandler() }
+        let message = WakuMessage(
+            payload: randomBytes(64), contentTopic: ContentTopic(TopicTag(of: StatusTopics.partitioned(identity.publicKey))),
+            timestamp: .now())
+        let start = ContinuousClock.now
+        do {
+            let relay = try NwakuRelay(
+                configuration: NwakuRelay.Configuration(address: node, pubsubTopics: [topic]), client: client, logger: logger)
+            try await relay.publish(message, on: topic)
+            while start.duration(to: .now) < Self.selfTestLimit {
+                if try await !relay.lookUp([message.hash(on: topic)]).isEmpty {
+                    return .seen(milliseconds: Int(start.duration(to: .now).nanoseconds / 1_000_000), how: how)
+                }
+                try await Task.sleep(for: .milliseconds(100))
+            }
+            return .notSeen(how: how)
+        } catch let error as RelayError where error.code == .refused {
+            return .notDone(error.message)
+        } catch {
+            return .notPublished("\(error)")
+        }
+    }
+
+    // MARK: gorush
+
+    private func gorush() async throws -> (GorushInspection?, String?) {
+        let client = CurlClient(configuration: try options.gorush.curlConfiguration())
+        do throws(GorushError) {
+            return (try await GorushInspection(client: client, url: options.gorush.gorush), nil)
+        } catch {
+            return (nil, error.message)
+        }
+    }
+}
