@@ -40,6 +40,7 @@ let package = Package(
         .library(name: "WakuCrypto", targets: ["WakuCrypto"]),
         .library(name: "Waku", targets: ["Waku"]),
         .library(name: "StatusProtocol", targets: ["StatusProtocol"]),
+        .library(name: "GossipSub", targets: ["GossipSub"]),
     ],
     dependencies: [
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.0"),
@@ -60,6 +61,7 @@ let package = Package(
         room("WakuCrypto", ["CSecp256k1", "COpenSSL"]),
         room("Waku", ["WakuCrypto", "CPushMessages"]),
         room("StatusProtocol", ["Waku", "WakuCrypto", "CPushMessages"]),
+        room("GossipSub", ["WakuCrypto"]),
         room("PushServer", ["StatusProtocol", "WakuCrypto"]),
         room("PushStore", ["StatusProtocol", "Waku", "WakuCrypto", grdb]),
         room("CurlClient", ["CCurl"]),
@@ -102,6 +104,7 @@ let package = Package(
         tests("WakuCrypto"),
         tests("Waku", ["WakuCrypto"]),
         tests("StatusProtocol", ["Waku", "WakuCrypto", "CPushMessages"]),
+        tests("GossipSub", ["WakuCrypto"]),
         tests("PushServer", ["StatusProtocol", "Waku", "WakuCrypto"]),
         tests("PushStore", ["StatusProtocol", "Waku", "WakuCrypto", grdb]),
         tests("CurlClient", [hummingbird]),
