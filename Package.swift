@@ -41,6 +41,7 @@ let package = Package(
         .library(name: "Waku", targets: ["Waku"]),
         .library(name: "StatusProtocol", targets: ["StatusProtocol"]),
         .library(name: "GossipSub", targets: ["GossipSub"]),
+        .library(name: "WakuP2P", targets: ["WakuP2P"]),
     ],
     dependencies: [
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.0"),
@@ -62,6 +63,7 @@ let package = Package(
         room("Waku", ["WakuCrypto", "CPushMessages"]),
         room("StatusProtocol", ["Waku", "WakuCrypto", "CPushMessages"]),
         room("GossipSub", ["WakuCrypto"]),
+        room("WakuP2P", ["GossipSub", "Waku", "WakuCrypto"]),
         room("PushServer", ["StatusProtocol", "WakuCrypto"]),
         room("PushStore", ["StatusProtocol", "Waku", "WakuCrypto", grdb]),
         room("CurlClient", ["CCurl"]),
@@ -105,6 +107,7 @@ let package = Package(
         tests("Waku", ["WakuCrypto"]),
         tests("StatusProtocol", ["Waku", "WakuCrypto", "CPushMessages"]),
         tests("GossipSub", ["WakuCrypto"]),
+        tests("WakuP2P", ["GossipSub", "Waku", "WakuCrypto"]),
         tests("PushServer", ["StatusProtocol", "Waku", "WakuCrypto"]),
         tests("PushStore", ["StatusProtocol", "Waku", "WakuCrypto", grdb]),
         tests("CurlClient", [hummingbird]),
