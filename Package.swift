@@ -28,6 +28,8 @@ let hummingbird: Target.Dependency = .product(name: "Hummingbird", package: "hum
 let httpTypes: Target.Dependency = .product(name: "HTTPTypes", package: "swift-http-types")
 let logging: Target.Dependency = .product(name: "Logging", package: "swift-log")
 let nio: Target.Dependency = .product(name: "NIOCore", package: "swift-nio")
+let nioSockets: Target.Dependency = .product(name: "NIOPosix", package: "swift-nio")
+let nioEmbedded: Target.Dependency = .product(name: "NIOEmbedded", package: "swift-nio")
 let lifecycle: Target.Dependency = .product(name: "ServiceLifecycle", package: "swift-service-lifecycle")
 let signals: Target.Dependency = .product(name: "UnixSignals", package: "swift-service-lifecycle")
 let arguments: Target.Dependency = .product(name: "ArgumentParser", package: "swift-argument-parser")
@@ -40,6 +42,7 @@ let package = Package(
         .library(name: "WakuCrypto", targets: ["WakuCrypto"]),
         .library(name: "Waku", targets: ["Waku"]),
         .library(name: "StatusProtocol", targets: ["StatusProtocol"]),
+        .library(name: "LibP2P", targets: ["LibP2P"]),
     ],
     dependencies: [
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.0"),
@@ -60,6 +63,7 @@ let package = Package(
         room("WakuCrypto", ["CSecp256k1", "COpenSSL"]),
         room("Waku", ["WakuCrypto", "CPushMessages"]),
         room("StatusProtocol", ["Waku", "WakuCrypto", "CPushMessages"]),
+        room("LibP2P", ["WakuCrypto", logging, nio, nioSockets]),
         room("PushServer", ["StatusProtocol", "WakuCrypto"]),
         room("PushStore", ["StatusProtocol", "Waku", "WakuCrypto", grdb]),
         room("CurlClient", ["CCurl"]),
@@ -101,6 +105,7 @@ let package = Package(
             ], path: "Tests/CrashTest", swiftSettings: strict),
         tests("WakuCrypto"),
         tests("Waku", ["WakuCrypto"]),
+        tests("LibP2P", ["WakuCrypto", logging, nio, nioSockets, nioEmbedded]),
         tests("StatusProtocol", ["Waku", "WakuCrypto", "CPushMessages"]),
         tests("PushServer", ["StatusProtocol", "Waku", "WakuCrypto"]),
         tests("PushStore", ["StatusProtocol", "Waku", "WakuCrypto", grdb]),
