@@ -28,6 +28,8 @@ let hummingbird: Target.Dependency = .product(name: "Hummingbird", package: "hum
 let httpTypes: Target.Dependency = .product(name: "HTTPTypes", package: "swift-http-types")
 let logging: Target.Dependency = .product(name: "Logging", package: "swift-log")
 let nio: Target.Dependency = .product(name: "NIOCore", package: "swift-nio")
+let nioSockets: Target.Dependency = .product(name: "NIOPosix", package: "swift-nio")
+let nioEmbedded: Target.Dependency = .product(name: "NIOEmbedded", package: "swift-nio")
 let lifecycle: Target.Dependency = .product(name: "ServiceLifecycle", package: "swift-service-lifecycle")
 let signals: Target.Dependency = .product(name: "UnixSignals", package: "swift-service-lifecycle")
 let arguments: Target.Dependency = .product(name: "ArgumentParser", package: "swift-argument-parser")
@@ -42,6 +44,7 @@ let package = Package(
         .library(name: "StatusProtocol", targets: ["StatusProtocol"]),
         .library(name: "GossipSub", targets: ["GossipSub"]),
         .library(name: "WakuP2P", targets: ["WakuP2P"]),
+        .library(name: "LibP2P", targets: ["LibP2P"]),
     ],
     dependencies: [
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.0"),
@@ -64,6 +67,7 @@ let package = Package(
         room("StatusProtocol", ["Waku", "WakuCrypto", "CPushMessages"]),
         room("GossipSub", ["WakuCrypto"]),
         room("WakuP2P", ["GossipSub", "Waku", "WakuCrypto"]),
+        room("LibP2P", ["WakuCrypto", logging, nio, nioSockets]),
         room("PushServer", ["StatusProtocol", "WakuCrypto"]),
         room("PushStore", ["StatusProtocol", "Waku", "WakuCrypto", grdb]),
         room("CurlClient", ["CCurl"]),
@@ -105,6 +109,7 @@ let package = Package(
             ], path: "Tests/CrashTest", swiftSettings: strict),
         tests("WakuCrypto"),
         tests("Waku", ["WakuCrypto"]),
+        tests("LibP2P", ["WakuCrypto", logging, nio, nioSockets, nioEmbedded]),
         tests("StatusProtocol", ["Waku", "WakuCrypto", "CPushMessages"]),
         tests("GossipSub", ["WakuCrypto"]),
         tests("WakuP2P", ["GossipSub", "Waku", "WakuCrypto"]),
