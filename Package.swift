@@ -29,6 +29,8 @@ let httpTypes: Target.Dependency = .product(name: "HTTPTypes", package: "swift-h
 let logging: Target.Dependency = .product(name: "Logging", package: "swift-log")
 let metrics: Target.Dependency = .product(name: "CoreMetrics", package: "swift-metrics")
 let nio: Target.Dependency = .product(name: "NIOCore", package: "swift-nio")
+let nioSockets: Target.Dependency = .product(name: "NIOPosix", package: "swift-nio")
+let nioEmbedded: Target.Dependency = .product(name: "NIOEmbedded", package: "swift-nio")
 let lifecycle: Target.Dependency = .product(name: "ServiceLifecycle", package: "swift-service-lifecycle")
 let signals: Target.Dependency = .product(name: "UnixSignals", package: "swift-service-lifecycle")
 let arguments: Target.Dependency = .product(name: "ArgumentParser", package: "swift-argument-parser")
@@ -41,6 +43,9 @@ let package = Package(
         .library(name: "WakuCrypto", targets: ["WakuCrypto"]),
         .library(name: "Waku", targets: ["Waku"]),
         .library(name: "StatusProtocol", targets: ["StatusProtocol"]),
+        .library(name: "GossipSub", targets: ["GossipSub"]),
+        .library(name: "WakuP2P", targets: ["WakuP2P"]),
+        .library(name: "LibP2P", targets: ["LibP2P"]),
     ],
     dependencies: [
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.0"),
@@ -62,6 +67,9 @@ let package = Package(
         room("WakuCrypto", ["CSecp256k1", "COpenSSL"]),
         room("Waku", ["WakuCrypto", "CPushMessages"]),
         room("StatusProtocol", ["Waku", "WakuCrypto", "CPushMessages"]),
+        room("GossipSub", ["WakuCrypto"]),
+        room("WakuP2P", ["GossipSub", "Waku", "WakuCrypto"]),
+        room("LibP2P", ["WakuCrypto", logging, nio, nioSockets]),
         room("PushServer", ["StatusProtocol", "WakuCrypto"]),
         room("PushStore", ["StatusProtocol", "Waku", "WakuCrypto", grdb, sqlite]),
         room("CurlClient", ["CCurl"]),
@@ -105,7 +113,10 @@ let package = Package(
             ], path: "Tests/CrashTest", swiftSettings: strict),
         tests("WakuCrypto"),
         tests("Waku", ["WakuCrypto"]),
+        tests("LibP2P", ["WakuCrypto", logging, nio, nioSockets, nioEmbedded]),
         tests("StatusProtocol", ["Waku", "WakuCrypto", "CPushMessages"]),
+        tests("GossipSub", ["WakuCrypto"]),
+        tests("WakuP2P", ["GossipSub", "Waku", "WakuCrypto"]),
         tests("PushServer", ["StatusProtocol", "Waku", "WakuCrypto"]),
         tests("PushStore", ["StatusProtocol", "Waku", "WakuCrypto", grdb]),
         tests("Prometheus", [metrics]),

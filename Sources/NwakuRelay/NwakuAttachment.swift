@@ -40,9 +40,6 @@ struct NwakuAttachment {
         case backingOff(until: Duration)
     }
 
-    /// How far back to look when the time of an earlier life is no guide, because it is yet to come.
-    static let clockLookBack = Duration.seconds(3600)
-
     private let configuration: Configuration
     private var phase = Phase.subscribing
     private var failures = 0
@@ -65,7 +62,7 @@ struct NwakuAttachment {
         earlierLife = [:]
         for topic in configuration.pubsubTopics {
             guard let seen = lastSeen[topic] else { continue }
-            earlierLife[topic] = now - (seen <= now.clock ? now.clock.since(seen) : Self.clockLookBack)
+            earlierLife[topic] = now - (seen <= now.clock ? now.clock.since(seen) : StoreCatchUp.clockLookBack)
         }
     }
 

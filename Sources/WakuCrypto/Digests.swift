@@ -23,6 +23,18 @@ public enum SHA256 {
         }
     }
 
+    /// Of what is no secret, without an allocation.
+    ///
+    /// - Precondition: The output has room for 32 bytes.
+    public static func hash(_ bytes: ArraySlice<UInt8>, into output: UnsafeMutableRawBufferPointer) {
+        precondition(output.count >= byteCount)
+        contexts.withContext { context in
+            require(EVP_DigestInit_ex2(context, algorithm, nil))
+            bytes.withUnsafeBytes { require(EVP_DigestUpdate(context, $0.baseAddress, $0.count)) }
+            require(EVP_DigestFinal_ex(context, output.baseAddress?.assumingMemoryBound(to: UInt8.self), nil))
+        }
+    }
+
     /// Of a secret.
     static func hash(_ input: UnsafeBufferPointer<UInt8>, into output: UnsafeMutableRawPointer) {
         secretContexts.withContext { context in

@@ -23,12 +23,19 @@ enum HMACSHA256 {
     }
 
     static func tag(key: UnsafeBufferPointer<UInt8>, of message: UnsafeBufferPointer<UInt8>) -> [UInt8] {
+        [UInt8](unsafeUninitializedCapacity: byteCount) { buffer, initialized in
+            tag(key: key, of: message, into: UnsafeMutableRawBufferPointer(buffer))
+            initialized = byteCount
+        }
+    }
+
+    /// - Parameter output: 32 bytes.
+    static func tag(key: UnsafeBufferPointer<UInt8>, of message: UnsafeBufferPointer<UInt8>, into output: UnsafeMutableRawBufferPointer) {
         contexts.withContext { context in
+            var written = 0
             require(EVP_MAC_init(context, key.baseAddress, key.count, nil))
             require(EVP_MAC_update(context, message.baseAddress, message.count))
-            return [UInt8](unsafeUninitializedCapacity: byteCount) { buffer, initialized in
-                require(EVP_MAC_final(context, buffer.baseAddress, &initialized, byteCount))
-            }
+            require(EVP_MAC_final(context, output.assumingMemoryBound(to: UInt8.self).baseAddress, &written, byteCount))
         }
     }
 }

@@ -45,6 +45,26 @@ public enum KeyDerivation {
             }
         }
     }
+
+    /// HKDF of the Noise framework with two outputs of 32 bytes: RFC 5869 with the chaining key as the salt and nothing as the info.
+    public static func noiseKeys(chainingKey: SecretBytes, input: SecretBytes?) -> (SecretBytes, SecretBytes) {
+        let extracted = SecretBytes(count: HMACSHA256.byteCount) { output in
+            chainingKey.withBytes { salt in
+                guard let input else { return HMACSHA256.tag(key: salt, of: UnsafeBufferPointer(start: nil, count: 0), into: output) }
+                input.withBytes { HMACSHA256.tag(key: salt, of: $0, into: output) }
+            }
+        }
+        return extracted.withBytes { key in
+            let first = SecretBytes(count: HMACSHA256.byteCount) { output in
+                [1].withUnsafeBufferPointer { HMACSHA256.tag(key: key, of: $0, into: output) }
+            }
+            let continued = first.withBytes { SecretBytes(Array($0) + [2]) }
+            let second = SecretBytes(count: HMACSHA256.byteCount) { output in
+                continued.withBytes { HMACSHA256.tag(key: key, of: $0, into: output) }
+            }
+            return (first, second)
+        }
+    }
 }
 
 extension SymmetricKey {

@@ -148,7 +148,7 @@ struct NwakuAttachmentTests {
 
     @Test func aTimeToComeIsNoGuide() {
         let attachment = attachment(lastSeen: [.statusDefault: Self.day + .seconds(5)])
-        #expect(attachment.polledUntil(.statusDefault) == moment(.zero - NwakuAttachment.clockLookBack))
+        #expect(attachment.polledUntil(.statusDefault) == moment(.zero - StoreCatchUp.clockLookBack))
     }
 
     @Test func topicsShareACacheThatMayBeEmptiedInTwoPolls() {

@@ -228,7 +228,7 @@ struct StoreCatchUpTests {
             catchUp.noteClock(at: now)
             guard case .query(let query) = catchUp.next(at: now) else { continue }
             let start = try #require(query.startTime)
-            #expect(now.clock.since(start) <= NwakuAttachment.clockLookBack + .seconds(60 + 20))
+            #expect(now.clock.since(start) <= StoreCatchUp.clockLookBack + .seconds(60 + 20))
             _ = catchUp.answered(page())
         }
     }

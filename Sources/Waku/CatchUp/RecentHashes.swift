@@ -1,7 +1,5 @@
-import Waku
-
 /// The last so many messages, by hash.
-struct RecentHashes {
+package struct RecentHashes {
     private let capacity: Int
     private var known: Set<MessageHash> = []
     /// A ring, once it is full: `oldest` is the next to go.
@@ -9,13 +7,13 @@ struct RecentHashes {
     private var oldest = 0
 
     /// - Precondition: At least one.
-    init(capacity: Int) {
+    package init(capacity: Int) {
         precondition(capacity > 0)
         self.capacity = capacity
     }
 
     /// Whether it was not yet among them.
-    mutating func insert(_ hash: MessageHash) -> Bool {
+    package mutating func insert(_ hash: MessageHash) -> Bool {
         guard known.insert(hash).inserted else { return false }
         if order.count < capacity {
             order.append(hash)

@@ -1,5 +1,3 @@
-import Waku
-
 /// Decides what to ask the store after messages may have been lost on a pubsub topic. Gaps, pages and time come in, queries go out.
 ///
 ///     idle ──(gap)──▶ due ──(time passed)──▶ walking ──(page)──▶ walking ──(last page)──▶ idle, or due again
@@ -12,24 +10,36 @@ import Waku
 ///
 /// Windows begin early, because stores sort by the senders' clocks, and have no end: the local clock may be behind. When it turns out to have
 /// been ahead, so that windows began too late, the walks of that time are done again.
-struct StoreCatchUp {
-    struct Configuration: Hashable, Sendable {
-        var pubsubTopic = PubsubTopic.statusDefault
+package struct StoreCatchUp {
+    package struct Configuration: Hashable, Sendable {
+        package var pubsubTopic = PubsubTopic.statusDefault
         /// Without any there is nothing to catch up with.
-        var contentTopics: [ContentTopic]
+        package var contentTopics: [ContentTopic]
         /// How far clocks may be off: a window begins earlier by this.
-        var overlap = Duration.seconds(60)
+        package var overlap = Duration.seconds(60)
         /// From a gap to the walk that ends it: a store needs a moment to keep a message.
-        var settling = Duration.seconds(1)
+        package var settling = Duration.seconds(1)
         /// From the start of one walk to the start of the next.
-        var shortestPeriod = Duration.seconds(5)
+        package var shortestPeriod = Duration.seconds(5)
         /// For one query: a store that never ends is left.
-        var pageLimit = 1000
-        var rememberedHashCount = 20_000
-        var backOff = BackOff(initial: .seconds(1), maximum: .seconds(60))
+        package var pageLimit = 1000
+        package var rememberedHashCount = 20_000
+        package var backOff = BackOff(initial: .seconds(1), maximum: .seconds(60))
+
+        package init(
+            contentTopics: [ContentTopic], settling: Duration = .seconds(1), shortestPeriod: Duration = .seconds(5), pageLimit: Int = 1000,
+            rememberedHashCount: Int = 20_000, backOff: BackOff = BackOff(initial: .seconds(1), maximum: .seconds(60))
+        ) {
+            self.contentTopics = contentTopics
+            self.settling = settling
+            self.shortestPeriod = shortestPeriod
+            self.pageLimit = pageLimit
+            self.rememberedHashCount = rememberedHashCount
+            self.backOff = backOff
+        }
     }
 
-    enum Action: Hashable {
+    package enum Action: Hashable {
         case query(StoreQuery)
         case wait(until: Duration)
         /// Until there is a gap.
@@ -37,12 +47,18 @@ struct StoreCatchUp {
     }
 
     /// How a walk went.
-    struct Summary: Hashable {
+    package struct Summary: Hashable {
         /// That had come neither by polling nor by an earlier walk.
-        var messageCount = 0
-        var pageCount = 0
+        package var messageCount = 0
+        package var pageCount = 0
         /// Whether the store had more to tell than is listened to.
-        var isCutShort = false
+        package var isCutShort = false
+
+        package init(messageCount: Int = 0, pageCount: Int = 0, isCutShort: Bool = false) {
+            self.messageCount = messageCount
+            self.pageCount = pageCount
+            self.isCutShort = isCutShort
+        }
     }
 
     private struct Gap {
@@ -60,6 +76,8 @@ struct StoreCatchUp {
         var summary = Summary()
     }
 
+    /// How far back to look when the time of an earlier life is no guide, because it is yet to come.
+    package static let clockLookBack = Duration.seconds(3600)
     /// A clock that is set back by more is noticed. Together with what senders are off, less than the overlap.
     private static let clockTolerance = Duration.seconds(10)
 
@@ -75,23 +93,23 @@ struct StoreCatchUp {
     /// What was walked since the clock was last set back: since when, and how far ahead the clock was at most.
     private var walked: (from: Duration, origin: Timestamp)?
 
-    init(configuration: Configuration) {
+    package init(configuration: Configuration) {
         self.configuration = configuration
         contentTopics = Set(configuration.contentTopics)
         recent = RecentHashes(capacity: configuration.rememberedHashCount)
     }
 
-    var pubsubTopic: PubsubTopic { configuration.pubsubTopic }
+    package var pubsubTopic: PubsubTopic { configuration.pubsubTopic }
 
     /// Since when messages may still be missing, by the clock of now; nil when none are.
-    func missingFrom(at now: Moment) -> Timestamp? {
+    package func missingFrom(at now: Moment) -> Timestamp? {
         (gaps.map(\.from) + [walk?.from].compactMap { $0 }).map { $0.earliestClock(at: now) }.min()
     }
 
     /// Messages since then may be lost.
     /// - Returns: Whether that matters.
     @discardableResult
-    mutating func noteGap(from start: Moment, at now: Moment) -> Bool {
+    package mutating func noteGap(from start: Moment, at now: Moment) -> Bool {
         guard !contentTopics.isEmpty else { return false }
         if gaps.count < 2 {
             gaps.append(Gap(from: start, notedAt: now.uptime))
@@ -104,28 +122,28 @@ struct StoreCatchUp {
     /// To be told now and then, also when nothing else is: the clock may have been set.
     /// - Returns: Whether that makes a gap.
     @discardableResult
-    mutating func noteClock(at now: Moment) -> Bool {
+    package mutating func noteClock(at now: Moment) -> Bool {
         guard let walked, walked.origin.since(now.origin) > Self.clockTolerance else { return false }
         self.walked = nil
         // A clock that goes back and forth for ever does not make windows that grow for ever.
-        return noteGap(from: now - min(now.uptime - walked.from, NwakuAttachment.clockLookBack), at: now)
+        return noteGap(from: now - min(now.uptime - walked.from, Self.clockLookBack), at: now)
     }
 
     /// The node is back: what failed may work now, and is worth a word again when it does not.
-    mutating func noteReconnection() {
+    package mutating func noteReconnection() {
         failures = 0
         pausedUntil = .zero
     }
 
     /// These came by polling: they are no news when the store tells them.
-    mutating func notePolled(_ messages: [ReceivedMessage]) {
+    package mutating func notePolled(_ messages: [ReceivedMessage]) {
         for message in messages where contentTopics.contains(message.message.contentTopic) {
             _ = recent.insert(message.hash)
         }
     }
 
     /// The same query again until it is answered or failed.
-    mutating func next(at now: Moment) -> Action {
+    package mutating func next(at now: Moment) -> Action {
         noteClock(at: now)
         if now.uptime < pausedUntil, walk != nil || !gaps.isEmpty { return .wait(until: pausedUntil) }
         if let query = walk?.queries.first { return .query(query) }
@@ -148,7 +166,7 @@ struct StoreCatchUp {
     }
 
     /// Those of a page that neither polling nor a walk brought before.
-    mutating func fresh(_ messages: [ReceivedMessage]) -> [ReceivedMessage] {
+    package mutating func fresh(_ messages: [ReceivedMessage]) -> [ReceivedMessage] {
         let fresh = messages.filter { recent.insert($0.hash) }
         walk?.summary.messageCount += fresh.count
         return fresh
@@ -156,7 +174,7 @@ struct StoreCatchUp {
 
     /// The page was read, and handed over.
     /// - Returns: When it was the last of the walk, how that went.
-    mutating func answered(_ page: StorePage) -> Summary? {
+    package mutating func answered(_ page: StorePage) -> Summary? {
         guard var current = walk, var query = current.queries.first else { return nil }
         failures = 0
         current.pagesOfQuery += 1
@@ -179,7 +197,7 @@ struct StoreCatchUp {
 
     /// The query failed, for whatever reason; it is asked again later.
     /// - Returns: Whether it is the first in a row, and so worth a word.
-    mutating func failed(at now: Moment, jitter: Double) -> Bool {
+    package mutating func failed(at now: Moment, jitter: Double) -> Bool {
         failures += 1
         pausedUntil = now.uptime + configuration.backOff.delay(failures: failures, jitter: jitter)
         // The message that the cursor names may be gone, and with it every page behind: then the time of the last page leads on.

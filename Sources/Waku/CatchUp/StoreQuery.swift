@@ -1,7 +1,4 @@
-public import Waku
-import WakuCrypto
-
-/// What to ask a node's store, `GET /store/v3/messages`.
+/// What to ask a node's store, 13/WAKU2-STORE.
 public struct StoreQuery: Hashable, Sendable {
     /// More content topics than this are refused.
     public static let maximumTopicCount = 10
@@ -37,7 +34,7 @@ public struct StoreQuery: Hashable, Sendable {
     }
 
     /// As many queries as the topics need, at most ten in each; none without topics.
-    static func queries(
+    package static func queries(
         pubsubTopics: [PubsubTopic], contentTopics: [ContentTopic], from startTime: Timestamp, to endTime: Timestamp? = nil
     ) -> [StoreQuery] {
         pubsubTopics.flatMap { pubsubTopic in
@@ -48,21 +45,6 @@ public struct StoreQuery: Hashable, Sendable {
                     startTime: startTime, endTime: endTime)
             }
         }
-    }
-
-    /// `name=value&…`, percent-encoded, oldest first.
-    var text: String {
-        var items = ["includeData=\(includesMessages)", "ascending=true", "pageSize=\(pageSize)"]
-        if let pubsubTopic { items.append("pubsubTopic=" + percentEncoded(pubsubTopic.rawValue)) }
-        if !contentTopics.isEmpty {
-            items.append("contentTopics=" + contentTopics.map { percentEncoded($0.rawValue) }.joined(separator: ","))
-        }
-        // Nodes refuse negative times.
-        if let startTime { items.append("startTime=\(max(startTime.rawValue, 0))") }
-        if let endTime { items.append("endTime=\(max(endTime.rawValue, 0))") }
-        if !hashes.isEmpty { items.append("hashes=" + hashes.map { "0x" + $0.hex }.joined(separator: ",")) }
-        if let cursor { items.append("cursor=" + percentEncoded(cursor)) }
-        return items.joined(separator: "&")
     }
 }
 

@@ -1,0 +1,33 @@
+/// First in, first out.
+struct Fifo<Element> {
+    private var elements: [Element?] = []
+    private var head = 0
+
+    var count: Int { elements.count - head }
+    var isEmpty: Bool { count == 0 }
+    var first: Element? { isEmpty ? nil : elements[head] }
+
+    mutating func append(_ element: Element) {
+        elements.append(element)
+    }
+
+    mutating func popFirst() -> Element? {
+        guard !isEmpty else { return nil }
+        let element = elements[head]
+        elements[head] = nil
+        head += 1
+        // Each element is moved once for each time that the array was emptied by half: constant time in the mean.
+        if head == elements.count || head >= 64 && head * 2 >= elements.count {
+            elements.removeFirst(head)
+            head = 0
+        }
+        return element
+    }
+
+    mutating func removeAll() {
+        elements.removeAll()
+        head = 0
+    }
+}
+
+extension Fifo: Sendable where Element: Sendable {}

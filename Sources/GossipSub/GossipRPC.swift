@@ -1,0 +1,157 @@
+/// What a peer sends in one frame, `rpc.proto` of the gossipsub specification:
+///
+///     RPC      { 1 subscriptions* { 1 subscribe(bool) · 2 topic }
+///              · 2 messages* { 1 from · 2 data · 3 sequence number · 4 topic · 5 signature · 6 key }
+///              · 3 control { 1 ihave* { 1 topic · 2 ids* } · 2 iwant* { 1 ids* } · 3 graft* { 1 topic }
+///                          · 4 prune* { 1 topic · 2 peers* · 3 back-off in seconds } · 5 idontwant* { 1 ids* } } }
+///
+/// Fields that are not known are skipped, among them the peers that a prune offers. Ids that are not of 32 bytes are left out: they name
+/// nothing here. The messages' data stays in the frame.
+public struct GossipRPC: Sendable {
+    /// The largest frame, in bytes.
+    public static let maximumByteCount = 1 << 20
+    static let maximumTopicByteCount = 256
+    static let maximumMessageCount = 4096
+    static let maximumSubscriptionCount = 1024
+    /// Of grafts and of prunes.
+    static let maximumTopicCount = 1024
+    /// Of ids in all, by kind of control.
+    static let maximumIDCount = 5000
+
+    struct Subscription: Hashable {
+        let topic: String
+        let isOn: Bool
+    }
+
+    struct Publication: Hashable {
+        let topic: String
+        /// In the frame.
+        let data: Range<Int>
+        /// Whether it tells who sent it, or is signed.
+        let isAuthored: Bool
+    }
+
+    struct Prune: Hashable {
+        let topic: String
+        /// nil when it does not say.
+        let backOff: Duration?
+    }
+
+    struct Announcement: Hashable {
+        let topic: String
+        var ids: [MessageID]
+    }
+
+    let frame: [UInt8]
+    private(set) var subscriptions: [Subscription] = []
+    private(set) var publications: [Publication] = []
+    private(set) var ihave: [Announcement] = []
+    private(set) var iwant: [MessageID] = []
+    private(set) var graft: [String] = []
+    private(set) var prune: [Prune] = []
+    private(set) var idontwant: [MessageID] = []
+
+    /// - Throws: ``WireError``
+    public init(parsing frame: [UInt8]) throws(WireError) {
+        guard frame.count <= Self.maximumByteCount else { throw .tooLong }
+        self.frame = frame
+        var reader = ProtobufReader(frame)
+        while let field = try reader.next() {
+            switch field.number {
+            case 1: try readSubscription(field.nested(in: reader))
+            case 2: try readPublication(field.nested(in: reader))
+            case 3: try readControl(field.nested(in: reader))
+            default: break
+            }
+        }
+    }
+
+    private mutating func readSubscription(_ nested: ProtobufReader) throws(WireError) {
+        guard subscriptions.count < Self.maximumSubscriptionCount else { throw .tooMany }
+        var reader = nested
+        var isOn = false
+        var topic: String?
+        while let field = try reader.next() {
+            switch field.number {
+            case 1: isOn = try field.varint() != 0
+            case 2: topic = try field.string(of: reader, limit: Self.maximumTopicByteCount)
+            default: break
+            }
+        }
+        guard let topic else { throw .malformed }
+        subscriptions.append(Subscription(topic: topic, isOn: isOn))
+    }
+
+    private mutating func readPublication(_ nested: ProtobufReader) throws(WireError) {
+        guard publications.count < Self.maximumMessageCount else { throw .tooMany }
+        var reader = nested
+        var topic: String?
+        var data = 0..<0
+        var isAuthored = false
+        while let field = try reader.next() {
+            switch field.number {
+            case 2: data = try field.content()
+            case 4: topic = try field.string(of: reader, limit: Self.maximumTopicByteCount)
+            case 1, 3, 5, 6: isAuthored = true
+            default: break
+            }
+        }
+        guard let topic else { throw .malformed }
+        publications.append(Publication(topic: topic, data: data, isAuthored: isAuthored))
+    }
+
+    private mutating func readControl(_ nested: ProtobufReader) throws(WireError) {
+        var reader = nested
+        while let field = try reader.next() {
+            switch field.number {
+            case 1: try readAnnouncement(field.nested(in: reader))
+            case 2: try Self.readIDs(field.nested(in: reader), number: 1, into: &iwant)
+            case 3:
+                guard graft.count < Self.maximumTopicCount else { throw .tooMany }
+                graft.append(try Self.readTopic(field.nested(in: reader)).topic)
+            case 4:
+                guard prune.count < Self.maximumTopicCount else { throw .tooMany }
+                prune.append(try Self.readTopic(field.nested(in: reader)))
+            case 5: try Self.readIDs(field.nested(in: reader), number: 1, into: &idontwant)
+            default: break
+            }
+        }
+    }
+
+    private mutating func readAnnouncement(_ nested: ProtobufReader) throws(WireError) {
+        guard ihave.count < Self.maximumTopicCount else { throw .tooMany }
+        var reader = nested
+        var topic = ""
+        while topic.isEmpty, let field = try reader.next() {
+            if field.number == 1 { topic = try field.string(of: reader, limit: Self.maximumTopicByteCount) }
+        }
+        var ids: [MessageID] = []
+        try Self.readIDs(nested, number: 2, into: &ids)
+        ihave.append(Announcement(topic: topic, ids: ids))
+    }
+
+    /// The back-off is of a prune alone: a graft has no such field.
+    private static func readTopic(_ nested: ProtobufReader) throws(WireError) -> Prune {
+        var reader = nested
+        var topic: String?
+        var backOff: Duration?
+        while let field = try reader.next() {
+            switch field.number {
+            case 1: topic = try field.string(of: reader, limit: maximumTopicByteCount)
+            case 3: backOff = .seconds(Int64(min(try field.varint(), 1 << 32)))
+            default: break
+            }
+        }
+        guard let topic else { throw .malformed }
+        return Prune(topic: topic, backOff: backOff)
+    }
+
+    /// Those beyond the limit are passed over: honest peers announce more when they have more.
+    private static func readIDs(_ nested: ProtobufReader, number: Int, into ids: inout [MessageID]) throws(WireError) {
+        var reader = nested
+        while let field = try reader.next() {
+            guard field.number == number, ids.count < maximumIDCount else { continue }
+            if let id = MessageID(reader.bytes[try field.content()]) { ids.append(id) }
+        }
+    }
+}

@@ -1,0 +1,77 @@
+extension GossipSub {
+    /// In one item of gossip: some 34 KB.
+    static let idsAnItem = 1000
+
+    mutating func receivedControl(_ rpc: GossipRPC, from peer: PeerNumber, at now: Duration) {
+        for announcement in rpc.ihave { receivedIHave(announcement, from: peer, at: now) }
+        receivedIWant(rpc.iwant, from: peer)
+        // Each topic once a frame: a graft of the same again is no more than noise.
+        var grafted: Set<String> = []
+        for topic in rpc.graft where grafted.insert(topic).inserted { receivedGraft(of: topic, from: peer, at: now) }
+        for prune in rpc.prune { receivedPrune(prune, from: peer, at: now) }
+        for id in rpc.idontwant where (peers[peer]?.unwanted.count ?? 0) < GossipPeer.unwantedLimit {
+            peers[peer]?.unwanted[id] = heartbeatCount + configuration.idontwantHeartbeats
+        }
+    }
+
+    /// Asks for what is not known, of this peer and perhaps another: one may not keep its word.
+    private mutating func receivedIHave(_ announcement: GossipRPC.Announcement, from peer: PeerNumber, at now: Duration) {
+        guard score(peer) >= configuration.score.gossipThreshold, isSubscribed(to: announcement.topic), var asking = peers[peer] else {
+            return
+        }
+        asking.ihaveCount += 1
+        defer { peers[peer] = asking }
+        guard asking.ihaveCount <= configuration.ihaveLimit, asked.count < Self.askedLimit else { return }
+        let room = configuration.idLimit - asking.askedCount
+        var wanted: [MessageID] = []
+        for id in announcement.ids where wanted.count < room && !seen.contains(id) && asked[id, default: 0] < 2 {
+            asked[id, default: 0] += 1
+            wanted.append(id)
+        }
+        guard let promised = wanted.randomElement(using: &random) else { return }
+        asking.askedCount += wanted.count
+        counters.askedIDs += wanted.count
+        promises.add(promised, by: peer, due: now + configuration.promisePeriod)
+        for start in stride(from: 0, to: wanted.count, by: Self.idsAnItem) {
+            act(.send(.iwant(Array(wanted[start..<min(start + Self.idsAnItem, wanted.count)])), to: peer))
+        }
+    }
+
+    /// Between two heartbeats, of all peers.
+    private static let askedLimit = 100_000
+
+    private mutating func receivedIWant(_ ids: [MessageID], from peer: PeerNumber) {
+        guard !ids.isEmpty, score(peer) >= configuration.score.gossipThreshold else { return }
+        for id in ids {
+            guard let message = cache.reply(id, to: peer, limit: configuration.replyLimit) else { continue }
+            counters.replies += 1
+            act(.send(.reply(message), to: peer))
+        }
+    }
+
+    private mutating func receivedGraft(of topic: String, from peer: PeerNumber, at now: Duration) {
+        // Of a topic that is not ours nothing is answered: that would only help who sends many.
+        guard isSubscribed(to: topic), let state = topics[topic], !state.mesh.contains(peer) else { return }
+        if let until = state.backOff[peer], now < until {
+            counters.graftFloods += 1
+            let isFlood = now < until - configuration.pruneBackOff + configuration.graftFloodPeriod
+            peers[peer]?.score.misbehaved(isFlood ? 2 : 1)
+            prune(peer, from: topic, backOff: configuration.pruneBackOff, at: now)
+            return
+        }
+        let isOutbound = peers[peer]?.isOutbound ?? false
+        let isFull = state.mesh.count >= configuration.meshHigh && !isOutbound
+        guard score(peer) >= 0, !isFull, state.subscribers.contains(peer) else {
+            prune(peer, from: topic, backOff: configuration.pruneBackOff, at: now)
+            return
+        }
+        topics[topic]?.mesh.append(peer)
+    }
+
+    private mutating func receivedPrune(_ prune: GossipRPC.Prune, from peer: PeerNumber, at now: Duration) {
+        guard isSubscribed(to: prune.topic) else { return }
+        topics[prune.topic]?.mesh.removeAll { $0 == peer }
+        let backOff = min(prune.backOff ?? configuration.pruneBackOff, configuration.longestBackOff)
+        topics[prune.topic]?.keepAway(peer, until: now + backOff)
+    }
+}

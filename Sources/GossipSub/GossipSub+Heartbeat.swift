@@ -1,0 +1,120 @@
+extension GossipSub {
+    /// To be told each ``GossipConfiguration/heartbeat``.
+    public mutating func heartbeat(at now: Duration) {
+        heartbeatCount += 1
+        for peer in promises.broken(at: now) {
+            counters.brokenPromises += 1
+            peers[peer]?.score.misbehaved()
+        }
+        decayScores(at: now)
+        asked.removeAll(keepingCapacity: true)
+        for peer in peers.keys.sorted() {
+            peers[peer]?.beginHeartbeat(heartbeatCount)
+            leavesIfGrey(peer)
+        }
+        for topic in ownTopics {
+            topics[topic]?.forgetBackOffs(before: now - configuration.heartbeat * 2)
+            if isSubscribed(to: topic) {
+                maintainMesh(of: topic, at: now)
+                if heartbeatCount.isMultiple(of: configuration.score.opportunisticHeartbeats) { graftBetter(into: topic, at: now) }
+            } else {
+                maintainFanout(of: topic, at: now)
+            }
+            gossip(about: topic)
+        }
+        ownTopics.removeAll { topics[$0] == nil }
+        cache.shift()
+    }
+
+    private mutating func decayScores(at now: Duration) {
+        let due = nextDecay ?? now + configuration.score.decayPeriod
+        nextDecay = due
+        guard now >= due else { return }
+        nextDecay = now + configuration.score.decayPeriod
+        for peer in peers.keys { peers[peer]?.score.decay(configuration.score) }
+        for peer in retained.keys { retained[peer]?.score.decay(configuration.score) }
+        retained = retained.filter { now < $0.value.until && !$0.value.score.isSpotless }
+    }
+
+    // MARK: Meshes
+
+    /// Who may be grafted, in random order.
+    private mutating func candidates(for topic: String, at now: Duration) -> [PeerNumber] {
+        guard let state = topics[topic] else { return [] }
+        return state.subscribers.filter { peer in
+            // A little later than agreed: the peer's clock counts from when it heard.
+            !state.mesh.contains(peer) && score(peer) >= 0 && peers[peer]?.isLeaving == false
+                && state.backOff[peer].map { now >= $0 + configuration.heartbeat } ?? true
+        }.shuffled(using: &random)
+    }
+
+    mutating func maintainMesh(of topic: String, at now: Duration) {
+        for peer in mesh(of: topic) where score(peer) < 0 { prune(peer, from: topic, backOff: configuration.pruneBackOff, at: now) }
+        if mesh(of: topic).count < configuration.meshLow {
+            for peer in candidates(for: topic, at: now).prefix(configuration.meshSize - mesh(of: topic).count) { graft(peer, into: topic) }
+        }
+        if mesh(of: topic).count > configuration.meshHigh { shrinkMesh(of: topic, at: now) }
+        let outboundCount = mesh(of: topic).count { peers[$0]?.isOutbound ?? false }
+        if outboundCount < configuration.meshOutbound {
+            let outbound = candidates(for: topic, at: now).filter { peers[$0]?.isOutbound ?? false }
+            for peer in outbound.prefix(configuration.meshOutbound - outboundCount) { graft(peer, into: topic) }
+        }
+    }
+
+    /// Keeps the best, and of the others some at random; enough of those that this node dialled.
+    private mutating func shrinkMesh(of topic: String, at now: Duration) {
+        let ranked = mesh(of: topic).shuffled(using: &random).sorted { score($0) > score($1) }
+        var order = Array(ranked.prefix(configuration.meshBest)) + ranked.dropFirst(configuration.meshBest).shuffled(using: &random)
+        func isOutbound(_ peer: PeerNumber) -> Bool { peers[peer]?.isOutbound ?? false }
+        var missing = configuration.meshOutbound - order.prefix(configuration.meshSize).count(where: isOutbound)
+        for index in order.indices.dropFirst(configuration.meshSize) where missing > 0 && isOutbound(order[index]) {
+            // Behind the best, before whoever would be the last to stay.
+            order.insert(order.remove(at: index), at: configuration.meshBest)
+            missing -= 1
+        }
+        for peer in order.dropFirst(configuration.meshSize) {
+            prune(peer, from: topic, backOff: configuration.pruneBackOff, at: now)
+        }
+    }
+
+    /// When half of the mesh brings little, two that bring more join it.
+    private mutating func graftBetter(into topic: String, at now: Duration) {
+        let scores = mesh(of: topic).map { score($0) }.sorted()
+        guard scores.count > 1 else { return }
+        let median = scores[scores.count / 2]
+        guard median < configuration.score.opportunisticThreshold else { return }
+        for peer in candidates(for: topic, at: now).filter({ score($0) > median }).prefix(2) { graft(peer, into: topic) }
+    }
+
+    private mutating func maintainFanout(of topic: String, at now: Duration) {
+        if now < topics[topic]?.fanoutUntil ?? .zero {
+            fillFanout(of: topic)
+        } else {
+            topics[topic]?.fanout = []
+            ownTopics.removeAll { $0 == topic }
+            forgetIfEmpty(topic)
+        }
+    }
+
+    // MARK: Gossip
+
+    /// Tells some who are not in the mesh what came lately.
+    private mutating func gossip(about topic: String) {
+        guard let state = topics[topic] else { return }
+        let ids = cache.ids(of: topic)
+        guard !ids.isEmpty else { return }
+        let others = state.subscribers.filter { peer in
+            !state.mesh.contains(peer) && !state.fanout.contains(peer) && score(peer) >= configuration.score.gossipThreshold
+        }
+        let count = max(configuration.gossipPeerCount, Int(configuration.gossipFactor * Double(others.count)))
+        for peer in others.shuffled(using: &random).prefix(count) {
+            // Each peer another part, when there is more than can be told.
+            let told = ids.count > configuration.idLimit ? Array(ids.shuffled(using: &random).prefix(configuration.idLimit)) : ids
+            counters.announcedIDs += told.count
+            for start in stride(from: 0, to: told.count, by: Self.idsAnItem) {
+                let part = Array(told[start..<min(start + Self.idsAnItem, told.count)])
+                act(.send(.ihave(topic: topic, ids: part), to: peer))
+            }
+        }
+    }
+}

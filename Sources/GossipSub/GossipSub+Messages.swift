@@ -1,0 +1,141 @@
+extension GossipSub {
+    /// Publishes a message of this node.
+    public mutating func publish(_ data: [UInt8], on topic: String, at now: Duration) -> GossipPublication {
+        guard data.count <= configuration.maximumDataByteCount else { return .tooLarge }
+        let id = MessageID(of: data[...])
+        guard !seen.contains(id) else { return .duplicate }
+        let recipients = recipientsOfOwn(on: topic, at: now).filter { peers[$0]?.unwanted[id] == nil }
+        guard !recipients.isEmpty else { return .noPeers }
+        _ = seen.insert(id, at: now)
+        let message = GossipMessage(topic: topic, data: data[...], id: id)
+        cache.insert(message)
+        counters.published += 1
+        counters.forwarded += recipients.count
+        act(.forward(message, to: recipients))
+        return .sent(peerCount: recipients.count)
+    }
+
+    private mutating func recipientsOfOwn(on topic: String, at now: Duration) -> [PeerNumber] {
+        let threshold = configuration.score.publishThreshold
+        if configuration.floodsOwn { return subscribers(of: topic).filter { score($0) >= threshold } }
+        if isSubscribed(to: topic) {
+            // A mesh that is only forming is no reason to keep a message back.
+            let mesh = mesh(of: topic)
+            return mesh.isEmpty ? Array(subscribers(of: topic).filter { score($0) >= threshold }.prefix(configuration.meshSize)) : mesh
+        }
+        topics[topic, default: GossipTopic()].fanoutUntil = now + configuration.fanoutPeriod
+        if !ownTopics.contains(topic) { ownTopics.append(topic) }
+        fillFanout(of: topic)
+        return topics[topic]?.fanout ?? []
+    }
+
+    /// Peers that left or fell are replaced.
+    mutating func fillFanout(of topic: String) {
+        let threshold = configuration.score.publishThreshold
+        var fanout = topics[topic]?.fanout.filter { score($0) >= threshold } ?? []
+        if fanout.count < configuration.meshSize {
+            let others = subscribers(of: topic).filter { !fanout.contains($0) && score($0) >= threshold }
+            fanout += others.shuffled(using: &random).prefix(configuration.meshSize - fanout.count)
+        }
+        topics[topic]?.fanout = fanout
+    }
+
+    /// A frame of a peer came in.
+    public mutating func received(_ rpc: GossipRPC, from peer: PeerNumber, at now: Duration) {
+        guard peers[peer] != nil, !leavesIfGrey(peer) else { return }
+        for subscription in rpc.subscriptions { noteSubscription(subscription, of: peer) }
+        for publication in rpc.publications {
+            receivedMessage(publication, in: rpc, from: peer, at: now)
+            if leavesIfGrey(peer) { return }
+        }
+        receivedControl(rpc, from: peer, at: now)
+        leavesIfGrey(peer)
+    }
+
+    /// What came is no frame: the peer is not worth listening to.
+    public mutating func receivedMalformed(from peer: PeerNumber) {
+        guard peers[peer]?.isLeaving == false else { return }
+        counters.rejected += 1
+        peers[peer]?.score.sentInvalid()
+        peers[peer]?.isLeaving = true
+        act(.disconnect(peer))
+    }
+
+    private mutating func noteSubscription(_ subscription: GossipRPC.Subscription, of peer: PeerNumber) {
+        let topic = subscription.topic
+        if subscription.isOn {
+            guard let known = peers[peer]?.topics, known.count < configuration.topicLimit, !known.contains(topic) else { return }
+            peers[peer]?.topics.insert(topic)
+            topics[topic, default: GossipTopic()].subscribers.append(peer)
+        } else if peers[peer]?.topics.remove(topic) != nil {
+            topics[topic]?.leaves(peer)
+            forgetIfEmpty(topic)
+        }
+    }
+
+    private mutating func receivedMessage(
+        _ publication: GossipRPC.Publication, in rpc: GossipRPC, from peer: PeerNumber, at now: Duration
+    ) {
+        counters.received += 1
+        guard isSubscribed(to: publication.topic) else {
+            counters.foreign += 1
+            return
+        }
+        guard !(publication.isAuthored && configuration.refusesAuthors),
+            1...configuration.maximumDataByteCount ~= publication.data.count
+        else {
+            counters.rejected += 1
+            peers[peer]?.score.sentInvalid()
+            return
+        }
+        let data = rpc.frame[publication.data]
+        let id = MessageID(of: data)
+        guard seen.insert(id, at: now) else {
+            counters.duplicates += 1
+            // Who sends it while it is being validated need not get it, and answers for it.
+            if pending[id]?.senders.contains(peer) == false { pending[id]?.senders.append(peer) }
+            return
+        }
+        promises.fulfil(id)
+        guard pendingByteCount + data.count <= configuration.pendingByteCount else {
+            seen.remove(id)
+            counters.overloaded += 1
+            return
+        }
+        let message = GossipMessage(topic: publication.topic, data: data, id: id)
+        pending[id] = Pending(message: message, senders: [peer])
+        pendingByteCount += data.count
+        if data.count >= configuration.idontwantByteCount { decline(message, butOf: peer) }
+        act(.validate(message, from: peer))
+    }
+
+    private mutating func decline(_ message: GossipMessage, butOf sender: PeerNumber) {
+        for peer in mesh(of: message.topic) where peer != sender && peers[peer]?.version == .v12 {
+            act(.send(.idontwant([message.id]), to: peer))
+        }
+    }
+
+    /// The validator's word on a message; once.
+    public mutating func judged(_ id: MessageID, as verdict: GossipVerdict, at now: Duration) {
+        guard let (message, senders) = pending.removeValue(forKey: id).map({ ($0.message, $0.senders) }) else { return }
+        pendingByteCount -= message.data.count
+        switch verdict {
+        case .accept:
+            counters.accepted += 1
+            peers[senders[0]]?.score.deliveredFirst(configuration.score)
+            cache.insert(message)
+            let recipients = mesh(of: message.topic).filter { !senders.contains($0) && peers[$0]?.unwanted[id] == nil }
+            guard !recipients.isEmpty else { return }
+            counters.forwarded += recipients.count
+            act(.forward(message, to: recipients))
+        case .ignore:
+            counters.ignored += 1
+        case .reject:
+            counters.rejected += 1
+            for peer in senders {
+                peers[peer]?.score.sentInvalid()
+                if peers[peer] != nil { leavesIfGrey(peer) }
+            }
+        }
+    }
+}

@@ -1,0 +1,29 @@
+import WakuCrypto
+
+/// What a message is known by in gossip: SHA-256 of its data, 32 bytes.
+public struct MessageID: Hashable, Sendable, CustomStringConvertible {
+    public static let byteCount = 32
+
+    private let words: SIMD4<UInt64>
+
+    /// nil unless it is of 32 bytes: other networks have other ids.
+    public init?(_ bytes: some Collection<UInt8>) {
+        guard bytes.count == Self.byteCount else { return nil }
+        var words = SIMD4<UInt64>()
+        withUnsafeMutableBytes(of: &words) { $0.copyBytes(from: bytes) }
+        self.words = words
+    }
+
+    public init(of data: ArraySlice<UInt8>) {
+        var words = SIMD4<UInt64>()
+        withUnsafeMutableBytes(of: &words) { SHA256.hash(data, into: $0) }
+        self.words = words
+    }
+
+    public func withBytes<R>(_ body: (UnsafeRawBufferPointer) -> R) -> R {
+        withUnsafeBytes(of: words, body)
+    }
+
+    public var bytes: [UInt8] { withBytes { Array($0) } }
+    public var description: String { hexString(bytes) }
+}

@@ -1,0 +1,52 @@
+/// The ids of the messages that came lately, in a few generations: the oldest is forgotten as a whole.
+struct SeenCache {
+    private static let generationCount = 4
+
+    private let period: Duration
+    private let capacity: Int
+    /// The newest last.
+    private var generations: [Set<MessageID>] = [[]]
+    private var newestSince: Duration?
+
+    /// - Parameters:
+    ///   - period: For which an id is known at least, unless there are more than the capacity.
+    ///   - capacity: Of all generations together.
+    init(period: Duration, capacity: Int) {
+        self.period = period
+        self.capacity = max(capacity, Self.generationCount + 1)
+    }
+
+    var count: Int { generations.reduce(0) { $0 + $1.count } }
+
+    func contains(_ id: MessageID) -> Bool {
+        for generation in generations where generation.contains(id) { return true }
+        return false
+    }
+
+    /// - Returns: Whether it was not known yet.
+    mutating func insert(_ id: MessageID, at now: Duration) -> Bool {
+        advance(to: now)
+        guard !contains(id) else { return false }
+        generations[generations.count - 1].insert(id)
+        return true
+    }
+
+    mutating func remove(_ id: MessageID) {
+        for index in generations.indices { generations[index].remove(id) }
+    }
+
+    private mutating func advance(to now: Duration) {
+        let since = newestSince ?? now
+        newestSince = since
+        let share = period / Self.generationCount
+        guard now - since >= share || generations[generations.count - 1].count >= capacity / (Self.generationCount + 1) else { return }
+        newestSince = now
+        // With all but the newest full, each id is known for the whole period.
+        generations.append([])
+        if now - since >= period + share {
+            generations = [[]]
+        } else if generations.count > Self.generationCount + 1 {
+            generations.removeFirst()
+        }
+    }
+}

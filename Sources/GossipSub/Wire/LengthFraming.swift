@@ -1,0 +1,63 @@
+/// Takes apart what a stream brings: `length(varint) ‖ frame`, again and again, in pieces of any size.
+///
+/// It never holds more than one unfinished frame and what came after the last piece; a length beyond the limit is refused before any byte of
+/// its frame is kept.
+public struct LengthFraming: Sendable {
+    private let limit: Int
+    private var buffer: [UInt8] = []
+    private var start = 0
+
+    /// - Parameter limit: The largest frame, in bytes, without its length.
+    public init(limit: Int) {
+        self.limit = limit
+    }
+
+    /// How much is kept for a frame that is not whole yet.
+    public var pendingByteCount: Int { buffer.count - start }
+
+    public mutating func append(_ bytes: some Collection<UInt8>) {
+        if start == buffer.count {
+            buffer.removeAll(keepingCapacity: buffer.capacity <= 1 << 17)
+            start = 0
+        } else if start > buffer.count / 2 {
+            buffer.removeFirst(start)
+            start = 0
+        }
+        buffer += bytes
+    }
+
+    /// The next whole frame; nil when more must come first.
+    ///
+    /// - Throws: ``WireError/tooLong`` for a length beyond the limit, ``WireError/malformed`` for one that never ends.
+    public mutating func next() throws(WireError) -> [UInt8]? {
+        var length = 0
+        var position = start
+        var shift = 0
+        while true {
+            guard position < buffer.count else {
+                // A length of 5 bytes is beyond every limit already.
+                guard position - start < 5 else { throw .malformed }
+                return nil
+            }
+            guard shift < 35 else { throw .malformed }
+            let byte = buffer[position]
+            position += 1
+            length |= Int(byte & 0x7F) << shift
+            shift += 7
+            if byte < 0x80 { break }
+        }
+        guard length <= limit else { throw .tooLong }
+        guard buffer.count - position >= length else { return nil }
+        let frame = Array(buffer[position..<position + length])
+        start = position + length
+        return frame
+    }
+
+    /// `length(varint) ‖ frame`
+    public static func framed(_ frame: [UInt8]) -> [UInt8] {
+        var writer = ProtobufWriter(capacity: frame.count + 4)
+        writer.varint(UInt64(frame.count))
+        writer.append(frame)
+        return writer.bytes
+    }
+}

@@ -1,0 +1,144 @@
+import NIOCore
+
+/// Streams, from their opening to their end.
+extension ConnectionHandler {
+    func openStream(_ protocolIDs: [String], within limit: TimeAmount, _ promise: EventLoopPromise<PeerStream>) {
+        guard connection != nil else { return promise.fail(ConnectionError.notConnected) }
+        guard let id = session.open() else { return promise.fail(ConnectionError.tooManyStreams) }
+        let negotiation = MultistreamNegotiation(proposing: protocolIDs)
+        streams[id] = StreamEntry(
+            StreamEntry.Negotiation(state: negotiation, deadline: deadline(id, limit, promise.futureResult.eventLoop), opener: promise))
+        var opening = negotiation.opening
+        _ = session.send(&opening, on: id)
+        flush()
+    }
+
+    func accept(_ id: UInt32) {
+        guard let connection, negotiatingCount < settings.negotiatingStreams else { return session.reset(id) }
+        negotiatingCount += 1
+        let negotiation = MultistreamNegotiation.responder()
+        streams[id] = StreamEntry(
+            StreamEntry.Negotiation(
+                state: negotiation, deadline: deadline(id, settings.negotiationLimit, connection.eventLoop), opener: nil))
+        var opening = negotiation.opening
+        _ = session.send(&opening, on: id)
+    }
+
+    private func deadline(_ id: UInt32, _ limit: TimeAmount, _ eventLoop: any EventLoop) -> Scheduled<Void> {
+        eventLoop.assumeIsolated().scheduleTask(in: limit) {
+            guard case .negotiating = self.streams[id]?.phase else { return }
+            self.reset(id, .timedOut)
+        }
+    }
+
+    func receive(_ data: ByteBuffer, on id: UInt32) {
+        guard let entry = streams[id] else { return session.consumed(data.readableBytes, on: id) }
+        switch entry.phase {
+        case .open(let stream, _):
+            if stream.deliver(data) {
+                touched.append(id)
+            } else {
+                session.consumed(data.readableBytes, on: id)
+            }
+        case .negotiating(let negotiation):
+            session.consumed(data.readableBytes, on: id)
+            negotiate(entry, id, negotiation, data)
+        }
+    }
+
+    private func negotiate(_ entry: StreamEntry, _ id: UInt32, _ negotiation: StreamEntry.Negotiation, _ data: ByteBuffer) {
+        var negotiation = negotiation
+        negotiation.received.writeImmutableBuffer(data)
+        var answers = ByteBuffer()
+        do {
+            let agreed = try negotiation.state.receive(&negotiation.received, output: &answers, accepts: isServed)
+            // Some bytes: a line of each proposal. A window of less than that is no reason to wait.
+            guard answers.readableBytes <= session.sendWindow(id) else {
+                throw ConnectionError.protocolViolation("no window for an answer")
+            }
+            _ = session.send(&answers, on: id)
+            entry.phase = .negotiating(negotiation)
+            if let agreed { start(entry, id, agreed, negotiation) }
+        } catch {
+            session.reset(id)
+            streamEnded(id, error)
+        }
+    }
+
+    private func start(_ entry: StreamEntry, _ id: UInt32, _ protocolID: String, _ negotiation: StreamEntry.Negotiation) {
+        guard let connection else { return }
+        let stream = PeerStream(id: id, protocolID: protocolID, isInbound: negotiation.opener == nil, connection: connection)
+        negotiation.deadline?.cancel()
+        // Counted as consumed when it came: at most what one read brings.
+        stream.deliverUncounted(negotiation.received)
+        if let opener = negotiation.opener {
+            entry.phase = .open(stream, nil)
+            opener.succeed(stream)
+        } else {
+            negotiatingCount -= 1
+            entry.phase = .open(stream, nil)
+            guard let task = startServing(stream) else { return reset(id, .tooManyStreams) }
+            entry.phase = .open(stream, task)
+        }
+    }
+
+    func streamFinished(_ id: UInt32) {
+        guard let entry = streams[id] else { return }
+        switch entry.phase {
+        case .open(let stream, _):
+            stream.finishInbound()
+            touched.append(id)
+            stream.wakeReader()
+            dropIfOver(id, stream)
+        case .negotiating:
+            session.reset(id)
+            streamEnded(id, ConnectionError.closedByPeer)
+        }
+    }
+
+    func streamEnded(_ id: UInt32, _ error: any Error) {
+        guard let entry = streams.removeValue(forKey: id) else { return }
+        switch entry.phase {
+        case .open(let stream, let task):
+            stream.fail(error)
+            task?.cancel()
+        case .negotiating(let negotiation):
+            negotiation.deadline?.cancel()
+            if let opener = negotiation.opener { opener.fail(error) } else { negotiatingCount -= 1 }
+        }
+    }
+
+    func reset(_ id: UInt32, _ reason: ConnectionError) {
+        session.reset(id)
+        streamEnded(id, reason)
+        flush()
+    }
+
+    /// Forgets a stream that is at its end both ways; its reader may still have data to take.
+    private func dropIfOver(_ id: UInt32, _ stream: PeerStream) {
+        if stream.isOver { streams[id] = nil }
+    }
+
+    // MARK: Called for the streams
+
+    func hasData(_ id: UInt32) {
+        markReady(id)
+        flush()
+    }
+
+    func consumed(_ count: Int, on id: UInt32) {
+        session.consumed(count, on: id)
+        flush()
+    }
+
+    /// - Returns: Whether there is more to send and a window for it.
+    func frameData(of entry: StreamEntry, _ id: UInt32) -> Bool {
+        guard case .open(let stream, _) = entry.phase else { return false }
+        let framed = stream.frameData(&session)
+        if framed.isFinished {
+            session.finish(id)
+            dropIfOver(id, stream)
+        }
+        return framed.hasMore
+    }
+}

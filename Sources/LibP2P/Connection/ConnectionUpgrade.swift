@@ -1,0 +1,88 @@
+import NIOCore
+
+/// Makes a secured connection with streams out of a bare one: agrees on `/noise`, shakes hands, agrees on `/yamux/1.0.0`. Bytes go in and out; the
+/// caller gives each step its time.
+///
+///     security ──agreed──▶ handshake ──both known──▶ muxer ──agreed──▶ Upgraded
+struct ConnectionUpgrade {
+    static let security = "/noise"
+    static let muxer = "/yamux/1.0.0"
+
+    struct Upgraded {
+        let peer: PeerID
+        var transport: NoiseTransport
+        /// What came for the streams already.
+        var plain: ByteBuffer
+    }
+
+    private enum State {
+        case security(MultistreamNegotiation, NoiseUpgrade)
+        case handshake(NoiseUpgrade)
+        case muxer(MultistreamNegotiation, NoiseUpgrade.Secured, plain: ByteBuffer)
+    }
+
+    /// What is being waited for: another one is a reason to give it time anew.
+    enum Step: Hashable, Sendable {
+        case security
+        case handshake
+        case muxer
+    }
+
+    private let role: NoiseHandshake.Role
+    private var state: State
+
+    var step: Step {
+        switch state {
+        case .security: .security
+        case .handshake: .handshake
+        case .muxer: .muxer
+        }
+    }
+
+    init(_ role: NoiseHandshake.Role, identity: NoiseIdentity, expecting expected: PeerID?) {
+        self.role = role
+        state = .security(Self.negotiation(role, Self.security), NoiseUpgrade(role, identity: identity, expecting: expected))
+    }
+
+    /// What is to be sent before anything is received.
+    var opening: ByteBuffer {
+        guard case .security(let negotiation, _) = state else { return ByteBuffer() }
+        return negotiation.opening
+    }
+
+    /// Takes what it can off the front of `input`.
+    ///
+    /// - Parameter output: What is to be sent, in whatever form the connection is in by then.
+    /// - Returns: nil while it goes on.
+    mutating func receive(_ input: inout ByteBuffer, output: inout ByteBuffer) throws -> Upgraded? {
+        if case .security(var negotiation, var noise) = state {
+            let agreed = try negotiation.receive(&input, output: &output) { $0 == Self.security }
+            state = .security(negotiation, noise)
+            guard agreed != nil else { return nil }
+            try noise.start(&output)
+            state = .handshake(noise)
+        }
+        if case .handshake(var noise) = state {
+            let secured = try noise.receive(&input, output: &output)
+            state = .handshake(noise)
+            guard var secured else { return nil }
+            let negotiation = Self.negotiation(role, Self.muxer)
+            var opening = negotiation.opening
+            output.writeImmutableBuffer(secured.transport.seal(&opening))
+            state = .muxer(negotiation, secured, plain: ByteBuffer())
+        }
+        if case .muxer(var negotiation, var secured, var plain) = state {
+            plain.writeImmutableBuffer(try secured.transport.open(&input))
+            var answers = ByteBuffer()
+            let agreed = try negotiation.receive(&plain, output: &answers) { $0 == Self.muxer }
+            output.writeImmutableBuffer(secured.transport.seal(&answers))
+            guard agreed == nil else { return Upgraded(peer: secured.peer, transport: secured.transport, plain: plain) }
+            state = .muxer(negotiation, secured, plain: plain)
+        }
+        return nil
+    }
+
+    private static func negotiation(_ role: NoiseHandshake.Role, _ id: String) -> MultistreamNegotiation {
+        role == .initiator ? MultistreamNegotiation(proposing: [id]) : .responder()
+    }
+}

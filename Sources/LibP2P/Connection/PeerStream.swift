@@ -1,0 +1,290 @@
+public import NIOCore
+import Synchronization
+
+/// A stream to or from a peer, that speaks one protocol. For any number of writers and one reader at a time, from anywhere.
+///
+/// Reading takes what has come, and that opens the window for as much again: a reader that is slow slows the peer, and costs 256 KiB at most. What is
+/// written waits in a queue until the window and the socket have room.
+public final class PeerStream: Sendable {
+    /// What waits to be sent, before ``write(_:)`` waits too.
+    public static let queueLimit = 256 * 1024
+
+    public let protocolID: String
+    /// Whether the peer opened it.
+    public let isInbound: Bool
+    public let connection: Connection
+    let id: UInt32
+    private let state = Mutex(State())
+
+    public var peer: PeerID { connection.peer }
+
+    private struct State {
+        var inbox = ByteBuffer()
+        /// Of the bytes in the inbox: those that the session does not count as buffered.
+        var uncounted = 0
+        var reader: CheckedContinuation<Void, Never>?
+        var isFinishedByPeer = false
+        var outbox = CircularBuffer<ByteBuffer>()
+        var queued = 0
+        var writers: [UInt64: CheckedContinuation<Void, Never>] = [:]
+        var nextWriter: UInt64 = 0
+        var isFinishing = false
+        var isFinished = false
+        var isClosed = false
+        /// Whether the event loop was told that there is something.
+        var isAnnounced = false
+        var failure: (any Error)?
+    }
+
+    init(id: UInt32, protocolID: String, isInbound: Bool, connection: Connection) {
+        self.id = id
+        self.protocolID = protocolID
+        self.isInbound = isInbound
+        self.connection = connection
+    }
+
+    deinit {
+        // It is at its end, or its connection would hold it: what nobody has read counts no more.
+        let left = state.withLock { $0.inbox.readableBytes - $0.uncounted }
+        if left > 0 { connection.consumed(left, on: id) }
+    }
+
+    // MARK: Reading
+
+    /// All that has come, waiting for it if nothing has; nil when the peer has finished.
+    ///
+    /// - Throws: ``ConnectionError``, `CancellationError`
+    public func read() async throws -> ByteBuffer? {
+        while true {
+            try Task.checkCancellation()
+            let (bytes, counted) = try state.withLock { state throws -> (ByteBuffer?, Int) in
+                guard state.inbox.readableBytes > 0 else {
+                    if let failure = state.failure { throw failure }
+                    return (state.isFinishedByPeer ? ByteBuffer() : nil, 0)
+                }
+                let counted = state.inbox.readableBytes - state.uncounted
+                state.uncounted = 0
+                defer { state.inbox = ByteBuffer() }
+                return (state.inbox, counted)
+            }
+            if counted > 0 { connection.consumed(counted, on: id) }
+            if let bytes { return bytes.readableBytes > 0 ? bytes : nil }
+            await waitForData()
+        }
+    }
+
+    private func waitForData() async {
+        await withTaskCancellationHandler {
+            await withCheckedContinuation { continuation in
+                let mustWait = state.withLock { state in
+                    // Checked under the lock: a cancellation from here on finds the continuation.
+                    guard state.inbox.readableBytes == 0, !state.isFinishedByPeer, state.failure == nil, !Task.isCancelled else {
+                        return false
+                    }
+                    precondition(state.reader == nil, "one reader at a time")
+                    state.reader = continuation
+                    return true
+                }
+                if !mustWait { continuation.resume() }
+            }
+        } onCancel: {
+            wakeReader()
+        }
+    }
+
+    // MARK: Writing
+
+    /// Queues bytes, after waiting for the queue to be below ``queueLimit``.
+    ///
+    /// - Throws: ``ConnectionError``, `CancellationError`
+    public func write(_ bytes: ByteBuffer) async throws {
+        while true {
+            try Task.checkCancellation()
+            let isQueued = try state.withLock { state throws -> Bool in
+                if let failure = state.failure { throw failure }
+                guard !state.isFinishing else { throw ConnectionError.closed }
+                guard state.queued < Self.queueLimit else { return false }
+                Self.enqueue(bytes, &state)
+                return true
+            }
+            if isQueued { return announce() }
+            await waitForRoom()
+        }
+    }
+
+    /// Queues bytes if no more than `limit` wait then, and the stream is open. Never waits. A smaller limit for what matters less lets that be dropped
+    /// before the rest.
+    public func tryWrite(_ bytes: ByteBuffer, limit: Int = PeerStream.queueLimit) -> Bool {
+        let isQueued = state.withLock { state in
+            guard state.failure == nil, !state.isFinishing, state.queued + bytes.readableBytes <= limit else { return false }
+            Self.enqueue(bytes, &state)
+            return true
+        }
+        if isQueued { announce() }
+        return isQueued
+    }
+
+    /// Bytes that wait to be sent.
+    public var queuedByteCount: Int { state.withLock { $0.queued } }
+
+    /// Whether nothing can be written any more.
+    public var isClosed: Bool { state.withLock { $0.failure != nil || $0.isFinishing } }
+
+    private static func enqueue(_ bytes: ByteBuffer, _ state: inout State) {
+        guard bytes.readableBytes > 0 else { return }
+        state.outbox.append(bytes)
+        state.queued += bytes.readableBytes
+    }
+
+    private func waitForRoom() async {
+        let number = state.withLock { state in
+            state.nextWriter += 1
+            return state.nextWriter
+        }
+        await withTaskCancellationHandler {
+            await withCheckedContinuation { continuation in
+                let mustWait = state.withLock { state in
+                    guard state.queued >= Self.queueLimit, !state.isFinishing, state.failure == nil, !Task.isCancelled else { return false }
+                    state.writers[number] = continuation
+                    return true
+                }
+                if !mustWait { continuation.resume() }
+            }
+        } onCancel: {
+            state.withLock { $0.writers.removeValue(forKey: number) }?.resume()
+        }
+    }
+
+    private func announce() {
+        let isNews = state.withLock { state in
+            defer { state.isAnnounced = true }
+            return !state.isAnnounced
+        }
+        if isNews { connection.hasData(id) }
+    }
+
+    // MARK: Ending
+
+    /// Nothing more will be written; what is queued goes out. The peer may go on.
+    public func finish() {
+        state.withLock { $0.isFinishing = true }
+        announce()
+    }
+
+    /// Ends it both ways at once, and drops what is queued.
+    public func reset() {
+        connection.reset(id, .closed)
+    }
+
+    /// Finishes, and reads no more. A peer that has not finished within 10 s is cut off.
+    public func close() {
+        let isOpen = state.withLock { state in
+            defer { state.isClosed = true }
+            return !state.isClosed && state.failure == nil
+        }
+        guard isOpen else { return }
+        finish()
+        // What waits to be read is dropped, and counts no more.
+        let dropped = state.withLock { state in
+            defer {
+                state.inbox = ByteBuffer()
+                state.uncounted = 0
+            }
+            return state.inbox.readableBytes - state.uncounted
+        }
+        if dropped > 0 { connection.consumed(dropped, on: id) }
+        endAfter(.seconds(10))
+    }
+
+    /// Ends it after so long with ``ConnectionError/timedOut``, whatever goes on.
+    public func endAfter(_ limit: TimeAmount) {
+        connection.schedule(in: limit) { [weak self] in
+            guard let self, !self.isOver else { return }
+            self.connection.reset(self.id, .timedOut)
+        }
+    }
+
+    // MARK: Called on the event loop
+
+    /// Whether both sides have finished, or it failed.
+    var isOver: Bool { state.withLock { $0.failure != nil || $0.isFinished && $0.isFinishedByPeer } }
+
+    /// - Returns: false if nobody will read it.
+    func deliver(_ data: ByteBuffer) -> Bool {
+        state.withLock { state in
+            guard !state.isClosed, state.failure == nil else { return false }
+            if state.inbox.readableBytes == 0 { state.inbox = data } else { state.inbox.writeImmutableBuffer(data) }
+            return true
+        }
+    }
+
+    func deliverUncounted(_ data: ByteBuffer) {
+        guard data.readableBytes > 0 else { return }
+        state.withLock { state in
+            state.inbox = data
+            state.uncounted = data.readableBytes
+        }
+    }
+
+    func finishInbound() {
+        state.withLock { $0.isFinishedByPeer = true }
+    }
+
+    func wakeReader() {
+        let reader = state.withLock { state in
+            defer { state.reader = nil }
+            // A slice keeps all of what it was cut from: whoever reads late gets a copy.
+            if state.reader == nil, state.inbox.storageCapacity > 4 * state.inbox.readableBytes + 1_024 {
+                state.inbox = ByteBuffer(bytes: state.inbox.readableBytesView)
+            }
+            return state.reader
+        }
+        reader?.resume()
+    }
+
+    /// Frames one frame of what is queued, if there is a window for it.
+    func frameData(_ session: inout YamuxSession) -> (hasMore: Bool, isFinished: Bool) {
+        var woken: [CheckedContinuation<Void, Never>] = []
+        defer { for writer in woken { writer.resume() } }
+        return state.withLock { state in
+            state.isAnnounced = false
+            guard state.failure == nil, !state.isFinished else { return (false, false) }
+            let sent = session.send(state.queued, on: id) { output, count in
+                var rest = count
+                while rest > 0, var first = state.outbox.popFirst() {
+                    let part = min(rest, first.readableBytes)
+                    if var slice = first.readSlice(length: part) { output.writeBuffer(&slice) }
+                    if first.readableBytes > 0 { state.outbox.prepend(first) }
+                    rest -= part
+                }
+            }
+            state.queued -= sent
+            if state.queued < Self.queueLimit / 2 {
+                woken = Array(state.writers.values)
+                state.writers.removeAll()
+            }
+            if state.queued == 0, state.isFinishing {
+                state.isFinished = true
+                return (false, true)
+            }
+            return (state.queued > 0 && session.sendWindow(id) > 0, false)
+        }
+    }
+
+    func fail(_ error: any Error) {
+        let (reader, writers) = state.withLock { state in
+            if state.failure == nil { state.failure = error }
+            // After a reset nothing counts that came before it.
+            if !state.isFinishedByPeer { state.inbox = ByteBuffer() }
+            state.outbox.removeAll()
+            state.queued = 0
+            defer {
+                state.reader = nil
+                state.writers.removeAll()
+            }
+            return (state.reader, Array(state.writers.values))
+        }
+        reader?.resume()
+        for writer in writers { writer.resume() }
+    }
+}

@@ -1,0 +1,56 @@
+import Foundation
+import NIOCore
+import NIOPosix
+
+/// Socket addresses of a multiaddr's host.
+enum AddressResolver {
+    /// Of a name with many addresses the first are enough.
+    static let limit = 8
+
+    /// - Throws: ``DialError/unresolved``
+    static func resolve(_ endpoint: Multiaddr.Endpoint) async throws -> [SocketAddress] {
+        switch endpoint.host {
+        case .address(let bytes):
+            return [try SocketAddress(packedIPAddress: ByteBuffer(bytes: bytes), port: Int(endpoint.port))]
+        case .name(let name, let family):
+            return try await NIOThreadPool.singleton.runIfActive { try lookUp(name, family, endpoint.port) }
+        }
+    }
+
+    private static func lookUp(_ name: String, _ family: Multiaddr.Endpoint.Family, _ port: UInt16) throws -> [SocketAddress] {
+        var hints = addrinfo()
+        hints.ai_socktype = Int32(SOCK_STREAM.rawValue)
+        hints.ai_family =
+            switch family {
+            case .either: AF_UNSPEC
+            case .ip4: AF_INET
+            case .ip6: AF_INET6
+            }
+        var found: UnsafeMutablePointer<addrinfo>?
+        guard getaddrinfo(name, String(port), &hints, &found) == 0 else { throw DialError.unresolved }
+        defer { freeaddrinfo(found) }
+        var addresses: [SocketAddress] = []
+        var next = found
+        while let entry = next?.pointee, addresses.count < limit {
+            next = entry.ai_next
+            guard let raw = entry.ai_addr else { continue }
+            switch entry.ai_family {
+            case AF_INET:
+                addresses.append(raw.withMemoryRebound(to: sockaddr_in.self, capacity: 1) { SocketAddress($0.pointee, host: name) })
+            case AF_INET6:
+                addresses.append(raw.withMemoryRebound(to: sockaddr_in6.self, capacity: 1) { SocketAddress($0.pointee, host: name) })
+            default: continue
+            }
+        }
+        guard !addresses.isEmpty else { throw DialError.unresolved }
+        return addresses
+    }
+}
+
+/// Why an address can't be dialled or listened on.
+public enum DialError: Error, Hashable, Sendable {
+    /// Not a host and a TCP port.
+    case unsupportedAddress
+    /// Its name has no address.
+    case unresolved
+}

@@ -1,0 +1,133 @@
+import Logging
+import NIOCore
+import Synchronization
+
+/// What connections tell the host, on their event loops.
+extension Host: ConnectionOwner {
+    func opened(_ connection: Connection) -> ConnectionError? {
+        let (decision, replaced) = state.withLock { state -> (ConnectionError?, Connection?) in
+            guard !state.isClosed else { return (.closed, nil) }
+            let decision = state.connections.add(
+                connection, to: connection.peer, isInbound: connection.isInbound, at: connection.openedAt)
+            switch decision {
+            case .refuse(let reason): return (reason, nil)
+            case .keep(let replaced):
+                if replaced != nil {
+                    state.infos[connection.peer] = nil
+                    state.emit(.disconnected(connection.peer, ConnectionError.replaced))
+                }
+                state.emit(.connected(connection))
+                return (nil, replaced)
+            }
+        }
+        replaced?.close(.replaced)
+        guard decision == nil else { return decision }
+        Task { await identify(connection) }
+        return nil
+    }
+
+    func closed(_ connection: Connection?, _ reason: any Error) {
+        guard let connection else { return }
+        let wasKept = state.withLock { state in
+            guard state.connections.remove(connection.peer, where: { $0 === connection }) else { return false }
+            state.infos[connection.peer] = nil
+            state.emit(.disconnected(connection.peer, reason))
+            return true
+        }
+        if wasKept { logger.debug("peer disconnected", metadata: ["peer": "\(connection.peer)", "reason": "\(reason)"]) }
+    }
+
+    func isServed(_ protocolID: String) -> Bool {
+        state.withLock { $0.services[protocolID] != nil }
+    }
+
+    func start(_ stream: PeerStream) -> Task<Void, Never>? {
+        let served = State.ServedStream(peer: stream.peer, protocolID: stream.protocolID)
+        let service = state.withLock { state -> Service? in
+            guard let entry = state.services[stream.protocolID], state.servedStreams[served, default: 0] < entry.streamLimit else {
+                return nil
+            }
+            state.servedStreams[served, default: 0] += 1
+            return entry.service
+        }
+        guard let service else { return nil }
+        return Task {
+            do {
+                try await service(stream)
+                stream.close()
+            } catch {
+                stream.reset()
+            }
+            state.withLock { state in
+                let rest = state.servedStreams[served, default: 1] - 1
+                state.servedStreams[served] = rest > 0 ? rest : nil
+            }
+        }
+    }
+
+    // MARK: Identify
+
+    private func identify(_ connection: Connection) async {
+        do {
+            identified(connection, try await Identify.ask(connection))
+        } catch {
+            state.withLock { state in
+                guard state.connections.entries[connection.peer]?.link === connection else { return }
+                state.emit(.notIdentified(connection.peer, error))
+            }
+        }
+    }
+
+    func identified(_ connection: Connection, _ info: PeerInfo) {
+        state.withLock { state in
+            guard state.connections.entries[connection.peer]?.link === connection, state.infos[connection.peer] != info else { return }
+            state.infos[connection.peer] = info
+            state.emit(.identified(connection.peer, info))
+        }
+    }
+
+    var ownInfo: PeerInfo {
+        var info = PeerInfo()
+        info.publicKey = key.publicKey
+        info.protocolVersion = configuration.protocolVersion
+        info.agentVersion = configuration.agentVersion
+        state.withLock { state in
+            info.protocols = state.services.keys.sorted()
+            info.listenAddresses =
+                configuration.advertisedAddresses.isEmpty ? state.listeners.map(\.address) : configuration.advertisedAddresses
+        }
+        return info
+    }
+
+    /// Tells all peers that take it what has changed: soon, so that several changes are told at once.
+    func pushInfo() {
+        let isNews = state.withLock { state in
+            guard !state.isPushPending, !state.connections.entries.isEmpty else { return false }
+            state.isPushPending = true
+            return true
+        }
+        guard isNews else { return }
+        Task {
+            try? await Task.sleep(for: .milliseconds(50))
+            state.withLock { $0.isPushPending = false }
+            pushNow()
+        }
+    }
+
+    private func pushNow() {
+        let peers = state.withLock { state in
+            // Who has not said yet what it takes may have asked before the change: it can refuse.
+            state.connections.entries.filter { state.infos[$0.key]?.protocols.contains(Identify.pushID) ?? true }.map(\.value.link)
+        }
+        guard !peers.isEmpty else { return }
+        let info = ownInfo
+        for connection in peers {
+            Task {
+                // A peer that does not hear of it asks when it comes back.
+                guard let stream = try? await connection.openStream([Identify.pushID], within: Identify.limit) else { return }
+                try? await Identify.tell(info, on: stream)
+                stream.close()
+            }
+        }
+    }
+}

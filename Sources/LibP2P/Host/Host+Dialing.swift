@@ -1,0 +1,155 @@
+import NIOCore
+import NIOPosix
+import Synchronization
+
+extension Host {
+    /// Connects to the node at this address, unless it is connected already.
+    ///
+    /// - Parameter address: If it ends in `/p2p/…`, another node there is refused.
+    /// - Throws: ``DialError``, ``NoiseError``, ``MultistreamError``, ``ConnectionError``, or what the socket says.
+    @discardableResult
+    public func connect(to address: Multiaddr) async throws -> Connection {
+        guard let expected = address.peerID else { return try await dial(address) }
+        let dial = try state.withLock { state throws -> Task<Connection, any Error> in
+            guard !state.isClosed else { throw ConnectionError.closed }
+            if let connection = state.connections.entries[expected]?.link { return Task { connection } }
+            if let dial = state.dials[expected] { return dial }
+            let dial = Task { [self] in
+                defer { self.state.withLock { $0.dials[expected] = nil } }
+                return try await self.dial(address)
+            }
+            state.dials[expected] = dial
+            return dial
+        }
+        return try await dial.value
+    }
+
+    private func dial(_ address: Multiaddr) async throws -> Connection {
+        guard let endpoint = address.endpoint else { throw DialError.unsupportedAddress }
+        guard !isClosed else { throw ConnectionError.closed }
+        var failure: any Error = DialError.unresolved
+        for target in try await AddressResolver.resolve(endpoint) {
+            do {
+                try Task.checkCancellation()
+                return try await dial(target, address)
+            } catch {
+                failure = error
+                if error is CancellationError { break }
+            }
+            // Both dialled at once, and the other connection is kept.
+            if let expected = address.peerID, let connection = connection(to: expected) { return connection }
+        }
+        throw failure
+    }
+
+    private func dial(_ target: SocketAddress, _ address: Multiaddr) async throws -> Connection {
+        let opened: EventLoopFuture<Connection> = try await ClientBootstrap(group: group)
+            .connectTimeout(configuration.connectTimeout)
+            .withConnectionOptions()
+            .connect(to: target) { channel in
+                channel.eventLoop.makeCompletedFuture {
+                    try self.add(channel, .initiator, expecting: address.peerID, remoteAddress: address.withoutPeerID)
+                }
+            }
+        return try await opened.get()
+    }
+
+    /// Listens on this address, and takes connections of all who come.
+    ///
+    /// - Returns: The address with the port that was chosen for 0, and who is there.
+    /// - Throws: ``DialError/unsupportedAddress``, or what the socket says.
+    @discardableResult
+    public func listen(on address: Multiaddr) async throws -> Multiaddr {
+        guard let endpoint = address.endpoint, case .address(let bytes) = endpoint.host else { throw DialError.unsupportedAddress }
+        let channel = try await ServerBootstrap(group: group)
+            .serverChannelOption(ChannelOptions.backlog, value: 128)
+            .serverChannelOption(ChannelOptions.socketOption(.so_reuseaddr), value: 1)
+            .childChannelOption(ChannelOptions.tcpOption(.tcp_nodelay), value: 1)
+            .childChannelOption(ChannelOptions.writeBufferWaterMark, value: .connection)
+            .childChannelInitializer { channel in
+                channel.eventLoop.makeCompletedFuture { try self.accept(channel) }
+            }
+            .bind(to: SocketAddress(packedIPAddress: ByteBuffer(bytes: bytes), port: Int(endpoint.port)))
+            .get()
+        guard let local = channel.localAddress, let bound = Multiaddr(local) else { throw DialError.unsupportedAddress }
+        let isClosed = state.withLock { state in
+            if !state.isClosed { state.listeners.append((channel, bound)) }
+            return state.isClosed
+        }
+        if isClosed {
+            channel.close(promise: nil)
+            throw ConnectionError.closed
+        }
+        pushInfo()
+        return bound.with(peerID)
+    }
+
+    /// Where it listens, with who is there.
+    public var listenAddresses: [Multiaddr] {
+        state.withLock { $0.listeners.map { $0.address.with(peerID) } }
+    }
+
+    private func accept(_ channel: any Channel) throws {
+        let source = channel.remoteAddress?.ipAddress ?? ""
+        guard state.withLock({ !$0.isClosed && $0.inbound.admit(source) }) else { throw ConnectionError.refused }
+        channel.closeFuture.whenComplete { _ in self.state.withLock { $0.inbound.left(source) } }
+        do {
+            let opened = try add(channel, .responder, expecting: nil, remoteAddress: channel.remoteAddress.flatMap(Multiaddr.init))
+            opened.whenComplete { _ in self.state.withLock { $0.inbound.handshakeEnded() } }
+        } catch {
+            state.withLock { $0.inbound.handshakeEnded() }
+            throw error
+        }
+    }
+
+    /// On the channel's event loop.
+    private func add(
+        _ channel: any Channel, _ role: NoiseHandshake.Role, expecting expected: PeerID?, remoteAddress: Multiaddr?
+    ) throws -> EventLoopFuture<Connection> {
+        let opened = channel.eventLoop.makePromise(of: Connection.self)
+        let isClosed = state.withLock { state in
+            if !state.isClosed { state.channels[ObjectIdentifier(channel)] = channel }
+            return state.isClosed
+        }
+        guard !isClosed else {
+            opened.fail(ConnectionError.closed)
+            throw ConnectionError.closed
+        }
+        channel.closeFuture.whenComplete { _ in self.state.withLock { $0.channels[ObjectIdentifier(channel)] = nil } }
+        let handler = ConnectionHandler(
+            role, identity: identity, expecting: expected, remoteAddress: remoteAddress, settings: configuration.connectionSettings,
+            owner: self,
+            opened: opened)
+        do {
+            try channel.pipeline.syncOperations.addHandler(handler)
+        } catch {
+            opened.fail(error)
+            throw error
+        }
+        return opened.futureResult
+    }
+
+    private var isClosed: Bool { state.withLock { $0.isClosed } }
+}
+
+extension ClientBootstrap {
+    fileprivate func withConnectionOptions() -> ClientBootstrap {
+        channelOption(ChannelOptions.tcpOption(.tcp_nodelay), value: 1)
+            .channelOption(ChannelOptions.writeBufferWaterMark, value: .connection)
+    }
+}
+
+extension ChannelOptions.Types.WriteBufferWaterMark {
+    /// What waits in a channel, beside the queues of its streams.
+    fileprivate static var connection: ChannelOptions.Types.WriteBufferWaterMark { .init(low: 64 * 1024, high: 256 * 1024) }
+}
+
+extension Multiaddr {
+    /// nil for a socket that has no IP address.
+    init?(_ address: SocketAddress) {
+        guard let ip = address.ipAddress, let port = address.port.flatMap(UInt16.init(exactly:)) else { return nil }
+        let host = ip.contains(":") ? "/ip6/\(ip.prefix { $0 != "%" })" : "/ip4/\(ip)"
+        guard let address = try? Multiaddr("\(host)/tcp/\(port)") else { return nil }
+        self = address
+    }
+}

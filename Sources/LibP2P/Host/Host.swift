@@ -1,0 +1,205 @@
+public import Logging
+public import NIOCore
+public import NIOPosix
+import Synchronization
+
+/// A libp2p node: listens, dials, and holds one connection a peer, over which protocols have their streams.
+///
+///     let host = Host(key: .generate())
+///     host.serve("/echo/1.0.0") { stream in
+///         while let bytes = try await stream.read() { try await stream.write(bytes) }
+///     }
+///     let address = try await host.listen(on: Multiaddr("/ip4/127.0.0.1/tcp/0"))
+///
+/// Speaks TCP, Noise and yamux; identify and ping are served from the start.
+public final class Host: Sendable {
+    public typealias Service = @Sendable (PeerStream) async throws -> Void
+
+    public let key: NodeKey
+    public let configuration: HostConfiguration
+    let identity: NoiseIdentity
+    let group: any EventLoopGroup
+    let logger: Logger
+    let state: Mutex<State>
+
+    struct State {
+        struct Served {
+            let service: Service
+            let streamLimit: Int
+        }
+
+        struct ServedStream: Hashable {
+            let peer: PeerID
+            let protocolID: String
+        }
+
+        var services: [String: Served] = [:]
+        var servedStreams: [ServedStream: Int] = [:]
+        var connections: ConnectionTable<Connection>
+        var inbound: InboundLimits
+        var infos: [PeerID: PeerInfo] = [:]
+        var dials: [PeerID: Task<Connection, any Error>] = [:]
+        var listeners: [(channel: any Channel, address: Multiaddr)] = []
+        var channels: [ObjectIdentifier: any Channel] = [:]
+        var subscribers: [UInt64: AsyncStream<HostEvent>.Continuation] = [:]
+        var nextSubscriber: UInt64 = 0
+        var isPushPending = false
+        var isClosed = false
+    }
+
+    public var peerID: PeerID { key.peerID }
+
+    public init(
+        key: NodeKey, configuration: HostConfiguration = HostConfiguration(), logger: Logger = Logger(label: "libp2p"),
+        group: any EventLoopGroup = MultiThreadedEventLoopGroup.singleton
+    ) {
+        self.key = key
+        self.configuration = configuration
+        self.logger = logger
+        self.group = group
+        identity = NoiseIdentity(key)
+        state = Mutex(
+            State(
+                connections: ConnectionTable(own: key.peerID, limit: configuration.connectionLimit),
+                inbound: InboundLimits(
+                    total: configuration.inboundLimit, perAddress: configuration.inboundLimitPerAddress,
+                    handshakes: configuration.handshakeLimit)))
+        serve(Ping.id, streamsPerPeer: 2) { try await Ping.serve($0) }
+        serve(Identify.id, streamsPerPeer: 2) { [weak self] stream in
+            if let self { try await Identify.tell(self.ownInfo, on: stream) }
+        }
+        serve(Identify.pushID, streamsPerPeer: 8) { [weak self] stream in
+            stream.endAfter(Identify.limit)
+            let info = try await Identify.receive(stream)
+            self?.identified(stream.connection, info)
+            // A peer that changes its mind without end would keep all subscribers busy: it has so many changes a second.
+            try await Task.sleep(for: .seconds(1))
+        }
+    }
+
+    // MARK: Services
+
+    /// Serves a protocol: `service` runs for each stream that a peer opens, which is closed when it returns, and reset when it throws.
+    ///
+    /// - Parameter limit: Streams of it that a peer may have open at a time.
+    public func serve(_ protocolID: String, streamsPerPeer limit: Int = 16, _ service: @escaping Service) {
+        state.withLock { $0.services[protocolID] = State.Served(service: service, streamLimit: limit) }
+        pushInfo()
+    }
+
+    public func stopServing(_ protocolID: String) {
+        state.withLock { $0.services[protocolID] = nil }
+        pushInfo()
+    }
+
+    // MARK: Streams
+
+    /// A stream to a connected peer, that speaks the first of these protocols that the peer does.
+    ///
+    /// - Throws: ``ConnectionError``, ``MultistreamError/refused``
+    public func openStream(to peer: PeerID, _ protocolIDs: [String]) async throws -> PeerStream {
+        guard let connection = connection(to: peer) else { throw ConnectionError.notConnected }
+        return try await connection.openStream(protocolIDs, within: configuration.negotiationTimeout)
+    }
+
+    /// Sends a message on a stream of its own, and waits for one: each after its length as a varint.
+    ///
+    /// - Parameters:
+    ///   - responseLimit: In bytes.
+    ///   - limit: For all of it, after the stream's protocol is agreed on.
+    /// - Throws: ``ConnectionError``, ``MultistreamError/refused``
+    public func request(
+        _ message: ByteBuffer, to peer: PeerID, _ protocolID: String, responseLimit: Int, within limit: TimeAmount = .seconds(10)
+    ) async throws -> ByteBuffer {
+        let stream = try await openStream(to: peer, [protocolID])
+        defer { stream.close() }
+        stream.endAfter(limit)
+        try await stream.writeMessage(message)
+        stream.finish()
+        var reader = MessageReader(stream, limit: responseLimit)
+        guard let response = try await reader.next() else { throw ConnectionError.closedByPeer }
+        return response
+    }
+
+    /// The time to the peer and back.
+    public func ping(_ peer: PeerID) async throws -> Duration {
+        guard let connection = connection(to: peer) else { throw ConnectionError.notConnected }
+        return try await Ping.measure(connection)
+    }
+
+    // MARK: Peers
+
+    public func connection(to peer: PeerID) -> Connection? {
+        state.withLock { $0.connections.entries[peer]?.link }
+    }
+
+    /// All that are connected.
+    public var peers: [PeerStatus] {
+        state.withLock { state in
+            state.connections.entries.map { PeerStatus(connection: $0.value.link, info: state.infos[$0.key]) }
+        }
+    }
+
+    public func disconnect(_ peer: PeerID) {
+        connection(to: peer)?.close(.closed)
+    }
+
+    // MARK: Events
+
+    /// What happens from now on, after an event for each peer that is connected and each that is identified. A subscriber that lags behind by more than
+    /// 4,096 events is cut off: its sequence ends, and a new one begins with the peers that there are then.
+    public func events() -> AsyncStream<HostEvent> {
+        let (stream, continuation) = AsyncStream.makeStream(of: HostEvent.self, bufferingPolicy: .bufferingOldest(4_096))
+        state.withLock { state in
+            guard !state.isClosed else { return continuation.finish() }
+            for entry in state.connections.entries.values { continuation.yield(.connected(entry.link)) }
+            for (peer, info) in state.infos { continuation.yield(.identified(peer, info)) }
+            let number = state.nextSubscriber
+            state.nextSubscriber += 1
+            state.subscribers[number] = continuation
+            continuation.onTermination = { [weak self] reason in
+                // Finishing comes from within the lock, where it is taken out already.
+                if case .cancelled = reason { self?.unsubscribe(number) }
+            }
+        }
+        return stream
+    }
+
+    private func unsubscribe(_ number: UInt64) {
+        state.withLock { _ = $0.subscribers.removeValue(forKey: number) }
+    }
+
+    // MARK: The end
+
+    /// Stops listening, and ends all connections with their streams. Nothing can be done with it afterwards.
+    public func close() async {
+        let (channels, connections, dials) = state.withLock { state in
+            state.isClosed = true
+            defer { state.listeners = [] }
+            return (
+                state.listeners.map(\.channel) + state.channels.values, state.connections.entries.values.map(\.link),
+                Array(state.dials.values)
+            )
+        }
+        for dial in dials { dial.cancel() }
+        for connection in connections { connection.close(.closed) }
+        for channel in channels {
+            channel.close(promise: nil)
+            try? await channel.closeFuture.get()
+        }
+        state.withLock { state in
+            for subscriber in state.subscribers.values { subscriber.finish() }
+            state.subscribers = [:]
+        }
+    }
+}
+
+extension Host.State {
+    mutating func emit(_ event: HostEvent) {
+        for (number, subscriber) in subscribers {
+            guard case .dropped = subscriber.yield(event) else { continue }
+            subscribers[number] = nil
+            subscriber.finish()
+        }
+    }
+}

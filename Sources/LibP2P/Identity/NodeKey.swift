@@ -1,0 +1,79 @@
+public import WakuCrypto
+
+/// The private key of a node: what others know it by. Keep it, for peers score who holds it. Never the identity of a user.
+public struct NodeKey: Sendable, CustomStringConvertible {
+    public enum Algorithm: Sendable {
+        /// The norm on Waku.
+        case secp256k1
+        case ed25519
+    }
+
+    private enum Secret {
+        case secp256k1(PrivateKey)
+        case ed25519(Ed25519PrivateKey)
+    }
+
+    private let secret: Secret
+    public let publicKey: NodePublicKey
+    public let peerID: PeerID
+
+    public init(_ key: PrivateKey) {
+        self.init(.secp256k1(key), .secp256k1(key.publicKey))
+    }
+
+    public init(_ key: Ed25519PrivateKey) {
+        self.init(.ed25519(key), .ed25519(key.publicKey))
+    }
+
+    private init(_ secret: Secret, _ publicKey: NodePublicKey) {
+        self.secret = secret
+        self.publicKey = publicKey
+        peerID = PeerID(publicKey)
+    }
+
+    public static func generate(_ algorithm: Algorithm = .secp256k1) -> NodeKey {
+        switch algorithm {
+        case .secp256k1: NodeKey(PrivateKey.generate())
+        case .ed25519: NodeKey(Ed25519PrivateKey.generate())
+        }
+    }
+
+    /// From libp2p's own encoding, a protobuf `{1 type, 2 data}`: 32 bytes of secp256k1, or the seed and the public key of Ed25519, the latter
+    /// once or, as older nodes wrote it, twice.
+    ///
+    /// - Throws: ``IdentityError/malformedKey``, ``IdentityError/unsupportedKey``
+    public init(parsing bytes: some Collection<UInt8>) throws(IdentityError) {
+        let (type, data) = try KeyMessage.parse(Array(bytes)[...])
+        switch type {
+        case .secp256k1:
+            guard let key = try? PrivateKey(bytes: data) else { throw .malformedKey }
+            self.init(key)
+        case .ed25519:
+            let publicParts = data.dropFirst(Ed25519PrivateKey.byteCount)
+            guard let key = Ed25519PrivateKey(seed: data.prefix(Ed25519PrivateKey.byteCount)),
+                Array(publicParts) == key.publicKey.bytes || Array(publicParts) == key.publicKey.bytes + key.publicKey.bytes
+            else { throw .malformedKey }
+            self.init(key)
+        case .rsa, .ecdsa:
+            throw .unsupportedKey
+        }
+    }
+
+    /// libp2p's own encoding, for the file that keeps it.
+    public func encoded() -> SecretBytes {
+        switch secret {
+        case .secp256k1(let key): key.withBytes { SecretBytes(KeyMessage.encoded(.secp256k1, $0)) }
+        case .ed25519(let key): key.seed.withBytes { SecretBytes(KeyMessage.encoded(.ed25519, $0 + key.publicKey.bytes)) }
+        }
+    }
+
+    /// Of the message, not of its hash.
+    public func signature(of message: [UInt8]) -> [UInt8] {
+        switch secret {
+        case .secp256k1(let key): ECDSA.signature(of: SHA256.hash(message), by: key)
+        case .ed25519(let key): key.signature(of: message)
+        }
+    }
+
+    public var description: String { "<redacted>" }
+}

@@ -1,0 +1,73 @@
+import WakuCrypto
+
+/// What a node is called by: the multihash of its public key in libp2p's encoding, libp2p/specs, peer-ids.
+///
+///     code(1) ‖ length(1) ‖ digest
+///
+/// Code 0 is the encoded key itself, for keys of up to 42 bytes (Ed25519 and secp256k1); 0x12 is its SHA-256.
+public struct PeerID: Hashable, Comparable, Sendable, CustomStringConvertible {
+    static let inlineByteLimit = 42
+    private static let identityCode: UInt8 = 0
+    private static let sha256Code: UInt8 = 0x12
+    /// Version 1, content type `libp2p-key`.
+    private static let cidPrefix: [UInt8] = [1, 0x72]
+    /// More than any peer id has in any of its texts.
+    private static let textLimit = 100
+
+    /// The multihash.
+    public let bytes: [UInt8]
+
+    public init(_ key: NodePublicKey) {
+        let encoded = key.encoded()
+        bytes =
+            encoded.count <= Self.inlineByteLimit
+            ? [Self.identityCode, UInt8(encoded.count)] + encoded : [Self.sha256Code, 32] + SHA256.hash(encoded)
+    }
+
+    /// - Throws: ``IdentityError/malformedPeerID``
+    public init(parsing bytes: some Collection<UInt8>) throws(IdentityError) {
+        let bytes = Array(bytes.prefix(Self.inlineByteLimit + 3))
+        guard bytes.count >= 2, Int(bytes[1]) == bytes.count - 2 else { throw .malformedPeerID }
+        switch bytes[0] {
+        case Self.identityCode:
+            guard (try? NodePublicKey(parsing: bytes.dropFirst(2))) != nil else { throw .malformedPeerID }
+        case Self.sha256Code where bytes[1] == 32: break
+        default: throw .malformedPeerID
+        }
+        self.bytes = bytes
+    }
+
+    /// From base58btc (`16Uiu2HA…`, `12D3Koo…`, `Qm…`) or a CID in base32 or base58btc (`bafz…`, `z…`).
+    ///
+    /// - Throws: ``IdentityError/malformedPeerID``
+    public init(_ text: some StringProtocol) throws(IdentityError) {
+        guard text.utf8.count <= Self.textLimit else { throw .malformedPeerID }
+        if text.hasPrefix("1") || text.hasPrefix("Qm") {
+            guard let bytes = Base58.decode(text) else { throw .malformedPeerID }
+            try self.init(parsing: bytes)
+            return
+        }
+        let cid =
+            switch text.first {
+            case "b": Base32.decode(text.dropFirst())
+            case "z": Base58.decode(text.dropFirst())
+            default: [UInt8]?.none
+            }
+        guard let cid, cid.starts(with: Self.cidPrefix) else { throw .malformedPeerID }
+        try self.init(parsing: cid.dropFirst(Self.cidPrefix.count))
+    }
+
+    /// The key, if it is in the id.
+    public var publicKey: NodePublicKey? {
+        bytes[0] == Self.identityCode ? try? NodePublicKey(parsing: bytes.dropFirst(2)) : nil
+    }
+
+    /// The usual text: base58btc.
+    public var description: String { Base58.encode(bytes) }
+
+    /// The newer text: a CID of version 1 in base32.
+    public var cid: String { "b" + Base32.encode(Self.cidPrefix + bytes) }
+
+    /// By their bytes.
+    public static func < (left: PeerID, right: PeerID) -> Bool { left.bytes.lexicographicallyPrecedes(right.bytes) }
+}

@@ -1,0 +1,75 @@
+import Foundation
+
+extension Multiaddr {
+    /// - Throws: ``MultiaddrError``
+    public init(_ text: some StringProtocol) throws(MultiaddrError) {
+        guard text.utf8.count <= 2 * Self.byteLimit else { throw .malformed }
+        var parts = String(text).components(separatedBy: "/")[...]
+        guard parts.popFirst() == "" else { throw .malformed }
+        // One slash at the end is taken.
+        if parts.last == "" { parts.removeLast() }
+        var components: [Component] = []
+        while let name = parts.popFirst() {
+            guard Component.isKnown(name) else { throw .unsupported(name) }
+            guard let value = parts.popFirst(), let component = Component(name, value) else { throw .malformed }
+            components.append(component)
+        }
+        try self.init(components)
+    }
+
+    public var description: String {
+        components.map(\.description).joined()
+    }
+}
+
+extension Multiaddr.Component: CustomStringConvertible {
+    static func isKnown(_ name: String) -> Bool {
+        ["ip4", "ip6", "dns", "dns4", "dns6", "tcp", "p2p", "ipfs"].contains(name)
+    }
+
+    init?(_ name: String, _ value: String) {
+        switch name {
+        case "ip4":
+            guard let bytes = Self.address(value, AF_INET, byteCount: 4) else { return nil }
+            self = .ip4(bytes)
+        case "ip6":
+            guard let bytes = Self.address(value, AF_INET6, byteCount: 16) else { return nil }
+            self = .ip6(bytes)
+        case "dns": self = .dns(value)
+        case "dns4": self = .dns4(value)
+        case "dns6": self = .dns6(value)
+        case "tcp":
+            guard let first = value.utf8.first, (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(first), let port = UInt16(value) else {
+                return nil
+            }
+            self = .tcp(port)
+        case "p2p", "ipfs":
+            guard let peer = try? PeerID(value) else { return nil }
+            self = .p2p(peer)
+        default: return nil
+        }
+    }
+
+    public var description: String {
+        switch self {
+        case .ip4(let bytes): "/ip4/" + Self.text(bytes, AF_INET)
+        case .ip6(let bytes): "/ip6/" + Self.text(bytes, AF_INET6)
+        case .dns(let name): "/dns/" + name
+        case .dns4(let name): "/dns4/" + name
+        case .dns6(let name): "/dns6/" + name
+        case .tcp(let port): "/tcp/\(port)"
+        case .p2p(let peer): "/p2p/\(peer)"
+        }
+    }
+
+    private static func address(_ text: String, _ family: Int32, byteCount: Int) -> [UInt8]? {
+        var bytes = [UInt8](repeating: 0, count: byteCount)
+        return inet_pton(family, text, &bytes) == 1 ? bytes : nil
+    }
+
+    static func text(_ bytes: [UInt8], _ family: Int32) -> String {
+        var text = [CChar](repeating: 0, count: Int(INET6_ADDRSTRLEN))
+        guard inet_ntop(family, bytes, &text, socklen_t(text.count)) != nil else { preconditionFailure("the count of bytes was checked") }
+        return String(decoding: text.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
+    }
+}

@@ -1,0 +1,106 @@
+/// Where a node is and who it is: `/ip4/192.0.2.1/tcp/60000/p2p/16Uiu2HA…`, multiformats/multiaddr.
+///
+/// What TCP needs: `ip4`, `ip6`, `dns`, `dns4`, `dns6`, `tcp` and `p2p` (which older texts call `ipfs`). Addresses of other transports are refused.
+public struct Multiaddr: Hashable, Sendable, CustomStringConvertible {
+    public enum Component: Hashable, Sendable {
+        /// 4 bytes.
+        case ip4([UInt8])
+        /// 16 bytes.
+        case ip6([UInt8])
+        /// A name to look up for addresses of either family, of IPv4, of IPv6.
+        case dns(String)
+        case dns4(String)
+        case dns6(String)
+        case tcp(UInt16)
+        case p2p(PeerID)
+    }
+
+    /// More than any address in use has.
+    static let byteLimit = 512
+
+    public let components: [Component]
+
+    /// - Throws: ``MultiaddrError`` for what could not be read back from its text or its bytes.
+    public init(_ components: [Component]) throws(MultiaddrError) {
+        guard !components.isEmpty else { throw .malformed }
+        for component in components where !component.isValid { throw .malformed }
+        self.components = components
+        guard encoded().count <= Self.byteLimit else { throw .malformed }
+    }
+
+    /// Who is expected there, if it ends in `/p2p/…`.
+    public var peerID: PeerID? {
+        guard case .p2p(let peer) = components.last else { return nil }
+        return peer
+    }
+
+    /// The same place, with this node expected there.
+    public func with(_ peer: PeerID) -> Multiaddr {
+        Multiaddr(trusted: place + [.p2p(peer)])
+    }
+
+    /// Without the node that is expected there.
+    public var withoutPeerID: Multiaddr {
+        Multiaddr(trusted: place)
+    }
+
+    private var place: [Component] {
+        if case .p2p = components.last { components.dropLast() } else { components }
+    }
+
+    init(trusted components: [Component]) {
+        self.components = components
+    }
+
+    /// A host and a port to listen on or to connect to; nil for an address that has anything else before `/p2p/…`.
+    public var endpoint: Endpoint? {
+        guard place.count == 2, case .tcp(let port) = place[1] else { return nil }
+        switch place[0] {
+        case .ip4(let bytes), .ip6(let bytes): return Endpoint(host: .address(bytes), port: port)
+        case .dns(let name): return Endpoint(host: .name(name, .either), port: port)
+        case .dns4(let name): return Endpoint(host: .name(name, .ip4), port: port)
+        case .dns6(let name): return Endpoint(host: .name(name, .ip6), port: port)
+        case .tcp, .p2p: return nil
+        }
+    }
+
+    public struct Endpoint: Hashable, Sendable {
+        public enum Family: Sendable {
+            case either
+            case ip4
+            case ip6
+        }
+
+        public enum Host: Hashable, Sendable {
+            /// 4 or 16 bytes.
+            case address([UInt8])
+            case name(String, Family)
+        }
+
+        public let host: Host
+        public let port: UInt16
+    }
+}
+
+/// Why a text or bytes are no address that this library can use.
+public enum MultiaddrError: Error, Hashable, Sendable {
+    case malformed
+    /// A part that this library does not know, by its name or its code.
+    case unsupported(String)
+}
+
+extension Multiaddr.Component {
+    /// A name's length in bytes, RFC 1035.
+    private static let nameLimit = 253
+
+    var isValid: Bool {
+        switch self {
+        case .ip4(let bytes): bytes.count == 4
+        case .ip6(let bytes): bytes.count == 16
+        case .dns(let name), .dns4(let name), .dns6(let name):
+            // Nothing that a text of the address could not hold, or that a resolver would take for something else.
+            (1...Self.nameLimit).contains(name.utf8.count) && name.utf8.allSatisfy { (0x21...0x7E).contains($0) && $0 != UInt8(ascii: "/") }
+        case .tcp, .p2p: true
+        }
+    }
+}

@@ -1,0 +1,47 @@
+import WakuCrypto
+
+/// Who a node is, proven to whoever talks to its static Noise key: libp2p/specs, noise.
+///
+/// The payload is a protobuf `{1 public key, 2 signature over "noise-libp2p-static-key:" ‖ static key}`.
+struct NoiseIdentity: Sendable {
+    private static let prefix = Array("noise-libp2p-static-key:".utf8)
+
+    let staticKey: X25519PrivateKey
+    let peerID: PeerID
+    let payload: [UInt8]
+
+    /// With a new static key: one signature serves all connections.
+    init(_ key: NodeKey) {
+        staticKey = .generate()
+        peerID = key.peerID
+        var writer = ProtobufWriter()
+        writer.field(1, key.publicKey.encoded())
+        writer.field(2, key.signature(of: Self.prefix + staticKey.publicKey))
+        payload = writer.bytes
+    }
+
+    /// Who proves to hold this static key.
+    ///
+    /// - Throws: ``NoiseError/invalidIdentity``
+    static func peer(provenBy payload: [UInt8], staticKey: [UInt8]) throws(NoiseError) -> PeerID {
+        var encodedKey: ArraySlice<UInt8>?
+        var signature: ArraySlice<UInt8>?
+        var reader = ProtobufReader(payload[...])
+        do {
+            while let field = try reader.next() {
+                switch (field.number, field.value) {
+                case (1, .bytes(let content)): encodedKey = content
+                case (2, .bytes(let content)): signature = content
+                // Extensions, which tell of other transports and muxers.
+                default: break
+                }
+            }
+        } catch {
+            throw .invalidIdentity
+        }
+        guard let encodedKey, let signature, let key = try? NodePublicKey(parsing: encodedKey),
+            key.isValid(Array(signature), of: prefix + staticKey)
+        else { throw .invalidIdentity }
+        return PeerID(key)
+    }
+}

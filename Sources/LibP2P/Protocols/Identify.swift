@@ -1,0 +1,33 @@
+import NIOCore
+
+/// `/ipfs/id/1.0.0`: whoever opens a stream is told who the other is. `/ipfs/id/push/1.0.0`: whoever opens one tells.
+enum Identify {
+    static let id = "/ipfs/id/1.0.0"
+    static let pushID = "/ipfs/id/push/1.0.0"
+    static let limit = TimeAmount.seconds(10)
+
+    static func ask(_ connection: Connection) async throws -> PeerInfo {
+        let stream = try await connection.openStream([id], within: limit)
+        defer { stream.close() }
+        stream.endAfter(limit)
+        stream.finish()
+        return try await receive(stream)
+    }
+
+    /// - Throws: ``ConnectionError/protocolViolation(_:)`` if the key is not the peer's.
+    static func receive(_ stream: PeerStream) async throws -> PeerInfo {
+        var reader = MessageReader(stream, limit: PeerInfo.byteLimit)
+        guard let message = try await reader.next() else { throw ConnectionError.closedByPeer }
+        let info = try PeerInfo(parsing: Array(buffer: message))
+        if let key = info.publicKey, PeerID(key) != stream.peer { throw ConnectionError.protocolViolation("identify: another node's key") }
+        return info
+    }
+
+    static func tell(_ info: PeerInfo, on stream: PeerStream) async throws {
+        stream.endAfter(limit)
+        var info = info
+        info.observedAddress = stream.connection.remoteAddress?.withoutPeerID
+        try await stream.writeMessage(ByteBuffer(bytes: info.encoded()))
+        stream.finish()
+    }
+}

@@ -1,0 +1,68 @@
+/// What a node says of itself, libp2p/specs, identify.
+///
+/// A protobuf `{1 public key, 2 listen addresses*, 3 protocols*, 4 the asker's address as seen, 5 protocol version, 6 agent version}`, after its length.
+public struct PeerInfo: Hashable, Sendable {
+    /// A message with a signed record has some kilobytes.
+    static let byteLimit = 64 * 1024
+    static let protocolLimit = 512
+    static let addressLimit = 64
+    static let textLimit = 256
+
+    /// nil in a push that leaves it out.
+    public var publicKey: NodePublicKey?
+    /// Those that this library can use.
+    public var listenAddresses: [Multiaddr] = []
+    public var protocols: [String] = []
+    /// Where the teller saw the asker.
+    public var observedAddress: Multiaddr?
+    public var protocolVersion = ""
+    public var agentVersion = ""
+
+    public init() {}
+
+    /// - Throws: ``ConnectionError/protocolViolation(_:)``
+    init(parsing bytes: [UInt8]) throws(ConnectionError) {
+        var reader = ProtobufReader(bytes[...])
+        do {
+            while let field = try reader.next() {
+                guard case .bytes(let content) = field.value else { continue }
+                try take(field.number, content)
+            }
+        } catch {
+            throw .protocolViolation("identify: \(error)")
+        }
+    }
+
+    private mutating func take(_ number: UInt64, _ content: ArraySlice<UInt8>) throws {
+        switch number {
+        case 1: publicKey = try NodePublicKey(parsing: content)
+        case 2:
+            // Other transports' addresses are of no use here.
+            guard listenAddresses.count < Self.addressLimit, let address = try? Multiaddr(parsing: content) else { return }
+            listenAddresses.append(address)
+        case 3:
+            guard protocols.count < Self.protocolLimit else { throw ProtobufDecodingError.malformed }
+            protocols.append(try Self.text(content))
+        case 4: observedAddress = try? Multiaddr(parsing: content)
+        case 5: protocolVersion = try Self.text(content)
+        case 6: agentVersion = try Self.text(content)
+        default: break
+        }
+    }
+
+    private static func text(_ content: ArraySlice<UInt8>) throws(ProtobufDecodingError) -> String {
+        guard content.count <= textLimit, let text = String(validating: content, as: UTF8.self) else { throw .malformed }
+        return text
+    }
+
+    func encoded() -> [UInt8] {
+        var writer = ProtobufWriter()
+        if let publicKey { writer.field(1, publicKey.encoded()) }
+        for address in listenAddresses { writer.field(2, address.encoded()) }
+        for id in protocols { writer.field(3, id.utf8) }
+        if let observedAddress { writer.field(4, observedAddress.encoded()) }
+        if !protocolVersion.isEmpty { writer.field(5, protocolVersion.utf8) }
+        if !agentVersion.isEmpty { writer.field(6, agentVersion.utf8) }
+        return writer.bytes
+    }
+}

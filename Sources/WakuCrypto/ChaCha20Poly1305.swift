@@ -1,0 +1,119 @@
+import COpenSSL
+
+/// ChaCha20-Poly1305 (RFC 8439) under one key in one direction, as Noise numbers its messages. The context is made once, and keeps the key.
+///
+/// A message goes through in as many pieces as it has: ``start(_:)``, then any ``authenticate(_:)``, then any ``update(_:into:)``, then one of
+/// the ends. Not for several threads.
+public final class ChaCha20Poly1305 {
+    public static let keyByteCount = 32
+    public static let tagByteCount = 16
+
+    public enum Direction: Sendable {
+        case seal
+        case open
+    }
+
+    /// A fetched algorithm never changes, and may be used by many threads at once.
+    nonisolated(unsafe) private static let algorithm = EVP_CIPHER_fetch(nil, "ChaCha20-Poly1305", nil)
+
+    private let context: OpaquePointer
+    private let direction: Direction
+
+    /// - Precondition: a key of 32 bytes.
+    public init(key: SecretBytes, direction: Direction) {
+        precondition(key.count == Self.keyByteCount)
+        guard let context = EVP_CIPHER_CTX_new() else { preconditionFailure("libcrypto has no memory for a context") }
+        self.context = context
+        self.direction = direction
+        key.withBytes { require(EVP_CipherInit_ex2(context, Self.algorithm, $0.baseAddress, nil, direction == .seal ? 1 : 0, nil)) }
+    }
+
+    deinit {
+        // Wipes the key.
+        EVP_CIPHER_CTX_free(context)
+    }
+
+    /// Begins a message.
+    ///
+    /// - Parameter counter: 64 bits of the nonce, little-endian, after 32 of zeros. Never twice for one key when sealing.
+    public func start(_ counter: UInt64) {
+        withUnsafeTemporaryAllocation(of: UInt8.self, capacity: 12) { nonce in
+            nonce.initialize(repeating: 0)
+            for index in 0..<8 { nonce[4 + index] = UInt8(truncatingIfNeeded: counter >> (8 * UInt64(index))) }
+            require(EVP_CipherInit_ex2(context, nil, nil, nonce.baseAddress, -1, nil))
+        }
+    }
+
+    /// What is authenticated and not encrypted.
+    public func authenticate(_ data: UnsafeRawBufferPointer) {
+        guard !data.isEmpty else { return }
+        var written: Int32 = 0
+        require(EVP_CipherUpdate(context, nil, &written, data.assumingMemoryBound(to: UInt8.self).baseAddress, Int32(data.count)))
+    }
+
+    /// The next piece, which has as many bytes afterwards. Both may be the same memory.
+    public func update(_ input: UnsafeRawBufferPointer, into output: UnsafeMutableRawPointer) {
+        guard !input.isEmpty else { return }
+        var written: Int32 = 0
+        require(
+            EVP_CipherUpdate(
+                context, output.assumingMemoryBound(to: UInt8.self), &written, input.assumingMemoryBound(to: UInt8.self).baseAddress,
+                Int32(input.count)))
+    }
+
+    /// Writes the 16 bytes of the tag.
+    public func finishSealing(tag: UnsafeMutableRawPointer) {
+        precondition(direction == .seal)
+        var written: Int32 = 0
+        var nothing: UInt8 = 0
+        require(EVP_CipherFinal_ex(context, &nothing, &written))
+        require(EVP_CIPHER_CTX_ctrl(context, EVP_CTRL_AEAD_GET_TAG, Int32(Self.tagByteCount), tag))
+    }
+
+    /// Whether the 16 bytes of the tag fit: what was written counts only then.
+    public func finishOpening(tag: UnsafeRawPointer) -> Bool {
+        precondition(direction == .open)
+        require(
+            EVP_CIPHER_CTX_ctrl(context, EVP_CTRL_AEAD_SET_TAG, Int32(Self.tagByteCount), UnsafeMutableRawPointer(mutating: tag)))
+        var written: Int32 = 0
+        var nothing: UInt8 = 0
+        return EVP_CipherFinal_ex(context, &nothing, &written) == 1
+    }
+}
+
+extension ChaCha20Poly1305 {
+    /// `ciphertext ‖ tag(16)` of a whole message. For an object that seals.
+    public func seal(_ plain: [UInt8], counter: UInt64, associatedData: [UInt8]) -> [UInt8] {
+        start(counter)
+        associatedData.withUnsafeBytes(authenticate)
+        return [UInt8](unsafeUninitializedCapacity: plain.count + Self.tagByteCount) { buffer, initialized in
+            guard let output = UnsafeMutableRawPointer(buffer.baseAddress) else { return }
+            plain.withUnsafeBytes { update($0, into: output) }
+            finishSealing(tag: output + plain.count)
+            initialized = plain.count + Self.tagByteCount
+        }
+    }
+
+    /// A whole message. For an object that opens.
+    ///
+    /// - Throws: ``CryptoError/truncated``, ``CryptoError/authenticationFailed``
+    public func open(_ sealed: [UInt8], counter: UInt64, associatedData: [UInt8]) throws(CryptoError) -> [UInt8] {
+        let count = sealed.count - Self.tagByteCount
+        guard count >= 0 else { throw .truncated }
+        start(counter)
+        associatedData.withUnsafeBytes(authenticate)
+        var isAuthentic = false
+        let plain = [UInt8](unsafeUninitializedCapacity: max(count, 1)) { buffer, initialized in
+            sealed.withUnsafeBytes { sealed in
+                guard let output = UnsafeMutableRawPointer(buffer.baseAddress), let tag = sealed.baseAddress.map({ $0 + count }) else {
+                    return
+                }
+                update(UnsafeRawBufferPointer(rebasing: sealed[..<count]), into: output)
+                isAuthentic = finishOpening(tag: tag)
+            }
+            initialized = isAuthentic ? count : 0
+        }
+        guard isAuthentic else { throw .authenticationFailed }
+        return plain
+    }
+}

@@ -1,0 +1,32 @@
+import CSecp256k1
+
+/// ECDSA over secp256k1 in its common form: DER of R and S, without who signed.
+public enum ECDSA {
+    /// DER of a signature of a digest of 32 bytes, with a nonce by RFC 6979 and the lower S.
+    public static func signature(of digest: [UInt8], by key: PrivateKey) -> [UInt8] {
+        precondition(digest.count == 32)
+        var signature = secp256k1_ecdsa_signature()
+        key.secret.withBytes { secret in
+            guard let secret = secret.baseAddress else { return }
+            // Fails for an invalid scalar alone, which PrivateKey rules out.
+            require(secp256k1_ecdsa_sign(Secp256k1.context, &signature, digest, secret, nil, nil))
+        }
+        // Two integers of at most 33 bytes with 2 bytes each before them, and 2 bytes before all.
+        return [UInt8](unsafeUninitializedCapacity: 72) { buffer, initialized in
+            initialized = buffer.count
+            guard let start = buffer.baseAddress else { return }
+            require(secp256k1_ecdsa_signature_serialize_der(Secp256k1.context, start, &initialized, &signature))
+        }
+    }
+
+    /// Takes either S: libsecp256k1 itself would refuse the higher one.
+    public static func isValid(_ der: [UInt8], of digest: [UInt8], by key: PublicKey) -> Bool {
+        precondition(digest.count == 32)
+        var signature = secp256k1_ecdsa_signature()
+        guard secp256k1_ecdsa_signature_parse_der(Secp256k1.context, &signature, der, der.count) == 1 else { return false }
+        var normalized = secp256k1_ecdsa_signature()
+        _ = secp256k1_ecdsa_signature_normalize(Secp256k1.context, &normalized, &signature)
+        var point = key.point
+        return secp256k1_ecdsa_verify(Secp256k1.context, &normalized, digest, &point) == 1
+    }
+}

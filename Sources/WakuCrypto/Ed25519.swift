@@ -1,0 +1,62 @@
+import COpenSSL
+
+/// A key that signs by Ed25519 (RFC 8032). The seed is wiped when freed, and never printed.
+public struct Ed25519PrivateKey: Sendable, CustomStringConvertible {
+    public static let byteCount = 32
+    /// 32 bytes.
+    public let seed: SecretBytes
+    public let publicKey: Ed25519PublicKey
+
+    public static func generate() -> Ed25519PrivateKey {
+        Ed25519PrivateKey(SecretBytes.random(count: byteCount))
+    }
+
+    /// nil unless there are 32 bytes: any are a seed.
+    public init?(seed: some Collection<UInt8>) {
+        guard seed.count == Self.byteCount else { return nil }
+        self.init(SecretBytes(seed))
+    }
+
+    private init(_ seed: SecretBytes) {
+        self.seed = seed
+        publicKey = Ed25519PublicKey(trusted: EVPKey(private: seed, algorithm: "ED25519").rawPublicKey(byteCount: 32))
+    }
+
+    /// 64 bytes.
+    public func signature(of message: [UInt8]) -> [UInt8] {
+        let key = EVPKey(private: seed, algorithm: "ED25519")
+        let context = EVP_MD_CTX_new()
+        defer { EVP_MD_CTX_free(context) }
+        require(EVP_DigestSignInit_ex(context, nil, nil, nil, nil, key.pointer, nil))
+        return [UInt8](unsafeUninitializedCapacity: Ed25519PublicKey.signatureByteCount) { buffer, initialized in
+            initialized = buffer.count
+            require(EVP_DigestSign(context, buffer.baseAddress, &initialized, message, message.count))
+        }
+    }
+
+    public var description: String { "<redacted>" }
+}
+
+/// 32 bytes of a point that checks signatures by Ed25519.
+public struct Ed25519PublicKey: Hashable, Sendable {
+    public static let byteCount = 32
+    public static let signatureByteCount = 64
+    public let bytes: [UInt8]
+
+    /// Whether it is a point shows when a signature is checked.
+    ///
+    /// - Throws: ``CryptoError/invalidKey`` unless there are 32 bytes.
+    public init(parsing bytes: some Collection<UInt8>) throws(CryptoError) {
+        guard bytes.count == Self.byteCount else { throw .invalidKey }
+        self.bytes = Array(bytes)
+    }
+
+    init(trusted bytes: [UInt8]) {
+        self.bytes = bytes
+    }
+
+    public func isValid(_ signature: [UInt8], of message: [UInt8]) -> Bool {
+        guard signature.count == Self.signatureByteCount, let key = EVPKey(public: bytes, algorithm: "ED25519") else { return false }
+        return key.isValid(signature, of: message, digest: nil)
+    }
+}

@@ -1,0 +1,48 @@
+import COpenSSL
+
+/// A key of RSA (PKCS #1 v1.5) or of ECDSA in its X.509 form, which checks signatures over SHA-256.
+public struct PKIXPublicKey: Hashable, Sendable {
+    /// Room for RSA with 8,192 bits: larger keys only cost time.
+    public static let byteLimit = 1_100
+
+    public enum Algorithm: String, Sendable {
+        case rsa = "RSA"
+        case ecdsa = "EC"
+    }
+
+    public let algorithm: Algorithm
+    /// DER of a SubjectPublicKeyInfo.
+    public let bytes: [UInt8]
+
+    /// - Throws: ``CryptoError/invalidKey``
+    public init(parsing bytes: some Collection<UInt8>, algorithm: Algorithm) throws(CryptoError) {
+        self.bytes = Array(bytes)
+        self.algorithm = algorithm
+        _ = try key()
+    }
+
+    public func isValid(_ signature: [UInt8], of message: [UInt8]) -> Bool {
+        guard let key = try? key() else { return false }
+        return key.isValid(signature, of: message, digest: "SHA256")
+    }
+
+    private func key() throws(CryptoError) -> EVPKey {
+        guard bytes.count <= Self.byteLimit else { throw .invalidKey }
+        let parsed = bytes.withUnsafeBufferPointer { bytes -> OpaquePointer? in
+            var start = bytes.baseAddress
+            let key = d2i_PUBKEY(nil, &start, bytes.count)
+            // What stands behind the key is not part of it.
+            guard start == bytes.baseAddress.map({ $0 + bytes.count }) else {
+                EVP_PKEY_free(key)
+                return nil
+            }
+            return key
+        }
+        ERR_clear_error()
+        guard let key = EVPKey(taking: parsed), EVP_PKEY_is_a(key.pointer, algorithm.rawValue) == 1 else { throw .invalidKey }
+        if algorithm == .rsa {
+            guard (2_048...8_192).contains(EVP_PKEY_get_bits(key.pointer)) else { throw .invalidKey }
+        }
+        return key
+    }
+}

@@ -1,0 +1,112 @@
+public import WakuCrypto
+
+/// Why a node record, or a list of them, is not what it should be.
+public enum ENRError: Error, Hashable, Sendable {
+    case malformed
+    case tooLong
+    /// Signed by nobody, or somebody else.
+    case badSignature
+    /// An identity scheme other than `v4`.
+    case unknownScheme
+    /// What a name in the DNS holds does not fit its hash.
+    case wrongHash
+}
+
+/// How to reach a node, signed by its key: an Ethereum node record, EIP-778, with what Waku adds to it in 31/WAKU2-ENR.
+///
+///     RLP list(signature(64) ‖ sequence number ‖ key ‖ value ‖ key ‖ value …), keys in order, at most 300 bytes
+///
+/// Of the keys are read: `id`, which must be `v4`; `secp256k1`, 33 bytes; `ip` 4, `tcp` 2, `ip6` 16, `tcp6` 2; `multiaddrs`, each a length of
+/// 2 bytes and an address in binary; `rs`, cluster(2) ‖ count(1) ‖ shards(2 each), or `rsv`, cluster(2) ‖ a bit for each of 1,024 shards.
+public struct NodeRecord: Hashable, Sendable {
+    public static let maximumByteCount = 300
+    static let maximumAddressCount = 16
+
+    /// The shards of a cluster that a node relays.
+    public struct Shards: Hashable, Sendable {
+        public let clusterID: UInt16
+        public let shards: [UInt16]
+    }
+
+    public let sequence: UInt64
+    public let publicKey: PublicKey
+    public private(set) var ip4: [UInt8]?
+    public private(set) var tcp: UInt16?
+    public private(set) var ip6: [UInt8]?
+    public private(set) var tcp6: UInt16?
+    /// In binary, without the peer's id.
+    public private(set) var multiaddrs: [[UInt8]] = []
+    public private(set) var shards: Shards?
+
+    /// From its text, `enr:` and base64.
+    /// - Throws: ``ENRError``
+    public init(parsing text: some StringProtocol) throws(ENRError) {
+        guard text.hasPrefix("enr:") else { throw .malformed }
+        guard text.utf8.count <= 4 + (Self.maximumByteCount * 4 + 2) / 3 else { throw .tooLong }
+        guard let bytes = BaseEncoding.base64URL(text.dropFirst(4)) else { throw .malformed }
+        try self.init(parsing: bytes)
+    }
+
+    /// - Throws: ``ENRError``
+    public init(parsing bytes: [UInt8]) throws(ENRError) {
+        guard bytes.count <= Self.maximumByteCount else { throw .tooLong }
+        var reader = try RLPReader(listIn: bytes)
+        let signature = try reader.string()
+        let signed = bytes[reader.position...]
+        guard let sequence = Self.number(try reader.string()) else { throw .malformed }
+        var values: [String: ArraySlice<UInt8>] = [:]
+        while !reader.isAtEnd {
+            let key = String(decoding: try reader.string(), as: UTF8.self)
+            guard values[key] == nil else { throw .malformed }
+            // A value of a key that is not known may be a list.
+            if Self.keys.contains(key) { values[key] = try reader.string() } else { try reader.skip() }
+        }
+        guard let scheme = values["id"], scheme.elementsEqual("v4".utf8) else { throw .unknownScheme }
+        guard let key = values["secp256k1"], key.count == PublicKey.compressedByteCount, let publicKey = try? PublicKey(parsing: key) else {
+            throw .malformed
+        }
+        guard publicKey.signed(Keccak256.hash(RLP.list(signed)), compact: signature) else { throw .badSignature }
+        self.sequence = sequence
+        self.publicKey = publicKey
+        ip4 = values["ip"].flatMap { $0.count == 4 ? Array($0) : nil }
+        ip6 = values["ip6"].flatMap { $0.count == 16 ? Array($0) : nil }
+        tcp = values["tcp"].flatMap { Self.number($0) }.flatMap { UInt16(exactly: $0) }
+        tcp6 = values["tcp6"].flatMap { Self.number($0) }.flatMap { UInt16(exactly: $0) }
+        multiaddrs = values["multiaddrs"].map { Self.addresses($0) } ?? []
+        shards = values["rs"].flatMap { Self.list($0) } ?? values["rsv"].flatMap { Self.bits($0) }
+    }
+
+    private static let keys: Set = ["id", "secp256k1", "ip", "tcp", "ip6", "tcp6", "multiaddrs", "rs", "rsv"]
+
+    private static func number(_ bytes: ArraySlice<UInt8>) -> UInt64? {
+        bytes.count <= 8 ? bytes.reduce(0) { $0 << 8 | UInt64($1) } : nil
+    }
+
+    /// Up to what is malformed.
+    private static func addresses(_ bytes: ArraySlice<UInt8>) -> [[UInt8]] {
+        var rest = bytes
+        var addresses: [[UInt8]] = []
+        while rest.count > 2, addresses.count < maximumAddressCount {
+            let count = Int(rest[rest.startIndex]) << 8 | Int(rest[rest.startIndex + 1])
+            rest = rest.dropFirst(2)
+            guard count > 0, count <= rest.count else { break }
+            addresses.append(Array(rest.prefix(count)))
+            rest = rest.dropFirst(count)
+        }
+        return addresses
+    }
+
+    private static func list(_ slice: ArraySlice<UInt8>) -> Shards? {
+        let bytes = Array(slice)
+        guard bytes.count >= 3, bytes.count == 3 + 2 * Int(bytes[2]) else { return nil }
+        let shards = (0..<Int(bytes[2])).map { UInt16(bytes[3 + 2 * $0]) << 8 | UInt16(bytes[4 + 2 * $0]) }
+        return Shards(clusterID: UInt16(bytes[0]) << 8 | UInt16(bytes[1]), shards: shards)
+    }
+
+    private static func bits(_ slice: ArraySlice<UInt8>) -> Shards? {
+        let bytes = Array(slice)
+        guard bytes.count == 130 else { return nil }
+        let shards = (0..<1024 as Range<UInt16>).filter { bytes[2 + Int($0 / 8)] >> ($0 % 8) & 1 == 1 }
+        return Shards(clusterID: UInt16(bytes[0]) << 8 | UInt16(bytes[1]), shards: shards)
+    }
+}

@@ -1,0 +1,114 @@
+public import WakuCrypto
+
+/// Where a list of nodes is, and who signs it: `enrtree://<base32 of a compressed key>@<domain>`, EIP-1459.
+public struct NodeTreeURL: Hashable, Sendable, CustomStringConvertible {
+    public let publicKey: PublicKey
+    public let domain: String
+
+    /// - Throws: ``ENRError``
+    public init(parsing text: some StringProtocol) throws(ENRError) {
+        let scheme = "enrtree://"
+        guard text.utf8.count <= 512 else { throw .tooLong }
+        guard text.hasPrefix(scheme) else { throw .malformed }
+        let parts = text.dropFirst(scheme.count).split(separator: "@", omittingEmptySubsequences: false)
+        guard parts.count == 2, let key = BaseEncoding.base32(parts[0]), key.count == PublicKey.compressedByteCount,
+            let publicKey = try? PublicKey(parsing: key), Self.isDomain(parts[1])
+        else { throw .malformed }
+        self.publicKey = publicKey
+        domain = parts[1].lowercased()
+        self.text = String(text)
+    }
+
+    private let text: String
+    public var description: String { text }
+
+    private static func isDomain(_ name: some StringProtocol) -> Bool {
+        let labels = name.utf8.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
+        return name.utf8.count <= 220
+            && labels.allSatisfy { label in
+                1...63 ~= label.count
+                    && label.allSatisfy { character in
+                        switch character {
+                        case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+                            UInt8(ascii: "0")...UInt8(ascii: "9"),
+                            UInt8(ascii: "-"), UInt8(ascii: "_"):
+                            true
+                        default: false
+                        }
+                    }
+            }
+    }
+
+    public static func == (left: NodeTreeURL, right: NodeTreeURL) -> Bool {
+        left.publicKey == right.publicKey && left.domain == right.domain
+    }
+
+    public func hash(into hasher: inout Hasher) {
+        hasher.combine(publicKey)
+        hasher.combine(domain)
+    }
+}
+
+/// What the domain itself holds: where its nodes and its links begin, signed.
+///
+///     enrtree-root:v1 e=<hash> l=<hash> seq=<number> sig=<base64 of a recoverable signature over Keccak-256 of what stands before " sig=">
+struct NodeTreeRoot: Hashable {
+    let nodes: String
+    let links: String
+    let sequence: UInt64
+
+    /// - Throws: ``ENRError``
+    init(parsing text: String, signedBy key: PublicKey) throws(ENRError) {
+        let parts = text.split(separator: " ", omittingEmptySubsequences: false)
+        guard parts.count == 5, parts[0] == "enrtree-root:v1", let nodes = Self.value(of: "e=", parts[1]),
+            let links = Self.value(of: "l=", parts[2]), let sequence = Self.value(of: "seq=", parts[3]).flatMap({ UInt64($0) }),
+            let bytes = Self.value(of: "sig=", parts[4]).flatMap({ BaseEncoding.base64URL($0) }),
+            NodeTreeEntry.isHash(nodes), NodeTreeEntry.isHash(links)
+        else { throw .malformed }
+        let signed = parts[..<4].joined(separator: " ")
+        guard let signature = try? Signature(parsing: bytes),
+            let signer = try? signature.signer(of: Keccak256.hash(Array(signed.utf8))), signer == key
+        else { throw .badSignature }
+        self.nodes = nodes
+        self.links = links
+        self.sequence = sequence
+    }
+
+    private static func value(of name: String, _ part: Substring) -> String? {
+        part.hasPrefix(name) ? String(part.dropFirst(name.count)) : nil
+    }
+}
+
+/// What a name below the domain holds: `enrtree-branch:<hash>,<hash>…`, `enrtree://…` or `enr:…`.
+enum NodeTreeEntry: Hashable {
+    case branch([String])
+    case link(NodeTreeURL)
+    case node(NodeRecord)
+
+    /// Text of a TXT record, its parts put together.
+    static let maximumByteCount = 4096
+    static let maximumBranchCount = 64
+
+    /// - Parameter hash: Base32 of the beginning of Keccak-256 of the text.
+    /// - Throws: ``ENRError``
+    init(parsing text: String, hash: String) throws(ENRError) {
+        guard text.utf8.count <= Self.maximumByteCount else { throw .tooLong }
+        guard let expected = BaseEncoding.base32(hash), Keccak256.hash(Array(text.utf8)).starts(with: expected) else { throw .wrongHash }
+        let branch = "enrtree-branch:"
+        if text.hasPrefix(branch) {
+            let hashes = text.dropFirst(branch.count).split(separator: ",").map(String.init)
+            guard hashes.count <= Self.maximumBranchCount else { throw .tooLong }
+            guard hashes.allSatisfy(Self.isHash) else { throw .malformed }
+            self = .branch(hashes)
+        } else if text.hasPrefix("enrtree://") {
+            self = .link(try NodeTreeURL(parsing: text))
+        } else {
+            self = .node(try NodeRecord(parsing: text))
+        }
+    }
+
+    /// Of 12 to 32 bytes: shorter ones could be made to fit.
+    static func isHash(_ text: String) -> Bool {
+        text.utf8.count <= 52 && (BaseEncoding.base32(text).map { 12...32 ~= $0.count } ?? false)
+    }
+}

@@ -1,0 +1,122 @@
+/// Walks lists of nodes in the DNS, in random order: names to look up go out, TXT records come in, node records are what comes of it.
+///
+///     root ─▶ nodes' branch ─▶ branch … ─▶ node
+///       └───▶ links' branch ─▶ branch … ─▶ link ─▶ another root
+///
+/// Names are looked up once. What is malformed, signed wrongly or does not fit its hash is left out and counted; the rest goes on.
+public struct NodeTreeWalk: Sendable {
+    public struct Limits: Hashable, Sendable {
+        public var nodeCount = 100
+        public var lookUpCount = 500
+        /// The first one and those that it links to, directly or not.
+        public var treeCount = 8
+        /// Of TXT records of one name.
+        public var textCount = 16
+
+        public init() {}
+    }
+
+    private enum Step {
+        case root(NodeTreeURL)
+        case entry(hash: String, tree: NodeTreeURL, isLinks: Bool)
+
+        var name: String {
+            switch self {
+            case .root(let url): url.domain
+            case .entry(let hash, let tree, _): "\(hash).\(tree.domain)"
+            }
+        }
+    }
+
+    private let limits: Limits
+    private let minimumSequences: [String: UInt64]
+    private var generator: any RandomNumberGenerator & Sendable
+    private var steps: [Step] = []
+    private var current: Step?
+    private var known: Set<String> = []
+    private var treeCount = 0
+    private var lookUpCount = 0
+
+    public private(set) var nodes: [NodeRecord] = []
+    /// By domain, for the next walk: a list with a lower number is an old one that somebody replays.
+    public private(set) var sequences: [String: UInt64] = [:]
+    /// Names that held nothing of use, and why.
+    public private(set) var failures: [String: ENRError] = [:]
+
+    /// - Parameter minimumSequences: ``sequences`` of earlier walks.
+    public init(
+        _ urls: [NodeTreeURL], limits: Limits = Limits(), minimumSequences: [String: UInt64] = [:],
+        generator: any RandomNumberGenerator & Sendable = SystemRandomNumberGenerator()
+    ) {
+        self.limits = limits
+        self.minimumSequences = minimumSequences
+        self.generator = generator
+        for url in urls { addTree(url) }
+    }
+
+    /// The name whose TXT records are wanted; nil when it is over. The same again until it is answered.
+    public mutating func next() -> String? {
+        if let current { return current.name }
+        guard nodes.count < limits.nodeCount, lookUpCount < limits.lookUpCount, !steps.isEmpty else { return nil }
+        steps.swapAt(Int.random(in: steps.indices, using: &generator), steps.count - 1)
+        current = steps.removeLast()
+        lookUpCount += 1
+        return current?.name
+    }
+
+    /// - Parameter texts: The TXT records of the name, each put together; none when there are none, or the look-up failed.
+    public mutating func answered(_ texts: [String]) {
+        guard let step = current else { return }
+        current = nil
+        var failure = ENRError.malformed
+        for text in texts.prefix(limits.textCount) {
+            do throws(ENRError) {
+                switch step {
+                case .root(let url): try take(NodeTreeRoot(parsing: text, signedBy: url.publicKey), of: url)
+                case .entry(let hash, let tree, let isLinks):
+                    try take(NodeTreeEntry(parsing: text, hash: hash), of: tree, isLinks: isLinks)
+                }
+                return
+            } catch {
+                failure = error
+            }
+        }
+        failures[step.name] = failure
+    }
+
+    private mutating func take(_ root: NodeTreeRoot, of url: NodeTreeURL) throws(ENRError) {
+        guard root.sequence >= minimumSequences[url.domain] ?? 0 else { throw .badSignature }
+        sequences[url.domain] = root.sequence
+        add(root.nodes, of: url, isLinks: false)
+        add(root.links, of: url, isLinks: true)
+    }
+
+    private mutating func take(_ entry: NodeTreeEntry, of tree: NodeTreeURL, isLinks: Bool) throws(ENRError) {
+        switch entry {
+        case .branch(let hashes): for hash in hashes { add(hash, of: tree, isLinks: isLinks) }
+        case .link(let url) where isLinks: addTree(url)
+        case .node(let record) where !isLinks: if !nodes.contains(record) { nodes.append(record) }
+        // Each belongs into its own half.
+        case .link, .node: throw .malformed
+        }
+    }
+
+    private mutating func addTree(_ url: NodeTreeURL) {
+        guard treeCount < limits.treeCount, known.insert(url.domain).inserted else { return }
+        treeCount += 1
+        steps.append(.root(url))
+    }
+
+    private mutating func add(_ hash: String, of tree: NodeTreeURL, isLinks: Bool) {
+        let step = Step.entry(hash: hash, tree: tree, isLinks: isLinks)
+        // What can't be looked up any more need not be kept.
+        guard steps.count + lookUpCount < limits.lookUpCount, known.insert(step.name.lowercased()).inserted else { return }
+        steps.append(step)
+    }
+
+    /// Walks to the end, one name after the other.
+    /// - Parameter lookUp: The TXT records of a name, the parts of each put together; none when that fails.
+    public mutating func run(lookUp: (String) async -> [String]) async {
+        while !Task.isCancelled, let name = next() { answered(await lookUp(name)) }
+    }
+}

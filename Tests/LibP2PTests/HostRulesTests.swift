@@ -1,0 +1,114 @@
+import NIOCore
+import TestSupport
+import Testing
+
+@testable import LibP2P
+
+@Suite struct HostRulesTests {
+    private let ids = (0..<3).map { _ in NodeKey.generate().peerID }.sorted()
+
+    private func isKept(_ decision: ConnectionTable<Int>.Decision, replacing expected: Int?) -> Bool {
+        if case .keep(let replaced) = decision { replaced == expected } else { false }
+    }
+
+    private func isRefused(_ decision: ConnectionTable<Int>.Decision, _ reason: ConnectionError) -> Bool {
+        if case .refuse(reason) = decision { true } else { false }
+    }
+
+    /// Whichever comes first on either side, both keep the one that the lower id dialled.
+    @Test(arguments: [true, false], [true, false])
+    func simultaneousDialsAreSettledAlike(lowersFirstAtLower: Bool, lowersFirstAtHigher: Bool) {
+        var atLower = ConnectionTable<Int>(own: ids[0], limit: 10)
+        var atHigher = ConnectionTable<Int>(own: ids[1], limit: 10)
+        let now = NIODeadline.uptimeNanoseconds(1)
+        // Link 0 was dialled by the lower, link 1 by the higher.
+        for link in lowersFirstAtLower ? [0, 1] : [1, 0] { _ = atLower.add(link, to: ids[1], isInbound: link == 1, at: now) }
+        for link in lowersFirstAtHigher ? [0, 1] : [1, 0] { _ = atHigher.add(link, to: ids[0], isInbound: link == 0, at: now) }
+        #expect(atLower.entries[ids[1]]?.link == 0)
+        #expect(atHigher.entries[ids[0]]?.link == 0)
+    }
+
+    @Test func whoeverDialsAgainHasLostTheOlderOne() {
+        var table = ConnectionTable<Int>(own: ids[0], limit: 10)
+        let start = NIODeadline.uptimeNanoseconds(1)
+        #expect(isKept(table.add(0, to: ids[1], isInbound: false, at: start), replacing: nil))
+        #expect(isRefused(table.add(1, to: ids[1], isInbound: true, at: start + .seconds(9)), .replaced))
+        #expect(isKept(table.add(2, to: ids[1], isInbound: true, at: start + .seconds(10)), replacing: 0))
+        #expect(isKept(table.add(3, to: ids[1], isInbound: true, at: start + .seconds(10)), replacing: 2))
+        #expect(!table.remove(ids[1]) { $0 == 2 })
+        #expect(table.remove(ids[1]) { $0 == 3 })
+        #expect(table.entries.isEmpty)
+    }
+
+    @Test func oneselfAndTooManyAreRefused() {
+        var table = ConnectionTable<Int>(own: ids[0], limit: 1)
+        let now = NIODeadline.uptimeNanoseconds(1)
+        #expect(isRefused(table.add(0, to: ids[0], isInbound: true, at: now), .refused))
+        #expect(isKept(table.add(1, to: ids[1], isInbound: true, at: now), replacing: nil))
+        #expect(isRefused(table.add(2, to: ids[2], isInbound: true, at: now), .refused))
+    }
+
+    @Test func inboundConnectionsAreCounted() {
+        var limits = InboundLimits(total: 3, perAddress: 2, handshakes: 2)
+        // Two handshakes at a time.
+        var admitted = ["a", "a", "b"].map { limits.admit($0) }
+        #expect(admitted == [true, true, false])
+        limits.handshakeEnded()
+        // Two from one address.
+        admitted = ["a", "b"].map { limits.admit($0) }
+        #expect(admitted == [false, true])
+        limits.handshakeEnded()
+        limits.handshakeEnded()
+        // Three in all.
+        admitted = [limits.admit("c")]
+        limits.left("a")
+        admitted.append(limits.admit("c"))
+        #expect(admitted == [false, true])
+        #expect(limits.count == 3 && limits.handshakeCount == 1)
+    }
+
+    @Test func backOffDoublesUpToItsLimit() {
+        var backOff = DialBackOff(initial: .seconds(1), maximum: .seconds(8))
+        var waits: [Duration] = []
+        var now = Duration.seconds(100)
+        for _ in 0..<6 {
+            #expect(backOff.mayDial(ids[0], at: now))
+            backOff.failed(ids[0], at: now, jitter: 1)
+            let retry = backOff.retryTime(ids[0]) ?? .zero
+            waits.append(retry - now)
+            #expect(!backOff.mayDial(ids[0], at: retry - .nanoseconds(1)))
+            now = retry
+        }
+        #expect(waits == [1, 2, 4, 8, 8, 8].map { .seconds($0) })
+        backOff.failed(ids[0], at: now, jitter: 0)
+        #expect(backOff.retryTime(ids[0]) == now + .seconds(4))
+        backOff.succeeded(ids[0])
+        #expect(backOff.mayDial(ids[0], at: now))
+    }
+
+    @Test func backOffForgetsWhoIsDueFirst() {
+        var backOff = DialBackOff(initial: .seconds(1), capacity: 2)
+        for (index, id) in ids.enumerated() { backOff.failed(id, at: .seconds(index), jitter: 1) }
+        #expect(backOff.retryTime(ids[0]) == nil)
+        #expect(backOff.retryTime(ids[1]) != nil && backOff.retryTime(ids[2]) != nil)
+    }
+
+    @Test func identifyMessagesComeBack() throws {
+        var info = PeerInfo()
+        info.publicKey = NodeKey.generate().publicKey
+        info.listenAddresses = [try Multiaddr("/ip4/1.2.3.4/tcp/5")]
+        info.protocols = ["/a", "/b"]
+        info.observedAddress = try Multiaddr("/ip6/::1/tcp/6")
+        info.agentVersion = "a"
+        info.protocolVersion = "b"
+        #expect(try PeerInfo(parsing: info.encoded()) == info)
+        var random = SeededGenerator(seed: 6)
+        for _ in 0..<5_000 { _ = try? PeerInfo(parsing: random.damaged(info.encoded())) }
+        var many = ProtobufWriter()
+        for _ in 0...PeerInfo.protocolLimit { many.field(3, [97]) }
+        #expect(throws: ConnectionError.self) { try PeerInfo(parsing: many.bytes) }
+        var long = ProtobufWriter()
+        long.field(3, [UInt8](repeating: 97, count: 257))
+        #expect(throws: ConnectionError.self) { try PeerInfo(parsing: long.bytes) }
+    }
+}

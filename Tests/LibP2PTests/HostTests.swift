@@ -1,0 +1,320 @@
+import NIOCore
+import Synchronization
+import TestSupport
+import Testing
+import WakuCrypto
+
+@testable import LibP2P
+
+@Suite struct HostTests {
+    private func echo(_ host: Host, _ id: String = "/echo/1.0.0", streamsPerPeer: Int = 16) {
+        host.serve(id, streamsPerPeer: streamsPerPeer) { stream in
+            while let bytes = try await stream.read() { try await stream.write(bytes) }
+        }
+    }
+
+    @Test func bothPingAndIdentify() async throws {
+        try await withTwoHosts { dialler, listener in
+            echo(listener)
+            #expect(try await dialler.ping(listener.peerID) > .zero)
+            try await eventually { listener.peers.first?.info != nil && dialler.peers.first?.info != nil }
+            #expect(try await listener.ping(dialler.peerID) > .zero)
+            let known = try #require(dialler.peers.first)
+            #expect(known.connection.peer == listener.peerID && !known.connection.isInbound)
+            #expect(known.info?.publicKey == listener.key.publicKey)
+            #expect(known.info?.agentVersion == "waku-push")
+            #expect(known.info?.listenAddresses == listener.listenAddresses.map(\.withoutPeerID))
+            #expect(known.info?.observedAddress == listener.peers.first?.connection.remoteAddress?.withoutPeerID)
+            try await eventually { dialler.peers.first?.info?.protocols.contains("/echo/1.0.0") ?? false }
+            #expect(known.connection.bytesSent > 0 && known.connection.bytesReceived > 0)
+        }
+    }
+
+    @Test func servicesThatComeLaterArePushed() async throws {
+        try await withTwoHosts { dialler, listener in
+            try await eventually { listener.peers.first?.info != nil && dialler.peers.first?.info != nil }
+            let events = dialler.events()
+            echo(listener, "/later/1.0.0")
+            let info = await events.first { event -> PeerInfo? in
+                guard case .identified(listener.peerID, let info) = event, info.protocols.contains("/later/1.0.0") else { return nil }
+                return info
+            }
+            #expect(info != nil)
+        }
+    }
+
+    /// More than a window and than the queues, so that all of them fill and empty.
+    @Test func muchDataGoesBothWays() async throws {
+        try await withTwoHosts { dialler, listener in
+            echo(listener)
+            let stream = try await dialler.openStream(to: listener.peerID, ["/none/1.0.0", "/echo/1.0.0"])
+            #expect(stream.protocolID == "/echo/1.0.0" && !stream.isInbound)
+            let data = randomBytes(5_000_000)
+            async let received: [UInt8] = {
+                var received: [UInt8] = []
+                while let bytes = try await stream.read() { received += Array(buffer: bytes) }
+                return received
+            }()
+            for start in stride(from: 0, to: data.count, by: 70_001) {
+                try await stream.write(ByteBuffer(bytes: data[start..<min(start + 70_001, data.count)]))
+            }
+            stream.finish()
+            #expect(try await received == data)
+        }
+    }
+
+    @Test func messagesComeInBatchesAndInOrder() async throws {
+        try await withTwoHosts { dialler, listener in
+            let received = Mutex<[Int]>([])
+            listener.serve("/count/1.0.0") { stream in
+                for try await batch in stream.messages(limit: 2_000) {
+                    received.withLock { $0 += batch.map { $0.getInteger(at: $0.readerIndex, as: Int.self) ?? -1 } }
+                }
+            }
+            let stream = try await dialler.openStream(to: listener.peerID, ["/count/1.0.0"])
+            for number in 0..<20_000 {
+                var message = ByteBuffer(integer: number)
+                message.writeRepeatingByte(0, count: number % 1_000)
+                while !stream.tryWrite(PeerStream.delimited(message)) { await Task.yield() }
+            }
+            stream.finish()
+            try await eventually { received.withLock { $0.count } == 20_000 }
+            #expect(received.withLock { $0 } == Array(0..<20_000))
+        }
+    }
+
+    @Test func manyStreamsAtOnce() async throws {
+        try await withTwoHosts { dialler, listener in
+            listener.serve("/double/1.0.0", streamsPerPeer: 100) { stream in
+                var reader = MessageReader(stream, limit: 100)
+                guard let message = try await reader.next() else { return }
+                try await stream.writeMessage(ByteBuffer(bytes: Array(buffer: message) + Array(buffer: message)))
+            }
+            try await withThrowingTaskGroup(of: Bool.self) { group in
+                for number in UInt8(0)..<50 {
+                    group.addTask {
+                        let answer = try await dialler.request(
+                            ByteBuffer(bytes: [number]), to: listener.peerID, "/double/1.0.0", responseLimit: 10, within: .seconds(60))
+                        return Array(buffer: answer) == [number, number]
+                    }
+                }
+                for try await isRight in group { #expect(isRight) }
+            }
+            // Nothing is left of them.
+            try await eventually { listener.state.withLock { $0.servedStreams.isEmpty } }
+        }
+    }
+
+    @Test func protocolsThatAreNotSpokenAreRefused() async throws {
+        try await withTwoHosts { dialler, listener in
+            await #expect(throws: MultistreamError.refused) {
+                _ = try await dialler.openStream(to: listener.peerID, ["/none/1.0.0", "/none/2.0.0"])
+            }
+            await #expect(throws: ConnectionError.notConnected) {
+                _ = try await dialler.openStream(to: NodeKey.generate().peerID, ["/none/1.0.0"])
+            }
+        }
+    }
+
+    @Test func streamsOfAProtocolHaveALimit() async throws {
+        try await withTwoHosts { dialler, listener in
+            echo(listener, streamsPerPeer: 2)
+            let one = try await dialler.openStream(to: listener.peerID, ["/echo/1.0.0"])
+            let two = try await dialler.openStream(to: listener.peerID, ["/echo/1.0.0"])
+            let three = try await dialler.openStream(to: listener.peerID, ["/echo/1.0.0"])
+            await #expect(throws: ConnectionError.closedByPeer) { _ = try await three.read() }
+            try await one.write(ByteBuffer(string: "a"))
+            #expect(try await one.read() == ByteBuffer(string: "a"))
+            two.reset()
+            try await eventually { listener.state.withLock { $0.servedStreams.count } == 1 }
+        }
+    }
+
+    @Test func tooLongMessagesEndTheStream() async throws {
+        try await withTwoHosts { dialler, listener in
+            let failure = Mutex<(any Error)?>(nil)
+            listener.serve("/short/1.0.0") { stream in
+                do {
+                    var reader = MessageReader(stream, limit: 10)
+                    _ = try await reader.next()
+                } catch {
+                    failure.withLock { $0 = error }
+                }
+            }
+            let stream = try await dialler.openStream(to: listener.peerID, ["/short/1.0.0"])
+            try await stream.writeMessage(ByteBuffer(repeating: 0, count: 11))
+            await #expect(throws: ConnectionError.closedByPeer) { while try await stream.read() != nil {} }
+            #expect(failure.withLock { $0 as? ConnectionError } == .messageTooLarge)
+        }
+    }
+
+    @Test func aSlowReaderHoldsTheWriterUp() async throws {
+        try await withTwoHosts { dialler, listener in
+            let mayRead = AsyncStream.makeStream(of: Void.self)
+            let count = Mutex(0)
+            listener.serve("/slow/1.0.0") { stream in
+                for await _ in mayRead.stream { break }
+                while let bytes = try await stream.read() { count.withLock { $0 += bytes.readableBytes } }
+            }
+            let stream = try await dialler.openStream(to: listener.peerID, ["/slow/1.0.0"])
+            var written = 0
+            let piece = ByteBuffer(repeating: 1, count: 10_000)
+            // A window and a queue: then no more is taken.
+            try await eventually {
+                while stream.tryWrite(piece) { written += 10_000 }
+                return written > 256 * 1024 + PeerStream.queueLimit - 20_000
+            }
+            #expect(written <= 256 * 1024 + PeerStream.queueLimit)
+            #expect(!stream.tryWrite(piece))
+            mayRead.continuation.finish()
+            stream.finish()
+            try await eventually { count.withLock { $0 } == written }
+        }
+    }
+
+    @Test func aCancelledReaderAndWriterReturn() async throws {
+        try await withTwoHosts { dialler, listener in
+            listener.serve("/silent/1.0.0") { stream in
+                try await Task.sleep(for: .seconds(600))
+                _ = stream
+            }
+            let stream = try await dialler.openStream(to: listener.peerID, ["/silent/1.0.0"])
+            let reader = Task { try await stream.read() }
+            let writer = Task { while true { try await stream.write(ByteBuffer(repeating: 0, count: 50_000)) } }
+            try await eventually { stream.queuedByteCount >= PeerStream.queueLimit / 2 }
+            reader.cancel()
+            writer.cancel()
+            await #expect(throws: CancellationError.self) { _ = try await reader.value }
+            await #expect(throws: CancellationError.self) { try await writer.value }
+        }
+    }
+
+    @Test func aDeadlineEndsAStream() async throws {
+        try await withTwoHosts { dialler, listener in
+            listener.serve("/silent/1.0.0") { stream in while try await stream.read() != nil {} }
+            let stream = try await dialler.openStream(to: listener.peerID, ["/silent/1.0.0"])
+            stream.endAfter(.milliseconds(10))
+            await #expect(throws: ConnectionError.timedOut) { _ = try await stream.read() }
+            #expect(stream.isClosed && !stream.tryWrite(ByteBuffer(bytes: [1])))
+        }
+    }
+
+    @Test func eventsTellOfComingAndGoing() async throws {
+        let listener = try await ListeningHost()
+        let dialler = Host(key: .generate())
+        let events = listener.host.events()
+        try await dialler.connect(to: listener.address)
+        try await eventually { listener.host.peers.first?.info != nil }
+        await dialler.close()
+        try await eventually { listener.host.peers.isEmpty }
+        await listener.host.close()
+        var story: [String] = []
+        for await event in events {
+            switch event {
+            case .connected(let connection): story.append(connection.isInbound && connection.peer == dialler.peerID ? "connected" : "?")
+            case .identified(let peer, _): story.append(peer == dialler.peerID ? "identified" : "?")
+            case .notIdentified: story.append("not identified")
+            case .disconnected(let peer, _): story.append(peer == dialler.peerID ? "disconnected" : "?")
+            }
+        }
+        #expect(story == ["connected", "identified", "disconnected"])
+        await #expect(throws: ConnectionError.closed) { try await dialler.connect(to: listener.address) }
+    }
+
+    @Test func laterSubscribersBeginWithWhoIsThere() async throws {
+        try await withTwoHosts { dialler, listener in
+            try await eventually { dialler.peers.first?.info != nil }
+            var first: [String] = []
+            for await event in dialler.events() {
+                switch event {
+                case .connected: first.append("connected")
+                case .identified: first.append("identified")
+                default: first.append("?")
+                }
+                if first.count == 2 { break }
+            }
+            #expect(first == ["connected", "identified"])
+            _ = listener
+        }
+    }
+
+    @Test func theEndOfAConnectionEndsItsStreams() async throws {
+        try await withTwoHosts { dialler, listener in
+            echo(listener)
+            let stream = try await dialler.openStream(to: listener.peerID, ["/echo/1.0.0"])
+            listener.disconnect(dialler.peerID)
+            await #expect(throws: ConnectionError.self) { while try await stream.read() != nil {} }
+            try await eventually { dialler.peers.isEmpty && listener.peers.isEmpty }
+        }
+    }
+
+    @Test func anotherPeerThanTheExpectedIsRefused() async throws {
+        let listener = try await ListeningHost()
+        let dialler = Host(key: .generate())
+        await #expect(throws: NoiseError.unexpectedPeer(listener.host.peerID)) {
+            try await dialler.connect(to: listener.address.with(NodeKey.generate().peerID))
+        }
+        #expect(dialler.peers.isEmpty)
+        try await eventually { listener.host.state.withLock { $0.inbound.count } == 0 }
+        await dialler.close()
+        await listener.host.close()
+    }
+
+    @Test func addressesThatCanNotBeDialledAreRefused() async throws {
+        let host = Host(key: .generate())
+        await #expect(throws: DialError.unsupportedAddress) { try await host.connect(to: Multiaddr("/ip4/127.0.0.1")) }
+        await #expect(throws: DialError.unsupportedAddress) { try await host.listen(on: Multiaddr("/dns4/localhost/tcp/0")) }
+        await #expect(throws: DialError.unresolved) { try await host.connect(to: Multiaddr("/dns4/name.invalid/tcp/1")) }
+        await #expect(throws: (any Error).self) { try await host.connect(to: Multiaddr("/ip4/127.0.0.1/tcp/1")) }
+        await host.close()
+    }
+
+    @Test func namesAreLookedUp() async throws {
+        let listener = try await ListeningHost()
+        let dialler = Host(key: .generate())
+        let port = try #require(listener.address.endpoint).port
+        try await dialler.connect(to: Multiaddr("/dns4/localhost/tcp/\(port)").with(listener.host.peerID))
+        #expect(dialler.peers.count == 1)
+        await dialler.close()
+        await listener.host.close()
+    }
+
+    @Test func nobodyConnectsToItself() async throws {
+        let listener = try await ListeningHost()
+        await #expect(throws: (any Error).self) { try await listener.host.connect(to: listener.address) }
+        #expect(listener.host.peers.isEmpty)
+        await listener.host.close()
+    }
+
+    @Test func oneConnectionAPeerThoughBothDial() async throws {
+        for _ in 0..<10 {
+            let (one, other) = (try await ListeningHost(), try await ListeningHost())
+            async let first = one.host.connect(to: other.address)
+            async let second = other.host.connect(to: one.address)
+            async let third = one.host.connect(to: other.address)
+            _ = try? await (first, second, third)
+            try await eventually {
+                let (mine, theirs) = (one.host.peers, other.host.peers)
+                return mine.count == 1 && theirs.count == 1 && mine[0].connection.isInbound != theirs[0].connection.isInbound
+            }
+            #expect(try await one.host.ping(other.host.peerID) > .zero)
+            #expect(try await other.host.ping(one.host.peerID) > .zero)
+            await one.host.close()
+            await other.host.close()
+        }
+    }
+
+    @Test func connectionsHaveALimit() async throws {
+        var configuration = HostConfiguration()
+        configuration.inboundLimitPerAddress = 2
+        let listener = try await ListeningHost(configuration)
+        let hosts = (0..<3).map { _ in Host(key: .generate()) }
+        for host in hosts.prefix(2) { try await host.connect(to: listener.address) }
+        await #expect(throws: (any Error).self) { try await hosts[2].connect(to: listener.address) }
+        await hosts[0].close()
+        try await eventually { listener.host.peers.count == 1 }
+        try await hosts[2].connect(to: listener.address)
+        for host in hosts { await host.close() }
+        await listener.host.close()
+    }
+}

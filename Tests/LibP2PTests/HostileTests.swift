@@ -1,0 +1,257 @@
+import NIOCore
+import NIOEmbedded
+import Synchronization
+import TestSupport
+import Testing
+import WakuCrypto
+
+@testable import LibP2P
+
+/// One side is a ``ConnectionHandler``, the other a peer that plays its part by hand. Time stands still unless it is moved.
+@Suite struct HostileTests {
+    /// Notes what it is told.
+    private final class Owner: ConnectionOwner {
+        let opened = Mutex<[PeerID]>([])
+        let ends = Mutex<[String]>([])
+        let started = Mutex(0)
+
+        func opened(_ connection: Connection) -> ConnectionError? {
+            opened.withLock { $0.append(connection.peer) }
+            return nil
+        }
+        func closed(_ connection: Connection?, _ reason: any Error) { ends.withLock { $0.append("\(reason)") } }
+        func isServed(_ protocolID: String) -> Bool { protocolID == "/test" }
+        func start(_ stream: PeerStream) -> Task<Void, Never>? {
+            started.withLock { $0 += 1 }
+            return Task {}
+        }
+        var end: String? { ends.withLock { $0.first } }
+    }
+
+    private struct Victim {
+        let channel = EmbeddedChannel()
+        let owner = Owner()
+        let key = NodeKey.generate()
+        let opened: EventLoopFuture<Connection>
+
+        init(_ settings: ConnectionHandler.Settings = .init()) throws {
+            let promise = channel.eventLoop.makePromise(of: Connection.self)
+            opened = promise.futureResult
+            try channel.pipeline.syncOperations.addHandler(
+                ConnectionHandler(
+                    .responder, identity: NoiseIdentity(key), expecting: nil, remoteAddress: nil, settings: settings, owner: owner,
+                    opened: promise))
+            try channel.connect(to: SocketAddress(ipAddress: "127.0.0.1", port: 1)).wait()
+        }
+
+        func send(_ bytes: ByteBuffer) throws { try channel.writeInbound(bytes) }
+
+        func received() throws -> ByteBuffer {
+            var all = ByteBuffer()
+            while let bytes = try channel.readOutbound(as: ByteBuffer.self) { all.writeImmutableBuffer(bytes) }
+            return all
+        }
+    }
+
+    /// The attacker's end, secured.
+    private struct Attacker {
+        var upgraded: ConnectionUpgrade.Upgraded
+
+        init(_ victim: Victim) throws {
+            var upgrade = ConnectionUpgrade(.initiator, identity: NoiseIdentity(.generate()), expecting: victim.key.peerID)
+            var output = upgrade.opening
+            var input = ByteBuffer()
+            for _ in 0..<10 {
+                try victim.send(output)
+                output = ByteBuffer()
+                input.writeImmutableBuffer(try victim.received())
+                if let upgraded = try upgrade.receive(&input, output: &output) {
+                    self.upgraded = upgraded
+                    return
+                }
+            }
+            throw ConnectionError.timedOut
+        }
+
+        mutating func send(_ frames: [UInt8], to victim: Victim) throws {
+            var plain = ByteBuffer(bytes: frames)
+            try victim.send(upgraded.transport.seal(&plain))
+        }
+
+        mutating func received(from victim: Victim) throws -> [UInt8] {
+            var sealed = try victim.received()
+            return Array(buffer: try upgraded.transport.open(&sealed))
+        }
+    }
+
+    private func frame(_ type: UInt8, _ flags: UInt16, _ stream: UInt32, _ length: UInt32, _ data: [UInt8] = []) -> [UInt8] {
+        var buffer = ByteBuffer()
+        buffer.writeMultipleIntegers(UInt8(0), type, flags, stream, length)
+        return Array(buffer: buffer) + data
+    }
+
+    private func data(_ stream: UInt32, _ bytes: [UInt8]) -> [UInt8] { frame(0, 0, stream, UInt32(bytes.count), bytes) }
+
+    private func line(_ text: String) -> [UInt8] { Array(buffer: MultistreamNegotiation.line(text)) }
+
+    @Test func aPeerThatSaysNothingIsCutOff() throws {
+        let victim = try Victim()
+        victim.channel.embeddedEventLoop.advanceTime(by: .seconds(9))
+        #expect(victim.owner.end == nil && victim.channel.isActive)
+        victim.channel.embeddedEventLoop.advanceTime(by: .seconds(1))
+        #expect(victim.owner.end == "timedOut" && !victim.channel.isActive)
+        #expect(throws: ConnectionError.timedOut) { try victim.opened.wait() }
+    }
+
+    @Test func aPeerThatDripsIsCutOffAllTheSame() throws {
+        let victim = try Victim()
+        for byte in line("/multistream/1.0.0").prefix(10) {
+            #expect(victim.channel.isActive)
+            try victim.send(ByteBuffer(bytes: [byte]))
+            victim.channel.embeddedEventLoop.advanceTime(by: .seconds(1))
+        }
+        #expect(!victim.channel.isActive)
+    }
+
+    @Test func anUnfinishedHandshakeIsCutOff() throws {
+        let victim = try Victim()
+        try victim.send(ByteBuffer(bytes: line("/multistream/1.0.0") + line("/noise")))
+        victim.channel.embeddedEventLoop.advanceTime(by: .seconds(9))
+        try victim.send(ByteBuffer(bytes: [0, 32] + X25519PrivateKey.generate().publicKey))
+        victim.channel.embeddedEventLoop.advanceTime(by: .seconds(1))
+        #expect(victim.owner.end == "timedOut")
+    }
+
+    @Test(
+        arguments: [
+            ("an HTTP request", Array("GET / HTTP/1.1\r\n\r\n".utf8)), ("a long line", [0xFF, 0xFF, 3]), ("zeros", [0, 0, 0, 0]),
+            ("noise at once", [0, 32] + [UInt8](repeating: 7, count: 32)),
+        ] as [(String, [UInt8])])
+    func whatIsNoUpgradeEndsTheConnection(what: String, bytes: [UInt8]) throws {
+        let victim = try Victim()
+        try victim.send(ByteBuffer(bytes: bytes))
+        #expect(victim.owner.end != nil && !victim.channel.isActive)
+    }
+
+    @Test func anOversizedHandshakeMessageEndsTheConnection() throws {
+        let victim = try Victim()
+        try victim.send(ByteBuffer(bytes: line("/multistream/1.0.0") + line("/noise") + [0xFF, 0xFF]))
+        #expect(victim.owner.end == "tooLarge")
+    }
+
+    @Test func alteredFramesEndTheConnection() throws {
+        let victim = try Victim()
+        var attacker = try Attacker(victim)
+        #expect(victim.owner.opened.withLock { $0.count } == 1)
+        var plain = ByteBuffer(bytes: frame(2, 1, 0, 1))
+        var sealed = attacker.upgraded.transport.seal(&plain)
+        sealed.setInteger(UInt8(0xAA), at: 5)
+        try victim.send(sealed)
+        #expect(victim.owner.end == "authenticationFailed" && !victim.channel.isActive)
+    }
+
+    @Test func aWindowOverrunEndsTheConnectionWithAReason() throws {
+        let victim = try Victim()
+        var attacker = try Attacker(victim)
+        try attacker.send(frame(1, 1, 1, 0), to: victim)
+        _ = try attacker.received(from: victim)
+        try attacker.send(frame(0, 0, 1, 256 * 1024 + 1), to: victim)
+        #expect(victim.owner.end == "windowExceeded")
+        #expect(try attacker.received(from: victim) == frame(3, 0, 0, 1))
+        #expect(!victim.channel.isActive)
+    }
+
+    @Test func pingsAreAnswered() throws {
+        let victim = try Victim()
+        var attacker = try Attacker(victim)
+        try attacker.send(frame(2, 1, 0, 77), to: victim)
+        #expect(try attacker.received(from: victim) == frame(2, 2, 0, 77))
+    }
+
+    @Test func floodsOfPingsEndTheConnectionOnce() throws {
+        let victim = try Victim()
+        var attacker = try Attacker(victim)
+        try attacker.send((0..<20_000).flatMap { _ in frame(2, 1, 0, 1) }, to: victim)
+        #expect(victim.owner.ends.withLock { $0 } == ["answersUnread"])
+    }
+
+    @Test func streamsThatAgreeOnNothingAreFewAndCutOff() throws {
+        let victim = try Victim()
+        var attacker = try Attacker(victim)
+        try attacker.send((0..<100).flatMap { frame(1, 1, 2 * $0 + 1, 0) }, to: victim)
+        let answers = try attacker.received(from: victim)
+        let resets = stride(from: 0, to: 100, by: 1).filter { index in contains(answers, frame(1, 8, UInt32(2 * index + 1), 0)) }
+        #expect(resets == Array(64..<100))
+        // A byte now and then keeps none of them alive. The peer itself may stay.
+        for _ in 0..<9 {
+            victim.channel.embeddedEventLoop.advanceTime(by: .seconds(1))
+            try attacker.send(data(1, [19]), to: victim)
+            _ = try attacker.received(from: victim)
+        }
+        victim.channel.embeddedEventLoop.advanceTime(by: .seconds(1))
+        #expect(contains(try attacker.received(from: victim), frame(1, 8, 3, 0)))
+        #expect(victim.channel.isActive)
+        // There is room for others then.
+        try attacker.send(frame(1, 1, 1_001, 0) + data(1_001, line("/multistream/1.0.0") + line("/test")), to: victim)
+        #expect(victim.owner.started.withLock { $0 } == 1)
+    }
+
+    @Test func lsIsRefusedPolitely() throws {
+        let victim = try Victim()
+        var attacker = try Attacker(victim)
+        try attacker.send(frame(1, 1, 1, 0) + data(1, line("/multistream/1.0.0") + line("ls") + line("/test")), to: victim)
+        let answers = try attacker.received(from: victim)
+        #expect(answers == frame(1, 2, 1, 0) + data(1, line("/multistream/1.0.0")) + data(1, line("na") + line("/test")))
+    }
+
+    @Test func aStreamThatTalksNonsenseIsResetAlone() throws {
+        let victim = try Victim()
+        var attacker = try Attacker(victim)
+        try attacker.send(frame(1, 1, 1, 0) + data(1, [0xFF, 0xFF, 3]), to: victim)
+        #expect(contains(try attacker.received(from: victim), frame(1, 8, 1, 0)))
+        #expect(victim.channel.isActive)
+    }
+
+    @Test func goingAwayEndsTheConnection() throws {
+        let victim = try Victim()
+        var attacker = try Attacker(victim)
+        try attacker.send(frame(3, 0, 0, 0), to: victim)
+        #expect(victim.owner.end == "goneAway(code: 0)" && !victim.channel.isActive)
+    }
+
+    @Test func aSilentPeerIsAskedAndThenCutOff() throws {
+        let victim = try Victim()
+        var attacker = try Attacker(victim)
+        let loop = victim.channel.embeddedEventLoop
+        // The first period had the handshake in it.
+        loop.advanceTime(by: .seconds(20))
+        #expect(try attacker.received(from: victim) == [])
+        loop.advanceTime(by: .seconds(20))
+        #expect(try attacker.received(from: victim) == frame(2, 1, 0, 1))
+        try attacker.send(frame(2, 2, 0, 1), to: victim)
+        loop.advanceTime(by: .seconds(40))
+        #expect(try attacker.received(from: victim) == frame(2, 1, 0, 1))
+        loop.advanceTime(by: .seconds(20))
+        #expect(victim.owner.end == "unanswered" && !victim.channel.isActive)
+    }
+
+    @Test func damagedTrafficEndsOneConnectionWithoutATrap() throws {
+        var random = SeededGenerator(seed: 5)
+        let good =
+            frame(1, 1, 1, 0) + data(1, line("/multistream/1.0.0") + line("/test")) + data(1, [1, 2, 3]) + frame(2, 1, 0, 1)
+            + frame(1, 0, 1, 5) + frame(0, 4, 1, 0) + frame(1, 8, 1, 0)
+        for _ in 0..<300 {
+            let victim = try Victim()
+            var attacker = try Attacker(victim)
+            try attacker.send(random.damaged(good), to: victim)
+            try attacker.send(random.damaged(good), to: victim)
+            victim.channel.embeddedEventLoop.advanceTime(by: .minutes(2))
+            #expect(victim.owner.ends.withLock { $0.count } == 1)
+        }
+    }
+
+    private func contains(_ bytes: [UInt8], _ part: [UInt8]) -> Bool {
+        guard bytes.count >= part.count else { return false }
+        return (0...(bytes.count - part.count)).contains { Array(bytes[$0..<$0 + part.count]) == part }
+    }
+}

@@ -1,0 +1,55 @@
+import NIOCore
+import Testing
+
+@testable import LibP2P
+
+/// A host that listens on loopback.
+struct ListeningHost {
+    let host: Host
+    let address: Multiaddr
+
+    init(_ configuration: HostConfiguration = HostConfiguration(), key: NodeKey = .generate()) async throws {
+        host = Host(key: key, configuration: configuration)
+        address = try await host.listen(on: Multiaddr("/ip4/127.0.0.1/tcp/0"))
+    }
+}
+
+/// Runs with two hosts, the first of which is connected to the second, and closes both.
+func withTwoHosts(
+    _ configuration: HostConfiguration = HostConfiguration(), _ body: (_ dialler: Host, _ listener: Host) async throws -> Void
+) async throws {
+    let listener = try await ListeningHost(configuration)
+    let dialler = Host(key: .generate(.ed25519), configuration: configuration)
+    do {
+        try await dialler.connect(to: listener.address)
+        try await body(dialler, listener.host)
+    } catch {
+        await dialler.close()
+        await listener.host.close()
+        throw error
+    }
+    await dialler.close()
+    await listener.host.close()
+}
+
+/// Waits for a condition that others bring about.
+func eventually(within limit: Duration = .seconds(60), _ condition: () async throws -> Bool) async throws {
+    let end = ContinuousClock.now + limit
+    while try await !condition() {
+        guard ContinuousClock.now < end else {
+            Issue.record("it did not come about")
+            return
+        }
+        try await Task.sleep(for: .milliseconds(5))
+    }
+}
+
+extension AsyncStream where Element: Sendable {
+    /// The first element that fits.
+    func first<R>(as pick: (Element) -> R?) async -> R? {
+        for await element in self {
+            if let result = pick(element) { return result }
+        }
+        return nil
+    }
+}
