@@ -32,6 +32,9 @@ public final class PushNode: Service {
     private static let answerLimit = Duration.milliseconds(2500)
     private static let postLimit = Duration.milliseconds(5200)
     private static let publishLimit = Duration.milliseconds(1500)
+    /// All rows are looked at for it.
+    private static let expiryInterval = Duration.seconds(3600)
+    private static let expiryChunk = 200
     private static let aliveProperty = "alive at"
     private static let memoryRowLimit = 2_000_000
 
@@ -44,6 +47,7 @@ public final class PushNode: Service {
     private let feedback: Feedback
     private let publisher: Publisher
     private let pipeline: Pipeline
+    private let gate: Gate
     private let gauges: NodeGauges
     let logger: Logger
     private let now: @Sendable () -> Timestamp
@@ -85,6 +89,8 @@ public final class PushNode: Service {
         let requests = RequestRules(maximumAge: configuration.maximumRequestAge)
         let seen = SeenMessages()
         let versions = RecentVersions()
+        gate = Gate(configuration.limits, counters: counters)
+        if gate.countsRegistrations { gate.counted(registrations: try store.read { try $0.registrationCount() }) }
         publisher = Publisher(identity: identity, relay: relay, seen: seen, counters: counters, logger: logger)
         var queue = DeliveryQueue.Configuration()
         queue.limit = configuration.outboxLimit
@@ -96,8 +102,9 @@ public final class PushNode: Service {
         try deliveries.load()
         pipeline = Pipeline(
             topics: topics, topicKeys: topicKeys, seen: seen,
-            opener: Opener(identity: identity, registrations: registrations, requests: requests, versions: versions), versions: versions,
-            decider: Decider(registrations: registrations, requests: requests, drain: drain),
+            opener: Opener(identity: identity, registrations: registrations, requests: requests, versions: versions, gate: gate),
+            versions: versions,
+            decider: Decider(registrations: registrations, requests: requests, gate: gate, drain: drain), gate: gate,
             queries: QueryRules(server: identity.publicKey), store: store, deliveries: deliveries, publisher: publisher,
             counters: counters, logger: logger, limit: configuration.workLimit, now: now)
         gauges = NodeGauges(
@@ -233,6 +240,7 @@ public final class PushNode: Service {
     /// Notes how far the relay has been seen, which shows at the same time whether the store can be written; says a line a minute; prunes.
     private func keepUp() async {
         var sinceSummary = 0
+        var lastExpiry = ContinuousClock.now - Self.expiryInterval
         var last: [Counter: Int] = [:]
         var forgetting = ForgettingClock(memory: configuration.memory)
         let started = ContinuousClock.now
@@ -251,6 +259,11 @@ public final class PushNode: Service {
             summarize(counts, since: last)
             last = counts
             await prune(before: cutoff)
+            await recount()
+            if ContinuousClock.now - lastExpiry > Self.expiryInterval {
+                lastExpiry = .now
+                await expireRegistrations()
+            }
         }
     }
 
@@ -272,6 +285,31 @@ public final class PushNode: Service {
             try await store.commit { try $0.prune(before: cutoff, keeping: Self.memoryRowLimit) }
         } catch {
             logger.error("old answers not pruned", metadata: ["reason": "\(error.message)"])
+        }
+    }
+
+    private func recount() async {
+        guard gate.countsRegistrations, let count = try? store.read({ try $0.registrationCount() }) else { return }
+        gate.counted(registrations: count)
+    }
+
+    /// Ends what was not renewed: as if the client had, so that its old messages don't revive it.
+    private func expireRegistrations() async {
+        guard let lifetime = configuration.registrationLifetime else { return }
+        let now = now()
+        let cutoff = now - lifetime
+        do {
+            let old = try store.read { try $0.registrations(unchangedSince: cutoff) }
+            for start in stride(from: 0, to: old.count, by: Self.expiryChunk) {
+                let chunk = old[start..<min(start + Self.expiryChunk, old.count)]
+                let ended = try await store.commit { transaction in
+                    try chunk.filter { try transaction.expire($0, unchangedSince: cutoff, at: now) }
+                }
+                counters.add(.registrationExpired, ended.count)
+                for key in ended { topicKeys.forget(QueryTopics(of: key.keyHash)) }
+            }
+        } catch {
+            logger.error("registrations that were not renewed did not end", metadata: ["reason": "\(error.message)"])
         }
     }
 

@@ -9,6 +9,7 @@ public enum Metric: String, CaseIterable, Sendable {
     case opened = "waku_push_messages_opened_total"
     case valid = "waku_push_messages_valid_total"
     case dropped = "waku_push_messages_dropped_total"
+    case limited = "waku_push_limited_total"
     case handled = "waku_push_messages_handled_total"
     case sinceReceipt = "waku_push_message_since_receipt_seconds"
     case sinceSent = "waku_push_message_since_sent_seconds"
@@ -71,6 +72,7 @@ extension Metric {
         switch self {
         case .valid: [KindLabel.self]
         case .dropped: [LossStageLabel.self, LossReasonLabel.self]
+        case .limited: [LimitLabel.self]
         case .handled: [KindLabel.self, OutcomeLabel.self]
         case .sinceReceipt, .sinceSent: [StageLabel.self, KindLabel.self]
         case .reports: [ReportLabel.self]
@@ -110,6 +112,7 @@ extension Metric {
         case .opened: "Messages that were decrypted, with a valid signature of the Waku payload: valid, or dropped while reading."
         case .valid: "Messages that ask for something: handled, or dropped while handling."
         case .dropped: "Messages of ours that ended early, by how far they came, and why."
+        case .limited: "What was asked beyond a limit, and dropped or refused for it."
         case .handled: "Messages that were dealt with, by what came of it. What it says of stored things is on disk."
         case .sinceReceipt: "From when a message came in until it was valid, durable, accepted by gorush, answered."
         case .sinceSent: "The same from the sender's timestamp on, by the sender's clock; stage received is the network's part."
@@ -132,7 +135,7 @@ extension Metric {
         case .outboxAge: "How long ago the oldest notification in the outbox was asked for; 0 when there is none."
         case .tokenFailures: "Tokens that a notification did not reach, by what that says of them."
         case .tokenFailuresSetAside: "Token failures that were not held against a token, and why."
-        case .registrationsRemoved: "Registrations that the node ended because of their tokens."
+        case .registrationsRemoved: "Registrations that the node ended, because of their tokens or because nobody renewed them."
         case .feedback: "Calls of gorush's feedback hook."
         case .registrations: "Installations, by platform and state. Unregistered ones have no platform."
         case .topics: "Topics on which queries are answered."
