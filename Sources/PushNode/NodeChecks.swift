@@ -9,6 +9,11 @@ public enum NodeChecks {
         }
     }
 
+    /// - Parameter obstacle: that no message came for too long; nil when there was none, or it is no matter.
+    public static func silence(_ obstacle: String?) -> Finding? {
+        obstacle.map { Finding("silence", .fail, $0, remedy: "see the cluster, shard and peers of the Waku node") }
+    }
+
     /// - Parameter failure: why the database can't be written or read; nil when it can.
     public static func store(failure: String?) -> Finding {
         failure.map { Finding("store", .fail, $0) } ?? Finding("store", .ok, "written and read")

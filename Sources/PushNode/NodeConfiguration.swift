@@ -27,7 +27,9 @@ public struct NodeConfiguration: Sendable {
     public var registrationLifetime: Duration?
     /// How often the store is looked after: how soon it shows that it can be written or read again.
     public var upkeepInterval = Duration.seconds(5)
-    /// Where `/healthz`, `/readyz` and `/feedback` are served; nil: nowhere.
+    /// So long without a message on the pubsub topics, of anybody's, is an alarm; nil: it is none.
+    public var silenceAlarm: Duration?
+    /// Where `/`, `/metrics`, `/healthz`, `/readyz` and `/feedback` are served; nil: nowhere.
     public var httpAddress: SocketAddress?
     /// What gorush shows when it posts to `/feedback`; nil: it is not served.
     public var feedbackSecret: FeedbackSecret?

@@ -11,7 +11,8 @@ extension PushNode {
     /// What was looked at just now.
     public var findings: [Finding] {
         [
-            NodeChecks.relay(relay.state), NodeChecks.store(failure: store.failure), NodeChecks.gorush(obstacle: deliveries.obstacle),
+            NodeChecks.relay(relay.state), NodeChecks.silence(watch.silenceObstacle), NodeChecks.store(failure: store.failure),
+            NodeChecks.gorush(obstacle: deliveries.obstacle),
             NodeChecks.freeDisk(bytes: Disk.freeBytes(at: configuration.dataPath)), NodeChecks.openFiles(OpenFiles.now()),
             NodeChecks.drain(isOn: drain.isOn),
         ].compactMap(\.self)

@@ -49,6 +49,8 @@ public final class PushNode: Service {
     private let pipeline: Pipeline
     private let gate: Gate
     private let gauges: NodeGauges
+    let watch: NodeWatch
+    private let statusSource: StatusSource
     let logger: Logger
     private let now: @Sendable () -> Timestamp
     public let counters: Counters
@@ -79,11 +81,16 @@ public final class PushNode: Service {
         topicKeys = TopicKeys(store: store, counters: counters)
         probe = SelfProbe(topic: topics.ownContentTopics[0])
 
+        let alarms = Alarms(registry: counters.registry, now: now)
         relay = try makeRelay(
             RelayNeeds(
                 pubsubTopics: configuration.pubsubTopics, ownTopics: topics.ownContentTopics,
                 seenUntil: try store.read { try RelayCursors.read(of: configuration.pubsubTopics, from: $0) },
-                wants: { [topics] in topics.match($0) != nil }, report: { [counters] in counters.add($0) }))
+                wants: { [topics] in topics.match($0) != nil },
+                report: { [counters] event in
+                    counters.add(event)
+                    if case .gap = event { alarms.raise(.gap, "what the relay's store has is looked up") }
+                }))
 
         let registrations = RegistrationRules(identity: identity, isIdempotent: configuration.idempotentRegistrations)
         let requests = RequestRules(maximumAge: configuration.maximumRequestAge)
@@ -95,7 +102,7 @@ public final class PushNode: Service {
         var queue = DeliveryQueue.Configuration()
         queue.limit = configuration.outboxLimit
         queue.patience = configuration.answerDeadline
-        feedback = Feedback(store: store, counters: counters, logger: logger, now: now)
+        feedback = Feedback(store: store, counters: counters, alarms: alarms, logger: logger, now: now)
         deliveries = Deliveries(
             store: store, gorush: gorush, publisher: publisher, feedback: feedback, counters: counters, logger: logger,
             answerDeadline: configuration.answerDeadline, queue: DeliveryQueue(configuration: queue), now: now)
@@ -109,7 +116,13 @@ public final class PushNode: Service {
             counters: counters, logger: logger, limit: configuration.workLimit, now: now)
         gauges = NodeGauges(
             counters: counters, relay: relay, store: store, topics: topics, deliveries: deliveries, feedback: feedback,
-            publisher: publisher, pipeline: pipeline, maximumRequestAge: configuration.maximumRequestAge, now: now)
+            publisher: publisher, pipeline: pipeline, alarms: alarms, maximumRequestAge: configuration.maximumRequestAge, now: now)
+        watch = NodeWatch(
+            alarms: alarms, relay: relay, store: store, counters: counters, deliveries: deliveries,
+            silenceAlarm: configuration.silenceAlarm, logger: logger, now: now)
+        statusSource = StatusSource(
+            counters: counters, gauges: gauges, watch: watch, relay: relay, store: store, deliveries: deliveries, topics: topics,
+            now: now, started: .now)
     }
 
     /// Runs until graceful shutdown: then it takes no more, finishes what is in hand, and returns.
@@ -121,6 +134,7 @@ public final class PushNode: Service {
             metadata: [
                 "key": "\(configuration.identity.publicKey.hex)", "topics": "\(topics.queryTopicCount)",
                 "waiting": "\(deliveries.waitingCount)", "http": "\(configuration.httpAddress?.description ?? "off")",
+                "silence-alarm": "\(configuration.silenceAlarm?.inWords ?? "off")",
             ])
         try await withThrowingTaskGroup(of: Part.self) { group in
             group.addTask {
@@ -130,6 +144,10 @@ public final class PushNode: Service {
             group.addTask {
                 await self.serveAdmin()
                 return .admin
+            }
+            group.addTask {
+                await self.watch.run()
+                return .watch
             }
             group.addTask {
                 await self.keepUp()
@@ -154,7 +172,7 @@ public final class PushNode: Service {
     }
 
     private enum Part {
-        case work, publishing, posting, health, admin, upkeep
+        case work, publishing, posting, health, admin, upkeep, watch
     }
 
     // MARK: Work
@@ -206,7 +224,8 @@ public final class PushNode: Service {
         let endpoint = configuration.feedbackSecret.map { FeedbackEndpoint(secret: $0, feedback: feedback, counters: counters) }
         let server = HealthServer(
             address: address, feedback: endpoint, obstacles: { self.obstacles },
-            metrics: { await self.gauges.exposition(as: $0, isReady: self.obstacles.isEmpty) }
+            metrics: { await self.gauges.exposition(as: $0, isReady: self.obstacles.isEmpty) },
+            status: { await self.statusSource.status(obstacles: self.obstacles) }
         ) { port in
             self.boundPort.withLock { $0 = port }
         }

@@ -71,6 +71,7 @@ struct HelpTests {
         ["admin", "log-level"], ["admin", "log-level", "loud"], ["admin", "backup"], ["admin", "restore", "x"],
         ["admin", "rotate-storage-key"],
         ["client", "query", "--server", "0x04", "--registrant", "0x04"], ["client", "query"], ["serve", "unexpected"],
+        ["serve", "--silence-alarm", "soon"],
         ["bench", "no-such-part"], ["bench", "--seconds", "0"], ["bench", "--seconds", "nan"], ["bench", "--rounds", "0"],
         ["bench", "--batch", "0"], ["bench", "--registrations", "0"], ["bench", "--rate", "-1"], ["bench", "--duration", "5"],
     ])

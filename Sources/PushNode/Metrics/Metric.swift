@@ -48,6 +48,8 @@ public enum Metric: String, CaseIterable, Sendable {
     case relayGaps = "waku_push_relay_gaps_total"
     case relayRecovered = "waku_push_relay_messages_recovered_total"
 
+    case alarms = "waku_push_alarms_total"
+    case alarmActive = "waku_push_alarm_active"
     case queueDepth = "waku_push_queue_depth"
     case queueLimit = "waku_push_queue_limit"
     case databaseSize = "waku_push_database_bytes"
@@ -85,6 +87,7 @@ extension Metric {
         case .registrationsRemoved: [RemovalLabel.self]
         case .feedback: [FeedbackLabel.self]
         case .registrations: [PlatformLabel.self, RegistrationStateLabel.self]
+        case .alarms, .alarmActive: [AlarmKind.self]
         case .queueDepth, .queueLimit: [QueueLabel.self]
         default: []
         }
@@ -145,6 +148,8 @@ extension Metric {
         case .relaySeenUntil: "Up to when nothing is missing, on the pubsub topic that is furthest behind."
         case .relayGaps: "Times that messages may have been lost between the relay and this node."
         case .relayRecovered: "Messages that came from the relay's store alone."
+        case .alarms: "Alarms that were raised."
+        case .alarmActive: "1 while an alarm lasts: one that happens rather than lasts counts for ten minutes or an hour."
         case .queueDepth: "What waits inside of the node."
         case .queueLimit: "Up to where it may wait; beyond, it is shed or whoever brings it waits."
         case .databaseSize: "The database and its log."

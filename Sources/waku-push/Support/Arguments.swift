@@ -26,6 +26,21 @@ struct DurationArgument: ExpressibleByArgument, CustomStringConvertible {
     var defaultValueDescription: String { description }
 }
 
+/// A duration, or `0` or `off` for none.
+struct LimitArgument: ExpressibleByArgument {
+    /// nil: off.
+    let limit: Duration?
+
+    init?(argument: String) {
+        if argument == "0" || argument == "off" {
+            limit = nil
+            return
+        }
+        guard let duration = DurationArgument(argument: argument)?.duration else { return nil }
+        limit = duration
+    }
+}
+
 struct AddressArgument: ExpressibleByArgument {
     let address: SocketAddress
 
