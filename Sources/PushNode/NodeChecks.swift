@@ -29,7 +29,8 @@ public enum NodeChecks {
         isOn ? Finding("drain", .fail, "registrations are not taken", remedy: "waku-push admin drain --undo takes them again") : nil
     }
 
-    private static let leastFreeBytes: Int64 = 32 << 20
+    /// Below it hardly a commit can be kept: but for that, the store says itself when there is no room.
+    private static let leastFreeBytes: Int64 = 128 << 10
     private static let fewFreeBytes: Int64 = 1 << 30
 
     /// - Parameter bytes: that this user may still write where the data folder is; nil when that is unknown.

@@ -32,9 +32,12 @@ extension PushNode {
             counters: Dictionary(uniqueKeysWithValues: counters.snapshot.map { ($0.key.rawValue, $0.value) }))
     }
 
-    /// Whether registrations are refused from now on, and unregistrations with them: what was answered success is then complete.
-    func setDrain(_ isOn: Bool) {
+    /// Whether registrations are refused from now on, and unregistrations with them: what was answered success is then complete, and on disk
+    /// when this returns.
+    func setDrain(_ isOn: Bool) async {
         drain.isOn = isOn
+        // What was decided before has its place in the order of commits before this one.
+        try? await store.commit { _ in }
         logger.notice(isOn ? "draining: registrations are not taken" : "registrations are taken again")
     }
 

@@ -7,7 +7,7 @@ struct HelpTests {
         ["admin", "registrations", "find"], ["admin", "registrations", "show"], ["admin", "registrations", "remove"],
         ["admin", "registrations", "export"], ["admin", "registrations", "import"], ["admin", "outbox", "retry"],
         ["admin", "outbox", "drop"], ["admin", "drain"], ["admin", "log-level"], ["admin", "backup"], ["admin", "restore"],
-        ["admin", "check"], ["admin", "rotate-storage-key"], ["client"], ["bench"],
+        ["admin", "check"], ["admin", "rotate-storage-key"], ["admin", "test-push"], ["doctor"], ["client"], ["bench"],
     ]
     private static let withoutExamples = [
         ["identity"], ["admin", "status"], ["admin", "registrations"], ["admin", "registrations", "stats"],
@@ -43,6 +43,13 @@ struct HelpTests {
             #expect(help.contains("default: \(standard)"), "\(standard)")
         }
         #expect(try await run("--help").output.contains("WAKU_PUSH_POLL_INTERVAL"))
+    }
+
+    @Test(arguments: ["bash", "zsh", "fish"]) func completions(shell: String) async throws {
+        let script = try await run("--generate-completion-script", shell)
+        #expect(script.status == 0)
+        #expect(script.errors == "")
+        for name in ["rotate-storage-key", "doctor", "token-file"] { #expect(script.output.contains(name), "\(name)") }
     }
 
     @Test func version() async throws {
