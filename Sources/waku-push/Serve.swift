@@ -58,9 +58,8 @@ struct Serve: AsyncParsableCommand {
 
     @Option(
         help:
-            "So long without a message on the shard, of anybody's, is an alarm; 0 or off: never. [default: 10m, off with no relay but loopback]"
-    )
-    var silenceAlarm: LimitArgument?
+            "So long without a message on the shard, of anybody's, is an alarm; off: never; auto: 10m, but off with no relay but loopback.")
+    var silenceAlarm: SilenceArgument = Environment.value("silence-alarm", .automatic)
 
     @Flag(
         inversion: .prefixedNo, help: "Answer a repeated registration of exactly what is stored with success, instead of VERSION_MISMATCH.")
@@ -95,7 +94,7 @@ struct Serve: AsyncParsableCommand {
             configuration.servesAdmin = true
             configuration.logLevel = level
             configuration.version = Version.current
-            configuration.silenceAlarm = silenceLimit
+            configuration.silenceAlarm = silenceAlarm.limit(isAlone: relay.allSatisfy { $0 == "loopback" })
             guard (1...100_000_000).contains(outboxLimit) else {
                 throw CommandFailure(.usage, "--outbox-limit must be from 1 to 100000000")
             }

@@ -26,18 +26,30 @@ struct DurationArgument: ExpressibleByArgument, CustomStringConvertible {
     var defaultValueDescription: String { description }
 }
 
-/// A duration, or `0` or `off` for none.
-struct LimitArgument: ExpressibleByArgument {
-    /// nil: off.
-    let limit: Duration?
+/// A duration, `off` (or `0`), or `auto`.
+enum SilenceArgument: ExpressibleByArgument {
+    case automatic, off
+    case after(Duration)
 
     init?(argument: String) {
-        if argument == "0" || argument == "off" {
-            limit = nil
-            return
+        switch argument {
+        case "auto": self = .automatic
+        case "0", "off": self = .off
+        default:
+            guard let duration = DurationArgument(argument: argument)?.duration else { return nil }
+            self = .after(duration)
         }
-        guard let duration = DurationArgument(argument: argument)?.duration else { return nil }
-        limit = duration
+    }
+
+    var defaultValueDescription: String { "auto" }
+
+    /// - Parameter isAlone: nobody but the node's own clients is heard, so that silence tells nothing.
+    func limit(isAlone: Bool) -> Duration? {
+        switch self {
+        case .automatic: isAlone ? nil : .seconds(600)
+        case .off: nil
+        case .after(let duration): duration
+        }
     }
 }
 
