@@ -12,7 +12,8 @@ extension PushNode {
     public var findings: [Finding] {
         [
             NodeChecks.relay(relay.state), NodeChecks.silence(watch.silenceObstacle), NodeChecks.store(failure: store.failure),
-            NodeChecks.gorush(obstacle: deliveries.obstacle),
+        ].compactMap(\.self) + deliveries.endpoints.map { NodeChecks.gorush($0.name, obstacle: $0.obstacle) }
+            + [
             NodeChecks.freeDisk(bytes: Disk.freeBytes(at: configuration.dataPath)), NodeChecks.openFiles(OpenFiles.now()),
             NodeChecks.drain(isOn: drain.isOn),
         ].compactMap(\.self)
