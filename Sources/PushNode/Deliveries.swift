@@ -295,7 +295,8 @@ final class Deliveries: Sendable {
         return state.withLock { state in
             state.queues.indices.map { index in
                 EndpointState(
-                    name: routing.rules[index].name, breaker: state.queues[index].breaker, isOpen: state.queues[index].breaker.isOpen(at: now),
+                    name: routing.rules[index].name, breaker: state.queues[index].breaker,
+                    isOpen: state.queues[index].breaker.isOpen(at: now),
                     waitingCount: state.queues[index].count, failure: state.failures[index])
             }
         }

@@ -14,9 +14,9 @@ extension PushNode {
             NodeChecks.relay(relay.state), NodeChecks.silence(watch.silenceObstacle), NodeChecks.store(failure: store.failure),
         ].compactMap(\.self) + deliveries.endpoints.map { NodeChecks.gorush($0.name, obstacle: $0.obstacle) }
             + [
-            NodeChecks.freeDisk(bytes: Disk.freeBytes(at: configuration.dataPath)), NodeChecks.openFiles(OpenFiles.now()),
-            NodeChecks.drain(isOn: drain.isOn),
-        ].compactMap(\.self)
+                NodeChecks.freeDisk(bytes: Disk.freeBytes(at: configuration.dataPath)), NodeChecks.openFiles(OpenFiles.now()),
+                NodeChecks.drain(isOn: drain.isOn),
+            ].compactMap(\.self)
     }
 
     var status: NodeStatus {

@@ -14,7 +14,8 @@ public struct RegistrationRules: Sendable {
     ///   - isIdempotent: a repetition of exactly what is stored succeeds, instead of VERSION_MISMATCH.
     ///   - serves: whether there is a gorush for an app.
     public init(
-        identity: PrivateKey, isIdempotent: Bool = false, serves: @escaping @Sendable (Platform, _ apnTopic: String) -> Bool = { _, _ in true }
+        identity: PrivateKey, isIdempotent: Bool = false,
+        serves: @escaping @Sendable (Platform, _ apnTopic: String) -> Bool = { _, _ in true }
     ) {
         self.identity = identity
         self.isIdempotent = isIdempotent

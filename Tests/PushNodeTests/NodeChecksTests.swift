@@ -131,7 +131,9 @@ struct NodeChecksTests {
                 clockAhead: parts.ahead)
         }
         try expect("gorush", .fail, "has a query") { $0.gorushes = [.init(EndpointRule(), nil, problem: "the URL has a query")] }
-        try expect("gorush", .fail, "no connection") { $0.gorushes = [.init(EndpointRule(), with { ($0.health, $0.problem) = (nil, "no connection") })] }
+        try expect("gorush", .fail, "no connection") {
+            $0.gorushes = [.init(EndpointRule(), with { ($0.health, $0.problem) = (nil, "no connection") })]
+        }
         try expect("gorush", .warn, "answers 503") { $0.gorushes = [.init(EndpointRule(), with { $0.health = 503 })] }
         try expect("gorush post", .fail, "may not post") { $0.gorushes = [.init(EndpointRule(), with { $0.post = .status(401) })] }
         try expect("gorush post", .fail, "there is no gorush") { $0.gorushes = [.init(EndpointRule(), with { $0.post = .status(404) })] }
@@ -139,10 +141,18 @@ struct NodeChecksTests {
         try expect("gorush post", .fail, "no gorush") { $0.gorushes = [.init(EndpointRule(), with { $0.post = .otherServer })] }
         try expect("gorush post", .fail, "timed out") { $0.gorushes = [.init(EndpointRule(), with { $0.post = .failed("timed out") })] }
         try expect("gorush setup", .fail, "APN is switched off there, and 3 installations") {
-            $0.gorushes = [.init(EndpointRule(), with { $0.setup = .init(isSync: true, isAPNEnabled: false, isFirebaseEnabled: true, hasFeedbackHook: false) })]
+            $0.gorushes = [
+                .init(
+                    EndpointRule(),
+                    with { $0.setup = .init(isSync: true, isAPNEnabled: false, isFirebaseEnabled: true, hasFeedbackHook: false) })
+            ]
         }
         try expect("gorush setup", .warn, "Firebase switched off") {
-            $0.gorushes = [.init(EndpointRule(), with { $0.setup = .init(isSync: true, isAPNEnabled: true, isFirebaseEnabled: false, hasFeedbackHook: false) })]
+            $0.gorushes = [
+                .init(
+                    EndpointRule(),
+                    with { $0.setup = .init(isSync: true, isAPNEnabled: true, isFirebaseEnabled: false, hasFeedbackHook: false) })
+            ]
         }
         func verdicts(_ isSync: Bool, _ hook: Bool) -> GorushInspection {
             with { $0.setup = .init(isSync: isSync, isAPNEnabled: true, isFirebaseEnabled: true, hasFeedbackHook: hook) }
@@ -150,7 +160,9 @@ struct NodeChecksTests {
         try expect("gorush verdicts", .warn, "neither") { $0.gorushes = [.init(EndpointRule(), verdicts(false, false))] }
         try expect("gorush verdicts", .warn, "both on") { $0.gorushes = [.init(EndpointRule(), verdicts(true, true))] }
         try expect("gorush verdicts", .warn, "this node takes none") { $0.gorushes = [.init(EndpointRule(), verdicts(false, true))] }
-        #expect(NodeChecks.doctor(facts { ($0.gorushes, $0.takesFeedback) = ([.init(EndpointRule(), verdicts(false, true))], true) }).worst == .ok)
+        #expect(
+            NodeChecks.doctor(facts { ($0.gorushes, $0.takesFeedback) = ([.init(EndpointRule(), verdicts(false, true))], true) }).worst
+                == .ok)
         #expect(NodeChecks.doctor(facts { $0.gorushes = [.init(EndpointRule(), with { $0.setup = nil })] }).worst == .ok)
     }
 

@@ -73,7 +73,8 @@ struct NodeFixture {
     ///   - posting: instead of the scripted gorush; or several, by ``endpoints``.
     ///   - makeRelay: a relay beside the network of one, or instead of it.
     func withNode<R: Sendable>(
-        configure: (inout NodeConfiguration) -> Void = { _ in }, posting: (any NotificationPosting)? = nil, endpoints: [GorushEndpoint]? = nil,
+        configure: (inout NodeConfiguration) -> Void = { _ in }, posting: (any NotificationPosting)? = nil,
+        endpoints: [GorushEndpoint]? = nil,
         now: @escaping @Sendable () -> Timestamp = Timestamp.now, makeRelay: ((RelayNeeds, LoopbackRelay) throws -> any Relay)? = nil,
         _ body: @escaping @Sendable (RunningNode) async throws -> R
     ) async throws -> R {
@@ -82,7 +83,8 @@ struct NodeFixture {
         configuration.answerDeadline = .seconds(60)
         configure(&configuration)
         let quiet = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
-        let node = try PushNode(configuration, gorush: endpoints ?? [GorushEndpoint(posting ?? gorush)], logger: quiet, now: now) { [network] needs in
+        let node = try PushNode(configuration, gorush: endpoints ?? [GorushEndpoint(posting ?? gorush)], logger: quiet, now: now) {
+            [network] needs in
             let relay = network.relay(pubsubTopics: needs.pubsubTopics)
             return try makeRelay?(needs, relay) ?? relay
         }

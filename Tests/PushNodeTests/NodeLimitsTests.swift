@@ -54,7 +54,8 @@ struct NodeLimitsTests {
             for other in others {
                 // Of each batch the flood is first, and twenty times as much.
                 await relay.feed(
-                    (0..<20).map { _ in request(of: device, by: flooder, to: server) } + (0..<20).map { _ in query(about: device, by: flooder) }
+                    (0..<20).map { _ in request(of: device, by: flooder, to: server) }
+                        + (0..<20).map { _ in query(about: device, by: flooder) }
                         + [request(of: device, by: other, to: server), query(about: device, by: other)])
             }
             try await node.wait { relay.published.count >= 1 + 10 + 5 + 2 * others.count }

@@ -28,7 +28,9 @@ struct ConfigurationTests {
         let words = text.split(separator: "\n").filter { $0.hasPrefix("#") && !$0.hasPrefix("# ") }
         #expect(words.count > 25)
         // Those without a default have no value: they are as good as not there.
-        let all = words.map { String($0.dropFirst()) }.filter { !$0.hasPrefix("gorush-endpoints") && !$0.hasPrefix("  - ") && !$0.hasPrefix("    ") }
+        let all = words.map { String($0.dropFirst()) }.filter {
+            !$0.hasPrefix("gorush-endpoints") && !$0.hasPrefix("  - ") && !$0.hasPrefix("    ")
+        }
         let ended = try await check(all.joined(separator: "\n"))
         #expect(ended.status == 0, "\(ended.errors)")
     }

@@ -83,7 +83,8 @@ struct StatusFigures: Sendable {
 extension StatusFigures: Encodable {
     private enum Key: String, CodingKey {
         case time, uptimeSeconds, ready, obstacles, relay, gorush, store, registrations, messages, notifications, losses, alarms, charts
-        case attached, lastMessageSeconds, silent, gaps, recovered, breaker, failure, endpoints, waiting, oldestSeconds, posts, bytes, topics
+        case attached, lastMessageSeconds, silent, gaps, recovered, breaker, failure, endpoints, waiting, oldestSeconds, posts, bytes,
+            topics
         case times, lines, kind, reason, since, last, count, active
     }
 

@@ -104,7 +104,8 @@ struct StatusSource: Sendable {
 extension Counter {
     fileprivate static let handled = allCases.filter { $0.series?.metric == .handled }
     fileprivate static let givenUp = [
-        notificationRefused, notificationExpired, notificationEvicted, notificationUnreadable, notificationUnroutable, notificationUncounted,
+        notificationRefused, notificationExpired, notificationEvicted, notificationUnreadable, notificationUnroutable,
+        notificationUncounted,
     ]
     /// What never came to where it was to come.
     fileprivate static let losses =

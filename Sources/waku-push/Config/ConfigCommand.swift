@@ -101,7 +101,7 @@ extension ServeOption {
             return comment + "\n#limit:\n" + LimitOptions.standard.map { "#  \($0.name): \($0.value)" }.joined(separator: "\n")
         }
         if isList { return comment + "\n#\(name): []" }
-        let value = standard.map { " \($0)" } ?? (isFlag ? " false" : "")
+        let value = standard.map { " \($0)" } ?? ""
         return comment + "\n#\(name):\(value)"
     }
 

@@ -26,11 +26,15 @@ struct ServeOption {
         }
         let text = Environment.hidden { Serve._dumpHelp() }
         guard let dump = try? JSONDecoder().decode(Dump.self, from: Data(text.utf8)) else { return [] }
+        var seen: Set<String> = ["help", "version", "config"]
         return dump.command.arguments.compactMap { argument in
-            guard var name = argument.preferredName?.name, !["help", "version", "config"].contains(name) else { return nil }
-            if argument.kind == "flag", name.hasPrefix("no-") { name.removeFirst(3) }
+            let isFlag = argument.kind == "flag"
+            guard var name = argument.preferredName?.name else { return nil }
+            // A flag comes in two forms, of which one is its name.
+            if isFlag, name.hasPrefix("no-") { name.removeFirst(3) }
+            guard seen.insert(name).inserted else { return nil }
             return ServeOption(
-                name: name, help: argument.abstract ?? "", standard: argument.defaultValue, isFlag: argument.kind == "flag",
+                name: name, help: argument.abstract ?? "", standard: isFlag ? "false" : argument.defaultValue, isFlag: isFlag,
                 isList: argument.isRepeating)
         }
     }()
@@ -61,8 +65,9 @@ struct ServeOption {
         }
         if !given.isEmpty { return Value(option: name, values: isList ? given : given.suffix(1), source: "command line") }
         if let (values, source) = Environment.setting(name) {
-            return Value(option: name, values: isList ? Environment.list(name) : values.suffix(1), source: source.split(separator: ": ").first.map(String.init) ?? source)
+            let place = source.split(separator: ": ").first.map(String.init) ?? source
+            return Value(option: name, values: isList ? Environment.list(name) : values.suffix(1), source: place)
         }
-        return Value(option: name, values: standard.map { [$0] } ?? (isFlag ? ["false"] : []), source: "default")
+        return Value(option: name, values: standard.map { [$0] } ?? [], source: "default")
     }
 }

@@ -71,7 +71,9 @@ struct ConfigurationFile {
         var options: [String: Setting] = [:]
         var endpoints: [Endpoint] = []
         if let root, !Self.isNull(root) {
-            guard let mapping = root.mapping else { throw CommandFailure(.data, "configuration \(path): it must be a list of \"option: value\"") }
+            guard let mapping = root.mapping else {
+                throw CommandFailure(.data, "configuration \(path): it must be a list of \"option: value\"")
+            }
             for (key, value) in mapping {
                 let place = Self.place(key, path)
                 let name = try Self.known(key, among: known.union([Self.endpointsKey]), place)
@@ -157,7 +159,7 @@ struct ConfigurationFile {
     /// The name that was most likely meant; nil when none is near.
     static func nearest(to name: String, among names: Set<String>) -> String? {
         let near = names.map { ($0, distance(name, $0)) }.min { ($0.1, $0.0) < ($1.1, $1.0) }
-        return near.flatMap { $0.1 <= max(2, name.count / 3) ? $0.0 : nil }
+        return near.flatMap { $0.1 <= (name.count < 5 ? 2 : 3) ? $0.0 : nil }
     }
 
     /// How many letters must be put in, taken out or exchanged (Levenshtein).

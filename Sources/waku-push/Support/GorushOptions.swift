@@ -9,17 +9,20 @@ import StatusProtocol
 struct GorushOptions: ParsableArguments {
     static let standardURL = "http://127.0.0.1:8088"
 
-    @Option(help: "The gorush server, with or without a path. Several of them: gorush-endpoints of the configuration file. [default: \(standardURL)]")
+    @Option(
+        help:
+            "The gorush server, with or without a path. Several of them: gorush-endpoints of the configuration file. [default: \(standardURL)]"
+    )
     var gorush: String?
 
     @Option(help: "What a notification looks like: \(PayloadProfile.allCases.map(\.rawValue).joined(separator: ", ")).")
     var payloadProfile: PayloadProfile = Environment.value("payload-profile", .combined)
 
     @Option(help: "An iOS app that may register; repeat it for more. Without any, all may.")
-    var apnTopic: [String] = Environment.list("apn-topic")
+    var allowApnTopic: [String] = Environment.list("allow-apn-topic")
 
     @Option(help: "An iOS app whose tokens are of Apple's sandbox; repeat it for more. It may register.")
-    var apnSandboxTopic: [String] = Environment.list("apn-sandbox-topic")
+    var sandboxApnTopic: [String] = Environment.list("sandbox-apn-topic")
 
     @Option(help: "Posts to a gorush at once, from 1 to 64.")
     var gorushConnections: Int = Environment.value("gorush-connections", 8)
@@ -66,13 +69,15 @@ struct GorushOptions: ParsableArguments {
         }
         if !endpoints.isEmpty, gorush == nil, Environment.string("gorush") == nil {
             guard endpoints.count <= GorushEndpoint.limit else {
-                throw CommandFailure(.data, "\(endpoints[GorushEndpoint.limit].place): there may be \(GorushEndpoint.limit) endpoints at most")
+                throw CommandFailure(
+                    .data, "\(endpoints[GorushEndpoint.limit].place): there may be \(GorushEndpoint.limit) endpoints at most")
             }
             var settings: [GorushSettings] = []
             for (index, endpoint) in endpoints.enumerated() {
                 let next = try GorushSettings(endpoint, number: index + 1, standard: self)
                 guard !settings.contains(where: { $0.rule.name == next.rule.name }) else {
-                    throw CommandFailure(.data, "\(endpoint.place): there is an endpoint \(next.rule.name) already: give each a name of its own")
+                    throw CommandFailure(
+                        .data, "\(endpoint.place): there is an endpoint \(next.rule.name) already: give each a name of its own")
                 }
                 settings.append(next)
             }
@@ -81,7 +86,7 @@ struct GorushOptions: ParsableArguments {
         return [
             GorushSettings(
                 url: gorush ?? Environment.string("gorush") ?? Self.standardURL,
-                rule: EndpointRule(apnTopics: apnTopic.isEmpty ? nil : Set(apnTopic), sandboxTopics: Set(apnSandboxTopic)),
+                rule: EndpointRule(apnTopics: allowApnTopic.isEmpty ? nil : Set(allowApnTopic), sandboxTopics: Set(sandboxApnTopic)),
                 profile: payloadProfile, connections: try count(gorushConnections, 1...64, "--gorush-connections"),
                 batch: try count(gorushBatch, 1...100, "--gorush-batch"), ca: gorushCa ?? Environment.string("gorush-ca"),
                 user: gorushUser ?? Environment.string("gorush-user"),
@@ -117,7 +122,7 @@ struct GorushSettings {
         var configuration = CurlConfiguration()
         if let ca {
             guard FileManager.default.isReadableFile(atPath: ca) else {
-                throw CommandFailure(.data, "certificates \(ca) can't be read: give a PEM file for \(rule.name)")
+                throw CommandFailure(.data, "certificates \(ca) can't be read: give --gorush-ca a PEM file")
             }
             configuration.trust = .file(path: ca)
         }
@@ -176,7 +181,8 @@ extension GorushSettings {
                 name: endpoint["name"] ?? "gorush \(number)", platforms: platforms, apnTopics: endpoint.list("apn-topics").map(Set.init),
                 sandboxTopics: Set(endpoint.list("apn-sandbox-topics") ?? [])),
             profile: profile, connections: try count("connections", 1...64, standard.gorushConnections),
-            batch: try count("batch", 1...100, standard.gorushBatch), ca: endpoint["ca"] ?? standard.gorushCa ?? Environment.string("gorush-ca"),
+            batch: try count("batch", 1...100, standard.gorushBatch),
+            ca: endpoint["ca"] ?? standard.gorushCa ?? Environment.string("gorush-ca"),
             user: endpoint["user"], passwordFile: endpoint["password-file"], tokenFile: endpoint["token-file"],
             headers: endpoint.list("headers") ?? [])
     }

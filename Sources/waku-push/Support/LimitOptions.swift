@@ -43,12 +43,13 @@ struct LimitOptions: ParsableArguments {
             throw CommandFailure(.data, "list of keys \(path) can't be read: is it there, and may this user read it?")
         }
         var keys: Set<KeyHash> = []
-        for (index, line) in String(decoding: content, as: UTF8.self).split(separator: "\n", omittingEmptySubsequences: false).enumerated() {
+        for (index, line) in String(decoding: content, as: UTF8.self).split(separator: "\n", omittingEmptySubsequences: false).enumerated()
+        {
             let text = line.prefix { $0 != "#" }.trimmingCharacters(in: .whitespaces)
             guard !text.isEmpty else { continue }
             if let key = PublicKeyArgument(argument: text)?.key {
                 keys.insert(KeyHash(of: key))
-            } else if let hash = bytes(hex: text).flatMap(KeyHash.init(bytes:)) {
+            } else if let hash = bytes(hex: text.hasPrefix("0x") ? text.dropFirst(2) : text[...]).flatMap(KeyHash.init(bytes:)) {
                 keys.insert(hash)
             } else {
                 throw CommandFailure(.data, "\(path):\(index + 1): neither a public key nor the hash of one, in hexadecimal digits")
