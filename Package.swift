@@ -35,6 +35,9 @@ let lifecycle: Target.Dependency = .product(name: "ServiceLifecycle", package: "
 let signals: Target.Dependency = .product(name: "UnixSignals", package: "swift-service-lifecycle")
 let arguments: Target.Dependency = .product(name: "ArgumentParser", package: "swift-argument-parser")
 
+/// Told by Deploy/release. What anybody builds does not know it.
+let commit = (Context.environment["WAKU_PUSH_COMMIT"] ?? "").filter(\.isHexDigit)
+
 let package = Package(
     name: "waku-push",
     products: [
@@ -63,6 +66,7 @@ let package = Package(
         system("CCurl", pkgConfig: "libcurl", apt: "libcurl4-openssl-dev"),
         system("CProtobufC", pkgConfig: "libprotobuf-c", apt: "libprotobuf-c-dev"),
         .target(name: "CPushMessages", dependencies: ["CProtobufC"]),
+        .target(name: "CVersion", cSettings: [.define("WAKU_PUSH_COMMIT", to: commit)]),
 
         room("WakuCrypto", ["CSecp256k1", "COpenSSL"]),
         room("Waku", ["WakuCrypto", "CPushMessages"]),
@@ -84,6 +88,7 @@ let package = Package(
                 httpTypes,
                 logging, metrics, nio, lifecycle,
             ]),
+        room("Systemd"),
         room("PushClient", ["StatusProtocol", "Waku", "WakuCrypto"]),
         room(
             "PushBench",
@@ -95,7 +100,7 @@ let package = Package(
             name: "waku-push",
             dependencies: [
                 "PushBench", "PushNode", "PushClient", "PushStore", "NwakuRelay", "LoopbackRelay", "StatusProtocol", "Waku", "WakuCrypto",
-                "CurlClient", hummingbird, logging, lifecycle, signals, arguments,
+                "CurlClient", "CVersion", "Systemd", hummingbird, logging, lifecycle, signals, arguments,
             ],
             swiftSettings: strict),
 
@@ -132,6 +137,7 @@ let package = Package(
                 "CurlClient", grdb, hummingbird, logging, lifecycle,
             ]),
         tests("PushBench", ["StatusProtocol", "Waku"]),
+        tests("Systemd"),
         tests("PushClient", ["StatusProtocol", "Waku", "WakuCrypto"]),
         // Depends on the program so that it is built: it is run, not imported.
         .testTarget(

@@ -228,6 +228,13 @@ public final class PushNode: Service {
         }
     }
 
+    /// Returns once something went the way that a message's change and its delivery go. A store that fails shows life as well: the node goes on
+    /// without. One that hangs does not, nor do deliveries that do.
+    public func showLife() async {
+        await store.settle()
+        _ = deliveries.waitingCount
+    }
+
     // MARK: Upkeep
 
     /// Notes how far the relay has been seen, which shows at the same time whether the store can be written; says a line a minute; prunes.

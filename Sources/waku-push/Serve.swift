@@ -4,6 +4,7 @@ import Gorush
 import Logging
 import PushNode
 import ServiceLifecycle
+import Systemd
 import UnixSignals
 import Waku
 
@@ -97,9 +98,11 @@ struct Serve: AsyncParsableCommand {
                 relay, loopbackAddress: loopbackListen.address, pollInterval: pollInterval.duration, logger: logger)
             let client = try gorush.client()
             let node = try PushNode(configuration, gorush: client, logger: logger) { try attachment.relay($0) }
+            let manager = ServiceManager(environment: ProcessInfo.processInfo.environment, processID: getpid())
+            let notifiers = manager.map { [SystemdNotifier(manager: $0, node: node, logger: logger)] } ?? []
             // Services stop in reverse: the node is done with the loopback relay before that ends.
             var group = ServiceGroupConfiguration(
-                services: [any Service](attachment.services + [node]).map {
+                services: [any Service](attachment.services + [node] + notifiers).map {
                     .init(
                         service: $0, successTerminationBehavior: .gracefullyShutdownGroup,
                         failureTerminationBehavior: .gracefullyShutdownGroup)
