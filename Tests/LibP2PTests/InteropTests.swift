@@ -7,14 +7,17 @@ import WakuCrypto
 
 @testable import LibP2P
 
-/// Against py-libp2p 0.8.1, if `LIBP2P_PYTHON` names a Python that has it.
-@Suite(.enabled(if: InteropTests.python != nil, "LIBP2P_PYTHON names no Python with libp2p 0.8.1"), .serialized) struct InteropTests {
+private enum Others {
     static let python = ProcessInfo.processInfo.environment["LIBP2P_PYTHON"]
+    static let daemon = ProcessInfo.processInfo.environment["LIBP2P_P2PD"]
+}
 
+/// Against py-libp2p 0.8.1, if `LIBP2P_PYTHON` names a Python that has it.
+@Suite(.enabled(if: Others.python != nil, "LIBP2P_PYTHON names no Python with libp2p 0.8.1"), .serialized) struct InteropTests {
     private func peer(_ arguments: String...) throws -> ChildProcess {
         let script = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
             .appendingPathComponent("Interop/py_libp2p_peer.py").path
-        return try ChildProcess([script] + arguments, program: URL(fileURLWithPath: try #require(Self.python)), limit: .seconds(120))
+        return try ChildProcess([script] + arguments, program: URL(fileURLWithPath: try #require(Others.python)), limit: .seconds(120))
     }
 
     private func line(_ prefix: String, of process: ChildProcess) async throws -> String {
@@ -69,9 +72,7 @@ import WakuCrypto
 }
 
 /// Against a go-libp2p daemon, if `LIBP2P_P2PD` names one: `p2pd` out of the wheel hivemind 1.1.12 on PyPI.
-@Suite(.enabled(if: DaemonInteropTests.program != nil, "LIBP2P_P2PD names no go-libp2p daemon"), .serialized) struct DaemonInteropTests {
-    static let program = ProcessInfo.processInfo.environment["LIBP2P_P2PD"]
-
+@Suite(.enabled(if: Others.daemon != nil, "LIBP2P_P2PD names no go-libp2p daemon"), .serialized) struct DaemonInteropTests {
     private struct Daemon {
         let process: ChildProcess
         let address: Multiaddr
@@ -83,7 +84,7 @@ import WakuCrypto
             process = try ChildProcess(
                 [
                     "-listen", "/ip4/127.0.0.1/tcp/\(controlPort)", "-hostAddrs", "/ip4/127.0.0.1/tcp/\(port)", "-quic=false", "-tls=false",
-                ], program: URL(fileURLWithPath: try #require(DaemonInteropTests.program)), limit: .seconds(120))
+                ], program: URL(fileURLWithPath: try #require(Others.daemon)), limit: .seconds(120))
             var peer: PeerID?
             let process = process
             try await eventually {
