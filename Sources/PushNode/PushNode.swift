@@ -64,7 +64,7 @@ public final class PushNode: Service {
 
     /// Opens the data folder, and puts the parts together. Nothing runs yet.
     ///
-    /// - Throws: ``StoreError``, and what `makeRelay` throws.
+    /// - Throws: `StoreError`, and what `makeRelay` throws.
     public init(
         _ configuration: NodeConfiguration, gorush: any NotificationPosting, logger: Logger,
         now: @escaping @Sendable () -> Timestamp = Timestamp.now, makeRelay: (RelayNeeds) throws -> any Relay

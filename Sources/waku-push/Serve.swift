@@ -66,7 +66,7 @@ struct Serve: AsyncParsableCommand {
         inversion: .prefixedNo, help: "Answer a repeated registration of exactly what is stored with success, instead of VERSION_MISMATCH.")
     var idempotentRegistrations: Bool = Environment.flag("idempotent-registrations")
 
-    @Option(help: "Where /healthz, /readyz and /feedback are served.")
+    @Option(help: "Where the status page, /metrics, /healthz, /readyz and /feedback are served.")
     var http: AddressArgument = Environment.value("http", AddressArgument(SocketAddress(host: "127.0.0.1", port: 9090)))
 
     @Option(help: "trace, debug, info, notice, warning, error or critical.")
