@@ -64,7 +64,7 @@ public final class PushNode: Service {
 
     /// Opens the data folder, and puts the parts together. Nothing runs yet.
     ///
-    /// - Throws: ``StoreError``, and what `makeRelay` throws.
+    /// - Throws: `StoreError`, and what `makeRelay` throws.
     public init(
         _ configuration: NodeConfiguration, gorush: [GorushEndpoint], logger: Logger,
         now: @escaping @Sendable () -> Timestamp = Timestamp.now, makeRelay: (RelayNeeds) throws -> any Relay
@@ -267,6 +267,13 @@ public final class PushNode: Service {
         } catch {
             logger.error("admin socket not served", metadata: ["reason": "it can't be made in the data folder"])
         }
+    }
+
+    /// Returns once something went the way that a message's change and its delivery go. A store that fails shows life as well: the node goes on
+    /// without. One that hangs does not, nor do deliveries that do.
+    public func showLife() async {
+        await store.settle()
+        _ = deliveries.waitingCount
     }
 
     // MARK: Upkeep

@@ -4,6 +4,7 @@ import Gorush
 import Logging
 import PushNode
 import ServiceLifecycle
+import Systemd
 import UnixSignals
 import Waku
 
@@ -65,7 +66,7 @@ struct Serve: AsyncParsableCommand {
         inversion: .prefixedNo, help: "Answer a repeated registration of exactly what is stored with success, instead of VERSION_MISMATCH.")
     var idempotentRegistrations: Bool = Environment.flag("idempotent-registrations")
 
-    @Option(help: "Where /healthz, /readyz and /feedback are served.")
+    @Option(help: "Where the status page, /metrics, /healthz, /readyz and /feedback are served.")
     var http: AddressArgument = Environment.value("http", AddressArgument(SocketAddress(host: "127.0.0.1", port: 9090)))
 
     @Option(help: "trace, debug, info, notice, warning, error or critical.")
@@ -144,9 +145,11 @@ struct Serve: AsyncParsableCommand {
             }
             let node = try PushNode(plan.configuration, gorush: endpoints, logger: logger) { try attachment.relay($0) }
             let reloading = ReloadService(node: node, plan: plan, gorush: posters, level: level, logger: logger)
+            let manager = ServiceManager(environment: ProcessInfo.processInfo.environment, processID: getpid())
+            let notifiers = manager.map { [SystemdNotifier(manager: $0, node: node, logger: logger)] } ?? []
             // Services stop in reverse: the node is done with the loopback relay before that ends.
             var group = ServiceGroupConfiguration(
-                services: [any Service](attachment.services + [node, reloading]).map {
+                services: [any Service](attachment.services + [node, reloading] + notifiers).map {
                     .init(
                         service: $0, successTerminationBehavior: .gracefullyShutdownGroup,
                         failureTerminationBehavior: .gracefullyShutdownGroup)

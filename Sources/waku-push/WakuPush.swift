@@ -19,11 +19,7 @@ struct WakuPush: AsyncParsableCommand {
 
             EXIT CODES
               0   success
-              64  wrong usage
-              65  unusable key, configuration file, database or answer
-              69  something it needs is unavailable
-              73  a file or folder can't be made
-              77  permission denied
+              \(CommandFailure.Code.list)
 
             doctor, admin status and admin test-push have two more:
               1   it works, and there is something to look at

@@ -55,7 +55,8 @@ struct HelpTests {
     @Test func version() async throws {
         let version = try await run("--version")
         #expect(version.status == 0)
-        #expect(version.output.wholeMatch(of: /\d+\.\d+\.\d+\n/) != nil)
+        // With the commit when this was built by Deploy/release.
+        #expect(version.output.wholeMatch(of: /\d+\.\d+\.\d+( \([0-9a-f]{12}\))?\n/) != nil)
         #expect(version.errors == "")
     }
 

@@ -164,12 +164,12 @@ extension Metric {
         }
     }
 
-    /// The README's table.
-    public static var markdownTable: String {
+    /// The lines of the table in the article on metrics.
+    static var markdownTable: [String] {
         let rows = allCases.map { metric in
             let labels = metric.labels.map { "`\($0.labelName)`" }.joined(separator: ", ")
             return "| `\(metric.rawValue)` | \(metric.definition.typeName) | \(labels.isEmpty ? "–" : labels) | \(metric.help) |"
         }
-        return (["| metric | type | labels | meaning |", "|---|---|---|---|"] + rows).joined(separator: "\n")
+        return ["| metric | type | labels | meaning |", "|---|---|---|---|"] + rows
     }
 }
