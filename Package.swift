@@ -33,6 +33,7 @@ let nioSockets: Target.Dependency = .product(name: "NIOPosix", package: "swift-n
 let nioEmbedded: Target.Dependency = .product(name: "NIOEmbedded", package: "swift-nio")
 let lifecycle: Target.Dependency = .product(name: "ServiceLifecycle", package: "swift-service-lifecycle")
 let signals: Target.Dependency = .product(name: "UnixSignals", package: "swift-service-lifecycle")
+let yaml: Target.Dependency = .product(name: "Yams", package: "Yams")
 let arguments: Target.Dependency = .product(name: "ArgumentParser", package: "swift-argument-parser")
 
 /// Told by Deploy/release. What anybody builds does not know it.
@@ -60,6 +61,7 @@ let package = Package(
         .package(url: "https://github.com/apple/swift-nio", from: "2.101.0"),
         .package(url: "https://github.com/swift-server/swift-service-lifecycle", from: "2.13.0"),
         .package(url: "https://github.com/swiftlang/swift-docc-plugin", from: "1.5.0"),
+        .package(url: "https://github.com/jpsim/Yams", from: "6.2.0"),
     ],
     targets: [
         system("CSecp256k1", pkgConfig: "libsecp256k1", apt: "libsecp256k1-dev"),
@@ -101,7 +103,7 @@ let package = Package(
             name: "waku-push",
             dependencies: [
                 "PushBench", "PushNode", "PushClient", "PushStore", "NwakuRelay", "LoopbackRelay", "StatusProtocol", "Waku", "WakuCrypto",
-                "CurlClient", "CVersion", "Systemd", hummingbird, logging, lifecycle, signals, arguments,
+                "CurlClient", "CVersion", "Systemd", hummingbird, logging, lifecycle, signals, arguments, yaml,
             ],
             swiftSettings: strict),
 

@@ -20,9 +20,9 @@ public enum NodeChecks {
     }
 
     /// - Parameter obstacle: in the way of deliveries; nil when there is none.
-    public static func gorush(obstacle: String?) -> Finding {
-        obstacle.map { Finding("gorush", .fail, $0, remedy: "waku-push doctor looks at gorush itself") }
-            ?? Finding("gorush", .ok, "takes notifications")
+    public static func gorush(_ name: String = "gorush", obstacle: String?) -> Finding {
+        obstacle.map { Finding(name, .fail, $0, remedy: "waku-push doctor looks at gorush itself") }
+            ?? Finding(name, .ok, "takes notifications")
     }
 
     public static func drain(isOn: Bool) -> Finding? {

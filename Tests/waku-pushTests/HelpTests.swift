@@ -7,12 +7,12 @@ struct HelpTests {
         ["admin", "registrations", "find"], ["admin", "registrations", "show"], ["admin", "registrations", "remove"],
         ["admin", "registrations", "export"], ["admin", "registrations", "import"], ["admin", "outbox", "retry"],
         ["admin", "outbox", "drop"], ["admin", "drain"], ["admin", "log-level"], ["admin", "backup"], ["admin", "restore"],
-        ["admin", "check"], ["admin", "rotate-storage-key"], ["admin", "test-push"], ["doctor"], ["client"], ["bench"],
+        ["admin", "check"], ["admin", "rotate-storage-key"], ["admin", "test-push"], ["doctor"], ["client"], ["bench"], ["config"],
     ]
     private static let withoutExamples = [
         ["identity"], ["admin", "status"], ["admin", "registrations"], ["admin", "registrations", "stats"],
         ["admin", "outbox"], ["admin", "outbox", "list"], ["admin", "topics"], ["client", "register"], ["client", "unregister"],
-        ["client", "query"], ["client", "notify"], ["demo"],
+        ["client", "query"], ["client", "notify"], ["demo"], ["config", "check"], ["config", "show"], ["config", "default"],
     ]
 
     @Test(arguments: withExamples + withoutExamples)

@@ -81,7 +81,7 @@ extension Metric {
         case .answersChecked: [ConfirmationLabel.self]
         case .notificationsEnded: [NotificationEndLabel.self]
         case .posts: [PostClassLabel.self, StatusLabel.self]
-        case .breaker: [BreakerLabel.self]
+        case .breaker: [EndpointLabel.self, BreakerLabel.self]
         case .tokenFailures: [TokenFailureLabel.self]
         case .tokenFailuresSetAside: [SetAsideLabel.self]
         case .registrationsRemoved: [RemovalLabel.self]
@@ -132,7 +132,7 @@ extension Metric {
         case .notificationsUncounted: "Notifications in posts that gorush accepted, but did not count: a platform is disabled there."
         case .posts: "Posts to gorush, by what came of them and the status of HTTP; none when there was no answer."
         case .postTime: "How long posts to gorush took, whatever came of them."
-        case .breaker: "1 for the state that the circuit breaker before gorush is in."
+        case .breaker: "1 for the state that the circuit breaker before a gorush is in."
         case .breakerOpened: "How often gorush was given up for a while."
         case .outbox: "Notifications that wait for gorush."
         case .outboxAge: "How long ago the oldest notification in the outbox was asked for; 0 when there is none."

@@ -20,7 +20,7 @@ struct CommandFailure: Error {
         private var meaning: String {
             switch self {
             case .usage: "wrong usage"
-            case .data: "unusable key, database or answer"
+            case .data: "unusable key, configuration file, database or answer"
             case .unavailable: "something it needs is unavailable"
             case .cannotCreate: "a file or folder can't be made"
             case .permission: "permission denied"
