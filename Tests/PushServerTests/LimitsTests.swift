@@ -1,5 +1,6 @@
 import PushServer
 import StatusProtocol
+import TestSupport
 import Testing
 import Waku
 import WakuCrypto
@@ -152,6 +153,14 @@ struct LimitsTests {
         #expect(limits == .standard)
         for (name, _) in Limits.standard.settings { try limits.set("\(name)=off") }
         #expect(limits == .none)
+    }
+
+    @Test("are in the article on configuration")
+    func article() throws {
+        let rows = Limits.standard.settings.map { name, value in "| `\(name)` | `\(value)` | \(Limits.meanings[name] ?? "") |" }
+        #expect(Set(Limits.meanings.keys) == Set(Limits.standard.settings.map(\.name)))
+        let table = GeneratedTable("limits", in: "Configuration.md")
+        #expect(try table.isCurrent(["| limit | default | of |", "| --- | --- | --- |"] + rows), "run Deploy/generate-tables")
     }
 
     @Test(

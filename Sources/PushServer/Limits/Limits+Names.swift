@@ -11,6 +11,22 @@ extension Limits {
         ("new-registrations", \.newRegistrations), ("registrations", \.registrations), ("queries", \.queries), ("requests", \.requests),
     ]
 
+    /// What each limits.
+    public static let meanings: [String: String] = [
+        "messages-by-sender": "whatever a key signs: known before most of the work is done",
+        "registrations-by-sender": "registrations and unregistrations of a key",
+        "queries-by-sender": "queries of a key",
+        "requests-by-sender": "requests to notify of a key",
+        "queries-by-target": "queries about a registrant, whoever asks; beyond, it is left out of the answer",
+        "notifications-by-target": "notifications for a device, whoever asks; beyond, INTERNAL_ERROR",
+        "new-registrations": "registrations of devices that are not registered, by all together; beyond, INTERNAL_ERROR",
+        "registrations": "registrations and unregistrations by all together",
+        "queries": "queries by all together",
+        "requests": "requests by all together",
+        "installations-by-key": "devices of a key that are registered at once; beyond, INTERNAL_ERROR",
+        "registration-count": "devices that are registered at once; beyond, INTERNAL_ERROR",
+    ]
+
     private static let counts: [(name: String, path: any WritableKeyPath<Limits, Int?> & Sendable)] = [
         ("installations-by-key", \.installationsByKey), ("registration-count", \.registrationCount),
     ]
