@@ -30,7 +30,7 @@ struct AdminServer {
         router.get("status") { _, _ in try Self.answer(node.status) }
         router.post("drain") { request, _ in
             try await Self.answer(request) { (wish: AdminAPI.Drain) in
-                node.setDrain(wish.isOn)
+                await node.setDrain(wish.isOn)
                 return wish
             }
         }

@@ -8,6 +8,7 @@ import WakuCrypto
 struct Decider: Sendable {
     let registrations: RegistrationRules
     let requests: RequestRules
+    let gate: Gate
     var drain = Drain()
 
     /// What is to be done once the transaction is durable.
@@ -35,8 +36,13 @@ struct Decider: Sendable {
         let answer = answer(claim, decision, work)
         switch decision {
         case .store(let key, let registration, let bytes):
+            let isNew = head?.isRegistered != true
+            guard
+                try !gate.refusesRegistration(
+                    of: key.keyHash, isNew: isNew, installations: { try transaction.installationCount(of: key.keyHash) }, at: now)
+            else { return .registration(self.answer(claim, .refuse(.internalError), work), .registrationLimited, nil) }
             try transaction.store(registration, bytes: bytes, as: key, message: mark, replacing: head, at: now)
-            return .registration(answer, .registrationStored, head?.isRegistered == true ? nil : .added(key.keyHash))
+            return .registration(answer, .registrationStored, isNew ? .added(key.keyHash) : nil)
         case .unregister(let key, let version):
             try transaction.unregister(key, version: version, message: mark, at: now)
             return .registration(answer, .registrationEnded, .perhapsRemoved(key.keyHash))
@@ -76,6 +82,8 @@ struct Decider: Sendable {
             switch outcome {
             case .report(let error): results.append(.known(error))
             case .await(let id): results.append(.waiting(id))
+            case .deliver(_, _, let stored) where gate.refuses({ $0.notification(for: stored.key, at: now) }):
+                results.append(.known(.internalError))
             case .deliver(let id, let notification, let stored):
                 let waiting = try transaction.enqueue(id, notification, to: stored, expires: expires)
                 queued.append(

@@ -119,7 +119,9 @@ extension Deliveries {
             counters.add(.postFailed)
             let reason = result.reason ?? "unknown"
             state.withLock { $0.failure = reason }
-            if result.isOperatorsMistake { feedback.alarm("gorush can't be used as configured", ["reason": "\(reason)"]) }
+            if result.isOperatorsMistake {
+                feedback.alarm(.gorushMisconfigured, "gorush can't be used as configured", ["reason": "\(reason)"])
+            }
         }
     }
 
@@ -150,9 +152,13 @@ extension Deliveries {
         finish(done)
         if before.isClosed, !after.isClosed {
             counters.add(.gorushOpened)
+            feedback.alarms.raise(.gorushGivenUp, failure)
             logger.warning("gorush takes no notifications", metadata: ["reason": "\(failure)"])
         }
-        if !before.isClosed, after.isClosed { logger.info("gorush takes notifications again") }
+        if !before.isClosed, after.isClosed {
+            feedback.alarms.clear(.gorushGivenUp)
+            logger.info("gorush takes notifications again")
+        }
         if !refused.isEmpty { await drop(refused, .notificationRefused) }
     }
 }

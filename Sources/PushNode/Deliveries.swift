@@ -237,6 +237,8 @@ final class Deliveries: Sendable {
     var hasRequests: Bool { state.withLock { !$0.requests.isEmpty } }
 
     var requestCount: Int { state.withLock { $0.requests.count } }
+    /// Why the last post failed.
+    var failure: String { state.withLock { $0.failure } }
     var breaker: CircuitBreaker { state.withLock { $0.queue.breaker } }
     var waitingCount: Int { state.withLock { $0.deliveries.count } }
 

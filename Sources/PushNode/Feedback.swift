@@ -32,15 +32,17 @@ final class Feedback: Sendable {
 
     private let store: Store
     private let counters: Counters
+    let alarms: Alarms
     private let logger: Logger
     private let now: @Sendable () -> Timestamp
     private let state = Mutex(State())
     private let wakes: AsyncStream<Void>
     private let wake: AsyncStream<Void>.Continuation
 
-    init(store: Store, counters: Counters, logger: Logger, now: @escaping @Sendable () -> Timestamp) {
+    init(store: Store, counters: Counters, alarms: Alarms, logger: Logger, now: @escaping @Sendable () -> Timestamp) {
         self.store = store
         self.counters = counters
+        self.alarms = alarms
         self.logger = logger
         self.now = now
         (wakes, wake) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1))
@@ -148,7 +150,8 @@ final class Feedback: Sendable {
                 return nil
             case .operatorsMistake:
                 counters.add(.tokenOperatorsMistake)
-                alarm("gorush's certificate, key or account is not accepted by the push service", metadata)
+                alarm(
+                    .pushServiceCredentials, "gorush's certificate, key or account is not accepted by the push service", metadata)
                 return nil
             case .dead: counters.add(.tokenDead)
             case .doubtful: counters.add(.tokenDoubtful)
@@ -156,6 +159,7 @@ final class Feedback: Sendable {
             guard !isHeld else { return failure }
             counters.add(.tokenHeldOff)
             alarm(
+                .tokensHeldOff,
                 "too many tokens fail alike, so none of them is removed: are gorush's certificate, topic and environment right?", metadata)
             return nil
         }
@@ -193,7 +197,8 @@ final class Feedback: Sendable {
     }
 
     /// For the operator: what is wrong until somebody mends it. Each kind is said once a minute, with the number of times that it was not.
-    func alarm(_ message: String, _ metadata: Logger.Metadata) {
+    func alarm(_ kind: AlarmKind, _ message: String, _ metadata: Logger.Metadata) {
+        alarms.raise(kind, metadata.sorted { $0.key < $1.key }.map { "\($0.value)" }.joined(separator: ": "))
         let time = ContinuousClock.now
         let suppressed = state.withLock { state -> Int? in
             if let (last, suppressed) = state.alarms[message], time - last < Self.alarmPause {

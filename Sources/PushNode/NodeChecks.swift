@@ -9,6 +9,11 @@ public enum NodeChecks {
         }
     }
 
+    /// - Parameter obstacle: that no message came for too long; nil when there was none, or it is no matter.
+    public static func silence(_ obstacle: String?) -> Finding? {
+        obstacle.map { Finding("silence", .fail, $0, remedy: "see the cluster, shard and peers of the Waku node") }
+    }
+
     /// - Parameter failure: why the database can't be written or read; nil when it can.
     public static func store(failure: String?) -> Finding {
         failure.map { Finding("store", .fail, $0) } ?? Finding("store", .ok, "written and read")
@@ -24,7 +29,8 @@ public enum NodeChecks {
         isOn ? Finding("drain", .fail, "registrations are not taken", remedy: "waku-push admin drain --undo takes them again") : nil
     }
 
-    private static let leastFreeBytes: Int64 = 32 << 20
+    /// Below it hardly a commit can be kept: but for that, the store says itself when there is no room.
+    private static let leastFreeBytes: Int64 = 128 << 10
     private static let fewFreeBytes: Int64 = 1 << 30
 
     /// - Parameter bytes: that this user may still write where the data folder is; nil when that is unknown.

@@ -1,3 +1,4 @@
+public import PushServer
 public import StatusProtocol
 public import Waku
 public import WakuCrypto
@@ -21,9 +22,14 @@ public struct NodeConfiguration: Sendable {
     /// What is taken and not yet stored, in units of 4 KiB, a unit for each message at least. When half is taken queries are shed, when three
     /// quarters are taken requests; whoever brings registrations waits.
     public var workLimit = 16_384
+    public var limits = Limits.none
+    /// Registrations that were not renewed for so long end; nil: never.
+    public var registrationLifetime: Duration?
     /// How often the store is looked after: how soon it shows that it can be written or read again.
     public var upkeepInterval = Duration.seconds(5)
-    /// Where `/healthz`, `/readyz` and `/feedback` are served; nil: nowhere.
+    /// So long without a message on the pubsub topics, of anybody's, is an alarm; nil: it is none.
+    public var silenceAlarm: Duration?
+    /// Where `/`, `/metrics`, `/healthz`, `/readyz` and `/feedback` are served; nil: nowhere.
     public var httpAddress: SocketAddress?
     /// What gorush shows when it posts to `/feedback`; nil: it is not served.
     public var feedbackSecret: FeedbackSecret?

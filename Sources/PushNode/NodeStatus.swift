@@ -6,6 +6,11 @@ public struct NodeStatus: Codable, Sendable {
         public let waiting: Int
         /// When the first of them is given up.
         public let firstExpires: Date?
+
+        public init(waiting: Int, firstExpires: Date?) {
+            self.waiting = waiting
+            self.firstExpires = firstExpires
+        }
     }
 
     public let version: String
@@ -24,4 +29,23 @@ public struct NodeStatus: Codable, Sendable {
     public let breaker: String
     /// Since the start, by the names in the log.
     public let counters: [String: Int]
+
+    public init(
+        version: String, processID: Int32, started: Date, publicKey: String, isReady: Bool, isDraining: Bool, logLevel: String?,
+        findings: [Finding], pubsubTopics: [String], queryTopics: Int, outbox: Outbox, breaker: String, counters: [String: Int]
+    ) {
+        self.version = version
+        self.processID = processID
+        self.started = started
+        self.publicKey = publicKey
+        self.isReady = isReady
+        self.isDraining = isDraining
+        self.logLevel = logLevel
+        self.findings = findings
+        self.pubsubTopics = pubsubTopics
+        self.queryTopics = queryTopics
+        self.outbox = outbox
+        self.breaker = breaker
+        self.counters = counters
+    }
 }

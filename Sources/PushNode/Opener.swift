@@ -10,13 +10,15 @@ final class Opener: Sendable {
     private let registrations: RegistrationRules
     private let requests: RequestRules
     private let versions: RecentVersions
+    private let gate: Gate
     private let assembler = Mutex(SegmentAssembler())
 
-    init(identity: PrivateKey, registrations: RegistrationRules, requests: RequestRules, versions: RecentVersions) {
+    init(identity: PrivateKey, registrations: RegistrationRules, requests: RequestRules, versions: RecentVersions, gate: Gate) {
         self.identity = identity
         self.registrations = registrations
         self.requests = requests
         self.versions = versions
+        self.gate = gate
     }
 
     func open(_ incoming: Incoming, at now: Timestamp) throws(Drop) -> Work {
@@ -35,6 +37,8 @@ final class Opener: Sendable {
         } catch {
             throw Drop(error)
         }
+        // The signature of the envelope, the keys and grants behind it cost several times what is done by now.
+        try gate.admit { $0.message(from: payload.signer, at: now) }
         var bytes = payload.data
         if let segment = payload.segment {
             guard let whole = assembler.withLock({ $0.add(segment, from: payload.signer, at: now) }) else {
@@ -42,11 +46,14 @@ final class Opener: Sendable {
             }
             bytes = whole
         }
+        let envelope: MetadataEnvelope
         do throws(EnvelopeError) {
-            return try MetadataEnvelope(parsing: bytes, wakuSigner: payload.signer)
+            envelope = try MetadataEnvelope(parsing: bytes, wakuSigner: payload.signer)
         } catch {
             throw Drop(error)
         }
+        try gate.admit { $0.message(envelope.kind, from: envelope.sender, at: now) }
+        return envelope
     }
 
     private func task(in envelope: MetadataEnvelope, sentAt timestamp: Timestamp, now: Timestamp) throws(Drop) -> Work.Task {

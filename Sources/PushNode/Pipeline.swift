@@ -29,6 +29,7 @@ final class Pipeline: Sendable {
     private let opener: Opener
     private let versions: RecentVersions
     private let decider: Decider
+    private let gate: Gate
     private let queries: QueryRules
     private let store: Store
     private let deliveries: Deliveries
@@ -44,6 +45,7 @@ final class Pipeline: Sendable {
 
     init(
         topics: TopicTable, topicKeys: TopicKeys, seen: SeenMessages, opener: Opener, versions: RecentVersions, decider: Decider,
+        gate: Gate,
         queries: QueryRules, store: Store,
         deliveries: Deliveries,
         publisher: Publisher, counters: Counters, logger: Logger, limit: Int, now: @escaping @Sendable () -> Timestamp
@@ -54,6 +56,7 @@ final class Pipeline: Sendable {
         self.opener = opener
         self.versions = versions
         self.decider = decider
+        self.gate = gate
         self.queries = queries
         self.store = store
         self.deliveries = deliveries
@@ -327,7 +330,9 @@ final class Pipeline: Sendable {
         guard case .query(let query, let envelope) = work.task else { return nil }
         var found: [StoredRegistration] = []
         var budget = QueryBudget()
+        let time = now()
         for registrant in queries.registrants(in: query) where !budget.isSpent {
+            if gate.refuses({ $0.query(about: registrant, at: time) }) { continue }
             try transaction.forEachRegistration(of: registrant) { stored in
                 let isAdmitted = budget.admits(stored)
                 if isAdmitted { found.append(stored) }

@@ -11,7 +11,8 @@ extension PushNode {
     /// What was looked at just now.
     public var findings: [Finding] {
         [
-            NodeChecks.relay(relay.state), NodeChecks.store(failure: store.failure), NodeChecks.gorush(obstacle: deliveries.obstacle),
+            NodeChecks.relay(relay.state), NodeChecks.silence(watch.silenceObstacle), NodeChecks.store(failure: store.failure),
+            NodeChecks.gorush(obstacle: deliveries.obstacle),
             NodeChecks.freeDisk(bytes: Disk.freeBytes(at: configuration.dataPath)), NodeChecks.openFiles(OpenFiles.now()),
             NodeChecks.drain(isOn: drain.isOn),
         ].compactMap(\.self)
@@ -31,9 +32,12 @@ extension PushNode {
             counters: Dictionary(uniqueKeysWithValues: counters.snapshot.map { ($0.key.rawValue, $0.value) }))
     }
 
-    /// Whether registrations are refused from now on, and unregistrations with them: what was answered success is then complete.
-    func setDrain(_ isOn: Bool) {
+    /// Whether registrations are refused from now on, and unregistrations with them: what was answered success is then complete, and on disk
+    /// when this returns.
+    func setDrain(_ isOn: Bool) async {
         drain.isOn = isOn
+        // What was decided before has its place in the order of commits before this one.
+        try? await store.commit { _ in }
         logger.notice(isOn ? "draining: registrations are not taken" : "registrations are taken again")
     }
 

@@ -32,6 +32,9 @@ public final class PushNode: Service {
     private static let answerLimit = Duration.milliseconds(2500)
     private static let postLimit = Duration.milliseconds(5200)
     private static let publishLimit = Duration.milliseconds(1500)
+    /// All rows are looked at for it.
+    private static let expiryInterval = Duration.seconds(3600)
+    private static let expiryChunk = 200
     private static let aliveProperty = "alive at"
     private static let memoryRowLimit = 2_000_000
 
@@ -44,7 +47,10 @@ public final class PushNode: Service {
     private let feedback: Feedback
     private let publisher: Publisher
     private let pipeline: Pipeline
+    private let gate: Gate
     private let gauges: NodeGauges
+    let watch: NodeWatch
+    private let statusSource: StatusSource
     let logger: Logger
     private let now: @Sendable () -> Timestamp
     public let counters: Counters
@@ -75,34 +81,48 @@ public final class PushNode: Service {
         topicKeys = TopicKeys(store: store, counters: counters)
         probe = SelfProbe(topic: topics.ownContentTopics[0])
 
+        let alarms = Alarms(registry: counters.registry, now: now)
         relay = try makeRelay(
             RelayNeeds(
                 pubsubTopics: configuration.pubsubTopics, ownTopics: topics.ownContentTopics,
                 seenUntil: try store.read { try RelayCursors.read(of: configuration.pubsubTopics, from: $0) },
-                wants: { [topics] in topics.match($0) != nil }, report: { [counters] in counters.add($0) }))
+                wants: { [topics] in topics.match($0) != nil },
+                report: { [counters] event in
+                    counters.add(event)
+                    if case .gap = event { alarms.raise(.gap, "what the relay's store has is looked up") }
+                }))
 
         let registrations = RegistrationRules(identity: identity, isIdempotent: configuration.idempotentRegistrations)
         let requests = RequestRules(maximumAge: configuration.maximumRequestAge)
         let seen = SeenMessages()
         let versions = RecentVersions()
+        gate = Gate(configuration.limits, counters: counters)
+        if gate.countsRegistrations { gate.counted(registrations: try store.read { try $0.registrationCount() }) }
         publisher = Publisher(identity: identity, relay: relay, seen: seen, counters: counters, logger: logger)
         var queue = DeliveryQueue.Configuration()
         queue.limit = configuration.outboxLimit
         queue.patience = configuration.answerDeadline
-        feedback = Feedback(store: store, counters: counters, logger: logger, now: now)
+        feedback = Feedback(store: store, counters: counters, alarms: alarms, logger: logger, now: now)
         deliveries = Deliveries(
             store: store, gorush: gorush, publisher: publisher, feedback: feedback, counters: counters, logger: logger,
             answerDeadline: configuration.answerDeadline, queue: DeliveryQueue(configuration: queue), now: now)
         try deliveries.load()
         pipeline = Pipeline(
             topics: topics, topicKeys: topicKeys, seen: seen,
-            opener: Opener(identity: identity, registrations: registrations, requests: requests, versions: versions), versions: versions,
-            decider: Decider(registrations: registrations, requests: requests, drain: drain),
+            opener: Opener(identity: identity, registrations: registrations, requests: requests, versions: versions, gate: gate),
+            versions: versions,
+            decider: Decider(registrations: registrations, requests: requests, gate: gate, drain: drain), gate: gate,
             queries: QueryRules(server: identity.publicKey), store: store, deliveries: deliveries, publisher: publisher,
             counters: counters, logger: logger, limit: configuration.workLimit, now: now)
         gauges = NodeGauges(
             counters: counters, relay: relay, store: store, topics: topics, deliveries: deliveries, feedback: feedback,
-            publisher: publisher, pipeline: pipeline, maximumRequestAge: configuration.maximumRequestAge, now: now)
+            publisher: publisher, pipeline: pipeline, alarms: alarms, maximumRequestAge: configuration.maximumRequestAge, now: now)
+        watch = NodeWatch(
+            alarms: alarms, relay: relay, store: store, counters: counters, deliveries: deliveries,
+            silenceAlarm: configuration.silenceAlarm, logger: logger, now: now)
+        statusSource = StatusSource(
+            counters: counters, gauges: gauges, watch: watch, relay: relay, store: store, deliveries: deliveries, topics: topics,
+            now: now, started: .now)
     }
 
     /// Runs until graceful shutdown: then it takes no more, finishes what is in hand, and returns.
@@ -114,6 +134,7 @@ public final class PushNode: Service {
             metadata: [
                 "key": "\(configuration.identity.publicKey.hex)", "topics": "\(topics.queryTopicCount)",
                 "waiting": "\(deliveries.waitingCount)", "http": "\(configuration.httpAddress?.description ?? "off")",
+                "silence-alarm": "\(configuration.silenceAlarm?.inWords ?? "off")",
             ])
         try await withThrowingTaskGroup(of: Part.self) { group in
             group.addTask {
@@ -123,6 +144,10 @@ public final class PushNode: Service {
             group.addTask {
                 await self.serveAdmin()
                 return .admin
+            }
+            group.addTask {
+                await self.watch.run()
+                return .watch
             }
             group.addTask {
                 await self.keepUp()
@@ -147,7 +172,7 @@ public final class PushNode: Service {
     }
 
     private enum Part {
-        case work, publishing, posting, health, admin, upkeep
+        case work, publishing, posting, health, admin, upkeep, watch
     }
 
     // MARK: Work
@@ -199,7 +224,8 @@ public final class PushNode: Service {
         let endpoint = configuration.feedbackSecret.map { FeedbackEndpoint(secret: $0, feedback: feedback, counters: counters) }
         let server = HealthServer(
             address: address, feedback: endpoint, obstacles: { self.obstacles },
-            metrics: { await self.gauges.exposition(as: $0, isReady: self.obstacles.isEmpty) }
+            metrics: { await self.gauges.exposition(as: $0, isReady: self.obstacles.isEmpty) },
+            status: { await self.statusSource.status(obstacles: self.obstacles) }
         ) { port in
             self.boundPort.withLock { $0 = port }
         }
@@ -233,6 +259,7 @@ public final class PushNode: Service {
     /// Notes how far the relay has been seen, which shows at the same time whether the store can be written; says a line a minute; prunes.
     private func keepUp() async {
         var sinceSummary = 0
+        var lastExpiry = ContinuousClock.now - Self.expiryInterval
         var last: [Counter: Int] = [:]
         var forgetting = ForgettingClock(memory: configuration.memory)
         let started = ContinuousClock.now
@@ -251,6 +278,11 @@ public final class PushNode: Service {
             summarize(counts, since: last)
             last = counts
             await prune(before: cutoff)
+            await recount()
+            if ContinuousClock.now - lastExpiry > Self.expiryInterval {
+                lastExpiry = .now
+                await expireRegistrations()
+            }
         }
     }
 
@@ -272,6 +304,31 @@ public final class PushNode: Service {
             try await store.commit { try $0.prune(before: cutoff, keeping: Self.memoryRowLimit) }
         } catch {
             logger.error("old answers not pruned", metadata: ["reason": "\(error.message)"])
+        }
+    }
+
+    private func recount() async {
+        guard gate.countsRegistrations, let count = try? store.read({ try $0.registrationCount() }) else { return }
+        gate.counted(registrations: count)
+    }
+
+    /// Ends what was not renewed: as if the client had, so that its old messages don't revive it.
+    private func expireRegistrations() async {
+        guard let lifetime = configuration.registrationLifetime else { return }
+        let now = now()
+        let cutoff = now - lifetime
+        do {
+            let old = try store.read { try $0.registrations(unchangedSince: cutoff) }
+            for start in stride(from: 0, to: old.count, by: Self.expiryChunk) {
+                let chunk = old[start..<min(start + Self.expiryChunk, old.count)]
+                let ended = try await store.commit { transaction in
+                    try chunk.filter { try transaction.expire($0, unchangedSince: cutoff, at: now) }
+                }
+                counters.add(.registrationExpired, ended.count)
+                for key in ended { topicKeys.forget(QueryTopics(of: key.keyHash)) }
+            }
+        } catch {
+            logger.error("registrations that were not renewed did not end", metadata: ["reason": "\(error.message)"])
         }
     }
 

@@ -31,14 +31,14 @@ final class TopicTable: Sendable {
     /// Where registrations and requests come in.
     var ownContentTopics: [ContentTopic] { own.map(ContentTopic.init) }
 
-    /// Takes every registrant's topics from the store.
+    /// Takes every registrant's topics from the store, beside those that are there.
     func load(from store: Store) throws(StoreError) {
         let tags = try store.read { transaction in
             var tags = Set<TopicTag>(minimumCapacity: try transaction.queryTopicEstimate())
             try transaction.forEachQueryTopic { tags.insert($0) }
             return tags
         }
-        queries.withLock { $0 = tags }
+        queries.withLock { if $0.isEmpty { $0 = tags } else { $0.formUnion(tags) } }
     }
 
     func match(_ tag: TopicTag) -> Match? {

@@ -27,6 +27,15 @@ public struct StoreInspection: Codable, Hashable, Sendable {
     /// A rotation of the storage key was interrupted after the rows had their new key: free pages may still hold what the old key opens.
     public var isRotationUnfinished = false
 
+    public init(
+        problems: [String] = [], registrations: Rows? = nil, notifications: Rows? = nil, isRotationUnfinished: Bool = false
+    ) {
+        self.problems = problems
+        self.registrations = registrations
+        self.notifications = notifications
+        self.isRotationUnfinished = isRotationUnfinished
+    }
+
     public static let problemLimit = 20
     public static let sampleSize = 10_000
 

@@ -83,6 +83,8 @@ public struct RegistrationStatistics: Hashable, Sendable {
     public var firebase = 0
     public var tombstones = 0
     public var registrants = 0
+
+    public init() {}
 }
 
 /// What can be told of a waiting notification without opening it.

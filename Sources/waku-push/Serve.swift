@@ -19,6 +19,8 @@ struct Serve: AsyncParsableCommand {
                 --gorush https://gorush.example --gorush-token-file gorush.token
 
             HTTP
+              GET /          the status page; /status.json for programs
+              GET /metrics   for Prometheus
               GET /healthz   200 while the process answers
               GET /readyz    200 once messages come in, the store keeps them and
                              gorush takes notifications; else 503, and why
@@ -54,6 +56,11 @@ struct Serve: AsyncParsableCommand {
     @Option(help: "So many notifications wait for gorush at most; beyond, the oldest are dropped.")
     var outboxLimit: Int = Environment.value("outbox-limit", 100_000)
 
+    @Option(
+        help:
+            "So long without a message on the shard, of anybody's, is an alarm; off: never; auto: 10m, but off with no relay but loopback.")
+    var silenceAlarm: SilenceArgument = Environment.value("silence-alarm", .automatic)
+
     @Flag(
         inversion: .prefixedNo, help: "Answer a repeated registration of exactly what is stored with success, instead of VERSION_MISMATCH.")
     var idempotentRegistrations: Bool = Environment.flag("idempotent-registrations")
@@ -87,6 +94,7 @@ struct Serve: AsyncParsableCommand {
             configuration.servesAdmin = true
             configuration.logLevel = level
             configuration.version = Version.current
+            configuration.silenceAlarm = silenceAlarm.limit(isAlone: relay.allSatisfy { $0 == "loopback" })
             guard (1...100_000_000).contains(outboxLimit) else {
                 throw CommandFailure(.usage, "--outbox-limit must be from 1 to 100000000")
             }

@@ -24,9 +24,13 @@ struct WakuPush: AsyncParsableCommand {
               69  something it needs is unavailable
               73  a file or folder can't be made
               77  permission denied
-            and where --help of a command says so, as of doctor and admin status,
+
+            doctor, admin status and admin test-push have two more:
               1   it works, and there is something to look at
               2   it does not work, or is not ready
+
+            SHELL COMPLETIONS
+              waku-push --generate-completion-script bash    (or zsh, fish)
 
             Every option can also be given in the environment: --poll-interval as WAKU_PUSH_POLL_INTERVAL. Lists are separated by commas.
             """,

@@ -116,4 +116,17 @@ struct CircuitBreakerTests {
         breaker.worked()
         #expect(breaker.isClosed)
     }
+
+    @Test mutating func theOperatorKnowsBetter() throws {
+        let until = try open(at: start)
+        breaker.hasten(at: start)
+        #expect(breaker.admission(at: start) == .probe)
+        #expect(until > start)
+        // It proves nothing: the probe may fail as any.
+        fail(at: start)
+        #expect(breaker.isOpen(at: start))
+        breaker.worked()
+        breaker.hasten(at: start)
+        #expect(breaker.state == .closed(failures: 0))
+    }
 }

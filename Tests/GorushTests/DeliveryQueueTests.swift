@@ -400,4 +400,19 @@ struct DeliveryQueueTests {
         #expect(queue.isDrained)
         #expect(queue.contains(2))
     }
+
+    @Test func whatIsHastenedIsDueAtOnce() throws {
+        var queue = queue(1...3)
+        let batch = try onlyBatch(&queue, start)
+        _ = queue.finished(batch.id, outcome: .failed(retryAfter: .seconds(60)), now: start)
+        #expect(batches(queue.actions(now: start)).isEmpty)
+        #expect(queue.hasten([2, 17], now: start) == 1)
+        // gorush asked for a pause: a probe looks whether it still wants that.
+        let probe = try onlyBatch(&queue, start)
+        #expect(probe.deliveries == [2])
+        #expect(queue.hasten(nil, now: start) == 2)
+        _ = queue.finished(probe.id, outcome: .accepted, now: start)
+        #expect(Set(batches(queue.actions(now: start)).flatMap(\.deliveries)) == [1, 3])
+        #expect(queue.hasten(nil, now: start) == 0)
+    }
 }

@@ -82,7 +82,7 @@ struct StoreSimulation {
         store = try Store(folder: folder.path, storageKey: Store.storageKey(of: identity))
         decider = Decider(
             registrations: RegistrationRules(identity: identity, isIdempotent: seed.isMultiple(of: 2)),
-            requests: RequestRules(maximumAge: .seconds(600)))
+            requests: RequestRules(maximumAge: .seconds(600)), gate: Gate(.none, counters: Counters()))
         keys = owners.flatMap { owner in
             ["phone", "tablet"].map { RegistrationKey(keyHash: KeyHash(of: owner), installationID: InstallationID($0)) }
         }

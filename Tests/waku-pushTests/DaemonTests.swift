@@ -42,6 +42,38 @@ struct DaemonTests {
         #expect(await daemon.stop().status == 0)
     }
 
+    /// A shard on which nobody says anything is an alarm when the operator wants that: it is logged, and the node is not ready.
+    @Test(arguments: [(["--silence-alarm", "500ms"], [:]), ([], ["WAKU_PUSH_SILENCE_ALARM": "500ms"])] as [([String], [String: String])])
+    func silence(arguments: [String], environment: [String: String]) async throws {
+        let (relay, http) = (try freePort(), try freePort())
+        let process = try ChildProcess(
+            ["serve", "--http", "127.0.0.1:\(http)", "--loopback-listen", "127.0.0.1:\(relay)"] + standard + arguments,
+            environment: environment)
+        let daemon = Daemon(process: process, relayURL: "", httpURL: "http://127.0.0.1:\(http)")
+        try await wait { process.errors.contains(" error no message on the shard seconds=") || !process.isRunning }
+        try await wait { (try? await daemon.get("/readyz").status) == 503 || !process.isRunning }
+        #expect(String(decoding: try await daemon.get("/readyz").body, as: UTF8.self).hasPrefix("silence: no message for "))
+        #expect(await daemon.stop().status == 0)
+    }
+
+    /// By default only beside a Waku node, which is away here.
+    @Test(
+        arguments: [
+            ([], "silence-alarm=\"10 min\""), (["--silence-alarm", "off"], "silence-alarm=off"),
+            (["--silence-alarm", "0"], "silence-alarm=off"),
+            (["--silence-alarm", "90s"], "silence-alarm=\"90 s\""), (["--relay", "loopback"], "silence-alarm=off"),
+        ] as [([String], String)])
+    func silenceLimit(arguments: [String], logged: String) async throws {
+        let relay = arguments.first == "--relay" ? [] : ["--relay", "http://127.0.0.1:\(try freePort())"]
+        let process = try ChildProcess(
+            ["serve", "--http", "127.0.0.1:\(try freePort())", "--loopback-listen", "127.0.0.1:\(try freePort())"] + standard + relay
+                + arguments)
+        try await wait { process.errors.contains("node started") || !process.isRunning }
+        process.send(SIGTERM)
+        #expect(await process.status == 0)
+        #expect(process.errors.contains(logged), "\(process.errors)")
+    }
+
     @Test(arguments: [SIGTERM, SIGINT])
     func signals(signal: Int32) async throws {
         let daemon = try await Daemon.start(standard)

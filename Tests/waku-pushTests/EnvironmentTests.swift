@@ -38,7 +38,7 @@ struct EnvironmentTests {
             "WAKU_PUSH_IDENTITY": key.path, "WAKU_PUSH_DATA": data, "WAKU_PUSH_LOOPBACK_LISTEN": "127.0.0.1:\(relay)",
             "WAKU_PUSH_HTTP": "127.0.0.1:\(http)", "WAKU_PUSH_LOG_FORMAT": "json", "WAKU_PUSH_LOG_LEVEL": "info",
             "WAKU_PUSH_RELAY": "loopback", "WAKU_PUSH_PUBSUB_TOPIC": "/waku/2/rs/16/1, /waku/2/rs/16/2", "WAKU_PUSH_POLL_INTERVAL": "1s",
-            "WAKU_PUSH_IDEMPOTENT_REGISTRATIONS": "yes",
+            "WAKU_PUSH_IDEMPOTENT_REGISTRATIONS": "yes", "WAKU_PUSH_SILENCE_ALARM": "off",
         ]
         let process = try ChildProcess(["serve"], environment: environment)
         try await wait { process.errors.contains("node started") || !process.isRunning }

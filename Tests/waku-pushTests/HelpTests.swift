@@ -7,7 +7,7 @@ struct HelpTests {
         ["admin", "registrations", "find"], ["admin", "registrations", "show"], ["admin", "registrations", "remove"],
         ["admin", "registrations", "export"], ["admin", "registrations", "import"], ["admin", "outbox", "retry"],
         ["admin", "outbox", "drop"], ["admin", "drain"], ["admin", "log-level"], ["admin", "backup"], ["admin", "restore"],
-        ["admin", "check"], ["admin", "rotate-storage-key"], ["client"], ["bench"],
+        ["admin", "check"], ["admin", "rotate-storage-key"], ["admin", "test-push"], ["doctor"], ["client"], ["bench"],
     ]
     private static let withoutExamples = [
         ["identity"], ["admin", "status"], ["admin", "registrations"], ["admin", "registrations", "stats"],
@@ -45,6 +45,13 @@ struct HelpTests {
         #expect(try await run("--help").output.contains("WAKU_PUSH_POLL_INTERVAL"))
     }
 
+    @Test(arguments: ["bash", "zsh", "fish"]) func completions(shell: String) async throws {
+        let script = try await run("--generate-completion-script", shell)
+        #expect(script.status == 0)
+        #expect(script.errors == "")
+        for name in ["rotate-storage-key", "doctor", "token-file"] { #expect(script.output.contains(name), "\(name)") }
+    }
+
     @Test func version() async throws {
         let version = try await run("--version")
         #expect(version.status == 0)
@@ -71,6 +78,7 @@ struct HelpTests {
         ["admin", "log-level"], ["admin", "log-level", "loud"], ["admin", "backup"], ["admin", "restore", "x"],
         ["admin", "rotate-storage-key"],
         ["client", "query", "--server", "0x04", "--registrant", "0x04"], ["client", "query"], ["serve", "unexpected"],
+        ["serve", "--silence-alarm", "soon"],
         ["bench", "no-such-part"], ["bench", "--seconds", "0"], ["bench", "--seconds", "nan"], ["bench", "--rounds", "0"],
         ["bench", "--batch", "0"], ["bench", "--registrations", "0"], ["bench", "--rate", "-1"], ["bench", "--duration", "5"],
     ])

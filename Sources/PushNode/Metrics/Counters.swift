@@ -14,6 +14,8 @@ public final class Counters: Sendable {
     private let cells: [CounterCell]
     private let opened: CoreMetrics.Counter
     private let valid: [CoreMetrics.Counter]
+    private let validCells: [CounterCell]
+    private let answerCells: [HistogramCell]
     private let reports: [CoreMetrics.Counter]
     private let latencies: [Latency?]
     private let postTime: CoreMetrics.Timer
@@ -41,6 +43,8 @@ public final class Counters: Sendable {
         }
         opened = registry.counter(.opened)
         valid = KindLabel.allCases.map { registry.counter(.valid, $0) }
+        validCells = KindLabel.allCases.map { registry.counter(Metric.valid.rawValue, [$0].dimensions) }
+        answerCells = KindLabel.allCases.map { registry.histogram(Metric.sinceReceipt.rawValue, [StageLabel.answered, $0].dimensions) }
         reports = ReportLabel.allCases.map { registry.counter(.reports, $0) }
         postTime = registry.timer(.postTime)
         latencies = StageLabel.allCases.flatMap { stage in
@@ -108,6 +112,24 @@ public final class Counters: Sendable {
     /// What a request is told.
     func reported(_ label: ReportLabel) {
         reports[label.place].increment()
+    }
+
+    /// Valid messages since the start, by ``KindLabel/place``.
+    var validCounts: [Int] { validCells.map { Int($0.value) } }
+
+    /// Answers since the start within each bound, and all at last.
+    var answerTimes: [Int64] {
+        answerCells.map(\.cumulativeCounts).reduce([]) { sum, counts in sum.isEmpty ? counts : zip(sum, counts).map(+) }
+    }
+
+    /// Seconds within which a half, and 99 of 100, of what was added between two such lists were answered; infinite beyond the last bound.
+    func percentiles(from old: [Int64], to new: [Int64]) -> (half: Double, most: Double)? {
+        let counts = zip(old, new).map { $1 - $0 }
+        guard let all = counts.last, all > 0, case .histogram(let bounds) = Metric.sinceReceipt.definition.kind else { return nil }
+        func bound(_ share: Double) -> Double {
+            zip(bounds, counts).first { Double($1) >= share * Double(all) }?.0 ?? .infinity
+        }
+        return (bound(0.5), bound(0.99))
     }
 
     // MARK: gorush

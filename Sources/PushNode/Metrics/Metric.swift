@@ -9,6 +9,7 @@ public enum Metric: String, CaseIterable, Sendable {
     case opened = "waku_push_messages_opened_total"
     case valid = "waku_push_messages_valid_total"
     case dropped = "waku_push_messages_dropped_total"
+    case limited = "waku_push_limited_total"
     case handled = "waku_push_messages_handled_total"
     case sinceReceipt = "waku_push_message_since_receipt_seconds"
     case sinceSent = "waku_push_message_since_sent_seconds"
@@ -47,6 +48,8 @@ public enum Metric: String, CaseIterable, Sendable {
     case relayGaps = "waku_push_relay_gaps_total"
     case relayRecovered = "waku_push_relay_messages_recovered_total"
 
+    case alarms = "waku_push_alarms_total"
+    case alarmActive = "waku_push_alarm_active"
     case queueDepth = "waku_push_queue_depth"
     case queueLimit = "waku_push_queue_limit"
     case databaseSize = "waku_push_database_bytes"
@@ -71,6 +74,7 @@ extension Metric {
         switch self {
         case .valid: [KindLabel.self]
         case .dropped: [LossStageLabel.self, LossReasonLabel.self]
+        case .limited: [LimitLabel.self]
         case .handled: [KindLabel.self, OutcomeLabel.self]
         case .sinceReceipt, .sinceSent: [StageLabel.self, KindLabel.self]
         case .reports: [ReportLabel.self]
@@ -83,6 +87,7 @@ extension Metric {
         case .registrationsRemoved: [RemovalLabel.self]
         case .feedback: [FeedbackLabel.self]
         case .registrations: [PlatformLabel.self, RegistrationStateLabel.self]
+        case .alarms, .alarmActive: [AlarmKind.self]
         case .queueDepth, .queueLimit: [QueueLabel.self]
         default: []
         }
@@ -110,6 +115,7 @@ extension Metric {
         case .opened: "Messages that were decrypted, with a valid signature of the Waku payload: valid, or dropped while reading."
         case .valid: "Messages that ask for something: handled, or dropped while handling."
         case .dropped: "Messages of ours that ended early, by how far they came, and why."
+        case .limited: "What was asked beyond a limit, and dropped or refused for it."
         case .handled: "Messages that were dealt with, by what came of it. What it says of stored things is on disk."
         case .sinceReceipt: "From when a message came in until it was valid, durable, accepted by gorush, answered."
         case .sinceSent: "The same from the sender's timestamp on, by the sender's clock; stage received is the network's part."
@@ -132,7 +138,7 @@ extension Metric {
         case .outboxAge: "How long ago the oldest notification in the outbox was asked for; 0 when there is none."
         case .tokenFailures: "Tokens that a notification did not reach, by what that says of them."
         case .tokenFailuresSetAside: "Token failures that were not held against a token, and why."
-        case .registrationsRemoved: "Registrations that the node ended because of their tokens."
+        case .registrationsRemoved: "Registrations that the node ended, because of their tokens or because nobody renewed them."
         case .feedback: "Calls of gorush's feedback hook."
         case .registrations: "Installations, by platform and state. Unregistered ones have no platform."
         case .topics: "Topics on which queries are answered."
@@ -142,6 +148,8 @@ extension Metric {
         case .relaySeenUntil: "Up to when nothing is missing, on the pubsub topic that is furthest behind."
         case .relayGaps: "Times that messages may have been lost between the relay and this node."
         case .relayRecovered: "Messages that came from the relay's store alone."
+        case .alarms: "Alarms that were raised."
+        case .alarmActive: "1 while an alarm lasts: one that happens rather than lasts counts for ten minutes or an hour."
         case .queueDepth: "What waits inside of the node."
         case .queueLimit: "Up to where it may wait; beyond, it is shed or whoever brings it waits."
         case .databaseSize: "The database and its log."

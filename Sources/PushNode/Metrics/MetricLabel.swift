@@ -41,6 +41,25 @@ public enum LossReasonLabel: String, MetricLabel {
     case shedQuery = "shed_query"
     case shedRequest = "shed_request"
     case storeFailed = "store_failed"
+    case limited
+}
+
+/// One of PushServer's limits.
+public enum LimitLabel: String, MetricLabel {
+    public static let labelName = "limit"
+    case messagesBySender = "messages_by_sender"
+    case registrationsBySender = "registrations_by_sender"
+    case queriesBySender = "queries_by_sender"
+    case requestsBySender = "requests_by_sender"
+    case queriesByTarget = "queries_by_target"
+    case notificationsByTarget = "notifications_by_target"
+    case newRegistrations = "new_registrations"
+    case registrations
+    case queries
+    case requests
+    case installationsByKey = "installations_by_key"
+    case registrationCount = "registration_count"
+    case unwelcome
 }
 
 /// How a valid message ended.
@@ -50,6 +69,7 @@ public enum OutcomeLabel: String, MetricLabel {
     case refusedMalformed = "refused_malformed"
     case refusedVersion = "refused_version"
     case refusedTokenType = "refused_token_type"
+    case refusedLimit = "refused_limit"
     case refusedOther = "refused_other"
     case answered
     case nothingFound = "nothing_found"
@@ -138,6 +158,7 @@ public enum RemovalLabel: String, MetricLabel {
     public static let labelName = "reason"
     case dead
     case inDoubt = "in_doubt"
+    case expired
 }
 
 public enum FeedbackLabel: String, MetricLabel {

@@ -14,13 +14,14 @@ struct NodeGauges: Sendable {
     private let feedback: Feedback
     private let publisher: Publisher
     private let pipeline: Pipeline
+    private let alarms: Alarms
     private let now: @Sendable () -> Timestamp
     private let registrationReading: PacedReading<RegistrationFigures>
     private let outboxReading: PacedReading<Duration>
 
     init(
         counters: Counters, relay: any Relay, store: Store, topics: TopicTable, deliveries: Deliveries, feedback: Feedback,
-        publisher: Publisher, pipeline: Pipeline, maximumRequestAge: Duration, now: @escaping @Sendable () -> Timestamp
+        publisher: Publisher, pipeline: Pipeline, alarms: Alarms, maximumRequestAge: Duration, now: @escaping @Sendable () -> Timestamp
     ) {
         self.counters = counters
         self.relay = relay
@@ -30,6 +31,7 @@ struct NodeGauges: Sendable {
         self.feedback = feedback
         self.publisher = publisher
         self.pipeline = pipeline
+        self.alarms = alarms
         self.now = now
         registrationReading = PacedReading { try store.read { try $0.registrationFigures() } }
         outboxReading = PacedReading {
@@ -68,6 +70,7 @@ struct NodeGauges: Sendable {
         for label in BreakerLabel.allCases { registry.set(.breaker, label, to: label == state ? 1 : 0) }
         registry.set(.outbox, to: Double(deliveries.waitingCount))
         registry.set(.outboxAge, to: await outboxAge?.seconds)
+        for kind in AlarmKind.allCases { registry.set(.alarmActive, kind, to: alarms.isActive(kind) ? 1 : 0) }
         for (queue, depth, limit) in queues {
             registry.set(.queueDepth, queue, to: Double(depth))
             registry.set(.queueLimit, queue, to: limit.map(Double.init))

@@ -85,14 +85,11 @@ public struct Admission: Sendable {
     /// An installation that is not registered at present.
     ///
     /// - Parameters:
-    ///   - installations: of this key, in force; asked for only if it matters.
+    ///   - installations: of its key, in force.
     ///   - count: of all registrations in force.
-    public mutating func registration(
-        of key: KeyHash, installations: () throws -> Int, count: () throws -> Int, at now: Timestamp
-    ) rethrows -> Refusal? {
-        guard limits.welcomes(key) else { return .unwelcome }
-        if let limit = limits.installationsByKey, try installations() >= limit { return .installationsByKey }
-        if let limit = limits.registrationCount, try count() >= limit { return .registrationCount }
+    public mutating func newRegistration(installations: Int, count: Int, at now: Timestamp) -> Refusal? {
+        if let limit = limits.installationsByKey, installations >= limit { return .installationsByKey }
+        if let limit = limits.registrationCount, count >= limit { return .registrationCount }
         return Self.take(All(), from: &newRegistrations, at: now) ? nil : .newRegistrations
     }
 

@@ -13,7 +13,7 @@ struct Admin: AsyncParsableCommand {
             """,
         subcommands: [
             Status.self, Registrations.self, Outbox.self, Topics.self, Drain.self, LogLevel.self, Backup.self, Restore.self, Check.self,
-            RotateStorageKey.self,
+            RotateStorageKey.self, TestPush.self,
         ])
 
     @Option(help: "The node's data folder. It may also stand at the end. [default: data]")

@@ -4,6 +4,7 @@ import PushNode
 struct Doctor: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Looks at everything that a node needs, and says what to do about what is wrong.",
+        usage: "waku-push doctor <options>",
         discussion: """
             Takes the options of serve: give it those that the daemon has. Beside a running daemon or without one; nothing is delivered, and \
             nothing is taken from the Waku node's cache. The daemon is asked, over its admin socket, to send a message to itself; without \

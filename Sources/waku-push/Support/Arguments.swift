@@ -26,6 +26,33 @@ struct DurationArgument: ExpressibleByArgument, CustomStringConvertible {
     var defaultValueDescription: String { description }
 }
 
+/// A duration, `off` (or `0`), or `auto`.
+enum SilenceArgument: ExpressibleByArgument {
+    case automatic, off
+    case after(Duration)
+
+    init?(argument: String) {
+        switch argument {
+        case "auto": self = .automatic
+        case "0", "off": self = .off
+        default:
+            guard let duration = DurationArgument(argument: argument)?.duration else { return nil }
+            self = .after(duration)
+        }
+    }
+
+    var defaultValueDescription: String { "auto" }
+
+    /// - Parameter isAlone: nobody but the node's own clients is heard, so that silence tells nothing.
+    func limit(isAlone: Bool) -> Duration? {
+        switch self {
+        case .automatic: isAlone ? nil : .seconds(600)
+        case .off: nil
+        case .after(let duration): duration
+        }
+    }
+}
+
 struct AddressArgument: ExpressibleByArgument {
     let address: SocketAddress
 

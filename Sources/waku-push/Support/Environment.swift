@@ -31,10 +31,14 @@ enum Environment {
     }
 
     static func value<T: ExpressibleByArgument>(_ option: String, _ standard: T) -> T {
-        guard let text = string(option) else { return standard }
+        value(option) ?? standard
+    }
+
+    static func value<T: ExpressibleByArgument>(_ option: String) -> T? {
+        guard let text = string(option) else { return nil }
         if let value = T(argument: text) { return value }
         note("\(name(of: option)) has a value that --\(option) would not take: see --help")
-        return standard
+        return nil
     }
 
     private static func note(_ problem: String) {

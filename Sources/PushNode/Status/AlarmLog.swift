@@ -1,0 +1,89 @@
+import Waku
+
+/// What an operator has to know of.
+public enum AlarmKind: String, MetricLabel {
+    public static let labelName = "alarm"
+    /// No message came on the shard for too long.
+    case silence
+    case relayDetached = "relay_detached"
+    /// Messages may have been lost between the relay and this node.
+    case gap
+    /// The circuit breaker is not closed.
+    case gorushGivenUp = "gorush_given_up"
+    /// Wrong credentials, or a wrong URL.
+    case gorushMisconfigured = "gorush_misconfigured"
+    /// APNs or Firebase do not accept gorush's certificate, key or account.
+    case pushServiceCredentials = "push_service_credentials"
+    /// Too many tokens fail alike: none is removed.
+    case tokensHeldOff = "tokens_held_off"
+    case storeFails = "store_fails"
+
+    /// In a few words.
+    var title: String {
+        switch self {
+        case .silence: "No messages on the shard"
+        case .relayDetached: "Relay detached"
+        case .gap: "Messages may have been missed"
+        case .gorushGivenUp: "gorush takes no notifications"
+        case .gorushMisconfigured: "gorush can't be used as configured"
+        case .pushServiceCredentials: "gorush's certificate, key or account is not accepted"
+        case .tokensHeldOff: "Too many tokens fail alike"
+        case .storeFails: "Database can't be written or read"
+        }
+    }
+
+    /// Something that happens, rather than lasts, is over when it did not happen again for so long. nil for what is told to be over.
+    var memory: Duration? {
+        switch self {
+        case .silence, .relayDetached, .gorushGivenUp, .storeFails: nil
+        case .gap, .gorushMisconfigured, .pushServiceCredentials: .seconds(600)
+        case .tokensHeldOff: .seconds(3600)
+        }
+    }
+}
+
+struct Alarm: Hashable, Sendable {
+    let kind: AlarmKind
+    /// What the log says of it, the last time.
+    fileprivate(set) var reason: String
+    let since: Timestamp
+    fileprivate(set) var last: Timestamp
+    /// How often it was raised meanwhile.
+    fileprivate(set) var count = 1
+    fileprivate(set) var ended: Timestamp?
+
+    func isActive(at now: Timestamp) -> Bool {
+        ended == nil && kind.memory.map { now.since(last) < $0 } ?? true
+    }
+}
+
+/// The last alarms. What happens and time come in; an alarm that is raised while it lasts is the same one.
+struct AlarmLog {
+    static let limit = 50
+
+    /// The latest first.
+    private(set) var alarms: [Alarm] = []
+
+    /// - Returns: Whether it is a new one.
+    mutating func raise(_ kind: AlarmKind, _ reason: String, at now: Timestamp) -> Bool {
+        if let index = alarms.firstIndex(where: { $0.kind == kind }), alarms[index].isActive(at: now) {
+            alarms[index].reason = reason
+            alarms[index].last = now
+            alarms[index].count += 1
+            return false
+        }
+        alarms.insert(Alarm(kind: kind, reason: reason, since: now, last: now), at: 0)
+        if alarms.count > Self.limit { alarms.removeLast() }
+        return true
+    }
+
+    /// It is over, if it was there.
+    mutating func clear(_ kind: AlarmKind, at now: Timestamp) {
+        guard let index = alarms.firstIndex(where: { $0.kind == kind }), alarms[index].isActive(at: now) else { return }
+        alarms[index].ended = now
+    }
+
+    func isActive(_ kind: AlarmKind, at now: Timestamp) -> Bool {
+        alarms.first { $0.kind == kind }?.isActive(at: now) ?? false
+    }
+}

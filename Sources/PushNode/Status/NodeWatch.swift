@@ -1,0 +1,82 @@
+import Logging
+import PushStore
+import Synchronization
+import Waku
+
+/// Looks at the node's parts every second, raises and clears alarms, and keeps the last minutes for the charts. It waits for nothing, so that
+/// it sees what others wait for.
+final class NodeWatch: Sendable {
+    /// From one look to the next, and from one point of the charts to the next.
+    private static let interval = Duration.seconds(1)
+    private static let looksPerPoint = 5
+
+    let alarms: Alarms
+    private let relay: any Relay
+    private let store: Store
+    private let counters: Counters
+    private let deliveries: Deliveries
+    private let logger: Logger
+    private let now: @Sendable () -> Timestamp
+    private let silence: Mutex<SilenceWatch>
+    private let points = Mutex(StatusHistory())
+
+    init(
+        alarms: Alarms, relay: any Relay, store: Store, counters: Counters, deliveries: Deliveries, silenceAlarm: Duration?, logger: Logger,
+        now: @escaping @Sendable () -> Timestamp
+    ) {
+        self.alarms = alarms
+        self.relay = relay
+        self.store = store
+        self.counters = counters
+        self.deliveries = deliveries
+        self.logger = logger
+        self.now = now
+        silence = Mutex(SilenceWatch(limit: silenceAlarm))
+    }
+
+    /// Runs until cancelled.
+    func run() async {
+        addPoint()
+        var looks = 0
+        while (try? await Task.sleep(for: Self.interval)) != nil {
+            look()
+            looks += 1
+            if looks.isMultiple(of: Self.looksPerPoint) { addPoint() }
+        }
+    }
+
+    func look() {
+        if case .detached(let reason) = relay.state { alarms.raise(.relayDetached, reason) } else { alarms.clear(.relayDetached) }
+        alarms.set(.storeFails, store.failure)
+        let duration = counters.silence
+        switch silence.withLock({ $0.look(duration) }) {
+        case .fellSilent: logger.error("no message on the shard", metadata: ["seconds": "\(duration.components.seconds)"])
+        case .heardAgain: logger.info("messages come again")
+        case nil: break
+        }
+        alarms.set(.silence, silenceObstacle)
+    }
+
+    /// What to say of it; nil while there is no silence that is too long.
+    var silenceObstacle: String? {
+        let duration = counters.silence
+        guard silence.withLock({ $0.isTooLong(duration) }) else { return nil }
+        return "no message for \(duration.inWords): is the Waku node on the right cluster and shard, and has it peers there?"
+    }
+
+    // MARK: Charts
+
+    var history: StatusHistory { points.withLock { $0 } }
+
+    private func addPoint() {
+        let point = currentPoint
+        points.withLock { $0.add(point) }
+    }
+
+    /// As it is now.
+    var currentPoint: StatusHistory.Point {
+        StatusHistory.Point(
+            time: now(), counts: counters.snapshot, valid: counters.validCounts, waiting: deliveries.waitingCount,
+            answerTimes: counters.answerTimes)
+    }
+}

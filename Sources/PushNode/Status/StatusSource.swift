@@ -1,0 +1,106 @@
+import Gorush
+import PushStore
+import StatusProtocol
+import Waku
+
+/// Gathers a ``StatusFigures`` when somebody looks.
+struct StatusSource: Sendable {
+    private static let lossLimit = 12
+
+    let counters: Counters
+    let gauges: NodeGauges
+    let watch: NodeWatch
+    let relay: any Relay
+    let store: Store
+    let deliveries: Deliveries
+    let topics: TopicTable
+    let now: @Sendable () -> Timestamp
+    let started: ContinuousClock.Instant
+
+    /// - Parameter obstacles: what stands in the way of being ready.
+    func status(obstacles: [String]) async -> StatusFigures {
+        var status = StatusFigures()
+        status.time = now()
+        status.uptime = started.duration(to: .now)
+        status.obstacles = obstacles
+        if case .detached(let reason) = relay.state { status.relayObstacle = reason }
+        status.silence = counters.silence
+        status.isSilent = watch.silenceObstacle != nil
+        status.breaker = BreakerLabel(deliveries.breaker.state)
+        if status.breaker != .closed { status.gorushFailure = deliveries.failure }
+        status.waiting = deliveries.waitingCount
+        status.oldestWaiting = status.waiting > 0 ? await gauges.outboxAge : nil
+        status.storeFailure = store.failure
+        status.databaseBytes = store.byteCount
+        status.topics = topics.queryTopicCount
+        status.registrations = await gauges.registrations.map { figures in
+            StatusFigures.Registrations(
+                apn: figures.registered[.apn] ?? 0, firebase: figures.registered[.firebase] ?? 0,
+                inDoubt: figures.inDoubt.values.reduce(0, +), unregistered: figures.unregistered)
+        }
+        status.alarms = watch.alarms.all
+        addFlow(to: &status)
+        return status
+    }
+
+    private func addFlow(to status: inout StatusFigures) {
+        var history = watch.history
+        let end = watch.currentPoint
+        history.extend(to: end)
+        let start = history.points.first ?? end
+        func step(_ name: String, _ figure: (StatusHistory.Point) -> Int) -> StatusFigures.Step {
+            StatusFigures.Step(name: name, lately: max(0, figure(end) - figure(start)), total: figure(end))
+        }
+        status.span = end.time.since(start.time)
+        status.gaps = end.count(.gapFound)
+        status.recovered = end.count(.messageRecovered)
+        status.messages = [
+            step("On the shard") { $0.count(.received) }, step("For this node") { $0.count(.ours) - $0.count(.duplicate) },
+            step("Valid") { $0.valid.reduce(0, +) }, step("Handled") { $0.count(Counter.handled) },
+            step("Answered") { $0.count(.answerPublished) },
+        ]
+        status.notifications = [
+            step("Notifications queued") { $0.count(.notificationQueued) }, step("Taken by gorush") { $0.count(.notificationAccepted) },
+        ]
+        status.posts = [
+            step("Taken by gorush") { $0.count(.notificationAccepted) }, step("To be tried again") { $0.count(.notificationRetried) },
+            step("Posts that failed") { $0.count(.postFailed) },
+        ]
+        status.losses = Counter.losses.map { counter in step(counter.rawValue) { $0.count(counter) } }
+            .filter { $0.total > 0 }.sorted { ($0.lately, $0.total) > ($1.lately, $1.total) }
+            .prefix(Self.lossLimit).map(\.self)
+        status.answerTimes = counters.percentiles(from: start.answerTimes, to: end.answerTimes)
+
+        status.chartTimes = history.points.dropFirst().map(\.time)
+        func line(_ name: String, _ figure: (StatusHistory.Point) -> Int) -> StatusFigures.Line {
+            StatusFigures.Line(name: name, values: history.rates(figure))
+        }
+        status.charts = [
+            StatusFigures.Chart(title: "On the shard", unit: "messages a second", lines: [line("all", { $0.count(.received) })]),
+            StatusFigures.Chart(
+                title: "For this node", unit: "messages a second",
+                lines: KindLabel.allCases.map { kind in
+                    line(kind == .query ? "queries" : kind.rawValue + "s") { $0.valid[kind.place] }
+                }),
+            StatusFigures.Chart(
+                title: "Notifications", unit: "a second",
+                lines: [
+                    line("queued") { $0.count(.notificationQueued) }, line("taken by gorush") { $0.count(.notificationAccepted) },
+                    line("given up") { $0.count(Counter.givenUp) },
+                ]),
+            StatusFigures.Chart(
+                title: "Waiting for gorush", unit: "notifications",
+                lines: [StatusFigures.Line(name: "in the outbox", values: history.points.dropFirst().map { Double($0.waiting) })]),
+        ]
+    }
+}
+
+extension Counter {
+    fileprivate static let handled = allCases.filter { $0.series?.metric == .handled }
+    fileprivate static let givenUp = [
+        notificationRefused, notificationExpired, notificationEvicted, notificationUnreadable, notificationUncounted,
+    ]
+    /// What never came to where it was to come.
+    fileprivate static let losses =
+        allCases.filter { $0.series?.metric == .dropped && $0 != .segment } + givenUp + [answerLost, tokenFailureLost, feedbackShed]
+}

@@ -1,0 +1,24 @@
+import CurlClient
+import Foundation
+import Testing
+
+struct HTTPDateTests {
+    @Test func dates() {
+        #expect(HTTPDate.parse("Sun, 06 Nov 1994 08:49:37 GMT") == Date(timeIntervalSince1970: 784_111_777))
+        for text in ["", "Sunday, 06-Nov-94 08:49:37 GMT", "Sun, 06 Nov 1994 08:49:37 CET", "Sun, 99 Nov 1994 08:49:37 GMT", "now"] {
+            #expect(HTTPDate.parse(text) == nil, "\(text)")
+        }
+    }
+
+    /// A date ends at the second, and may have been written at any moment of the exchange: what may be no difference is none.
+    @Test func clocks() {
+        let date = Date(timeIntervalSince1970: 784_111_777)
+        let text = "Sun, 06 Nov 1994 08:49:37 GMT"
+        #expect(HTTPDate.clockAhead(text, from: date, to: date + 0.5) == .zero)
+        #expect(HTTPDate.clockAhead(text, from: date + 0.9, to: date + 3) == .zero)
+        #expect(HTTPDate.clockAhead(text, from: date - 3, to: date) == .zero)
+        #expect(HTTPDate.clockAhead(text, from: date - 11, to: date - 10) == .seconds(10))
+        #expect(HTTPDate.clockAhead(text, from: date + 11, to: date + 12) == .seconds(-10))
+        #expect(HTTPDate.clockAhead("x", from: date, to: date) == nil)
+    }
+}

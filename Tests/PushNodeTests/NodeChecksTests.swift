@@ -1,0 +1,193 @@
+import Foundation
+import Gorush
+import PushNode
+import PushStore
+import Testing
+import Waku
+
+/// Facts in, verdicts out.
+struct NodeChecksTests {
+    private var node = DoctorFacts.RelayNode(
+        address: "http://10.0.0.5:8645", health: "READY", relayHealth: "READY", version: "v0.36.0", cluster: 16, shards: [32, 64],
+        peers: [32: 7], store: .present, clockAhead: .zero)
+    private var gorush = GorushInspection(
+        healthStatus: 200, version: "1.18.4",
+        configuration: GorushInspection.Configuration(isSync: true, isAPNEnabled: true, isFirebaseEnabled: true, hasFeedbackHook: false),
+        dryPost: .understood, clockAhead: .seconds(1))
+
+    private func facts(_ change: (inout DoctorFacts) -> Void = { _ in }) -> DoctorFacts {
+        var statistics = RegistrationStatistics()
+        statistics.apn = 3
+        var facts = DoctorFacts(
+            keyProblem: nil, folder: DoctorFacts.Folder(exists: true, isOwned: true, isWritable: true, mode: 0o700),
+            freeBytes: 50 << 30, files: OpenFiles(used: 30, limit: 20_000),
+            database: .inspected(StoreInspection(registrations: StoreInspection.Rows(count: 3)), statistics), daemon: Self.status(),
+            pubsubTopics: ["/waku/2/rs/16/32"], relays: [.node(node)], selfTest: .seen(milliseconds: 12, how: "by the running daemon"),
+            gorush: gorush, gorushProblem: nil, takesFeedback: false)
+        change(&facts)
+        return facts
+    }
+
+    private static func status(findings: [Finding] = [], counters: [String: Int] = [:]) -> NodeStatus {
+        NodeStatus(
+            version: "0.1.0", processID: 1, started: Date(timeIntervalSince1970: 0), publicKey: "04", isReady: findings.worst < .fail,
+            isDraining: false, logLevel: "info", findings: findings, pubsubTopics: [], queryTopics: 0,
+            outbox: NodeStatus.Outbox(waiting: 0, firstExpires: nil), breaker: "closed", counters: counters)
+    }
+
+    /// The one finding that is not ok.
+    private func only(_ change: (inout DoctorFacts) -> Void, _ location: SourceLocation = #_sourceLocation) throws -> Finding {
+        let found = NodeChecks.doctor(facts(change)).filter { $0.verdict != .ok }
+        try #require(found.count == 1, "\(found)", sourceLocation: location)
+        return found[0]
+    }
+
+    private func expect(
+        _ check: String, _ verdict: Finding.Verdict, _ text: String, _ location: SourceLocation = #_sourceLocation,
+        _ change: (inout DoctorFacts) -> Void
+    ) throws {
+        let finding = try only(change, location)
+        #expect(finding.check == check, sourceLocation: location)
+        #expect(finding.verdict == verdict, sourceLocation: location)
+        #expect(finding.text.contains(text), "\(finding.text)", sourceLocation: location)
+    }
+
+    @Test func allIsWell() {
+        let found = NodeChecks.doctor(facts())
+        #expect(found.allSatisfy { $0.verdict == .ok }, "\(found)")
+        #expect(found.worst == .ok)
+        #expect(found.count >= 14)
+    }
+
+    @Test func theMachine() throws {
+        try expect("key", .fail, "is missing") { $0.keyProblem = "identity file id.key is missing" }
+        try expect("data", .fail, "can't be made") { $0.folder = .init(exists: false, isOwned: false, isWritable: false, mode: 0o700) }
+        try expect("data", .fail, "can't be written to") { $0.folder = .init(exists: true, isOwned: true, isWritable: false, mode: 0o700) }
+        try expect("data", .warn, "mode 0755") { $0.folder = .init(exists: true, isOwned: true, isWritable: true, mode: 0o755) }
+        try expect("data", .warn, "another user's") { $0.folder = .init(exists: true, isOwned: false, isWritable: true, mode: 0o700) }
+        try expect("disk", .warn, "512 MiB free") { $0.freeBytes = 512 << 20 }
+        try expect("disk", .warn, "1 MiB free") { $0.freeBytes = 1 << 20 }
+        try expect("disk", .fail, "0 MiB free") { $0.freeBytes = 4096 }
+        try expect("disk", .warn, "unknown") { $0.freeBytes = nil }
+        try expect("files", .warn, "10 of 256") { $0.files = OpenFiles(used: 10, limit: 256) }
+        try expect("files", .warn, "900 of 1024") { $0.files = OpenFiles(used: 900, limit: 1024) }
+        try expect("files", .fail, "1000 of 1024") { $0.files = OpenFiles(used: 1000, limit: 1024) }
+    }
+
+    @Test func theDatabaseAndTheDaemon() throws {
+        try expect("database", .fail, "belongs to another identity") { $0.database = .unusable("it belongs to another identity") }
+        try expect("database", .fail, "damaged: row 3 missing") {
+            $0.database = .inspected(StoreInspection(problems: ["row 3 missing"]), RegistrationStatistics())
+        }
+        try expect("database", .fail, "2 rows can't be opened") {
+            $0.database = .inspected(
+                StoreInspection(registrations: .init(count: 5, unreadable: 1), notifications: .init(count: 2, unreadable: 1)),
+                RegistrationStatistics())
+        }
+        try expect("database", .warn, "rotation") {
+            $0.database = .inspected(StoreInspection(isRotationUnfinished: true), RegistrationStatistics())
+        }
+        try expect("daemon", .warn, "none answers") { $0.daemon = nil }
+        try expect("daemon", .fail, "not ready: gorush: takes no notifications") {
+            $0.daemon = Self.status(findings: [Finding("gorush", .fail, "takes no notifications, 1 wait: status 503")])
+        }
+        try expect("cache", .warn, "7 gaps") {
+            $0.daemon = Self.status(counters: ["gap: messages may have been lost on a pubsub topic": 7])
+        }
+    }
+
+    @Test func theRelay() throws {
+        func nodes(_ change: (inout DoctorFacts.RelayNode) -> Void) -> [DoctorFacts.Relay] {
+            var other = node
+            change(&other)
+            return [.node(other)]
+        }
+        try expect("relay", .warn, "nobody else") { $0.relays = [.loopback] }
+        try expect("relay", .fail, "refused") { $0.relays = [.unreachable(address: "http://x", reason: "refused")] }
+        try expect("relay", .fail, "NOT_READY") { $0.relays = nodes { $0.relayHealth = "NOT_READY" } }
+        try expect("relay", .warn, "INITIALIZING") { $0.relays = nodes { ($0.health, $0.relayHealth) = ("INITIALIZING", nil) } }
+        try expect("network", .warn, "does not tell") { $0.relays = nodes { $0.cluster = nil } }
+        try expect("network", .fail, "cluster 1, and --pubsub-topic is in 16") { $0.relays = nodes { $0.cluster = 1 } }
+        try expect("network", .warn, "shard 32") { $0.relays = nodes { $0.shards = [1] } }
+        try expect("peers", .fail, "none on shard 32") { $0.relays = nodes { $0.peers = [32: 0] } }
+        try expect("peers", .warn, "2 on shard 32") { $0.relays = nodes { $0.peers = [32: 2] } }
+        try expect("store", .warn, "none") { $0.relays = nodes { $0.store = .missing } }
+        try expect("store", .warn, "429") { $0.relays = nodes { $0.store = .unknown("status 429") } }
+        #expect(NodeChecks.doctor(facts { $0.relays = nodes { ($0.peers, $0.health) = (nil, "UNKNOWN") } }).worst == .ok)
+    }
+
+    @Test func theMessage() throws {
+        try expect("message", .fail, "not seen within 5 s") { $0.selfTest = .notSeen(how: "by the running daemon") }
+        try expect("message", .fail, "not published: no peers") { $0.selfTest = .notPublished("no peers") }
+        try expect("message", .warn, "no store") { $0.selfTest = .notDone("there is no store") }
+    }
+
+    @Test func gorushAsItIs() throws {
+        func with(_ change: (inout Parts) -> Void) -> GorushInspection {
+            var parts = Parts()
+            change(&parts)
+            return GorushInspection(
+                healthStatus: parts.health, problem: parts.problem, version: "1", configuration: parts.setup, dryPost: parts.post,
+                clockAhead: parts.ahead)
+        }
+        try expect("gorush", .fail, "has a query") { ($0.gorush, $0.gorushProblem) = (nil, "the URL has a query") }
+        try expect("gorush", .fail, "no connection") { $0.gorush = with { ($0.health, $0.problem) = (nil, "no connection") } }
+        try expect("gorush", .warn, "answers 503") { $0.gorush = with { $0.health = 503 } }
+        try expect("gorush post", .fail, "may not post") { $0.gorush = with { $0.post = .status(401) } }
+        try expect("gorush post", .fail, "there is no gorush") { $0.gorush = with { $0.post = .status(404) } }
+        try expect("gorush post", .fail, "out of order") { $0.gorush = with { $0.post = .status(502) } }
+        try expect("gorush post", .fail, "no gorush") { $0.gorush = with { $0.post = .otherServer } }
+        try expect("gorush post", .fail, "timed out") { $0.gorush = with { $0.post = .failed("timed out") } }
+        try expect("gorush setup", .fail, "APN is switched off there, and 3 installations") {
+            $0.gorush = with { $0.setup = .init(isSync: true, isAPNEnabled: false, isFirebaseEnabled: true, hasFeedbackHook: false) }
+        }
+        try expect("gorush setup", .warn, "Firebase switched off") {
+            $0.gorush = with { $0.setup = .init(isSync: true, isAPNEnabled: true, isFirebaseEnabled: false, hasFeedbackHook: false) }
+        }
+        func verdicts(_ isSync: Bool, _ hook: Bool) -> GorushInspection {
+            with { $0.setup = .init(isSync: isSync, isAPNEnabled: true, isFirebaseEnabled: true, hasFeedbackHook: hook) }
+        }
+        try expect("gorush verdicts", .warn, "neither") { $0.gorush = verdicts(false, false) }
+        try expect("gorush verdicts", .warn, "both on") { $0.gorush = verdicts(true, true) }
+        try expect("gorush verdicts", .warn, "this node takes none") { $0.gorush = verdicts(false, true) }
+        #expect(NodeChecks.doctor(facts { ($0.gorush, $0.takesFeedback) = (verdicts(false, true), true) }).worst == .ok)
+        #expect(NodeChecks.doctor(facts { $0.gorush = with { $0.setup = nil } }).worst == .ok)
+    }
+
+    private struct Parts {
+        var health: Int? = 200
+        var problem: String?
+        var setup: GorushInspection.Configuration? = .init(
+            isSync: true, isAPNEnabled: true, isFirebaseEnabled: true, hasFeedbackHook: false)
+        var post = GorushInspection.DryPost.understood
+        var ahead: Duration? = .zero
+    }
+
+    @Test(arguments: [(6, Finding.Verdict.warn), (-6, .warn), (21, .fail), (-21, .fail), (5, .ok), (-5, .ok)])
+    func clocks(seconds: Int, verdict: Finding.Verdict) throws {
+        var other = node
+        other.clockAhead = .seconds(seconds)
+        let found = try #require(NodeChecks.doctor(facts { $0.relays = [.node(other)] }).last)
+        #expect(found.check == "clock")
+        #expect(found.verdict == verdict)
+        if verdict != .ok { #expect(found.text == "\(abs(seconds)) s \(seconds > 0 ? "behind" : "ahead of") that of the Waku node") }
+    }
+
+    @Test func nobodyTellsTheTime() throws {
+        var (other, silent) = (node, Parts())
+        (other.clockAhead, silent.ahead) = (nil, nil)
+        try expect("clock", .warn, "nobody tells") {
+            $0.relays = [.node(other)]
+            $0.gorush = GorushInspection(healthStatus: 200, configuration: silent.setup, dryPost: .understood)
+        }
+    }
+
+    @Test func topicsOfShards() {
+        #expect(ShardName("/waku/2/rs/16/32") == ShardName("/waku/2/rs/16/32"))
+        #expect(ShardName("/waku/2/rs/16/32")?.cluster == 16)
+        #expect(ShardName("/waku/2/rs/16/32")?.shard == 32)
+        for other in ["", "/waku/2/default-waku/proto", "/waku/2/rs/16", "/waku/2/rs/16/x", "/waku/2/rs/16/99999", "waku/2/rs/1/2/3"] {
+            #expect(ShardName(other) == nil, "\(other)")
+        }
+    }
+}

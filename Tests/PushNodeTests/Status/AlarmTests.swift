@@ -1,0 +1,121 @@
+import CurlClient
+import Foundation
+import LoopbackRelay
+@testable import PushNode
+import TestSupport
+import Testing
+import Waku
+import WakuCrypto
+
+@Suite("Alarms")
+struct AlarmTests {
+    private let start = Timestamp(rawValue: 1_000_000_000_000)
+
+    @Test("One that is raised while it lasts is the same, told by its last reason; cleared and raised again it is another")
+    func lasting() throws {
+        let log = Book()
+        #expect(log.raise(.storeFails, "full", at: start))
+        #expect(!log.raise(.storeFails, "read-only", at: start + .seconds(9000)))
+        #expect(log.alarms.map(\.reason) == ["read-only"])
+        #expect(log.alarms.map(\.count) == [2])
+        #expect(log.isActive(.storeFails, at: start + .seconds(100_000)))
+        log.clear(.storeFails, at: start + .seconds(10_000))
+        log.clear(.storeFails, at: start + .seconds(20_000))
+        #expect(log.alarms.map(\.ended) == [start + .seconds(10_000)])
+        #expect(!log.isActive(.storeFails, at: start + .seconds(10_000)))
+        #expect(log.raise(.storeFails, "full", at: start + .seconds(30_000)))
+        #expect(log.alarms.map(\.since) == [start + .seconds(30_000), start])
+    }
+
+    @Test("What happens rather than lasts is over by itself")
+    func happening() {
+        let log = Book()
+        #expect(log.raise(.gap, "", at: start))
+        #expect(!log.raise(.gap, "", at: start + .seconds(599)))
+        #expect(log.isActive(.gap, at: start + .seconds(1198)))
+        #expect(!log.isActive(.gap, at: start + .seconds(1199)))
+        #expect(log.raise(.gap, "", at: start + .seconds(1199)))
+        #expect(log.alarms.count == 2)
+    }
+
+    @Test("Kinds do not mix, nothing that was not raised is cleared, and only the last are kept")
+    func kinds() {
+        let log = Book()
+        log.clear(.silence, at: start)
+        #expect(log.alarms.isEmpty)
+        for index in 0..<100 {
+            let time = start + .seconds(index)
+            #expect(log.raise(.silence, "\(index)", at: time))
+            if index == 99 { #expect(log.raise(.gorushGivenUp, "", at: time)) }
+            log.clear(.silence, at: time)
+        }
+        #expect(log.alarms.count == AlarmLog.limit)
+        #expect(log.alarms.first?.kind == .gorushGivenUp)
+        #expect(log.isActive(.gorushGivenUp, at: start + .seconds(99)))
+        #expect(log.alarms.last?.reason == "51")
+    }
+
+    @Test("Silence is news once, and so is its end; without a limit it never is")
+    func silence() {
+        let watch = Ear(limit: .seconds(10))
+        #expect(watch.look(.seconds(9)) == nil)
+        #expect(watch.look(.seconds(10)) == .fellSilent)
+        #expect(watch.look(.seconds(11)) == nil)
+        #expect(watch.watch.isSilent)
+        #expect(watch.look(.zero) == .heardAgain)
+        #expect(watch.look(.zero) == nil)
+        let patient = Ear(limit: nil)
+        #expect(patient.look(.seconds(1_000_000)) == nil)
+        #expect(!patient.watch.isTooLong(.seconds(1_000_000)))
+    }
+
+    @Test("A silent shard shows in readiness, the metrics and the alarms, until a message comes, whoever it is for")
+    func silentShard() async throws {
+        let fixture = try NodeFixture()
+        try await fixture.withNode(configure: {
+            $0.httpAddress = SocketAddress(host: "127.0.0.1", port: 0)
+            $0.silenceAlarm = .seconds(2)
+        }) { node async throws in
+            try await waitFor { try await node.scrape()[.alarmActive, "alarm=\"silence\""] == 1 }
+            let readiness = try await node.get("/readyz")
+            #expect(readiness.status == 503)
+            #expect(String(decoding: readiness.body, as: UTF8.self).hasPrefix("silence: no message for "))
+            #expect(try await node.scrape()[.ready] == 0)
+            #expect(try await node.scrape()[.alarms, "alarm=\"silence\""] == 1)
+            // A busy network keeps on talking.
+            try await waitFor {
+                node.network.publish(
+                    WakuMessage(payload: [1], contentTopic: ContentTopic(rawValue: "/a/1/b/c"), timestamp: .now()), on: .statusDefault)
+                return try await node.scrape()[.alarmActive, "alarm=\"silence\""] == 0
+            }
+            #expect(try await node.get("/readyz").status == 200)
+        }
+    }
+}
+
+/// So that what changes it can be expected.
+private final class Book {
+    private var log = AlarmLog()
+    var alarms: [Alarm] { log.alarms }
+
+    func raise(_ kind: AlarmKind, _ reason: String, at now: Timestamp) -> Bool { log.raise(kind, reason, at: now) }
+    func clear(_ kind: AlarmKind, at now: Timestamp) { log.clear(kind, at: now) }
+    func isActive(_ kind: AlarmKind, at now: Timestamp) -> Bool { log.isActive(kind, at: now) }
+}
+
+private final class Ear {
+    private(set) var watch: SilenceWatch
+
+    init(limit: Duration?) { watch = SilenceWatch(limit: limit) }
+
+    func look(_ silence: Duration) -> SilenceWatch.News? { watch.look(silence) }
+}
+
+/// Returns once `condition` holds.
+func waitFor(_ condition: () async throws -> Bool) async throws {
+    let deadline = ContinuousClock.now + .seconds(60)
+    while try await !condition() {
+        guard ContinuousClock.now < deadline else { throw RunningNode.Timeout() }
+        try await Task.sleep(for: .milliseconds(20))
+    }
+}

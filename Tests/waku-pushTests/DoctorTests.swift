@@ -1,0 +1,138 @@
+import CurlClient
+import Foundation
+import TestSupport
+import Testing
+
+@Suite(.timeLimit(.minutes(5)))
+struct DoctorTests {
+    private let node: OperatedNode
+
+    init() throws {
+        node = try OperatedNode()
+    }
+
+    private struct Finding: Decodable {
+        let check, verdict, text: String
+        let remedy: String?
+    }
+
+    private func doctor(_ arguments: String...) async throws -> Ended {
+        try await node.recorded(["doctor", "--data", node.data, "--gorush", node.gorush.url] + arguments)
+    }
+
+    private func verdicts(_ ended: Ended) throws -> [String: String] {
+        Dictionary(try ended.json([Finding].self).map { ($0.check, $0.verdict) }) { first, second in first == "ok" ? second : first }
+    }
+
+    /// Each line says what is wrong, and what to do.
+    @Test func beforeAnythingRuns() async throws {
+        defer { node.gorush.stop() }
+        let text = try await doctor("--relay", "http://127.0.0.1:\(try freePort())")
+        #expect(text.status == 2)
+        #expect(text.errors == "")
+        let key = text.output.split(separator: "\n").first { $0.hasPrefix("key") }
+        #expect(key?.contains("fail  --identity is missing: make a key with waku-push identity new") == true)
+        #expect(text.output.contains("→ see that the Waku node runs with --rest=true"))
+        let found = try verdicts(try await doctor("--relay", "http://127.0.0.1:\(try freePort())", "--json"))
+        #expect(found["key"] == "fail")
+        #expect(found["relay"] == "fail")
+        #expect(found["daemon"] == "warn")
+        #expect(found["gorush"] == "ok")
+        #expect(found["gorush post"] == "ok")
+        #expect(found["message"] == "warn")
+        #expect(!FileManager.default.fileExists(atPath: node.data))
+
+        try FileManager.default.setAttributes([.posixPermissions: 0o644], ofItemAtPath: node.server.path)
+        let readable = try await doctor("--identity", node.server.path, "--json")
+        #expect(try readable.json([Finding].self).first?.text.hasSuffix("chmod 600 \(node.server.path)") == true)
+        #expect(readable.status == 2)
+        #expect(try await doctor("--relay", "not-a-url").status == 64)
+    }
+
+    @Test func besideADaemon() async throws {
+        defer { node.gorush.stop() }
+        let daemon = try await node.start()
+        #expect(try await node.register(daemon).status == 0)
+        // The stand-in has Firebase switched off, and the loopback relay is told apart from a network: both are warnings.
+        let well = try await doctor("--identity", node.server.path, "--json")
+        #expect(well.status == 1, "\(well.output)")
+        let found = try verdicts(well)
+        #expect(found.filter { $0.value != "ok" } == ["relay": "warn", "gorush setup": "warn", "clock": "warn"])
+        let message = try well.json([Finding].self).first { $0.check == "message" }
+        #expect(message?.text.hasSuffix("by the running daemon") == true)
+
+        // gorush breaks: the daemon, its readiness and doctor say the same.
+        node.gorushAnswers(503)
+        #expect(try await node.client(daemon, "notify", "--registrant", node.bob.publicKey, "--message-id", "01").status == 65)
+        try await wait { try await daemon.get("/readyz").status == 503 }
+        let readiness = String(decoding: try await daemon.get("/readyz").body, as: UTF8.self)
+        let broken = try await doctor("--identity", node.server.path, "--json")
+        #expect(broken.status == 2)
+        let findings = try broken.json([Finding].self)
+        #expect(findings.first { $0.check == "daemon" }?.text.contains("gorush: takes no notifications, 1 wait") == true)
+        #expect(readiness.hasPrefix("gorush: takes no notifications, 1 wait"))
+        #expect(findings.first { $0.check == "gorush post" }?.verdict == "fail")
+
+        node.gorushAnswers(200)
+        #expect(try await node.admin("outbox", "retry", "--all").status == 0)
+        try await wait { try await doctor("--identity", node.server.path).status == 1 }
+        node.record(await daemon.stop())
+        // Nothing that doctor does is a notification.
+        #expect(node.gorush.requests.filter { $0.head.hasPrefix("POST") && $0.body.count > 30 }.count >= 1)
+        #expect(node.leaks == [])
+    }
+
+    /// Without a daemon of its own it takes nothing from the node that another may poll.
+    @Test func aNodeThatNobodyMayPoll() async throws {
+        defer { node.gorush.stop() }
+        let daemon = try await node.start()
+        let elsewhere = node.folder.path + "/elsewhere"
+        let ended = try await node.recorded([
+            "doctor", "--data", elsewhere, "--identity", node.server.path, "--relay", daemon.relayURL, "--gorush", node.gorush.url,
+            "--json",
+        ])
+        let message = try #require(try ended.json([Finding].self).first { $0.check == "message" })
+        #expect(message.verdict == "ok", "\(message)")
+        #expect(message.text.contains("in the Waku node's store"))
+        #expect(await daemon.stop().status == 0)
+    }
+
+    @Test func testPush() async throws {
+        defer { node.gorush.stop() }
+        let daemon = try await node.start()
+        #expect(try await node.register(daemon).status == 0)
+        #expect(await daemon.stop().status == 0)
+        let hash = try #require(try await node.admin("registrations", "list", "--json").json([RegistrationRow].self).first?.keyHash)
+
+        func push(_ arguments: String...) async throws -> Ended {
+            try await node.recorded(["admin", "test-push", "--data", node.data, "--gorush", node.gorush.url] + arguments)
+        }
+        let posted = try await push(hash, "--identity", node.server.path)
+        #expect(posted.status == 0, "\(posted.errors)")
+        #expect(posted.field("gorush") == "accepted")
+        let body = String(decoding: try #require(node.gorush.requests.last).body, as: UTF8.self)
+        #expect(body.contains(#""tokens":["\#(OperatedNode.deviceToken)"]"#))
+        #expect(body.contains(#""topic":"im.status.ethereum""#))
+
+        let tokens = node.folder.path + "/token"
+        try write("another-token\n", to: tokens)
+        #expect(try await push("--token-file", tokens, "--platform", "firebase").status == 0)
+        let other = String(decoding: try #require(node.gorush.requests.last).body, as: UTF8.self)
+        #expect(other.contains(#""tokens":["another-token"]"#) && other.contains(#""platform":2"#))
+
+        node.gorushAnswers(401)
+        let refused = try await push(hash, "--identity", node.server.path)
+        #expect(refused.status == 2)
+        #expect(refused.field("reason")?.contains("may not post there") == true)
+        #expect(try await node.admin("outbox", "list").rows.count == 1)
+
+        for wrong in [
+            [], [hash], [hash, "--token-file", tokens], ["--token-file", tokens], ["--token-file", tokens, "--platform", "apn"],
+            [hash, "--platform", "apn", "--identity", node.server.path],
+        ] {
+            #expect(try await run(["admin", "test-push", "--data", node.data] + wrong).status == 64, "\(wrong)")
+        }
+        #expect(try await push(hash, "--installation", "x", "--identity", node.server.path).status == 65)
+        #expect(node.leaks == [])
+    }
+}
