@@ -94,8 +94,8 @@ let package = Package(
         .executableTarget(
             name: "waku-push",
             dependencies: [
-                "PushBench", "PushNode", "PushClient", "PushStore", "NwakuRelay", "LoopbackRelay", "StatusProtocol", "Waku", "WakuCrypto",
-                "CurlClient", hummingbird, logging, lifecycle, signals, arguments,
+                "PushBench", "PushNode", "PushClient", "PushStore", "NwakuRelay", "LoopbackRelay", "LibP2P", "StatusProtocol", "Waku",
+                "WakuCrypto", "WakuP2P", "CurlClient", hummingbird, logging, lifecycle, signals, arguments,
             ],
             swiftSettings: strict),
 
@@ -137,8 +137,8 @@ let package = Package(
         .testTarget(
             name: "CommandLineTests",
             dependencies: [
-                "waku-push", "TestSupport", "PushClient", "PushStore", "NwakuRelay", "StatusProtocol", "Waku", "WakuCrypto", "CurlClient",
-                grdb, logging,
+                "waku-push", "TestSupport", "PushClient", "PushStore", "NwakuRelay", "LibP2P", "StatusProtocol", "Waku", "WakuCrypto",
+                "WakuP2P", "CurlClient", grdb, logging,
             ],
             path: "Tests/waku-pushTests", swiftSettings: strict),
     ]

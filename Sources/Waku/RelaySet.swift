@@ -76,4 +76,10 @@ public struct RelaySet: Relay {
     public func watch(_ contentTopics: [ContentTopic]) {
         for relay in relays { relay.watch(contentTopics) }
     }
+
+    public var peers: [RelayPeer] { relays.flatMap(\.peers) }
+
+    public func close() async {
+        for relay in relays { await relay.close() }
+    }
 }

@@ -17,6 +17,9 @@ struct Serve: AsyncParsableCommand {
               waku-push serve --identity id.key --data /var/lib/waku-push \\
                 --relay http://10.0.0.5:8645 --relay http://10.0.0.6:8645 \\
                 --gorush https://gorush.example --gorush-token-file gorush.token
+              waku-push serve --identity id.key --data /var/lib/waku-push \\
+                --relay /dns4/node.example/tcp/60000/p2p/16Uiu2HA… \\
+                --listen /ip4/0.0.0.0/tcp/60000 --gorush https://gorush.example
 
             HTTP
               GET /          the status page; /status.json for programs
@@ -34,12 +37,15 @@ struct Serve: AsyncParsableCommand {
     @Option(help: "Where the database is. Made when missing.")
     var data: String = Environment.string("data") ?? "data"
 
-    @Option(help: "REST API of a Waku node; repeat it for several. \"loopback\" is a network in this process.")
+    @Option(help: "A Waku node, its REST API's URL or its multiaddr; repeat it for several. \"loopback\" is a network in this process.")
     var relay: [String] = Environment.list("relay")
 
     @Option(help: "Where the loopback relay serves the REST API of a Waku node.")
     var loopbackListen: AddressArgument = Environment.value(
         "loopback-listen", AddressArgument(SocketAddress(host: "127.0.0.1", port: 8645)))
+
+    @OptionGroup(title: "libp2p")
+    var peers: PeerOptions
 
     @Option(help: "A pubsub topic to listen on; repeat it for several. [default: \(PubsubTopic.statusDefault.rawValue)]")
     var pubsubTopic: [String] = Environment.list("pubsub-topic")
@@ -102,9 +108,13 @@ struct Serve: AsyncParsableCommand {
             configuration.feedbackSecret = try gorush.feedbackSecret()
 
             let attachment = try RelayAttachment(
-                relay, loopbackAddress: loopbackListen.address, pollInterval: pollInterval.duration, logger: logger)
+                relay, options: peers, loopbackAddress: loopbackListen.address, pollInterval: pollInterval.duration, logger: logger
+            ) { [peers, data] () throws(CommandFailure) in
+                try NodeKeyFile.readOrMake(peers.keyFile(in: data), besides: configuration.identity)
+            }
             let client = try gorush.client()
             let node = try PushNode(configuration, gorush: client, logger: logger) { try attachment.relay($0) }
+            try await attachment.listen()
             // Services stop in reverse: the node is done with the loopback relay before that ends.
             var group = ServiceGroupConfiguration(
                 services: [any Service](attachment.services + [node]).map {

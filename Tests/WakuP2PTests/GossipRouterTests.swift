@@ -13,7 +13,8 @@ struct GossipRouterTests {
 
     private static let topic = PubsubTopic.statusDefault
     private let peer = NodeKey.generate().peerID
-    private let (first, second) = (Life(), Life())
+    private let first = Life()
+    private let second = Life()
 
     private func router(window: Duration = .seconds(60)) -> GossipRouter {
         GossipRouter(
@@ -25,8 +26,10 @@ struct GossipRouterTests {
         var queue = OutboundQueue()
         for item in items { _ = queue.append(item) }
         var framing = LengthFraming(limit: GossipRPC.maximumByteCount)
-        framing.append(try #require(queue.nextFrame()))
-        return ByteBuffer(bytes: try #require(try framing.next()))
+        let bytes = queue.nextFrame()
+        framing.append(try #require(bytes))
+        let frame = try framing.next()
+        return ByteBuffer(bytes: try #require(frame))
     }
 
     private var hello: [Outgoing] { [.subscription(topic: Self.topic.rawValue, isOn: true)] }

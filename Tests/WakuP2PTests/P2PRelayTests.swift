@@ -30,6 +30,7 @@ final class RunningRelay: Sendable {
     func stop() async {
         task.cancel()
         await task.value
+        await relay.close()
     }
 
     /// With its port, once it listens.
@@ -247,7 +248,7 @@ struct P2PRelayTests {
             try await stream.writeMessage(ByteBuffer(bytes: WakuMetadata(clusterID: 16, shards: [32]).encoded()))
         }
         host.serve(WakuProtocol.relay) { stream in while try await stream.read() != nil {} }
-        for bytes in [[3, 0xFF, 0xFF, 0xFF], [0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF]] as [[UInt8]] {
+        for bytes in [[3, 0xFF, 0xFF, 0xFF], [UInt8](repeating: 0xFF, count: 11)] as [[UInt8]] {
             try await host.connect(to: address)
             let stream = try await host.openStream(to: one.relay.host.peerID, [WakuProtocol.relay])
             _ = stream.tryWrite(ByteBuffer(bytes: bytes))

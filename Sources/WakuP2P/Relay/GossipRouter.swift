@@ -1,8 +1,19 @@
-import GossipSub
-import LibP2P
+public import GossipSub
+public import LibP2P
 import NIOCore
 import Synchronization
 import Waku
+
+/// What is known of a peer's gossip.
+public struct PeerGossip: Hashable, Sendable {
+    public let peer: PeerID
+    public let status: GossipPeerStatus
+    /// Messages, whatever became of them.
+    public let receivedCount: Int
+    public let sentCount: Int
+    /// When a frame last came, or it was connected: uptime.
+    let heardAt: Duration
+}
 
 /// Holds the state machine of gossip together with the peers' queues: frames come in, frames to write and messages to hand over come out.
 /// Everything happens under one lock and never waits.
@@ -20,6 +31,10 @@ final class GossipRouter: Sendable {
         /// A peer may come back before it is known that it went: what it said then is not said again.
         let connection: ObjectIdentifier
         var queue = OutboundQueue()
+        var receivedCount = 0
+        var sentCount = 0
+        /// When a frame last came.
+        var heardAt: Duration
         let signal: AsyncStream<Void>.Continuation
         let signals: AsyncStream<Void>
     }
@@ -67,7 +82,7 @@ final class GossipRouter: Sendable {
                 state.gossip.disconnected(number, at: now.uptime)
             }
             let (signals, signal) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
-            state.outlets[number] = Outlet(peer: peer, connection: connection, signal: signal, signals: signals)
+            state.outlets[number] = Outlet(peer: peer, connection: connection, heardAt: now.uptime, signal: signal, signals: signals)
             state.gossip.connected(number, version: version, isOutbound: isOutbound)
             return signals
         }
@@ -96,9 +111,12 @@ final class GossipRouter: Sendable {
     func received(_ frames: [ByteBuffer], from peer: PeerID) -> Outcome {
         act { state, now in
             guard let number = state.numbers[peer] else { return }
+            state.outlets[number]?.heardAt = now.uptime
             for frame in frames {
                 do throws(WireError) {
-                    state.gossip.received(try GossipRPC(parsing: Array(frame.readableBytesView)), from: number, at: now.uptime)
+                    let rpc = try GossipRPC(parsing: Array(frame.readableBytesView))
+                    state.outlets[number]?.receivedCount += rpc.messageCount
+                    state.gossip.received(rpc, from: number, at: now.uptime)
                 } catch {
                     state.gossip.receivedMalformed(from: number)
                 }
@@ -127,9 +145,15 @@ final class GossipRouter: Sendable {
 
     var counters: GossipCounters { state.withLock { $0.gossip.counters } }
 
-    var statuses: [(peer: PeerID, status: GossipPeerStatus)] {
+    var statuses: [PeerGossip] {
         state.withLock { state in
-            state.gossip.peerStatuses.compactMap { status in state.outlets[status.peer].map { ($0.peer, status) } }
+            state.gossip.peerStatuses.compactMap { status in
+                state.outlets[status.peer].map { outlet in
+                    PeerGossip(
+                        peer: outlet.peer, status: status, receivedCount: outlet.receivedCount, sentCount: outlet.sentCount,
+                        heardAt: outlet.heardAt)
+                }
+            }
         }
     }
 
@@ -162,6 +186,12 @@ final class GossipRouter: Sendable {
 
     private func send(_ item: Outgoing, to number: PeerNumber, _ state: inout State) {
         guard let enqueued = state.outlets[number]?.queue.append(item), let outlet = state.outlets[number] else { return }
+        if enqueued == .kept {
+            switch item {
+            case .message, .reply: state.outlets[number]?.sentCount += 1
+            default: break
+            }
+        }
         if enqueued == .overflow {
             state.outcome.peersToLeave.append(outlet.peer)
         } else {

@@ -23,12 +23,14 @@ final class Inbox: Sendable {
         (arrivals, arrival) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
     }
 
-    var isEmpty: Bool { state.withLock { $0.messages.isEmpty && !$0.isBusy } }
+    /// Whether all that came was taken and is done with. Never again once nobody takes any more.
+    var isEmpty: Bool { state.withLock { $0.messages.isEmpty && !$0.isBusy && !$0.isClosed } }
 
-    /// Returns when there is room for more.
+    /// Returns when there is room for more. What comes when nobody takes any more is dropped.
     func append(_ messages: [ReceivedMessage]) async {
         guard !messages.isEmpty else { return }
         let isFull = state.withLock { state in
+            guard !state.isClosed else { return false }
             state.messages += messages
             state.byteCount += messages.reduce(0) { $0 + $1.message.payload.count + 100 }
             return state.byteCount > limit
@@ -67,7 +69,10 @@ final class Inbox: Sendable {
         }
         let waiters = state.withLock { state in
             state.isClosed = true
-            defer { state.waiters = [] }
+            defer {
+                state.messages = []
+                state.waiters = []
+            }
             return state.waiters
         }
         for waiter in waiters { waiter.resume() }

@@ -6,37 +6,50 @@ import Synchronization
 public import Waku
 
 extension P2PRelay {
-    /// One at a time, and once: the node's connections end with it.
+    /// Once. Its connections stay when it ends, until ``close()``.
     public func run(deliver: @escaping @Sendable ([ReceivedMessage]) async -> Void) async {
-        let signals = configuration.pubsubTopics.map { _ in AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1)) }
-        await withTaskCancellationHandler {
-            await withDiscardingTaskGroup { group in
-                group.addTask { await self.listen() }
-                group.addTask { await self.followPeers() }
-                for address in configuration.peers { group.addTask { await self.keep(address) } }
-                group.addTask {
-                    await self.inbox.forEachBatch { batch in
-                        self.progress.withLock { $0.brought(batch) }
-                        await deliver(batch)
-                    }
-                }
-                group.addTask {
-                    await self.beat {
-                        for signal in signals { signal.continuation.yield() }
-                    }
-                }
-                for (index, signal) in signals.enumerated() {
-                    group.addTask { await self.catchUp(on: index, deliver: deliver, gaps: signal.stream) }
+        begin()
+        await withDiscardingTaskGroup { group in
+            group.addTask {
+                await self.inbox.forEachBatch { batch in
+                    self.progress.withLock { $0.brought(batch) }
+                    await deliver(batch)
                 }
             }
-        } onCancel: {
-            // What waits for a peer need not wait for the peer.
-            Task { await self.host.close() }
+            for index in configuration.pubsubTopics.indices {
+                group.addTask { await self.catchUp(on: index, deliver: deliver) }
+            }
         }
-        await host.close()
     }
 
-    private func beat(gapFound: @Sendable () -> Void) async {
+    public func close() async {
+        let task = life.withLock { life in
+            life.isClosed = true
+            return life.task
+        }
+        task?.cancel()
+        await host.close()
+        await task?.value
+    }
+
+    private func begin() {
+        life.withLock { life in
+            guard life.task == nil, !life.isClosed else { return }
+            life.task = Task { await self.live() }
+        }
+    }
+
+    private func live() async {
+        await withDiscardingTaskGroup { group in
+            group.addTask { await self.listenAtLast() }
+            group.addTask { await self.followPeers() }
+            group.addTask { await self.beat() }
+            group.addTask { await self.watchSilence() }
+            for address in configuration.peers { group.addTask { await self.keep(address) } }
+        }
+    }
+
+    private func beat() async {
         while !Task.isCancelled {
             await finish(router.heartbeat())
             let hasPeers = router.hasPeers(on: configuration.pubsubTopics)
@@ -44,7 +57,7 @@ extension P2PRelay {
             let before = state
             let gapCount = progress.withLock { $0.note(hasPeers: hasPeers, isHandedOver: isHandedOver, at: .now()) }
             for _ in 0..<gapCount { configuration.report(.gap) }
-            if gapCount > 0 { gapFound() }
+            if gapCount > 0 { for gap in gaps { gap.continuation.yield() } }
             log(from: before, to: state)
             try? await Task.sleep(for: configuration.gossip.heartbeat)
         }
@@ -62,14 +75,30 @@ extension P2PRelay {
 
     // MARK: Connections
 
-    private func listen() async {
+    /// Takes connections from now on, rather than from when it runs.
+    ///
+    /// - Throws: ``RelayError``, with `refused` for an address that can't be listened on.
+    public func listen() async throws(RelayError) {
+        let isFirst = life.withLock { life in
+            defer { life.isListening = true }
+            return !life.isListening
+        }
+        guard isFirst else { return }
         for address in configuration.listenAddresses {
             do {
-                let bound = try await host.listen(on: address)
-                logger.info("listening", metadata: ["address": "\(bound)"])
+                try await host.listen(on: address)
             } catch {
-                logger.error("can't listen", metadata: ["address": "\(address)", "reason": "\(error)"])
+                throw RelayError(code: .refused, message: "\(address) can't be listened on: is another program using it?")
             }
+        }
+    }
+
+    private func listenAtLast() async {
+        do throws(RelayError) {
+            try await listen()
+            for address in listenAddresses { logger.info("libp2p listening", metadata: ["address": "\(address)"]) }
+        } catch {
+            logger.error("libp2p not listening", metadata: ["reason": "\(error)"])
         }
     }
 
@@ -91,6 +120,38 @@ extension P2PRelay {
                 reason.withLock { $0 = "the peers can't be reached" }
             }
             try? await Task.sleep(for: backOff.delay(failures: failures, jitter: .random(in: 0...1)))
+        }
+    }
+
+    /// A peer of which nothing is heard is asked whether it is there, and left when it is not: then it is dialled anew.
+    private func watchSilence() async {
+        var watch = SilenceWatch(limits: configuration.silence)
+        await withDiscardingTaskGroup { group in
+            while !Task.isCancelled {
+                let heard = router.statuses.map { SilenceWatch.Heard(peer: $0.peer, at: $0.heardAt, isOutbound: $0.status.isOutbound) }
+                for action in watch.look(at: heard, now: Moment.now().uptime) {
+                    switch action {
+                    case .probe(let peer): group.addTask { await self.probe(peer) }
+                    case .leave(let peer):
+                        logger.info("silent peer left", metadata: ["peer": "\(peer)"])
+                        host.disconnect(peer)
+                    }
+                }
+                try? await Task.sleep(for: configuration.silence.probe / 10)
+            }
+        }
+    }
+
+    private func probe(_ peer: PeerID) async {
+        let connection = host.connection(to: peer)
+        do {
+            _ = try await host.ping(peer)
+        } catch is MultistreamError {
+            // It answers, though not to that.
+        } catch {
+            guard !Task.isCancelled, let connection, host.connection(to: peer) === connection else { return }
+            logger.info("peer that does not answer left", metadata: ["peer": "\(peer)"])
+            host.disconnect(peer)
         }
     }
 

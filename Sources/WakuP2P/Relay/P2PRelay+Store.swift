@@ -66,8 +66,8 @@ extension P2PRelay {
 
     // MARK: Catching up
 
-    func catchUp(on index: Int, deliver: @Sendable ([ReceivedMessage]) async -> Void, gaps: AsyncStream<Void>) async {
-        var gaps = gaps.makeAsyncIterator()
+    func catchUp(on index: Int, deliver: @Sendable ([ReceivedMessage]) async -> Void) async {
+        var gaps = gaps[index].stream.makeAsyncIterator()
         while !Task.isCancelled {
             switch progress.withLock({ $0.next(on: index, at: .now()) }) {
             case .idle: _ = await gaps.next()

@@ -22,6 +22,8 @@ public final class P2PRelay: Relay {
         public var requiresMetadata = true
         public var gossip = GossipConfiguration()
         public var host = HostConfiguration()
+        /// When peers are asked whether they are there.
+        public var silence = SilenceLimits()
         /// How far a sender's clock may be off for its messages to be sent on to others.
         public var forwardingWindow = Duration.seconds(1200)
         /// What is looked up in a store after messages may have been lost: the node's own topics.
@@ -57,6 +59,16 @@ public final class P2PRelay: Relay {
     let router: GossipRouter
     let inbox = Inbox(limit: 8 << 20)
     let progress: Mutex<P2PProgress>
+    /// Of each pubsub topic, that there is a gap.
+    let gaps: [(stream: AsyncStream<Void>, continuation: AsyncStream<Void>.Continuation)]
+    let life = Mutex(Life())
+
+    struct Life {
+        var task: Task<Void, Never>?
+        var isListening = false
+        var isClosed = false
+    }
+
     /// Why there is nobody, as far as that is known.
     let reason = Mutex("no peer was reached yet")
 
@@ -68,6 +80,7 @@ public final class P2PRelay: Relay {
             configuration: configuration.gossip, topics: configuration.pubsubTopics,
             validator: MessageValidator(window: configuration.forwardingWindow, wants: configuration.wants),
             seed: .random(in: .min ... .max))
+        gaps = configuration.pubsubTopics.map { _ in AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1)) }
         progress = Mutex(
             P2PProgress(
                 pubsubTopics: configuration.pubsubTopics, catchUp: .init(contentTopics: configuration.catchUpTopics),
@@ -75,7 +88,7 @@ public final class P2PRelay: Relay {
         serve()
     }
 
-    /// Where it listens, with the ports that were chosen, once it runs.
+    /// Where it listens, with the ports that were chosen, once it does.
     public var listenAddresses: [Multiaddr] { host.listenAddresses }
 
     public var state: RelayState {
@@ -89,7 +102,20 @@ public final class P2PRelay: Relay {
     public var counters: GossipCounters { router.counters }
 
     /// Those it gossips with, with what is thought of them.
-    public var gossipPeers: [(peer: PeerID, status: GossipPeerStatus)] { router.statuses }
+    public var gossipPeers: [PeerGossip] { router.statuses }
+
+    public var peers: [RelayPeer] {
+        let gossip = Dictionary(uniqueKeysWithValues: router.statuses.map { ($0.peer, $0) })
+        return host.peers.map { known in
+            let gossip = gossip[known.connection.peer]
+            return RelayPeer(
+                id: "\(known.connection.peer)", address: known.connection.remoteAddress?.description,
+                isInbound: known.connection.isInbound, agent: known.info?.agentVersion, protocols: known.info?.protocols.sorted() ?? [],
+                pubsubTopics: gossip?.status.topics ?? [], meshes: gossip?.status.meshes ?? [], score: gossip?.status.score,
+                bytesReceived: known.connection.bytesReceived, bytesSent: known.connection.bytesSent,
+                messagesReceived: gossip?.receivedCount ?? 0, messagesSent: gossip?.sentCount ?? 0)
+        }.sorted { $0.id < $1.id }
+    }
 
     // MARK: Publishing
 
