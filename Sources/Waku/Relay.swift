@@ -42,6 +42,9 @@ public protocol Relay: Sendable {
 
     /// Whom it is connected to, where there are several.
     var peers: [RelayPeer] { get }
+    var traffic: RelayTraffic { get }
+    /// Where others dial it, with who is there.
+    var ownAddresses: [String] { get }
 
     /// Ends its connections, which outlive ``run(deliver:)`` so that what was asked before can still be answered. Nothing is published after.
     func close() async
@@ -55,6 +58,8 @@ extension Relay {
     public var seenUntil: [PubsubTopic: Timestamp] { [:] }
     public func watch(_ contentTopics: [ContentTopic]) {}
     public var peers: [RelayPeer] { [] }
+    public var traffic: RelayTraffic { RelayTraffic() }
+    public var ownAddresses: [String] { [] }
     public func close() async {}
 }
 

@@ -78,6 +78,8 @@ public struct RelaySet: Relay {
     }
 
     public var peers: [RelayPeer] { relays.flatMap(\.peers) }
+    public var traffic: RelayTraffic { relays.reduce(RelayTraffic()) { $0 + $1.traffic } }
+    public var ownAddresses: [String] { relays.flatMap(\.ownAddresses) }
 
     public func close() async {
         for relay in relays { await relay.close() }

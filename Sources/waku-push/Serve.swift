@@ -100,7 +100,7 @@ struct Serve: AsyncParsableCommand {
             configuration.servesAdmin = true
             configuration.logLevel = level
             configuration.version = Version.current
-            configuration.silenceAlarm = silenceAlarm.limit(isAlone: relay.allSatisfy { $0 == "loopback" })
+            configuration.silenceAlarm = silenceAlarm.limit(isAlone: relay.allSatisfy { $0 == "loopback" } && peers.fleet.isEmpty)
             guard (1...100_000_000).contains(outboxLimit) else {
                 throw CommandFailure(.usage, "--outbox-limit must be from 1 to 100000000")
             }

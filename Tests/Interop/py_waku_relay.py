@@ -1,11 +1,12 @@
 """A Waku node made of py-libp2p: gossips on a shard, serves metadata, a store of what it saw, and lightpush.
 
 Prints its address, and a line for what happens: `received <hex>`, `pushed <hex>`, `queried <count>`, `metadata <cluster>`, `subscribed <peers>`,
-`mesh <peers>`. Reads commands, a line each: `dial <multiaddr>`, `publish <hex>`, `publish-many <count> <size>`.
+`mesh <peers>`. Does what is appended to a file, a line each: `dial <multiaddr>`, `publish <hex>`.
+
+    py_waku_relay.py <pubsub topic> <file of commands>
 
 Needs libp2p 0.8.1 from PyPI (Tests/Interop/requirements.txt)."""
 import hashlib
-import os
 import sys
 
 import multiaddr
@@ -16,7 +17,7 @@ from libp2p.crypto.x25519 import create_new_key_pair as create_noise_key_pair
 from libp2p.custom_types import TProtocol
 from libp2p.host.ping import ID as PING, handle_ping
 from libp2p.peer.peerinfo import info_from_p2p_addr
-from libp2p.pubsub import gossipsub
+from libp2p.pubsub import gossipsub, pubsub as pubsub_module
 from libp2p.pubsub.pb import rpc_pb2
 from libp2p.pubsub.pubsub import Pubsub
 from libp2p.security.noise.transport import PROTOCOL_ID as NOISE, Transport as NoiseTransport
@@ -27,7 +28,7 @@ RELAY = TProtocol("/vac/waku/relay/2.0.0")
 METADATA = TProtocol("/vac/waku/metadata/1.0.0")
 STORE = TProtocol("/vac/waku/store-query/3.0.0")
 LIGHTPUSH = TProtocol("/vac/waku/lightpush/3.0.0")
-TOPIC = sys.argv[1] if len(sys.argv) > 1 else "/waku/2/rs/16/32"
+TOPIC, COMMANDS = sys.argv[1:3]
 CLUSTER, SHARD = (int(part) for part in TOPIC.split("/")[-2:])
 PAGE_SIZE = 100
 
@@ -160,22 +161,31 @@ class Node:
             await trio.sleep(0.05)
 
     async def obey(self):
-        async for line in trio.wrap_file(sys.stdin):
-            command, *words = line.split()
-            if command == "dial":
-                await self.host.connect(info_from_p2p_addr(multiaddr.Multiaddr(words[0])))
-                say("dialled")
-            elif command == "publish":
-                await self.publish(bytes.fromhex(words[0]))
+        with open(COMMANDS) as commands:
+            while True:
+                line = commands.readline()
+                if not line.endswith("\n"):
+                    commands.seek(commands.tell() - len(line))
+                    await trio.sleep(0.02)
+                    continue
+                command, word = line.split()
+                if command == "dial":
+                    await self.host.connect(info_from_p2p_addr(multiaddr.Multiaddr(word)))
+                    say("dialled", word)
+                elif command == "publish":
+                    await self.publish(bytes.fromhex(word))
 
 
 async def main():
     gossipsub.PROTOCOL_ID_V11 = RELAY
+    pubsub_module.SUBSCRIPTION_CHANNEL_SIZE = 10_000
     key = create_new_key_pair()
     noise = NoiseTransport(libp2p_keypair=key, noise_privkey=create_noise_key_pair().private_key)
     host = new_host(key_pair=key, sec_opt={NOISE: noise}, muxer_opt={TProtocol(YAMUX): Yamux})
     host.set_stream_handler(PING, handle_ping)
     router = gossipsub.GossipSub([RELAY], 6, 4, 8, heartbeat_interval=1, spam_protection_enabled=False)
+    # By author and number, which no message here has.
+    router._check_equivocation = lambda message: True
     pubsub = Pubsub(host, router, strict_signing=False, msg_id_constructor=lambda message: hashlib.sha256(message.data).digest())
     node = Node(host, pubsub)
     async with host.run(listen_addrs=[multiaddr.Multiaddr("/ip4/127.0.0.1/tcp/0")]):
@@ -186,8 +196,6 @@ async def main():
             nursery.start_soon(node.listen, subscription)
             nursery.start_soon(node.tell_peers)
             await node.obey()
-            # Whoever started it is gone.
-            os._exit(0)
 
 
 trio.run(main)

@@ -71,7 +71,8 @@ struct ServeFailureTests {
         ("--http", "9090"), ("--http", "127.0.0.1:65536"), ("--loopback-listen", "here"), ("--payload-profile", "fancy"),
         ("--log-level", "loud"), ("--log-format", "xml"), ("--max-request-age", "soon"), ("--pubsub-topic", "no-slash"),
         ("--gorush-header", "no colon"), ("--listen", "60000"), ("--listen", "/dns4/localhost/tcp/1"),
-        ("--relay", "/ip4/127.0.0.1/tcp/60000"), ("--no-such-option", "1"),
+        ("--relay", "/ip4/127.0.0.1/tcp/60000"), ("--fleet", "status.none"), ("--fleet", "enrtree://AA@x"), ("--peer-count", "0"),
+        ("--dns", "localhost:53"), ("--no-such-option", "1"),
     ])
     func otherBadOptions(option: String, value: String) async throws {
         expect(try await serve(option, value), 64, option)
@@ -158,7 +159,7 @@ struct ServeFailureTests {
     @Test func listeningForNobody() async throws {
         expect(
             try await serve("--listen", "/ip4/127.0.0.1/tcp/0", "--relay", "http://127.0.0.1:\(try freePort())"), 64,
-            "--listen needs a --relay that is a multiaddr, or loopback")
+            "--listen needs a --relay that is a multiaddr or loopback, or a --fleet")
     }
 
     @Test func nodeKeys() async throws {

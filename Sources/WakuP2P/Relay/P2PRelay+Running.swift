@@ -45,6 +45,7 @@ extension P2PRelay {
             group.addTask { await self.followPeers() }
             group.addTask { await self.beat() }
             group.addTask { await self.watchSilence() }
+            group.addTask { await self.findPeers() }
             for address in configuration.peers { group.addTask { await self.keep(address) } }
         }
     }

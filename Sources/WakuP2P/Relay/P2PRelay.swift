@@ -14,6 +14,10 @@ public final class P2PRelay: Relay {
         public var key: NodeKey
         /// Dialled, and dialled again: each with its peer id.
         public var peers: [Multiaddr]
+        /// Lists of nodes in the DNS, of which some are dialled as well, until it gossips with as many peers as are wanted.
+        public var nodeLists: [NodeTreeURL] = []
+        public var peerTarget = 8
+        public var dns = DNSClient(servers: [])
         public var listenAddresses: [Multiaddr]
         public var pubsubTopics: [PubsubTopic]
         /// Peers of another one are left.
@@ -62,6 +66,7 @@ public final class P2PRelay: Relay {
     /// Of each pubsub topic, that there is a gap.
     let gaps: [(stream: AsyncStream<Void>, continuation: AsyncStream<Void>.Continuation)]
     let life = Mutex(Life())
+    let finder: Mutex<PeerFinder>
 
     struct Life {
         var task: Task<Void, Never>?
@@ -81,6 +86,9 @@ public final class P2PRelay: Relay {
             validator: MessageValidator(window: configuration.forwardingWindow, wants: configuration.wants),
             seed: .random(in: .min ... .max))
         gaps = configuration.pubsubTopics.map { _ in AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1)) }
+        var finding = PeerFinder.Limits()
+        finding.target = configuration.peerTarget
+        finder = Mutex(PeerFinder(own: host.peerID, limits: finding))
         progress = Mutex(
             P2PProgress(
                 pubsubTopics: configuration.pubsubTopics, catchUp: .init(contentTopics: configuration.catchUpTopics),
@@ -117,6 +125,26 @@ public final class P2PRelay: Relay {
         }.sorted { $0.id < $1.id }
     }
 
+    public var ownAddresses: [String] { listenAddresses.map(\.description) }
+
+    public var traffic: RelayTraffic {
+        var traffic = RelayTraffic()
+        (traffic.bytesReceived, traffic.bytesSent) = (host.bytesReceived, host.bytesSent)
+        let counters = router.counters
+        traffic.accepted = counters.accepted
+        traffic.ignored = counters.ignored
+        traffic.rejected = counters.rejected
+        traffic.duplicates = counters.duplicates
+        traffic.foreign = counters.foreign
+        traffic.overloaded = counters.overloaded
+        traffic.published = counters.published
+        traffic.forwarded = counters.forwarded
+        traffic.brokenPromises = counters.brokenPromises
+        traffic.graftFloods = counters.graftFloods
+        traffic.greyListed = counters.greyListed
+        return traffic
+    }
+
     // MARK: Publishing
 
     /// Confirmed when it went to a peer's queue, or a peer that was asked to publish it says that others have it.
@@ -133,7 +161,7 @@ public final class P2PRelay: Relay {
         }
     }
 
-    private func push(_ message: WakuMessage, on pubsubTopic: PubsubTopic) async throws(RelayError) -> Publication {
+    func push(_ message: WakuMessage, on pubsubTopic: PubsubTopic) async throws(RelayError) -> Publication {
         for peer in peers(speaking: WakuProtocol.lightpush) {
             let request = LightpushRequest(requestID: RequestID.next(), pubsubTopic: pubsubTopic, message: message)
             guard let response = try? await ask(request.encoded(), of: peer, WakuProtocol.lightpush, LightpushResponse.init(parsing:))

@@ -48,5 +48,7 @@ struct GossipingLoopback: Relay {
     var seenUntil: [PubsubTopic: Timestamp] { relay.seenUntil }
     func watch(_ contentTopics: [ContentTopic]) { relay.watch(contentTopics) }
     var peers: [RelayPeer] { gossip.peers }
+    var traffic: RelayTraffic { gossip.traffic }
+    var ownAddresses: [String] { gossip.ownAddresses }
     func close() async { await gossip.close() }
 }

@@ -14,6 +14,8 @@ import WakuP2P
 final class RelayAttachment {
     private let urls: [NodeAddress]
     private let peers: [Multiaddr]
+    private let nodeLists: [NodeTreeURL]
+    private let options: PeerOptions
     private let listenAddresses: [Multiaddr]
     private let loopback: (network: LoopbackNetwork, server: LoopbackServer)?
     private let pollInterval: Duration
@@ -28,13 +30,15 @@ final class RelayAttachment {
         _ names: [String], options: PeerOptions, loopbackAddress: SocketAddress, pollInterval: Duration, logger: Logger,
         nodeKey: @escaping () throws(CommandFailure) -> NodeKey
     ) throws {
-        let hasLoopback = names.isEmpty || names.contains("loopback")
+        nodeLists = try options.nodeLists()
+        let hasLoopback = names.isEmpty && nodeLists.isEmpty || names.contains("loopback")
         peers = try names.filter { $0.hasPrefix("/") }.map(Self.peer)
         urls = try names.filter { $0 != "loopback" && !$0.hasPrefix("/") }.map { try NodeAddress($0) }
         listenAddresses = try options.addresses(hasLoopback: hasLoopback)
-        guard listenAddresses.isEmpty || hasLoopback || !peers.isEmpty else {
+        guard listenAddresses.isEmpty || hasLoopback || !peers.isEmpty || !nodeLists.isEmpty else {
             throw CommandFailure(
-                .usage, "--listen needs a --relay that is a multiaddr, or loopback: what others send here would reach no other node")
+                .usage,
+                "--listen needs a --relay that is a multiaddr or loopback, or a --fleet: what others send here would reach no other node")
         }
         if hasLoopback {
             let network = LoopbackNetwork()
@@ -42,10 +46,13 @@ final class RelayAttachment {
         } else {
             loopback = nil
         }
+        self.options = options
         self.pollInterval = pollInterval
         self.nodeKey = nodeKey
         self.logger = logger
     }
+
+    private var isAmongPeers: Bool { !peers.isEmpty || !nodeLists.isEmpty }
 
     static func peer(_ text: String) throws(CommandFailure) -> Multiaddr {
         guard let address = try? Multiaddr(text), address.peerID != nil, address.endpoint != nil else {
@@ -70,7 +77,7 @@ final class RelayAttachment {
         }
         if let loopback {
             let relay = loopback.network.relay(pubsubTopics: needs.pubsubTopics, hearsItself: true)
-            if listenAddresses.isEmpty, peers.isEmpty {
+            if listenAddresses.isEmpty, !isAmongPeers {
                 relays.append(relay)
             } else {
                 // What it brings is for the network behind it: all of it, and the network tells what the node wants.
@@ -79,7 +86,7 @@ final class RelayAttachment {
                     GossipingLoopback(
                         relay: relay, participant: loopback.network.relay(pubsubTopics: needs.pubsubTopics), gossip: gossip))
             }
-        } else if !peers.isEmpty {
+        } else if isAmongPeers {
             var configuration = try configuration(needs.pubsubTopics)
             configuration.catchUpTopics = needs.ownTopics
             configuration.lastSeen = needs.seenUntil
@@ -93,6 +100,9 @@ final class RelayAttachment {
     private func configuration(_ topics: [PubsubTopic]) throws -> P2PRelay.Configuration {
         var configuration = P2PRelay.Configuration(
             key: try nodeKey(), peers: peers, listenAddresses: listenAddresses, pubsubTopics: topics)
+        configuration.nodeLists = nodeLists
+        configuration.peerTarget = options.peerCount
+        configuration.dns = try options.dnsClient()
         configuration.host.agentVersion = "waku-push/\(Version.current)"
         return configuration
     }
