@@ -75,8 +75,8 @@ let package = Package(
         room("Waku", ["WakuCrypto", "CPushMessages"]),
         room("StatusProtocol", ["Waku", "WakuCrypto", "CPushMessages"]),
         room("GossipSub", ["WakuCrypto"]),
-        room("WakuP2P", ["GossipSub", "Waku", "WakuCrypto"]),
         room("LibP2P", ["WakuCrypto", logging, nio, nioSockets]),
+        room("WakuP2P", ["GossipSub", "LibP2P", "Waku", "WakuCrypto", logging, nio, nioSockets]),
         room("PushServer", ["StatusProtocol", "WakuCrypto"]),
         room("PushStore", ["StatusProtocol", "Waku", "WakuCrypto", grdb, sqlite]),
         room("CurlClient", ["CCurl"]),
@@ -102,8 +102,8 @@ let package = Package(
         .executableTarget(
             name: "waku-push",
             dependencies: [
-                "PushBench", "PushNode", "PushClient", "PushStore", "NwakuRelay", "LoopbackRelay", "StatusProtocol", "Waku", "WakuCrypto",
-                "CurlClient", "CVersion", "Systemd", hummingbird, logging, lifecycle, signals, arguments, yaml,
+                "PushBench", "PushNode", "PushClient", "PushStore", "NwakuRelay", "LoopbackRelay", "LibP2P", "StatusProtocol", "Waku",
+                "WakuCrypto", "WakuP2P", "CurlClient", "CVersion", "Systemd", hummingbird, logging, lifecycle, signals, arguments, yaml,
             ],
             swiftSettings: strict),
 
@@ -124,7 +124,7 @@ let package = Package(
         tests("LibP2P", ["WakuCrypto", logging, nio, nioSockets, nioEmbedded]),
         tests("StatusProtocol", ["Waku", "WakuCrypto", "CPushMessages"]),
         tests("GossipSub", ["WakuCrypto"]),
-        tests("WakuP2P", ["GossipSub", "Waku", "WakuCrypto"]),
+        tests("WakuP2P", ["GossipSub", "LibP2P", "Waku", "WakuCrypto", logging, nio, nioSockets]),
         tests("PushServer", ["StatusProtocol", "Waku", "WakuCrypto"]),
         tests("PushStore", ["StatusProtocol", "Waku", "WakuCrypto", grdb]),
         tests("Prometheus", [metrics]),
@@ -146,8 +146,8 @@ let package = Package(
         .testTarget(
             name: "CommandLineTests",
             dependencies: [
-                "waku-push", "TestSupport", "PushClient", "PushStore", "NwakuRelay", "StatusProtocol", "Waku", "WakuCrypto", "CurlClient",
-                grdb, logging,
+                "waku-push", "TestSupport", "PushClient", "PushStore", "NwakuRelay", "LibP2P", "StatusProtocol", "Waku", "WakuCrypto",
+                "WakuP2P", "CurlClient", grdb, logging,
             ],
             path: "Tests/waku-pushTests", swiftSettings: strict),
     ]

@@ -28,7 +28,7 @@ public enum GossipVersion: Hashable, Comparable, Sendable {
 
 /// What is known of a connected peer.
 struct GossipPeer {
-    let version: GossipVersion
+    var version: GossipVersion
     /// Whether this node dialled it.
     let isOutbound: Bool
     var topics: Set<String> = []

@@ -51,6 +51,8 @@ public struct GossipRPC: Sendable {
     private(set) var prune: [Prune] = []
     private(set) var idontwant: [MessageID] = []
 
+    public var messageCount: Int { publications.count }
+
     /// - Throws: ``WireError``
     public init(parsing frame: [UInt8]) throws(WireError) {
         guard frame.count <= Self.maximumByteCount else { throw .tooLong }

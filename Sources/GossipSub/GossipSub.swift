@@ -105,6 +105,12 @@ public struct GossipSub: Sendable {
         }
     }
 
+    /// A second stream shows what the peer understands besides.
+    public mutating func speaks(_ peer: PeerNumber, _ version: GossipVersion) {
+        guard let known = peers[peer]?.version else { return }
+        peers[peer]?.version = max(known, version)
+    }
+
     public mutating func disconnected(_ peer: PeerNumber, at now: Duration) {
         guard var gone = peers.removeValue(forKey: peer) else { return }
         for topic in gone.topics {

@@ -1,8 +1,11 @@
+public import Waku
+
 /// The bodies of what an admin socket takes and gives, beside ``NodeStatus``.
 ///
 /// | call | takes | gives |
 /// |---|---|---|
 /// | `GET /status` | | ``NodeStatus`` |
+/// | `GET /peers` | | ``Peers`` |
 /// | `POST /drain` | ``Drain`` | ``Drain`` |
 /// | `POST /log-level` | ``LogLevel`` | ``LogLevel``, as it was before |
 /// | `POST /outbox/retry`, `POST /outbox/drop` | ``Selection`` | ``Count`` |
@@ -11,6 +14,13 @@
 ///
 /// Anything else than 200 has ``Problem``.
 public enum AdminAPI {
+    /// Of the relay's libp2p, where it has one.
+    public struct Peers: Codable, Sendable {
+        /// Where others dial the node.
+        public let addresses: [String]
+        public let peers: [RelayPeer]
+    }
+
     public struct Drain: Codable, Sendable {
         public let isOn: Bool
         public init(isOn: Bool) { self.isOn = isOn }

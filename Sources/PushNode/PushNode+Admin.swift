@@ -19,6 +19,8 @@ extension PushNode {
             ].compactMap(\.self)
     }
 
+    var peers: AdminAPI.Peers { AdminAPI.Peers(addresses: relay.ownAddresses, peers: relay.peers) }
+
     var status: NodeStatus {
         let findings = findings
         let firstExpiry = try? store.read { try $0.firstExpiry() }

@@ -170,6 +170,7 @@ public final class PushNode: Service {
             for try await part in group where part == .work { break }
             group.cancelAll()
         }
+        await relay.close()
         await saveCursor()
         do {
             try store.close()

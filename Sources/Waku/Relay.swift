@@ -39,6 +39,15 @@ public protocol Relay: Sendable {
 
     /// Messages on these content topics are wanted. A relay that brings everything need not be told.
     func watch(_ contentTopics: [ContentTopic])
+
+    /// Whom it is connected to, where there are several.
+    var peers: [RelayPeer] { get }
+    var traffic: RelayTraffic { get }
+    /// Where others dial it, with who is there.
+    var ownAddresses: [String] { get }
+
+    /// Ends its connections, which outlive ``run(deliver:)`` so that what was asked before can still be answered. Nothing is published after.
+    func close() async
 }
 
 extension Relay {
@@ -48,6 +57,10 @@ extension Relay {
 
     public var seenUntil: [PubsubTopic: Timestamp] { [:] }
     public func watch(_ contentTopics: [ContentTopic]) {}
+    public var peers: [RelayPeer] { [] }
+    public var traffic: RelayTraffic { RelayTraffic() }
+    public var ownAddresses: [String] { [] }
+    public func close() async {}
 }
 
 /// How far a publication got.

@@ -76,4 +76,12 @@ public struct RelaySet: Relay {
     public func watch(_ contentTopics: [ContentTopic]) {
         for relay in relays { relay.watch(contentTopics) }
     }
+
+    public var peers: [RelayPeer] { relays.flatMap(\.peers) }
+    public var traffic: RelayTraffic { relays.reduce(RelayTraffic()) { $0 + $1.traffic } }
+    public var ownAddresses: [String] { relays.flatMap(\.ownAddresses) }
+
+    public func close() async {
+        for relay in relays { await relay.close() }
+    }
 }

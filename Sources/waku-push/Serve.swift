@@ -7,6 +7,7 @@ import ServiceLifecycle
 import Systemd
 import UnixSignals
 import Waku
+import WakuCrypto
 
 struct Serve: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
@@ -18,6 +19,9 @@ struct Serve: AsyncParsableCommand {
               waku-push serve --identity id.key --data /var/lib/waku-push \\
                 --relay http://10.0.0.5:8645 --relay http://10.0.0.6:8645 \\
                 --gorush https://gorush.example --gorush-token-file gorush.token
+              waku-push serve --identity id.key --data /var/lib/waku-push \\
+                --relay /dns4/node.example/tcp/60000/p2p/16Uiu2HA… \\
+                --listen /ip4/0.0.0.0/tcp/60000 --gorush https://gorush.example
 
             HTTP
               GET /          the status page; /status.json for programs
@@ -35,12 +39,15 @@ struct Serve: AsyncParsableCommand {
     @Option(help: "Where the database is. Made when missing.")
     var data: String = Environment.string("data") ?? "data"
 
-    @Option(help: "REST API of a Waku node; repeat it for several. \"loopback\" is a network in this process.")
+    @Option(help: "A Waku node, its REST API's URL or its multiaddr; repeat it for several. \"loopback\" is a network in this process.")
     var relay: [String] = Environment.list("relay")
 
     @Option(help: "Where the loopback relay serves the REST API of a Waku node.")
     var loopbackListen: AddressArgument = Environment.value(
         "loopback-listen", AddressArgument(SocketAddress(host: "127.0.0.1", port: 8645)))
+
+    @OptionGroup(title: "libp2p")
+    var peers: PeerOptions
 
     @Option(help: "A pubsub topic to listen on; repeat it for several. [default: \(PubsubTopic.statusDefault.rawValue)]")
     var pubsubTopic: [String] = Environment.list("pubsub-topic")
@@ -102,7 +109,7 @@ struct Serve: AsyncParsableCommand {
         configuration.httpAddress = http.address
         configuration.servesAdmin = true
         configuration.version = Version.current
-        configuration.silenceAlarm = silenceAlarm.limit(isAlone: relay.allSatisfy { $0 == "loopback" })
+        configuration.silenceAlarm = silenceAlarm.limit(isAlone: relay.allSatisfy { $0 == "loopback" } && peers.fleet.isEmpty)
         guard (1...100_000_000).contains(outboxLimit) else {
             throw CommandFailure(.usage, "--outbox-limit must be from 1 to 100000000")
         }
@@ -112,9 +119,20 @@ struct Serve: AsyncParsableCommand {
         configuration.feedbackSecret = try gorush.feedbackSecret()
         let settings = try gorush.settings()
         for settings in settings { _ = try settings.client() }
+        _ = try attachment(of: configuration.identity, logger: Logger(label: "configuration") { _ in SwiftLogNoOpLogHandler() })
+        _ = try peers.dnsClient()
         return Plan(
             configuration: configuration, gorush: settings, level: logLevel,
             values: ServeOption.all.map { $0.value(CommandLine.arguments) })
+    }
+
+    /// Nothing of it listens yet, or dials.
+    private func attachment(of identity: PrivateKey, logger: Logger) throws -> RelayAttachment {
+        try RelayAttachment(
+            relay, options: peers, loopbackAddress: loopbackListen.address, pollInterval: pollInterval.duration, logger: logger
+        ) { [peers, data] () throws(CommandFailure) in
+            try NodeKeyFile.readOrMake(peers.keyFile(in: data), besides: identity)
+        }
     }
 
     /// Of the same command line, and of files and environment as they are now.
@@ -137,13 +155,13 @@ struct Serve: AsyncParsableCommand {
             plan.configuration.logLevel = level
             let logger = Logger(label: "waku-push") { [logFormat] _ in LineLogHandler(format: logFormat, level: level) }
 
-            let attachment = try RelayAttachment(
-                relay, loopbackAddress: loopbackListen.address, pollInterval: pollInterval.duration, logger: logger)
+            let attachment = try attachment(of: plan.configuration.identity, logger: logger)
             let posters = try plan.gorush.map { ReplaceableGorush(try $0.client()) }
             let endpoints = zip(plan.gorush, posters).map { settings, poster in
                 GorushEndpoint(poster, rule: settings.rule, connections: settings.connections, batch: settings.batch)
             }
             let node = try PushNode(plan.configuration, gorush: endpoints, logger: logger) { try attachment.relay($0) }
+            try await attachment.listen()
             let reloading = ReloadService(node: node, plan: plan, gorush: posters, level: level, logger: logger)
             let manager = ServiceManager(environment: ProcessInfo.processInfo.environment, processID: getpid())
             let notifiers = manager.map { [SystemdNotifier(manager: $0, node: node, logger: logger)] } ?? []

@@ -11,6 +11,7 @@ import WakuCrypto
 @Suite struct HostileTests {
     /// Notes what it is told.
     private final class Owner: ConnectionOwner {
+        let traffic = Traffic()
         let opened = Mutex<[PeerID]>([])
         let ends = Mutex<[String]>([])
         let started = Mutex(0)

@@ -5,7 +5,7 @@ import WakuCrypto
 @testable import WakuP2P
 
 /// What a domain holds, by name.
-private typealias Zone = [String: [String]]
+typealias Zone = [String: [String]]
 
 private let alphabet = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZ234567".utf8)
 
@@ -25,7 +25,7 @@ private func base32(_ bytes: [UInt8]) -> String {
     return String(decoding: text, as: UTF8.self)
 }
 
-private func base64(_ bytes: [UInt8]) -> String {
+func base64(_ bytes: [UInt8]) -> String {
     let digits = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_".utf8)
     var text: [UInt8] = []
     var buffer: UInt32 = 0
@@ -43,7 +43,7 @@ private func base64(_ bytes: [UInt8]) -> String {
 }
 
 /// A signed list of entries, a branch for each half.
-private struct Tree {
+struct Tree {
     let key = PrivateKey.generate()
     let domain: String
     var zone: Zone = [:]

@@ -1,6 +1,7 @@
 import CurlClient
 import Foundation
 import TestSupport
+import Testing
 import WakuCrypto
 
 /// A key in a file, as the program makes them.
@@ -49,13 +50,15 @@ struct Daemon: Sendable {
 
     private static func startOnce(_ arguments: [String], _ environment: [String: String], _ shell: String?) async throws -> Daemon? {
         let (relay, http) = (try freePort(), try freePort())
+        let isAlone = !arguments.contains("--relay") || arguments.contains("loopback")
+        let listen = isAlone && !arguments.contains("--listen") ? ["--listen", "/ip4/127.0.0.1/tcp/0"] : []
         let process = try ChildProcess(
-            ["serve", "--loopback-listen", "127.0.0.1:\(relay)", "--http", "127.0.0.1:\(http)"] + arguments, environment: environment,
-            limit: .seconds(300), shell: shell)
+            ["serve", "--loopback-listen", "127.0.0.1:\(relay)", "--http", "127.0.0.1:\(http)"] + listen + arguments,
+            environment: environment, limit: .seconds(300), shell: shell)
         let daemon = Daemon(process: process, relayURL: "http://127.0.0.1:\(relay)", httpURL: "http://127.0.0.1:\(http)")
         try await wait {
             if !process.isRunning { return true }
-            return await daemon.isReady
+            return await daemon.isReady(hasLoopback: isAlone)
         }
         if process.isRunning { return daemon }
         guard await process.status == 69, process.errors.contains("listen") || process.errors.contains("is in use") else {
@@ -64,12 +67,16 @@ struct Daemon: Sendable {
         return nil
     }
 
-    private var isReady: Bool {
-        get async {
-            let ready = try? await get("/readyz").status
-            let relay = try? await Daemon.get(relayURL + "/health").status
-            return ready == 200 && relay == 200
-        }
+    private func isReady(hasLoopback: Bool) async -> Bool {
+        guard (try? await get("/readyz").status) == 200 else { return false }
+        return hasLoopback ? (try? await Daemon.get(relayURL + "/health").status) == 200 : true
+    }
+
+    /// Where other nodes dial it.
+    func multiaddr() async throws -> String {
+        let text = /libp2p listening address=(\S+)/
+        try await wait { process.errors.contains(text) || !process.isRunning }
+        return String(try #require(process.errors.firstMatch(of: text), "\(process.errors)").1)
     }
 
     func get(_ path: String) async throws -> HTTPResponse {

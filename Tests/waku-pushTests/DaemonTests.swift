@@ -47,7 +47,7 @@ struct DaemonTests {
     func silence(arguments: [String], environment: [String: String]) async throws {
         let (relay, http) = (try freePort(), try freePort())
         let process = try ChildProcess(
-            ["serve", "--http", "127.0.0.1:\(http)", "--loopback-listen", "127.0.0.1:\(relay)"] + standard + arguments,
+            ["serve", "--http", "127.0.0.1:\(http)", "--loopback-listen", "127.0.0.1:\(relay)", "--listen", "off"] + standard + arguments,
             environment: environment)
         let daemon = Daemon(process: process, relayURL: "", httpURL: "http://127.0.0.1:\(http)")
         try await wait { process.errors.contains(" error no message on the shard seconds=") || !process.isRunning }
@@ -66,8 +66,9 @@ struct DaemonTests {
     func silenceLimit(arguments: [String], logged: String) async throws {
         let relay = arguments.first == "--relay" ? [] : ["--relay", "http://127.0.0.1:\(try freePort())"]
         let process = try ChildProcess(
-            ["serve", "--http", "127.0.0.1:\(try freePort())", "--loopback-listen", "127.0.0.1:\(try freePort())"] + standard + relay
-                + arguments)
+            [
+                "serve", "--http", "127.0.0.1:\(try freePort())", "--loopback-listen", "127.0.0.1:\(try freePort())", "--listen", "off",
+            ] + standard + relay + arguments)
         try await wait { process.errors.contains("node started") || !process.isRunning }
         process.send(SIGTERM)
         #expect(await process.status == 0)

@@ -39,6 +39,7 @@ struct EnvironmentTests {
             "WAKU_PUSH_HTTP": "127.0.0.1:\(http)", "WAKU_PUSH_LOG_FORMAT": "json", "WAKU_PUSH_LOG_LEVEL": "info",
             "WAKU_PUSH_RELAY": "loopback", "WAKU_PUSH_PUBSUB_TOPIC": "/waku/2/rs/16/1, /waku/2/rs/16/2", "WAKU_PUSH_POLL_INTERVAL": "1s",
             "WAKU_PUSH_IDEMPOTENT_REGISTRATIONS": "yes", "WAKU_PUSH_SILENCE_ALARM": "off",
+            "WAKU_PUSH_LISTEN": "/ip4/127.0.0.1/tcp/0, /ip4/127.0.0.1/tcp/0", "WAKU_PUSH_NODE_KEY": folder.path + "/node.key",
         ]
         let process = try ChildProcess(["serve"], environment: environment)
         try await wait { process.errors.contains("node started") || !process.isRunning }
@@ -65,6 +66,7 @@ struct EnvironmentTests {
             environment: [
                 "WAKU_PUSH_IDENTITY": other.path, "WAKU_PUSH_DATA": folder.path + "/other", "WAKU_PUSH_RELAY": "nonsense",
                 "WAKU_PUSH_HTTP": "127.0.0.1:1", "WAKU_PUSH_LOOPBACK_LISTEN": "127.0.0.1:1", "WAKU_PUSH_LOG_FORMAT": "text",
+                "WAKU_PUSH_LISTEN": "nonsense",
             ])
         let ended = await daemon.stop()
         #expect(ended.status == 0)

@@ -1,5 +1,6 @@
 import Foundation
 import GRDB
+import LibP2P
 import PushStore
 import TestSupport
 import Testing
@@ -20,10 +21,11 @@ struct ServeFailureTests {
     /// Runs a daemon that has all it needs, but for what `arguments` say and `environment` says.
     private func serve(_ arguments: String..., environment: [String: String] = [:]) async throws -> Ended {
         let listen = ["--http", "127.0.0.1:\(try freePort())", "--loopback-listen", "127.0.0.1:\(try freePort())"]
+        let peers = arguments.contains("--listen") || arguments.contains("--relay") ? [] : ["--listen", "/ip4/127.0.0.1/tcp/0"]
         let standard = [
             "--identity", key.path, "--data", data, "--gorush", "http://127.0.0.1:\(try freePort())", "--log-level", "critical",
         ]
-        return try await run(["serve"] + listen + standard + arguments, environment: environment)
+        return try await run(["serve"] + listen + peers + standard + arguments, environment: environment)
     }
 
     private func expect(
@@ -68,7 +70,9 @@ struct ServeFailureTests {
     @Test(arguments: [
         ("--http", "9090"), ("--http", "127.0.0.1:65536"), ("--loopback-listen", "here"), ("--payload-profile", "fancy"),
         ("--log-level", "loud"), ("--log-format", "xml"), ("--max-request-age", "soon"), ("--pubsub-topic", "no-slash"),
-        ("--gorush-header", "no colon"), ("--no-such-option", "1"),
+        ("--gorush-header", "no colon"), ("--listen", "60000"), ("--listen", "/dns4/localhost/tcp/1"),
+        ("--relay", "/ip4/127.0.0.1/tcp/60000"), ("--fleet", "status.none"), ("--fleet", "enrtree://AA@x"), ("--peer-count", "0"),
+        ("--dns", "localhost:53"), ("--no-such-option", "1"),
     ])
     func otherBadOptions(option: String, value: String) async throws {
         expect(try await serve(option, value), 64, option)
@@ -141,5 +145,31 @@ struct ServeFailureTests {
         let ended = try await serve(option, "127.0.0.1:\(server.port)")
         expect(ended, 69, "127.0.0.1:\(server.port)")
         #expect(ended.failure?.lowercased().contains("choose another") == true)
+    }
+
+    @Test func libp2pPortInUse() async throws {
+        let server = try RawHTTPServer { _ in .hang }
+        defer { server.stop() }
+        let address = "/ip4/127.0.0.1/tcp/\(server.port)"
+        expect(
+            try await serve("--listen", address), 69,
+            "\(address) can't be listened on: is another program using it? Choose another by --listen, or --listen off")
+    }
+
+    @Test func listeningForNobody() async throws {
+        expect(
+            try await serve("--listen", "/ip4/127.0.0.1/tcp/0", "--relay", "http://127.0.0.1:\(try freePort())"), 64,
+            "--listen needs a --relay that is a multiaddr or loopback, or a --fleet")
+    }
+
+    @Test func nodeKeys() async throws {
+        let file = folder.path + "/node.key"
+        try write("nonsense", to: file)
+        expect(try await serve("--node-key", file), 65, "node key file \(file) holds no key of a libp2p node")
+        try write(hexString(NodeKey(key.key).encoded().withBytes { Array($0) }), to: file)
+        expect(try await serve("--node-key", file), 65, "node key file \(file) holds the push identity")
+        try write(hexString(NodeKey.generate().encoded().withBytes { Array($0) }), to: file, mode: 0o640)
+        expect(try await serve("--node-key", file), 77, "node key file \(file) is readable by others (mode 0640): chmod 600")
+        expect(try await serve("--node-key", folder.path + "/none/node.key"), 73, "can't be made")
     }
 }

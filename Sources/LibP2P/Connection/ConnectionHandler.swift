@@ -9,6 +9,7 @@ protocol ConnectionOwner: AnyObject, Sendable {
     func isServed(_ protocolID: String) -> Bool
     /// What serves the protocol to this peer; nil if it has as many streams of it as it may.
     func start(_ stream: PeerStream) -> Task<Void, Never>?
+    var traffic: Traffic { get }
 }
 
 /// Carries out what ``ConnectionUpgrade``, ``NoiseTransport`` and ``YamuxSession`` decide, for one channel and on its event loop.
@@ -36,7 +37,7 @@ final class ConnectionHandler: ChannelInboundHandler {
     private let remoteAddress: Multiaddr?
     private let owner: any ConnectionOwner
     private let opened: EventLoopPromise<Connection>
-    private let traffic = Traffic()
+    private let traffic: Traffic
 
     private var context: ChannelHandlerContext?
     private var upgrade: ConnectionUpgrade?
@@ -69,6 +70,7 @@ final class ConnectionHandler: ChannelInboundHandler {
         self.settings = settings
         self.owner = owner
         self.opened = opened
+        traffic = Traffic(partOf: owner.traffic)
         session = YamuxSession(role, limits: settings.yamux)
         upgrade = ConnectionUpgrade(role, identity: identity, expecting: expected)
     }

@@ -21,6 +21,7 @@ public final class Host: Sendable {
     let group: any EventLoopGroup
     let logger: Logger
     let state: Mutex<State>
+    let traffic = Traffic()
 
     struct State {
         struct Served {
@@ -125,6 +126,10 @@ public final class Host: Sendable {
     }
 
     // MARK: Peers
+
+    /// Of all connections so far, on the wire.
+    public var bytesReceived: Int { traffic.bytesReceived }
+    public var bytesSent: Int { traffic.bytesSent }
 
     public func connection(to peer: PeerID) -> Connection? {
         state.withLock { $0.connections.entries[peer]?.link }

@@ -47,6 +47,11 @@ public enum Metric: String, CaseIterable, Sendable {
     case relaySeenUntil = "waku_push_relay_seen_until_timestamp_seconds"
     case relayGaps = "waku_push_relay_gaps_total"
     case relayRecovered = "waku_push_relay_messages_recovered_total"
+    case relayPeers = "waku_push_relay_peers"
+    case relayMeshPeers = "waku_push_relay_mesh_peers"
+    case relayBytes = "waku_push_relay_peer_bytes_total"
+    case relayGossip = "waku_push_relay_gossip_messages_total"
+    case relayMisbehaviour = "waku_push_relay_misbehaviour_total"
 
     case alarms = "waku_push_alarms_total"
     case alarmActive = "waku_push_alarm_active"
@@ -87,6 +92,10 @@ extension Metric {
         case .registrationsRemoved: [RemovalLabel.self]
         case .feedback: [FeedbackLabel.self]
         case .registrations: [PlatformLabel.self, RegistrationStateLabel.self]
+        case .relayPeers: [DirectionLabel.self]
+        case .relayBytes: [FlowLabel.self]
+        case .relayGossip: [GossipLabel.self]
+        case .relayMisbehaviour: [MisbehaviourLabel.self]
         case .alarms, .alarmActive: [AlarmKind.self]
         case .queueDepth, .queueLimit: [QueueLabel.self]
         default: []
@@ -148,6 +157,11 @@ extension Metric {
         case .relaySeenUntil: "Up to when nothing is missing, on the pubsub topic that is furthest behind."
         case .relayGaps: "Times that messages may have been lost between the relay and this node."
         case .relayRecovered: "Messages that came from the relay's store alone."
+        case .relayPeers: "Nodes that this one is connected to over libp2p, by who dialled."
+        case .relayMeshPeers: "Those of them that are in a mesh: with none, messages come neither in nor out."
+        case .relayBytes: "Bytes from and to these nodes, on the wire."
+        case .relayGossip: "Messages in gossip, by what became of them; forwarded counts copies."
+        case .relayMisbehaviour: "What nodes did that is held against them, beside invalid messages."
         case .alarms: "Alarms that were raised."
         case .alarmActive: "1 while an alarm lasts: one that happens rather than lasts counts for ten minutes or an hour."
         case .queueDepth: "What waits inside of the node."

@@ -215,3 +215,27 @@ public enum QueueLabel: String, MetricLabel {
     /// What gorush's hook told.
     case feedback
 }
+
+/// Who dialled.
+public enum DirectionLabel: String, MetricLabel {
+    public static let labelName = "direction"
+    case inbound, outbound
+}
+
+public enum FlowLabel: String, MetricLabel {
+    public static let labelName = "direction"
+    case received, sent
+}
+
+/// What became of a message in gossip.
+public enum GossipLabel: String, MetricLabel {
+    public static let labelName = "result"
+    case accepted, ignored, rejected, duplicate, foreign, overloaded, published, forwarded
+}
+
+public enum MisbehaviourLabel: String, MetricLabel {
+    public static let labelName = "kind"
+    case brokenPromise = "broken_promise"
+    case graftFlood = "graft_flood"
+    case greyListed = "grey_listed"
+}

@@ -76,6 +76,7 @@ struct NodeGauges: Sendable {
             registry.set(.queueDepth, queue, to: Double(depth))
             registry.set(.queueLimit, queue, to: limit.map(Double.init))
         }
+        update(registry, relay.peers, relay.traffic)
         update(registry, await registrations)
         update(registry, ProcessFigures.now())
     }
@@ -88,6 +89,23 @@ struct NodeGauges: Sendable {
             registry.set(.registrations, label, RegistrationStateLabel.inDoubt, to: inDoubt.map(Double.init))
         }
         registry.set(.registrations, PlatformLabel.none, RegistrationStateLabel.unregistered, to: figures.map { Double($0.unregistered) })
+    }
+
+    private func update(_ registry: MetricRegistry, _ peers: [RelayPeer], _ traffic: RelayTraffic) {
+        registry.set(.relayPeers, DirectionLabel.inbound, to: Double(peers.count(where: \.isInbound)))
+        registry.set(.relayPeers, DirectionLabel.outbound, to: Double(peers.count { !$0.isInbound }))
+        registry.set(.relayMeshPeers, to: Double(peers.count { !$0.meshes.isEmpty }))
+        registry.set(.relayBytes, FlowLabel.received, to: Double(traffic.bytesReceived))
+        registry.set(.relayBytes, FlowLabel.sent, to: Double(traffic.bytesSent))
+        for (label, count) in [
+            (GossipLabel.accepted, traffic.accepted), (.ignored, traffic.ignored), (.rejected, traffic.rejected),
+            (.duplicate, traffic.duplicates), (.foreign, traffic.foreign), (.overloaded, traffic.overloaded),
+            (.published, traffic.published), (.forwarded, traffic.forwarded),
+        ] { registry.set(.relayGossip, label, to: Double(count)) }
+        for (label, count) in [
+            (MisbehaviourLabel.brokenPromise, traffic.brokenPromises), (.graftFlood, traffic.graftFloods),
+            (.greyListed, traffic.greyListed),
+        ] { registry.set(.relayMisbehaviour, label, to: Double(count)) }
     }
 
     private func update(_ registry: MetricRegistry, _ figures: ProcessFigures) {

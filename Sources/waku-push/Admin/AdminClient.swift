@@ -28,6 +28,12 @@ struct AdminClient {
     }
 
     /// - Throws: ``CommandFailure``, also when no daemon answers.
+    func get<Outcome: Decodable>(_ path: String) async throws(CommandFailure) -> Outcome {
+        guard let response = try await send("GET", path, nil) else { throw noDaemon }
+        return try decode(response)
+    }
+
+    /// - Throws: ``CommandFailure``, also when no daemon answers.
     func post<Outcome: Decodable>(
         _ path: String, _ body: some Encodable, timeout: Duration = .seconds(60)
     ) async throws(CommandFailure) -> Outcome {

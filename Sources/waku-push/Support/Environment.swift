@@ -67,10 +67,14 @@ enum Environment {
     }
 
     static func value<T: ExpressibleByArgument>(_ option: String, _ standard: T) -> T {
-        guard let (values, source) = setting(option), let text = values.last else { return standard }
+        value(option) ?? standard
+    }
+
+    static func value<T: ExpressibleByArgument>(_ option: String) -> T? {
+        guard let (values, source) = setting(option), let text = values.last else { return nil }
         if let value = T(argument: text) { return value }
         note("\(source) has a value that --\(option) would not take: see --help")
-        return standard
+        return nil
     }
 
     private static func note(_ problem: String) {

@@ -1,29 +1,64 @@
 import CurlClient
+import LibP2P
 import Logging
 import LoopbackRelay
 import NwakuRelay
 import PushNode
 import ServiceLifecycle
 import Waku
+import WakuCrypto
+import WakuP2P
 
-/// Which relays a daemon attaches to: nodes by URL, or the network in its own process.
-struct RelayAttachment {
-    private let addresses: [NodeAddress]
+/// Which relays a daemon attaches to: nodes by the URLs of their REST APIs, nodes by their multiaddrs, or the network in its own process. It may
+/// listen for other nodes besides.
+final class RelayAttachment {
+    private let urls: [NodeAddress]
+    private let peers: [Multiaddr]
+    private let nodeLists: [NodeTreeURL]
+    private let options: PeerOptions
+    private let listenAddresses: [Multiaddr]
     private let loopback: (network: LoopbackNetwork, server: LoopbackServer)?
     private let pollInterval: Duration
+    private let nodeKey: () throws(CommandFailure) -> NodeKey
     private let logger: Logger
+    private var gossip: P2PRelay?
 
-    /// - Parameter names: URLs, or `loopback`; nothing is `loopback` as well.
-    init(_ names: [String], loopbackAddress: SocketAddress, pollInterval: Duration, logger: Logger) throws {
-        addresses = try names.filter { $0 != "loopback" }.map { try NodeAddress($0) }
-        self.pollInterval = pollInterval
-        self.logger = logger
-        if names.isEmpty || names.contains("loopback") {
+    /// - Parameters:
+    ///   - names: URLs, multiaddrs, or `loopback`; nothing is `loopback` as well.
+    ///   - nodeKey: Asked for once it is needed: its file may be in the node's folder.
+    init(
+        _ names: [String], options: PeerOptions, loopbackAddress: SocketAddress, pollInterval: Duration, logger: Logger,
+        nodeKey: @escaping () throws(CommandFailure) -> NodeKey
+    ) throws {
+        nodeLists = try options.nodeLists()
+        let hasLoopback = names.isEmpty && nodeLists.isEmpty || names.contains("loopback")
+        peers = try names.filter { $0.hasPrefix("/") }.map(Self.peer)
+        urls = try names.filter { $0 != "loopback" && !$0.hasPrefix("/") }.map { try NodeAddress($0) }
+        listenAddresses = try options.addresses(hasLoopback: hasLoopback)
+        guard listenAddresses.isEmpty || hasLoopback || !peers.isEmpty || !nodeLists.isEmpty else {
+            throw CommandFailure(
+                .usage,
+                "--listen needs a --relay that is a multiaddr or loopback, or a --fleet: what others send here would reach no other node")
+        }
+        if hasLoopback {
             let network = LoopbackNetwork()
             loopback = (network, LoopbackServer(network: network, host: loopbackAddress.host, port: loopbackAddress.port))
         } else {
             loopback = nil
         }
+        self.options = options
+        self.pollInterval = pollInterval
+        self.nodeKey = nodeKey
+        self.logger = logger
+    }
+
+    private var isAmongPeers: Bool { !peers.isEmpty || !nodeLists.isEmpty }
+
+    static func peer(_ text: String) throws(CommandFailure) -> Multiaddr {
+        guard let address = try? Multiaddr(text), address.peerID != nil, address.endpoint != nil else {
+            throw CommandFailure(.usage, "--relay \(text) is not a node's address: give one like /ip4/10.0.0.5/tcp/60000/p2p/16Uiu2HA…")
+        }
+        return address
     }
 
     /// What must run beside the node.
@@ -31,16 +66,62 @@ struct RelayAttachment {
         loopback.map { [LoopbackService(server: $0.server, logger: logger)] } ?? []
     }
 
+    /// Those that tell how far a publication got come first.
     func relay(_ needs: RelayNeeds) throws -> any Relay {
         let client = CurlClient()
-        var relays: [any Relay] = try addresses.map { address in
+        var relays: [any Relay] = try urls.map { url in
             try NwakuRelay(
                 configuration: NwakuRelay.Configuration(
-                    address: address, pubsubTopics: needs.pubsubTopics, pollInterval: pollInterval, catchUpTopics: needs.ownTopics,
+                    address: url, pubsubTopics: needs.pubsubTopics, pollInterval: pollInterval, catchUpTopics: needs.ownTopics,
                     lastSeen: needs.seenUntil, wants: needs.wants, report: needs.report), client: client, logger: logger)
         }
-        if let loopback { relays.append(loopback.network.relay(pubsubTopics: needs.pubsubTopics, hearsItself: true)) }
+        if let loopback {
+            let relay = loopback.network.relay(pubsubTopics: needs.pubsubTopics, hearsItself: true)
+            if listenAddresses.isEmpty, !isAmongPeers {
+                relays.append(relay)
+            } else {
+                // What it brings is for the network behind it: all of it, and the network tells what the node wants.
+                let gossip = try gossip(configuration(needs.pubsubTopics))
+                relays.append(
+                    GossipingLoopback(
+                        relay: relay, participant: loopback.network.relay(pubsubTopics: needs.pubsubTopics), gossip: gossip))
+            }
+        } else if isAmongPeers {
+            var configuration = try configuration(needs.pubsubTopics)
+            configuration.catchUpTopics = needs.ownTopics
+            configuration.lastSeen = needs.seenUntil
+            configuration.wants = needs.wants
+            configuration.report = needs.report
+            relays.insert(gossip(configuration), at: 0)
+        }
         return relays.count == 1 ? relays[0] : RelaySet(relays)
+    }
+
+    private func configuration(_ topics: [PubsubTopic]) throws -> P2PRelay.Configuration {
+        var configuration = P2PRelay.Configuration(
+            key: try nodeKey(), peers: peers, listenAddresses: listenAddresses, pubsubTopics: topics)
+        configuration.nodeLists = nodeLists
+        configuration.peerTarget = options.peerCount
+        configuration.dns = try options.dnsClient()
+        configuration.host.agentVersion = "waku-push/\(Version.current)"
+        return configuration
+    }
+
+    private func gossip(_ configuration: P2PRelay.Configuration) -> P2PRelay {
+        let relay = P2PRelay(configuration: configuration, logger: logger)
+        gossip = relay
+        return relay
+    }
+
+    /// Opens the ports for other nodes.
+    func listen() async throws(CommandFailure) {
+        guard let gossip else { return }
+        do throws(RelayError) {
+            try await gossip.listen()
+        } catch {
+            await gossip.close()
+            throw CommandFailure(.unavailable, "\(error.message) Choose another by --listen, or --listen off")
+        }
     }
 }
 

@@ -1,0 +1,107 @@
+import Foundation
+public import NIOCore
+import NIOPosix
+
+/// Looks up TXT records at the servers that the system has, or others: over UDP, each question from a port of its own and with a number of
+/// its own. Who lies to it gains nothing: lists of nodes are signed.
+public struct DNSClient: Sendable {
+    /// With their ports.
+    public var servers: [SocketAddress]
+    /// For one question to one server. Each is asked twice.
+    public var timeout = TimeAmount.seconds(3)
+
+    public init(servers: [SocketAddress]) {
+        self.servers = servers
+    }
+
+    /// One server; nil unless it is an IP address.
+    public init?(ipAddress: String, port: Int) {
+        guard let server = try? SocketAddress(ipAddress: ipAddress, port: port) else { return nil }
+        self.init(servers: [server])
+    }
+
+    /// Those of /etc/resolv.conf.
+    public static func system() -> DNSClient {
+        let text = FileManager.default.contents(atPath: "/etc/resolv.conf").map { String(decoding: $0, as: UTF8.self) } ?? ""
+        return DNSClient(servers: servers(in: text))
+    }
+
+    static func servers(in configuration: String) -> [SocketAddress] {
+        let named = configuration.split(whereSeparator: \.isNewline).compactMap { line -> SocketAddress? in
+            let words = line.split(whereSeparator: \.isWhitespace)
+            guard words.count >= 2, words[0] == "nameserver" else { return nil }
+            return try? SocketAddress(ipAddress: String(words[1]), port: 53)
+        }
+        return Array(named.prefix(3))
+    }
+
+    /// None when there are none, or no server answers.
+    public func texts(of name: String) async -> [String] {
+        for _ in 0..<2 {
+            for server in servers where !Task.isCancelled {
+                do {
+                    return try await ask(server, name)
+                } catch DNSMessage.Failure.refused(code: 3) {
+                    return []
+                } catch {
+                    continue
+                }
+            }
+        }
+        return []
+    }
+
+    private func ask(_ server: SocketAddress, _ name: String) async throws -> [String] {
+        let id = UInt16.random(in: .min ... .max)
+        guard let question = DNSMessage.question(for: name, id: id) else { throw DNSMessage.Failure.malformed }
+        let loop = MultiThreadedEventLoopGroup.singleton.next()
+        let answer = loop.makePromise(of: [String].self)
+        let channel: any Channel
+        do {
+            // Connected, so that only what this server sends comes in.
+            channel = try await DatagramBootstrap(group: loop)
+                .channelInitializer { channel in
+                    channel.eventLoop.makeCompletedFuture {
+                        try channel.pipeline.syncOperations.addHandler(Receiver(name: name, id: id, answer: answer))
+                    }
+                }
+                .channelOption(ChannelOptions.recvAllocator, value: FixedSizeRecvByteBufferAllocator(capacity: DNSMessage.maximumByteCount))
+                .connect(to: server).get()
+        } catch {
+            answer.fail(error)
+            throw error
+        }
+        let timer = loop.scheduleTask(in: timeout) { answer.fail(ChannelError.connectTimeout(timeout)) }
+        defer {
+            timer.cancel()
+            channel.close(promise: nil)
+        }
+        channel.writeAndFlush(AddressedEnvelope(remoteAddress: server, data: ByteBuffer(bytes: question)), promise: nil)
+        return try await answer.futureResult.get()
+    }
+
+    private final class Receiver: ChannelInboundHandler {
+        typealias InboundIn = AddressedEnvelope<ByteBuffer>
+
+        private let name: String
+        private let id: UInt16
+        private let answer: EventLoopPromise<[String]>
+
+        init(name: String, id: UInt16, answer: EventLoopPromise<[String]>) {
+            (self.name, self.id, self.answer) = (name, id, answer)
+        }
+
+        func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+            do throws(DNSMessage.Failure) {
+                answer.succeed(try DNSMessage.texts(in: Array(unwrapInboundIn(data).data.readableBytesView), to: name, id: id))
+            } catch {
+                // Another may have sent it in the server's name: the right one may be on its way.
+                if error != .unrelated { answer.fail(error) }
+            }
+        }
+
+        /// Nobody listens there.
+        func errorCaught(context: ChannelHandlerContext, error: any Error) { answer.fail(error) }
+        func channelInactive(context: ChannelHandlerContext) { answer.fail(ChannelError.eof) }
+    }
+}

@@ -1,0 +1,208 @@
+public import GossipSub
+public import LibP2P
+import NIOCore
+import Synchronization
+import Waku
+
+/// What is known of a peer's gossip.
+public struct PeerGossip: Hashable, Sendable {
+    public let peer: PeerID
+    public let status: GossipPeerStatus
+    /// Messages, whatever became of them.
+    public let receivedCount: Int
+    public let sentCount: Int
+    /// When a frame last came, or it was connected: uptime.
+    let heardAt: Duration
+}
+
+/// Holds the state machine of gossip together with the peers' queues: frames come in, frames to write and messages to hand over come out.
+/// Everything happens under one lock and never waits.
+final class GossipRouter: Sendable {
+    /// What is left to do outside of the lock.
+    struct Outcome {
+        var messages: [ReceivedMessage] = []
+        /// On topics that nobody wants.
+        var unwantedCount = 0
+        var peersToLeave: [PeerID] = []
+    }
+
+    private struct Outlet {
+        let peer: PeerID
+        /// A peer may come back before it is known that it went: what it said then is not said again.
+        let connection: ObjectIdentifier
+        var queue = OutboundQueue()
+        var receivedCount = 0
+        var sentCount = 0
+        /// When a frame last came.
+        var heardAt: Duration
+        let signal: AsyncStream<Void>.Continuation
+        let signals: AsyncStream<Void>
+    }
+
+    private struct State {
+        var gossip: GossipSub
+        var numbers: [PeerID: PeerNumber] = [:]
+        var nextNumber: UInt32 = 0
+        var outlets: [PeerNumber: Outlet] = [:]
+        var outcome = Outcome()
+    }
+
+    private let state: Mutex<State>
+    private let validator: MessageValidator
+    private let clock: @Sendable () -> Moment
+
+    init(
+        configuration: GossipConfiguration, topics: [PubsubTopic], validator: MessageValidator, seed: UInt64,
+        clock: @escaping @Sendable () -> Moment = Moment.now
+    ) {
+        var gossip = GossipSub(configuration: configuration, seed: seed)
+        for topic in topics { gossip.subscribe(to: topic.rawValue, at: clock().uptime) }
+        state = Mutex(State(gossip: gossip))
+        self.validator = validator
+        self.clock = clock
+    }
+
+    // MARK: Peers
+
+    /// A stream of gossip is open over this connection, either way.
+    /// - Returns: Yields when there are frames to write; ends when the peer is gone.
+    @discardableResult
+    func connected(
+        _ peer: PeerID, over connection: ObjectIdentifier, version: GossipVersion, isOutbound: Bool
+    ) -> (signals: AsyncStream<Void>, Outcome) {
+        act { state, now in
+            let number = state.numbers[peer] ?? PeerNumber(rawValue: state.nextNumber)
+            if state.numbers.updateValue(number, forKey: peer) == nil { state.nextNumber += 1 }
+            if let outlet = state.outlets[number] {
+                if outlet.connection == connection {
+                    state.gossip.speaks(number, version)
+                    return outlet.signals
+                }
+                outlet.signal.finish()
+                state.gossip.disconnected(number, at: now.uptime)
+            }
+            let (signals, signal) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
+            state.outlets[number] = Outlet(peer: peer, connection: connection, heardAt: now.uptime, signal: signal, signals: signals)
+            state.gossip.connected(number, version: version, isOutbound: isOutbound)
+            return signals
+        }
+    }
+
+    /// - Parameter current: The connection that there is to it all the same, if any.
+    func disconnected(_ peer: PeerID, current: ObjectIdentifier?) {
+        state.withLock { state in
+            guard let number = state.numbers[peer], let outlet = state.outlets[number], outlet.connection != current else { return }
+            state.outlets[number] = nil
+            outlet.signal.finish()
+            state.gossip.disconnected(number, at: clock().uptime)
+        }
+    }
+
+    /// What is to be written to a peer next, with its length; nil when there is nothing.
+    func nextFrame(to peer: PeerID, over connection: ObjectIdentifier) -> ByteBuffer? {
+        state.withLock { state in
+            guard let number = state.numbers[peer], state.outlets[number]?.connection == connection else { return nil }
+            return state.outlets[number]?.queue.nextFrame().map { ByteBuffer(bytes: $0) }
+        }
+    }
+
+    // MARK: Events
+
+    func received(_ frames: [ByteBuffer], from peer: PeerID) -> Outcome {
+        act { state, now in
+            guard let number = state.numbers[peer] else { return }
+            state.outlets[number]?.heardAt = now.uptime
+            for frame in frames {
+                do throws(WireError) {
+                    let rpc = try GossipRPC(parsing: Array(frame.readableBytesView))
+                    state.outlets[number]?.receivedCount += rpc.messageCount
+                    state.gossip.received(rpc, from: number, at: now.uptime)
+                } catch {
+                    state.gossip.receivedMalformed(from: number)
+                }
+                perform(&state, at: now)
+            }
+        }.1
+    }
+
+    func publish(_ data: [UInt8], on topic: PubsubTopic) -> (GossipPublication, Outcome) {
+        act { state, now in state.gossip.publish(data, on: topic.rawValue, at: now.uptime) }
+    }
+
+    func heartbeat() -> Outcome {
+        act { state, now in
+            state.gossip.heartbeat(at: now.uptime)
+            // Numbers of peers that are forgotten are given up, now and then.
+            if state.numbers.count > 2 * state.outlets.count + 64 {
+                state.numbers = state.numbers.filter { state.outlets[$0.value] != nil || state.gossip.remembers($0.value) }
+            }
+        }.1
+    }
+
+    func hasPeers(on topics: [PubsubTopic]) -> [Bool] {
+        state.withLock { state in topics.map { !state.gossip.mesh(of: $0.rawValue).isEmpty } }
+    }
+
+    var counters: GossipCounters { state.withLock { $0.gossip.counters } }
+
+    var statuses: [PeerGossip] {
+        state.withLock { state in
+            state.gossip.peerStatuses.compactMap { status in
+                state.outlets[status.peer].map { outlet in
+                    PeerGossip(
+                        peer: outlet.peer, status: status, receivedCount: outlet.receivedCount, sentCount: outlet.sentCount,
+                        heardAt: outlet.heardAt)
+                }
+            }
+        }
+    }
+
+    // MARK: Actions
+
+    private func act<R: Sendable>(_ body: (inout State, Moment) -> R) -> (R, Outcome) {
+        let now = clock()
+        return state.withLock { state in
+            let result = body(&state, now)
+            perform(&state, at: now)
+            defer { state.outcome = Outcome() }
+            return (result, state.outcome)
+        }
+    }
+
+    private func perform(_ state: inout State, at now: Moment) {
+        while true {
+            let actions = state.gossip.takeActions()
+            if actions.isEmpty { return }
+            for action in actions {
+                switch action {
+                case .send(let item, let number): send(item, to: number, &state)
+                case .forward(let message, let numbers): for number in numbers { send(.message(message), to: number, &state) }
+                case .validate(let message, _): validate(message, &state, at: now)
+                case .disconnect(let number): if let outlet = state.outlets[number] { state.outcome.peersToLeave.append(outlet.peer) }
+                }
+            }
+        }
+    }
+
+    private func send(_ item: Outgoing, to number: PeerNumber, _ state: inout State) {
+        guard let enqueued = state.outlets[number]?.queue.append(item), let outlet = state.outlets[number] else { return }
+        if enqueued == .kept {
+            switch item {
+            case .message, .reply: state.outlets[number]?.sentCount += 1
+            default: break
+            }
+        }
+        if enqueued == .overflow {
+            state.outcome.peersToLeave.append(outlet.peer)
+        } else {
+            outlet.signal.yield()
+        }
+    }
+
+    private func validate(_ message: GossipMessage, _ state: inout State, at now: Moment) {
+        let judgement = validator.judge(message, at: now.clock)
+        state.gossip.judged(message.id, as: judgement.verdict, at: now.uptime)
+        guard let received = judgement.message else { return }
+        if judgement.isWanted { state.outcome.messages.append(received) } else { state.outcome.unwantedCount += 1 }
+    }
+}

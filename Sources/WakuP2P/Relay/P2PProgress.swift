@@ -1,0 +1,82 @@
+import Waku
+
+/// How far the network was listened to: what gossip brought, and what stores have yet to tell, for each pubsub topic.
+///
+///     unknown ──(attached)──▶ attached ──(detached)──▶ detached ──(attached: a gap)──▶ attached
+///
+/// A topic is attached while there are peers in its mesh. What is published while it is not, a store must tell.
+struct P2PProgress {
+    private struct Topic {
+        var catchUp: StoreCatchUp
+        var isAttached = false
+        /// Until when all was handed over, but for the gaps that were noted; nil before the first attachment, unless an earlier life tells.
+        var seen: Moment?
+    }
+
+    let pubsubTopics: [PubsubTopic]
+    private var topics: [Topic]
+
+    /// - Parameter lastSeen: Until when all was seen, in an earlier life. On a topic that is not among them nothing can have been missed.
+    init(pubsubTopics: [PubsubTopic], catchUp: StoreCatchUp.Configuration, lastSeen: [PubsubTopic: Timestamp], at now: Moment) {
+        self.pubsubTopics = pubsubTopics
+        topics = pubsubTopics.map { topic in
+            var configuration = catchUp
+            configuration.pubsubTopic = topic
+            let seen = lastSeen[topic].map { seen in now - (seen <= now.clock ? now.clock.since(seen) : StoreCatchUp.clockLookBack) }
+            return Topic(catchUp: StoreCatchUp(configuration: configuration), seen: seen)
+        }
+    }
+
+    var isAttached: Bool { topics.contains { $0.isAttached } }
+
+    /// Of those that nobody is there for.
+    var detachedTopics: [PubsubTopic] { zip(pubsubTopics, topics).filter { !$1.isAttached }.map(\.0) }
+
+    /// Until when, by the local clock, everything was handed over. It stands still while messages may be missing that no store has told.
+    func seenUntil(at now: Moment) -> [PubsubTopic: Timestamp] {
+        var result: [PubsubTopic: Timestamp] = [:]
+        for (name, topic) in zip(pubsubTopics, topics) {
+            guard let seen = topic.seen?.earliestClock(at: now) else { continue }
+            result[name] = min(seen, topic.catchUp.missingFrom(at: now) ?? seen)
+        }
+        return result
+    }
+
+    /// To be told now and then: who is there.
+    /// - Parameters:
+    ///   - hasPeers: For each of the topics.
+    ///   - isHandedOver: Whether nothing of what came waits to be taken.
+    /// - Returns: On how many topics messages may be lost that a store is to be asked for.
+    mutating func note(hasPeers: [Bool], isHandedOver: Bool, at now: Moment) -> Int {
+        let isBack = !isAttached
+        var gapCount = 0
+        for index in topics.indices {
+            var isGap = topics[index].catchUp.noteClock(at: now)
+            if hasPeers[index], !topics[index].isAttached {
+                if isBack { topics[index].catchUp.noteReconnection() }
+                if let seen = topics[index].seen, topics[index].catchUp.noteGap(from: seen, at: now) { isGap = true }
+            }
+            if isGap { gapCount += 1 }
+            // What waits may still be lost with this process.
+            if hasPeers[index], isHandedOver || topics[index].seen == nil { topics[index].seen = now }
+            topics[index].isAttached = hasPeers[index]
+        }
+        return gapCount
+    }
+
+    // MARK: Catching up
+
+    mutating func next(on index: Int, at now: Moment) -> StoreCatchUp.Action { topics[index].catchUp.next(at: now) }
+
+    mutating func brought(_ messages: [ReceivedMessage]) {
+        for index in topics.indices {
+            topics[index].catchUp.notePolled(messages.filter { $0.pubsubTopic == pubsubTopics[index] })
+        }
+    }
+
+    mutating func fresh(_ messages: [ReceivedMessage], on index: Int) -> [ReceivedMessage] { topics[index].catchUp.fresh(messages) }
+
+    mutating func answered(_ page: StorePage, on index: Int) -> StoreCatchUp.Summary? { topics[index].catchUp.answered(page) }
+
+    mutating func failed(on index: Int, at now: Moment, jitter: Double) -> Bool { topics[index].catchUp.failed(at: now, jitter: jitter) }
+}

@@ -1,0 +1,53 @@
+import LibP2P
+import Logging
+import Synchronization
+import Waku
+
+extension P2PRelay {
+    /// Reads the lists of nodes, dials those that are on them until there are enough, and again when there are not.
+    func findPeers() async {
+        guard !configuration.nodeLists.isEmpty else { return }
+        var sequences: [String: UInt64] = [:]
+        await withDiscardingTaskGroup { group in
+            while !Task.isCancelled {
+                let peerCount = router.statuses.count
+                if finder.withLock({ $0.wantsReading(peerCount: peerCount, at: Moment.now().uptime) }) {
+                    await readLists(&sequences)
+                }
+                let connected = Set(host.peers.map(\.connection.peer))
+                var generator = SystemRandomNumberGenerator()
+                let addresses = finder.withLock {
+                    $0.toDial(connected: connected, peerCount: peerCount, at: Moment.now().uptime, using: &generator)
+                }
+                for address in addresses { group.addTask { await self.dial(address) } }
+                try? await Task.sleep(for: .seconds(1))
+            }
+        }
+    }
+
+    private func readLists(_ sequences: inout [String: UInt64]) async {
+        var walk = NodeTreeWalk(configuration.nodeLists, minimumSequences: sequences)
+        await walk.run { await configuration.dns.texts(of: $0) }
+        sequences.merge(walk.sequences) { max($0, $1) }
+        let shards = configuration.pubsubTopics.compactMap(\.staticShard)
+        finder.withLock { $0.found(walk.nodes, clusterID: configuration.clusterID, shards: shards) }
+        let metadata: Logger.Metadata = ["nodes": "\(walk.nodes.count)", "unusable": "\(walk.failures.count)"]
+        if walk.nodes.isEmpty {
+            reason.withLock { $0 = "the lists of nodes can't be read: does the DNS work here?" }
+            logger.warning("no nodes found", metadata: metadata)
+        } else {
+            logger.info("nodes found", metadata: metadata)
+        }
+    }
+
+    /// Good is who gossips ten seconds later.
+    private func dial(_ address: Multiaddr) async {
+        guard let peer = address.peerID else { return }
+        var isGood = false
+        if (try? await host.connect(to: address)) != nil {
+            try? await Task.sleep(for: .seconds(10))
+            isGood = router.statuses.contains { $0.peer == peer }
+        }
+        finder.withLock { $0.dialled(peer, isGood: isGood, at: Moment.now().uptime, jitter: .random(in: 0...1)) }
+    }
+}

@@ -1,0 +1,254 @@
+import GossipSub
+import LibP2P
+import Logging
+import NIOCore
+import Synchronization
+public import Waku
+
+extension P2PRelay {
+    /// Once. Its connections stay when it ends, until ``close()``.
+    public func run(deliver: @escaping @Sendable ([ReceivedMessage]) async -> Void) async {
+        begin()
+        await withDiscardingTaskGroup { group in
+            group.addTask {
+                await self.inbox.forEachBatch { batch in
+                    self.progress.withLock { $0.brought(batch) }
+                    await deliver(batch)
+                }
+            }
+            for index in configuration.pubsubTopics.indices {
+                group.addTask { await self.catchUp(on: index, deliver: deliver) }
+            }
+        }
+    }
+
+    public func close() async {
+        let task = life.withLock { life in
+            life.isClosed = true
+            return life.task
+        }
+        task?.cancel()
+        await host.close()
+        await task?.value
+    }
+
+    private func begin() {
+        life.withLock { life in
+            guard life.task == nil, !life.isClosed else { return }
+            life.task = Task { await self.live() }
+        }
+    }
+
+    private func live() async {
+        await withDiscardingTaskGroup { group in
+            group.addTask { await self.listenAtLast() }
+            group.addTask { await self.followPeers() }
+            group.addTask { await self.beat() }
+            group.addTask { await self.watchSilence() }
+            group.addTask { await self.findPeers() }
+            for address in configuration.peers { group.addTask { await self.keep(address) } }
+        }
+    }
+
+    private func beat() async {
+        while !Task.isCancelled {
+            await finish(router.heartbeat())
+            let hasPeers = router.hasPeers(on: configuration.pubsubTopics)
+            let isHandedOver = inbox.isEmpty
+            let before = state
+            let gapCount = progress.withLock { $0.note(hasPeers: hasPeers, isHandedOver: isHandedOver, at: .now()) }
+            for _ in 0..<gapCount { configuration.report(.gap) }
+            if gapCount > 0 { for gap in gaps { gap.continuation.yield() } }
+            log(from: before, to: state)
+            try? await Task.sleep(for: configuration.gossip.heartbeat)
+        }
+    }
+
+    private func log(from before: RelayState, to after: RelayState) {
+        switch (before, after) {
+        case (.detached, .attached): logger.info("relay attached", metadata: ["peers": "\(router.statuses.count)"])
+        case (.attached, .detached):
+            reason.withLock { $0 = "no peer gossips on a topic of this node" }
+            logger.warning("relay detached", metadata: ["peers": "\(router.statuses.count)"])
+        default: break
+        }
+    }
+
+    // MARK: Connections
+
+    /// Takes connections from now on, rather than from when it runs.
+    ///
+    /// - Throws: ``RelayError``, with `refused` for an address that can't be listened on.
+    public func listen() async throws(RelayError) {
+        let isFirst = life.withLock { life in
+            defer { life.isListening = true }
+            return !life.isListening
+        }
+        guard isFirst else { return }
+        for address in configuration.listenAddresses {
+            do {
+                try await host.listen(on: address)
+            } catch {
+                throw RelayError(code: .refused, message: "\(address) can't be listened on: is another program using it?")
+            }
+        }
+    }
+
+    private func listenAtLast() async {
+        do throws(RelayError) {
+            try await listen()
+            for address in listenAddresses { logger.info("libp2p listening", metadata: ["address": "\(address)"]) }
+        } catch {
+            logger.error("libp2p not listening", metadata: ["reason": "\(error)"])
+        }
+    }
+
+    /// Keeps a connection to one peer.
+    private func keep(_ address: Multiaddr) async {
+        let backOff = BackOff(initial: .milliseconds(500), maximum: .seconds(30))
+        var failures = 0
+        while !Task.isCancelled {
+            do {
+                let began = ContinuousClock.now
+                let connection = try await host.connect(to: address)
+                while !Task.isCancelled, host.connection(to: connection.peer) != nil { try await Task.sleep(for: .milliseconds(250)) }
+                // One that is lost at once is a failure like any other.
+                failures = ContinuousClock.now - began > .seconds(10) ? 1 : failures + 1
+            } catch {
+                failures += 1
+                guard !Task.isCancelled else { return }
+                if failures == 1 { logger.warning("peer can't be reached", metadata: ["address": "\(address)", "reason": "\(error)"]) }
+                reason.withLock { $0 = "the peers can't be reached" }
+            }
+            try? await Task.sleep(for: backOff.delay(failures: failures, jitter: .random(in: 0...1)))
+        }
+    }
+
+    /// A peer of which nothing is heard is asked whether it is there, and left when it is not: then it is dialled anew.
+    private func watchSilence() async {
+        var watch = SilenceWatch(limits: configuration.silence)
+        await withDiscardingTaskGroup { group in
+            while !Task.isCancelled {
+                let heard = router.statuses.map { SilenceWatch.Heard(peer: $0.peer, at: $0.heardAt, isOutbound: $0.status.isOutbound) }
+                for action in watch.look(at: heard, now: Moment.now().uptime) {
+                    switch action {
+                    case .probe(let peer): group.addTask { await self.probe(peer) }
+                    case .leave(let peer):
+                        logger.info("silent peer left", metadata: ["peer": "\(peer)"])
+                        host.disconnect(peer)
+                    }
+                }
+                try? await Task.sleep(for: configuration.silence.probe / 10)
+            }
+        }
+    }
+
+    private func probe(_ peer: PeerID) async {
+        let connection = host.connection(to: peer)
+        do {
+            _ = try await host.ping(peer)
+        } catch is MultistreamError {
+            // It answers, though not to that.
+        } catch {
+            guard !Task.isCancelled, let connection, host.connection(to: peer) === connection else { return }
+            logger.info("peer that does not answer left", metadata: ["peer": "\(peer)"])
+            host.disconnect(peer)
+        }
+    }
+
+    private func followPeers() async {
+        await withDiscardingTaskGroup { group in
+            while !Task.isCancelled {
+                // It ends when this lags behind; then it begins anew with those who are there.
+                for await event in host.events() {
+                    switch event {
+                    case .connected(let connection): group.addTask { await self.talk(over: connection) }
+                    case .disconnected(let peer, _):
+                        router.disconnected(peer, current: host.connection(to: peer).map { ObjectIdentifier($0) })
+                    case .identified, .notIdentified: break
+                    }
+                }
+                guard !Task.isCancelled else { return }
+                try? await Task.sleep(for: .milliseconds(100))
+            }
+        }
+    }
+
+    // MARK: A peer
+
+    /// Asks who it is, then gossips until it is gone.
+    private func talk(over connection: Connection) async {
+        let peer = connection.peer
+        guard await isOfThisCluster(peer) else {
+            logger.info("peer left: it is of another cluster, or does not say", metadata: ["peer": "\(peer)"])
+            return host.disconnect(peer)
+        }
+        do {
+            let stream = try await host.openStream(to: peer, Self.gossipProtocols)
+            defer { stream.close() }
+            let version = GossipVersion(protocolID: stream.protocolID) ?? .v11
+            let life = ObjectIdentifier(connection)
+            let (signals, outcome) = router.connected(peer, over: life, version: version, isOutbound: !connection.isInbound)
+            await finish(outcome)
+            while let frame = router.nextFrame(to: peer, over: life) { try await stream.write(frame) }
+            for await _ in signals {
+                while let frame = router.nextFrame(to: peer, over: life) { try await stream.write(frame) }
+            }
+        } catch is MultistreamError {
+            // It may have a store all the same.
+            logger.debug("peer does not gossip", metadata: ["peer": "\(peer)"])
+        } catch {
+            // Gossip that ended can't be taken up again in the middle: a new connection begins with the subscriptions.
+            if host.connection(to: peer) === connection { host.disconnect(peer) }
+        }
+    }
+
+    private func isOfThisCluster(_ peer: PeerID) async -> Bool {
+        do {
+            let answer = try await ask(ownMetadata.encoded(), of: peer, WakuProtocol.metadata, WakuMetadata.init(parsing:))
+            return answer.clusterID == configuration.clusterID
+        } catch {
+            return !configuration.requiresMetadata
+        }
+    }
+
+    private var ownMetadata: WakuMetadata {
+        WakuMetadata(clusterID: configuration.clusterID, shards: configuration.pubsubTopics.compactMap(\.staticShard))
+    }
+
+    private static let gossipProtocols = [WakuProtocol.relay, "/meshsub/1.2.0", "/meshsub/1.1.0"]
+
+    /// What others may ask of this node.
+    func serve() {
+        for id in Self.gossipProtocols {
+            host.serve(id, streamsPerPeer: 2) { [weak self] stream in
+                guard let self else { return }
+                let version = GossipVersion(protocolID: id) ?? .v11
+                let (_, outcome) = router.connected(
+                    stream.peer, over: ObjectIdentifier(stream.connection), version: version, isOutbound: !stream.connection.isInbound)
+                await finish(outcome)
+                for try await frames in stream.messages(limit: GossipRPC.maximumByteCount) {
+                    await finish(router.received(frames, from: stream.peer))
+                }
+            }
+        }
+        let metadata = ByteBuffer(bytes: ownMetadata.encoded())
+        host.serve(WakuProtocol.metadata) { stream in
+            stream.endAfter(.seconds(10))
+            var reader = MessageReader(stream, limit: WakuProtocol.maximumSmallFrameByteCount)
+            guard try await reader.next() != nil else { return }
+            try await stream.writeMessage(metadata)
+        }
+    }
+}
+
+extension PubsubTopic {
+    /// The shard of `/waku/2/rs/<cluster>/<shard>`.
+    var staticShard: UInt32? {
+        let parts = rawValue.split(separator: "/", omittingEmptySubsequences: false)
+        guard parts.count == 6, parts[0].isEmpty, parts[1] == "waku", parts[2] == "2", parts[3] == "rs", UInt32(parts[4]) != nil else {
+            return nil
+        }
+        return UInt32(parts[5])
+    }
+}

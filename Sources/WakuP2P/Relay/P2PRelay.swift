@@ -1,0 +1,189 @@
+public import GossipSub
+public import LibP2P
+public import Logging
+import NIOCore
+import Synchronization
+public import Waku
+
+/// A node of the Waku network: gossips with its peers, asks their stores for what it missed, and publishes.
+///
+/// It dials the peers that it is told, for ever, and may be dialled. Gossip brings messages once; what the store brings comes beside it, so
+/// that `deliver` may run twice at once, and the same message may come more than once. What it publishes itself does not come back.
+public final class P2PRelay: Relay {
+    public struct Configuration: Sendable {
+        public var key: NodeKey
+        /// Dialled, and dialled again: each with its peer id.
+        public var peers: [Multiaddr]
+        /// Lists of nodes in the DNS, of which some are dialled as well, until it gossips with as many peers as are wanted.
+        public var nodeLists: [NodeTreeURL] = []
+        public var peerTarget = 8
+        public var dns = DNSClient(servers: [])
+        public var listenAddresses: [Multiaddr]
+        public var pubsubTopics: [PubsubTopic]
+        /// Peers of another one are left.
+        public var clusterID: UInt32
+        /// Whether peers that tell no cluster are left, as Waku's nodes do. Others than these know nothing of it.
+        public var requiresMetadata = true
+        public var gossip = GossipConfiguration()
+        public var host = HostConfiguration()
+        /// When peers are asked whether they are there.
+        public var silence = SilenceLimits()
+        /// How far a sender's clock may be off for its messages to be sent on to others.
+        public var forwardingWindow = Duration.seconds(1200)
+        /// What is looked up in a store after messages may have been lost: the node's own topics.
+        public var catchUpTopics: [ContentTopic]
+        /// Until when all was seen on each pubsub topic, in an earlier life (``P2PRelay/seenUntil``); on the others nothing can have been
+        /// missed.
+        public var lastSeen: [PubsubTopic: Timestamp]
+        /// Which topics of the form of ``ContentTopic/init(_:)`` are worth handing over; nil: all messages are, whatever their topic.
+        public var wants: (@Sendable (TopicTag) -> Bool)?
+        /// Told what is to be counted.
+        public var report: @Sendable (RelayEvent) -> Void
+
+        public init(
+            key: NodeKey, peers: [Multiaddr] = [], listenAddresses: [Multiaddr] = [], pubsubTopics: [PubsubTopic] = [.statusDefault],
+            clusterID: UInt32 = 16, catchUpTopics: [ContentTopic] = [], lastSeen: [PubsubTopic: Timestamp] = [:],
+            wants: (@Sendable (TopicTag) -> Bool)? = nil, report: @escaping @Sendable (RelayEvent) -> Void = { _ in }
+        ) {
+            self.key = key
+            self.peers = peers
+            self.listenAddresses = listenAddresses
+            self.pubsubTopics = pubsubTopics
+            self.clusterID = clusterID
+            self.catchUpTopics = catchUpTopics
+            self.lastSeen = lastSeen
+            self.wants = wants
+            self.report = report
+        }
+    }
+
+    public let host: Host
+    let configuration: Configuration
+    let logger: Logger
+    let router: GossipRouter
+    let inbox = Inbox(limit: 8 << 20)
+    let progress: Mutex<P2PProgress>
+    /// Of each pubsub topic, that there is a gap.
+    let gaps: [(stream: AsyncStream<Void>, continuation: AsyncStream<Void>.Continuation)]
+    let life = Mutex(Life())
+    let finder: Mutex<PeerFinder>
+
+    struct Life {
+        var task: Task<Void, Never>?
+        var isListening = false
+        var isClosed = false
+    }
+
+    /// Why there is nobody, as far as that is known.
+    let reason = Mutex("no peer was reached yet")
+
+    public init(configuration: Configuration, logger: Logger) {
+        self.configuration = configuration
+        self.logger = logger
+        host = Host(key: configuration.key, configuration: configuration.host, logger: logger)
+        router = GossipRouter(
+            configuration: configuration.gossip, topics: configuration.pubsubTopics,
+            validator: MessageValidator(window: configuration.forwardingWindow, wants: configuration.wants),
+            seed: .random(in: .min ... .max))
+        gaps = configuration.pubsubTopics.map { _ in AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1)) }
+        var finding = PeerFinder.Limits()
+        finding.target = configuration.peerTarget
+        finder = Mutex(PeerFinder(own: host.peerID, limits: finding))
+        progress = Mutex(
+            P2PProgress(
+                pubsubTopics: configuration.pubsubTopics, catchUp: .init(contentTopics: configuration.catchUpTopics),
+                lastSeen: configuration.lastSeen, at: .now()))
+        serve()
+    }
+
+    /// Where it listens, with the ports that were chosen, once it does.
+    public var listenAddresses: [Multiaddr] { host.listenAddresses }
+
+    public var state: RelayState {
+        progress.withLock { $0.isAttached } ? .attached : .detached(reason.withLock { $0 })
+    }
+
+    public var seenUntil: [PubsubTopic: Timestamp] {
+        progress.withLock { $0.seenUntil(at: .now()) }
+    }
+
+    public var counters: GossipCounters { router.counters }
+
+    /// Those it gossips with, with what is thought of them.
+    public var gossipPeers: [PeerGossip] { router.statuses }
+
+    public var peers: [RelayPeer] {
+        let gossip = Dictionary(uniqueKeysWithValues: router.statuses.map { ($0.peer, $0) })
+        return host.peers.map { known in
+            let gossip = gossip[known.connection.peer]
+            return RelayPeer(
+                id: "\(known.connection.peer)", address: known.connection.remoteAddress?.description,
+                isInbound: known.connection.isInbound, agent: known.info?.agentVersion, protocols: known.info?.protocols.sorted() ?? [],
+                pubsubTopics: gossip?.status.topics ?? [], meshes: gossip?.status.meshes ?? [], score: gossip?.status.score,
+                bytesReceived: known.connection.bytesReceived, bytesSent: known.connection.bytesSent,
+                messagesReceived: gossip?.receivedCount ?? 0, messagesSent: gossip?.sentCount ?? 0)
+        }.sorted { $0.id < $1.id }
+    }
+
+    public var ownAddresses: [String] { listenAddresses.map(\.description) }
+
+    public var traffic: RelayTraffic {
+        var traffic = RelayTraffic()
+        (traffic.bytesReceived, traffic.bytesSent) = (host.bytesReceived, host.bytesSent)
+        let counters = router.counters
+        traffic.accepted = counters.accepted
+        traffic.ignored = counters.ignored
+        traffic.rejected = counters.rejected
+        traffic.duplicates = counters.duplicates
+        traffic.foreign = counters.foreign
+        traffic.overloaded = counters.overloaded
+        traffic.published = counters.published
+        traffic.forwarded = counters.forwarded
+        traffic.brokenPromises = counters.brokenPromises
+        traffic.graftFloods = counters.graftFloods
+        traffic.greyListed = counters.greyListed
+        return traffic
+    }
+
+    // MARK: Publishing
+
+    /// Confirmed when it went to a peer's queue, or a peer that was asked to publish it says that others have it.
+    @discardableResult
+    public func publish(_ message: WakuMessage, on pubsubTopic: PubsubTopic) async throws(RelayError) -> Publication {
+        if let flaw = message.flaw { throw RelayError(code: .refused, message: flaw) }
+        let (publication, outcome) = router.publish(message.encoded(), on: pubsubTopic)
+        await finish(outcome)
+        switch publication {
+        case .sent, .duplicate: return .confirmed
+        case .tooLarge:
+            throw RelayError(code: .refused, message: "message is larger than \(configuration.gossip.maximumDataByteCount) bytes")
+        case .noPeers: return try await push(message, on: pubsubTopic)
+        }
+    }
+
+    func push(_ message: WakuMessage, on pubsubTopic: PubsubTopic) async throws(RelayError) -> Publication {
+        for peer in peers(speaking: WakuProtocol.lightpush) {
+            let request = LightpushRequest(requestID: RequestID.next(), pubsubTopic: pubsubTopic, message: message)
+            guard let response = try? await ask(request.encoded(), of: peer, WakuProtocol.lightpush, LightpushResponse.init(parsing:))
+            else {
+                continue
+            }
+            if response.status.code == 413 { throw RelayError(code: .refused, message: "\(response.status)") }
+            guard response.status.isSuccess else { continue }
+            return response.relayPeerCount ?? 0 >= 1 ? .confirmed : .unconfirmed(canBeLookedUp: hasStore)
+        }
+        for peer in peers(speaking: WakuProtocol.lightpushOld) {
+            let request = OldLightpushMessage(requestID: RequestID.next(), content: .request(pubsubTopic, message))
+            let response = try? await ask(request.encoded(), of: peer, WakuProtocol.lightpushOld, OldLightpushMessage.init(parsing:))
+            if case .response(isSuccess: true, _)? = response?.content { return .unconfirmed(canBeLookedUp: hasStore) }
+        }
+        throw RelayError(code: .unavailable, message: "no peer is on \(pubsubTopic)")
+    }
+
+    func finish(_ outcome: GossipRouter.Outcome) async {
+        for peer in outcome.peersToLeave { host.disconnect(peer) }
+        if outcome.unwantedCount > 0 { configuration.report(.foreign(outcome.unwantedCount)) }
+        guard !outcome.messages.isEmpty else { return }
+        await inbox.append(outcome.messages)
+    }
+}

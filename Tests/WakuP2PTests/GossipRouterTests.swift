@@ -1,0 +1,101 @@
+import GossipSub
+import LibP2P
+import NIOCore
+import Testing
+import Waku
+
+@testable import WakuP2P
+
+@Suite("Gossip, its queues and the messages in it")
+struct GossipRouterTests {
+    /// Stands for a connection: only which one it is counts.
+    private final class Life {}
+
+    private static let topic = PubsubTopic.statusDefault
+    private let peer = NodeKey.generate().peerID
+    private let first = Life()
+    private let second = Life()
+
+    private func router(window: Duration = .seconds(60)) -> GossipRouter {
+        GossipRouter(
+            configuration: GossipConfiguration(), topics: [Self.topic], validator: MessageValidator(window: window, wants: nil), seed: 1)
+    }
+
+    /// A frame of these, as it comes off the wire, without its length.
+    private func frame(_ items: [Outgoing]) throws -> ByteBuffer {
+        var queue = OutboundQueue()
+        for item in items { _ = queue.append(item) }
+        var framing = LengthFraming(limit: GossipRPC.maximumByteCount)
+        let bytes = queue.nextFrame()
+        framing.append(try #require(bytes))
+        let frame = try framing.next()
+        return ByteBuffer(bytes: try #require(frame))
+    }
+
+    private var hello: [Outgoing] { [.subscription(topic: Self.topic.rawValue, isOn: true)] }
+
+    @Test("What a peer says over a new connection holds, though the end of the old one is noticed later")
+    func replacedConnection() throws {
+        let router = router()
+        _ = router.connected(peer, over: ObjectIdentifier(first), version: .v11, isOutbound: false)
+        _ = router.received([try frame(hello)], from: peer)
+        _ = router.connected(peer, over: ObjectIdentifier(second), version: .v11, isOutbound: false)
+        _ = router.received([try frame(hello)], from: peer)
+        router.disconnected(peer, current: ObjectIdentifier(second))
+        #expect(router.statuses.map(\.status.topics) == [[Self.topic.rawValue]])
+        #expect(router.nextFrame(to: peer, over: ObjectIdentifier(first)) == nil)
+        #expect(router.nextFrame(to: peer, over: ObjectIdentifier(second)) != nil)
+        router.disconnected(peer, current: nil)
+        #expect(router.statuses.isEmpty)
+        #expect(router.nextFrame(to: peer, over: ObjectIdentifier(second)) == nil)
+    }
+
+    @Test("Two streams of one connection are one peer, with one greeting")
+    func twoStreams() {
+        let router = router()
+        _ = router.connected(peer, over: ObjectIdentifier(first), version: .v11, isOutbound: false)
+        _ = router.connected(peer, over: ObjectIdentifier(first), version: .v12, isOutbound: false)
+        #expect(router.statuses.count == 1)
+        #expect(router.nextFrame(to: peer, over: ObjectIdentifier(first)) != nil)
+        #expect(router.nextFrame(to: peer, over: ObjectIdentifier(first)) == nil)
+    }
+
+    @Test("Messages are handed over; those of another time do not go on; what is none is held against the peer")
+    func validation() throws {
+        let router = router()
+        let other = NodeKey.generate().peerID
+        for number in [peer, other] {
+            _ = router.connected(number, over: ObjectIdentifier(first), version: .v11, isOutbound: false)
+            _ = router.received([try frame(hello)], from: number)
+        }
+        _ = router.heartbeat()
+        while router.nextFrame(to: other, over: ObjectIdentifier(first)) != nil {}
+        func message(_ time: Timestamp) -> WakuMessage {
+            WakuMessage(payload: [1], contentTopic: ContentTopic(rawValue: "/c"), timestamp: time)
+        }
+        func send(_ data: [UInt8]) throws -> GossipRouter.Outcome {
+            router.received([try frame([.message(GossipMessage(topic: Self.topic.rawValue, data: data))])], from: peer)
+        }
+        let old = message(.now() - .seconds(100))
+        #expect(try send(old.encoded()).messages == [ReceivedMessage(message: old, pubsubTopic: Self.topic)])
+        #expect(router.nextFrame(to: other, over: ObjectIdentifier(first)) == nil)
+        let new = message(.now())
+        #expect(try send(new.encoded()).messages.count == 1)
+        #expect(router.nextFrame(to: other, over: ObjectIdentifier(first)) != nil)
+        // A payload alone has no topic; 0xFF is no protobuf.
+        for data in [[0x0A, 1, 1], [0xFF]] as [[UInt8]] { #expect(try send(data).messages.isEmpty) }
+        #expect(router.counters.rejected == 2 && router.counters.ignored == 1 && router.counters.accepted == 1)
+        var left: [PeerID] = []
+        for number in 0..<20 as Range<UInt8> { left += try send([0xFF, number]).peersToLeave }
+        #expect(left == [peer])
+    }
+
+    @Test("Who is not known to gossip is not heard; what is no frame ends it")
+    func strangers() throws {
+        let router = router()
+        #expect(router.received([try frame(hello)], from: peer).messages.isEmpty)
+        #expect(router.statuses.isEmpty)
+        _ = router.connected(peer, over: ObjectIdentifier(first), version: .v11, isOutbound: false)
+        #expect(router.received([ByteBuffer(bytes: [0xFF, 0xFF])], from: peer).peersToLeave == [peer])
+    }
+}

@@ -1,0 +1,267 @@
+import GossipSub
+import LibP2P
+import Logging
+import NIOCore
+import Synchronization
+import Testing
+import Waku
+
+@testable import WakuP2P
+
+/// A relay that runs, and what it handed over.
+final class RunningRelay: Sendable {
+    let relay: P2PRelay
+    private let messages: Log<ReceivedMessage>
+    private let events: Log<RelayEvent>
+    private let task: Task<Void, Never>
+
+    init(_ configuration: P2PRelay.Configuration) {
+        let (messages, events) = (Log<ReceivedMessage>(), Log<RelayEvent>())
+        var configuration = configuration
+        configuration.report = { events.add([$0]) }
+        let relay = P2PRelay(configuration: configuration, logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
+        (self.relay, self.messages, self.events) = (relay, messages, events)
+        task = Task { await relay.run { messages.add($0) } }
+    }
+
+    var received: [ReceivedMessage] { messages.all }
+    var reported: [RelayEvent] { events.all }
+
+    func stop() async {
+        task.cancel()
+        await task.value
+        await relay.close()
+    }
+
+    /// With its port, once it listens.
+    func address() async throws -> Multiaddr {
+        try await eventually { !self.relay.listenAddresses.isEmpty }
+        return try #require(relay.listenAddresses.first)
+    }
+}
+
+final class Log<Element: Sendable>: Sendable {
+    private let elements = Mutex<[Element]>([])
+    func add(_ new: [Element]) { elements.withLock { $0 += new } }
+    var all: [Element] { elements.withLock { $0 } }
+}
+
+struct TooLate: Error {}
+
+/// Waits for a condition, as long as a slow machine may need.
+func eventually(_ condition: @Sendable () -> Bool) async throws {
+    for _ in 0..<6000 {
+        if condition() { return }
+        try await Task.sleep(for: .milliseconds(10))
+    }
+    throw TooLate()
+}
+
+@Suite("The relay over loopback sockets", .timeLimit(.minutes(5)))
+struct P2PRelayTests {
+    private static let topic = PubsubTopic.statusDefault
+    private static let contentTopic = ContentTopic(TopicTag(of: "chat"))
+
+    private func message(_ number: UInt8, at time: Timestamp = .now()) -> WakuMessage {
+        WakuMessage(payload: [number, 1, 2, 3], contentTopic: Self.contentTopic, timestamp: time)
+    }
+
+    private static let loopback = "/ip4/127.0.0.1/tcp/0"
+
+    private func listening(_ change: (inout P2PRelay.Configuration) -> Void = { _ in }) throws -> RunningRelay {
+        var configuration = P2PRelay.Configuration(key: .generate(), listenAddresses: [try Multiaddr(Self.loopback)])
+        change(&configuration)
+        return RunningRelay(configuration)
+    }
+
+    private func dialling(_ addresses: Multiaddr..., change: (inout P2PRelay.Configuration) -> Void = { _ in }) -> RunningRelay {
+        var configuration = P2PRelay.Configuration(key: .generate(), peers: addresses)
+        change(&configuration)
+        return RunningRelay(configuration)
+    }
+
+    @Test("Two nodes hand each other what they publish")
+    func twoNodes() async throws {
+        let one = try listening()
+        let two = dialling(try await one.address())
+        try await eventually { one.relay.state == .attached && two.relay.state == .attached }
+        let (first, second) = (message(1), message(2))
+        #expect(try await two.relay.publish(first, on: Self.topic) == .confirmed)
+        #expect(try await one.relay.publish(second, on: Self.topic) == .confirmed)
+        try await eventually { one.received.count == 1 && two.received.count == 1 }
+        #expect(one.received == [ReceivedMessage(message: first, pubsubTopic: Self.topic)])
+        #expect(two.received == [ReceivedMessage(message: second, pubsubTopic: Self.topic)])
+        #expect(try await two.relay.publish(first, on: Self.topic) == .confirmed)
+        #expect(two.relay.seenUntil[Self.topic] != nil)
+        await two.stop()
+        await one.stop()
+        #expect(one.received.count == 1)
+    }
+
+    @Test("Three in a line: the one in the middle forwards, many messages too")
+    func line() async throws {
+        let middle = try listening()
+        let address = try await middle.address()
+        let (left, right) = (dialling(address), dialling(address))
+        try await eventually { middle.relay.gossipPeers.count { !$0.status.meshes.isEmpty } == 2 }
+        try await eventually { left.relay.state == .attached && right.relay.state == .attached }
+        let messages = (0..<500).map { number in
+            WakuMessage(
+                payload: [UInt8(number & 255), UInt8(number >> 8)] + [UInt8](repeating: 7, count: 1000), contentTopic: Self.contentTopic,
+                timestamp: .now())
+        }
+        for message in messages { try await left.relay.publish(message, on: Self.topic) }
+        try await eventually { right.received.count == 500 && middle.received.count == 500 }
+        #expect(Set(right.received.map(\.message)) == Set(messages))
+        #expect(left.received.isEmpty)
+        for node in [left, right, middle] { await node.stop() }
+    }
+
+    @Test("A peer of another cluster is left")
+    func clusters() async throws {
+        let one = try listening { $0.clusterID = 1 }
+        let two = dialling(try await one.address())
+        try await Task.sleep(for: .milliseconds(500))
+        try await eventually { one.relay.host.peers.isEmpty }
+        #expect(two.relay.state != .attached)
+        await #expect(throws: RelayError.self) { try await two.relay.publish(message(1), on: Self.topic) }
+        await two.stop()
+        await one.stop()
+    }
+
+    @Test("A peer that comes back is dialled again, and what was missed comes from its store")
+    func comesBack() async throws {
+        let key = NodeKey.generate()
+        var one = try listening { $0.key = key }
+        let address = try await one.address()
+        let two = dialling(address) { $0.catchUpTopics = [Self.contentTopic] }
+        try await eventually { two.relay.state == .attached }
+        #expect(two.reported.isEmpty)
+        await one.stop()
+        try await eventually { two.relay.state != .attached }
+        let seen = two.relay.seenUntil[Self.topic]
+        let missed = message(5)
+        one = try listening {
+            $0.key = key
+            $0.listenAddresses = [address.withoutPeerID]
+        }
+        serveStore(on: one.relay.host, [ReceivedMessage(message: missed, pubsubTopic: Self.topic)])
+        try await eventually { two.received.map(\.message) == [missed] }
+        #expect(two.relay.state == .attached)
+        #expect(two.reported.contains(.gap) && two.reported.contains(.recovered(1)))
+        // Once the store has told all, time goes on.
+        try await eventually { (two.relay.seenUntil[Self.topic] ?? Timestamp(rawValue: 0)) > (seen ?? .now()) + .milliseconds(1) }
+        #expect(
+            try await two.relay.lookUp([missed.hash(on: Self.topic), message(6).hash(on: Self.topic)]) == [missed.hash(on: Self.topic)])
+        await two.stop()
+        await one.stop()
+    }
+
+    /// Answers queries with these, one on each page.
+    private func serveStore(on host: Host, _ kept: [ReceivedMessage]) {
+        host.serve(WakuProtocol.store) { stream in
+            var reader = MessageReader(stream, limit: 1 << 16)
+            guard let bytes = try await reader.next() else { return }
+            let request = try StoreRequest(parsing: Array(bytes.readableBytesView))
+            let matching = kept.filter { request.hashes.isEmpty || request.hashes.contains($0.hash) }
+            let index = request.cursor.map { Int($0[0]) } ?? 0
+            let page = matching.dropFirst(index).prefix(1)
+            let response = StoreResponse(
+                requestID: request.requestID, status: WakuStatus(code: 200),
+                entries: page.map { .init(hash: $0.hash, message: request.includesMessages ? $0 : nil) },
+                cursor: index + 1 < matching.count ? [UInt8(index + 1)] : nil)
+            try await stream.writeMessage(ByteBuffer(bytes: response.encoded()))
+        }
+    }
+
+    @Test("What an earlier life did not see is asked for at the start, page after page")
+    func earlierLife() async throws {
+        let one = try listening()
+        let kept = (0..<3 as Range<UInt8>).map { ReceivedMessage(message: message($0), pubsubTopic: Self.topic) }
+        serveStore(on: one.relay.host, kept)
+        let two = dialling(try await one.address()) {
+            $0.catchUpTopics = [Self.contentTopic]
+            $0.lastSeen = [Self.topic: .now() - .seconds(100)]
+        }
+        try await eventually { two.received.count == 3 }
+        #expect(Set(two.received) == Set(kept))
+        await two.stop()
+        await one.stop()
+    }
+
+    @Test("With nobody to gossip with, a peer is asked to publish", arguments: [true, false])
+    func lightpush(isOld: Bool) async throws {
+        let host = Host(key: .generate(), logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
+        let address = try await host.listen(on: try Multiaddr(Self.loopback))
+        host.serve(WakuProtocol.metadata) { stream in
+            try await stream.writeMessage(ByteBuffer(bytes: WakuMetadata(clusterID: 16, shards: [32]).encoded()))
+        }
+        let pushed = Mutex<[WakuMessage]>([])
+        host.serve(isOld ? WakuProtocol.lightpushOld : WakuProtocol.lightpush) { stream in
+            var reader = MessageReader(stream, limit: 1 << 18)
+            guard let bytes = try await reader.next().map({ Array($0.readableBytesView) }) else { return }
+            if isOld {
+                let request = try OldLightpushMessage(parsing: bytes)
+                if case .request(_, let message) = request.content { pushed.withLock { $0.append(message) } }
+                let response = OldLightpushMessage(requestID: request.requestID, content: .response(isSuccess: true, text: ""))
+                try await stream.writeMessage(ByteBuffer(bytes: response.encoded()))
+            } else {
+                let request = try LightpushRequest(parsing: bytes)
+                pushed.withLock { $0.append(request.message) }
+                let response = LightpushResponse(requestID: request.requestID, status: WakuStatus(code: 200), relayPeerCount: 2)
+                try await stream.writeMessage(ByteBuffer(bytes: response.encoded()))
+            }
+        }
+        let relay = dialling(address)
+        try await eventually { relay.relay.host.peers.contains { $0.info != nil } }
+        let message = message(9)
+        let publication = try await relay.relay.publish(message, on: Self.topic)
+        #expect(publication == (isOld ? .unconfirmed(canBeLookedUp: false) : .confirmed))
+        #expect(pushed.withLock { $0 } == [message])
+        await relay.stop()
+        await host.close()
+    }
+
+    @Test("Only what is wanted is handed over; the rest is counted, and goes on to others all the same")
+    func wants() async throws {
+        let wanted = TopicTag(of: "mine")
+        let middle = try listening { $0.wants = { $0 == wanted } }
+        let address = try await middle.address()
+        let (left, right) = (dialling(address), dialling(address))
+        try await eventually { middle.relay.gossipPeers.count { !$0.status.meshes.isEmpty } == 2 }
+        let mine = WakuMessage(payload: [1], contentTopic: ContentTopic(wanted), timestamp: .now())
+        try await left.relay.publish(message(1), on: Self.topic)
+        try await left.relay.publish(mine, on: Self.topic)
+        try await eventually { right.received.count == 2 && middle.received.count == 1 }
+        #expect(middle.received.map(\.message) == [mine])
+        #expect(middle.reported == [.foreign(1)])
+        for node in [left, right, middle] { await node.stop() }
+    }
+
+    @Test("Who sends what is no gossip is cut off, the others go on")
+    func hostile() async throws {
+        let one = try listening()
+        let address = try await one.address()
+        let two = dialling(address)
+        let host = Host(key: .generate(), logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
+        host.serve(WakuProtocol.metadata) { stream in
+            try await stream.writeMessage(ByteBuffer(bytes: WakuMetadata(clusterID: 16, shards: [32]).encoded()))
+        }
+        host.serve(WakuProtocol.relay) { stream in while try await stream.read() != nil {} }
+        for bytes in [[3, 0xFF, 0xFF, 0xFF], [UInt8](repeating: 0xFF, count: 11)] as [[UInt8]] {
+            try await host.connect(to: address)
+            let stream = try await host.openStream(to: one.relay.host.peerID, [WakuProtocol.relay])
+            _ = stream.tryWrite(ByteBuffer(bytes: bytes))
+            try await eventually { stream.isClosed }
+            host.disconnect(one.relay.host.peerID)
+            try await eventually { host.connection(to: one.relay.host.peerID) == nil }
+        }
+        try await eventually { two.relay.state == .attached }
+        let sent = message(3)
+        try await two.relay.publish(sent, on: Self.topic)
+        try await eventually { one.received.map(\.message) == [sent] }
+        await host.close()
+        await two.stop()
+        await one.stop()
+    }
+}

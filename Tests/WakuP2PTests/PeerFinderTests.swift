@@ -1,0 +1,128 @@
+import LibP2P
+import TestSupport
+import Testing
+import Waku
+import WakuCrypto
+
+@testable import WakuP2P
+
+@Suite("Finding peers", .timeLimit(.minutes(5)))
+struct PeerFinderTests {
+    private func record(
+        _ key: PrivateKey = .generate(), ip: [UInt8] = [127, 0, 0, 1], port: UInt16 = 60000, shards: [UInt8] = [0, 16, 1, 0, 32]
+    ) throws -> NodeRecord {
+        try NodeRecord(
+            parsing: NodeRecordTests.record(
+                [("ip", ip), ("tcp", [UInt8(port >> 8), UInt8(port & 255)]), ("rs", shards)], by: key))
+    }
+
+    private func finder(target: Int = 3) -> PeerFinder {
+        var limits = PeerFinder.Limits()
+        limits.target = target
+        limits.dialCount = 2
+        limits.candidateCount = 10
+        return PeerFinder(own: NodeKey.generate().peerID, limits: limits)
+    }
+
+    @Test("The lists are read soon again with too few peers, late with enough")
+    func reading() {
+        var finder = finder()
+        var times: [Int] = []
+        for (second, peerCount) in [(5, 0), (64, 0), (65, 2), (200, 3), (3665, 3)]
+        where finder.wantsReading(peerCount: peerCount, at: .seconds(second)) { times.append(second) }
+        #expect(times == [5, 65, 3665])
+    }
+
+    @Test("Nodes of other clusters and shards are passed over, and this node itself; not more are kept than there is room for")
+    func candidates() throws {
+        let key = PrivateKey.generate()
+        var finder = PeerFinder(own: NodeKey(key).peerID)
+        let records = [
+            try record(key), try record(shards: [0, 1, 1, 0, 32]), try record(shards: [0, 16, 1, 0, 33]), try record(port: 0),
+            try record(shards: [9]),
+        ]
+        finder.found(records, clusterID: 16, shards: [32])
+        // The last does not say.
+        #expect(finder.candidateCount == 1)
+        var small = self.finder()
+        small.found(try (0..<20).map { _ in try record() }, clusterID: 16, shards: [32])
+        #expect(small.candidateCount == 10)
+    }
+
+    @Test("As many are dialled as are missing, a few at a time; who fails has to wait")
+    func dialling() throws {
+        var finder = finder()
+        var generator = SeededGenerator(seed: 1)
+        finder.found(try (0..<3).map { _ in try record() }, clusterID: 16, shards: [32])
+        let first = finder.toDial(connected: [], peerCount: 0, at: .zero, using: &generator)
+        #expect(first.count == 2)
+        let none = finder.toDial(connected: [], peerCount: 0, at: .zero, using: &generator)
+        #expect(none.isEmpty)
+        let peers = first.compactMap(\.peerID)
+        finder.dialled(peers[0], isGood: true, at: .zero, jitter: 0)
+        finder.dialled(peers[1], isGood: false, at: .zero, jitter: 1)
+        let second = finder.toDial(connected: [peers[0]], peerCount: 1, at: .zero, using: &generator)
+        let other = try #require(second.first?.peerID)
+        #expect(second.count == 1 && !peers.contains(other))
+        finder.dialled(other, isGood: true, at: .zero, jitter: 0)
+        let third = finder.toDial(connected: [peers[0], other], peerCount: 2, at: .milliseconds(900), using: &generator)
+        let fourth = finder.toDial(connected: [peers[0], other], peerCount: 2, at: .milliseconds(1100), using: &generator)
+        #expect(third.isEmpty && fourth.map(\.peerID) == [peers[1]])
+        var rest = PeerFinder(own: NodeKey.generate().peerID)
+        rest.found([], clusterID: 16, shards: [])
+        let nobody = rest.toDial(connected: [], peerCount: 0, at: .zero, using: &generator)
+        #expect(nobody.isEmpty)
+    }
+
+    @Test("Addresses of a record: IPv4 first, then the addresses that it lists, then IPv6")
+    func addresses() throws {
+        let key = PrivateKey.generate()
+        let peer = NodeKey(key).peerID
+        #expect(try record(key).dialAddress?.description == "/ip4/127.0.0.1/tcp/60000/p2p/\(peer)")
+        let name: [UInt8] = [54, 1, 0x78, 6, 0x1F, 0x90]
+        let websocket: [UInt8] = name + [0xDD, 0x03]
+        let listed = try NodeRecord(
+            parsing: NodeRecordTests.record([("multiaddrs", [0, 8] + websocket + [0, 6] + name)], by: key))
+        #expect(listed.dialAddress?.description == "/dns4/x/tcp/8080/p2p/\(peer)")
+        let six = try NodeRecord(
+            parsing: NodeRecordTests.record([("ip6", [UInt8](repeating: 0, count: 15) + [1]), ("tcp6", [9])], by: key))
+        #expect(six.dialAddress?.description == "/ip6/::1/tcp/9/p2p/\(peer)")
+        #expect(try NodeRecord(parsing: NodeRecordTests.record([], by: key)).dialAddress == nil)
+    }
+
+    /// From the DNS to messages.
+    @Test("A relay that knows a list alone finds its nodes, among others that are not there")
+    func relay() async throws {
+        var tree = Tree(domain: "nodes.test")
+        var nodes: [RunningRelay] = []
+        var texts: [String] = []
+        for _ in 0..<2 {
+            let key = PrivateKey.generate()
+            let node = RunningRelay(
+                P2PRelay.Configuration(key: NodeKey(key), listenAddresses: [try Multiaddr("/ip4/127.0.0.1/tcp/0")]))
+            let port = try #require(try await node.address().endpoint?.port)
+            let pairs: [(String, [UInt8])] = [
+                ("ip", [127, 0, 0, 1]), ("tcp", [UInt8(port >> 8), UInt8(port & 255)]), ("rs", [0, 16, 1, 0, 32]),
+            ]
+            texts.append("enr:" + base64(NodeRecordTests.record(pairs, by: key)))
+            nodes.append(node)
+        }
+        let gone = try freePort()
+        texts.append(
+            "enr:"
+                + base64(
+                    NodeRecordTests.record([("ip", [127, 0, 0, 1]), ("tcp", [UInt8(gone >> 8), UInt8(gone & 255)])], by: .generate())))
+        tree.sign(nodes: texts, links: [])
+        let server = try await DNSServer(tree.zone)
+        var configuration = P2PRelay.Configuration(key: .generate())
+        configuration.nodeLists = [try NodeTreeURL(parsing: tree.url)]
+        configuration.dns = server.client
+        let finder = RunningRelay(configuration)
+        try await eventually { finder.relay.peers.count { !$0.meshes.isEmpty } == 2 }
+        let message = WakuMessage(payload: [1], contentTopic: ContentTopic(TopicTag(of: "chat")), timestamp: .now())
+        try await finder.relay.publish(message, on: .statusDefault)
+        let others = nodes
+        try await eventually { others.allSatisfy { $0.received.map(\.message) == [message] } }
+        for node in nodes + [finder] { await node.stop() }
+    }
+}

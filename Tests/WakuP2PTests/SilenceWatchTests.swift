@@ -1,0 +1,46 @@
+import LibP2P
+import Testing
+
+@testable import WakuP2P
+
+@Suite("Silent peers")
+struct SilenceWatchTests {
+    private let peer = NodeKey.generate().peerID
+    private var limits: SilenceLimits {
+        var limits = SilenceLimits()
+        limits.probe = .seconds(10)
+        limits.leave = .seconds(35)
+        return limits
+    }
+
+    private func actions(heardAt: (Int) -> Int, isOutbound: Bool) -> [Int: [SilenceWatch.Action]] {
+        var watch = SilenceWatch(limits: limits)
+        var result: [Int: [SilenceWatch.Action]] = [:]
+        for second in 0...40 {
+            let heard = SilenceWatch.Heard(peer: peer, at: .seconds(heardAt(second)), isOutbound: isOutbound)
+            let actions = watch.look(at: [heard], now: .seconds(second))
+            if !actions.isEmpty { result[second] = actions }
+        }
+        return result
+    }
+
+    @Test("Who is heard is left in peace")
+    func heard() {
+        #expect(actions(heardAt: { $0 / 9 * 9 }, isOutbound: true).isEmpty)
+    }
+
+    @Test("Who is silent is asked, once for each time, and left at last if this node dialled it")
+    func silent() {
+        let outbound = actions(heardAt: { _ in 0 }, isOutbound: true)
+        #expect(outbound[10] == [.probe(peer)] && outbound[20] == [.probe(peer)] && outbound[30] == [.probe(peer)])
+        #expect(outbound.keys.sorted() == [10, 20, 30] + Array(35...40))
+        #expect(outbound[35] == [.leave(peer)])
+        let inbound = actions(heardAt: { _ in 0 }, isOutbound: false)
+        #expect(inbound == [10: [.probe(peer)], 20: [.probe(peer)], 30: [.probe(peer)], 40: [.probe(peer)]])
+    }
+
+    @Test("A word after the question counts anew")
+    func speaksAgain() {
+        #expect(actions(heardAt: { $0 < 15 ? 0 : 15 }, isOutbound: true).keys.sorted() == [10, 25, 35])
+    }
+}
