@@ -78,7 +78,7 @@ extension P2PRelay {
 
     /// Takes connections from now on, rather than from when it runs.
     ///
-    /// - Throws: ``RelayError``, with `refused` for an address that can't be listened on.
+    /// - Throws: `RelayError`, with `refused` for an address that can't be listened on.
     public func listen() async throws(RelayError) {
         let isFirst = life.withLock { life in
             defer { life.isListening = true }

@@ -35,7 +35,7 @@ public final class P2PRelay: Relay {
         /// Until when all was seen on each pubsub topic, in an earlier life (``P2PRelay/seenUntil``); on the others nothing can have been
         /// missed.
         public var lastSeen: [PubsubTopic: Timestamp]
-        /// Which topics of the form of ``ContentTopic/init(_:)`` are worth handing over; nil: all messages are, whatever their topic.
+        /// Which topics of the form of `ContentTopic` are worth handing over; nil: all messages are, whatever their topic.
         public var wants: (@Sendable (TopicTag) -> Bool)?
         /// Told what is to be counted.
         public var report: @Sendable (RelayEvent) -> Void
