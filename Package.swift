@@ -33,7 +33,11 @@ let nioSockets: Target.Dependency = .product(name: "NIOPosix", package: "swift-n
 let nioEmbedded: Target.Dependency = .product(name: "NIOEmbedded", package: "swift-nio")
 let lifecycle: Target.Dependency = .product(name: "ServiceLifecycle", package: "swift-service-lifecycle")
 let signals: Target.Dependency = .product(name: "UnixSignals", package: "swift-service-lifecycle")
+let yaml: Target.Dependency = .product(name: "Yams", package: "Yams")
 let arguments: Target.Dependency = .product(name: "ArgumentParser", package: "swift-argument-parser")
+
+/// Told by Deploy/release. What anybody builds does not know it.
+let commit = (Context.environment["WAKU_PUSH_COMMIT"] ?? "").filter(\.isHexDigit)
 
 let package = Package(
     name: "waku-push",
@@ -56,6 +60,8 @@ let package = Package(
         .package(url: "https://github.com/hummingbird-project/hummingbird", from: "2.28.0", traits: []),
         .package(url: "https://github.com/apple/swift-nio", from: "2.101.0"),
         .package(url: "https://github.com/swift-server/swift-service-lifecycle", from: "2.13.0"),
+        .package(url: "https://github.com/jpsim/Yams", from: "6.2.0"),
+        .package(url: "https://github.com/swiftlang/swift-docc-plugin", from: "1.5.0"),
     ],
     targets: [
         system("CSecp256k1", pkgConfig: "libsecp256k1", apt: "libsecp256k1-dev"),
@@ -63,6 +69,7 @@ let package = Package(
         system("CCurl", pkgConfig: "libcurl", apt: "libcurl4-openssl-dev"),
         system("CProtobufC", pkgConfig: "libprotobuf-c", apt: "libprotobuf-c-dev"),
         .target(name: "CPushMessages", dependencies: ["CProtobufC"]),
+        .target(name: "CVersion", cSettings: [.define("WAKU_PUSH_COMMIT", to: commit)]),
 
         room("WakuCrypto", ["CSecp256k1", "COpenSSL"]),
         room("Waku", ["WakuCrypto", "CPushMessages"]),
@@ -84,6 +91,7 @@ let package = Package(
                 httpTypes,
                 logging, metrics, nio, lifecycle,
             ]),
+        room("Systemd"),
         room("PushClient", ["StatusProtocol", "Waku", "WakuCrypto"]),
         room(
             "PushBench",
@@ -95,7 +103,7 @@ let package = Package(
             name: "waku-push",
             dependencies: [
                 "PushBench", "PushNode", "PushClient", "PushStore", "NwakuRelay", "LoopbackRelay", "LibP2P", "StatusProtocol", "Waku",
-                "WakuCrypto", "WakuP2P", "CurlClient", hummingbird, logging, lifecycle, signals, arguments,
+                "WakuCrypto", "WakuP2P", "CurlClient", "CVersion", "Systemd", hummingbird, logging, lifecycle, signals, arguments, yaml,
             ],
             swiftSettings: strict),
 
@@ -135,6 +143,7 @@ let package = Package(
                 "CurlClient", grdb, hummingbird, logging, lifecycle,
             ]),
         tests("PushBench", ["StatusProtocol", "Waku"]),
+        tests("Systemd"),
         tests("PushClient", ["StatusProtocol", "Waku", "WakuCrypto"]),
         // Depends on the program so that it is built: it is run, not imported.
         .testTarget(

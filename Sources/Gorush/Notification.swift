@@ -14,10 +14,12 @@ public struct Notification: Sendable, CustomStringConvertible, CustomReflectable
     /// Sealed by the sender, for the device to open.
     public let message: [UInt8]
     public let installationID: InstallationID
+    /// Of Apple's sandbox is the device's token: gorush's `development`.
+    public let isForSandbox: Bool
 
     public init(
         id: String, platform: Platform, deviceToken: DeviceToken, apnTopic: String, kind: NotificationKind, chatID: [UInt8],
-        registrant: KeyHash, message: [UInt8], installationID: InstallationID
+        registrant: KeyHash, message: [UInt8], installationID: InstallationID, isForSandbox: Bool = false
     ) {
         self.id = id
         self.platform = platform
@@ -28,6 +30,7 @@ public struct Notification: Sendable, CustomStringConvertible, CustomReflectable
         self.registrant = registrant
         self.message = message
         self.installationID = installationID
+        self.isForSandbox = isForSandbox
     }
 
     public var description: String { "notification \(id)" }

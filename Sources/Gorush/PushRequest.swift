@@ -39,6 +39,7 @@ struct PushRequest {
             writer.value("platform", first.platform.rawValue)
             writer.value("message", profile.text(for: first.kind))
             if first.platform == .apn { writer.value("topic", first.apnTopic) }
+            if first.isForSandbox { writer.value("development", true) }
             if hasAdditions {
                 writer.value("content_available", true)
                 writer.value("sound", "default")

@@ -28,8 +28,7 @@ public final class PushClient: Sendable {
         var assembler = SegmentAssembler()
     }
 
-    /// - Parameters:
-    ///   - identity: who registers, and to whose key lists of allowed keys are sealed. Queries and requests do not show it.
+    /// `identity` is who registers, and to whose key lists of allowed keys are sealed. Queries and requests do not show it.
     public init(identity: PrivateKey, relay: any Relay, pubsubTopic: PubsubTopic = .statusDefault) {
         self.identity = identity
         self.relay = relay

@@ -9,7 +9,9 @@ extension Deliveries {
     /// - Parameter ids: nil for all that wait.
     func retry(_ ids: [Int64]?) -> Int {
         let now = steadyNow
-        let count = state.withLock { $0.queue.hasten(ids, now: now) }
+        let count = state.withLock { state in
+            state.queues.indices.reduce(0) { $0 + state.queues[$1].hasten(ids, now: now) }
+        }
         wakeUp()
         return count
     }
@@ -22,7 +24,7 @@ extension Deliveries {
     }
 
     var breakerState: String {
-        switch state.withLock({ $0.queue.breaker.state }) {
+        switch breaker.state {
         case .closed: "closed"
         case .open: "open"
         case .halfOpen: "half-open"

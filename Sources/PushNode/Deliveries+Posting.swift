@@ -7,27 +7,30 @@ import Waku
 
 /// The way of a batch: load, post, note in one commit what gorush took, settle what it said of tokens, tell who waits.
 extension Deliveries {
-    func post(_ batch: DeliveryQueue.Batch) async {
-        guard let entries = await load(batch), !entries.isEmpty else {
-            await finished(batch, .notPosted)
+    func post(_ batch: DeliveryQueue.Batch, to endpoint: Int) async {
+        guard let entries = await load(batch, for: endpoint), !entries.isEmpty else {
+            await finished(batch, of: endpoint, .notPosted)
             return
         }
-        feedback.began(batch.id, entries.map(\.delivery))
+        let post = PostID(endpoint: endpoint, batch: batch.id)
+        feedback.began(post, entries.map(\.delivery))
         let start = ContinuousClock.now
-        let result = await gorush.post(entries.map(\.notificationForGorush))
+        let sandbox = routing.rules[endpoint].sandboxTopics
+        let result = await gorush[endpoint].posting.post(entries.map { $0.notificationForGorush(sandbox: sandbox) })
         counters.posted(result, took: start.duration(to: .now))
-        note(result, entries.count)
+        note(result, entries.count, endpoint)
         var untaken: Set<Int64> = []
         if case .accepted = result.outcome { untaken = await keepAcceptance(of: entries, result) }
-        feedback.ended(batch.id)
-        await finished(batch, result.outcome, except: untaken)
+        feedback.ended(post)
+        await finished(batch, of: endpoint, result.outcome, except: untaken)
     }
 
     /// What of a batch is to be posted, in its order. What is not leaves the queue before the batch is finished: its outcome says nothing of
     /// that. nil when the outbox can't be read.
-    private func load(_ batch: DeliveryQueue.Batch) async -> [OutboxEntry]? {
+    private func load(_ batch: DeliveryQueue.Batch, for endpoint: Int) async -> [OutboxEntry]? {
         var entries: [OutboxEntry] = []
         var unreadable: [Int64] = []
+        var homeless: [Int64] = []
         var gone: [(Int64, PushNotificationReport.ErrorType?)] = []
         var replaced: [(Int64, by: WaitingDelivery)] = []
         let recent = state.withLock { state in
@@ -41,13 +44,20 @@ extension Deliveries {
                 if !others.isEmpty { found.merge(try transaction.outboxEntries(others)) { first, _ in first } }
                 for id in batch.deliveries {
                     switch found[id] {
-                    case .entry(let entry): entries.append(entry)
+                    case .entry(let entry):
+                        switch routing.endpoint(for: entry.platform, apnTopic: entry.apnTopic) {
+                        case endpoint: entries.append(entry)
+                        case nil: homeless.append(id)
+                        // The device registered anew, for another app.
+                        default:
+                            if let waiting = try transaction.waiting(entry.delivery) { replaced.append((id, by: waiting)) }
+                        }
                     case .unreadable: unreadable.append(id)
                     case .unregistered: gone.append((id, .notRegistered))
                     case nil:
                         // Accepted before, or deleted by an unregistration, after which the device may have been registered anew and the
                         // same request have come again.
-                        guard let delivery = state.withLock({ $0.deliveries[id] }) else { continue }
+                        guard let delivery = state.withLock({ $0.deliveries[id]?.delivery }) else { continue }
                         if let waiting = try transaction.waiting(delivery) {
                             replaced.append((id, by: waiting))
                         } else {
@@ -69,12 +79,20 @@ extension Deliveries {
         if !gone.isEmpty { finish(state.withLock { state in gone.flatMap { state.end($0.0, as: $0.1) } }) }
         if !unreadable.isEmpty {
             logger.error("notifications can't be read, and are given up", metadata: ["count": "\(unreadable.count)"])
-            state.withLock { state in
-                for id in unreadable { state.queue.remove(id) }
-            }
-            await drop(unreadable, .notificationUnreadable)
+            await giveUp(unreadable, .notificationUnreadable, endpoint)
+        }
+        if !homeless.isEmpty {
+            logger.error("notifications are for apps that no gorush is configured for", metadata: ["count": "\(homeless.count)"])
+            await giveUp(homeless, .notificationUnroutable, endpoint)
         }
         return entries
+    }
+
+    private func giveUp(_ ids: [Int64], _ counter: Counter, _ endpoint: Int) async {
+        state.withLock { state in
+            for id in ids { state.queues[endpoint].remove(id) }
+        }
+        await drop(ids, counter)
     }
 
     /// Returns those that gorush had no room for.
@@ -104,35 +122,40 @@ extension Deliveries {
         return left
     }
 
-    private func note(_ result: PostResult, _ count: Int) {
+    private func note(_ result: PostResult, _ count: Int, _ endpoint: Int) {
+        let name: Logger.MetadataValue = "\(routing.rules[endpoint].name)"
         counters.add(.notificationUncounted, result.ignoredTokenCount)
         counters.add(.tokenFailureUnmatched, result.unmatchedFailureCount)
         if result.ignoredTokenCount > 0 {
             logger.warning(
                 "gorush did not count all notifications: is a platform disabled there?",
-                metadata: ["missing": "\(result.ignoredTokenCount)"])
+                metadata: ["endpoint": name, "missing": "\(result.ignoredTokenCount)"])
         }
         if case .refused = result.outcome {
-            logger.warning("gorush refused notifications", metadata: ["count": "\(count)", "reason": "\(result.reason ?? "unknown")"])
+            logger.warning(
+                "gorush refused notifications",
+                metadata: ["endpoint": name, "count": "\(count)", "reason": "\(result.reason ?? "unknown")"])
         }
         if case .failed = result.outcome {
             counters.add(.postFailed)
             let reason = result.reason ?? "unknown"
-            state.withLock { $0.failure = reason }
+            state.withLock { $0.failures[endpoint] = reason }
             if result.isOperatorsMistake {
-                feedback.alarm(.gorushMisconfigured, "gorush can't be used as configured", ["reason": "\(reason)"])
+                feedback.alarm(.gorushMisconfigured, "gorush can't be used as configured", ["endpoint": name, "reason": "\(reason)"])
             }
         }
     }
 
-    private func finished(_ batch: DeliveryQueue.Batch, _ outcome: DeliveryQueue.Outcome, except untaken: Set<Int64> = []) async {
+    private func finished(
+        _ batch: DeliveryQueue.Batch, of endpoint: Int, _ outcome: DeliveryQueue.Outcome, except untaken: Set<Int64> = []
+    ) async {
         var (accepted, retried) = (0, 0)
         var refused: [Int64] = []
         let now = steadyNow
         let (done, before, after, failure) = state.withLock { state in
-            let before = state.queue.breaker
+            let before = state.queues[endpoint].breaker
             var done: [PendingRequestTable.Finished] = []
-            for resolution in state.queue.finished(batch.id, outcome: outcome, except: untaken, now: now) {
+            for resolution in state.queues[endpoint].finished(batch.id, outcome: outcome, except: untaken, now: now) {
                 switch resolution {
                 case .accepted(let id):
                     accepted += 1
@@ -142,31 +165,37 @@ extension Deliveries {
                 case .retrying: retried += 1
                 }
             }
-            let after = state.queue.breaker
+            let after = state.queues[endpoint].breaker
             // Who waits now would wait in vain.
-            if after.isOpen(at: now), !before.isOpen(at: now) { done += state.requests.endAll() }
-            return (done, before, after, state.failure)
+            if after.isOpen(at: now), !before.isOpen(at: now) {
+                for delivery in Array(state.requests.awaited) where state.ids[delivery] == endpoint {
+                    done += state.requests.resolve(delivery, as: .internalError)
+                }
+            }
+            return (done, before, after, state.failures[endpoint])
         }
+        let name: Logger.MetadataValue = "\(routing.rules[endpoint].name)"
         counters.add(.notificationAccepted, accepted)
         counters.add(.notificationRetried, retried)
         finish(done)
         if before.isClosed, !after.isClosed {
             counters.add(.gorushOpened)
             feedback.alarms.raise(.gorushGivenUp, failure)
-            logger.warning("gorush takes no notifications", metadata: ["reason": "\(failure)"])
+            logger.warning("gorush takes no notifications", metadata: ["endpoint": name, "reason": "\(failure)"])
         }
         if !before.isClosed, after.isClosed {
-            feedback.alarms.clear(.gorushGivenUp)
-            logger.info("gorush takes notifications again")
+            if endpoints.allSatisfy(\.breaker.isClosed) { feedback.alarms.clear(.gorushGivenUp) }
+            logger.info("gorush takes notifications again", metadata: ["endpoint": name])
         }
         if !refused.isEmpty { await drop(refused, .notificationRefused) }
     }
 }
 
 extension OutboxEntry {
-    fileprivate var notificationForGorush: Notification {
+    fileprivate func notificationForGorush(sandbox: Set<String>) -> Notification {
         Notification(
             id: delivery.notificationID, platform: platform, deviceToken: deviceToken, apnTopic: apnTopic, kind: notification.kind,
-            chatID: notification.chatID, registrant: key.keyHash, message: notification.message, installationID: key.installationID)
+            chatID: notification.chatID, registrant: key.keyHash, message: notification.message, installationID: key.installationID,
+            isForSandbox: platform == .apn && sandbox.contains(apnTopic))
     }
 }

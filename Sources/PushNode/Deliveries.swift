@@ -8,21 +8,29 @@ import Waku
 /// Carries out what ``DeliveryQueue`` decides: takes notifications from the outbox to gorush, and completes the requests that wait for them.
 final class Deliveries: Sendable {
     struct State {
-        var queue: DeliveryQueue
-        /// What is in the queue, by both of its names.
-        var deliveries: [Int64: DeliveryID] = [:]
+        /// One for each endpoint: none knows of another.
+        var queues: [DeliveryQueue]
+        /// Why the last post to each failed.
+        var failures: [String]
+        /// What is in the queues, by both of its names.
+        var deliveries: [Int64: Queued] = [:]
+        var ids: [DeliveryID: Int] = [:]
         /// Of the requests that brought them in this life.
         var times: [Int64: MessageTimes] = [:]
-        var ids: Set<DeliveryID> = []
         /// What was just put into the outbox and is likely to be posted next: it need not be read again, as long as it still holds.
         var entries: [Int64: OutboxEntry] = [:]
         var requests = PendingRequestTable()
-        /// Why the last post failed.
-        var failure = ""
+    }
+
+    struct Queued {
+        let delivery: DeliveryID
+        /// By the place of its endpoint.
+        let endpoint: Int
     }
 
     let store: Store
-    let gorush: any NotificationPosting
+    let gorush: [GorushEndpoint]
+    let routing: GorushRouting
     let feedback: Feedback
     let counters: Counters
     let logger: Logger
@@ -37,11 +45,12 @@ final class Deliveries: Sendable {
     private let wake: AsyncStream<Void>.Continuation
 
     init(
-        store: Store, gorush: any NotificationPosting, publisher: Publisher, feedback: Feedback, counters: Counters, logger: Logger,
-        answerDeadline: Duration, queue: DeliveryQueue = DeliveryQueue(), now: @escaping @Sendable () -> Timestamp
+        store: Store, gorush: [GorushEndpoint], publisher: Publisher, feedback: Feedback, counters: Counters, logger: Logger,
+        answerDeadline: Duration, queue: DeliveryQueue.Configuration, now: @escaping @Sendable () -> Timestamp
     ) {
         self.store = store
         self.gorush = gorush
+        routing = GorushRouting(gorush.map(\.rule))
         self.publisher = publisher
         self.feedback = feedback
         self.counters = counters
@@ -49,7 +58,14 @@ final class Deliveries: Sendable {
         self.answerDeadline = answerDeadline
         self.now = now
         started = (now(), .now)
-        state = Mutex(State(queue: queue))
+        state = Mutex(
+            State(
+                queues: gorush.map { endpoint in
+                    var queue = queue
+                    queue.maximumBatchesInFlight = endpoint.connections
+                    queue.maximumBatchCount = endpoint.batch
+                    return DeliveryQueue(configuration: queue)
+                }, failures: gorush.map { _ in "" }))
         (wakes, wake) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1))
     }
 
@@ -70,49 +86,79 @@ final class Deliveries: Sendable {
 
     /// Notifications that requests have put into the outbox and wait for, in the order of their commits.
     func enqueue(_ queued: [QueuedDelivery]) {
-        enqueue(queued.lazy.map { ($0.waiting, $0.entry, $0.times) }, isAwaited: true)
+        enqueue(queued.lazy.map { ($0.waiting, $0.entry, $0.times, self.endpoint(of: $0.entry)) }, isAwaited: true)
     }
 
     /// Notifications that are in the outbox now, in the order of their commits.
     ///
     /// - Parameter isAwaited: requests wait for them.
     func enqueue(_ waiting: [WaitingDelivery], isAwaited: Bool = true) {
-        enqueue(waiting.lazy.map { ($0, nil, nil) }, isAwaited: isAwaited)
+        let endpoints = endpoints(of: waiting)
+        enqueue(waiting.lazy.map { ($0, nil, nil, endpoints[$0.id] ?? 0) }, isAwaited: isAwaited)
     }
 
-    private func enqueue(_ items: some Collection<(WaitingDelivery, OutboxEntry?, MessageTimes?)>, isAwaited: Bool) {
+    /// One whose app has no endpoint any more is given up when it is to be posted: until then it is the first one's.
+    private func endpoint(of entry: OutboxEntry) -> Int {
+        routing.endpoint(for: entry.platform, apnTopic: entry.apnTopic) ?? 0
+    }
+
+    private static let routingChunk = 500
+
+    /// Of what is in the outbox. Nothing is read when there is nothing to choose.
+    private func endpoints(of waiting: [WaitingDelivery]) -> [Int64: Int] {
+        guard routing.hasChoice else { return [:] }
+        var found: [Int64: Int] = [:]
+        for start in stride(from: 0, to: waiting.count, by: Self.routingChunk) {
+            let ids = waiting[start..<min(start + Self.routingChunk, waiting.count)].map(\.id)
+            for case (let id, .entry(let entry)) in (try? store.read { try $0.outboxEntries(ids) }) ?? [:] {
+                found[id] = endpoint(of: entry)
+            }
+        }
+        return found
+    }
+
+    private func enqueue(_ items: some Collection<(WaitingDelivery, OutboxEntry?, MessageTimes?, endpoint: Int)>, isAwaited: Bool) {
         guard !items.isEmpty else { return }
         let (now, clock) = (steadyNow, now())
         state.withLock { state in
-            for (item, entry, times) in items where state.ids.insert(item.delivery).inserted {
-                state.deliveries[item.id] = item.delivery
+            for (item, entry, times, endpoint) in items where state.ids[item.delivery] == nil {
+                state.ids[item.delivery] = endpoint
+                state.deliveries[item.id] = Queued(delivery: item.delivery, endpoint: endpoint)
                 state.times[item.id] = times
                 if state.entries.count < Self.entryLimit { state.entries[item.id] = entry }
                 // The system's clock may have been set since the start; the queue's runs on.
-                state.queue.add(
+                state.queues[endpoint].add(
                     item.id, device: item.registration, expires: now + item.expires.since(clock), isAwaited: isAwaited, now: now)
             }
         }
         wake.yield()
     }
 
-    /// A request that wants to know what becomes of its notifications, which were enqueued before. While gorush is known not to take any it is
-    /// answered at once.
+    /// A request that wants to know what becomes of its notifications, which were enqueued before. Of those that a gorush is known not to take
+    /// it is told at once.
     func add(_ request: PendingRequest) {
         guard request.finalCodes == nil, request.isWaiting else {
             finish([PendingRequestTable.Finished(failing: request)], isNew: false)
             return
         }
         let now = steadyNow
-        let (isRefused, unknown) = state.withLock { state -> (Bool, [DeliveryID]) in
-            let unknown = request.entries.compactMap(\.delivery).filter { !state.ids.contains($0) }
-            if unknown.isEmpty, state.queue.breaker.isOpen(at: now) { return (true, []) }
-            state.requests.add(request, deadline: now + answerDeadline)
-            return (false, unknown)
+        let (refused, unknown) = state.withLock { state -> (PendingRequest?, [DeliveryID]) in
+            var (open, unknown) = (request, [DeliveryID]())
+            for (index, entry) in request.entries.enumerated() {
+                guard let delivery = entry.delivery else { continue }
+                guard let endpoint = state.ids[delivery] else {
+                    unknown.append(delivery)
+                    continue
+                }
+                if state.queues[endpoint].breaker.isOpen(at: now) { open.entries[index].result = .known(.internalError) }
+            }
+            guard open.isWaiting else { return (open, []) }
+            state.requests.add(open, deadline: now + answerDeadline)
+            return (nil, unknown)
         }
-        if isRefused {
+        if let refused {
             counters.add(.requestWhileOpen)
-            finish([PendingRequestTable.Finished(failing: request)])
+            finish([PendingRequestTable.Finished(failing: refused)])
             return
         }
         wake.yield()
@@ -146,13 +192,17 @@ final class Deliveries: Sendable {
             for await _ in wakes {
                 let now = steadyNow
                 let (actions, late, next) = state.withLock { state in
-                    let actions = state.queue.actions(now: now)
+                    var actions: [(endpoint: Int, action: DeliveryQueue.Action)] = []
+                    var next: Timestamp?
                     let late = state.requests.end(before: now)
-                    let next = [state.queue.nextWake(now: now), state.requests.nextDeadline].compactMap(\.self).min()
-                    return (actions, late, next)
+                    for index in state.queues.indices {
+                        actions += state.queues[index].actions(now: now).map { (index, $0) }
+                        next = [next, state.queues[index].nextWake(now: now)].compactMap(\.self).min()
+                    }
+                    return (actions, late, [next, state.requests.nextDeadline].compactMap(\.self).min())
                 }
                 finish(late)
-                for action in actions { carryOut(action, in: &group) }
+                for (endpoint, action) in actions { carryOut(action, at: endpoint, in: &group) }
                 // One timer, and a new one only when there is something to do before it.
                 if let end = timerEnd, end <= now { timerEnd = nil }
                 if let next, timerEnd.map({ next < $0 }) ?? true {
@@ -169,11 +219,11 @@ final class Deliveries: Sendable {
         }
     }
 
-    private func carryOut(_ action: DeliveryQueue.Action, in group: inout DiscardingTaskGroup) {
+    private func carryOut(_ action: DeliveryQueue.Action, at endpoint: Int, in group: inout DiscardingTaskGroup) {
         switch action {
         case .post(let batch):
             group.addTask {
-                await self.post(batch)
+                await self.post(batch, to: endpoint)
                 self.wake.yield()
             }
         case .expire(let ids):
@@ -227,28 +277,60 @@ final class Deliveries: Sendable {
 
     /// What is in the outbox stays there from now on.
     func postNoMore() {
-        state.withLock { $0.queue.drain() }
+        state.withLock { state in
+            for index in state.queues.indices { state.queues[index].drain() }
+        }
     }
 
     /// After ``postNoMore()``: whether something is still on its way to gorush.
-    var isPosting: Bool { state.withLock { !$0.queue.isDrained } }
+    var isPosting: Bool { state.withLock { !$0.queues.allSatisfy(\.isDrained) } }
 
     /// Requests whose answers wait for deliveries.
     var hasRequests: Bool { state.withLock { !$0.requests.isEmpty } }
 
     var requestCount: Int { state.withLock { $0.requests.count } }
-    /// Why the last post failed.
-    var failure: String { state.withLock { $0.failure } }
-    var breaker: CircuitBreaker { state.withLock { $0.queue.breaker } }
+    /// How each endpoint is, and what waits for it.
+    var endpoints: [EndpointState] {
+        let now = steadyNow
+        return state.withLock { state in
+            state.queues.indices.map { index in
+                EndpointState(
+                    name: routing.rules[index].name, breaker: state.queues[index].breaker,
+                    isOpen: state.queues[index].breaker.isOpen(at: now),
+                    waitingCount: state.queues[index].count, failure: state.failures[index])
+            }
+        }
+    }
+
+    /// Of the endpoint that is worst off.
+    var breaker: CircuitBreaker { endpoints.map(\.breaker).max { $0.severity < $1.severity } ?? CircuitBreaker() }
+
     var waitingCount: Int { state.withLock { $0.deliveries.count } }
+}
+
+/// How a gorush server is, as far as posts tell.
+struct EndpointState: Sendable {
+    let name: String
+    let breaker: CircuitBreaker
+    let isOpen: Bool
+    let waitingCount: Int
+    /// Why the last post failed.
+    let failure: String
 
     /// What stands in the way of deliveries; nil when nothing does. A gorush that failed and has got nothing to prove itself by since is
     /// given the benefit of the doubt.
     var obstacle: String? {
-        let now = steadyNow
-        return state.withLock { state in
-            guard !state.queue.breaker.isClosed, state.queue.count > 0 || state.queue.breaker.isOpen(at: now) else { return nil }
-            return "takes no notifications, \(state.queue.count) wait: \(state.failure)"
+        guard !breaker.isClosed, waitingCount > 0 || isOpen else { return nil }
+        return "takes no notifications, \(waitingCount) wait: \(failure)"
+    }
+}
+
+extension CircuitBreaker {
+    fileprivate var severity: Int {
+        switch state {
+        case .closed: 0
+        case .halfOpen: 1
+        case .open: 2
         }
     }
 }
@@ -262,11 +344,11 @@ extension Deliveries.State {
     /// It is not in the queue any more; who waits for it goes on waiting.
     @discardableResult
     mutating func forget(_ id: Int64) -> DeliveryID? {
-        queue.remove(id)
         entries[id] = nil
         times[id] = nil
-        guard let delivery = deliveries.removeValue(forKey: id) else { return nil }
-        ids.remove(delivery)
-        return delivery
+        guard let queued = deliveries.removeValue(forKey: id) else { return nil }
+        queues[queued.endpoint].remove(id)
+        ids[queued.delivery] = nil
+        return queued.delivery
     }
 }

@@ -75,6 +75,19 @@ public struct DoctorFacts: Sendable {
         }
     }
 
+    public struct Gorush: Sendable {
+        public var rule: EndpointRule
+        /// nil when its URL can't be used, and ``problem`` says why.
+        public var inspection: GorushInspection?
+        public var problem: String?
+
+        public init(_ rule: EndpointRule, _ inspection: GorushInspection?, problem: String? = nil) {
+            self.rule = rule
+            self.inspection = inspection
+            self.problem = problem
+        }
+    }
+
     /// What is wrong with the key file; nil when it is as it should be.
     public var keyProblem: String?
     public var folder: Folder
@@ -86,15 +99,13 @@ public struct DoctorFacts: Sendable {
     public var pubsubTopics: [String]
     public var relays: [Relay]
     public var selfTest: SelfTest
-    /// nil when its URL can't be used, and ``gorushProblem`` says why.
-    public var gorush: GorushInspection?
-    public var gorushProblem: String?
+    public var gorushes: [Gorush]
     /// Whether this node serves `/feedback`.
     public var takesFeedback: Bool
 
     public init(
         keyProblem: String?, folder: Folder, freeBytes: Int64?, files: OpenFiles?, database: Database, daemon: NodeStatus?,
-        pubsubTopics: [String], relays: [Relay], selfTest: SelfTest, gorush: GorushInspection?, gorushProblem: String?, takesFeedback: Bool
+        pubsubTopics: [String], relays: [Relay], selfTest: SelfTest, gorushes: [Gorush], takesFeedback: Bool
     ) {
         self.keyProblem = keyProblem
         self.folder = folder
@@ -105,8 +116,7 @@ public struct DoctorFacts: Sendable {
         self.pubsubTopics = pubsubTopics
         self.relays = relays
         self.selfTest = selfTest
-        self.gorush = gorush
-        self.gorushProblem = gorushProblem
+        self.gorushes = gorushes
         self.takesFeedback = takesFeedback
     }
 }

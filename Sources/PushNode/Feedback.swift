@@ -21,10 +21,10 @@ final class Feedback: Sendable {
 
     private struct State {
         var failureGuard = FailureGuard()
-        /// What is on its way to gorush, by the number of the post.
-        var posting: [UInt64: [DeliveryID]] = [:]
+        /// What is on its way to gorush.
+        var posting: [PostID: [DeliveryID]] = [:]
         /// Failures of these.
-        var early: [UInt64: [GorushFailure]] = [:]
+        var early: [PostID: [GorushFailure]] = [:]
         var earlyCount = 0
         var waiting: [GorushFailure] = []
         var alarms: [String: (last: ContinuousClock.Instant, suppressed: Int)] = [:]
@@ -71,12 +71,12 @@ final class Feedback: Sendable {
     }
 
     /// These are about to be posted.
-    func began(_ post: UInt64, _ deliveries: [DeliveryID]) {
+    func began(_ post: PostID, _ deliveries: [DeliveryID]) {
         state.withLock { $0.posting[post] = deliveries }
     }
 
     /// That post has ended, and what gorush took is durable.
-    func ended(_ post: UInt64) {
+    func ended(_ post: PostID) {
         let isNews = state.withLock { state in
             state.posting[post] = nil
             guard let early = state.early.removeValue(forKey: post) else { return false }
@@ -211,4 +211,10 @@ final class Feedback: Sendable {
         guard let suppressed else { return }
         logger.error("\(message)", metadata: metadata.merging(["unsaid": "\(suppressed)"]) { old, _ in old })
     }
+}
+
+/// A post to one of the endpoints.
+struct PostID: Hashable {
+    let endpoint: Int
+    let batch: UInt64
 }

@@ -1,5 +1,6 @@
 import Gorush
 import PushStore
+import StatusProtocol
 
 /// Verdicts on everything around a node, whether it runs or not.
 extension NodeChecks {
@@ -8,7 +9,7 @@ extension NodeChecks {
         [key(problem: facts.keyProblem), folder(facts.folder)] + [freeDisk(bytes: facts.freeBytes), files(facts)]
             + [database(facts.database), daemon(facts.daemon)]
             + facts.relays.flatMap { relay($0, topics: facts.pubsubTopics) } + gaps(facts.daemon) + [selfTest(facts.selfTest)]
-            + gorush(facts) + clocks(facts)
+            + facts.gorushes.flatMap { gorush($0, facts) } + clocks(facts)
     }
 
     // MARK: This machine
@@ -170,29 +171,32 @@ extension NodeChecks {
 
     // MARK: gorush
 
-    private static func gorush(_ facts: DoctorFacts) -> [Finding] {
-        guard let gorush = facts.gorush else { return [Finding("gorush", .fail, facts.gorushProblem ?? "not asked")] }
+    private static func gorush(_ endpoint: DoctorFacts.Gorush, _ facts: DoctorFacts) -> [Finding] {
+        let name = endpoint.rule.name
+        guard let gorush = endpoint.inspection else { return [Finding(name, .fail, endpoint.problem ?? "not asked")] }
         guard let status = gorush.healthStatus else {
             return [
-                Finding("gorush", .fail, gorush.problem ?? "no answer", remedy: "see that gorush runs, and that --gorush is its URL")
+                Finding(name, .fail, gorush.problem ?? "no answer", remedy: "see that gorush runs, and that --gorush is its URL")
             ]
         }
         var statistics: RegistrationStatistics?
         if case .inspected(_, let found) = facts.database { statistics = found }
-        return [answer(gorush, status), post(gorush.dryPost)]
-            + (gorush.configuration.map { [platforms($0, statistics), verdicts($0, takesFeedback: facts.takesFeedback)] } ?? [
-                Finding("gorush setup", .ok, "not told: its /api/config is closed, as it should be to others")
+        return [answer(name, gorush, status), post(gorush.dryPost, of: name)]
+            + (gorush.configuration.map {
+                [platforms($0, statistics, of: endpoint.rule), verdicts($0, takesFeedback: facts.takesFeedback, of: name)]
+            } ?? [
+                Finding("\(name) setup", .ok, "not told: its /api/config is closed, as it should be to others")
             ])
     }
 
-    private static func answer(_ gorush: GorushInspection, _ status: Int) -> Finding {
+    private static func answer(_ name: String, _ gorush: GorushInspection, _ status: Int) -> Finding {
         let version = gorush.version.map { "version \($0)" } ?? "version unknown"
-        if (200..<300).contains(status) { return Finding("gorush", .ok, "answers, \(version)") }
-        return Finding("gorush", .warn, "answers \(status) to /healthz, \(version)", remedy: "see gorush's log, and what stands before it")
+        if (200..<300).contains(status) { return Finding(name, .ok, "answers, \(version)") }
+        return Finding(name, .warn, "answers \(status) to /healthz, \(version)", remedy: "see gorush's log, and what stands before it")
     }
 
-    static func post(_ post: GorushInspection.DryPost) -> Finding {
-        let name = "gorush post"
+    static func post(_ post: GorushInspection.DryPost, of gorush: String = "gorush") -> Finding {
+        let name = "\(gorush) post"
         switch post {
         case .understood: return Finding(name, .ok, "would be taken (nothing was delivered)")
         case .failed(let reason): return Finding(name, .fail, reason, remedy: "see gorush's log")
@@ -207,12 +211,15 @@ extension NodeChecks {
         }
     }
 
-    private static func platforms(_ setup: GorushInspection.Configuration, _ statistics: RegistrationStatistics?) -> Finding {
-        let name = "gorush setup"
-        let platforms = [
-            ("APN", setup.isAPNEnabled, statistics?.apn ?? 0, "ios"),
-            ("Firebase", setup.isFirebaseEnabled, statistics?.firebase ?? 0, "android"),
+    private static func platforms(
+        _ setup: GorushInspection.Configuration, _ statistics: RegistrationStatistics?, of rule: EndpointRule
+    ) -> Finding {
+        let name = "\(rule.name) setup"
+        let all = [
+            (Platform.apn, "APN", setup.isAPNEnabled, statistics?.apn ?? 0, "ios"),
+            (.firebase, "Firebase", setup.isFirebaseEnabled, statistics?.firebase ?? 0, "android"),
         ]
+        let platforms = all.filter { rule.platforms?.contains($0.0) ?? true }.map { ($0.1, $0.2, $0.3, $0.4) }
         let disabled = platforms.filter { $0.1 == false }
         if let hit = disabled.first(where: { $0.2 > 0 }) {
             return Finding(
@@ -224,11 +231,11 @@ extension NodeChecks {
                 name, .warn, "\(disabled.map(\.0).joined(separator: " and ")) switched off there",
                 remedy: "set \(off.3).enabled in gorush's configuration, if there are such devices")
         }
-        return Finding(name, .ok, "both platforms are on")
+        return Finding(name, .ok, "\(platforms.map(\.0).joined(separator: " and ")) on")
     }
 
-    private static func verdicts(_ setup: GorushInspection.Configuration, takesFeedback: Bool) -> Finding {
-        let name = "gorush verdicts"
+    private static func verdicts(_ setup: GorushInspection.Configuration, takesFeedback: Bool, of gorush: String) -> Finding {
+        let name = "\(gorush) verdicts"
         switch (setup.isSync == true, setup.hasFeedbackHook, takesFeedback) {
         case (true, false, _): return Finding(name, .ok, "sync: its replies tell which tokens are dead")
         case (false, true, true): return Finding(name, .ok, "its feedback hook tells which tokens are dead")
@@ -250,7 +257,9 @@ extension NodeChecks {
         for case .node(let node) in facts.relays {
             if let ahead = node.clockAhead { others.append(("the Waku node", ahead)) }
         }
-        if let ahead = facts.gorush?.clockAhead { others.append(("gorush", ahead)) }
+        for gorush in facts.gorushes {
+            if let ahead = gorush.inspection?.clockAhead { others.append((gorush.rule.name, ahead)) }
+        }
         return [clock(others)]
     }
 

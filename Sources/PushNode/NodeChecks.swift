@@ -19,10 +19,12 @@ public enum NodeChecks {
         failure.map { Finding("store", .fail, $0) } ?? Finding("store", .ok, "written and read")
     }
 
-    /// - Parameter obstacle: in the way of deliveries; nil when there is none.
-    public static func gorush(obstacle: String?) -> Finding {
-        obstacle.map { Finding("gorush", .fail, $0, remedy: "waku-push doctor looks at gorush itself") }
-            ?? Finding("gorush", .ok, "takes notifications")
+    /// - Parameters:
+    ///   - name: of the endpoint.
+    ///   - obstacle: in the way of deliveries; nil when there is none.
+    public static func gorush(_ name: String = "gorush", obstacle: String?) -> Finding {
+        obstacle.map { Finding(name, .fail, $0, remedy: "waku-push doctor looks at gorush itself") }
+            ?? Finding(name, .ok, "takes notifications")
     }
 
     public static func drain(isOn: Bool) -> Finding? {

@@ -5,4 +5,24 @@ public protocol NotificationPosting: Sendable {
     func post(_ notifications: [Notification]) async -> PostResult
 }
 
+/// A gorush server, and what it is for.
+public struct GorushEndpoint: Sendable {
+    /// So many a node may have.
+    public static let limit = EndpointLabel.allCases.count
+
+    public let rule: EndpointRule
+    public let posting: any NotificationPosting
+    /// Posts at once.
+    public let connections: Int
+    /// Notifications in a post at most.
+    public let batch: Int
+
+    public init(_ posting: any NotificationPosting, rule: EndpointRule = EndpointRule(), connections: Int = 8, batch: Int = 100) {
+        self.rule = rule
+        self.connections = connections
+        self.batch = batch
+        self.posting = posting
+    }
+}
+
 extension GorushClient: NotificationPosting {}

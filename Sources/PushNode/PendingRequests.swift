@@ -9,7 +9,7 @@ struct PendingRequest: Sendable {
     let sender: PublicKey
     let pubsubTopic: PubsubTopic
     let messageID: [UInt8]
-    let entries: [Entry]
+    var entries: [Entry]
     var times: MessageTimes?
 
     struct Entry: Sendable {
@@ -82,13 +82,8 @@ struct PendingRequestTable {
         return finished
     }
 
-    /// Nothing that they wait for will come soon.
-    mutating func endAll() -> [Finished] {
-        let finished = requests.keys.sorted().compactMap { end($0) }
-        deadlines = []
-        firstDeadline = 0
-        return finished
-    }
+    /// What requests wait for.
+    var awaited: some Collection<DeliveryID> { byDelivery.keys }
 
     /// nil when it is complete already.
     private mutating func end(_ id: Int) -> Finished? {

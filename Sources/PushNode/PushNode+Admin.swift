@@ -12,10 +12,11 @@ extension PushNode {
     public var findings: [Finding] {
         [
             NodeChecks.relay(relay.state), NodeChecks.silence(watch.silenceObstacle), NodeChecks.store(failure: store.failure),
-            NodeChecks.gorush(obstacle: deliveries.obstacle),
-            NodeChecks.freeDisk(bytes: Disk.freeBytes(at: configuration.dataPath)), NodeChecks.openFiles(OpenFiles.now()),
-            NodeChecks.drain(isOn: drain.isOn),
-        ].compactMap(\.self)
+        ].compactMap(\.self) + deliveries.endpoints.map { NodeChecks.gorush($0.name, obstacle: $0.obstacle) }
+            + [
+                NodeChecks.freeDisk(bytes: Disk.freeBytes(at: configuration.dataPath)), NodeChecks.openFiles(OpenFiles.now()),
+                NodeChecks.drain(isOn: drain.isOn),
+            ].compactMap(\.self)
     }
 
     var peers: AdminAPI.Peers { AdminAPI.Peers(addresses: relay.ownAddresses, peers: relay.peers) }

@@ -3,7 +3,7 @@ import Gorush
 import Hummingbird
 import LoopbackRelay
 public import Logging
-import PushServer
+public import PushServer
 import PushStore
 public import ServiceLifecycle
 import StatusProtocol
@@ -64,9 +64,9 @@ public final class PushNode: Service {
 
     /// Opens the data folder, and puts the parts together. Nothing runs yet.
     ///
-    /// - Throws: ``StoreError``, and what `makeRelay` throws.
+    /// - Throws: `StoreError`, and what `makeRelay` throws.
     public init(
-        _ configuration: NodeConfiguration, gorush: any NotificationPosting, logger: Logger,
+        _ configuration: NodeConfiguration, gorush: [GorushEndpoint], logger: Logger,
         now: @escaping @Sendable () -> Timestamp = Timestamp.now, makeRelay: (RelayNeeds) throws -> any Relay
     ) throws {
         let identity = configuration.identity
@@ -92,7 +92,9 @@ public final class PushNode: Service {
                     if case .gap = event { alarms.raise(.gap, "what the relay's store has is looked up") }
                 }))
 
-        let registrations = RegistrationRules(identity: identity, isIdempotent: configuration.idempotentRegistrations)
+        let registrations = RegistrationRules(
+            identity: identity, isIdempotent: configuration.idempotentRegistrations,
+            serves: { [routing = GorushRouting(gorush.map(\.rule))] in routing.endpoint(for: $0, apnTopic: $1) != nil })
         let requests = RequestRules(maximumAge: configuration.maximumRequestAge)
         let seen = SeenMessages()
         let versions = RecentVersions()
@@ -105,7 +107,7 @@ public final class PushNode: Service {
         feedback = Feedback(store: store, counters: counters, alarms: alarms, logger: logger, now: now)
         deliveries = Deliveries(
             store: store, gorush: gorush, publisher: publisher, feedback: feedback, counters: counters, logger: logger,
-            answerDeadline: configuration.answerDeadline, queue: DeliveryQueue(configuration: queue), now: now)
+            answerDeadline: configuration.answerDeadline, queue: queue, now: now)
         try deliveries.load()
         pipeline = Pipeline(
             topics: topics, topicKeys: topicKeys, seen: seen,
@@ -123,6 +125,14 @@ public final class PushNode: Service {
         statusSource = StatusSource(
             counters: counters, gauges: gauges, watch: watch, relay: relay, store: store, deliveries: deliveries, topics: topics,
             now: now, started: .now)
+    }
+
+    /// With one gorush for all.
+    public convenience init(
+        _ configuration: NodeConfiguration, gorush: any NotificationPosting, logger: Logger,
+        now: @escaping @Sendable () -> Timestamp = Timestamp.now, makeRelay: (RelayNeeds) throws -> any Relay
+    ) throws {
+        try self.init(configuration, gorush: [GorushEndpoint(gorush)], logger: logger, now: now, makeRelay: makeRelay)
     }
 
     /// Runs until graceful shutdown: then it takes no more, finishes what is in hand, and returns.
@@ -174,6 +184,11 @@ public final class PushNode: Service {
 
     private enum Part {
         case work, publishing, posting, health, admin, upkeep, watch
+    }
+
+    /// Other limits from now on, and other keys that may register.
+    public func replaceLimits(_ limits: Limits) {
+        gate.replace(limits)
     }
 
     // MARK: Work
@@ -253,6 +268,13 @@ public final class PushNode: Service {
         } catch {
             logger.error("admin socket not served", metadata: ["reason": "it can't be made in the data folder"])
         }
+    }
+
+    /// Returns once something went the way that a message's change and its delivery go. A store that fails shows life as well: the node goes on
+    /// without. One that hangs does not, nor do deliveries that do.
+    public func showLife() async {
+        await store.settle()
+        _ = deliveries.waitingCount
     }
 
     // MARK: Upkeep

@@ -8,11 +8,18 @@ public import WakuCrypto
 public struct RegistrationRules: Sendable {
     private let identity: PrivateKey
     private let isIdempotent: Bool
+    private let serves: @Sendable (Platform, _ apnTopic: String) -> Bool
 
-    /// - Parameter isIdempotent: a repetition of exactly what is stored succeeds, instead of VERSION_MISMATCH.
-    public init(identity: PrivateKey, isIdempotent: Bool = false) {
+    /// - Parameters:
+    ///   - isIdempotent: a repetition of exactly what is stored succeeds, instead of VERSION_MISMATCH.
+    ///   - serves: whether there is a gorush for an app.
+    public init(
+        identity: PrivateKey, isIdempotent: Bool = false,
+        serves: @escaping @Sendable (Platform, _ apnTopic: String) -> Bool = { _, _ in true }
+    ) {
         self.identity = identity
         self.isIdempotent = isIdempotent
+        self.serves = serves
     }
 
     /// Unseals and examines a registration. nil when it can't be unsealed: then it is discarded.
@@ -46,7 +53,7 @@ public struct RegistrationRules: Sendable {
         guard !registration.deviceToken.isEmpty, registration.accessToken.isUUID, platform != .apn || !registration.apnTopic.isEmpty,
             Grant.isValid(registration.grant, client: sender, server: identity.publicKey, accessToken: registration.accessToken)
         else { return .malformedMessage }
-        return nil
+        return serves(platform, registration.apnTopic) ? nil : .unsupportedTokenType
     }
 
     /// Byte for byte: Unicode holds texts for equal that are different topics.

@@ -97,6 +97,11 @@ public final class Store: Sendable {
         submit([Int](), { _, _ in }) { _ in body() }
     }
 
+    /// Returns once the writer has done all that was asked for before: it is durable or has failed.
+    public func settle() async {
+        _ = await commitEach([Int]()) { _, _ in }
+    }
+
     private final class Batch<Item: Sendable, T: Sendable>: CommitBatch {
         private let items: [Item]
         private let store: Store

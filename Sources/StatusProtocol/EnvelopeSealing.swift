@@ -40,9 +40,7 @@ public enum EnvelopeSealing {
     /// A larger envelope goes out in segments.
     public static let segmentByteLimit = 786_432
 
-    /// The Waku message of an envelope: one, unless it has to be split.
-    ///
-    /// - Parameter wakuSigner: signs the Waku payload, which nobody reads unsigned.
+    /// The Waku message of an envelope: one, unless it has to be split. `wakuSigner` signs the Waku payload, which nobody reads unsigned.
     public static func seal(
         _ envelope: [UInt8], to recipient: Recipient, wakuSigner: PrivateKey, at now: Timestamp
     ) -> [WakuMessage] {

@@ -14,7 +14,7 @@ public struct PushNotificationQuery: Hashable, Sendable {
         self.publicKeys = publicKeys.map(\.bytes)
     }
 
-    /// - Throws: ``ProtobufError``
+    /// - Throws: `ProtobufError`
     public init(parsing bytes: [UInt8]) throws(ProtobufError) {
         try ProtobufScan.check(bytes, fieldLimit: Self.fieldLimit)
         publicKeys = try Protobuf__PushNotificationQuery.withUnpacked(bytes) { message throws(ProtobufError) in

@@ -15,7 +15,7 @@ public struct PushNotificationQueryResponse: Hashable, Sendable {
         self.success = success
     }
 
-    /// - Throws: ``ProtobufError``
+    /// - Throws: `ProtobufError`
     public init(parsing bytes: [UInt8]) throws(ProtobufError) {
         try PushNotificationQueryInfo.checkCounts(in: bytes)
         self = try Protobuf__PushNotificationQueryResponse.withUnpacked(bytes) { message throws(ProtobufError) in
@@ -43,7 +43,7 @@ public struct ContactCodeAdvertisement: Hashable, Sendable {
         self.pushNotificationInfo = pushNotificationInfo
     }
 
-    /// - Throws: ``ProtobufError``
+    /// - Throws: `ProtobufError`
     public init(parsing bytes: [UInt8]) throws(ProtobufError) {
         try PushNotificationQueryInfo.checkCounts(in: bytes)
         pushNotificationInfo = try Protobuf__ContactCodeAdvertisement.withUnpacked(bytes) { message throws(ProtobufError) in

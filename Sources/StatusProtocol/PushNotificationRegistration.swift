@@ -46,7 +46,7 @@ public struct PushNotificationRegistration: Hashable, Sendable {
     /// nil when it is neither of the two that there are.
     public var platform: Platform? { Int32(exactly: tokenType).flatMap(Platform.init) }
 
-    /// - Throws: ``ProtobufError``
+    /// - Throws: `ProtobufError`
     public init(parsing bytes: [UInt8]) throws(ProtobufError) {
         guard bytes.count <= Self.byteLimit else { throw .tooMany }
         try Self.checkCounts(bytes)

@@ -22,7 +22,7 @@ public struct PushNotificationRegistrationResponse: Hashable, Sendable {
         self.requestID = requestID
     }
 
-    /// - Throws: ``ProtobufError``
+    /// - Throws: `ProtobufError`
     public init(parsing bytes: [UInt8]) throws(ProtobufError) {
         try ProtobufScan.check(bytes, fieldLimit: 64)
         self = try Protobuf__PushNotificationRegistrationResponse.withUnpacked(bytes) {

@@ -70,7 +70,7 @@ public struct PushNotificationRequest: Hashable, Sendable {
         self.messageID = messageID
     }
 
-    /// - Throws: ``ProtobufError``
+    /// - Throws: `ProtobufError`
     public init(parsing bytes: [UInt8]) throws(ProtobufError) {
         try ProtobufScan.checkNested(bytes, field: 1, fieldLimit: Self.fieldLimit, nestedFieldLimit: Self.nestedFieldLimit)
         self = try Protobuf__PushNotificationRequest.withUnpacked(bytes) { message throws(ProtobufError) in

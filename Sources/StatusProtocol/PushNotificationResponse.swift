@@ -51,7 +51,7 @@ public struct PushNotificationResponse: Hashable, Sendable {
         self.reports = reports
     }
 
-    /// - Throws: ``ProtobufError``
+    /// - Throws: `ProtobufError`
     public init(parsing bytes: [UInt8]) throws(ProtobufError) {
         try ProtobufScan.checkNested(bytes, field: 2, fieldLimit: Self.fieldLimit, nestedFieldLimit: Self.nestedFieldLimit)
         self = try Protobuf__PushNotificationResponse.withUnpacked(bytes) { message throws(ProtobufError) in

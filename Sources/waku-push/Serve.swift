@@ -4,6 +4,7 @@ import Gorush
 import Logging
 import PushNode
 import ServiceLifecycle
+import Systemd
 import UnixSignals
 import Waku
 
@@ -71,7 +72,7 @@ struct Serve: AsyncParsableCommand {
         inversion: .prefixedNo, help: "Answer a repeated registration of exactly what is stored with success, instead of VERSION_MISMATCH.")
     var idempotentRegistrations: Bool = Environment.flag("idempotent-registrations")
 
-    @Option(help: "Where /healthz, /readyz and /feedback are served.")
+    @Option(help: "Where the status page, /metrics, /healthz, /readyz and /feedback are served.")
     var http: AddressArgument = Environment.value("http", AddressArgument(SocketAddress(host: "127.0.0.1", port: 9090)))
 
     @Option(help: "trace, debug, info, notice, warning, error or critical.")
@@ -80,44 +81,85 @@ struct Serve: AsyncParsableCommand {
     @Option(help: "text or json, a line a record on standard error.")
     var logFormat: LogFormat = Environment.value("log-format", .text)
 
+    @OptionGroup(title: "Limits")
+    var limits: LimitOptions
+
+    @Option(help: "A YAML file with any of these options: see waku-push config.")
+    var config: String?
+
+    /// Everything that is needed, read and checked. Nothing was opened or reached for.
+    struct Plan: Sendable {
+        var configuration: NodeConfiguration
+        let gorush: [GorushSettings]
+        let level: Logger.Level
+        /// All options, as they are in force.
+        let values: [ServeOption.Value]
+    }
+
+    /// - Throws: ``CommandFailure``, and what relays and gorush throw for what they can't be reached at.
+    func plan() throws -> Plan {
+        guard let identity = identity ?? Environment.string("identity") else {
+            throw CommandFailure(.usage, "--identity is missing: make a key with waku-push identity new --out id.key")
+        }
+        var configuration = NodeConfiguration(identity: try IdentityFile.read(identity), dataPath: data)
+        configuration.pubsubTopics = try topics()
+        configuration.maximumRequestAge = maxRequestAge.duration
+        configuration.idempotentRegistrations = idempotentRegistrations
+        configuration.httpAddress = http.address
+        configuration.servesAdmin = true
+        configuration.version = Version.current
+        configuration.silenceAlarm = silenceAlarm.limit(isAlone: relay.allSatisfy { $0 == "loopback" } && peers.fleet.isEmpty)
+        guard (1...100_000_000).contains(outboxLimit) else {
+            throw CommandFailure(.usage, "--outbox-limit must be from 1 to 100000000")
+        }
+        configuration.outboxLimit = outboxLimit
+        configuration.limits = try limits.limits()
+        configuration.registrationLifetime = limits.registrationLifetime.duration
+        configuration.feedbackSecret = try gorush.feedbackSecret()
+        let settings = try gorush.settings()
+        for settings in settings { _ = try settings.client() }
+        return Plan(
+            configuration: configuration, gorush: settings, level: logLevel,
+            values: ServeOption.all.map { $0.value(CommandLine.arguments) })
+    }
+
+    /// Of the same command line, and of files and environment as they are now.
+    static func planAgain() throws -> Plan {
+        try ConfigurationFile.load(CommandLine.arguments)
+        guard let serve = try WakuPush.parseAsRoot() as? Serve else { throw CommandFailure(.usage, "this is no serve") }
+        if let problem = Environment.problems.first { throw CommandFailure(.usage, problem) }
+        return try serve.plan()
+    }
+
     func run() async throws {
         try await reportingFailures {
-            guard let identity = identity ?? Environment.string("identity") else {
-                throw CommandFailure(.usage, "--identity is missing: make a key with waku-push identity new --out id.key")
-            }
             // What can't be written is an error, not the end: to a file beyond the limit on its size, to a connection that is gone.
             signal(SIGXFSZ, SIG_IGN)
             signal(SIGPIPE, SIG_IGN)
             // What it makes is for its owner alone, the admin socket too.
             umask(0o077)
+            var plan = try plan()
             let level = LogLevel(logLevel)
+            plan.configuration.logLevel = level
             let logger = Logger(label: "waku-push") { [logFormat] _ in LineLogHandler(format: logFormat, level: level) }
-            var configuration = NodeConfiguration(identity: try IdentityFile.read(identity), dataPath: data)
-            configuration.pubsubTopics = try topics()
-            configuration.maximumRequestAge = maxRequestAge.duration
-            configuration.idempotentRegistrations = idempotentRegistrations
-            configuration.httpAddress = http.address
-            configuration.servesAdmin = true
-            configuration.logLevel = level
-            configuration.version = Version.current
-            configuration.silenceAlarm = silenceAlarm.limit(isAlone: relay.allSatisfy { $0 == "loopback" } && peers.fleet.isEmpty)
-            guard (1...100_000_000).contains(outboxLimit) else {
-                throw CommandFailure(.usage, "--outbox-limit must be from 1 to 100000000")
-            }
-            configuration.outboxLimit = outboxLimit
-            configuration.feedbackSecret = try gorush.feedbackSecret()
 
             let attachment = try RelayAttachment(
                 relay, options: peers, loopbackAddress: loopbackListen.address, pollInterval: pollInterval.duration, logger: logger
-            ) { [peers, data] () throws(CommandFailure) in
-                try NodeKeyFile.readOrMake(peers.keyFile(in: data), besides: configuration.identity)
+            ) { [peers, data, identity = plan.configuration.identity] () throws(CommandFailure) in
+                try NodeKeyFile.readOrMake(peers.keyFile(in: data), besides: identity)
             }
-            let client = try gorush.client()
-            let node = try PushNode(configuration, gorush: client, logger: logger) { try attachment.relay($0) }
+            let posters = try plan.gorush.map { ReplaceableGorush(try $0.client()) }
+            let endpoints = zip(plan.gorush, posters).map { settings, poster in
+                GorushEndpoint(poster, rule: settings.rule, connections: settings.connections, batch: settings.batch)
+            }
+            let node = try PushNode(plan.configuration, gorush: endpoints, logger: logger) { try attachment.relay($0) }
             try await attachment.listen()
+            let reloading = ReloadService(node: node, plan: plan, gorush: posters, level: level, logger: logger)
+            let manager = ServiceManager(environment: ProcessInfo.processInfo.environment, processID: getpid())
+            let notifiers = manager.map { [SystemdNotifier(manager: $0, node: node, logger: logger)] } ?? []
             // Services stop in reverse: the node is done with the loopback relay before that ends.
             var group = ServiceGroupConfiguration(
-                services: [any Service](attachment.services + [node]).map {
+                services: [any Service](attachment.services + [node, reloading] + notifiers).map {
                     .init(
                         service: $0, successTerminationBehavior: .gracefullyShutdownGroup,
                         failureTerminationBehavior: .gracefullyShutdownGroup)

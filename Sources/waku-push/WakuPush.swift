@@ -19,11 +19,7 @@ struct WakuPush: AsyncParsableCommand {
 
             EXIT CODES
               0   success
-              64  wrong usage
-              65  unusable key, database or answer
-              69  something it needs is unavailable
-              73  a file or folder can't be made
-              77  permission denied
+              \(CommandFailure.Code.list)
 
             doctor, admin status and admin test-push have two more:
               1   it works, and there is something to look at
@@ -32,20 +28,25 @@ struct WakuPush: AsyncParsableCommand {
             SHELL COMPLETIONS
               waku-push --generate-completion-script bash    (or zsh, fish)
 
-            Every option can also be given in the environment: --poll-interval as WAKU_PUSH_POLL_INTERVAL. Lists are separated by commas.
+            Every option can also be given in the environment: --poll-interval as WAKU_PUSH_POLL_INTERVAL. Lists are separated by commas. \
+            What neither has may stand in a configuration file: see waku-push config.
             """,
         version: Version.current,
-        subcommands: [Serve.self, IdentityCommand.self, Admin.self, Doctor.self, Client.self, Demo.self, Bench.self])
+        subcommands: [Serve.self, IdentityCommand.self, Admin.self, Doctor.self, ConfigCommand.self, Client.self, Demo.self, Bench.self])
 
     /// As ArgumentParser does it, but for wrong usage: it is told in one line, as every failure is.
     static func main() async {
         do {
+            try ConfigurationFile.load(CommandLine.arguments)
             var command = try await asyncParseAsRoot()
             if var command = command as? any AsyncParsableCommand {
                 try await command.run()
             } else {
                 try command.run()
             }
+        } catch let failure as CommandFailure {
+            CommandFailure.tell(failure.message)
+            exit(withError: ExitCode(failure.code.rawValue))
         } catch {
             let code = exitCode(for: error)
             let message = message(for: error)

@@ -186,4 +186,15 @@ struct PayloadProfileTests {
             kind: kind, chatID: try bytes(data["chatId"]), registrant: try #require(KeyHash(bytes: bytes(data["publicKey"]))),
             message: try bytes(data["encryptedMessage"]), installationID: InstallationID("i"))
     }
+
+    @Test("A token of Apple's sandbox is told", arguments: PayloadProfile.allCases)
+    func sandbox(profile: PayloadProfile) throws {
+        let plain = try Sample.notification(platform: .apn, kind: .message)
+        let sandboxed = Notification(
+            id: plain.id, platform: .apn, deviceToken: plain.deviceToken, apnTopic: plain.apnTopic, kind: plain.kind, chatID: plain.chatID,
+            registrant: plain.registrant, message: plain.message, installationID: plain.installationID, isForSandbox: true)
+        for (notification, expected) in [(plain, false), (sandboxed, true)] {
+            #expect(String(decoding: profile.encode([notification]), as: UTF8.self).contains(#""development":true"#) == expected)
+        }
+    }
 }

@@ -23,7 +23,7 @@ struct NodeChecksTests {
             freeBytes: 50 << 30, files: OpenFiles(used: 30, limit: 20_000),
             database: .inspected(StoreInspection(registrations: StoreInspection.Rows(count: 3)), statistics), daemon: Self.status(),
             pubsubTopics: ["/waku/2/rs/16/32"], relays: [.node(node)], selfTest: .seen(milliseconds: 12, how: "by the running daemon"),
-            gorush: gorush, gorushProblem: nil, takesFeedback: false)
+            gorushes: [.init(EndpointRule(), gorush)], takesFeedback: false)
         change(&facts)
         return facts
     }
@@ -130,28 +130,40 @@ struct NodeChecksTests {
                 healthStatus: parts.health, problem: parts.problem, version: "1", configuration: parts.setup, dryPost: parts.post,
                 clockAhead: parts.ahead)
         }
-        try expect("gorush", .fail, "has a query") { ($0.gorush, $0.gorushProblem) = (nil, "the URL has a query") }
-        try expect("gorush", .fail, "no connection") { $0.gorush = with { ($0.health, $0.problem) = (nil, "no connection") } }
-        try expect("gorush", .warn, "answers 503") { $0.gorush = with { $0.health = 503 } }
-        try expect("gorush post", .fail, "may not post") { $0.gorush = with { $0.post = .status(401) } }
-        try expect("gorush post", .fail, "there is no gorush") { $0.gorush = with { $0.post = .status(404) } }
-        try expect("gorush post", .fail, "out of order") { $0.gorush = with { $0.post = .status(502) } }
-        try expect("gorush post", .fail, "no gorush") { $0.gorush = with { $0.post = .otherServer } }
-        try expect("gorush post", .fail, "timed out") { $0.gorush = with { $0.post = .failed("timed out") } }
+        try expect("gorush", .fail, "has a query") { $0.gorushes = [.init(EndpointRule(), nil, problem: "the URL has a query")] }
+        try expect("gorush", .fail, "no connection") {
+            $0.gorushes = [.init(EndpointRule(), with { ($0.health, $0.problem) = (nil, "no connection") })]
+        }
+        try expect("gorush", .warn, "answers 503") { $0.gorushes = [.init(EndpointRule(), with { $0.health = 503 })] }
+        try expect("gorush post", .fail, "may not post") { $0.gorushes = [.init(EndpointRule(), with { $0.post = .status(401) })] }
+        try expect("gorush post", .fail, "there is no gorush") { $0.gorushes = [.init(EndpointRule(), with { $0.post = .status(404) })] }
+        try expect("gorush post", .fail, "out of order") { $0.gorushes = [.init(EndpointRule(), with { $0.post = .status(502) })] }
+        try expect("gorush post", .fail, "no gorush") { $0.gorushes = [.init(EndpointRule(), with { $0.post = .otherServer })] }
+        try expect("gorush post", .fail, "timed out") { $0.gorushes = [.init(EndpointRule(), with { $0.post = .failed("timed out") })] }
         try expect("gorush setup", .fail, "APN is switched off there, and 3 installations") {
-            $0.gorush = with { $0.setup = .init(isSync: true, isAPNEnabled: false, isFirebaseEnabled: true, hasFeedbackHook: false) }
+            $0.gorushes = [
+                .init(
+                    EndpointRule(),
+                    with { $0.setup = .init(isSync: true, isAPNEnabled: false, isFirebaseEnabled: true, hasFeedbackHook: false) })
+            ]
         }
         try expect("gorush setup", .warn, "Firebase switched off") {
-            $0.gorush = with { $0.setup = .init(isSync: true, isAPNEnabled: true, isFirebaseEnabled: false, hasFeedbackHook: false) }
+            $0.gorushes = [
+                .init(
+                    EndpointRule(),
+                    with { $0.setup = .init(isSync: true, isAPNEnabled: true, isFirebaseEnabled: false, hasFeedbackHook: false) })
+            ]
         }
         func verdicts(_ isSync: Bool, _ hook: Bool) -> GorushInspection {
             with { $0.setup = .init(isSync: isSync, isAPNEnabled: true, isFirebaseEnabled: true, hasFeedbackHook: hook) }
         }
-        try expect("gorush verdicts", .warn, "neither") { $0.gorush = verdicts(false, false) }
-        try expect("gorush verdicts", .warn, "both on") { $0.gorush = verdicts(true, true) }
-        try expect("gorush verdicts", .warn, "this node takes none") { $0.gorush = verdicts(false, true) }
-        #expect(NodeChecks.doctor(facts { ($0.gorush, $0.takesFeedback) = (verdicts(false, true), true) }).worst == .ok)
-        #expect(NodeChecks.doctor(facts { $0.gorush = with { $0.setup = nil } }).worst == .ok)
+        try expect("gorush verdicts", .warn, "neither") { $0.gorushes = [.init(EndpointRule(), verdicts(false, false))] }
+        try expect("gorush verdicts", .warn, "both on") { $0.gorushes = [.init(EndpointRule(), verdicts(true, true))] }
+        try expect("gorush verdicts", .warn, "this node takes none") { $0.gorushes = [.init(EndpointRule(), verdicts(false, true))] }
+        #expect(
+            NodeChecks.doctor(facts { ($0.gorushes, $0.takesFeedback) = ([.init(EndpointRule(), verdicts(false, true))], true) }).worst
+                == .ok)
+        #expect(NodeChecks.doctor(facts { $0.gorushes = [.init(EndpointRule(), with { $0.setup = nil })] }).worst == .ok)
     }
 
     private struct Parts {
@@ -178,7 +190,7 @@ struct NodeChecksTests {
         (other.clockAhead, silent.ahead) = (nil, nil)
         try expect("clock", .warn, "nobody tells") {
             $0.relays = [.node(other)]
-            $0.gorush = GorushInspection(healthStatus: 200, configuration: silent.setup, dryPost: .understood)
+            $0.gorushes = [.init(EndpointRule(), GorushInspection(healthStatus: 200, configuration: silent.setup, dryPost: .understood))]
         }
     }
 

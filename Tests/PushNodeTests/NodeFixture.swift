@@ -70,10 +70,11 @@ struct NodeFixture {
     /// Runs a node while `body` runs, and stops it as SIGTERM does.
     ///
     /// - Parameters:
-    ///   - posting: instead of the scripted gorush.
+    ///   - posting: instead of the scripted gorush; or several, by ``endpoints``.
     ///   - makeRelay: a relay beside the network of one, or instead of it.
     func withNode<R: Sendable>(
         configure: (inout NodeConfiguration) -> Void = { _ in }, posting: (any NotificationPosting)? = nil,
+        endpoints: [GorushEndpoint]? = nil,
         now: @escaping @Sendable () -> Timestamp = Timestamp.now, makeRelay: ((RelayNeeds, LoopbackRelay) throws -> any Relay)? = nil,
         _ body: @escaping @Sendable (RunningNode) async throws -> R
     ) async throws -> R {
@@ -82,7 +83,8 @@ struct NodeFixture {
         configuration.answerDeadline = .seconds(60)
         configure(&configuration)
         let quiet = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
-        let node = try PushNode(configuration, gorush: posting ?? gorush, logger: quiet, now: now) { [network] needs in
+        let node = try PushNode(configuration, gorush: endpoints ?? [GorushEndpoint(posting ?? gorush)], logger: quiet, now: now) {
+            [network] needs in
             let relay = network.relay(pubsubTopics: needs.pubsubTopics)
             return try makeRelay?(needs, relay) ?? relay
         }
@@ -147,11 +149,11 @@ struct RunningNode: Sendable {
     /// Registers a device whose owner is `client`.
     @discardableResult
     func register(
-        _ client: TestClient, version: UInt64 = 1, token: String = "device"
+        _ client: TestClient, version: UInt64 = 1, token: String = "device", platform: Platform = .apn, apnTopic: String = "app"
     ) async throws -> PushNotificationRegistrationResponse.ErrorType? {
         try await withClient(client.identity) { pushClient in
             var device = DeviceRegistration(
-                platform: .apn, deviceToken: DeviceToken(token), apnTopic: "app", installationID: client.installationID,
+                platform: platform, deviceToken: DeviceToken(token), apnTopic: apnTopic, installationID: client.installationID,
                 accessToken: client.accessToken, version: version)
             device.enabled = true
             return try await pushClient.register(device, with: server, timeout: .seconds(60))

@@ -54,15 +54,15 @@ struct PendingRequestTableTests {
         #expect(table.nextDeadline == nil)
     }
 
-    @Test("All end when nothing will come soon")
-    mutating func endAll() {
+    @Test("It tells what is waited for")
+    mutating func awaited() {
         table.add(request([.waiting(first)]), deadline: time(2))
-        table.add(request([.waiting(second), .known(nil)]), deadline: time(2))
-        #expect(table.endAll().map(\.errors) == [[.internalError], [.internalError, nil]])
-        #expect(table.isEmpty)
-        #expect(table.nextDeadline == nil)
-        table.add(request([.waiting(first)]), deadline: time(3))
-        #expect(table.nextDeadline == time(3))
+        table.add(request([.waiting(second), .waiting(first), .known(nil)]), deadline: time(2))
+        #expect(Set(table.awaited) == [first, second])
+        _ = table.resolve(first, as: nil)
+        #expect(Set(table.awaited) == [second])
+        _ = table.end(before: time(2))
+        #expect(table.awaited.isEmpty)
     }
 
     @Test("Ten thousand that come and go leave nothing behind")

@@ -2,6 +2,7 @@ import Foundation
 import GRDB
 import PushStore
 import StatusProtocol
+import Synchronization
 import TestSupport
 import Testing
 import Waku
@@ -51,6 +52,31 @@ struct CommitTests {
             return before
         }
         #expect(try results.map { try $0.get() } == Array(0..<50))
+    }
+
+    @Test("What waits for the writer does not return while the writer hangs")
+    func settling() async throws {
+        await store.settle()
+        let (hangs, goesOn) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
+        store.enqueue { _ in
+            hangs.signal()
+            goesOn.wait()
+        }
+        await withCheckedContinuation { continuation in
+            DispatchQueue.global().async {
+                hangs.wait()
+                continuation.resume()
+            }
+        }
+        let isSettled = Mutex(false)
+        let settled = Task {
+            await store.settle()
+            isSettled.withLock { $0 = true }
+        }
+        for _ in 0..<10_000 { await Task.yield() }
+        #expect(isSettled.withLock { !$0 })
+        goesOn.signal()
+        await settled.value
     }
 
     @Test("Many at once are all kept")

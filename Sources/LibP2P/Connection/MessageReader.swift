@@ -6,7 +6,7 @@ public struct MessageReader {
     private let limit: Int
     private var received = ByteBuffer()
 
-    /// - Parameter limit: Of a message's bytes: a longer one ends the stream.
+    /// A message of more than `limit` bytes ends the stream.
     public init(_ stream: PeerStream, limit: Int) {
         self.stream = stream
         self.limit = limit

@@ -19,7 +19,7 @@ public struct DialBackOff: Sendable {
         self.capacity = capacity
     }
 
-    /// - Parameter now: Since any start, on a clock that never goes back.
+    /// `now` is since any start, on a clock that never goes back.
     public func mayDial(_ peer: PeerID, at now: Duration) -> Bool {
         entries[peer].map { now >= $0.retryAt } ?? true
     }
@@ -29,7 +29,7 @@ public struct DialBackOff: Sendable {
         entries[peer]?.retryAt
     }
 
-    /// - Parameter jitter: A random number from 0 to 1.
+    /// `jitter` is a random number from 0 to 1.
     public mutating func failed(_ peer: PeerID, at now: Duration, jitter: Double) {
         var entry = entries[peer] ?? Entry()
         // Twenty doublings are beyond any maximum: more would only overflow.

@@ -80,9 +80,8 @@ public final class Host: Sendable {
 
     // MARK: Services
 
-    /// Serves a protocol: `service` runs for each stream that a peer opens, which is closed when it returns, and reset when it throws.
-    ///
-    /// - Parameter limit: Streams of it that a peer may have open at a time.
+    /// Serves a protocol: `service` runs for each stream that a peer opens, which is closed when it returns, and reset when it throws. A peer
+    /// may have `limit` streams of it open at a time.
     public func serve(_ protocolID: String, streamsPerPeer limit: Int = 16, _ service: @escaping Service) {
         state.withLock { $0.services[protocolID] = State.Served(service: service, streamLimit: limit) }
         pushInfo()
@@ -103,11 +102,9 @@ public final class Host: Sendable {
         return try await connection.openStream(protocolIDs, within: configuration.negotiationTimeout)
     }
 
-    /// Sends a message on a stream of its own, and waits for one: each after its length as a varint.
+    /// Sends a message on a stream of its own, and waits for one, of `responseLimit` bytes at most: each after its length as a varint. `limit` is
+    /// for all of it, after the stream's protocol is agreed on.
     ///
-    /// - Parameters:
-    ///   - responseLimit: In bytes.
-    ///   - limit: For all of it, after the stream's protocol is agreed on.
     /// - Throws: ``ConnectionError``, ``MultistreamError/refused``
     public func request(
         _ message: ByteBuffer, to peer: PeerID, _ protocolID: String, responseLimit: Int, within limit: TimeAmount = .seconds(10)

@@ -26,6 +26,7 @@ extension Counter {
         case .notificationExpired: (.notificationsEnded, [NotificationEndLabel.expired])
         case .notificationEvicted: (.notificationsEnded, [NotificationEndLabel.evicted])
         case .notificationDropped: (.notificationsEnded, [NotificationEndLabel.dropped])
+        case .notificationUnroutable: (.notificationsEnded, [NotificationEndLabel.unroutable])
         case .notificationUnreadable: (.notificationsEnded, [NotificationEndLabel.unreadable])
         case .notificationRetried: (.notificationsRetried, [])
         case .notificationUncounted: (.notificationsUncounted, [])

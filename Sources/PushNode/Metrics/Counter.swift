@@ -21,6 +21,7 @@ public enum Counter: String, CaseIterable, Sendable {
     case notificationAccepted = "notification accepted by gorush"
     case notificationRefused = "notification refused by gorush"
     case notificationExpired = "notification expired"
+    case notificationUnroutable = "notification for an app without gorush"
     case notificationUnreadable = "notification unreadable in the outbox"
     case notificationRetried = "notification to be tried again"
     case notificationDropped = "notification dropped by the operator"

@@ -86,7 +86,7 @@ extension Metric {
         case .answersChecked: [ConfirmationLabel.self]
         case .notificationsEnded: [NotificationEndLabel.self]
         case .posts: [PostClassLabel.self, StatusLabel.self]
-        case .breaker: [BreakerLabel.self]
+        case .breaker: [EndpointLabel.self, BreakerLabel.self]
         case .tokenFailures: [TokenFailureLabel.self]
         case .tokenFailuresSetAside: [SetAsideLabel.self]
         case .registrationsRemoved: [RemovalLabel.self]
@@ -141,7 +141,7 @@ extension Metric {
         case .notificationsUncounted: "Notifications in posts that gorush accepted, but did not count: a platform is disabled there."
         case .posts: "Posts to gorush, by what came of them and the status of HTTP; none when there was no answer."
         case .postTime: "How long posts to gorush took, whatever came of them."
-        case .breaker: "1 for the state that the circuit breaker before gorush is in."
+        case .breaker: "1 for the state that the circuit breaker before a gorush is in."
         case .breakerOpened: "How often gorush was given up for a while."
         case .outbox: "Notifications that wait for gorush."
         case .outboxAge: "How long ago the oldest notification in the outbox was asked for; 0 when there is none."
@@ -178,12 +178,12 @@ extension Metric {
         }
     }
 
-    /// The README's table.
-    public static var markdownTable: String {
+    /// The lines of the table in the article on metrics.
+    static var markdownTable: [String] {
         let rows = allCases.map { metric in
             let labels = metric.labels.map { "`\($0.labelName)`" }.joined(separator: ", ")
             return "| `\(metric.rawValue)` | \(metric.definition.typeName) | \(labels.isEmpty ? "–" : labels) | \(metric.help) |"
         }
-        return (["| metric | type | labels | meaning |", "|---|---|---|---|"] + rows).joined(separator: "\n")
+        return ["| metric | type | labels | meaning |", "|---|---|---|---|"] + rows
     }
 }

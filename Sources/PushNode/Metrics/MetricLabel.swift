@@ -88,7 +88,20 @@ public enum ReportLabel: String, MetricLabel {
 
 public enum NotificationEndLabel: String, MetricLabel {
     public static let labelName = "outcome"
-    case accepted, refused, expired, evicted, unreadable, dropped
+    case accepted, refused, expired, evicted, unreadable, unroutable, dropped
+}
+
+/// A gorush, by its place in the configuration.
+public enum EndpointLabel: String, MetricLabel {
+    public static let labelName = "endpoint"
+    case first = "1"
+    case second = "2"
+    case third = "3"
+    case fourth = "4"
+    case fifth = "5"
+    case sixth = "6"
+    case seventh = "7"
+    case eighth = "8"
 }
 
 public enum PostClassLabel: String, MetricLabel {

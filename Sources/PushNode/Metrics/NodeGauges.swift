@@ -66,8 +66,9 @@ struct NodeGauges: Sendable {
         registry.set(.relayAttached, to: relay.state == .attached ? 1 : 0)
         registry.set(.relayLastMessage, to: (now() - counters.silence).seconds)
         registry.set(.relaySeenUntil, to: relay.seenUntil.values.min()?.seconds)
-        let state = BreakerLabel(deliveries.breaker.state)
-        for label in BreakerLabel.allCases { registry.set(.breaker, label, to: label == state ? 1 : 0) }
+        for (endpoint, state) in zip(EndpointLabel.allCases, deliveries.endpoints.map { BreakerLabel($0.breaker.state) }) {
+            for label in BreakerLabel.allCases { registry.set(.breaker, endpoint, label, to: label == state ? 1 : 0) }
+        }
         registry.set(.outbox, to: Double(deliveries.waitingCount))
         registry.set(.outboxAge, to: await outboxAge?.seconds)
         for kind in AlarmKind.allCases { registry.set(.alarmActive, kind, to: alarms.isActive(kind) ? 1 : 0) }

@@ -29,6 +29,12 @@ struct StatusFigures: Sendable {
         let lines: [Line]
     }
 
+    struct Endpoint: Encodable {
+        let name: String
+        let breaker: String
+        let waiting: Int
+    }
+
     var time = Timestamp(rawValue: 0)
     /// Since the start of the node.
     var uptime = Duration.zero
@@ -44,6 +50,8 @@ struct StatusFigures: Sendable {
     var breaker = BreakerLabel.closed
     /// Why the last post failed, while the breaker is not closed.
     var gorushFailure: String?
+    /// Where there are several.
+    var endpoints: [Endpoint] = []
     var waiting = 0
     var oldestWaiting: Duration?
     var posts: [Step] = []
@@ -75,7 +83,8 @@ struct StatusFigures: Sendable {
 extension StatusFigures: Encodable {
     private enum Key: String, CodingKey {
         case time, uptimeSeconds, ready, obstacles, relay, gorush, store, registrations, messages, notifications, losses, alarms, charts
-        case attached, lastMessageSeconds, silent, gaps, recovered, breaker, failure, waiting, oldestSeconds, posts, bytes, topics
+        case attached, lastMessageSeconds, silent, gaps, recovered, breaker, failure, endpoints, waiting, oldestSeconds, posts, bytes,
+            topics
         case times, lines, kind, reason, since, last, count, active
     }
 
@@ -97,6 +106,7 @@ extension StatusFigures: Encodable {
         try gorush.encode(breaker.rawValue, forKey: .breaker)
         try gorush.encode(gorushFailure, forKey: .failure)
         try gorush.encode(waiting, forKey: .waiting)
+        try gorush.encode(endpoints, forKey: .endpoints)
         try gorush.encode(oldestWaiting?.seconds, forKey: .oldestSeconds)
         try gorush.encode(posts, forKey: .posts)
 

@@ -131,6 +131,9 @@ struct StatusPage {
         return card(
             "gorush", "gorush", state, isWell: status.breaker == .closed,
             [("waiting", "\(status.waiting.grouped)"), ("oldest", "\(status.oldestWaiting?.inWords ?? "–")")]
+                + status.endpoints.map { endpoint in
+                    ("\(endpoint.name)", "\(endpoint.breaker == "closed" ? "" : "given up, ")\(endpoint.waiting.grouped) wait")
+                }
                 + status.posts.dropFirst().map { step in (step.name.lowercased(), "\(step.lately.grouped)") }, status.gorushFailure)
     }
 

@@ -26,8 +26,14 @@ struct StatusSource: Sendable {
         if case .detached(let reason) = relay.state { status.relayObstacle = reason }
         status.silence = counters.silence
         status.isSilent = watch.silenceObstacle != nil
+        let endpoints = deliveries.endpoints
         status.breaker = BreakerLabel(deliveries.breaker.state)
-        if status.breaker != .closed { status.gorushFailure = deliveries.failure }
+        if status.breaker != .closed { status.gorushFailure = endpoints.first { !$0.breaker.isClosed }?.failure }
+        if endpoints.count > 1 {
+            status.endpoints = endpoints.map {
+                StatusFigures.Endpoint(name: $0.name, breaker: BreakerLabel($0.breaker.state).rawValue, waiting: $0.waitingCount)
+            }
+        }
         status.waiting = deliveries.waitingCount
         status.oldestWaiting = status.waiting > 0 ? await gauges.outboxAge : nil
         status.storeFailure = store.failure
@@ -98,7 +104,8 @@ struct StatusSource: Sendable {
 extension Counter {
     fileprivate static let handled = allCases.filter { $0.series?.metric == .handled }
     fileprivate static let givenUp = [
-        notificationRefused, notificationExpired, notificationEvicted, notificationUnreadable, notificationUncounted,
+        notificationRefused, notificationExpired, notificationEvicted, notificationUnreadable, notificationUnroutable,
+        notificationUncounted,
     ]
     /// What never came to where it was to come.
     fileprivate static let losses =

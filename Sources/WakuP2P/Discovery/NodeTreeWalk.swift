@@ -43,7 +43,7 @@ public struct NodeTreeWalk: Sendable {
     /// Names that held nothing of use, and why.
     public private(set) var failures: [String: ENRError] = [:]
 
-    /// - Parameter minimumSequences: ``sequences`` of earlier walks.
+    /// `minimumSequences` are the ``sequences`` of earlier walks.
     public init(
         _ urls: [NodeTreeURL], limits: Limits = Limits(), minimumSequences: [String: UInt64] = [:],
         generator: any RandomNumberGenerator & Sendable = SystemRandomNumberGenerator()

@@ -29,7 +29,7 @@ public struct FilterSubscribeRequest: Hashable, Sendable {
         self.contentTopics = contentTopics
     }
 
-    /// - Throws: ``WireError``
+    /// - Throws: `WireError`
     public init(parsing bytes: [UInt8]) throws(WireError) {
         self.init(requestID: "", kind: .ping)
         var reader = ProtobufReader(bytes)
@@ -73,7 +73,7 @@ public struct FilterSubscribeResponse: Hashable, Sendable {
         self.status = status
     }
 
-    /// - Throws: ``WireError``
+    /// - Throws: `WireError`
     public init(parsing bytes: [UInt8]) throws(WireError) {
         var requestID = ""
         var code: UInt32?
@@ -110,7 +110,7 @@ public struct FilterPush: Hashable, Sendable {
         self.message = message
     }
 
-    /// - Throws: ``WireError``
+    /// - Throws: `WireError`
     public init(parsing bytes: [UInt8]) throws(WireError) {
         var content: Range<Int>?
         var topic: PubsubTopic?

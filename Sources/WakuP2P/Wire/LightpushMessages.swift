@@ -16,7 +16,7 @@ public struct LightpushRequest: Hashable, Sendable {
         self.message = message
     }
 
-    /// - Throws: ``WireError``
+    /// - Throws: `WireError`
     public init(parsing bytes: [UInt8]) throws(WireError) {
         var requestID = ""
         var pubsubTopic: PubsubTopic?
@@ -59,7 +59,7 @@ public struct LightpushResponse: Hashable, Sendable {
         self.relayPeerCount = relayPeerCount
     }
 
-    /// - Throws: ``WireError``
+    /// - Throws: `WireError`
     public init(parsing bytes: [UInt8]) throws(WireError) {
         var requestID = ""
         var code: UInt32?
@@ -106,7 +106,7 @@ public struct OldLightpushMessage: Hashable, Sendable {
         self.content = content
     }
 
-    /// - Throws: ``WireError``
+    /// - Throws: `WireError`
     public init(parsing bytes: [UInt8]) throws(WireError) {
         var requestID = ""
         var content: Content?

@@ -19,7 +19,7 @@ public struct StoreRequest: Hashable, Sendable {
     public var contentTopics: [ContentTopic]
     public var startTime: Timestamp?
     public var endTime: Timestamp?
-    /// At most ``Publication/lookUpLimit``.
+    /// At most `Publication.lookUpLimit`.
     public var hashes: [MessageHash]
     /// Where the page before ended.
     public var cursor: [UInt8]?
@@ -44,7 +44,7 @@ public struct StoreRequest: Hashable, Sendable {
         self.pageSize = pageSize
     }
 
-    /// - Throws: ``WireError``
+    /// - Throws: `WireError`
     public init(parsing bytes: [UInt8]) throws(WireError) {
         self.init(requestID: "", includesMessages: false, isForward: false, pageSize: nil)
         var reader = ProtobufReader(bytes)
@@ -118,7 +118,7 @@ public struct StoreResponse: Hashable, Sendable {
 
     /// A hash that does not fit its message is the message's own from here on: nobody else's word is taken for it.
     ///
-    /// - Throws: ``WireError``
+    /// - Throws: `WireError`
     public init(parsing bytes: [UInt8]) throws(WireError) {
         self.init(requestID: "", status: WakuStatus(code: 0))
         var code: UInt32?

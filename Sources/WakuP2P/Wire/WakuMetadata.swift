@@ -16,7 +16,7 @@ public struct WakuMetadata: Hashable, Sendable {
         self.shards = shards
     }
 
-    /// - Throws: ``WireError``
+    /// - Throws: `WireError`
     public init(parsing bytes: [UInt8]) throws(WireError) {
         clusterID = nil
         var old: [UInt32] = []

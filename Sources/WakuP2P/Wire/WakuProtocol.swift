@@ -1,7 +1,7 @@
 /// The protocols of Waku that are spoken here, by their ids, and how long a frame of each may be.
 ///
 /// Each request and each answer is a frame of its own, `length(varint) ‖ protobuf`, on a stream that is opened for it; a filter's pushes
-/// come many on one stream, each a frame. The protobufs are read and written by hand, field after field, as ``GossipSub`` does it: lists end
+/// come many on one stream, each a frame. The protobufs are read and written by hand, field after field, as `GossipSub` does it: lists end
 /// at their limits before there is memory for them, a field that is absent differs from one that is zero, and the Waku messages inside are
 /// handed on as the bytes that came.
 public enum WakuProtocol {

@@ -11,6 +11,9 @@ struct AdminOptions: ParsableArguments {
     @Option(help: "The node's key file: needed to open what is sealed.")
     var identity: String?
 
+    @Option(help: "The daemon's configuration file.")
+    var config: String?
+
     @Flag(help: "Print JSON.")
     var json = false
 

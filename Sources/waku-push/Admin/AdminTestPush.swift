@@ -35,7 +35,11 @@ extension Admin {
         func run() async throws {
             try await reportingFailures {
                 let target = try target()
-                let result = await (try gorush.client()).post([target])
+                let settings = try gorush.settings()
+                guard let place = GorushRouting(settings.map(\.rule)).endpoint(for: target.platform, apnTopic: target.apnTopic) else {
+                    throw CommandFailure(.data, "no gorush is configured for this app")
+                }
+                let result = await (try settings[place].client()).post([target])
                 let verdict = Verdict(result)
                 if admin.json { try Output.json(verdict) } else { Output.fields(verdict.fields) }
                 if !verdict.isGood { throw ExitCode(2) }

@@ -29,12 +29,13 @@ struct DoctorExamination {
         var relays: [DoctorFacts.Relay] = []
         for node in nodes { relays.append(await look(at: node, topics)) }
         if nodes.count < options.relay.count || nodes.isEmpty { relays.append(.loopback) }
-        let (gorush, gorushProblem) = try await gorush()
+        var gorushes: [DoctorFacts.Gorush] = []
+        for settings in try options.gorush.settings() { gorushes.append(try await look(at: settings)) }
         return DoctorFacts(
             keyProblem: keyProblem, folder: folder(), freeBytes: Disk.freeBytes(at: nearestFolder),
             files: daemon == nil ? OpenFiles.now() : nil,
             database: database(identity), daemon: daemon, pubsubTopics: topics, relays: relays,
-            selfTest: await selfTest(daemon, identity, nodes, topics), gorush: gorush, gorushProblem: gorushProblem,
+            selfTest: await selfTest(daemon, identity, nodes, topics), gorushes: gorushes,
             takesFeedback: try options.gorush.feedbackSecret() != nil)
     }
 
@@ -153,12 +154,12 @@ struct DoctorExamination {
 
     // MARK: gorush
 
-    private func gorush() async throws -> (GorushInspection?, String?) {
-        let client = CurlClient(configuration: try options.gorush.curlConfiguration())
+    private func look(at settings: GorushSettings) async throws -> DoctorFacts.Gorush {
+        let client = CurlClient(configuration: try settings.curlConfiguration())
         do throws(GorushError) {
-            return (try await GorushInspection(client: client, url: options.gorush.gorush), nil)
+            return DoctorFacts.Gorush(settings.rule, try await GorushInspection(client: client, url: settings.url))
         } catch {
-            return (nil, error.message)
+            return DoctorFacts.Gorush(settings.rule, nil, problem: error.message)
         }
     }
 }

@@ -26,6 +26,27 @@ struct DurationArgument: ExpressibleByArgument, CustomStringConvertible {
     var defaultValueDescription: String { description }
 }
 
+/// A duration, or `off` (or `0`) for none.
+struct OptionalDurationArgument: ExpressibleByArgument {
+    let duration: Duration?
+    let defaultValueDescription: String
+
+    init(_ duration: DurationArgument?) {
+        self.duration = duration?.duration
+        defaultValueDescription = duration?.description ?? "off"
+    }
+
+    init?(argument: String) {
+        if argument == "0" || argument == "off" {
+            self.init(nil)
+        } else if let duration = DurationArgument(argument: argument) {
+            self.init(duration)
+        } else {
+            return nil
+        }
+    }
+}
+
 /// A duration, `off` (or `0`), or `auto`.
 enum SilenceArgument: ExpressibleByArgument {
     case automatic, off

@@ -10,12 +10,25 @@ import PushStore
 
 /// Why a command ends: one line for the person, one code for the program that called it. Codes as in sysexits.h.
 struct CommandFailure: Error {
-    enum Code: Int32 {
+    enum Code: Int32, CaseIterable {
         case usage = 64
         case data = 65
         case unavailable = 69
         case cannotCreate = 73
         case permission = 77
+
+        private var meaning: String {
+            switch self {
+            case .usage: "wrong usage"
+            case .data: "unusable key, configuration file, database or answer"
+            case .unavailable: "something it needs is unavailable"
+            case .cannotCreate: "a file or folder can't be made"
+            case .permission: "permission denied"
+            }
+        }
+
+        /// As help has them, a line each.
+        static let list = allCases.map { "\($0.rawValue)  \($0.meaning)" }.joined(separator: "\n  ")
     }
 
     let code: Code

@@ -2,48 +2,80 @@ import ArgumentParser
 import Foundation
 import Synchronization
 
-/// Options from the environment: `--poll-interval` is `WAKU_PUSH_POLL_INTERVAL`. What is given on the command line goes first.
+/// Options that are not on the command line: from the environment, where `--poll-interval` is `WAKU_PUSH_POLL_INTERVAL`, and after that from
+/// the configuration file.
 enum Environment {
-    private static let found = Mutex<[String]>([])
+    private struct State {
+        var problems: [String] = []
+        var file: ConfigurationFile?
+        /// Nothing is looked up: what is built in shows.
+        var isHidden = false
+    }
+
+    private static let state = Mutex(State())
 
     /// Values that can't be read, a line each.
-    static var problems: [String] { found.withLock { $0 } }
+    static var problems: [String] { state.withLock { $0.problems } }
+
+    /// nil when none is used.
+    static var file: ConfigurationFile? { state.withLock { $0.file } }
+
+    /// What is asked for from now on is of this file.
+    static func use(_ file: ConfigurationFile?) {
+        state.withLock { state in
+            state.file = file
+            state.problems = []
+        }
+    }
+
+    /// Runs `body` as if neither environment nor file had anything.
+    static func hidden<R>(_ body: () -> R) -> R {
+        state.withLock { $0.isHidden = true }
+        defer { state.withLock { $0.isHidden = false } }
+        return body()
+    }
 
     static func name(of option: String) -> String {
         "WAKU_PUSH_" + option.uppercased().replacing("-", with: "_")
     }
 
-    static func string(_ option: String) -> String? {
-        let value = ProcessInfo.processInfo.environment[name(of: option)]
-        return value?.isEmpty == true ? nil : value
+    /// Where an option's value is from, as an operator would look for it, and what it is there.
+    static func setting(_ option: String) -> (values: [String], source: String)? {
+        let (file, isHidden) = state.withLock { ($0.file, $0.isHidden) }
+        guard !isHidden else { return nil }
+        let variable = name(of: option)
+        if let value = ProcessInfo.processInfo.environment[variable], !value.isEmpty { return ([value], variable) }
+        return file?.options[option].map { ($0.values, "\($0.place): \(option)") }
     }
 
-    /// Separated by commas.
+    static func string(_ option: String) -> String? {
+        setting(option)?.values.last
+    }
+
+    /// In the environment separated by commas.
     static func list(_ option: String) -> [String] {
-        string(option)?.split(separator: ",").map { $0.trimmingCharacters(in: .whitespaces) } ?? []
+        guard let setting = setting(option) else { return [] }
+        guard setting.source == name(of: option) else { return setting.values }
+        return setting.values.flatMap { $0.split(separator: ",").map { $0.trimmingCharacters(in: .whitespaces) } }
     }
 
     static func flag(_ option: String) -> Bool {
-        guard let value = string(option)?.lowercased() else { return false }
+        guard let (values, source) = setting(option), let value = values.last?.lowercased() else { return false }
         if ["1", "true", "yes"].contains(value) { return true }
-        if !["0", "false", "no"].contains(value) { note("\(name(of: option)) is neither true nor false: set it to 1 or 0") }
+        if !["0", "false", "no"].contains(value) { note("\(source) is neither true nor false: set it to true or false") }
         return false
     }
 
     static func value<T: ExpressibleByArgument>(_ option: String, _ standard: T) -> T {
-        value(option) ?? standard
-    }
-
-    static func value<T: ExpressibleByArgument>(_ option: String) -> T? {
-        guard let text = string(option) else { return nil }
+        guard let (values, source) = setting(option), let text = values.last else { return standard }
         if let value = T(argument: text) { return value }
-        note("\(name(of: option)) has a value that --\(option) would not take: see --help")
-        return nil
+        note("\(source) has a value that --\(option) would not take: see --help")
+        return standard
     }
 
     private static func note(_ problem: String) {
-        found.withLock { problems in
-            if !problems.contains(problem) { problems.append(problem) }
+        state.withLock { state in
+            if !state.problems.contains(problem) { state.problems.append(problem) }
         }
     }
 }

@@ -7,11 +7,28 @@ import StatusProtocol
 
 /// How to reach gorush. Secrets come from files.
 struct GorushOptions: ParsableArguments {
-    @Option(help: "The gorush server, with or without a path.")
-    var gorush: String = Environment.string("gorush") ?? "http://127.0.0.1:8088"
+    static let standardURL = "http://127.0.0.1:8088"
+
+    @Option(
+        help:
+            "The gorush server, with or without a path. Several of them: gorush-endpoints of the configuration file. [default: \(standardURL)]"
+    )
+    var gorush: String?
 
     @Option(help: "What a notification looks like: \(PayloadProfile.allCases.map(\.rawValue).joined(separator: ", ")).")
     var payloadProfile: PayloadProfile = Environment.value("payload-profile", .combined)
+
+    @Option(help: "An iOS app that may register; repeat it for more. Without any, all may.")
+    var allowApnTopic: [String] = Environment.list("allow-apn-topic")
+
+    @Option(help: "An iOS app whose tokens are of Apple's sandbox; repeat it for more. It may register.")
+    var sandboxApnTopic: [String] = Environment.list("sandbox-apn-topic")
+
+    @Option(help: "Posts to a gorush at once, from 1 to 64.")
+    var gorushConnections: Int = Environment.value("gorush-connections", 8)
+
+    @Option(help: "Notifications in a post at most, from 1 to 100: no more than its core.max_notification.")
+    var gorushBatch: Int = Environment.value("gorush-batch", 100)
 
     @Option(help: "Certificates (PEM) to trust instead of the system's.")
     var gorushCa: String?
@@ -33,7 +50,7 @@ struct GorushOptions: ParsableArguments {
 
     func feedbackSecret() throws(CommandFailure) -> FeedbackSecret? {
         guard let path = feedbackSecretFile ?? Environment.string("feedback-secret-file") else { return nil }
-        let text = try secret(path)
+        let text = try SecretFile.read(path)
         // gorush leaves out headers whose value has a colon, and splits what it reads from its environment at blanks.
         guard (16...256).contains(text.utf8.count), text.utf8.allSatisfy({ (0x21...0x7e).contains($0) && $0 != UInt8(ascii: ":") }) else {
             throw CommandFailure(
@@ -43,44 +60,137 @@ struct GorushOptions: ParsableArguments {
         return FeedbackSecret(text)
     }
 
-    func client() throws -> GorushClient {
-        try GorushClient(client: CurlClient(configuration: try curlConfiguration()), url: gorush, profile: payloadProfile)
+    /// Those of the configuration file, unless the command line or the environment has one.
+    func settings() throws(CommandFailure) -> [GorushSettings] {
+        let endpoints = Environment.file?.endpoints ?? []
+        let fromFile = Environment.file?.options["gorush"] != nil
+        if !endpoints.isEmpty, fromFile {
+            throw CommandFailure(.data, "\(endpoints[0].place): there are gorush-endpoints and gorush: leave one of them out")
+        }
+        if !endpoints.isEmpty, gorush == nil, Environment.string("gorush") == nil {
+            guard endpoints.count <= GorushEndpoint.limit else {
+                throw CommandFailure(
+                    .data, "\(endpoints[GorushEndpoint.limit].place): there may be \(GorushEndpoint.limit) endpoints at most")
+            }
+            var settings: [GorushSettings] = []
+            for (index, endpoint) in endpoints.enumerated() {
+                let next = try GorushSettings(endpoint, number: index + 1, standard: self)
+                guard !settings.contains(where: { $0.rule.name == next.rule.name }) else {
+                    throw CommandFailure(
+                        .data, "\(endpoint.place): there is an endpoint \(next.rule.name) already: give each a name of its own")
+                }
+                settings.append(next)
+            }
+            return settings
+        }
+        return [
+            GorushSettings(
+                url: gorush ?? Environment.string("gorush") ?? Self.standardURL,
+                rule: EndpointRule(apnTopics: allowApnTopic.isEmpty ? nil : Set(allowApnTopic), sandboxTopics: Set(sandboxApnTopic)),
+                profile: payloadProfile, connections: try count(gorushConnections, 1...64, "--gorush-connections"),
+                batch: try count(gorushBatch, 1...100, "--gorush-batch"), ca: gorushCa ?? Environment.string("gorush-ca"),
+                user: gorushUser ?? Environment.string("gorush-user"),
+                passwordFile: gorushPasswordFile ?? Environment.string("gorush-password-file"),
+                tokenFile: gorushTokenFile ?? Environment.string("gorush-token-file"), headers: gorushHeader)
+        ]
     }
 
-    func curlConfiguration() throws -> CurlConfiguration {
+    fileprivate func count(_ count: Int, _ range: ClosedRange<Int>, _ name: String) throws(CommandFailure) -> Int {
+        guard range.contains(count) else { throw CommandFailure(.usage, "\(name) must be from \(range.lowerBound) to \(range.upperBound)") }
+        return count
+    }
+}
+
+/// A gorush server, as it is configured.
+struct GorushSettings {
+    let url: String
+    let rule: EndpointRule
+    let profile: PayloadProfile
+    let connections: Int
+    let batch: Int
+    let ca: String?
+    let user: String?
+    let passwordFile: String?
+    let tokenFile: String?
+    let headers: [String]
+
+    func client() throws -> GorushClient {
+        try GorushClient(client: CurlClient(configuration: try curlConfiguration()), url: url, profile: profile)
+    }
+
+    func curlConfiguration() throws(CommandFailure) -> CurlConfiguration {
         var configuration = CurlConfiguration()
-        if let gorushCa = gorushCa ?? Environment.string("gorush-ca") {
-            guard FileManager.default.isReadableFile(atPath: gorushCa) else {
-                throw CommandFailure(.data, "certificates \(gorushCa) can't be read: give --gorush-ca a PEM file")
+        if let ca {
+            guard FileManager.default.isReadableFile(atPath: ca) else {
+                throw CommandFailure(.data, "certificates \(ca) can't be read: give --gorush-ca a PEM file")
             }
-            configuration.trust = .file(path: gorushCa)
+            configuration.trust = .file(path: ca)
         }
         configuration.credentials = try credentials()
-        configuration.headers = try gorushHeader.map { header in
+        for header in headers {
             guard let colon = header.firstIndex(of: ":"), colon != header.startIndex, !header.contains(where: \.isNewline) else {
-                throw CommandFailure(.usage, "--gorush-header is not of the form \"Name: value\"")
+                throw CommandFailure(.usage, "a header for \(rule.name) is not of the form \"Name: value\": see --gorush-header")
             }
-            return (String(header[..<colon]), header[header.index(after: colon)...].trimmingCharacters(in: .whitespaces))
+            configuration.headers.append(
+                (String(header[..<colon]), header[header.index(after: colon)...].trimmingCharacters(in: .whitespaces)))
         }
         return configuration
     }
 
     private func credentials() throws(CommandFailure) -> HTTPCredentials {
-        let user = gorushUser ?? Environment.string("gorush-user")
-        if let path = gorushTokenFile ?? Environment.string("gorush-token-file") {
+        if let tokenFile {
             guard user == nil else {
-                throw CommandFailure(.usage, "--gorush-user and --gorush-token-file exclude each other: give one of them")
+                throw CommandFailure(.usage, "--gorush-user and --gorush-token-file exclude each other: give \(rule.name) one of them")
             }
-            return .bearer(token: try secret(path))
+            return .bearer(token: try SecretFile.read(tokenFile))
         }
         guard let user else { return .none }
-        guard let path = gorushPasswordFile ?? Environment.string("gorush-password-file") else {
-            throw CommandFailure(.usage, "--gorush-password-file is missing beside --gorush-user")
-        }
-        return .basic(user: user, password: try secret(path))
+        guard let passwordFile else { throw CommandFailure(.usage, "--gorush-password-file is missing beside --gorush-user") }
+        return .basic(user: user, password: try SecretFile.read(passwordFile))
     }
+}
 
-    private func secret(_ path: String) throws(CommandFailure) -> String {
+extension GorushSettings {
+    /// - Parameter standard: what the endpoint does not say itself.
+    fileprivate init(_ endpoint: ConfigurationFile.Endpoint, number: Int, standard: GorushOptions) throws(CommandFailure) {
+        guard let url = endpoint["url"] else { throw CommandFailure(.data, "\(endpoint.place): this endpoint has no url") }
+        var platforms: Set<Platform>?
+        for name in endpoint.list("platforms") ?? [] {
+            guard let platform = Platform.allCases.first(where: { $0.name == name }) else {
+                throw CommandFailure(.data, "\(endpoint.place): there is no platform \(name): there are apn and firebase")
+            }
+            platforms = (platforms ?? []).union([platform])
+        }
+        var profile = standard.payloadProfile
+        if let name = endpoint["payload-profile"] {
+            guard let named = PayloadProfile(rawValue: name) else {
+                throw CommandFailure(.data, "\(endpoint.place): there is no payload-profile \(name): see waku-push serve --help")
+            }
+            profile = named
+        }
+        func count(_ key: String, _ range: ClosedRange<Int>, _ standard: Int) throws(CommandFailure) -> Int {
+            guard let text = endpoint[key] else { return standard }
+            guard let count = Int(text), range.contains(count) else {
+                throw CommandFailure(.data, "\(endpoint.place): \(key) must be from \(range.lowerBound) to \(range.upperBound)")
+            }
+            return count
+        }
+        self.init(
+            url: url,
+            rule: EndpointRule(
+                name: endpoint["name"] ?? "gorush \(number)", platforms: platforms, apnTopics: endpoint.list("apn-topics").map(Set.init),
+                sandboxTopics: Set(endpoint.list("apn-sandbox-topics") ?? [])),
+            profile: profile, connections: try count("connections", 1...64, standard.gorushConnections),
+            batch: try count("batch", 1...100, standard.gorushBatch),
+            ca: endpoint["ca"] ?? standard.gorushCa ?? Environment.string("gorush-ca"),
+            user: endpoint["user"], passwordFile: endpoint["password-file"], tokenFile: endpoint["token-file"],
+            headers: endpoint.list("headers") ?? [])
+    }
+}
+
+/// A secret in a file of its own, in one line.
+enum SecretFile {
+    static func read(_ path: String) throws(CommandFailure) -> String {
         guard let content = FileManager.default.contents(atPath: path) else {
             throw CommandFailure(.data, "secret file \(path) can't be read: is it there, and may this user read it?")
         }

@@ -7,7 +7,9 @@ enum IdentityFile {
         guard let attributes = try? FileManager.default.attributesOfItem(atPath: path) else {
             throw CommandFailure(.data, "identity file \(path) is missing: make one with waku-push identity new --out \(path)")
         }
-        if let mode = attributes[.posixPermissions] as? Int, mode & 0o077 != 0 {
+        // What root owns and lets this user's group read is what systemd makes of a credential: only root could have done that.
+        let isCredential = attributes[.ownerAccountID] as? Int == 0 && geteuid() != 0
+        if let mode = attributes[.posixPermissions] as? Int, mode & (isCredential ? 0o037 : 0o077) != 0 {
             throw CommandFailure(
                 .permission, "identity file \(path) is readable by others (mode 0\(String(mode, radix: 8))): chmod 600 \(path)")
         }

@@ -1,5 +1,5 @@
-import Foundation
 import Prometheus
+import TestSupport
 import Testing
 
 @testable import PushNode
@@ -51,18 +51,8 @@ struct MetricTests {
         #expect(StatusLabel(-1) == .other)
     }
 
-    /// `WAKU_PUSH_WRITE_README=1` writes it.
-    @Test("The README's table is that of the list")
-    func readme() throws {
-        let file = URL(fileURLWithPath: #filePath).deletingLastPathComponent().appending(path: "../../../README.md").standardized
-        let text = try String(contentsOf: file, encoding: .utf8)
-        let (begin, end) = ("<!-- metrics -->\n", "\n<!-- /metrics -->")
-        let start = try #require(text.range(of: begin)?.upperBound)
-        let stop = try #require(text.range(of: end)?.lowerBound)
-        if ProcessInfo.processInfo.environment["WAKU_PUSH_WRITE_README"] == "1" {
-            try text.replacingCharacters(in: start..<stop, with: Metric.markdownTable).write(to: file, atomically: true, encoding: .utf8)
-        } else {
-            #expect(text[start..<stop] == Metric.markdownTable, "run this test with WAKU_PUSH_WRITE_README=1")
-        }
+    @Test("The article's table is that of the list")
+    func article() throws {
+        #expect(try GeneratedTable("metrics", in: "Metrics.md").isCurrent(Metric.markdownTable), "run Deploy/generate-tables")
     }
 }

@@ -55,6 +55,14 @@ struct ObservabilityTests {
         }
     }
 
+    @Test("The article on troubleshooting has each alert and each alarm")
+    func troubleshooting() throws {
+        let article = try String(contentsOf: GeneratedTable.article("Troubleshooting.md"), encoding: .utf8)
+        let words = Set(article.split { !$0.isLetter && $0 != "_" })
+        for match in try text("alerts.yml").matches(of: /- alert: (\w+)/) { #expect(words.contains(match.1), "\(match.1)") }
+        for alarm in AlarmKind.allCases { #expect(article.contains("alarm `\(alarm.rawValue)`"), "\(alarm.rawValue)") }
+    }
+
     @Test("The dashboard's queries can be parsed")
     func dashboard() async throws {
         struct Dashboard: Decodable {

@@ -1,0 +1,60 @@
+/// Limits by the names that operators give them: `queries-by-target=100/s burst 1000`, `installations-by-key=100`, `requests=off`.
+extension Limits {
+    public struct Problem: Error, Equatable, Sendable {
+        public let message: String
+    }
+
+    private static let rates: [(name: String, path: any WritableKeyPath<Limits, RateLimit?> & Sendable)] = [
+        ("messages-by-sender", \.messagesBySender), ("registrations-by-sender", \.registrationsBySender),
+        ("queries-by-sender", \.queriesBySender), ("requests-by-sender", \.requestsBySender),
+        ("queries-by-target", \.queriesByTarget), ("notifications-by-target", \.notificationsByTarget),
+        ("new-registrations", \.newRegistrations), ("registrations", \.registrations), ("queries", \.queries), ("requests", \.requests),
+    ]
+
+    /// What each limits.
+    public static let meanings: [String: String] = [
+        "messages-by-sender": "whatever a key signs: known before most of the work is done",
+        "registrations-by-sender": "registrations and unregistrations of a key",
+        "queries-by-sender": "queries of a key",
+        "requests-by-sender": "requests to notify of a key",
+        "queries-by-target": "queries about a registrant, whoever asks; beyond, it is left out of the answer",
+        "notifications-by-target": "notifications for a device, whoever asks; beyond, INTERNAL_ERROR",
+        "new-registrations": "registrations of devices that are not registered, by all together; beyond, INTERNAL_ERROR",
+        "registrations": "registrations and unregistrations by all together",
+        "queries": "queries by all together",
+        "requests": "requests by all together",
+        "installations-by-key": "devices of a key that are registered at once; beyond, INTERNAL_ERROR",
+        "registration-count": "devices that are registered at once; beyond, INTERNAL_ERROR",
+    ]
+
+    private static let counts: [(name: String, path: any WritableKeyPath<Limits, Int?> & Sendable)] = [
+        ("installations-by-key", \.installationsByKey), ("registration-count", \.registrationCount),
+    ]
+
+    /// All of them, with their values as ``set(_:)`` takes them.
+    public var settings: [(name: String, value: String)] {
+        Self.rates.map { ($0.name, self[keyPath: $0.path].map(\.description) ?? "off") }
+            + Self.counts.map { ($0.name, self[keyPath: $0.path].map(String.init) ?? "off") }
+    }
+
+    /// - Parameter text: `name=value`.
+    public mutating func set(_ text: String) throws(Problem) {
+        guard let mark = text.firstIndex(of: "=") else { throw Problem(message: "\(text) is not of the form NAME=VALUE") }
+        let (name, value) = (String(text[..<mark]), String(text[text.index(after: mark)...]))
+        if let path = Self.rates.first(where: { $0.name == name })?.path {
+            guard value != "off" else { return self[keyPath: path] = nil }
+            guard let limit = RateLimit(parsing: value) else {
+                throw Problem(message: "\(name)=\(value) is no rate: write it like 10/s, 600/min burst 100, or off")
+            }
+            self[keyPath: path] = limit
+        } else if let path = Self.counts.first(where: { $0.name == name })?.path {
+            guard value != "off" else { return self[keyPath: path] = nil }
+            guard let count = Int(value), (1...1_000_000_000).contains(count) else {
+                throw Problem(message: "\(name)=\(value) is no count: give a number from 1 to 1000000000, or off")
+            }
+            self[keyPath: path] = count
+        } else {
+            throw Problem(message: "there is no limit \(name): there are \(settings.map(\.name).joined(separator: ", "))")
+        }
+    }
+}

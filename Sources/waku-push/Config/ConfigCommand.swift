@@ -1,0 +1,138 @@
+import ArgumentParser
+import Foundation
+
+struct ConfigCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "config",
+        abstract: "Looks at the configuration: file, environment and options.",
+        discussion: """
+            A configuration file is YAML; its keys are the names of serve's options. An option of the command line goes before the \
+            environment, that before the file, and that before what is built in. serve, doctor, admin and config read the file that --config \
+            or WAKU_PUSH_CONFIG names.
+
+            EXAMPLES
+              waku-push config default > waku-push.yaml
+              waku-push config check --config waku-push.yaml
+              waku-push config show --config waku-push.yaml
+            """,
+        subcommands: [Check.self, Show.self, Default.self])
+
+    struct Check: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Says whether serve would start with it: reads all files that it names, and reaches for nothing else.",
+            usage: "waku-push config check [--config FILE] <options of serve>")
+
+        @OptionGroup(title: "Options of serve")
+        var options: Serve
+
+        func run() async throws {
+            try await reportingFailures {
+                _ = try options.plan()
+                print("The configuration is good.")
+            }
+        }
+    }
+
+    struct Show: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Shows each option with its value, and where that is from.",
+            usage: "waku-push config show [--config FILE] [--json] <options of serve>",
+            discussion: "Secrets are in files of their own; of a header only its name is shown.")
+
+        @OptionGroup(title: "Options of serve")
+        var options: Serve
+
+        @Flag(help: "Print JSON.")
+        var json = false
+
+        func run() async throws {
+            try await reportingFailures {
+                let values = ServeOption.all.map { $0.value(CommandLine.arguments).withoutSecrets }
+                guard !json else { return try Output.json(values + (Environment.file?.shownEndpoints ?? [])) }
+                Output.table(
+                    ["OPTION", "VALUE", "FROM"],
+                    (values + (Environment.file?.shownEndpoints ?? [])).map { value in
+                        [value.option, value.values.isEmpty ? "–" : value.values.joined(separator: ", "), value.source]
+                    })
+            }
+        }
+    }
+
+    struct Default: ParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Prints a configuration file with everything that there is, as it is without one.")
+
+        func run() throws {
+            print(Self.text)
+        }
+
+        /// Everything is commented out.
+        static var text: String {
+            let head = """
+                # waku-push serve --config FILE. Everything here is as it is without the file: take away the # of what you change.
+                # Options of the command line and the environment go before the file. kill -HUP reads it again.
+                """
+            let tail = """
+                # Several gorush servers: a notification goes to the first one that takes its platform and app. Instead of gorush and the options
+                # that begin with it.
+                #gorush-endpoints:
+                #  - name: apple
+                #    url: https://gorush-apple.example
+                #    platforms: [apn]
+                #    apn-topics: [im.status.ethereum]
+                #    apn-sandbox-topics: [im.status.ethereum.pr]
+                #    ca: /etc/waku-push/ca.pem
+                #    token-file: /etc/waku-push/gorush-apple.token
+                #  - name: google
+                #    url: https://gorush-google.example
+                #    platforms: [firebase]
+                #    user: waku-push
+                #    password-file: /etc/waku-push/gorush-google.password
+                """
+            return ([head] + ServeOption.all.map(\.inFile) + [tail]).joined(separator: "\n\n")
+        }
+    }
+}
+
+extension ServeOption {
+    fileprivate var inFile: String {
+        let comment = wrapped(help, width: 110).map { "# \($0)" }.joined(separator: "\n")
+        if name == "limit" {
+            return comment + "\n#limit:\n" + LimitOptions.standard.map { "#  \($0.name): \($0.value)" }.joined(separator: "\n")
+        }
+        if isList { return comment + "\n#\(name): []" }
+        let value = standard.map { " \($0)" } ?? ""
+        return comment + "\n#\(name):\(value)"
+    }
+
+    private func wrapped(_ text: String, width: Int) -> [String] {
+        var lines: [String] = []
+        for word in text.split(separator: " ") {
+            if let last = lines.last, last.count + word.count < width {
+                lines[lines.count - 1] = "\(last) \(word)"
+            } else {
+                lines.append(String(word))
+            }
+        }
+        return lines
+    }
+}
+
+extension ServeOption.Value {
+    fileprivate var withoutSecrets: Self {
+        guard option == "gorush-header" || option.hasSuffix(" headers") else { return self }
+        return Self(option: option, values: values.map { "\($0.prefix { $0 != ":" }): …" }, source: source)
+    }
+}
+
+extension ConfigurationFile {
+    fileprivate var shownEndpoints: [ServeOption.Value] {
+        endpoints.enumerated().flatMap { index, endpoint in
+            Endpoint.keys.compactMap { key in
+                endpoint.options[key].map {
+                    ServeOption.Value(option: "gorush-endpoints[\(index)] \(key)", values: $0.values, source: $0.place).withoutSecrets
+                }
+            }
+        }
+    }
+}

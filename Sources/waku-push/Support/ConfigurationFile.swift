@@ -1,0 +1,180 @@
+import Foundation
+import Yams
+
+/// A YAML file of options. Its keys are the names of serve's options, without dashes in front; a list repeats an option, a mapping gives it
+/// `key=value` of each entry; `gorush-endpoints` is there besides.
+struct ConfigurationFile {
+    struct Setting: Equatable {
+        let values: [String]
+        /// Its file and line.
+        let place: String
+    }
+
+    /// A gorush of several. Its keys are those of ``keys``.
+    struct Endpoint: Equatable {
+        static let keys = [
+            "name", "url", "platforms", "apn-topics", "apn-sandbox-topics", "ca", "user", "password-file", "token-file", "headers",
+            "payload-profile", "connections", "batch",
+        ]
+
+        let options: [String: Setting]
+        let place: String
+
+        subscript(key: String) -> String? { options[key]?.values.last }
+        /// nil when it is not there.
+        func list(_ key: String) -> [String]? { options[key]?.values }
+    }
+
+    /// What no option can say.
+    static let endpointsKey = "gorush-endpoints"
+
+    let path: String
+    let options: [String: Setting]
+    let endpoints: [Endpoint]
+
+    /// Of which the commands take a file, as these arguments or the environment name it.
+    ///
+    /// - Parameter arguments: of the command line, the program's name first.
+    static func load(_ arguments: [String]) throws(CommandFailure) {
+        let arguments = arguments.dropFirst()
+        guard let command = arguments.first, ["serve", "doctor", "admin", "config"].contains(command) else { return }
+        var path = ProcessInfo.processInfo.environment[Environment.name(of: "config")]
+        for (argument, next) in zip(arguments, arguments.dropFirst() + [""]) {
+            if argument == "--config" { path = next }
+            if argument.hasPrefix("--config=") { path = String(argument.dropFirst("--config=".count)) }
+        }
+        guard let path, !path.isEmpty else { return Environment.use(nil) }
+        Environment.use(try ConfigurationFile(reading: path, known: ServeOption.names))
+    }
+
+    /// - Parameter known: the names of serve's options.
+    init(reading path: String, known: Set<String>) throws(CommandFailure) {
+        guard let content = FileManager.default.contents(atPath: path) else {
+            throw CommandFailure(.data, "configuration \(path) can't be read: is it there, and may this user read it?")
+        }
+        guard content.count <= 1 << 20, let text = String(data: content, encoding: .utf8) else {
+            throw CommandFailure(.data, "configuration \(path) is no YAML of at most 1 MiB, in UTF-8")
+        }
+        try self.init(parsing: text, path: path, known: known)
+    }
+
+    init(parsing text: String, path: String, known: Set<String>) throws(CommandFailure) {
+        self.path = path
+        let root: Node?
+        do {
+            root = try Yams.compose(yaml: text)
+        } catch let error as YamlError {
+            throw CommandFailure(.data, "configuration \(path): \(Self.explain(error))")
+        } catch {
+            throw CommandFailure(.data, "configuration \(path) is no YAML")
+        }
+        var options: [String: Setting] = [:]
+        var endpoints: [Endpoint] = []
+        if let root, !Self.isNull(root) {
+            guard let mapping = root.mapping else {
+                throw CommandFailure(.data, "configuration \(path): it must be a list of \"option: value\"")
+            }
+            for (key, value) in mapping {
+                let place = Self.place(key, path)
+                let name = try Self.known(key, among: known.union([Self.endpointsKey]), place)
+                if name == Self.endpointsKey {
+                    endpoints = try Self.endpoints(in: value, path, place)
+                } else if let values = try Self.values(of: value, place, name) {
+                    options[name] = Setting(values: values, place: place)
+                }
+            }
+        }
+        self.options = options
+        self.endpoints = endpoints
+    }
+
+    private static func endpoints(in node: Node, _ path: String, _ place: String) throws(CommandFailure) -> [Endpoint] {
+        guard let list = node.sequence else { throw CommandFailure(.data, "\(place): \(endpointsKey) must be a list of endpoints") }
+        var endpoints: [Endpoint] = []
+        for item in list {
+            let place = Self.place(item, path)
+            guard let mapping = item.mapping else { throw CommandFailure(.data, "\(place): an endpoint must be a list of \"key: value\"") }
+            var options: [String: Setting] = [:]
+            for (key, value) in mapping {
+                let place = Self.place(key, path)
+                let name = try known(key, among: Set(Endpoint.keys), place)
+                if let values = try values(of: value, place, name) { options[name] = Setting(values: values, place: place) }
+            }
+            endpoints.append(Endpoint(options: options, place: place))
+        }
+        return endpoints
+    }
+
+    /// nil for a key without a value, which is as good as none.
+    private static func values(of node: Node, _ place: String, _ name: String) throws(CommandFailure) -> [String]? {
+        if isNull(node) { return nil }
+        if let scalar = node.scalar { return [scalar.string] }
+        if let sequence = node.sequence {
+            var values: [String] = []
+            for item in sequence {
+                guard let scalar = item.scalar else { throw CommandFailure(.data, "\(place): what \(name) lists must be plain values") }
+                values.append(scalar.string)
+            }
+            return values
+        }
+        var values: [String] = []
+        for (key, value) in node.mapping ?? [:] {
+            guard let key = key.scalar, let value = value.scalar else {
+                throw CommandFailure(.data, "\(place): what \(name) holds must be plain values")
+            }
+            values.append("\(key.string)=\(boolean(value.string))")
+        }
+        return values
+    }
+
+    /// YAML's readers disagree on whether a bare `off` is a word.
+    private static func boolean(_ text: String) -> String { text == "false" || text == "no" ? "off" : text }
+
+    private static func known(_ key: Node, among names: Set<String>, _ place: String) throws(CommandFailure) -> String {
+        guard let name = key.scalar?.string else { throw CommandFailure(.data, "\(place): a key must be a plain word") }
+        guard !names.contains(name) else { return name }
+        let hint = nearest(to: name, among: names).map { "do you mean \($0)?" } ?? "waku-push config default lists those that there are"
+        throw CommandFailure(.data, "\(place): there is no option \(name): \(hint)")
+    }
+
+    private static func isNull(_ node: Node) -> Bool {
+        node.scalar.map { $0.style == .plain && ["", "~", "null"].contains($0.string) } ?? false
+    }
+
+    private static func place(_ node: Node, _ path: String) -> String {
+        node.mark.map { "\(path):\($0.line)" } ?? path
+    }
+
+    private static func explain(_ error: YamlError) -> String {
+        switch error {
+        case .scanner(_, let problem, let mark, _), .parser(_, let problem, let mark, _), .composer(_, let problem, let mark, _):
+            "line \(mark.line), column \(mark.column): \(problem)"
+        case .duplicatedKeysInMapping(let duplicates, _): "\(duplicates.sorted().joined(separator: ", ")) twice"
+        default: "it is no YAML"
+        }
+    }
+
+    // MARK: Names
+
+    /// The name that was most likely meant; nil when none is near.
+    static func nearest(to name: String, among names: Set<String>) -> String? {
+        let near = names.map { ($0, distance(name, $0)) }.min { ($0.1, $0.0) < ($1.1, $1.0) }
+        return near.flatMap { $0.1 <= (name.count < 5 ? 2 : 3) ? $0.0 : nil }
+    }
+
+    /// How many letters must be put in, taken out or exchanged (Levenshtein).
+    private static func distance(_ left: String, _ right: String) -> Int {
+        let (left, right) = (Array(left.utf8.prefix(100)), Array(right.utf8))
+        var row = Array(0...right.count)
+        for (i, letter) in left.enumerated() {
+            var diagonal = row[0]
+            row[0] = i + 1
+            for (j, other) in right.enumerated() {
+                let above = row[j + 1]
+                row[j + 1] = min(diagonal + (letter == other ? 0 : 1), above + 1, row[j] + 1)
+                diagonal = above
+            }
+        }
+        return row[right.count]
+    }
+}

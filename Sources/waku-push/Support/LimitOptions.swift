@@ -1,0 +1,60 @@
+import ArgumentParser
+import Foundation
+import PushNode
+import PushServer
+import StatusProtocol
+import WakuCrypto
+
+/// What is asked of the node at most, and who may register.
+struct LimitOptions: ParsableArguments {
+    static var standard: [(name: String, value: String)] { Limits.standard.settings }
+
+    @Option(
+        help: ArgumentHelp(
+            "A limit, like requests-by-sender=20/s or installations-by-key=100; off: none. Repeat it for more. There are \(standard.map(\.name).joined(separator: ", ")).",
+            valueName: "name=value"))
+    var limit: [String] = Environment.list("limit")
+
+    @Option(help: "File of those who alone may register: a public key or its hash in a line, # begins a comment.")
+    var allowKeys: String?
+
+    @Option(help: "File of those who may not register, in the same form. Goes before --allow-keys.")
+    var denyKeys: String?
+
+    @Option(help: "Registrations that were not renewed, by one with a higher version, for so long end; off: never.")
+    var registrationLifetime: OptionalDurationArgument = Environment.value("registration-lifetime", OptionalDurationArgument(nil))
+
+    func limits() throws(CommandFailure) -> Limits {
+        var limits = Limits.standard
+        for text in limit {
+            do throws(Limits.Problem) {
+                try limits.set(text)
+            } catch {
+                throw CommandFailure(.usage, "--limit: \(error.message)")
+            }
+        }
+        if let path = allowKeys ?? Environment.string("allow-keys") { limits.allowed = try Self.keys(in: path) }
+        if let path = denyKeys ?? Environment.string("deny-keys") { limits.denied = try Self.keys(in: path) }
+        return limits
+    }
+
+    private static func keys(in path: String) throws(CommandFailure) -> Set<KeyHash> {
+        guard let content = FileManager.default.contents(atPath: path) else {
+            throw CommandFailure(.data, "list of keys \(path) can't be read: is it there, and may this user read it?")
+        }
+        var keys: Set<KeyHash> = []
+        for (index, line) in String(decoding: content, as: UTF8.self).split(separator: "\n", omittingEmptySubsequences: false).enumerated()
+        {
+            let text = line.prefix { $0 != "#" }.trimmingCharacters(in: .whitespaces)
+            guard !text.isEmpty else { continue }
+            if let key = PublicKeyArgument(argument: text)?.key {
+                keys.insert(KeyHash(of: key))
+            } else if let hash = bytes(hex: text.hasPrefix("0x") ? text.dropFirst(2) : text[...]).flatMap(KeyHash.init(bytes:)) {
+                keys.insert(hash)
+            } else {
+                throw CommandFailure(.data, "\(path):\(index + 1): neither a public key nor the hash of one, in hexadecimal digits")
+            }
+        }
+        return keys
+    }
+}

@@ -1,0 +1,83 @@
+import ArgumentParser
+import Gorush
+import Logging
+import PushNode
+import ServiceLifecycle
+import Synchronization
+import UnixSignals
+
+/// A gorush whose address and credentials can be replaced while the node runs.
+final class ReplaceableGorush: NotificationPosting {
+    private let client: Mutex<GorushClient>
+
+    init(_ client: GorushClient) {
+        self.client = Mutex(client)
+    }
+
+    func replace(by client: GorushClient) {
+        self.client.withLock { $0 = client }
+    }
+
+    func post(_ notifications: [Gorush.Notification]) async -> PostResult {
+        await client.withLock(\.self).post(notifications)
+    }
+}
+
+/// Reads the configuration again on SIGHUP, and puts into force what a running node can take.
+///
+/// Files that options name are read again too: lists of keys, and gorush's credentials. One that is wrong changes nothing at all.
+final class ReloadService: Service {
+    /// What can be changed while the node runs. The others need a restart.
+    static let reloadable: Set<String> = [
+        "log-level", "limit", "allow-keys", "deny-keys", "gorush", "gorush-ca", "gorush-user", "gorush-password-file", "gorush-token-file",
+        "gorush-header", "payload-profile",
+    ]
+
+    private let node: PushNode
+    private let gorush: [ReplaceableGorush]
+    private let level: LogLevel
+    private let logger: Logger
+    private let current: Mutex<Serve.Plan>
+
+    init(node: PushNode, plan: Serve.Plan, gorush: [ReplaceableGorush], level: LogLevel, logger: Logger) {
+        self.node = node
+        self.gorush = gorush
+        self.level = level
+        self.logger = logger
+        current = Mutex(plan)
+    }
+
+    func run() async throws {
+        for await _ in await UnixSignalsSequence(trapping: .sighup).cancelOnGracefulShutdown() { reload() }
+    }
+
+    private func reload() {
+        let old = current.withLock(\.self)
+        let file = Environment.file
+        do {
+            let new = try Serve.planAgain()
+            let clients = try new.gorush.map { try $0.client() }
+            var waiting = Set(new.values.filter { !old.values.contains($0) }.map(\.option)).subtracting(Self.reloadable)
+            let changed = new.values.filter { value in !old.values.contains { $0.option == value.option && $0.values == value.values } }
+            waiting.formIntersection(changed.map(\.option))
+            if new.gorush.map(\.rule) == old.gorush.map(\.rule) {
+                for (gorush, client) in zip(gorush, clients) { gorush.replace(by: client) }
+            } else {
+                waiting.insert(ConfigurationFile.endpointsKey)
+            }
+            node.replaceLimits(new.configuration.limits)
+            if new.level != old.level { level.current = new.level }
+            current.withLock { $0 = new }
+            let taken = changed.map(\.option).filter { !waiting.contains($0) }
+            logger.notice(
+                "configuration read again", metadata: ["changed": "\(taken.isEmpty ? "no option" : taken.joined(separator: ", "))"])
+            if !waiting.isEmpty {
+                logger.warning("some options need a restart", metadata: ["options": "\(waiting.sorted().joined(separator: ", "))"])
+            }
+        } catch {
+            Environment.use(file)
+            let reason = CommandFailure(explaining: error)?.message ?? Serve.message(for: error)
+            logger.error("configuration not read: nothing changed", metadata: ["reason": "\(reason)"])
+        }
+    }
+}

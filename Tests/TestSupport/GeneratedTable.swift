@@ -1,0 +1,40 @@
+public import Foundation
+
+/// A part of an article that is made from the code, between the lines `<!-- NAME -->` and `<!-- /NAME -->`.
+///
+/// `Deploy/generate-tables` runs the tests that check such parts with `WAKU_PUSH_WRITE_TABLES=1`: then they are written instead.
+public struct GeneratedTable {
+    private static let folder = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
+        .appending(path: "../../Sources/PushNode/PushNode.docc").standardized
+
+    public let name: String
+    public let article: URL
+
+    /// - Parameter article: Its file's name.
+    public init(_ name: String, in article: String) {
+        self.name = name
+        self.article = Self.article(article)
+    }
+
+    public static func article(_ name: String) -> URL { folder.appending(path: name) }
+
+    /// Whether the article has these lines in its part.
+    ///
+    /// - Throws: what reading and writing throw; ``MissingMarks``.
+    public func isCurrent(_ lines: [String]) throws -> Bool {
+        let text = try String(contentsOf: article, encoding: .utf8)
+        guard let start = text.range(of: "<!-- \(name) -->\n")?.upperBound,
+            let stop = text.range(of: "<!-- /\(name) -->\n", range: start..<text.endIndex)?.lowerBound
+        else { throw MissingMarks(name: name) }
+        let table = lines.map { $0 + "\n" }.joined()
+        if ProcessInfo.processInfo.environment["WAKU_PUSH_WRITE_TABLES"] == "1", text[start..<stop] != table {
+            try text.replacingCharacters(in: start..<stop, with: table).write(to: article, atomically: true, encoding: .utf8)
+            return true
+        }
+        return text[start..<stop] == table
+    }
+
+    public struct MissingMarks: Error {
+        public let name: String
+    }
+}

@@ -1,0 +1,148 @@
+import CurlClient
+import Foundation
+import TestSupport
+import Testing
+import WakuCrypto
+
+/// A configuration file, looked at and in use.
+@Suite(.timeLimit(.minutes(5)))
+struct ConfigurationTests {
+    private let folder: TemporaryFolder
+    private let key: KeyFile
+    private var path: String { folder.path + "/waku-push.yaml" }
+
+    init() throws {
+        folder = try TemporaryFolder()
+        key = try KeyFile(in: folder, "id.key")
+    }
+
+    private func check(_ text: String, _ arguments: [String] = [], environment: [String: String] = [:]) async throws -> Ended {
+        try write(text, to: path)
+        return try await run(["config", "check", "--config", path, "--identity", key.path] + arguments, environment: environment)
+    }
+
+    /// What is printed is a file that says nothing, and with every # taken away one that is taken too.
+    @Test func defaults() async throws {
+        let text = try await run(["config", "default"]).output
+        #expect(try await check(text).status == 0)
+        let words = text.split(separator: "\n").filter { $0.hasPrefix("#") && !$0.hasPrefix("# ") }
+        #expect(words.count > 25)
+        // Those without a default have no value: they are as good as not there.
+        let all = words.map { String($0.dropFirst()) }.filter {
+            !$0.hasPrefix("gorush-endpoints") && !$0.hasPrefix("  - ") && !$0.hasPrefix("    ")
+        }
+        let ended = try await check(all.joined(separator: "\n"))
+        #expect(ended.status == 0, "\(ended.errors)")
+    }
+
+    @Test func whatIsThere() async throws {
+        try write("0x" + String(repeating: "ab", count: 64) + " # a hash\n\n# nobody\n\(key.publicKey)\n", to: folder.path + "/keys")
+        try write("secret\n", to: folder.path + "/token")
+        let ended = try await check(
+            """
+            poll-interval: 1s
+            relay: [http://127.0.0.1:8645, "http://127.0.0.1:8646"]
+            pubsub-topic: /waku/2/rs/16/32
+            idempotent-registrations: true
+            allow-keys: \(folder.path)/keys
+            registration-lifetime: 90d
+            limit:
+              requests-by-sender: 5/s burst 50
+              installations-by-key: 10
+              queries: off
+            gorush-endpoints:
+              - {name: apple, url: "https://a.example", platforms: [apn], apn-topics: [a, b], token-file: \(folder.path)/token, connections: 4}
+              - {name: google, url: "https://b.example/gorush", platforms: firebase, headers: ["X-One: 1"]}
+            """)
+        #expect(ended.status == 0, "\(ended.errors)")
+        #expect(ended.output == "The configuration is good.\n")
+    }
+
+    @Test(
+        arguments: [
+            ("poll-intervall: 1s", ":1: there is no option poll-intervall: do you mean poll-interval?"),
+            ("data: d\nxyzzy: 1", ":2: there is no option xyzzy: waku-push config default lists those that there are"),
+            ("poll-interval: soon", ":1: poll-interval has a value that --poll-interval would not take: see --help"),
+            ("idempotent-registrations: perhaps", ":1: idempotent-registrations is neither true nor false: set it to true or false"),
+            ("- a\n- b", ": it must be a list of \"option: value\""),
+            ("data: [a: {b: c}]", ":1: what data lists must be plain values"),
+            ("data: \"open", ": line "),
+            ("data: a\ndata: b", "data twice"),
+            ("limit: {wishes: 1/s}", "--limit: there is no limit wishes"),
+            ("limit: {requests: lots}", "--limit: requests=lots is no rate"),
+            ("gorush-endpoints: {url: x}", ":1: gorush-endpoints must be a list of endpoints"),
+            ("gorush-endpoints: [{name: a}]", ":1: this endpoint has no url"),
+            ("gorush-endpoints: [{url: \"http://a\", platfrom: apn}]", ":1: there is no option platfrom: do you mean platforms?"),
+            ("gorush-endpoints: [{url: \"http://a\", platforms: [ios]}]", ":1: there is no platform ios: there are apn and firebase"),
+            ("gorush-endpoints: [{url: \"http://a\", connections: 0}]", ":1: connections must be from 1 to 64"),
+            ("gorush-endpoints: [{url: \"ftp://a\"}]", "does not begin with http"),
+            ("gorush-endpoints: [{url: \"http://a\", name: x}, {url: \"http://b\", name: x}]", ":1: there is an endpoint x already"),
+            ("gorush: http://a\ngorush-endpoints: [{url: \"http://b\"}]", "there are gorush-endpoints and gorush"),
+            ("gorush-token-file: /nowhere/token", "secret file /nowhere/token can't be read"),
+            ("allow-keys: /nowhere/keys", "list of keys /nowhere/keys can't be read"),
+        ])
+    func problems(text: String, message: String) async throws {
+        let ended = try await check(text)
+        #expect(ended.status == 64 || ended.status == 65)
+        #expect(ended.failure?.contains(message) == true, "\(ended.errors)")
+        #expect(ended.errors.split(separator: "\n").count == 1)
+    }
+
+    @Test func aFileThatIsNotThere() async throws {
+        for command in [["serve"], ["doctor"], ["config", "show"], ["admin", "status"]] {
+            let ended = try await run(command + ["--config", folder.path + "/none.yaml"])
+            #expect(ended.status == 65)
+            #expect(ended.failure == "configuration \(folder.path)/none.yaml can't be read: is it there, and may this user read it?")
+        }
+    }
+
+    /// Flag, environment, file, default, in this order.
+    @Test func precedence() async throws {
+        try write("poll-interval: 1s\nmax-request-age: 2m\noutbox-limit: 3\ngorush-header: [\"Authorization: hidden-secret\"]\n", to: path)
+        let ended = try await run(
+            ["config", "show", "--config", path, "--poll-interval=4s", "--json"],
+            environment: ["WAKU_PUSH_MAX_REQUEST_AGE": "5m", "WAKU_PUSH_POLL_INTERVAL": "6s"])
+        struct Value: Decodable {
+            let option: String
+            let values: [String]
+            let source: String
+        }
+        let values = try JSONDecoder().decode([Value].self, from: Data(ended.output.utf8))
+        func shown(_ option: String) -> [String]? { values.first { $0.option == option }.map { $0.values + [$0.source] } }
+        #expect(shown("poll-interval") == ["4s", "command line"])
+        #expect(shown("max-request-age") == ["5m", "WAKU_PUSH_MAX_REQUEST_AGE"])
+        #expect(shown("outbox-limit") == ["3", "\(path):3"])
+        #expect(shown("data") == ["data", "default"])
+        #expect(shown("gorush-header") == ["Authorization: …", "\(path):4"])
+        #expect(!ended.output.contains("hidden-secret"))
+        let table = try await run(["config", "show", "--config", path])
+        #expect(table.output.split(separator: "\n").contains { $0.hasPrefix("poll-interval ") && $0.hasSuffix("\(path):1") })
+        #expect(!table.output.contains("hidden-secret"))
+    }
+
+    @Test func aDaemonTakesItAndReadsItAgain() async throws {
+        let data = folder.path + "/data"
+        func text(_ more: String) -> String { "identity: \(key.path)\ndata: \(data)\n\(more)\n" }
+        try write(text("log-level: warning"), to: path)
+        let daemon = try await Daemon.start(["--config", path])
+        #expect(!daemon.process.errors.contains("node started"))
+
+        try write(text("log-level: info\nlimit: {requests: 1/s}\nmax-request-age: 5m"), to: path)
+        daemon.process.send(SIGHUP)
+        try await wait { daemon.process.errors.contains("some options need a restart") || !daemon.process.isRunning }
+        #expect(daemon.process.errors.contains("configuration read again changed=\"log-level, limit\""), "\(daemon.process.errors)")
+        #expect(daemon.process.errors.contains("options=max-request-age"))
+
+        try write(text("log-level: nonsense"), to: path)
+        daemon.process.send(SIGHUP)
+        try await wait { daemon.process.errors.contains("configuration not read: nothing changed") || !daemon.process.isRunning }
+        #expect(daemon.process.errors.contains(":3: log-level has a value that --log-level would not take"))
+        #expect(try await daemon.get("/healthz").status == 200)
+
+        // The file serves admin too.
+        #expect(try await run(["admin", "status", "--config", path.replacing("waku-push.yaml", with: "admin.yaml")]).status == 65)
+        try write(text(""), to: folder.path + "/admin.yaml")
+        #expect(try await run(["admin", "status", "--config", folder.path + "/admin.yaml"]).status == 0)
+        #expect(await daemon.stop().status == 0)
+    }
+}

@@ -1,0 +1,90 @@
+import Foundation
+import TestSupport
+import Testing
+
+/// Tables in the article on configuration, made of what the program says of itself.
+@Suite(.timeLimit(.minutes(5)))
+struct GeneratedTableTests {
+    private struct Dump: Decodable {
+        let command: Command
+    }
+
+    private struct Command: Decodable {
+        let commandName: String
+        let discussion: String?
+        let arguments: [Argument]?
+        let subcommands: [Command]?
+
+        /// Each line of what its help has of exit codes: the code, and what it means.
+        var exitCodes: [(code: Substring, meaning: String)] {
+            let lines = (discussion ?? "").split(separator: "\n", omittingEmptySubsequences: false)
+            return lines.drop { $0 != "EXIT CODES" }.dropFirst().prefix { !$0.isEmpty }.compactMap { line in
+                line.wholeMatch(of: /\ +(\d+)\ +(.*)/).map { ($0.1, String($0.2)) }
+            }
+        }
+
+        /// Those below it, with their names from the program's on.
+        func descendants(_ names: [String] = []) -> [(name: String, command: Command)] {
+            (subcommands ?? []).flatMap { command in
+                let path = names + [command.commandName]
+                return [(path.joined(separator: " "), command)] + command.descendants(path)
+            }
+        }
+    }
+
+    private struct Argument: Decodable {
+        struct Name: Decodable {
+            let name: String
+        }
+        let kind: String
+        let abstract: String?
+        let defaultValue: String?
+        let preferredName: Name?
+        let shouldDisplay: Bool
+    }
+
+    private func root() async throws -> Command {
+        try await run("--experimental-dump-help").json(Dump.self).command
+    }
+
+    private func check(_ name: String, _ columns: [String], _ rows: [[String]]) throws {
+        let lines = ([columns, columns.map { _ in "---" }] + rows).map { "| " + $0.joined(separator: " | ") + " |" }
+        #expect(rows.count > 1)
+        #expect(try GeneratedTable(name, in: "Configuration.md").isCurrent(lines), "run Deploy/generate-tables")
+    }
+
+    /// What a default reads like; an abstract may end with one, where the program can't tell it by itself.
+    private func row(_ argument: Argument, name: String, isFlag: Bool) -> [String] {
+        var (meaning, standard) = (argument.abstract ?? "", argument.defaultValue)
+        if let end = meaning.firstMatch(of: /\ \[default: (.+)\]$/) {
+            standard = String(end.1)
+            meaning.removeSubrange(end.range)
+        }
+        if isFlag { standard = standard == "--\(name)" ? "on" : "off" }
+        return [
+            isFlag ? "`--[no-]\(name)`" : "`--\(name)`", "`WAKU_PUSH_\(name.uppercased().replacing("-", with: "_"))`",
+            standard.map { "`\($0)`" } ?? "–", meaning.replacing("|", with: "\\|"),
+        ]
+    }
+
+    @Test func options() async throws {
+        let serve = try #require(try await root().descendants().first { $0.name == "serve" }).command
+        let shown = (serve.arguments ?? []).filter { $0.shouldDisplay && !["help", "version"].contains($0.preferredName?.name) }
+        let names = Set(shown.compactMap(\.preferredName?.name))
+        var rows: [[String]] = []
+        for argument in shown {
+            guard let name = argument.preferredName?.name, !(name.hasPrefix("no-") && names.contains(String(name.dropFirst(3)))) else {
+                continue
+            }
+            rows.append(row(argument, name: name, isFlag: argument.kind == "flag"))
+        }
+        try check("options", ["option", "in the environment", "default", "meaning"], rows)
+    }
+
+    @Test func exitCodes() async throws {
+        let root = try await root()
+        try check("exit codes", ["code", "meaning"], root.exitCodes.map { ["\($0.code)", $0.meaning] })
+        let others = root.descendants().flatMap { name, command in command.exitCodes.map { ["`\(name)`", "\($0.code)", $0.meaning] } }
+        try check("exit codes of commands", ["command", "code", "meaning"], others)
+    }
+}
