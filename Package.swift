@@ -125,6 +125,9 @@ let package = Package(
         tests("StatusProtocol", ["Waku", "WakuCrypto", "CPushMessages"]),
         tests("GossipSub", ["WakuCrypto"]),
         tests("WakuP2P", ["GossipSub", "LibP2P", "Waku", "WakuCrypto", logging, nio, nioSockets]),
+        .testTarget(
+            name: "FuzzTests", dependencies: ["GossipSub", "LibP2P", "WakuP2P", "Waku", "WakuCrypto", "TestSupport", nio],
+            swiftSettings: strict),
         tests("PushServer", ["StatusProtocol", "Waku", "WakuCrypto"]),
         tests("PushStore", ["StatusProtocol", "Waku", "WakuCrypto", grdb]),
         tests("Prometheus", [metrics]),

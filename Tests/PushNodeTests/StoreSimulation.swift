@@ -39,12 +39,12 @@ struct StoreSimulation {
     private var generator: SeededGenerator
     private let folder: TemporaryFolder
     private let faults: StoreFaults
-    private let identity = PrivateKey.generate()
+    private let identity: PrivateKey
     private let decider: Decider
     private var store: Store
     private var now = Timestamp(rawValue: 1_800_000_000_000_000_000)
 
-    private let owners = (0..<3).map { _ in PrivateKey.generate().publicKey }
+    private let owners: [PublicKey]
     private let keys: [RegistrationKey]
     private var nextVersion: [RegistrationKey: UInt64] = [:]
     private var messages: [Message] = []
@@ -74,7 +74,10 @@ struct StoreSimulation {
 
     init(seed: UInt64) throws {
         self.seed = seed
-        generator = SeededGenerator(seed: seed)
+        var generator = SeededGenerator(seed: seed)
+        identity = try PrivateKey(bytes: generator.bytes(32))
+        owners = try (0..<3).map { _ in try PrivateKey(bytes: generator.bytes(32)).publicKey }
+        self.generator = generator
         folder = try TemporaryFolder()
         faults = StoreFaults(in: folder.path)
         faults.seed(seed)
@@ -118,21 +121,24 @@ struct StoreSimulation {
                 try decider.decide(request, envelope, work, expires: time + .seconds(600), transaction, at: time)
             }
         }
-        var isKept = false
+        // What changes nothing writes nothing, and so overwrites nothing of what was tried before.
+        var hasWritten = false
         for (message, result) in zip(batch, results) {
             switch (message, result) {
             case (.registration(let claim, _), .success(let outcome)):
-                isKept = true
+                let before = claim.key.flatMap { rows[$0] }
                 try note(claim, outcome)
+                if claim.key.flatMap({ rows[$0] }) != before { hasWritten = true }
             case (.request(_, let envelope, _), .success(let outcome)):
-                isKept = true
+                let before = (outbox.count, answers.count)
                 try note(envelope, outcome)
+                if (outbox.count, answers.count) != before { hasWritten = true }
             case (_, .failure):
                 failedCommitCount += 1
                 noteTried(message)
             }
         }
-        if isKept { forgetTried(but: zip(batch, results)) }
+        if hasWritten { forgetTried(but: zip(batch, results)) }
     }
 
     /// A new one, or one that was sent before: long ago, or just now.

@@ -109,5 +109,6 @@ extension Counter {
     ]
     /// What never came to where it was to come.
     fileprivate static let losses =
-        allCases.filter { $0.series?.metric == .dropped && $0 != .segment } + givenUp + [answerLost, tokenFailureLost, feedbackShed]
+        allCases.filter { $0.series?.metric == .dropped && $0 != .segment } + givenUp
+        + [registrationLimited, limitNotificationsByTarget, answerLost, tokenFailureLost, feedbackShed]
 }

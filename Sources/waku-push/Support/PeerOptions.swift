@@ -24,7 +24,7 @@ struct PeerOptions: ParsableArguments {
     var peerCount: Int = Environment.value("peer-count", 8)
 
     @Option(help: "The DNS server that lists of nodes are asked of. [default: those of the system]")
-    var dns: AddressArgument?
+    var dns: String?
 
     /// Where the loopback relay listens unless it is told otherwise.
     static let loopback = "/ip4/127.0.0.1/tcp/60000"
@@ -57,9 +57,11 @@ struct PeerOptions: ParsableArguments {
     }
 
     func dnsClient() throws(CommandFailure) -> DNSClient {
-        guard let address = (dns ?? Environment.value("dns"))?.address else { return .system() }
-        guard let client = DNSClient(ipAddress: address.host, port: address.port) else {
-            throw CommandFailure(.usage, "--dns \(address) is not an IP address and a port: give one like 192.0.2.53:53")
+        guard let text = dns ?? Environment.string("dns") else { return .system() }
+        guard let address = AddressArgument(argument: text)?.address,
+            let client = DNSClient(ipAddress: address.host, port: address.port)
+        else {
+            throw CommandFailure(.usage, "--dns \(text) is not an IP address and a port: give one like 192.0.2.53:53")
         }
         return client
     }
