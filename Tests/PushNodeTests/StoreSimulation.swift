@@ -317,7 +317,8 @@ struct StoreSimulation {
             triedRemovals.insert(item.delivery)
             return
         }
-        (triedRows, triedDeliveries, triedRemovals, triedAcceptances) = ([:], [], [], [])
+        // One that an unregistration took already changes nothing, and so overwrites nothing.
+        if outbox[item.delivery] != nil { (triedRows, triedDeliveries, triedRemovals, triedAcceptances) = ([:], [], [], []) }
         outbox[item.delivery] = nil
         waiting[item.delivery] = nil
         // It may be asked for again, and then be posted again only if it was never posted.
