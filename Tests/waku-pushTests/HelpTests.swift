@@ -6,7 +6,8 @@ struct HelpTests {
         [], ["serve"], ["identity", "new"], ["identity", "show"], ["admin"], ["admin", "registrations", "list"],
         ["admin", "registrations", "find"], ["admin", "registrations", "show"], ["admin", "registrations", "remove"],
         ["admin", "registrations", "export"], ["admin", "registrations", "import"], ["admin", "outbox", "retry"],
-        ["admin", "outbox", "drop"], ["admin", "peers"], ["admin", "drain"], ["admin", "log-level"], ["admin", "backup"], ["admin", "restore"],
+        ["admin", "outbox", "drop"], ["admin", "peers"], ["admin", "drain"], ["admin", "log-level"], ["admin", "backup"],
+        ["admin", "restore"],
         ["admin", "check"], ["admin", "rotate-storage-key"], ["admin", "test-push"], ["doctor"], ["client"], ["bench"], ["config"],
     ]
     private static let withoutExamples = [
