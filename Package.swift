@@ -97,7 +97,8 @@ let package = Package(
             "PushBench",
             [
                 "CSecp256k1", "COpenSSL", "CPushMessages", "CCurl", "PushNode", "PushStore", "Gorush", "NwakuRelay", "LoopbackRelay",
-                "CurlClient", "StatusProtocol", "Waku", "WakuCrypto", sqlite, hummingbird, lifecycle, logging, nio,
+                "CurlClient", "GossipSub", "LibP2P", "StatusProtocol", "Waku", "WakuCrypto", "WakuP2P", sqlite, hummingbird, lifecycle,
+                logging, nio,
             ]),
         .executableTarget(
             name: "waku-push",

@@ -55,5 +55,11 @@ final class TopicTable: Sendable {
         }
     }
 
+    /// The node's own, and as many of registrants as there is room for.
+    func contentTopics(limit: Int) -> [ContentTopic] {
+        let tags = queries.withLock { $0.subtracting(own).prefix(max(0, limit - own.count)) }
+        return ownContentTopics + tags.map(ContentTopic.init)
+    }
+
     var queryTopicCount: Int { queries.withLock { $0.count } }
 }

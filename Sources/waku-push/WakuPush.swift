@@ -32,7 +32,10 @@ struct WakuPush: AsyncParsableCommand {
             What neither has may stand in a configuration file: see waku-push config.
             """,
         version: Version.current,
-        subcommands: [Serve.self, IdentityCommand.self, Admin.self, Doctor.self, ConfigCommand.self, Client.self, Demo.self, Bench.self])
+        subcommands: [
+            Serve.self, IdentityCommand.self, Admin.self, Doctor.self, ConfigCommand.self, Client.self, Demo.self, Bench.self,
+            BenchRelaySink.self,
+        ])
 
     /// As ArgumentParser does it, but for wrong usage: it is told in one line, as every failure is.
     static func main() async {

@@ -39,6 +39,9 @@ struct Decoder: Sendable, CustomTestStringConvertible {
         }
     }
 
+    /// The same each time, as far as seeds go.
+    private static let key = NodeKey((try? PrivateKey(bytes: [UInt8](repeating: 7, count: 32))) ?? .generate())
+
     static let all: [Decoder] = gossip + waku + lists + addresses + transport
 
     private static let waku0 = WakuMessage(
@@ -145,24 +148,21 @@ struct Decoder: Sendable, CustomTestStringConvertible {
         ]
     }
 
-    /// The same in every run, as what is mutated is.
-    private static let key = (try? PrivateKey(bytes: [UInt8](repeating: 7, count: 32))).map { NodeKey($0) } ?? .generate()
-
     private static var addresses: [Decoder] {
         let key = Self.key
         let other = NodeKey.generate(.ed25519)
         let text = "/ip4/127.0.0.1/tcp/60000/p2p/\(key.peerID)"
-        let address = try? Multiaddr(text)
+        guard let address = try? Multiaddr(text) else { return [] }
         var info = PeerInfo()
         info.publicKey = key.publicKey
         info.protocols = ["/ipfs/ping/1.0.0", "/ipfs/id/1.0.0"]
-        info.listenAddresses = [address?.withoutPeerID].compactMap(\.self)
+        info.listenAddresses = [address.withoutPeerID]
         info.agentVersion = "waku-push"
         info.protocolVersion = "ipfs/0.1.0"
-        info.observedAddress = address?.withoutPeerID
+        info.observedAddress = address.withoutPeerID
         let names = ["/dns4/node.example/tcp/1", "/ip6/::1/tcp/9", text].map { Array($0.utf8) }
         return [
-            message("multiaddrs", [address?.encoded()].compactMap(\.self), { try Multiaddr(parsing: $0) }, { $0.encoded() }),
+            message("multiaddrs", [address.encoded()], { try Multiaddr(parsing: $0) }, { $0.encoded() }),
             message(
                 "multiaddrs as text", names, { try Multiaddr(String(decoding: $0, as: UTF8.self)) }, { Array($0.description.utf8) }),
             message("peer ids", [key.peerID.bytes, other.peerID.bytes], { try PeerID(parsing: $0) }, { $0.bytes }),
@@ -213,7 +213,7 @@ struct Decoder: Sendable, CustomTestStringConvertible {
             Decoder(name: "upgrades", seeds: []) { bytes in
                 for role in [NoiseHandshake.Role.initiator, .responder] {
                     var upgrade = ConnectionUpgrade(
-                        role, identity: NoiseIdentity(key), expecting: nil)
+                        role, identity: NoiseIdentity(Self.key), expecting: nil)
                     var (input, output) = (ByteBuffer(bytes: bytes), ByteBuffer())
                     _ = try? upgrade.receive(&input, output: &output)
                 }

@@ -3,11 +3,14 @@
 Prints its address, and a line for what happens: `received <hex>`, `pushed <hex>`, `queried <count>`, `metadata <cluster>`, `subscribed <peers>`,
 `mesh <peers>`. Does what is appended to a file, a line each: `dial <multiaddr>`, `publish <hex>`.
 
-    py_waku_relay.py <pubsub topic> <file of commands>
+    py_waku_relay.py <pubsub topic> <file of commands> [--count]
+
+With `--count` it says `counted <messages> <seconds of processor time>` instead of what came.
 
 Needs libp2p 0.8.1 from PyPI (Tests/Interop/requirements.txt)."""
 import hashlib
 import sys
+import time
 
 import multiaddr
 import trio
@@ -29,6 +32,7 @@ METADATA = TProtocol("/vac/waku/metadata/1.0.0")
 STORE = TProtocol("/vac/waku/store-query/3.0.0")
 LIGHTPUSH = TProtocol("/vac/waku/lightpush/3.0.0")
 TOPIC, COMMANDS = sys.argv[1:3]
+IS_COUNTING = "--count" in sys.argv
 CLUSTER, SHARD = (int(part) for part in TOPIC.split("/")[-2:])
 PAGE_SIZE = 100
 
@@ -97,7 +101,7 @@ class Message:
 
 class Node:
     def __init__(self, host, pubsub):
-        self.host, self.pubsub, self.kept = host, pubsub, []
+        self.host, self.pubsub, self.kept, self.count = host, pubsub, [], 0
         for name, handler in {METADATA: self.metadata, STORE: self.store, LIGHTPUSH: self.lightpush}.items():
             host.set_stream_handler(name, self.answering(handler))
 
@@ -144,6 +148,9 @@ class Node:
     async def listen(self, subscription):
         while True:
             data = (await subscription.get()).data
+            if IS_COUNTING:
+                self.count += 1
+                continue
             try:
                 self.kept.append(Message(data))
             except (KeyError, AssertionError, IndexError):
@@ -151,8 +158,11 @@ class Node:
             say("received", data.hex())
 
     async def tell_peers(self):
-        last = None
+        last, told = None, 0
         while True:
+            if told != self.count:
+                told = self.count
+                say("counted", told, time.process_time())
             counts = len(self.pubsub.peer_topics.get(TOPIC, ())), len(self.pubsub.router.mesh.get(TOPIC, ()))
             if counts != last:
                 say("subscribed", counts[0])

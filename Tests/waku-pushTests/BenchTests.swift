@@ -19,7 +19,7 @@ struct BenchTests {
         #expect(
             results.compactMap { $0["name"] as? String }.filter { !$0.contains(",") && !$0.hasPrefix("S") } == [
                 "recover", "verify", "key generation", "registration new", "registration update", "registration stale", "query", "request",
-                "foreign message", "start with 300 registrations",
+                "foreign message", "relay to another process", "start with 300 registrations",
             ])
         for result in results {
             let name = result["name"] as? String ?? ""
@@ -45,6 +45,16 @@ struct BenchTests {
         for key in ["readyMilliseconds", "firstAnswerMilliseconds", "residentBytes", "bytesPerRegistrationBeyondItsOwn"] {
             #expect(start[key] as? Double ?? 0 > 0, "\(key)")
         }
+    }
+
+    @Test("The relay between two processes, and every message arrives")
+    func relay() async throws {
+        let ended = try await run(["bench", "relay"] + Self.tiny)
+        #expect(ended.status == 0, "\(ended.errors)")
+        let results = try Self.results(ended)
+        #expect(results.prefix(2).compactMap { $0["name"] as? String } == ["relay to another process", "relay at 1,000 a second"])
+        for result in results { #expect(result["unanswered"] as? Int == 0 && result["messages"] as? Int ?? 0 >= 100) }
+        #expect(results[0]["rate"] as? Double ?? 0 > 0 && results[1]["p99Microseconds"] as? Double ?? 0 > 0)
     }
 
     @Test("Endurance tells its intervals, and that every message was answered")

@@ -143,6 +143,8 @@ final class GossipRouter: Sendable {
         state.withLock { state in topics.map { !state.gossip.mesh(of: $0.rawValue).isEmpty } }
     }
 
+    var queuedByteCount: Int { state.withLock { $0.outlets.values.reduce(0) { max($0, $1.queue.byteCount) } } }
+
     var counters: GossipCounters { state.withLock { $0.gossip.counters } }
 
     var statuses: [PeerGossip] {

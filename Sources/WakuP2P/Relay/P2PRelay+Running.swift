@@ -53,7 +53,10 @@ extension P2PRelay {
     private func beat() async {
         while !Task.isCancelled {
             await finish(router.heartbeat())
-            let hasPeers = router.hasPeers(on: configuration.pubsubTopics)
+            let hasPeers =
+                configuration.contentTopics == nil
+                ? router.hasPeers(on: configuration.pubsubTopics)
+                : configuration.pubsubTopics.map { _ in filterPeers.withLock { $0.isAttached } }
             let isHandedOver = inbox.isEmpty
             let before = state
             let gapCount = progress.withLock { $0.note(hasPeers: hasPeers, isHandedOver: isHandedOver, at: .now()) }
@@ -184,6 +187,7 @@ extension P2PRelay {
             return host.disconnect(peer)
         }
         do {
+            guard configuration.contentTopics == nil else { return try await filter(by: peer) }
             let stream = try await host.openStream(to: peer, Self.gossipProtocols)
             defer { stream.close() }
             let version = GossipVersion(protocolID: stream.protocolID) ?? .v11
@@ -220,7 +224,8 @@ extension P2PRelay {
 
     /// What others may ask of this node.
     func serve() {
-        for id in Self.gossipProtocols {
+        if configuration.contentTopics != nil { serveFilterPushes() }
+        for id in configuration.contentTopics == nil ? Self.gossipProtocols : [] {
             host.serve(id, streamsPerPeer: 2) { [weak self] stream in
                 guard let self else { return }
                 let version = GossipVersion(protocolID: id) ?? .v11

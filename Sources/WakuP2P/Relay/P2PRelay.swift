@@ -35,6 +35,8 @@ public final class P2PRelay: Relay {
         /// Until when all was seen on each pubsub topic, in an earlier life (``P2PRelay/seenUntil``); on the others nothing can have been
         /// missed.
         public var lastSeen: [PubsubTopic: Timestamp]
+        /// As a client of filter nodes, instead of relaying: the content topics that are wanted, asked for each second; nil: a relay.
+        public var contentTopics: (@Sendable () -> [ContentTopic])?
         /// Which topics of the form of `ContentTopic` are worth handing over; nil: all messages are, whatever their topic.
         public var wants: (@Sendable (TopicTag) -> Bool)?
         /// Told what is to be counted.
@@ -67,6 +69,7 @@ public final class P2PRelay: Relay {
     let gaps: [(stream: AsyncStream<Void>, continuation: AsyncStream<Void>.Continuation)]
     let life = Mutex(Life())
     let finder: Mutex<PeerFinder>
+    let filterPeers = Mutex(FilterPeers())
 
     struct Life {
         var task: Task<Void, Never>?
@@ -125,6 +128,9 @@ public final class P2PRelay: Relay {
         }.sorted { $0.id < $1.id }
     }
 
+    /// What waits for the peer that has most waiting, in bytes, beside what its stream holds: messages are dropped at 4 MiB.
+    public var queuedByteCount: Int { router.queuedByteCount }
+
     public var ownAddresses: [String] { listenAddresses.map(\.description) }
 
     public var traffic: RelayTraffic {
@@ -151,6 +157,7 @@ public final class P2PRelay: Relay {
     @discardableResult
     public func publish(_ message: WakuMessage, on pubsubTopic: PubsubTopic) async throws(RelayError) -> Publication {
         if let flaw = message.flaw { throw RelayError(code: .refused, message: flaw) }
+        guard configuration.contentTopics == nil else { return try await push(message, on: pubsubTopic) }
         let (publication, outcome) = router.publish(message.encoded(), on: pubsubTopic)
         await finish(outcome)
         switch publication {

@@ -17,6 +17,7 @@ struct Bench: AsyncParsableCommand {
               waku-push bench primitives --json
               waku-push bench startup --registrations 1000000 --data /var/lib/waku-push
               waku-push bench end-to-end --rate 100 --duration 1m --gorush-latency 1ms
+              waku-push bench relay --seconds 5
               waku-push bench endurance --duration 1h
 
             EXIT CODES
@@ -108,6 +109,10 @@ struct Bench: AsyncParsableCommand {
         return results
     }
 
+    private static func executable() throws -> String {
+        try FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")
+    }
+
     private func measure(_ part: BenchPart, _ settings: BenchSettings, _ progress: ProgressBar) async throws -> [BenchResult] {
         switch part {
         case .primitives: return try await PrimitiveBench(settings: settings).run()
@@ -126,10 +131,11 @@ struct Bench: AsyncParsableCommand {
             load.pollInterval = pollInterval.duration
             if let duration { load.duration = duration.duration }
             return try await EndToEndBench(settings: settings, load: load).run()
+        case .relay: return try await RelayBench(settings: settings, executable: try Self.executable()).run()
         case .startup:
             return try await StartupBench(
                 settings: settings, registrationCount: registrations,
-                executable: try FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")
+                executable: try Self.executable()
             ).run()
         case .endurance:
             let duration = duration?.duration ?? .seconds(600)
@@ -145,6 +151,7 @@ struct Bench: AsyncParsableCommand {
 enum BenchPart: String, CaseIterable, ExpressibleByArgument {
     case primitives, registration, query, request, foreign
     case endToEnd = "end-to-end"
+    case relay
     case startup
     case endurance
 }

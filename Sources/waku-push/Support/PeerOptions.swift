@@ -11,6 +11,12 @@ struct PeerOptions: ParsableArguments {
     )
     var listen: [String] = Environment.list("listen")
 
+    @Option(
+        help:
+            "relay: it relays all messages of its topics, and finds its own. filter: nodes send it those of its topics alone, of 1,000 at most: for a few hundred registrants."
+    )
+    var attach: AttachArgument = Environment.value("attach", .relay)
+
     @Option(help: "File with the key that other nodes know this one by. Made when missing. [default: node.key in the data folder]")
     var nodeKey: String?
 
@@ -69,6 +75,10 @@ struct PeerOptions: ParsableArguments {
     func keyFile(in folder: String) -> String {
         nodeKey ?? Environment.string("node-key") ?? folder + "/node.key"
     }
+}
+
+enum AttachArgument: String, ExpressibleByArgument, CaseIterable {
+    case relay, filter
 }
 
 /// Whose nodes are known by name, and where they are listed.

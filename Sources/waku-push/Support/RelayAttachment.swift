@@ -40,6 +40,9 @@ final class RelayAttachment {
                 .usage,
                 "--listen needs a --relay that is a multiaddr or loopback, or a --fleet: what others send here would reach no other node")
         }
+        guard options.attach == .relay || !hasLoopback && listenAddresses.isEmpty else {
+            throw CommandFailure(.usage, "--attach filter is for a --relay that is a multiaddr, or a --fleet, and nobody can dial it")
+        }
         if hasLoopback {
             let network = LoopbackNetwork()
             loopback = (network, LoopbackServer(network: network, host: loopbackAddress.host, port: loopbackAddress.port))
@@ -92,6 +95,7 @@ final class RelayAttachment {
             configuration.lastSeen = needs.seenUntil
             configuration.wants = needs.wants
             configuration.report = needs.report
+            if options.attach == .filter { configuration.contentTopics = needs.contentTopics }
             relays.insert(gossip(configuration), at: 0)
         }
         return relays.count == 1 ? relays[0] : RelaySet(relays)
