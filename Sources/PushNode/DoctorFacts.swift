@@ -38,6 +38,16 @@ public struct DoctorFacts: Sendable {
         case loopback
         case unreachable(address: String, reason: String)
         case node(RelayNode)
+        /// A node that the daemon gossips with; nil: no daemon runs that could tell.
+        case peer(address: String, Connection?)
+        /// Nodes of a fleet, likewise: with how many it gossips.
+        case fleet(name: String, meshPeerCount: Int?)
+    }
+
+    public enum Connection: Hashable, Sendable {
+        case missing
+        /// On so many topics messages are exchanged with it.
+        case connected(meshCount: Int)
     }
 
     /// A Waku node, as its REST API tells.

@@ -86,6 +86,33 @@ extension NodeChecks {
             ]
         case .node(let node):
             return [health(node), network(node, topics), peers(node, topics), store(node)]
+        case .peer(let address, let connection):
+            return [peer(address, connection)]
+        case .fleet(let name, let count):
+            guard let count else { return [Finding("relay", .warn, "fleet \(name): not looked at, since no daemon runs")] }
+            guard count > 0 else {
+                return [
+                    Finding(
+                        "relay", .fail, "fleet \(name): none of its nodes is in a mesh with this one",
+                        remedy: "see the log for why: names are looked up in the DNS, and nodes dialled by TCP")
+                ]
+            }
+            return [Finding("relay", .ok, "fleet \(name): in a mesh with \(count) nodes")]
+        }
+    }
+
+    private static func peer(_ address: String, _ connection: DoctorFacts.Connection?) -> Finding {
+        switch connection {
+        case nil: Finding("relay", .warn, "\(address): not looked at, since no daemon runs")
+        case .missing:
+            Finding(
+                "relay", .fail, "\(address): not connected",
+                remedy: "see that the node runs and listens there, under this peer id and on this cluster")
+        case .connected(0):
+            Finding(
+                "relay", .warn, "\(address): connected, and in no mesh with it",
+                remedy: "see that it relays the topics of --pubsub-topic; waku-push admin peers tells more")
+        case .connected: Finding("relay", .ok, "\(address): connected, and in a mesh with it")
         }
     }
 

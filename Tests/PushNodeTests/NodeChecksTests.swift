@@ -104,6 +104,19 @@ struct NodeChecksTests {
         }
         try expect("relay", .warn, "nobody else") { $0.relays = [.loopback] }
         try expect("relay", .fail, "refused") { $0.relays = [.unreachable(address: "http://x", reason: "refused")] }
+        let peer = "/ip4/10.0.0.5/tcp/60000/p2p/16Uiu2HA"
+        try expect("relay", .warn, "\(peer): not looked at") { $0.relays = [.peer(address: peer, nil)] }
+        try expect("relay", .fail, "\(peer): not connected") { $0.relays = [.peer(address: peer, .missing)] }
+        try expect("relay", .warn, "in no mesh") { $0.relays = [.peer(address: peer, .connected(meshCount: 0))] }
+        try expect("relay", .warn, "fleet f: not looked at") { $0.relays = [.fleet(name: "f", meshPeerCount: nil)] }
+        try expect("relay", .fail, "fleet f: none") { $0.relays = [.fleet(name: "f", meshPeerCount: 0)] }
+        let well = NodeChecks.doctor(
+            facts { $0.relays = [.peer(address: peer, .connected(meshCount: 1)), .fleet(name: "f", meshPeerCount: 3)] })
+        #expect(well.worst == .ok)
+        #expect(
+            well.filter { $0.check == "relay" }.map(\.text) == [
+                "\(peer): connected, and in a mesh with it", "fleet f: in a mesh with 3 nodes",
+            ])
         try expect("relay", .fail, "NOT_READY") { $0.relays = nodes { $0.relayHealth = "NOT_READY" } }
         try expect("relay", .warn, "INITIALIZING") { $0.relays = nodes { ($0.health, $0.relayHealth) = ("INITIALIZING", nil) } }
         try expect("network", .warn, "does not tell") { $0.relays = nodes { $0.cluster = nil } }

@@ -1,6 +1,7 @@
 import CurlClient
 import Foundation
 import Gorush
+import LibP2P
 import Logging
 import NwakuRelay
 import PushNode
@@ -25,10 +26,11 @@ struct DoctorExamination {
         let topics = try options.topics().map(\.rawValue)
         let (identity, keyProblem) = identity()
         let daemon = try await daemon()
-        let nodes = try options.relay.filter { $0 != "loopback" }.map { try NodeAddress($0) }
+        let nodes = try options.relay.filter { $0 != "loopback" && !$0.hasPrefix("/") }.map { try NodeAddress($0) }
         var relays: [DoctorFacts.Relay] = []
         for node in nodes { relays.append(await look(at: node, topics)) }
-        if nodes.count < options.relay.count || nodes.isEmpty { relays.append(.loopback) }
+        relays += try await peers(ofDaemon: daemon != nil)
+        if options.relay.contains("loopback") || relays.isEmpty { relays.append(.loopback) }
         var gorushes: [DoctorFacts.Gorush] = []
         for settings in try options.gorush.settings() { gorushes.append(try await look(at: settings)) }
         return DoctorFacts(
@@ -103,6 +105,28 @@ struct DoctorExamination {
         } catch {
             return .unreachable(address: address.description, reason: error.message)
         }
+    }
+
+    /// Nodes that are attached to by libp2p: the daemon alone is connected with them.
+    private func peers(ofDaemon isRunning: Bool) async throws -> [DoctorFacts.Relay] {
+        let addresses = try options.relay.filter { $0.hasPrefix("/") }.map { (text: $0, id: try RelayAttachment.peer($0).peerID) }
+        _ = try options.peers.nodeLists()
+        guard !addresses.isEmpty || !options.peers.fleet.isEmpty else { return [] }
+        var found: [RelayPeer]?
+        if isRunning {
+            let answer: AdminAPI.Peers = try await AdminClient(folder: options.data).get("/peers")
+            found = answer.peers
+        }
+        return addresses.map { address in
+            .peer(
+                address: address.text,
+                found.map { peers in
+                    peers.first { $0.id == address.id?.description }.map { .connected(meshCount: $0.meshes.count) } ?? .missing
+                })
+        }
+            + options.peers.fleet.map { name in
+                .fleet(name: name, meshPeerCount: found.map { $0.filter { !$0.isInbound && !$0.meshes.isEmpty }.count })
+            }
     }
 
     private func selfTest(
