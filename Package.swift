@@ -96,7 +96,8 @@ let package = Package(
         room(
             "PushBench",
             [
-                "CSecp256k1", "COpenSSL", "CPushMessages", "CCurl", "PushNode", "PushStore", "Gorush", "NwakuRelay", "LoopbackRelay",
+                "CSecp256k1", "COpenSSL", "CPushMessages", "CCurl", "PushNode", "PushServer", "PushStore", "Gorush", "NwakuRelay",
+                "LoopbackRelay",
                 "CurlClient", "GossipSub", "LibP2P", "StatusProtocol", "Waku", "WakuCrypto", "WakuP2P", sqlite, hummingbird, lifecycle,
                 logging, nio,
             ]),

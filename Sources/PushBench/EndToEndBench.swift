@@ -1,5 +1,6 @@
 import CurlClient
 import Gorush
+import LibP2P
 import Logging
 import LoopbackRelay
 import NIOCore
@@ -9,22 +10,24 @@ import StatusProtocol
 import Synchronization
 import Waku
 import WakuCrypto
+import WakuP2P
 
-/// Requests through real sockets: a node attached by REST to the loopback relay, and a loopback gorush over HTTP.
+/// Requests through real sockets: a node attached to another one, by libp2p and by REST, and a loopback gorush over HTTP.
 ///
-/// Relay and gorush run in this process and share its cores: the maximal rate is that of all three together.
+/// The other node and gorush run in this process and share its cores: the maximal rate is that of all three together.
 public struct EndToEndBench: Sendable {
     public struct Load: Sendable {
         /// Requests a second, for the latencies.
         public var rate = 100.0
         public var duration = Duration.seconds(5)
+        /// Of a node that is attached by REST.
         public var pollInterval = Duration.milliseconds(300)
 
         public init() {}
     }
 
     private static let clientCount = 2_000
-    /// At once under way when the maximal rate is measured: the relay's cache holds them.
+    /// At once under way when the maximal rate is measured: fewer than a peer's queue holds.
     private static let window = 2_000
     private static let cacheCapacity = 10_000
 
@@ -42,67 +45,102 @@ public struct EndToEndBench: Sendable {
             let identity = PrivateKey.generate()
             let maker = await QuestionMaker(.request, identity: identity, cores: settings.cores, deviceToken: GorushLog.token)
             try await BenchNode.seed(maker.clients, identity: identity, folder: folder)
-            let atRate = await maker.make(max(1, Int(load.rate * load.duration.seconds)), after: 0)
-            let latencies = try await withNode(identity, folder, pollInterval: load.pollInterval) { network in
-                try await measureLatencies(atRate, network)
+            let load = self.load
+            var results: [BenchResult] = []
+            for attachment in [Attachment.libp2p, .rest(pollInterval: load.pollInterval)] {
+                let atRate = await maker.make(max(1, Int(load.rate * load.duration.seconds)), after: 0)
+                results += try await withNode(identity, folder, attachment) { try await measureLatencies(atRate, attachment, $0) }
             }
-            let count = Int(min(max(2_000 * settings.seconds, 64), 20_000))
-            let atOnce = await maker.make(count, after: atRate.count)
-            // The interval would be all that is measured.
-            let maximal = try await withNode(identity, folder, pollInterval: .milliseconds(5)) { network in
-                try await measureRate(atOnce, network)
-            }
-            return latencies + [maximal]
+            let atOnce = await maker.make(Int(min(max(2_000 * settings.seconds, 64), 20_000)), after: 0)
+            return results + [try await withNode(identity, folder, .libp2p) { try await measureRate(atOnce, $0) }]
         }
     }
 
-    /// The network that a node is attached to by REST, with what is seen of its answers and posts.
+    /// How the node hears of requests.
+    private enum Attachment {
+        case libp2p
+        case rest(pollInterval: Duration)
+
+        var name: String {
+            switch self {
+            case .libp2p: "libp2p"
+            case .rest: "REST"
+            }
+        }
+    }
+
+    /// The other node, by which requests are sent, with what is seen of answers and posts.
     private final class Network: Sendable {
-        let network = LoopbackNetwork(cacheCapacity: EndToEndBench.cacheCapacity, archiveCount: 1_000)
-        let relay = Mutex<NwakuRelay?>(nil)
-        let answers: AnswerLog
-        let posts = GorushLog()
+        let other: any Relay
+        let relay = Mutex<(any Relay)?>(nil)
+        let answers = AnswerLog()
+        let posts: GorushLog
 
-        init(server: PublicKey) {
-            answers = AnswerLog(except: ContentTopic(TopicTag(of: StatusTopics.partitioned(server))))
+        init(_ other: any Relay, _ posts: GorushLog) {
+            self.other = other
+            self.posts = posts
         }
 
-        var isAttached: Bool { relay.withLock { $0?.state == .attached } }
+        var isAttached: Bool { other.state == .attached && relay.withLock { $0?.state == .attached } }
 
-        func publish(_ question: Question) {
-            network.publish(question.message.message, on: question.message.pubsubTopic)
+        func publish(_ question: Question) async throws {
+            try await other.publish(question.message.message, on: question.message.pubsubTopic)
         }
     }
+
+    private typealias Body<R> = @Sendable (Network) async throws -> R
 
     private func withNode<R: Sendable>(
-        _ identity: PrivateKey, _ folder: String, pollInterval: Duration, _ body: @escaping @Sendable (Network) async throws -> R
+        _ identity: PrivateKey, _ folder: String, _ attachment: Attachment, _ body: @escaping Body<R>
     ) async throws -> R {
-        let network = Network(server: identity.publicKey)
-        return try await GorushLoopback.running(latency: settings.gorushLatency, received: network.posts.note) { gorush in
-            try await LoopbackServer.running(network.network) { relayURL in
-                let poster = try GorushClient(client: CurlClient(), url: gorush.url)
-                let quiet = Logger(label: "bench") { _ in SwiftLogNoOpLogHandler() }
-                return try await BenchNode.withNode(
-                    NodeConfiguration(identity: identity, dataPath: folder), gorush: poster,
-                    makeRelay: { needs in
-                        let relay = try NwakuRelay(
+        let posts = GorushLog()
+        let quiet = Logger(label: "bench") { _ in SwiftLogNoOpLogHandler() }
+        return try await GorushLoopback.running(latency: settings.gorushLatency, received: posts.note) { gorush in
+            let configuration = NodeConfiguration(identity: identity, dataPath: folder)
+            switch attachment {
+            case .libp2p:
+                let other = P2PRelay(
+                    configuration: .init(key: .generate(), listenAddresses: [try Multiaddr("/ip4/127.0.0.1/tcp/0")]), logger: quiet)
+                try await other.listen()
+                let network = Network(other, posts)
+                return try await withNode(configuration, gorush, network, body) { needs in
+                    P2PRelay(
+                        configuration: .init(key: .generate(), peers: other.listenAddresses, pubsubTopics: needs.pubsubTopics),
+                        logger: quiet)
+                }
+            case .rest(let pollInterval):
+                let loopback = LoopbackNetwork(cacheCapacity: Self.cacheCapacity, archiveCount: 1_000)
+                return try await LoopbackServer.running(loopback) { url in
+                    try await withNode(configuration, gorush, Network(loopback.relay(), posts), body) { needs in
+                        try NwakuRelay(
                             configuration: NwakuRelay.Configuration(
-                                address: try NodeAddress(relayURL), pubsubTopics: needs.pubsubTopics, pollInterval: pollInterval,
+                                address: try NodeAddress(url), pubsubTopics: needs.pubsubTopics, pollInterval: pollInterval,
                                 cacheCapacity: Self.cacheCapacity), client: CurlClient(), logger: quiet)
-                        network.relay.withLock { $0 = relay }
-                        return relay
                     }
-                ) { _ in
-                    let observer = network.network.relay()
-                    let observing = Task { await observer.run { network.answers.note($0) } }
-                    defer { observing.cancel() }
-                    return try await body(network)
                 }
             }
         }
     }
 
-    private func measureLatencies(_ questions: [Question], _ network: Network) async throws -> [BenchResult] {
+    private func withNode<R: Sendable>(
+        _ configuration: NodeConfiguration, _ gorush: GorushLoopback, _ network: Network, _ body: @escaping Body<R>,
+        makeRelay: (RelayNeeds) throws -> any Relay
+    ) async throws -> R {
+        let observing = Task { await network.other.run { network.answers.note($0) } }
+        defer { observing.cancel() }
+        let result = try await BenchNode.withNode(
+            configuration, gorush: try GorushClient(client: CurlClient(), url: gorush.url),
+            makeRelay: { needs in
+                let relay = try makeRelay(needs)
+                network.relay.withLock { $0 = relay }
+                return relay
+            }
+        ) { _ in try await body(network) }
+        await network.other.close()
+        return result
+    }
+
+    private func measureLatencies(_ questions: [Question], _ attachment: Attachment, _ network: Network) async throws -> [BenchResult] {
         try await waitUntilAttached(network)
         let start = Clock.uptime() + 10_000_000
         for (index, question) in questions.enumerated() {
@@ -111,23 +149,23 @@ public struct EndToEndBench: Sendable {
             if due > now { try await Task.sleep(for: .nanoseconds(Int64(due - now)), tolerance: .zero) }
             network.posts.asked(index % Self.clientCount, at: due)
             network.answers.asked(question.answerTopic, at: due)
-            network.publish(question)
-            if index.isMultiple(of: 16) { settings.progress("end to end: latencies", Double(index) / Double(questions.count)) }
+            try await network.publish(question)
+            if index.isMultiple(of: 16) { settings.progress("end to end: \(attachment.name)", Double(index) / Double(questions.count)) }
         }
         _ = try await network.answers.waitForAll()
         return [
-            result("end to end, relay to gorush", network.posts.latencies, questions.count),
-            result("end to end, relay to answer", network.answers.latencies, questions.count),
+            result("relay to gorush, \(attachment.name)", network.posts.latencies, questions.count, attachment),
+            result("relay to answer, \(attachment.name)", network.answers.latencies, questions.count, attachment),
         ]
     }
 
-    private func result(_ name: String, _ latencies: LatencyHistogram, _ count: Int) -> BenchResult {
+    private func result(_ name: String, _ latencies: LatencyHistogram, _ count: Int, _ attachment: Attachment) -> BenchResult {
         var result = BenchResult(name: name)
         result.latencies = latencies
         result.latencyRate = load.rate
         result.messages = count
         result.unanswered = max(0, count - Int(latencies.count))
-        result.details["pollIntervalMilliseconds"] = load.pollInterval.seconds * 1000
+        if case .rest(let interval) = attachment { result.details["pollIntervalMilliseconds"] = interval.seconds * 1000 }
         result.details["gorushMilliseconds"] = settings.gorushLatency.seconds * 1000
         return result
     }
@@ -143,7 +181,7 @@ public struct EndToEndBench: Sendable {
                 patience -= 1
             }
             network.answers.asked(question.answerTopic, at: Clock.uptime())
-            network.publish(question)
+            try await network.publish(question)
             if index.isMultiple(of: 64) { settings.progress("end to end: maximal rate", Double(index) / Double(questions.count)) }
         }
         _ = try await network.answers.waitForAll()
@@ -163,7 +201,7 @@ public struct EndToEndBench: Sendable {
         let deadline = ContinuousClock.now + .seconds(30)
         while !network.isAttached {
             guard ContinuousClock.now < deadline else {
-                throw BenchError(code: .unavailable, message: "the node does not attach to the loopback relay on 127.0.0.1")
+                throw BenchError(code: .unavailable, message: "the node does not attach to the other one on 127.0.0.1")
             }
             try await Task.sleep(for: .milliseconds(5))
         }

@@ -111,7 +111,7 @@ public struct StartupBench: Sendable {
         let network = LoopbackNetwork(cacheCapacity: 10_000)
         let question = owner.asking(topicKey: KeyDerivation.topicKey(StatusTopics.query(owner.keyHash)))
         return try await LoopbackServer.running(network) { [executable] relayURL in
-            let answers = AnswerLog(except: question.message.message.contentTopic)
+            let answers = AnswerLog()
             let observer = network.relay()
             let observing = Task { await observer.run { answers.note($0) } }
             defer { observing.cancel() }
@@ -121,7 +121,7 @@ public struct StartupBench: Sendable {
             try await node.waitUntilReady(limit: .seconds(120))
             let ready = Clock.uptime()
             answers.asked(question.answerTopic, at: began)
-            network.publish(question.message.message, on: question.message.pubsubTopic)
+            try await observer.publish(question.message.message, on: question.message.pubsubTopic)
             let isAnswered = try await answers.waitForAll()
             let residentBytes = node.residentBytes
             await node.stop()

@@ -39,8 +39,15 @@ struct BenchTests {
             for key in positive { #expect(result[key] as? Double ?? 0 > 0, "\(name) \(key)") }
             #expect((result["floor"] as? [Any])?.isEmpty == false)
         }
-        let toGorush = try #require(results.first { $0["name"] as? String == "end to end, relay to gorush" })
-        #expect(toGorush["messages"] as? Int == 20)
+        for attachment in ["libp2p", "REST"] {
+            let toGorush = try #require(results.first { $0["name"] as? String == "relay to gorush, \(attachment)" })
+            #expect(toGorush["messages"] as? Int == 20)
+        }
+        // The standard limits keep a flood from the others: `unanswered` is 0 above.
+        for name in ["request, nobody floods", "request, one key floods"] {
+            let flood = try #require(results.first { $0["name"] as? String == name })
+            #expect(flood["messages"] as? Int == 32 && flood["p99Microseconds"] as? Double ?? 0 > 0)
+        }
         let start = try #require(results.first { $0["name"] as? String == "start with 300 registrations" })
         for key in ["readyMilliseconds", "firstAnswerMilliseconds", "residentBytes", "bytesPerRegistrationBeyondItsOwn"] {
             #expect(start[key] as? Double ?? 0 > 0, "\(key)")

@@ -39,7 +39,7 @@ func run(_ arguments: String..., environment: [String: String] = [:]) async thro
 }
 
 func run(_ arguments: [String], environment: [String: String] = [:]) async throws -> Ended {
-    let child = try ChildProcess(arguments, environment: environment)
+    let child = try ChildProcess(arguments, environment: environment, limit: .seconds(240))
     let status = await child.status
     return Ended(status: status, output: child.output, errors: child.errors)
 }
@@ -51,6 +51,7 @@ func wait(until condition: () async throws -> Bool) async throws {
     let deadline = ContinuousClock.now + .seconds(60)
     while try await !condition() {
         guard ContinuousClock.now < deadline else { throw DeadlinePassed() }
-        await Task.yield()
+        // Yielding alone would take a core away from what is waited for.
+        try await Task.sleep(for: .milliseconds(5))
     }
 }

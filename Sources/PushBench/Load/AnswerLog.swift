@@ -3,7 +3,7 @@ import StatusProtocol
 import Synchronization
 import Waku
 
-/// Answers as others on the network see them, and how long each took.
+/// Answers as who asked sees them, and how long each took.
 final class AnswerLog: Sendable {
     private struct State {
         var matcher = AnswerMatcher<ContentTopic>()
@@ -12,12 +12,6 @@ final class AnswerLog: Sendable {
     }
 
     private let state = Mutex(State())
-    private let serverTopic: ContentTopic
-
-    /// - Parameter serverTopic: requests themselves come on it.
-    init(except serverTopic: ContentTopic) {
-        self.serverTopic = serverTopic
-    }
 
     var latencies: LatencyHistogram { state.withLock { $0.latencies } }
     var waitingCount: Int { state.withLock { $0.matcher.waitingCount } }
@@ -30,7 +24,7 @@ final class AnswerLog: Sendable {
     func note(_ messages: [ReceivedMessage]) {
         let time = Clock.uptime()
         state.withLock { state in
-            for received in messages where received.message.contentTopic != serverTopic {
+            for received in messages {
                 guard let latency = state.matcher.answered(received.message.contentTopic, at: time) else { continue }
                 state.latencies.record(nanoseconds: latency)
                 state.lastTime = time

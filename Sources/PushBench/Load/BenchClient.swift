@@ -60,12 +60,12 @@ struct BenchClient: Sendable {
         return Question(.query, query, to: .topic(StatusTopics.query(keyHash), topicKey), signedBy: .generate())
     }
 
-    func notifying(server: PublicKey) -> Question {
+    func notifying(server: PublicKey, signedBy asker: PrivateKey = .generate()) -> Question {
         let notification = PushNotification(
             accessToken: accessToken, chatID: randomBytes(64), publicKey: keyHash.bytes, installationID: installationID,
             message: randomBytes(150), kind: .message, author: randomBytes(64))
         let request = PushNotificationRequest(requests: [notification], messageID: randomBytes(32)).encoded()
-        return Question(.request, request, to: .partitioned(server), signedBy: .generate())
+        return Question(.request, request, to: .partitioned(server), signedBy: asker)
     }
 }
 
@@ -80,6 +80,10 @@ struct Question: Sendable {
         let messages = EnvelopeSealing.seal(envelope.bytes, to: recipient, wakuSigner: asker, at: .now())
         precondition(messages.count == 1, "a message of the benchmark needs segments")
         message = ReceivedMessage(message: messages[0], pubsubTopic: .statusDefault)
-        answerTopic = ContentTopic(TopicTag(of: StatusTopics.partitioned(asker.publicKey)))
+        answerTopic = Self.answerTopic(of: asker)
+    }
+
+    static func answerTopic(of asker: PrivateKey) -> ContentTopic {
+        ContentTopic(TopicTag(of: StatusTopics.partitioned(asker.publicKey)))
     }
 }

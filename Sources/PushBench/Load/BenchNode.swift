@@ -16,10 +16,14 @@ struct BenchNode: Sendable {
     static func running<R: Sendable>(
         identity: PrivateKey, folder: String, gorush: any NotificationPosting, _ body: @escaping @Sendable (BenchNode) async throws -> R
     ) async throws -> R {
-        let bench = BenchNode(identity: identity)
-        return try await withNode(
-            NodeConfiguration(identity: identity, dataPath: folder), gorush: gorush, makeRelay: { _ in bench.relay }
-        ) { _ in try await body(bench) }
+        try await running(NodeConfiguration(identity: identity, dataPath: folder), gorush: gorush, body)
+    }
+
+    static func running<R: Sendable>(
+        _ configuration: NodeConfiguration, gorush: any NotificationPosting, _ body: @escaping @Sendable (BenchNode) async throws -> R
+    ) async throws -> R {
+        let bench = BenchNode(identity: configuration.identity)
+        return try await withNode(configuration, gorush: gorush, makeRelay: { _ in bench.relay }) { _ in try await body(bench) }
     }
 
     /// Runs a node with any relay.

@@ -12,6 +12,9 @@ final class BenchRelay: Relay {
         let time: UInt64
     }
 
+    /// After the last answer, before the rest is given up.
+    static let patience = Duration.seconds(20)
+
     private let deliver = Mutex<Deliver?>(nil)
     private let answerCount = Atomic<Int>(0)
     private let lastAnswer = Atomic<UInt64>(0)
@@ -85,7 +88,7 @@ final class BenchRelay: Relay {
     }
 
     /// Waits until there are so many answers in all. False when none came for `patience`.
-    func waitForAnswers(_ count: Int, patience: Duration = .seconds(20)) async throws -> Bool {
+    func waitForAnswers(_ count: Int, patience: Duration = BenchRelay.patience) async throws -> Bool {
         var last = answers
         var deadline = ContinuousClock.now + patience
         while true {

@@ -37,17 +37,27 @@ struct OpenLoop {
     let count: Int
     let unanswered: Int
 
-    static func measure(_ questions: [Question], rate: Double, relay: BenchRelay) async throws -> OpenLoop {
+    /// - Parameter flood: So many times as many messages between them, whose answers do not count.
+    static func measure(_ questions: [Question], amid flood: [Question] = [], rate: Double, relay: BenchRelay) async throws -> OpenLoop {
+        let share = flood.count / max(questions.count, 1)
+        let messages = questions.indices.flatMap { index in
+            [questions[index].message] + flood[index * share..<(index + 1) * share].map(\.message)
+        }
         let answered = relay.answers
         var due: [UInt64] = []
         let answers = try await relay.recording {
-            due = await relay.feed(questions.map(\.message), rate: rate)
-            _ = try await relay.waitForAnswers(answered + questions.count)
+            due = await relay.feed(messages, rate: rate * Double(share + 1))
+            // How many of a flood are answered is not known: until no more come.
+            _ = try await relay.waitForAnswers(
+                answered + messages.count, patience: flood.isEmpty ? BenchRelay.patience : .seconds(2))
         }
         var matcher = AnswerMatcher<ContentTopic>()
-        for (question, time) in zip(questions, due) { matcher.asked(question.answerTopic, at: time) }
+        for (index, question) in questions.enumerated() where index * (share + 1) < due.count {
+            matcher.asked(question.answerTopic, at: due[index * (share + 1)])
+        }
+        let floodTopics = Set(flood.map(\.answerTopic))
         var latencies = LatencyHistogram()
-        for answer in answers {
+        for answer in answers where !floodTopics.contains(answer.topic) {
             if let latency = matcher.answered(answer.topic, at: answer.time) { latencies.record(nanoseconds: latency) }
         }
         return OpenLoop(rate: rate, latencies: latencies, count: questions.count, unanswered: matcher.waitingCount)

@@ -50,10 +50,10 @@ struct Bench: AsyncParsableCommand {
     @Option(help: "Registrations that the start-up is measured with.")
     var registrations: Int = 100_000
 
-    @Option(help: "Messages a second for end-to-end and endurance. [default: 100, and half of the maximal rate]")
+    @Option(help: "Messages a second for end-to-end, flood and endurance. [default: 100, 100, and half of the maximal rate]")
     var rate: Double?
 
-    @Option(help: "How often the node asks the relay, end to end.")
+    @Option(help: "How often a node that is attached by REST asks, end to end.")
     var pollInterval = DurationArgument("300ms", .milliseconds(300))
 
     @Option(help: "How long end-to-end and endurance run at their rate. [default: 5s and 10m]")
@@ -131,6 +131,7 @@ struct Bench: AsyncParsableCommand {
             load.pollInterval = pollInterval.duration
             if let duration { load.duration = duration.duration }
             return try await EndToEndBench(settings: settings, load: load).run()
+        case .flood: return try await FloodBench(settings: settings, rate: rate ?? 100).run()
         case .relay: return try await RelayBench(settings: settings, executable: try Self.executable()).run()
         case .startup:
             return try await StartupBench(
@@ -152,6 +153,7 @@ enum BenchPart: String, CaseIterable, ExpressibleByArgument {
     case primitives, registration, query, request, foreign
     case endToEnd = "end-to-end"
     case relay
+    case flood
     case startup
     case endurance
 }
