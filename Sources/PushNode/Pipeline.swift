@@ -264,7 +264,9 @@ final class Pipeline: Sendable {
         switch outcome {
         case .registration(let answer, let counter, let topicChange):
             counters.add(counter)
-            if counter == .registrationStored, case .registration(let claim) = work.task, let key = claim.key {
+            if counter == .registrationStored || counter == .registrationOutdated, case .registration(let claim) = work.task,
+                let key = claim.key
+            {
                 versions.note(claim.version, of: key)
             }
             switch topicChange {

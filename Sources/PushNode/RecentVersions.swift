@@ -1,8 +1,8 @@
 import StatusProtocol
 import Synchronization
 
-/// What was stored last for those who registered lately. A client whose answer was lost sends its registration again, and that can be refused
-/// for less.
+/// Which versions are stored, or newer ones, for those who registered lately or were refused. A client whose answer was lost sends its
+/// registration again, and that can be refused for less.
 ///
 /// Versions never go back, so that an old one is as good. Bounded: two generations; the older one goes when the younger is full.
 final class RecentVersions: Sendable {
@@ -22,9 +22,10 @@ final class RecentVersions: Sendable {
         generations.withLock { $0.young[key] ?? $0.old[key] }
     }
 
-    /// It is durable.
+    /// It is durable, or one that is newer.
     func note(_ version: UInt64, of key: RegistrationKey) {
         generations.withLock { generations in
+            let version = max(version, generations.young[key] ?? generations.old[key] ?? 0)
             if generations.young.count >= capacity { generations = Generations(young: [:], old: generations.young) }
             generations.young[key] = version
         }
