@@ -37,9 +37,9 @@ struct GossipRouterTests {
     @Test("What a peer says over a new connection holds, though the end of the old one is noticed later")
     func replacedConnection() throws {
         let router = router()
-        _ = router.connected(peer, over: ObjectIdentifier(first), version: .v11, isOutbound: false)
+        _ = router.connected(peer, over: ObjectIdentifier(first), version: .v11, isOutbound: false, isCurrent: { true })
         _ = router.received([try frame(hello)], from: peer)
-        _ = router.connected(peer, over: ObjectIdentifier(second), version: .v11, isOutbound: false)
+        _ = router.connected(peer, over: ObjectIdentifier(second), version: .v11, isOutbound: false, isCurrent: { true })
         _ = router.received([try frame(hello)], from: peer)
         router.disconnected(peer, current: ObjectIdentifier(second))
         #expect(router.statuses.map(\.status.topics) == [[Self.topic.rawValue]])
@@ -50,11 +50,23 @@ struct GossipRouterTests {
         #expect(router.nextFrame(to: peer, over: ObjectIdentifier(second)) == nil)
     }
 
+    @Test("A connection that was lost before its gossip began does not take its successor's place")
+    func lateConnection() async throws {
+        let router = router()
+        _ = router.connected(peer, over: ObjectIdentifier(second), version: .v11, isOutbound: false, isCurrent: { true })
+        let (signals, _) = router.connected(peer, over: ObjectIdentifier(first), version: .v11, isOutbound: true, isCurrent: { false })
+        for await _ in signals { Issue.record("nothing is to be written to it") }
+        _ = router.received([try frame(hello)], from: peer)
+        #expect(router.statuses.map(\.status.topics) == [[Self.topic.rawValue]])
+        #expect(router.nextFrame(to: peer, over: ObjectIdentifier(first)) == nil)
+        #expect(router.nextFrame(to: peer, over: ObjectIdentifier(second)) != nil)
+    }
+
     @Test("Two streams of one connection are one peer, with one greeting")
     func twoStreams() {
         let router = router()
-        _ = router.connected(peer, over: ObjectIdentifier(first), version: .v11, isOutbound: false)
-        _ = router.connected(peer, over: ObjectIdentifier(first), version: .v12, isOutbound: false)
+        _ = router.connected(peer, over: ObjectIdentifier(first), version: .v11, isOutbound: false, isCurrent: { true })
+        _ = router.connected(peer, over: ObjectIdentifier(first), version: .v12, isOutbound: false, isCurrent: { true })
         #expect(router.statuses.count == 1)
         #expect(router.nextFrame(to: peer, over: ObjectIdentifier(first)) != nil)
         #expect(router.nextFrame(to: peer, over: ObjectIdentifier(first)) == nil)
@@ -65,7 +77,7 @@ struct GossipRouterTests {
         let router = router()
         let other = NodeKey.generate().peerID
         for number in [peer, other] {
-            _ = router.connected(number, over: ObjectIdentifier(first), version: .v11, isOutbound: false)
+            _ = router.connected(number, over: ObjectIdentifier(first), version: .v11, isOutbound: false, isCurrent: { true })
             _ = router.received([try frame(hello)], from: number)
         }
         _ = router.heartbeat()
@@ -95,7 +107,7 @@ struct GossipRouterTests {
         let router = router()
         #expect(router.received([try frame(hello)], from: peer).messages.isEmpty)
         #expect(router.statuses.isEmpty)
-        _ = router.connected(peer, over: ObjectIdentifier(first), version: .v11, isOutbound: false)
+        _ = router.connected(peer, over: ObjectIdentifier(first), version: .v11, isOutbound: false, isCurrent: { true })
         #expect(router.received([ByteBuffer(bytes: [0xFF, 0xFF])], from: peer).peersToLeave == [peer])
     }
 }

@@ -65,12 +65,14 @@ final class GossipRouter: Sendable {
     // MARK: Peers
 
     /// A stream of gossip is open over this connection, either way.
+    /// - Parameter isCurrent: Whether this is the connection to the peer. One that was lost meanwhile must not take its successor's place.
     /// - Returns: Yields when there are frames to write; ends when the peer is gone.
     @discardableResult
     func connected(
-        _ peer: PeerID, over connection: ObjectIdentifier, version: GossipVersion, isOutbound: Bool
+        _ peer: PeerID, over connection: ObjectIdentifier, version: GossipVersion, isOutbound: Bool, isCurrent: () -> Bool
     ) -> (signals: AsyncStream<Void>, Outcome) {
         act { state, now in
+            guard isCurrent() else { return AsyncStream { nil } }
             let number = state.numbers[peer] ?? PeerNumber(rawValue: state.nextNumber)
             if state.numbers.updateValue(number, forKey: peer) == nil { state.nextNumber += 1 }
             if let outlet = state.outlets[number] {

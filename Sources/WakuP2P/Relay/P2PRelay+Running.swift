@@ -153,7 +153,7 @@ extension P2PRelay {
         } catch is MultistreamError {
             // It answers, though not to that.
         } catch {
-            guard !Task.isCancelled, let connection, host.connection(to: peer) === connection else { return }
+            guard !Task.isCancelled, let connection, isCurrent(connection) else { return }
             logger.info("peer that does not answer left", metadata: ["peer": "\(peer)"])
             host.disconnect(peer)
         }
@@ -182,7 +182,10 @@ extension P2PRelay {
     /// Asks who it is, then gossips until it is gone.
     private func talk(over connection: Connection) async {
         let peer = connection.peer
-        guard await isOfThisCluster(peer) else {
+        let isOfThisCluster = await isOfThisCluster(peer)
+        // What became of a connection that is gone says nothing of its successor, over which there is another talk.
+        guard isCurrent(connection) else { return }
+        guard isOfThisCluster else {
             logger.info("peer left: it is of another cluster, or does not say", metadata: ["peer": "\(peer)"])
             return host.disconnect(peer)
         }
@@ -190,9 +193,12 @@ extension P2PRelay {
             guard configuration.contentTopics == nil else { return try await filter(by: peer) }
             let stream = try await host.openStream(to: peer, Self.gossipProtocols)
             defer { stream.close() }
+            guard stream.connection === connection else { return }
             let version = GossipVersion(protocolID: stream.protocolID) ?? .v11
             let life = ObjectIdentifier(connection)
-            let (signals, outcome) = router.connected(peer, over: life, version: version, isOutbound: !connection.isInbound)
+            let (signals, outcome) = router.connected(peer, over: life, version: version, isOutbound: !connection.isInbound) {
+                isCurrent(connection)
+            }
             await finish(outcome)
             while let frame = router.nextFrame(to: peer, over: life) { try await stream.write(frame) }
             for await _ in signals {
@@ -203,9 +209,11 @@ extension P2PRelay {
             logger.debug("peer does not gossip", metadata: ["peer": "\(peer)"])
         } catch {
             // Gossip that ended can't be taken up again in the middle: a new connection begins with the subscriptions.
-            if host.connection(to: peer) === connection { host.disconnect(peer) }
+            if isCurrent(connection) { host.disconnect(peer) }
         }
     }
+
+    private func isCurrent(_ connection: Connection) -> Bool { host.connection(to: connection.peer) === connection }
 
     private func isOfThisCluster(_ peer: PeerID) async -> Bool {
         do {
@@ -230,7 +238,8 @@ extension P2PRelay {
                 guard let self else { return }
                 let version = GossipVersion(protocolID: id) ?? .v11
                 let (_, outcome) = router.connected(
-                    stream.peer, over: ObjectIdentifier(stream.connection), version: version, isOutbound: !stream.connection.isInbound)
+                    stream.peer, over: ObjectIdentifier(stream.connection), version: version, isOutbound: !stream.connection.isInbound
+                ) { self.isCurrent(stream.connection) }
                 await finish(outcome)
                 for try await frames in stream.messages(limit: GossipRPC.maximumByteCount) {
                     await finish(router.received(frames, from: stream.peer))

@@ -34,7 +34,7 @@ extension P2PRelay {
     /// Of any peer with a store, one after the other until one answers.
     private func query(_ query: StoreQuery) async throws(StoreError) -> StorePage {
         var failure = StoreError.noStore
-        for peer in peers(speaking: WakuProtocol.store) {
+        for peer in peers(speaking: WakuProtocol.store) where !Task.isCancelled {
             do {
                 let request = StoreRequest(query, id: RequestID.next())
                 let response = try await ask(
