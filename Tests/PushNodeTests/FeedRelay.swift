@@ -72,7 +72,7 @@ struct FedNode: Sendable {
         let deadline = ContinuousClock.now + .seconds(60)
         while !condition() {
             guard ContinuousClock.now < deadline else { throw Timeout() }
-            await Task.yield()
+            try await Task.sleep(for: .milliseconds(1))
         }
     }
 

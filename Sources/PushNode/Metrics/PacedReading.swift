@@ -11,17 +11,20 @@ final class PacedReading<Value: Sendable>: Sendable {
         var reading: Task<Value?, Never>?
     }
 
-    private static var restFactor: Int { 100 }
     /// Who asks waits for what takes no longer; else they get what was read last.
     private static var patience: Duration { .milliseconds(100) }
 
     private let state = Mutex(State())
     private let pause: Duration
+    private let restFactor: Int
     private let read: @Sendable () throws -> Value
 
-    /// - Parameter pause: from the end of one reading to the next, at least.
-    init(pause: Duration = .seconds(5), read: @escaping @Sendable () throws -> Value) {
+    /// - Parameters:
+    ///   - pause: from the end of one reading to the next, at least.
+    ///   - restFactor: how many times as long as a reading took there is none, at least.
+    init(pause: Duration = .seconds(5), restFactor: Int = 100, read: @escaping @Sendable () throws -> Value) {
         self.pause = pause
+        self.restFactor = restFactor
         self.read = read
     }
 
@@ -45,7 +48,7 @@ final class PacedReading<Value: Sendable>: Sendable {
         return state.withLock { state in
             state.reading = nil
             state.cost = cost
-            state.due = .now + max(pause, cost * Self.restFactor)
+            state.due = .now + max(pause, cost * restFactor)
             // What failed is not known any more.
             state.value = try? result.get()
             return state.value

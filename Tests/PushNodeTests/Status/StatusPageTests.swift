@@ -108,7 +108,7 @@ struct StatusPageTests {
             return await group.reduce(into: [Int?]()) { $0.append($1) }
         }
         #expect(values == Array(repeating: 1, count: 20))
-        let quick = PacedReading(pause: .zero) { () throws -> Int in
+        let quick = PacedReading(pause: .zero, restFactor: 0) { () throws -> Int in
             count.add(.ours)
             if count.count(.ours) == 2 { throw CancellationError() }
             return count.count(.ours)
