@@ -23,15 +23,15 @@ struct LatencyHistogramTests {
         histogram.record(nanoseconds: .max)
         #expect(histogram.count == 1)
         #expect(LatencyHistogram.bucket(of: 0) == 0)
-        #expect(LatencyHistogram.bucket(of: 63) == 63)
+        #expect(LatencyHistogram.bucket(of: 511) == 511)
     }
 
-    @Test("A percentile is right within 1.6 %", arguments: [0.01, 0.5, 0.9, 0.99, 0.999, 1])
+    @Test("A percentile is right within 0.2 %", arguments: [0.01, 0.5, 0.9, 0.99, 0.999, 1])
     func accuracy(share: Double) throws {
         var histogram = LatencyHistogram()
         for value in 1...100_000 { histogram.record(.microseconds(value)) }
         let percentile = try #require(histogram.percentile(share))
-        #expect(abs(percentile - share * 100_000) <= share * 100_000 * 0.016)
+        #expect(abs(percentile - share * 100_000) <= share * 100_000 * 0.002)
     }
 
     @Test("The largest is never exceeded")
@@ -39,7 +39,7 @@ struct LatencyHistogramTests {
         var histogram = LatencyHistogram()
         histogram.record(nanoseconds: 1_000_001)
         #expect(histogram.percentile(1) ?? .infinity <= 1000.001)
-        #expect(histogram.percentile(0.0001) ?? 0 >= 984)
+        #expect(histogram.percentile(0.0001) ?? 0 >= 998)
     }
 
     @Test("Two together are as one that saw both")
