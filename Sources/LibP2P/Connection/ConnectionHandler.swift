@@ -288,5 +288,7 @@ final class ConnectionHandler: ChannelInboundHandler {
         transport = nil
         sealed = ByteBuffer()
         plain = ByteBuffer()
+        // Each holds the other: neither would ever go.
+        connection = nil
     }
 }
