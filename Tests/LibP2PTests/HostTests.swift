@@ -13,6 +13,21 @@ import WakuCrypto
         }
     }
 
+    @Test func whatHasEndedIsFreed() async throws {
+        weak var host: Host?
+        weak var dialled: Connection?
+        weak var taken: Connection?
+        try await withTwoHosts { dialler, listener in
+            _ = try await dialler.ping(listener.peerID)
+            try await eventually { listener.connection(to: dialler.peerID) != nil }
+            host = listener
+            dialled = dialler.connection(to: listener.peerID)
+            taken = listener.connection(to: dialler.peerID)
+            #expect(dialled != nil && taken != nil)
+        }
+        try await eventually { dialled == nil && taken == nil && host == nil }
+    }
+
     @Test func bothPingAndIdentify() async throws {
         try await withTwoHosts { dialler, listener in
             echo(listener)

@@ -34,8 +34,8 @@ public final class ChildProcess: Sendable {
         process.environment = Self.inherited.merging(environment) { _, new in new }
         process.currentDirectoryURL = URL(fileURLWithPath: folder.path)
         process.standardInput = FileHandle.nullDevice
-        process.standardOutput = try Self.makeFile(folder.path + "/output")
-        process.standardError = try Self.makeFile(folder.path + "/errors")
+        let (output, errors) = (try Self.makeFile(folder.path + "/output"), try Self.makeFile(folder.path + "/errors"))
+        (process.standardOutput, process.standardError) = (output, errors)
 
         let (statuses, ended) = AsyncStream.makeStream(of: Int32.self)
         process.terminationHandler = { process in
@@ -48,6 +48,8 @@ public final class ChildProcess: Sendable {
         }
         self.process = process
         try Self.start(process)
+        // The child has its own, and Foundation keeps these for longer than the process runs: a thousand would be open at the end.
+        for file in [output, errors] { try file.close() }
         let tooLong = DispatchTime.now() + .milliseconds(Int(limit * Self.patience / .milliseconds(1)))
         DispatchQueue.global().asyncAfter(deadline: tooLong) { [weak self] in self?.kill() }
     }

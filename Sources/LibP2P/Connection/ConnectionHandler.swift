@@ -36,7 +36,8 @@ final class ConnectionHandler: ChannelInboundHandler {
     private let role: NoiseHandshake.Role
     private let remoteAddress: Multiaddr?
     private let owner: any ConnectionOwner
-    private let opened: EventLoopPromise<Connection>
+    /// Until it is kept: then it holds the connection.
+    private var opened: EventLoopPromise<Connection>?
     private let traffic: Traffic
 
     private var context: ChannelHandlerContext?
@@ -163,7 +164,8 @@ final class ConnectionHandler: ChannelInboundHandler {
         if let refusal = owner.opened(connection) { throw refusal }
         self.connection = connection
         startKeepAlive(context.eventLoop)
-        opened.succeed(connection)
+        opened?.succeed(connection)
+        opened = nil
     }
 
     private func startStepTimer() {
@@ -282,13 +284,13 @@ final class ConnectionHandler: ChannelInboundHandler {
         keepAliveTimer?.cancel()
         wakeReaders()
         for id in Array(streams.keys) { streamEnded(id, ConnectionError.closedByPeer) }
-        opened.fail(error)
+        opened?.fail(error)
         owner.closed(connection, error)
         upgrade = nil
         transport = nil
         sealed = ByteBuffer()
         plain = ByteBuffer()
-        // Each holds the other: neither would ever go.
-        connection = nil
+        // What holds this handler, and would for good.
+        (opened, connection, stepTimer, keepAliveTimer) = (nil, nil, nil, nil)
     }
 }
