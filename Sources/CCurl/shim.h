@@ -27,10 +27,6 @@ static inline CURLcode waku_curl_get_pointer(CURL *handle, CURLINFO info, void *
     return curl_easy_getinfo(handle, info, value);
 }
 
-static inline CURLMcode waku_curl_multi_set_long(CURLM *multi, CURLMoption option, long value) {
-    return curl_multi_setopt(multi, option, value);
-}
-
 // Macros with casts and shifts, which Swift cannot import.
 
 static inline CURLcode waku_curl_global_init(void) {

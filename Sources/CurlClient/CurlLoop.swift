@@ -3,18 +3,29 @@ import Foundation
 
 /// Runs all transfers of a client on one thread.
 ///
-///     started ──▶ active ──(libcurl is done)──▶ response or error
-///                   ├─────(cancelled, shut down)──▶ cancelled
-///                   └─────(its time passed)───────▶ timeout
+///     started ──▶ in line ──(a place is free)──▶ active ──(libcurl is done)──▶ response or error
+///                    │                             │
+///                    └──────────────┬──────────────┤
+///                                   ├─────(cancelled, shut down)──▶ cancelled
+///                                   └─────(its time passed)───────▶ timeout
 ///
-/// Easy handles go back into a pool, and connections stay in the multi handle.
+/// Easy handles go back into a pool, and connections stay in the multi handle. The line is the loop's own: libcurl 7.88 now and then leaves transfers
+/// in its own (`CURLMOPT_MAX_HOST_CONNECTIONS`) when all connections are free again.
 final class CurlLoop {
     private let mailbox: CurlMailbox
     private let configuration: CurlConfiguration
     private var active: [UInt64: CurlTransfer] = [:]
+    /// So many are active, and these wait for that, of each origin.
+    private var activeCounts: [Substring: Int] = [:]
+    private var lines: [Substring: ArraySlice<Waiting>] = [:]
     private var idle: [CurlHandle] = []
-    /// Never later than any active transfer's deadline. Earlier does no harm: then a look finds nothing, and sets it right.
+    /// Never later than any deadline. Earlier does no harm: then a look finds nothing, and sets it right.
     private var earliestDeadline: ContinuousClock.Instant?
+
+    private struct Waiting {
+        let task: CurlTask
+        let deadline: ContinuousClock.Instant
+    }
 
     private static let maximumIdleCount = 64
     private static let longestPause: Duration = .seconds(60)
@@ -27,7 +38,6 @@ final class CurlLoop {
     /// Returns when the mailbox is closed.
     func run() {
         blockSignals()
-        waku_curl_multi_set_long(mailbox.multi, CURLMOPT_MAX_HOST_CONNECTIONS, configuration.maximumConnectionsPerHost)
         while true {
             let (commands, isClosed) = mailbox.take()
             for command in commands { perform(command) }
@@ -38,6 +48,9 @@ final class CurlLoop {
             finishOverdue()
             curl_multi_poll(mailbox.multi, nil, 0, pauseMilliseconds(), nil)
         }
+        let waiting = lines.values.joined()
+        lines = [:]
+        for waiting in waiting { waiting.task.continuation.resume(returning: .failure(.shutDown)) }
         for id in Array(active.keys) { finish(id, .failure(.shutDown)) }
         idle = []
         curl_multi_cleanup(mailbox.multi)
@@ -46,24 +59,43 @@ final class CurlLoop {
     private func perform(_ command: CurlMailbox.Command) {
         switch command {
         case .start(let task): start(task)
-        case .cancel(let id): finish(id, .failure(.cancelled))
+        case .cancel(let id):
+            finish(id, .failure(.cancelled))
+            leaveLines(.cancelled) { $0.task.id == id }
         }
     }
 
     private func start(_ task: CurlTask) {
-        let transfer = CurlTransfer(task: task, handle: idle.popLast() ?? CurlHandle())
+        let deadline = ContinuousClock.now + task.request.timeout
+        earliestDeadline = min(earliestDeadline ?? deadline, deadline)
+        let origin = task.request.origin
+        lines[origin, default: []].append(Waiting(task: task, deadline: deadline))
+        advance(origin)
+    }
+
+    /// Those in line who have a place now.
+    private func advance(_ origin: Substring) {
+        while activeCounts[origin, default: 0] < configuration.maximumConnectionsPerHost, let next = lines[origin]?.popFirst() {
+            if begin(next) { activeCounts[origin, default: 0] += 1 }
+        }
+        if lines[origin]?.isEmpty == true { lines[origin] = nil }
+    }
+
+    private func begin(_ waiting: Waiting) -> Bool {
+        let task = waiting.task
+        let transfer = CurlTransfer(task: task, handle: idle.popLast() ?? CurlHandle(), deadline: waiting.deadline)
         do throws(HTTPError) {
             try transfer.prepare(configuration)
         } catch {
             task.continuation.resume(returning: .failure(error))
-            return
+            return false
         }
         guard curl_multi_add_handle(mailbox.multi, transfer.handle.pointer) == CURLM_OK else {
             task.continuation.resume(returning: .failure(HTTPError(.other, "libcurl takes no more transfers")))
-            return
+            return false
         }
         active[task.id] = transfer
-        earliestDeadline = min(earliestDeadline ?? transfer.deadline, transfer.deadline)
+        return true
     }
 
     /// No more than once for an id: a second time finds nothing.
@@ -74,6 +106,18 @@ final class CurlLoop {
         transfer.handle.reset()
         if idle.count < Self.maximumIdleCount { idle.append(transfer.handle) }
         transfer.task.continuation.resume(returning: result)
+        let origin = transfer.task.request.origin
+        let left = activeCounts[origin, default: 1] - 1
+        activeCounts[origin] = left > 0 ? left : nil
+        advance(origin)
+    }
+
+    private func leaveLines(_ error: HTTPError, where isToGo: (Waiting) -> Bool) {
+        for (origin, line) in lines where line.contains(where: isToGo) {
+            for waiting in line where isToGo(waiting) { waiting.task.continuation.resume(returning: .failure(error)) }
+            let rest = line.filter { !isToGo($0) }
+            lines[origin] = rest.isEmpty ? nil : rest[...]
+        }
     }
 
     private func finishCompleted() {
@@ -87,14 +131,15 @@ final class CurlLoop {
         }
     }
 
-    /// libcurl watches over time as well, but not while a transfer waits in line for a connection.
+    /// libcurl watches over time as well, but knows nothing of the line.
     private func finishOverdue() {
         let now = ContinuousClock.now
         guard let earliest = earliestDeadline, earliest <= now else { return }
-        for (id, transfer) in active where transfer.deadline <= now {
-            finish(id, .failure(HTTPError(CURLE_OPERATION_TIMEDOUT, detail: "")))
-        }
-        earliestDeadline = active.values.lazy.map(\.deadline).min()
+        let error = HTTPError(CURLE_OPERATION_TIMEDOUT, detail: "")
+        // First: none of them is to take a place.
+        leaveLines(error) { $0.deadline <= now }
+        for (id, transfer) in active where transfer.deadline <= now { finish(id, .failure(error)) }
+        earliestDeadline = (active.values.lazy.map(\.deadline) + lines.values.lazy.joined().map(\.deadline)).min()
     }
 
     private func pauseMilliseconds() -> Int32 {

@@ -16,10 +16,10 @@ final class CurlTransfer {
     private var body: [UInt8] = []
     private var isTooLarge = false
 
-    init(task: CurlTask, handle: CurlHandle) {
+    init(task: CurlTask, handle: CurlHandle, deadline: ContinuousClock.Instant) {
         self.task = task
         self.handle = handle
-        deadline = .now + task.request.timeout
+        self.deadline = deadline
     }
 
     /// The transfer that was prepared on a handle; the loop holds it as long as the handle is in use.

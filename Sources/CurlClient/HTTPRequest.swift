@@ -10,9 +10,9 @@ public struct HTTPRequest: Sendable, CustomStringConvertible, CustomReflectable 
     public var headers: [(name: String, value: String)]
     /// nil sends none; `[]` sends a length of zero.
     public var body: [UInt8]?
-    /// Longest wait for a place in line, a name, a connection and its TLS handshake.
+    /// Longest wait for a name, a connection and its TLS handshake.
     public var connectTimeout: Duration
-    /// Longest wait for the whole.
+    /// Longest wait for the whole, a place in line included.
     public var timeout: Duration
     /// A longer body ends the transfer with ``HTTPError/Code/tooLarge``.
     public var maximumResponseByteCount: Int
@@ -29,6 +29,12 @@ public struct HTTPRequest: Sendable, CustomStringConvertible, CustomReflectable 
         self.connectTimeout = connectTimeout
         self.timeout = timeout
         self.maximumResponseByteCount = maximumResponseByteCount
+    }
+
+    /// Scheme, host and port as they are written: who shares them shares connections.
+    var origin: Substring {
+        let authority = url.firstRange(of: "://").map(\.upperBound) ?? url.startIndex
+        return url[..<(url[authority...].firstIndex { "/?#".contains($0) } ?? url.endIndex)]
     }
 
     public var description: String { "\(method), \(body?.count ?? 0) bytes" }

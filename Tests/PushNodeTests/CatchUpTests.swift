@@ -32,21 +32,24 @@ struct CatchUpTests {
         publish(client.envelope(client.registration(version: version)), from: client.identity)
     }
 
-    private func publishRequests(_ count: Int) {
-        for _ in 0..<count {
+    private func requests(_ count: Int) -> [WakuMessage] {
+        (0..<count).flatMap { _ in
             let request = PushNotificationRequest(requests: [bob.notification()], messageID: randomBytes(32))
-            publish(MetadataEnvelope.encode(.request, payload: request.encoded(), signedBy: sender).bytes, from: sender)
+            let envelope = MetadataEnvelope.encode(.request, payload: request.encoded(), signedBy: sender).bytes
+            return EnvelopeSealing.seal(envelope, to: .partitioned(server), wakuSigner: sender, at: .now())
         }
     }
 
     /// Other people's messages, whose senders claim to live tomorrow: a full cache throws out all others first.
-    private func publishForeign(_ count: Int) {
-        for _ in 0..<count {
-            fixture.network.publish(
-                WakuMessage(
-                    payload: randomBytes(20), contentTopic: ContentTopic(TopicTag(rawValue: 99)), timestamp: .now() + .seconds(86_400)),
-                on: .statusDefault)
+    private func foreign(_ count: Int) -> [WakuMessage] {
+        (0..<count).map { _ in
+            WakuMessage(payload: randomBytes(20), contentTopic: ContentTopic(TopicTag(rawValue: 99)), timestamp: .now() + .seconds(86_400))
         }
+    }
+
+    /// At once: what takes long to make is made before.
+    private func publish(_ messages: [WakuMessage]) {
+        for message in messages { fixture.network.publish(message, on: .statusDefault) }
     }
 
     private func expectEachOnce(_ count: Int) {
@@ -64,14 +67,13 @@ struct CatchUpTests {
                 try await node.wait { node.count(.registrationStored) == 1 }
 
                 // Between two polls, or soon before one: most of it never comes by polling.
-                publishRequests(15)
-                publishForeign(100)
+                publish(requests(15) + foreign(100))
                 try await node.wait { node.gorush.accepted.count == 15 }
                 #expect(node.count(.gapFound) > 0)
                 #expect(node.count(.messageRecovered) > 0)
 
                 await served.stop()
-                publishRequests(10)
+                publish(requests(10))
                 publishRegistration(of: TestClient(of: server))
                 try await served.start()
                 try await node.wait { node.gorush.accepted.count == 25 && node.count(.registrationStored) == 2 }
@@ -81,7 +83,7 @@ struct CatchUpTests {
                     let before = node.gorush.accepted.count
                     let gapCount = node.count(.gapFound)
                     await served.stop()
-                    publishRequests(3)
+                    publish(requests(3))
                     try await served.start()
                     // The gap stays until the store answers again, however long that takes.
                     try await node.wait { node.count(.gapFound) > gapCount }
@@ -105,19 +107,19 @@ struct CatchUpTests {
                 try await node.wait { served.isAttached }
                 publishRegistration(of: bob)
                 try await node.wait { node.count(.registrationStored) == 1 }
-                publishRequests(10)
+                publish(requests(10))
                 try await node.wait { node.gorush.accepted.count == 10 }
             }
             for life in 1...2 {
                 // Nothing is kept for a poller either.
                 fixture.network.restart()
-                publishRequests(10)
+                publish(requests(10))
                 publishRegistration(of: bob, version: UInt64(life + 1))
                 try await fixture.withNode(makeRelay: attach) { [self] node async throws in
                     // The store tells all of the last minute, in the order of time: the old comes before the new.
                     try await node.wait { node.gorush.accepted.count == 10 + 11 * life - 1 && node.count(.registrationStored) == 1 }
                     #expect(node.count(.messageRecovered) > 10)
-                    publishRequests(1)
+                    publish(requests(1))
                     try await node.wait { node.gorush.accepted.count == 10 + 11 * life }
                 }
                 expectEachOnce(10 + 11 * life)
