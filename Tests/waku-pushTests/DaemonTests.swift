@@ -116,8 +116,11 @@ struct DaemonTests {
         let lines = ended.errors.split(separator: "\n")
         #expect(lines.count >= 3)
         for line in lines { #expect(line.prefixMatch(of: Self.time) != nil, "\(line)") }
-        #expect(lines.first?.contains(" info node started http=127.0.0.1:") == true)
-        #expect(lines.first?.contains(" key=\(key.key.publicKey.hex) ") == true)
+        // What listens beside the node says so when it does, before it or after it.
+        let started = try #require(lines.first { $0.contains(" info node started ") }, "\(ended.errors)")
+        #expect(started.contains(" info node started http=127.0.0.1:"))
+        #expect(started.contains(" key=\(key.key.publicKey.hex) "))
+        #expect(lines.last?.hasSuffix(" info node stopped") == true)
     }
 
     @Test func logAsJSON() async throws {
