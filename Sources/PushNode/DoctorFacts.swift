@@ -40,14 +40,16 @@ public struct DoctorFacts: Sendable {
         case node(RelayNode)
         /// A node that the daemon gossips with; nil: no daemon runs that could tell.
         case peer(address: String, Connection?)
-        /// Nodes of a fleet, likewise: with how many it gossips.
-        case fleet(name: String, meshPeerCount: Int?)
+        /// Nodes of a fleet, likewise: how many bring messages.
+        case fleet(name: String, workingPeerCount: Int?)
     }
 
     public enum Connection: Hashable, Sendable {
         case missing
         /// On so many topics messages are exchanged with it.
         case connected(meshCount: Int)
+        /// It sends what comes on the topics that it was told.
+        case filterNode
     }
 
     /// A Waku node, as its REST API tells.

@@ -93,11 +93,11 @@ extension NodeChecks {
             guard count > 0 else {
                 return [
                     Finding(
-                        "relay", .fail, "fleet \(name): none of its nodes is in a mesh with this one",
+                        "relay", .fail, "fleet \(name): none of its nodes brings messages",
                         remedy: "see the log for why: names are looked up in the DNS, and nodes dialled by TCP")
                 ]
             }
-            return [Finding("relay", .ok, "fleet \(name): in a mesh with \(count) nodes")]
+            return [Finding("relay", .ok, "fleet \(name): \(count) nodes bring messages")]
         }
     }
 
@@ -113,6 +113,7 @@ extension NodeChecks {
                 "relay", .warn, "\(address): connected, and in no mesh with it",
                 remedy: "see that it relays the topics of --pubsub-topic; waku-push admin peers tells more")
         case .connected: Finding("relay", .ok, "\(address): connected, and in a mesh with it")
+        case .filterNode: Finding("relay", .ok, "\(address): connected, and it took this node's topics")
         }
     }
 

@@ -20,8 +20,8 @@ public struct RelayNeeds: Sendable {
     public let seenUntil: [PubsubTopic: Timestamp]
     /// Whether a message on this topic is worth handing over.
     public let wants: @Sendable (TopicTag) -> Bool
-    /// All of those topics at present, for a relay that must name them: few, or it names some.
-    public internal(set) var contentTopics: @Sendable () -> [ContentTopic] = { [] }
+    /// Those topics at present, for a relay that must name them: the node's own, and as many of registrants as there is room for.
+    public internal(set) var contentTopics: @Sendable (_ limit: Int) -> [ContentTopic] = { _ in [] }
     /// What the relay has to tell, beside messages.
     public let report: @Sendable (RelayEvent) -> Void
 }
@@ -89,7 +89,7 @@ public final class PushNode: Service {
                 pubsubTopics: configuration.pubsubTopics, ownTopics: topics.ownContentTopics,
                 seenUntil: try store.read { try RelayCursors.read(of: configuration.pubsubTopics, from: $0) },
                 wants: { [topics] in topics.match($0) != nil },
-                contentTopics: { [topics] in topics.contentTopics(limit: 1000) },
+                contentTopics: { [topics] in topics.contentTopics(limit: $0) },
                 report: { [counters] event in
                     counters.add(event)
                     if case .gap = event { alarms.raise(.gap, "what the relay's store has is looked up") }

@@ -57,7 +57,7 @@ final class TopicTable: Sendable {
 
     /// The node's own, and as many of registrants as there is room for.
     func contentTopics(limit: Int) -> [ContentTopic] {
-        let tags = queries.withLock { $0.subtracting(own).prefix(max(0, limit - own.count)) }
+        let tags = queries.withLock { [own] in Array($0.lazy.filter { !own.contains($0) }.prefix(max(0, limit - own.count))) }
         return ownContentTopics + tags.map(ContentTopic.init)
     }
 

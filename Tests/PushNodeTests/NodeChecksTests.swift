@@ -108,15 +108,18 @@ struct NodeChecksTests {
         try expect("relay", .warn, "\(peer): not looked at") { $0.relays = [.peer(address: peer, nil)] }
         try expect("relay", .fail, "\(peer): not connected") { $0.relays = [.peer(address: peer, .missing)] }
         try expect("relay", .warn, "in no mesh") { $0.relays = [.peer(address: peer, .connected(meshCount: 0))] }
-        try expect("relay", .warn, "fleet f: not looked at") { $0.relays = [.fleet(name: "f", meshPeerCount: nil)] }
-        try expect("relay", .fail, "fleet f: none") { $0.relays = [.fleet(name: "f", meshPeerCount: 0)] }
+        try expect("relay", .warn, "fleet f: not looked at") { $0.relays = [.fleet(name: "f", workingPeerCount: nil)] }
+        try expect("relay", .fail, "fleet f: none") { $0.relays = [.fleet(name: "f", workingPeerCount: 0)] }
         let well = NodeChecks.doctor(
-            facts { $0.relays = [.peer(address: peer, .connected(meshCount: 1)), .fleet(name: "f", meshPeerCount: 3)] })
+            facts { $0.relays = [.peer(address: peer, .connected(meshCount: 1)), .fleet(name: "f", workingPeerCount: 3)] })
         #expect(well.worst == .ok)
         #expect(
             well.filter { $0.check == "relay" }.map(\.text) == [
-                "\(peer): connected, and in a mesh with it", "fleet f: in a mesh with 3 nodes",
+                "\(peer): connected, and in a mesh with it", "fleet f: 3 nodes bring messages",
             ])
+        let filterNode = NodeChecks.doctor(facts { $0.relays = [.peer(address: peer, .filterNode)] })
+        #expect(filterNode.first { $0.check == "relay" }?.text == "\(peer): connected, and it took this node's topics")
+        #expect(filterNode.worst == .ok)
         try expect("relay", .fail, "NOT_READY") { $0.relays = nodes { $0.relayHealth = "NOT_READY" } }
         try expect("relay", .warn, "INITIALIZING") { $0.relays = nodes { ($0.health, $0.relayHealth) = ("INITIALIZING", nil) } }
         try expect("network", .warn, "does not tell") { $0.relays = nodes { $0.cluster = nil } }

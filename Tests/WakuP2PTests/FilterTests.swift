@@ -4,6 +4,7 @@ import NIOCore
 import Synchronization
 import Testing
 import Waku
+import WakuCrypto
 
 @testable import WakuP2P
 
@@ -13,22 +14,31 @@ struct FilterTests {
 
     /// A filter node with lightpush.
     private final class FilterNode: Sendable {
-        let host = Host(key: .generate(), logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
+        let key = PrivateKey.generate()
+        let host: Host
+        /// With which it answers who subscribes; nil: it is no filter node.
+        private let code: UInt32?
         let subscribed = Log<ContentTopic>()
         let pushed = Log<WakuMessage>()
         let client = Mutex<PeerID?>(nil)
+
+        init(answering code: UInt32? = 200) {
+            host = Host(key: NodeKey(key), logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
+            self.code = code
+        }
 
         func listen() async throws -> Multiaddr {
             host.serve(WakuProtocol.metadata) { stream in
                 try await stream.writeMessage(ByteBuffer(bytes: WakuMetadata(clusterID: 16, shards: [32]).encoded()))
             }
+            guard let code else { return try await host.listen(on: try Multiaddr("/ip4/127.0.0.1/tcp/0")) }
             host.serve(WakuProtocol.filterSubscribe) { [subscribed] stream in
                 var reader = MessageReader(stream, limit: 1 << 16)
                 guard let bytes = try await reader.next() else { return }
                 let request = try FilterSubscribeRequest(parsing: Array(bytes.readableBytesView))
                 subscribed.add(request.contentTopics)
                 self.client.withLock { $0 = stream.peer }
-                let response = FilterSubscribeResponse(requestID: request.requestID, status: WakuStatus(code: 200))
+                let response = FilterSubscribeResponse(requestID: request.requestID, status: WakuStatus(code: code))
                 try await stream.writeMessage(ByteBuffer(bytes: response.encoded()))
             }
             host.serve(WakuProtocol.lightpush) { [pushed] stream in
@@ -62,13 +72,13 @@ struct FilterTests {
         let wanted = TopicTag(of: "later")
         let known = SharedTopics((0..<250).map { ContentTopic(TopicTag(of: "topic \($0)")) })
         var configuration = P2PRelay.Configuration(key: .generate(), peers: [address])
-        configuration.contentTopics = { known.all }
+        configuration.contentTopics = { Array(known.all.prefix($0)) }
         configuration.wants = { tag in known.all.contains(ContentTopic(tag)) }
         let relay = RunningRelay(configuration)
         try await eventually { node.subscribed.all.count == 250 }
         #expect(Set(node.subscribed.all) == Set(known.all))
         try await eventually { relay.relay.state == .attached }
-        #expect(relay.relay.host.peers.first != nil && relay.relay.gossipPeers.isEmpty)
+        #expect(relay.relay.peers.map(\.isFilterNode) == [true] && relay.relay.gossipPeers.isEmpty)
 
         let (ours, unasked) = (message(on: known.all[0]), message(on: ContentTopic(TopicTag(of: "another"))))
         try await node.send(unasked)
@@ -99,7 +109,7 @@ struct FilterTests {
     @Test("Who was not asked sends nothing")
     func stranger() async throws {
         var configuration = P2PRelay.Configuration(key: .generate(), listenAddresses: [try Multiaddr("/ip4/127.0.0.1/tcp/0")])
-        configuration.contentTopics = { [] }
+        configuration.contentTopics = { _ in [] }
         let relay = RunningRelay(configuration)
         let node = FilterNode()
         _ = try await node.listen()
@@ -113,4 +123,84 @@ struct FilterTests {
         await relay.stop()
         await node.host.close()
     }
+
+    @Test("A node that refuses the topics is none that messages come by")
+    func refusal() async throws {
+        let node = FilterNode(answering: 503)
+        var configuration = P2PRelay.Configuration(key: .generate(), peers: [try await node.listen()])
+        configuration.contentTopics = { _ in [ContentTopic(TopicTag(of: "a"))] }
+        let relay = RunningRelay(configuration)
+        // It is dialled and asked again.
+        try await eventually { node.subscribed.all.count >= 2 }
+        #expect(relay.relay.state != .attached)
+        #expect(relay.reported.isEmpty)
+        await relay.stop()
+        await node.host.close()
+    }
+
+    @Test("Of the nodes on a list as many are kept as are wanted; one that is no filter node is left")
+    func list() async throws {
+        let nodes = [FilterNode(), FilterNode(), FilterNode(answering: nil)]
+        var tree = Tree(domain: "nodes.test")
+        var texts: [String] = []
+        for node in nodes {
+            texts.append(PeerFinderTests.text(of: node.key, port: try #require(try await node.listen().endpoint?.port)))
+        }
+        tree.sign(nodes: texts, links: [])
+        let server = try await DNSServer(tree.zone)
+        var configuration = P2PRelay.Configuration(key: .generate())
+        configuration.nodeLists = [try NodeTreeURL(parsing: tree.url)]
+        configuration.dns = server.client
+        configuration.contentTopics = { _ in [ContentTopic(TopicTag(of: "a"))] }
+        configuration.peerTarget = 3
+        configuration.peerTrial = .seconds(2)
+        // All are dialled, and the third is not good.
+        let wanting = RunningRelay(configuration)
+        let filterNodes = Set(nodes[..<2].map(\.host.peerID))
+        try await eventually {
+            nodes[2].host.peers.isEmpty && wanting.relay.workingPeers == filterNodes && !wanting.relay.finder.withLock(\.isDialling)
+        }
+        #expect(Set(wanting.relay.host.peers.map(\.connection.peer)) == filterNodes)
+        await wanting.stop()
+
+        configuration.key = .generate()
+        configuration.peerTarget = 1
+        configuration.peerTrial = .milliseconds(500)
+        let content = RunningRelay(configuration)
+        try await eventually { content.relay.workingPeers.count == 1 && !content.relay.finder.withLock(\.isDialling) }
+        #expect(content.relay.nodesToDial().isEmpty)
+        await content.stop()
+        for node in nodes { await node.host.close() }
+    }
+
+    @Test("A node is told each topic once, as many as it keeps, and is asked over one connection")
+    func whatIsTold() {
+        let (peer, first, second) = (NodeKey.generate().peerID, Life(), Life())
+        let (old, new) = (ObjectIdentifier(first), ObjectIdentifier(second))
+        let topics = (0..<1200).map { ContentTopic(TopicTag(of: "topic \($0)")) }
+        var peers = FilterPeers()
+        #expect(!peers.isAsked(peer))
+        peers.begin(peer, over: old)
+        #expect(!peers.isAsked(peer))
+        #expect(peers.tell(peer, over: old, wanted: Array(topics[..<900])) == Array(topics[..<900]))
+        #expect(peers.tell(peer, over: old, wanted: Array(topics[..<900])).isEmpty)
+        // Others than before are wanted: there is room for 100.
+        #expect(peers.tell(peer, over: old, wanted: Array(topics[800...])) == Array(topics[900..<1000]))
+        #expect(peers.isAsked(peer) && peers.accepted.isEmpty)
+        peers.accepted(peer, over: old)
+        #expect(peers.accepted == [peer])
+
+        // What a lost connection still brings about is not the new one's.
+        peers.begin(peer, over: new)
+        peers.accepted(peer, over: old)
+        #expect(peers.accepted.isEmpty && peers.tell(peer, over: old, wanted: topics).isEmpty)
+        peers.end(peer, over: old)
+        #expect(peers.tell(peer, over: new, wanted: Array(topics[..<1])) == Array(topics[..<1]))
+        #expect(peers.isAsked(peer))
+        peers.end(peer, over: new)
+        #expect(!peers.isAsked(peer))
+    }
 }
+
+/// Something with an identity.
+private final class Life: Sendable {}

@@ -90,6 +90,14 @@ struct PeerFinderTests {
         #expect(try NodeRecord(parsing: NodeRecordTests.record([], by: key)).dialAddress == nil)
     }
 
+    /// As it is on a list, of a node on this machine.
+    static func text(of key: PrivateKey, port: UInt16) -> String {
+        let pairs: [(String, [UInt8])] = [
+            ("ip", [127, 0, 0, 1]), ("tcp", [UInt8(port >> 8), UInt8(port & 255)]), ("rs", [0, 16, 1, 0, 32]),
+        ]
+        return "enr:" + base64(NodeRecordTests.record(pairs, by: key))
+    }
+
     /// From the DNS to messages.
     @Test("A relay that knows a list alone finds its nodes, among others that are not there")
     func relay() async throws {
@@ -100,18 +108,10 @@ struct PeerFinderTests {
             let key = PrivateKey.generate()
             let node = RunningRelay(
                 P2PRelay.Configuration(key: NodeKey(key), listenAddresses: [try Multiaddr("/ip4/127.0.0.1/tcp/0")]))
-            let port = try #require(try await node.address().endpoint?.port)
-            let pairs: [(String, [UInt8])] = [
-                ("ip", [127, 0, 0, 1]), ("tcp", [UInt8(port >> 8), UInt8(port & 255)]), ("rs", [0, 16, 1, 0, 32]),
-            ]
-            texts.append("enr:" + base64(NodeRecordTests.record(pairs, by: key)))
+            texts.append(Self.text(of: key, port: try #require(try await node.address().endpoint?.port)))
             nodes.append(node)
         }
-        let gone = try freePort()
-        texts.append(
-            "enr:"
-                + base64(
-                    NodeRecordTests.record([("ip", [127, 0, 0, 1]), ("tcp", [UInt8(gone >> 8), UInt8(gone & 255)])], by: .generate())))
+        texts.append(Self.text(of: .generate(), port: try freePort()))
         tree.sign(nodes: texts, links: [])
         let server = try await DNSServer(tree.zone)
         var configuration = P2PRelay.Configuration(key: .generate())

@@ -37,7 +37,10 @@ struct FilterFlowTests {
         #expect(filterNode.pushedCount > 0 && filterNode.lightpushCount > 0)
         // It gossips with nobody: the clients that did are gone.
         try await wait { filterNode.gossipPeerCount == 0 }
-        #expect(try await node.admin("peers").rows.count > 1)
+        #expect(try await node.admin("peers").rows.last?.prefix(3) == [filterNode.peerID, "us", "filter"])
+        let doctor = try await run(
+            "doctor", "--identity", node.server.path, "--gorush", node.gorush.url, "--relay", filterNode.address, "--data", node.data)
+        #expect(doctor.output.contains(/\nrelay +ok .*connected, and it took this node's topics\n/), "\(doctor.output)")
         #expect(node.leaks.isEmpty)
         #expect(await daemon.stop().status == 0)
         await filterNode.close()
@@ -62,6 +65,7 @@ private final class FilterNode: Sendable {
         let value = Mutex(State())
     }
 
+    var peerID: String { "\(relay.host.peerID)" }
     var gossipPeerCount: Int { relay.gossipPeers.count }
     var pushedCount: Int { state.value.withLock(\.pushedCount) }
     var lightpushCount: Int { state.value.withLock(\.lightpushCount) }

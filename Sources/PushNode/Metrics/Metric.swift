@@ -158,7 +158,8 @@ extension Metric {
         case .relayGaps: "Times that messages may have been lost between the relay and this node."
         case .relayRecovered: "Messages that came from the relay's store alone."
         case .relayPeers: "Nodes that this one is connected to over libp2p, by who dialled."
-        case .relayMeshPeers: "Those of them that are in a mesh: with none, messages come neither in nor out."
+        case .relayMeshPeers:
+            "Those of them that are in a mesh, or filter nodes that took this node's topics: with none, no messages come in."
         case .relayBytes: "Bytes from and to these nodes, on the wire."
         case .relayGossip: "Messages in gossip, by what became of them; forwarded counts copies."
         case .relayMisbehaviour: "What nodes did that is held against them, beside invalid messages."

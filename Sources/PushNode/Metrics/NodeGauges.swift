@@ -94,7 +94,7 @@ struct NodeGauges: Sendable {
     private func update(_ registry: MetricRegistry, _ peers: [RelayPeer], _ traffic: RelayTraffic) {
         registry.set(.relayPeers, DirectionLabel.inbound, to: Double(peers.count(where: \.isInbound)))
         registry.set(.relayPeers, DirectionLabel.outbound, to: Double(peers.count { !$0.isInbound }))
-        registry.set(.relayMeshPeers, to: Double(peers.count { !$0.meshes.isEmpty }))
+        registry.set(.relayMeshPeers, to: Double(peers.count(where: \.isWorking)))
         registry.set(.relayBytes, FlowLabel.received, to: Double(traffic.bytesReceived))
         registry.set(.relayBytes, FlowLabel.sent, to: Double(traffic.bytesSent))
         for (label, count) in [

@@ -28,6 +28,7 @@ struct PeerFinder {
     }
 
     var candidateCount: Int { candidates.count }
+    var isDialling: Bool { !dialling.isEmpty }
 
     /// Whether the lists are to be read now.
     mutating func wantsReading(peerCount: Int, at now: Duration) -> Bool {

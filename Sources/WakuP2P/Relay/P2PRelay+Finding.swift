@@ -10,18 +10,21 @@ extension P2PRelay {
         var sequences: [String: UInt64] = [:]
         await withDiscardingTaskGroup { group in
             while !Task.isCancelled {
-                let peerCount = router.statuses.count
+                let peerCount = workingPeers.count
                 if finder.withLock({ $0.wantsReading(peerCount: peerCount, at: Moment.now().uptime) }) {
                     await readLists(&sequences)
                 }
-                let connected = Set(host.peers.map(\.connection.peer))
-                var generator = SystemRandomNumberGenerator()
-                let addresses = finder.withLock {
-                    $0.toDial(connected: connected, peerCount: peerCount, at: Moment.now().uptime, using: &generator)
-                }
-                for address in addresses { group.addTask { await self.dial(address) } }
+                for address in nodesToDial() { group.addTask { await self.dial(address) } }
                 try? await Task.sleep(for: .seconds(1))
             }
+        }
+    }
+
+    func nodesToDial() -> [Multiaddr] {
+        let (connected, peerCount) = (Set(host.peers.map(\.connection.peer)), workingPeers.count)
+        var generator = SystemRandomNumberGenerator()
+        return finder.withLock {
+            $0.toDial(connected: connected, peerCount: peerCount, at: Moment.now().uptime, using: &generator)
         }
     }
 
@@ -40,13 +43,15 @@ extension P2PRelay {
         }
     }
 
-    /// Good is who gossips ten seconds later.
+    /// Good is who brings messages after a trial; others make room for those that may.
     private func dial(_ address: Multiaddr) async {
         guard let peer = address.peerID else { return }
         var isGood = false
-        if (try? await host.connect(to: address)) != nil {
-            try? await Task.sleep(for: .seconds(10))
-            isGood = router.statuses.contains { $0.peer == peer }
+        if let connection = try? await host.connect(to: address) {
+            try? await Task.sleep(for: configuration.peerTrial)
+            isGood = workingPeers.contains(peer)
+            let isToldOf = configuration.peers.contains { $0.peerID == peer }
+            if !isGood, !isToldOf, !connection.isInbound, isCurrent(connection) { host.disconnect(peer) }
         }
         finder.withLock { $0.dialled(peer, isGood: isGood, at: Moment.now().uptime, jitter: .random(in: 0...1)) }
     }

@@ -54,9 +54,9 @@ extension P2PRelay {
         while !Task.isCancelled {
             await finish(router.heartbeat())
             let hasPeers =
-                configuration.contentTopics == nil
-                ? router.hasPeers(on: configuration.pubsubTopics)
-                : configuration.pubsubTopics.map { _ in filterPeers.withLock { $0.isAttached } }
+                isFilterClient
+                ? [Bool](repeating: !workingPeers.isEmpty, count: configuration.pubsubTopics.count)
+                : router.hasPeers(on: configuration.pubsubTopics)
             let isHandedOver = inbox.isEmpty
             let before = state
             let gapCount = progress.withLock { $0.note(hasPeers: hasPeers, isHandedOver: isHandedOver, at: .now()) }
@@ -69,10 +69,10 @@ extension P2PRelay {
 
     private func log(from before: RelayState, to after: RelayState) {
         switch (before, after) {
-        case (.detached, .attached): logger.info("relay attached", metadata: ["peers": "\(router.statuses.count)"])
+        case (.detached, .attached): logger.info("relay attached", metadata: ["peers": "\(workingPeers.count)"])
         case (.attached, .detached):
-            reason.withLock { $0 = "no peer gossips on a topic of this node" }
-            logger.warning("relay detached", metadata: ["peers": "\(router.statuses.count)"])
+            reason.withLock { $0 = isFilterClient ? "no filter node takes this node's topics" : "no peer gossips on a topic of this node" }
+            logger.warning("relay detached", metadata: ["peers": "\(workingPeers.count)"])
         default: break
         }
     }
@@ -190,7 +190,7 @@ extension P2PRelay {
             return host.disconnect(peer)
         }
         do {
-            guard configuration.contentTopics == nil else { return try await filter(by: peer) }
+            guard !isFilterClient else { return try await filter(over: connection) }
             let stream = try await host.openStream(to: peer, Self.gossipProtocols)
             defer { stream.close() }
             guard stream.connection === connection else { return }
@@ -213,7 +213,7 @@ extension P2PRelay {
         }
     }
 
-    private func isCurrent(_ connection: Connection) -> Bool { host.connection(to: connection.peer) === connection }
+    func isCurrent(_ connection: Connection) -> Bool { host.connection(to: connection.peer) === connection }
 
     private func isOfThisCluster(_ peer: PeerID) async -> Bool {
         do {
@@ -232,8 +232,8 @@ extension P2PRelay {
 
     /// What others may ask of this node.
     func serve() {
-        if configuration.contentTopics != nil { serveFilterPushes() }
-        for id in configuration.contentTopics == nil ? Self.gossipProtocols : [] {
+        if isFilterClient { serveFilterPushes() }
+        for id in isFilterClient ? [] : Self.gossipProtocols {
             host.serve(id, streamsPerPeer: 2) { [weak self] stream in
                 guard let self else { return }
                 let version = GossipVersion(protocolID: id) ?? .v11

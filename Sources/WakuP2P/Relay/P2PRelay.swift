@@ -17,6 +17,8 @@ public final class P2PRelay: Relay {
         /// Lists of nodes in the DNS, of which some are dialled as well, until it gossips with as many peers as are wanted.
         public var nodeLists: [NodeTreeURL] = []
         public var peerTarget = 8
+        /// So long after it was dialled, one of the lists' nodes is left when it brings no messages.
+        var peerTrial = Duration.seconds(10)
         public var dns = DNSClient(servers: [])
         public var listenAddresses: [Multiaddr]
         public var pubsubTopics: [PubsubTopic]
@@ -35,8 +37,9 @@ public final class P2PRelay: Relay {
         /// Until when all was seen on each pubsub topic, in an earlier life (``P2PRelay/seenUntil``); on the others nothing can have been
         /// missed.
         public var lastSeen: [PubsubTopic: Timestamp]
-        /// As a client of filter nodes, instead of relaying: the content topics that are wanted, asked for each second; nil: a relay.
-        public var contentTopics: (@Sendable () -> [ContentTopic])?
+        /// As a client of filter nodes, instead of relaying: the content topics that are wanted, up to a number, asked for each second; nil: a
+        /// relay.
+        public var contentTopics: (@Sendable (_ limit: Int) -> [ContentTopic])?
         /// Which topics of the form of `ContentTopic` are worth handing over; nil: all messages are, whatever their topic.
         public var wants: (@Sendable (TopicTag) -> Bool)?
         /// Told what is to be counted.
@@ -70,6 +73,7 @@ public final class P2PRelay: Relay {
     let life = Mutex(Life())
     let finder: Mutex<PeerFinder>
     let filterPeers = Mutex(FilterPeers())
+    let hasWarnedOfTopics = Atomic(false)
 
     struct Life {
         var task: Task<Void, Never>?
@@ -115,14 +119,23 @@ public final class P2PRelay: Relay {
     /// Those it gossips with, with what is thought of them.
     public var gossipPeers: [PeerGossip] { router.statuses }
 
+    var isFilterClient: Bool { configuration.contentTopics != nil }
+
+    /// Those that bring messages, as far as is known.
+    var workingPeers: Set<PeerID> {
+        isFilterClient ? filterPeers.withLock(\.accepted) : Set(router.statuses.map(\.peer))
+    }
+
     public var peers: [RelayPeer] {
+        let filterNodes = filterPeers.withLock(\.accepted)
         let gossip = Dictionary(uniqueKeysWithValues: router.statuses.map { ($0.peer, $0) })
         return host.peers.map { known in
             let gossip = gossip[known.connection.peer]
             return RelayPeer(
                 id: "\(known.connection.peer)", address: known.connection.remoteAddress?.description,
                 isInbound: known.connection.isInbound, agent: known.info?.agentVersion, protocols: known.info?.protocols.sorted() ?? [],
-                pubsubTopics: gossip?.status.topics ?? [], meshes: gossip?.status.meshes ?? [], score: gossip?.status.score,
+                pubsubTopics: gossip?.status.topics ?? [], meshes: gossip?.status.meshes ?? [],
+                isFilterNode: filterNodes.contains(known.connection.peer), score: gossip?.status.score,
                 bytesReceived: known.connection.bytesReceived, bytesSent: known.connection.bytesSent,
                 messagesReceived: gossip?.receivedCount ?? 0, messagesSent: gossip?.sentCount ?? 0)
         }.sorted { $0.id < $1.id }
@@ -157,7 +170,7 @@ public final class P2PRelay: Relay {
     @discardableResult
     public func publish(_ message: WakuMessage, on pubsubTopic: PubsubTopic) async throws(RelayError) -> Publication {
         if let flaw = message.flaw { throw RelayError(code: .refused, message: flaw) }
-        guard configuration.contentTopics == nil else { return try await push(message, on: pubsubTopic) }
+        guard !isFilterClient else { return try await push(message, on: pubsubTopic) }
         let (publication, outcome) = router.publish(message.encoded(), on: pubsubTopic)
         await finish(outcome)
         switch publication {

@@ -7,7 +7,7 @@ extension Admin {
         static let configuration = CommandConfiguration(
             abstract: "The nodes that the running node is connected to over libp2p.",
             discussion: """
-                MESH says on how many topics messages are exchanged with it; SCORE what is thought of it: below 0 it is in no mesh, far below it is \
+                MESH says on how many topics messages are exchanged with it, or filter, when it took this node's topics; SCORE what is thought of it: below 0 it is in no mesh, far below it is \
                 left. IN and OUT are since it connected. --json has the protocols and topics, too.
 
                 EXAMPLE
@@ -32,7 +32,7 @@ extension Admin {
 
         private static func row(_ peer: RelayPeer) -> [String] {
             [
-                peer.id, peer.isInbound ? "it" : "us", String(peer.meshes.count),
+                peer.id, peer.isInbound ? "it" : "us", peer.isFilterNode ? "filter" : String(peer.meshes.count),
                 peer.score.map { String(($0 * 10).rounded() / 10) } ?? "–", String(peer.bytesReceived / 1024),
                 String(peer.bytesSent / 1024), String(peer.messagesReceived), String(peer.messagesSent),
                 // Peers say of themselves what they like.

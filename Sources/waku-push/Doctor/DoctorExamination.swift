@@ -121,11 +121,12 @@ struct DoctorExamination {
             .peer(
                 address: address.text,
                 found.map { peers in
-                    peers.first { $0.id == address.id?.description }.map { .connected(meshCount: $0.meshes.count) } ?? .missing
+                    guard let peer = peers.first(where: { $0.id == address.id?.description }) else { return .missing }
+                    return peer.isFilterNode ? .filterNode : .connected(meshCount: peer.meshes.count)
                 })
         }
             + options.peers.fleet.map { name in
-                .fleet(name: name, meshPeerCount: found.map { $0.filter { !$0.isInbound && !$0.meshes.isEmpty }.count })
+                .fleet(name: name, workingPeerCount: found.map { $0.count { !$0.isInbound && $0.isWorking } })
             }
     }
 
