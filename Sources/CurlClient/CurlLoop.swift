@@ -60,8 +60,7 @@ final class CurlLoop {
         switch command {
         case .start(let task): start(task)
         case .cancel(let id):
-            finish(id, .failure(.cancelled))
-            leaveLines(.cancelled) { $0.task.id == id }
+            if !finish(id, .failure(.cancelled)) { leaveLines(.cancelled) { $0.task.id == id } }
         }
     }
 
@@ -99,8 +98,11 @@ final class CurlLoop {
     }
 
     /// No more than once for an id: a second time finds nothing.
-    private func finish(_ id: UInt64, _ result: Result<HTTPResponse, HTTPError>) {
-        guard let transfer = active.removeValue(forKey: id) else { return }
+    ///
+    /// - Returns: whether it was active.
+    @discardableResult
+    private func finish(_ id: UInt64, _ result: Result<HTTPResponse, HTTPError>) -> Bool {
+        guard let transfer = active.removeValue(forKey: id) else { return false }
         // Of a transfer that is not over, this closes the connection.
         curl_multi_remove_handle(mailbox.multi, transfer.handle.pointer)
         transfer.handle.reset()
@@ -110,6 +112,7 @@ final class CurlLoop {
         let left = activeCounts[origin, default: 1] - 1
         activeCounts[origin] = left > 0 ? left : nil
         advance(origin)
+        return true
     }
 
     private func leaveLines(_ error: HTTPError, where isToGo: (Waiting) -> Bool) {

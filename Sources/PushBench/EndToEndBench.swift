@@ -126,18 +126,16 @@ public struct EndToEndBench: Sendable {
         _ configuration: NodeConfiguration, _ gorush: GorushLoopback, _ network: Network, _ body: @escaping Body<R>,
         makeRelay: (RelayNeeds) throws -> any Relay
     ) async throws -> R {
-        let observing = Task { await network.other.run { network.answers.note($0) } }
-        defer { observing.cancel() }
-        let result = try await BenchNode.withNode(
-            configuration, gorush: try GorushClient(client: CurlClient(), url: gorush.url),
-            makeRelay: { needs in
-                let relay = try makeRelay(needs)
-                network.relay.withLock { $0 = relay }
-                return relay
-            }
-        ) { _ in try await body(network) }
-        await network.other.close()
-        return result
+        try await network.other.running(deliver: { network.answers.note($0) }) {
+            try await BenchNode.withNode(
+                configuration, gorush: try GorushClient(client: CurlClient(), url: gorush.url),
+                makeRelay: { needs in
+                    let relay = try makeRelay(needs)
+                    network.relay.withLock { $0 = relay }
+                    return relay
+                }
+            ) { _ in try await body(network) }
+        }
     }
 
     private func measureLatencies(_ questions: [Question], _ attachment: Attachment, _ network: Network) async throws -> [BenchResult] {

@@ -12,7 +12,7 @@ public struct FloodBench: Sendable {
     /// Requests of others, a second.
     let rate: Double
 
-    public init(settings: BenchSettings, rate: Double = 100) {
+    public init(settings: BenchSettings, rate: Double) {
         self.settings = settings
         self.rate = rate
     }

@@ -18,7 +18,7 @@ public struct RelayBench: Sendable {
     let settings: BenchSettings
     let executable: String
 
-    /// - Parameter executable: Runs ``RelayBenchSink`` when it is started with `bench-relay-sink`.
+    /// - Parameter executable: Runs ``RelayBenchSink`` when it is started with `bench --relay-sink`.
     public init(settings: BenchSettings, executable: String) {
         self.settings = settings
         self.executable = executable
@@ -27,7 +27,7 @@ public struct RelayBench: Sendable {
     public func run() async throws -> [BenchResult] {
         try await settings.withFolder { folder in
             var results: [BenchResult] = []
-            let sink = try BenchChild(executable, ["bench-relay-sink"], output: folder + "/sink")
+            let sink = try BenchChild(executable, ["bench", "--relay-sink"], output: folder + "/sink")
             try await withRelay(to: try await sink.line { $0.hasPrefix("/") ? $0 : nil }) { relay in
                 results.append(try await rate(relay, sink))
                 results.append(try await latency(relay, sink))
@@ -43,17 +43,10 @@ public struct RelayBench: Sendable {
     private func withRelay(to address: String, _ body: (P2PRelay) async throws -> Void) async throws {
         let configuration = P2PRelay.Configuration(key: .generate(), peers: [try Multiaddr(address)])
         let relay = P2PRelay(configuration: configuration, logger: Logger(label: "bench") { _ in SwiftLogNoOpLogHandler() })
-        let task = Task { await relay.run { _ in } }
-        do {
+        try await relay.running {
             try await BenchChild.wait("the other process does not gossip") { relay.state == .attached }
             try await body(relay)
-        } catch {
-            task.cancel()
-            await relay.close()
-            throw error
         }
-        task.cancel()
-        await relay.close()
     }
 
     private func send(_ mark: RelayBenchSink.Mark, by relay: P2PRelay) async throws {

@@ -113,21 +113,21 @@ public struct StartupBench: Sendable {
         return try await LoopbackServer.running(network) { [executable] relayURL in
             let answers = AnswerLog()
             let observer = network.relay()
-            let observing = Task { await observer.run { answers.note($0) } }
-            defer { observing.cancel() }
-            let began = Clock.uptime()
-            let node = try SpawnedNode(executable: executable, identityFile: identityFile, folder: data, relayURL: relayURL)
-            defer { node.kill() }
-            try await node.waitUntilReady(limit: .seconds(120))
-            let ready = Clock.uptime()
-            answers.asked(question.answerTopic, at: began)
-            try await observer.publish(question.message.message, on: question.message.pubsubTopic)
-            let isAnswered = try await answers.waitForAll()
-            let residentBytes = node.residentBytes
-            await node.stop()
-            return Times(
-                ready: Double(ready - began) / 1e6, answered: isAnswered ? Double(answers.lastTime - began) / 1e6 : nil,
-                residentBytes: residentBytes)
+            return try await observer.running(deliver: { answers.note($0) }) {
+                let began = Clock.uptime()
+                let node = try SpawnedNode(executable: executable, identityFile: identityFile, folder: data, relayURL: relayURL)
+                defer { node.kill() }
+                try await node.waitUntilReady(limit: .seconds(120))
+                let ready = Clock.uptime()
+                answers.asked(question.answerTopic, at: began)
+                try await observer.publish(question.message.message, on: question.message.pubsubTopic)
+                let isAnswered = try await answers.waitForAll()
+                let residentBytes = node.residentBytes
+                await node.stop()
+                return Times(
+                    ready: Double(ready - began) / 1e6, answered: isAnswered ? Double(answers.lastTime - began) / 1e6 : nil,
+                    residentBytes: residentBytes)
+            }
         }
     }
 }

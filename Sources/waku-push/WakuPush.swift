@@ -34,7 +34,6 @@ struct WakuPush: AsyncParsableCommand {
         version: Version.current,
         subcommands: [
             Serve.self, IdentityCommand.self, Admin.self, Doctor.self, ConfigCommand.self, Client.self, Demo.self, Bench.self,
-            BenchRelaySink.self,
         ])
 
     /// As ArgumentParser does it, but for wrong usage: it is told in one line, as every failure is.

@@ -5,12 +5,6 @@ import Testing
 
 /// What can go wrong, and what the caller is told.
 struct CurlClientFailureTests {
-    private func failure(
-        of request: HTTPRequest, client: CurlClient = CurlClient(), _ location: SourceLocation = #_sourceLocation
-    ) async throws -> HTTPError {
-        try await #require(throws: HTTPError.self, sourceLocation: location) { try await client.send(request) }
-    }
-
     @Test func aServerThatHangs() async throws {
         let server = try RawHTTPServer { _ in .hang }
         defer { server.stop() }
@@ -19,22 +13,53 @@ struct CurlClientFailureTests {
     }
 
     @Test func waitingInLineIsTimed() async throws {
-        let server = try RawHTTPServer { _ in .hang }
-        defer { server.stop() }
+        let line = try await Line(waiting: 0)
+        line.first.cancel()
+        #expect(try await line.first.value.code == .cancelled)
+        #expect(line.server.requests.count == 1)
+    }
+
+    @Test func cancelledInLine() async throws {
+        let line = try await Line(waiting: 20)
+        for task in line.others { task.cancel() }
+        for task in line.others { #expect(try await task.value.code == .cancelled) }
+        line.first.cancel()
+        #expect(try await line.first.value.code == .cancelled)
+        // The place is free, and none of those that left took it.
+        #expect(try await line.client.send(patient(url: line.server.url)).status == 200)
+        #expect(line.server.requests.count == 2)
+    }
+
+    @Test func shutDownInLine() async throws {
+        let line = try await Line(waiting: 20)
+        line.client.shutdown()
+        for task in [line.first] + line.others { #expect(try await task.value.code == .cancelled) }
+        #expect(line.server.requests.count == 1)
+    }
+
+    /// One request that hangs on the only connection, and others that wait for it.
+    private struct Line {
         let client = CurlClient(configuration: CurlConfiguration(maximumConnectionsPerHost: 1))
-        let (arrived, arrival) = AsyncStream.makeStream(of: Void.self)
-        let blocking = try RawHTTPServer { _ in
-            arrival.yield()
-            return .hang
+        let server: RawHTTPServer
+        let first: Task<HTTPError, any Error>
+        let others: [Task<HTTPError, any Error>]
+
+        init(waiting count: Int) async throws {
+            let (arrived, arrival) = AsyncStream.makeStream(of: Void.self)
+            let server = try RawHTTPServer { request in
+                guard request.head.hasPrefix("GET /first ") else { return .status(200) }
+                arrival.yield()
+                return .hang
+            }
+            let client = client
+            first = Task { try await failure(of: patient(url: server.url + "/first"), client: client) }
+            for await _ in arrived { break }
+            others = (0..<count).map { _ in Task { try await failure(of: patient(url: server.url), client: client) } }
+            // By the time that this one has waited in vain, the others stand in line.
+            let last = try await failure(of: HTTPRequest(url: server.url, timeout: .milliseconds(50)), client: client)
+            #expect(last.code == .timeout)
+            self.server = server
         }
-        defer { blocking.stop() }
-        let first = Task { try await client.send(HTTPRequest(url: blocking.url, timeout: .seconds(60))) }
-        for await _ in arrived { break }
-        let error = try await failure(of: HTTPRequest(url: blocking.url, timeout: .milliseconds(50)), client: client)
-        #expect(error.code == .timeout)
-        #expect(blocking.requests.count == 1)
-        first.cancel()
-        _ = await first.result
     }
 
     @Test func nobodyListens() async throws {
@@ -167,4 +192,10 @@ struct CurlClientFailureTests {
         try #require(bound)
         return UInt16(bigEndian: address.sin_port)
     }
+}
+
+private func failure(
+    of request: HTTPRequest, client: CurlClient = CurlClient(), _ location: SourceLocation = #_sourceLocation
+) async throws -> HTTPError {
+    try await #require(throws: HTTPError.self, sourceLocation: location) { try await client.send(request) }
 }

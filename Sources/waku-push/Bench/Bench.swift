@@ -62,6 +62,10 @@ struct Bench: AsyncParsableCommand {
     @Flag(help: "Print JSON.")
     var json = false
 
+    /// The second process of the relay part is this program, too.
+    @Flag(help: .hidden)
+    var relaySink = false
+
     func validate() throws {
         guard seconds > 0, seconds <= 3600 else { throw ValidationError("--seconds must be above 0 and at most 3600") }
         guard (1...100).contains(rounds) else { throw ValidationError("--rounds must be 1 to 100") }
@@ -72,6 +76,7 @@ struct Bench: AsyncParsableCommand {
 
     func run() async throws {
         try await reportingFailures {
+            if relaySink { return try await RelayBenchSink().run() }
             let progress = ProgressBar()
             defer { progress.clear() }
             let results = try await untilInterrupted { try await measure(progress) }
