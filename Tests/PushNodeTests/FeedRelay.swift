@@ -69,12 +69,20 @@ struct FedNode: Sendable {
 
     /// Returns once `condition` holds.
     func wait(until condition: @Sendable () -> Bool) async throws {
+        try await node.wait(until: condition)
+    }
+}
+
+extension PushNode {
+    /// Returns once `condition` holds.
+    ///
+    /// - Throws: `RunningNode.Timeout` after a minute.
+    func wait(until condition: @Sendable () -> Bool) async throws {
         let deadline = ContinuousClock.now + .seconds(60)
         while !condition() {
-            guard ContinuousClock.now < deadline else { throw Timeout() }
+            guard ContinuousClock.now < deadline else { throw RunningNode.Timeout(counts: counters.snapshot) }
+            // Yielding alone would take a core away from what is waited for.
             try await Task.sleep(for: .milliseconds(1))
         }
     }
-
-    struct Timeout: Error {}
 }

@@ -126,12 +126,7 @@ struct RunningNode: Sendable {
 
     /// Returns once `condition` holds.
     func wait(until condition: @Sendable () -> Bool) async throws {
-        let deadline = ContinuousClock.now + .seconds(60)
-        while !condition() {
-            guard ContinuousClock.now < deadline else { throw Timeout(counts: node.counters.snapshot) }
-            // Yielding alone would take a core away from what is waited for.
-            try await Task.sleep(for: .milliseconds(1))
-        }
+        try await node.wait(until: condition)
     }
 
     struct Timeout: Error {

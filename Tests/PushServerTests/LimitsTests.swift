@@ -46,6 +46,15 @@ struct RateLimiterTests {
         #expect(limiter.admits(1, at: start - .seconds(3599)) == true)
     }
 
+    @Test("give nothing more to askers whose times come out of order")
+    func lateTimes() {
+        var limiter = RateLimiter<Int>(RateLimit(1, per: .day, burst: 10))
+        let admitted = (0..<1000).filter { limiter.admits(1, at: start + .milliseconds($0.isMultiple(of: 2) ? $0 : $0 - 5)) }.count
+        #expect(admitted == 10)
+        #expect(limiter.admits(1, at: start - .seconds(5)) == false)
+        #expect(limiter.admits(2, at: start - .seconds(5)) == true)
+    }
+
     @Test("forget the oldest of too many keys, and never the one who just came")
     func bounds() {
         var limiter = RateLimiter<Int>(RateLimit(1, per: .hour), capacity: 100)

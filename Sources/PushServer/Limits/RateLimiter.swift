@@ -6,11 +6,16 @@ public import Waku
 /// Bounded: two generations of `capacity` keys each, of which the older goes when the younger is full. Who has so many keys needs no patience
 /// with any.
 public struct RateLimiter<Key: Hashable & Sendable>: Sendable {
+    /// Askers look at the clock before it is their turn: a time that is older than the last one by so much at most is late, and the clock
+    /// was not set back.
+    private static var greatestDelay: Duration { .seconds(10) }
+
     private let interval: Int64
     private let depth: Int64
     private let capacity: Int
     private var young: [Key: Timestamp] = [:]
     private var old: [Key: Timestamp] = [:]
+    private var latest = Timestamp(rawValue: .min)
 
     public init(_ limit: RateLimit, capacity: Int = 50_000) {
         interval = limit.interval
@@ -19,7 +24,9 @@ public struct RateLimiter<Key: Hashable & Sendable>: Sendable {
     }
 
     /// Takes one from the bucket of `key`; false when it is empty, and then it stays as it was.
-    public mutating func admits(_ key: Key, at now: Timestamp) -> Bool {
+    public mutating func admits(_ key: Key, at time: Timestamp) -> Bool {
+        if time > latest || latest.since(time) > Self.greatestDelay { latest = time }
+        let now = latest
         var full = max(young[key] ?? old[key] ?? now, now)
         // After a step back of the clock nobody waits longer than for a whole bucket.
         if full.since(now).nanoseconds > depth { full = now }
