@@ -146,13 +146,18 @@ extension Deliveries {
         }
     }
 
+    private enum BreakerChange {
+        case opened, closed
+    }
+
     private func finished(
         _ batch: DeliveryQueue.Batch, of endpoint: Int, _ outcome: DeliveryQueue.Outcome, except untaken: Set<Int64> = []
     ) async {
         var (accepted, retried) = (0, 0)
         var refused: [Int64] = []
         let now = steadyNow
-        let (done, before, after, failure) = state.withLock { state in
+        // Alarms within the lock: what two batches find of the breakers must not cross on its way.
+        let (done, change, failure) = state.withLock { state -> ([PendingRequestTable.Finished], BreakerChange?, String) in
             let before = state.queues[endpoint].breaker
             var done: [PendingRequestTable.Finished] = []
             for resolution in state.queues[endpoint].finished(batch.id, outcome: outcome, except: untaken, now: now) {
@@ -172,20 +177,27 @@ extension Deliveries {
                     done += state.requests.resolve(delivery, as: .internalError)
                 }
             }
-            return (done, before, after, state.failures[endpoint])
+            let failure = state.failures[endpoint]
+            switch (before.isClosed, after.isClosed) {
+            case (true, false):
+                feedback.alarms.raise(.gorushGivenUp, failure)
+                return (done, .opened, failure)
+            case (false, true):
+                if state.queues.allSatisfy(\.breaker.isClosed) { feedback.alarms.clear(.gorushGivenUp) }
+                return (done, .closed, failure)
+            default: return (done, nil, failure)
+            }
         }
         let name: Logger.MetadataValue = "\(routing.rules[endpoint].name)"
         counters.add(.notificationAccepted, accepted)
         counters.add(.notificationRetried, retried)
         finish(done)
-        if before.isClosed, !after.isClosed {
+        switch change {
+        case .opened:
             counters.add(.gorushOpened)
-            feedback.alarms.raise(.gorushGivenUp, failure)
             logger.warning("gorush takes no notifications", metadata: ["endpoint": name, "reason": "\(failure)"])
-        }
-        if !before.isClosed, after.isClosed {
-            if endpoints.allSatisfy(\.breaker.isClosed) { feedback.alarms.clear(.gorushGivenUp) }
-            logger.info("gorush takes notifications again", metadata: ["endpoint": name])
+        case .closed: logger.info("gorush takes notifications again", metadata: ["endpoint": name])
+        case nil: break
         }
         if !refused.isEmpty { await drop(refused, .notificationRefused) }
     }
