@@ -7,8 +7,9 @@ public struct NwakuAPIError: Error, Hashable, CustomStringConvertible {
         case unreachable
         /// The node's status, from HTTP or from within a store's answer.
         case status(Int)
-        /// An answer that is not what the call promises, or too long.
+        /// An answer that is not what the call promises.
         case unreadable
+        case tooLong
     }
 
     public let code: Code
@@ -32,7 +33,7 @@ public struct NwakuAPIError: Error, Hashable, CustomStringConvertible {
 extension NwakuAPIError {
     static func noAnswer(_ error: HTTPError, from address: NodeAddress) -> NwakuAPIError {
         if error.code == .tooLarge {
-            return NwakuAPIError(code: .unreadable, message: "the node's answer is too long: \(error)")
+            return NwakuAPIError(code: .tooLong, message: "the node's answer is too long: \(error)")
         }
         return NwakuAPIError(
             code: .unreachable, message: "the node at \(address) can't be reached, does it run with --rest=true? \(error)")

@@ -129,6 +129,23 @@ import Waku
         #expect(queries[0]["includeData"] == "true")
     }
 
+    @Test func aPageThatIsTooLongComesInSmallerOnes() async throws {
+        let tooLong = String(repeating: " ", count: NwakuAPI.maximumResponseByteCount + 1)
+        let page = """
+            {"statusCode": 200, "messages": [{"messageHash": "0x00", "message": {"payload": "\(Self.payload)", "contentTopic": "/a",
+            "timestamp": 1}, "pubsubTopic": "/waku/2/rs/16/32"}]}
+            """
+        try await ScriptedNode.serve { call, query in
+            call.hasPrefix("GET /store") ? (200, query["pageSize"] == "10" ? page : tooLong) : nil
+        } _: { port in
+            let relay = try makeRelay(port: port, catchUpTopics: [topicA], lastSeen: .now() - .seconds(600))
+            let inbox = Inbox()
+            try await during({ await relay.run { inbox.deliver($0) } }) {
+                try await eventually { inbox.messages.map(\.message.payload) == [[1, 2, 3]] }
+            }
+        }
+    }
+
     @Test func waitsForANodeThatStarts() async throws {
         let calls = Mutex(0)
         try await ScriptedNode.serve { call, _ in

@@ -36,10 +36,13 @@ extension P2PRelay {
         var failure = StoreError.noStore
         for peer in peers(speaking: WakuProtocol.store) where !Task.isCancelled {
             do {
-                let request = StoreRequest(query, id: RequestID.next())
-                let response = try await ask(
-                    request.encoded(), of: peer, WakuProtocol.store, limit: WakuProtocol.maximumStoreFrameByteCount, within: .seconds(30),
-                    StoreResponse.init(parsing:))
+                let response: StoreResponse
+                do {
+                    response = try await ask(query, of: peer)
+                } catch ConnectionError.messageTooLarge {
+                    guard let cautious = query.cautious else { throw ConnectionError.messageTooLarge }
+                    response = try await ask(cautious, of: peer)
+                }
                 guard response.status.isSuccess else {
                     failure = .failed("\(response.status)")
                     continue
@@ -53,6 +56,13 @@ extension P2PRelay {
             }
         }
         throw failure
+    }
+
+    private func ask(_ query: StoreQuery, of peer: PeerID) async throws -> StoreResponse {
+        let request = StoreRequest(query, id: RequestID.next())
+        return try await ask(
+            request.encoded(), of: peer, WakuProtocol.store, limit: WakuProtocol.maximumStoreFrameByteCount, within: .seconds(30),
+            StoreResponse.init(parsing:))
     }
 
     /// - Parameter parse: What the answer is.
