@@ -35,8 +35,9 @@ public struct GossipConfiguration: Hashable, Sendable {
     /// No peer keeps this node away for longer.
     public var longestBackOff = Duration.seconds(3600)
 
-    /// Data of a message, in bytes: 150 KiB, as nwaku has it.
-    public var maximumDataByteCount = 150 << 10
+    /// Data of a message, in bytes: 1 MiB, as Status' nodes have it; 150 KiB on Waku's own network. Larger ones are dropped, and held against
+    /// nobody: a node with another limit hands them on in good faith.
+    public var maximumDataByteCount = 1 << 20
     /// Messages that wait for their verdict, in bytes.
     public var pendingByteCount = 16 << 20
     /// Whether messages that tell their sender, or are signed, are refused: StrictNoSign. Otherwise that is taken off them.

@@ -8,8 +8,8 @@
 /// Fields that are not known are skipped, among them the peers that a prune offers. Ids that are not of 32 bytes are left out: they name
 /// nothing here. The messages' data stays in the frame.
 public struct GossipRPC: Sendable {
-    /// The largest frame, in bytes.
-    public static let maximumByteCount = 1 << 20
+    /// The largest frame, in bytes: a message of 1 MiB, with what stands around it.
+    public static let maximumByteCount = 1 << 20 + 64 << 10
     static let maximumTopicByteCount = 256
     static let maximumMessageCount = 4096
     static let maximumSubscriptionCount = 1024

@@ -81,11 +81,13 @@ extension GossipSub {
             counters.foreign += 1
             return
         }
-        guard !(publication.isAuthored && configuration.refusesAuthors),
-            1...configuration.maximumDataByteCount ~= publication.data.count
-        else {
+        guard !(publication.isAuthored && configuration.refusesAuthors), !publication.data.isEmpty else {
             counters.rejected += 1
             peers[peer]?.score.sentInvalid()
+            return
+        }
+        guard publication.data.count <= configuration.maximumDataByteCount else {
+            counters.rejected += 1
             return
         }
         let data = rpc.frame[publication.data]

@@ -47,17 +47,20 @@ struct GossipMessagesTests {
         #expect(router.gossip.pending.isEmpty && router.gossip.pendingByteCount == 0)
     }
 
-    @Test("Messages with an author, without data and too large ones are refused")
+    @Test("Messages with an author and without data are refused; too large ones, too, but others may think otherwise of them")
     func refusals() throws {
         var router = try Router.subscribed(peerCount: 1)
         let name = field(0x22, Array(topic.utf8))
         for content in [field(0x12, [1]) + field(0x0A, [1]) + name, name] {
             router.gossip.received(try GossipRPC(parsing: field(0x12, content)), from: peer(0), at: router.now)
         }
-        try router.send([.message(message(1, byteCount: 150 << 10 + 1))], from: peer(0))
+        let score = router.gossip.score(peer(0))
+        #expect(score == -400)
+        try router.send([.message(message(1, byteCount: 1 << 20 + 1))], from: peer(0))
         #expect(router.gossip.counters.rejected == 3)
+        #expect(router.gossip.score(peer(0)) == score)
         #expect(router.gossip.takeActions().isEmpty)
-        try router.send([.message(message(1, byteCount: 150 << 10))], from: peer(0))
+        try router.send([.message(message(1, byteCount: 1 << 20))], from: peer(0))
         #expect(router.words(to: peer(0)) == ["validate"])
     }
 
@@ -118,7 +121,7 @@ struct GossipMessagesTests {
         _ = router.gossip.takeActions()
         #expect(router.gossip.publish([1], on: topic, at: router.now) == .sent(peerCount: 19))
         #expect(router.gossip.publish([1], on: topic, at: router.now) == .duplicate)
-        #expect(router.gossip.publish([UInt8](repeating: 0, count: 150 << 10 + 1), on: topic, at: router.now) == .tooLarge)
+        #expect(router.gossip.publish([UInt8](repeating: 0, count: 1 << 20 + 1), on: topic, at: router.now) == .tooLarge)
         #expect(router.gossip.publish([2], on: "/nobody", at: router.now) == .noPeers)
         // It comes back as a duplicate.
         _ = router.gossip.takeActions()

@@ -97,7 +97,7 @@ struct GossipRPCTests {
             control.field(2, Array([[UInt8]](repeating: field(0x0A, id), count: 6000).joined()))
         }
         #expect(try GossipRPC(parsing: writer.bytes).iwant.count == 5000)
-        #expect(throws: WireError.tooLong) { try GossipRPC(parsing: [UInt8](repeating: 0, count: 1 << 20 + 1)) }
+        #expect(throws: WireError.tooLong) { try GossipRPC(parsing: [UInt8](repeating: 0, count: GossipRPC.maximumByteCount + 1)) }
     }
 
     @Test("Damaged frames are refused or read, and never trap", arguments: 1...20 as ClosedRange<UInt64>)

@@ -157,12 +157,32 @@ struct P2PRelayTests {
         await one.stop()
     }
 
-    /// Answers queries with these, one on each page.
-    private func serveStore(on host: Host, _ kept: [ReceivedMessage]) {
+    @Test("A message as large as Status' nodes take them goes to others, and on")
+    func largest() async throws {
+        let middle = try listening()
+        let address = try await middle.address()
+        let (left, right) = (dialling(address), dialling(address))
+        try await eventually { middle.relay.gossipPeers.count { !$0.status.meshes.isEmpty } == 2 }
+        try await eventually { left.relay.state == .attached && right.relay.state == .attached }
+        var large = message(1)
+        large.payload = [UInt8](repeating: 1, count: WakuMessage.maximumByteCount - 100)
+        #expect(large.encoded().count <= WakuMessage.maximumByteCount)
+        #expect(try await left.relay.publish(large, on: Self.topic) == .confirmed)
+        try await eventually { middle.received.count == 1 && right.received.count == 1 }
+        #expect(right.received[0].message == large)
+        for relay in [left, right, middle] { await relay.stop() }
+    }
+
+    /// Answers queries with these, one on each page; when asked for more than `pageLimit`, with more than there is room for.
+    private func serveStore(on host: Host, _ kept: [ReceivedMessage], pageLimit: UInt64 = .max) {
         host.serve(WakuProtocol.store) { stream in
             var reader = MessageReader(stream, limit: 1 << 16)
             guard let bytes = try await reader.next() else { return }
             let request = try StoreRequest(parsing: Array(bytes.readableBytesView))
+            guard request.pageSize ?? 0 <= pageLimit else {
+                // The length is enough to be told.
+                return try await stream.write(ByteBuffer(bytes: [0xFF, 0xFF, 0xFF, 0x7F]))
+            }
             let matching = kept.filter { request.hashes.isEmpty || request.hashes.contains($0.hash) }
             let index = request.cursor.map { Int($0[0]) } ?? 0
             let page = matching.dropFirst(index).prefix(1)
@@ -174,11 +194,11 @@ struct P2PRelayTests {
         }
     }
 
-    @Test("What an earlier life did not see is asked for at the start, page after page")
-    func earlierLife() async throws {
+    @Test("What an earlier life did not see is asked for at the start, page after page", arguments: [UInt64.max, 10])
+    func earlierLife(pageLimit: UInt64) async throws {
         let one = try listening()
         let kept = (0..<3 as Range<UInt8>).map { ReceivedMessage(message: message($0), pubsubTopic: Self.topic) }
-        serveStore(on: one.relay.host, kept)
+        serveStore(on: one.relay.host, kept, pageLimit: pageLimit)
         let two = dialling(try await one.address()) {
             $0.catchUpTopics = [Self.contentTopic]
             $0.lastSeen = [Self.topic: .now() - .seconds(100)]

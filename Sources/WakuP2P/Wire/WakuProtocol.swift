@@ -1,3 +1,5 @@
+import Waku
+
 /// The protocols of Waku that are spoken here, by their ids, and how long a frame of each may be.
 ///
 /// Each request and each answer is a frame of its own, `length(varint) ‖ protobuf`, on a stream that is opened for it; a filter's pushes
@@ -13,11 +15,11 @@ public enum WakuProtocol {
     public static let filterSubscribe = "/vac/waku/filter-subscribe/2.0.0-beta1"
     public static let filterPush = "/vac/waku/filter-push/2.0.0-beta1"
 
-    /// The largest Waku message with what stands around it: 150 KiB and some.
-    public static let maximumMessageFrameByteCount = 160 << 10
+    /// The largest Waku message with what stands around it.
+    public static let maximumMessageFrameByteCount = WakuMessage.maximumByteCount + 64 << 10
     /// Of metadata, of filter's and lightpush's answers and filter's requests.
     public static let maximumSmallFrameByteCount = 64 << 10
-    /// A page of 100 messages, each as large as it may be.
+    /// A page of 100 messages, or of ten as large as they may be.
     public static let maximumStoreFrameByteCount = 16 << 20
 
     static let maximumRequestIDByteCount = 256
