@@ -14,6 +14,7 @@ struct CurlClientFailureTests {
 
     @Test func waitingInLineIsTimed() async throws {
         let line = try await Line(waiting: 0)
+        defer { line.server.stop() }
         line.first.cancel()
         #expect(try await line.first.value.code == .cancelled)
         #expect(line.server.requests.count == 1)
@@ -21,6 +22,7 @@ struct CurlClientFailureTests {
 
     @Test func cancelledInLine() async throws {
         let line = try await Line(waiting: 20)
+        defer { line.server.stop() }
         for task in line.others { task.cancel() }
         for task in line.others { #expect(try await task.value.code == .cancelled) }
         line.first.cancel()
@@ -32,6 +34,7 @@ struct CurlClientFailureTests {
 
     @Test func shutDownInLine() async throws {
         let line = try await Line(waiting: 20)
+        defer { line.server.stop() }
         line.client.shutdown()
         for task in [line.first] + line.others { #expect(try await task.value.code == .cancelled) }
         #expect(line.server.requests.count == 1)

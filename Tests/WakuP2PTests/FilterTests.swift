@@ -18,19 +18,22 @@ struct FilterTests {
         let host: Host
         /// With which it answers who subscribes; nil: it is no filter node.
         private let code: UInt32?
+        private let hasStore: Bool
         let subscribed = Log<ContentTopic>()
         let pushed = Log<WakuMessage>()
         let client = Mutex<PeerID?>(nil)
 
-        init(answering code: UInt32? = 200) {
+        init(answering code: UInt32? = 200, hasStore: Bool = false) {
             host = Host(key: NodeKey(key), logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
             self.code = code
+            self.hasStore = hasStore
         }
 
         func listen() async throws -> Multiaddr {
             host.serve(WakuProtocol.metadata) { stream in
                 try await stream.writeMessage(ByteBuffer(bytes: WakuMetadata(clusterID: 16, shards: [32]).encoded()))
             }
+            if hasStore { host.serve(WakuProtocol.store) { $0.reset() } }
             guard let code else { return try await host.listen(on: try Multiaddr("/ip4/127.0.0.1/tcp/0")) }
             host.serve(WakuProtocol.filterSubscribe) { [subscribed] stream in
                 var reader = MessageReader(stream, limit: 1 << 16)
@@ -157,10 +160,10 @@ struct FilterTests {
         // All are dialled, and the third is not good.
         let wanting = RunningRelay(configuration)
         let filterNodes = Set(nodes[..<2].map(\.host.peerID))
+        try await eventually { !nodes[2].host.peers.isEmpty }
         try await eventually {
-            nodes[2].host.peers.isEmpty && wanting.relay.workingPeers == filterNodes && !wanting.relay.finder.withLock(\.isDialling)
+            wanting.relay.workingPeers == filterNodes && Set(wanting.relay.host.peers.map(\.connection.peer)) == filterNodes
         }
-        #expect(Set(wanting.relay.host.peers.map(\.connection.peer)) == filterNodes)
         await wanting.stop()
 
         configuration.key = .generate()
@@ -173,29 +176,69 @@ struct FilterTests {
         for node in nodes { await node.host.close() }
     }
 
-    @Test("A node is told each topic once, as many as it keeps, and is asked over one connection")
+    @Test("Nodes that have a store alone are kept, as long as there are few")
+    func stores() async throws {
+        let nodes = (0..<3).map { _ in FilterNode(answering: nil, hasStore: true) }
+        var tree = Tree(domain: "nodes.test")
+        var texts: [String] = []
+        for node in nodes {
+            texts.append(PeerFinderTests.text(of: node.key, port: try #require(try await node.listen().endpoint?.port)))
+        }
+        tree.sign(nodes: texts, links: [])
+        let server = try await DNSServer(tree.zone)
+        var configuration = P2PRelay.Configuration(key: .generate())
+        configuration.nodeLists = [try NodeTreeURL(parsing: tree.url)]
+        configuration.dns = server.client
+        configuration.contentTopics = { _ in [ContentTopic(TopicTag(of: "a"))] }
+        configuration.peerTarget = 3
+        configuration.peerTrial = .seconds(2)
+        let relay = RunningRelay(configuration)
+        try await eventually { !nodes.contains { $0.host.peers.isEmpty } }
+        try await eventually { relay.relay.host.peers.count == 2 && !relay.relay.finder.withLock(\.isDialling) }
+        #expect(relay.relay.hasStore && relay.relay.workingPeers.isEmpty)
+        await relay.stop()
+        for node in nodes { await node.host.close() }
+    }
+
+    @Test("A node is told each topic once, as many as it keeps, no more often than it likes, and over one connection")
     func whatIsTold() {
         let (peer, first, second) = (NodeKey.generate().peerID, Life(), Life())
         let (old, new) = (ObjectIdentifier(first), ObjectIdentifier(second))
         let topics = (0..<1200).map { ContentTopic(TopicTag(of: "topic \($0)")) }
-        var peers = FilterPeers()
+        var peers = FilterPeers(pubsubTopicCount: 1)
+        #expect(peers.topicLimit == 1000 && FilterPeers(pubsubTopicCount: 3).topicLimit == 333)
+        func told(_ wanted: ArraySlice<ContentTopic>, over life: ObjectIdentifier, at second: Int) -> [[ContentTopic]] {
+            peers.tell(peer, over: life, wanted: Array(wanted), at: .seconds(second))
+        }
         #expect(!peers.isAsked(peer))
-        peers.begin(peer, over: old)
+        #expect(peers.begin(peer, over: old, at: .zero) == true)
         #expect(!peers.isAsked(peer))
-        #expect(peers.tell(peer, over: old, wanted: Array(topics[..<900])) == Array(topics[..<900]))
-        #expect(peers.tell(peer, over: old, wanted: Array(topics[..<900])).isEmpty)
+        let parts = told(topics[..<250], over: old, at: 0)
+        #expect(parts.map(\.count) == [100, 100, 50] && parts.flatMap(\.self) == Array(topics[..<250]))
+        // Three requests are worth 7.5 s.
+        #expect(told(topics[..<900], over: old, at: 7) == [])
+        #expect(told(topics[..<250], over: old, at: 8) == [])
+        #expect(told(topics[..<900], over: old, at: 8).flatMap(\.self) == Array(topics[250..<900]))
         // Others than before are wanted: there is room for 100.
-        #expect(peers.tell(peer, over: old, wanted: Array(topics[800...])) == Array(topics[900..<1000]))
+        #expect(told(topics[800...], over: old, at: 60) == [Array(topics[900..<1000])])
         #expect(peers.isAsked(peer) && peers.accepted.isEmpty)
         peers.accepted(peer, over: old)
         #expect(peers.accepted == [peer])
+        #expect(peers.begin(peer, over: old, at: .seconds(70)) == false)
+        #expect(peers.accepted == [peer])
+
+        // It was too often: the same again, later.
+        peers.postpone([Array(topics[900..<1000])], peer, over: old, at: .seconds(70))
+        #expect(told(topics[900..<1000], over: old, at: 84) == [])
+        #expect(told(topics[900..<1000], over: old, at: 85) == [Array(topics[900..<1000])])
 
         // What a lost connection still brings about is not the new one's.
-        peers.begin(peer, over: new)
+        #expect(peers.begin(peer, over: new, at: .seconds(90)) == true)
         peers.accepted(peer, over: old)
-        #expect(peers.accepted.isEmpty && peers.tell(peer, over: old, wanted: topics).isEmpty)
+        #expect(peers.accepted.isEmpty)
+        #expect(told(topics[...], over: old, at: 1000) == [])
         peers.end(peer, over: old)
-        #expect(peers.tell(peer, over: new, wanted: Array(topics[..<1])) == Array(topics[..<1]))
+        #expect(told(topics[..<1], over: new, at: 90) == [[topics[0]]])
         #expect(peers.isAsked(peer))
         peers.end(peer, over: new)
         #expect(!peers.isAsked(peer))

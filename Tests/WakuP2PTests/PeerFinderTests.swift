@@ -21,7 +21,7 @@ struct PeerFinderTests {
         limits.target = target
         limits.dialCount = 2
         limits.candidateCount = 10
-        return PeerFinder(own: NodeKey.generate().peerID, limits: limits)
+        return PeerFinder(own: NodeKey.generate().peerID, limits: limits, generator: SeededGenerator(seed: 1))
     }
 
     @Test("The lists are read soon again with too few peers, late with enough")
@@ -52,25 +52,24 @@ struct PeerFinderTests {
     @Test("As many are dialled as are missing, a few at a time; who fails has to wait")
     func dialling() throws {
         var finder = finder()
-        var generator = SeededGenerator(seed: 1)
         finder.found(try (0..<3).map { _ in try record() }, clusterID: 16, shards: [32])
-        let first = finder.toDial(connected: [], peerCount: 0, at: .zero, using: &generator)
+        let first = finder.toDial(connected: [], peerCount: 0, at: .zero)
         #expect(first.count == 2)
-        let none = finder.toDial(connected: [], peerCount: 0, at: .zero, using: &generator)
+        let none = finder.toDial(connected: [], peerCount: 0, at: .zero)
         #expect(none.isEmpty)
         let peers = first.compactMap(\.peerID)
         finder.dialled(peers[0], isGood: true, at: .zero, jitter: 0)
         finder.dialled(peers[1], isGood: false, at: .zero, jitter: 1)
-        let second = finder.toDial(connected: [peers[0]], peerCount: 1, at: .zero, using: &generator)
+        let second = finder.toDial(connected: [peers[0]], peerCount: 1, at: .zero)
         let other = try #require(second.first?.peerID)
         #expect(second.count == 1 && !peers.contains(other))
         finder.dialled(other, isGood: true, at: .zero, jitter: 0)
-        let third = finder.toDial(connected: [peers[0], other], peerCount: 2, at: .milliseconds(900), using: &generator)
-        let fourth = finder.toDial(connected: [peers[0], other], peerCount: 2, at: .milliseconds(1100), using: &generator)
+        let third = finder.toDial(connected: [peers[0], other], peerCount: 2, at: .milliseconds(900))
+        let fourth = finder.toDial(connected: [peers[0], other], peerCount: 2, at: .milliseconds(1100))
         #expect(third.isEmpty && fourth.map(\.peerID) == [peers[1]])
         var rest = PeerFinder(own: NodeKey.generate().peerID)
         rest.found([], clusterID: 16, shards: [])
-        let nobody = rest.toDial(connected: [], peerCount: 0, at: .zero, using: &generator)
+        let nobody = rest.toDial(connected: [], peerCount: 0, at: .zero)
         #expect(nobody.isEmpty)
     }
 

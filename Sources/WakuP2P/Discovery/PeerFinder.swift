@@ -21,10 +21,14 @@ struct PeerFinder {
     private var dialling: Set<PeerID> = []
     private var backOff = DialBackOff()
     private var lastReading: Duration?
+    private var generator: any RandomNumberGenerator & Sendable
 
-    init(own: PeerID, limits: Limits = Limits()) {
+    init(
+        own: PeerID, limits: Limits = Limits(), generator: any RandomNumberGenerator & Sendable = SystemRandomNumberGenerator()
+    ) {
         self.own = own
         self.limits = limits
+        self.generator = generator
     }
 
     var candidateCount: Int { candidates.count }
@@ -54,9 +58,7 @@ struct PeerFinder {
     }
 
     /// Whom to dial now, in random order.
-    mutating func toDial(
-        connected: Set<PeerID>, peerCount: Int, at now: Duration, using generator: inout some RandomNumberGenerator
-    ) -> [Multiaddr] {
+    mutating func toDial(connected: Set<PeerID>, peerCount: Int, at now: Duration) -> [Multiaddr] {
         let room = min(limits.target - peerCount, limits.dialCount) - dialling.count
         guard room > 0 else { return [] }
         let free = candidates.filter { !connected.contains($0.key) && !dialling.contains($0.key) && backOff.mayDial($0.key, at: now) }
@@ -65,7 +67,7 @@ struct PeerFinder {
         return chosen.map(\.value)
     }
 
-    /// - Parameter isGood: Whether it was there, and stayed.
+    /// - Parameter isGood: Whether it was there, and is of use.
     mutating func dialled(_ peer: PeerID, isGood: Bool, at now: Duration, jitter: Double) {
         dialling.remove(peer)
         if isGood { backOff.succeeded(peer) } else { backOff.failed(peer, at: now, jitter: jitter) }

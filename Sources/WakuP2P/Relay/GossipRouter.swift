@@ -164,8 +164,8 @@ final class GossipRouter: Sendable {
     // MARK: Actions
 
     private func act<R: Sendable>(_ body: (inout State, Moment) -> R) -> (R, Outcome) {
-        let now = clock()
-        return state.withLock { state in
+        state.withLock { state in
+            let now = clock()
             let result = body(&state, now)
             perform(&state, at: now)
             defer { state.outcome = Outcome() }

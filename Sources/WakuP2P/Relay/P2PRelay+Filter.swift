@@ -16,12 +16,17 @@ extension P2PRelay {
         host.serve(WakuProtocol.filterPush, streamsPerPeer: 64) { [weak self] stream in
             for try await frames in stream.messages(limit: WakuProtocol.maximumMessageFrameByteCount) {
                 guard let self else { return }
-                // Whom nothing was asked of has nothing to send.
-                guard filterPeers.withLock({ $0.isAsked(stream.peer) }) else { throw ConnectionError.refused }
+                guard filterPeers.withLock({ $0.isAsked(stream.peer) }) else {
+                    // Whom nothing was asked of has nothing to send. One that this node dialled may remember it from before: nodes open
+                    // one stream for all that they will send, and some open no other after a reset.
+                    guard stream.connection.isInbound else { continue }
+                    throw ConnectionError.refused
+                }
                 var messages: [ReceivedMessage] = []
                 for frame in frames {
-                    let received = try FilterPush(parsing: Array(frame.readableBytesView)).message
-                    guard configuration.pubsubTopics.contains(received.pubsubTopic), received.message.flaw == nil else { continue }
+                    guard let received = try? FilterPush(parsing: Array(frame.readableBytesView)).message,
+                        configuration.pubsubTopics.contains(received.pubsubTopic), received.message.flaw == nil
+                    else { continue }
                     if let wants = configuration.wants, !(received.message.contentTopic.tag.map { wants($0) } ?? false) { continue }
                     messages.append(received)
                 }
@@ -33,20 +38,28 @@ extension P2PRelay {
     /// Tells a filter node what is wanted, anew whenever that grows, until the connection is gone.
     func filter(over connection: Connection) async throws {
         let (peer, life) = (connection.peer, ObjectIdentifier(connection))
-        filterPeers.withLock { $0.begin(peer, over: life) }
+        guard filterPeers.withLock({ isCurrent(connection) && $0.begin(peer, over: life, at: Moment.now().uptime) }) else { return }
         defer { filterPeers.withLock { $0.end(peer, over: life) } }
+        // What it remembers of an earlier life would count towards the topics that it takes.
+        _ = try await tell(peer, .unsubscribeAll)
         var lastPing = Moment.now().uptime
         while !Task.isCancelled, isCurrent(connection) {
-            let missing = filterPeers.withLock { $0.tell(peer, over: life, wanted: wantedTopics()) }
-            let step = FilterSubscribeRequest.maximumContentTopicCount
-            for start in stride(from: 0, to: missing.count, by: step) {
-                let part = Array(missing[start..<min(start + step, missing.count)])
-                for topic in configuration.pubsubTopics { try await tell(peer, .subscribe, topic, part) }
+            let wanted = wantedTopics()
+            let parts = filterPeers.withLock { $0.tell(peer, over: life, wanted: wanted, at: Moment.now().uptime) }
+            for (index, part) in parts.enumerated() {
+                var status = WakuStatus(code: 200)
+                for topic in configuration.pubsubTopics where status.isSuccess { status = try await tell(peer, .subscribe, topic, part) }
+                if status.isTooOften {
+                    filterPeers.withLock { $0.postpone(parts[index...], peer, over: life, at: Moment.now().uptime) }
+                    break
+                }
+                try expectSuccess(status, of: peer)
+                filterPeers.withLock { $0.accepted(peer, over: life) }
             }
-            if !missing.isEmpty { filterPeers.withLock { $0.accepted(peer, over: life) } }
             if Moment.now().uptime - lastPing >= Self.pingPeriod {
                 lastPing = Moment.now().uptime
-                try await tell(peer, .ping, nil, [])
+                let status = try await tell(peer, .ping)
+                if !status.isTooOften { try expectSuccess(status, of: peer) }
             }
             try await Task.sleep(for: Self.lookPeriod)
         }
@@ -54,7 +67,7 @@ extension P2PRelay {
 
     /// As many as a filter node takes; that there are more is told once.
     private func wantedTopics() -> [ContentTopic] {
-        let limit = FilterPeers.topicLimit
+        let limit = filterPeers.withLock(\.topicLimit)
         let topics = configuration.contentTopics?(limit + 1) ?? []
         guard topics.count > limit else { return topics }
         if !hasWarnedOfTopics.exchange(true, ordering: .relaxed) {
@@ -65,15 +78,23 @@ extension P2PRelay {
         return Array(topics.prefix(limit))
     }
 
-    /// - Throws: also when the node refuses: it is asked again over a new connection, with all there is.
-    private func tell(_ peer: PeerID, _ kind: FilterSubscribeRequest.Kind, _ pubsubTopic: PubsubTopic?, _ topics: [ContentTopic])
-        async throws
-    {
+    private func tell(
+        _ peer: PeerID, _ kind: FilterSubscribeRequest.Kind, _ pubsubTopic: PubsubTopic? = nil, _ topics: [ContentTopic] = []
+    ) async throws -> WakuStatus {
         let request = FilterSubscribeRequest(requestID: RequestID.next(), kind: kind, pubsubTopic: pubsubTopic, contentTopics: topics)
-        let response = try await ask(request.encoded(), of: peer, WakuProtocol.filterSubscribe, FilterSubscribeResponse.init(parsing:))
-        guard response.status.isSuccess else {
-            logger.info("filter node refuses", metadata: ["peer": "\(peer)", "status": "\(response.status.code)"])
-            throw ConnectionError.refused
-        }
+        return try await ask(request.encoded(), of: peer, WakuProtocol.filterSubscribe, FilterSubscribeResponse.init(parsing:)).status
     }
+
+    /// - Throws: when the node refuses: it is asked again over a new connection, with all there is.
+    private func expectSuccess(_ status: WakuStatus, of peer: PeerID) throws {
+        guard !status.isSuccess else { return }
+        reason.withLock { $0 = "a filter node refuses this node's topics: status \(status.code)" }
+        logger.info("filter node refuses", metadata: ["peer": "\(peer)", "status": "\(status.code)"])
+        throw ConnectionError.refused
+    }
+}
+
+extension WakuStatus {
+    /// Not now, though nothing is wrong with what was asked.
+    fileprivate var isTooOften: Bool { code == 429 }
 }

@@ -4,7 +4,7 @@ import Synchronization
 import Waku
 
 extension P2PRelay {
-    /// Reads the lists of nodes, dials those that are on them until there are enough, and again when there are not.
+    /// Reads the lists of nodes, dials those that are on them until enough bring messages, and again when there are not.
     func findPeers() async {
         guard !configuration.nodeLists.isEmpty else { return }
         var sequences: [String: UInt64] = [:]
@@ -22,10 +22,7 @@ extension P2PRelay {
 
     func nodesToDial() -> [Multiaddr] {
         let (connected, peerCount) = (Set(host.peers.map(\.connection.peer)), workingPeers.count)
-        var generator = SystemRandomNumberGenerator()
-        return finder.withLock {
-            $0.toDial(connected: connected, peerCount: peerCount, at: Moment.now().uptime, using: &generator)
-        }
+        return finder.withLock { $0.toDial(connected: connected, peerCount: peerCount, at: Moment.now().uptime) }
     }
 
     private func readLists(_ sequences: inout [String: UInt64]) async {
@@ -43,16 +40,21 @@ extension P2PRelay {
         }
     }
 
-    /// Good is who brings messages after a trial; others make room for those that may.
+    /// Good is who brings messages after a trial, or has a store while others have none; the rest makes room for those that may.
     private func dial(_ address: Multiaddr) async {
         guard let peer = address.peerID else { return }
         var isGood = false
         if let connection = try? await host.connect(to: address) {
             try? await Task.sleep(for: configuration.peerTrial)
-            isGood = workingPeers.contains(peer)
-            let isToldOf = configuration.peers.contains { $0.peerID == peer }
-            if !isGood, !isToldOf, !connection.isInbound, isCurrent(connection) { host.disconnect(peer) }
+            let stores = peers(speaking: WakuProtocol.store)
+            isGood = workingPeers.contains(peer) || (stores.contains(peer) && stores.count <= Self.storeTarget)
+            if !isGood, !isTold(of: peer), !connection.isInbound, isCurrent(connection) { host.disconnect(peer) }
         }
         finder.withLock { $0.dialled(peer, isGood: isGood, at: Moment.now().uptime, jitter: .random(in: 0...1)) }
     }
+
+    /// So many nodes with a store are kept that do nothing else for this one: a fleet's stores may not be its filter nodes.
+    private static let storeTarget = 2
+
+    func isTold(of peer: PeerID) -> Bool { configuration.peers.contains { $0.peerID == peer } }
 }

@@ -189,27 +189,39 @@ extension P2PRelay {
             logger.info("peer left: it is of another cluster, or does not say", metadata: ["peer": "\(peer)"])
             return host.disconnect(peer)
         }
-        do {
-            guard !isFilterClient else { return try await filter(over: connection) }
-            let stream = try await host.openStream(to: peer, Self.gossipProtocols)
-            defer { stream.close() }
-            guard stream.connection === connection else { return }
-            let version = GossipVersion(protocolID: stream.protocolID) ?? .v11
-            let life = ObjectIdentifier(connection)
-            let (signals, outcome) = router.connected(peer, over: life, version: version, isOutbound: !connection.isInbound) {
-                isCurrent(connection)
+        while !Task.isCancelled, isCurrent(connection) {
+            do {
+                return try await isFilterClient ? filter(over: connection) : gossip(over: connection)
+            } catch is MultistreamError {
+                // It may have a store all the same. One that is to be a peer may be starting.
+                logger.debug("peer does not speak the protocol", metadata: ["peer": "\(peer)"])
+                reason.withLock { $0 = isFilterClient ? "a peer is no filter node" : "a peer does not gossip" }
+                guard isTold(of: peer) else { return }
+                try? await Task.sleep(for: Self.protocolPatience)
+            } catch {
+                // Gossip that ended can't be taken up again in the middle: a new connection begins with the subscriptions.
+                if isCurrent(connection) { host.disconnect(peer) }
+                return
             }
-            await finish(outcome)
+        }
+    }
+
+    private static let protocolPatience = Duration.seconds(30)
+
+    private func gossip(over connection: Connection) async throws {
+        let peer = connection.peer
+        let stream = try await host.openStream(to: peer, Self.gossipProtocols)
+        defer { stream.close() }
+        guard stream.connection === connection else { return }
+        let version = GossipVersion(protocolID: stream.protocolID) ?? .v11
+        let life = ObjectIdentifier(connection)
+        let (signals, outcome) = router.connected(peer, over: life, version: version, isOutbound: !connection.isInbound) {
+            isCurrent(connection)
+        }
+        await finish(outcome)
+        while let frame = router.nextFrame(to: peer, over: life) { try await stream.write(frame) }
+        for await _ in signals {
             while let frame = router.nextFrame(to: peer, over: life) { try await stream.write(frame) }
-            for await _ in signals {
-                while let frame = router.nextFrame(to: peer, over: life) { try await stream.write(frame) }
-            }
-        } catch is MultistreamError {
-            // It may have a store all the same.
-            logger.debug("peer does not gossip", metadata: ["peer": "\(peer)"])
-        } catch {
-            // Gossip that ended can't be taken up again in the middle: a new connection begins with the subscriptions.
-            if isCurrent(connection) { host.disconnect(peer) }
         }
     }
 

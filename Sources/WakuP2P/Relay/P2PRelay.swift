@@ -14,7 +14,7 @@ public final class P2PRelay: Relay {
         public var key: NodeKey
         /// Dialled, and dialled again: each with its peer id.
         public var peers: [Multiaddr]
-        /// Lists of nodes in the DNS, of which some are dialled as well, until it gossips with as many peers as are wanted.
+        /// Lists of nodes in the DNS, of which some are dialled as well, until as many peers as are wanted bring messages.
         public var nodeLists: [NodeTreeURL] = []
         public var peerTarget = 8
         /// So long after it was dialled, one of the lists' nodes is left when it brings no messages.
@@ -72,7 +72,7 @@ public final class P2PRelay: Relay {
     let gaps: [(stream: AsyncStream<Void>, continuation: AsyncStream<Void>.Continuation)]
     let life = Mutex(Life())
     let finder: Mutex<PeerFinder>
-    let filterPeers = Mutex(FilterPeers())
+    let filterPeers: Mutex<FilterPeers>
     let hasWarnedOfTopics = Atomic(false)
 
     struct Life {
@@ -96,6 +96,7 @@ public final class P2PRelay: Relay {
         var finding = PeerFinder.Limits()
         finding.target = configuration.peerTarget
         finder = Mutex(PeerFinder(own: host.peerID, limits: finding))
+        filterPeers = Mutex(FilterPeers(pubsubTopicCount: configuration.pubsubTopics.count))
         progress = Mutex(
             P2PProgress(
                 pubsubTopics: configuration.pubsubTopics, catchUp: .init(contentTopics: configuration.catchUpTopics),
@@ -121,7 +122,7 @@ public final class P2PRelay: Relay {
 
     var isFilterClient: Bool { configuration.contentTopics != nil }
 
-    /// Those that bring messages, as far as is known.
+    /// Those that messages may come by: filter nodes that took this node's topics, or all it gossips with.
     var workingPeers: Set<PeerID> {
         isFilterClient ? filterPeers.withLock(\.accepted) : Set(router.statuses.map(\.peer))
     }

@@ -117,6 +117,7 @@ struct DoctorExamination {
             let answer: AdminAPI.Peers = try await AdminClient(folder: options.data).get("/peers")
             found = answer.peers
         }
+        let told = Set(addresses.compactMap { $0.id?.description })
         return addresses.map { address in
             .peer(
                 address: address.text,
@@ -126,7 +127,9 @@ struct DoctorExamination {
                 })
         }
             + options.peers.fleet.map { name in
-                .fleet(name: name, workingPeerCount: found.map { $0.count { !$0.isInbound && $0.isWorking } })
+                .fleet(
+                    name: name,
+                    workingPeerCount: found.map { $0.count { peer in !peer.isInbound && peer.isWorking && !told.contains(peer.id) } })
             }
     }
 

@@ -26,7 +26,7 @@ struct PeerOptions: ParsableArguments {
     )
     var fleet: [String] = Environment.list("fleet")
 
-    @Option(help: "With how many nodes of --fleet it gossips at a time.")
+    @Option(help: "How many nodes of --fleet are to bring messages at a time.")
     var peerCount: Int = Environment.value("peer-count", 8)
 
     @Option(help: "The DNS server that lists of nodes are asked of. [default: those of the system]")
