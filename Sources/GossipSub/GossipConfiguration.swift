@@ -36,7 +36,7 @@ public struct GossipConfiguration: Hashable, Sendable {
     public var longestBackOff = Duration.seconds(3600)
 
     /// Data of a message, in bytes: 1 MiB, as Status' nodes have it; 150 KiB on Waku's own network. Larger ones are dropped, and held against
-    /// nobody: a node with another limit hands them on in good faith.
+    /// nobody, as far as a frame holds them: a node with another limit hands them on in good faith.
     public var maximumDataByteCount = 1 << 20
     /// Messages that wait for their verdict, in bytes.
     public var pendingByteCount = 16 << 20

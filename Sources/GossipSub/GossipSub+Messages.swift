@@ -86,10 +86,6 @@ extension GossipSub {
             peers[peer]?.score.sentInvalid()
             return
         }
-        guard publication.data.count <= configuration.maximumDataByteCount else {
-            counters.rejected += 1
-            return
-        }
         let data = rpc.frame[publication.data]
         let id = MessageID(of: data)
         guard seen.insert(id, at: now) else {
@@ -99,6 +95,10 @@ extension GossipSub {
             return
         }
         promises.fulfil(id)
+        guard data.count <= configuration.maximumDataByteCount else {
+            counters.rejected += 1
+            return
+        }
         guard pendingByteCount + data.count <= configuration.pendingByteCount else {
             seen.remove(id)
             counters.overloaded += 1

@@ -109,18 +109,7 @@ public struct NwakuAPI: Sendable {
     // MARK: Store
 
     /// `GET /store/v3/messages`. Status 412: the node has no store and knows none. 429: it is asked too often.
-    ///
-    /// A page that is too long comes again with fewer messages: nobody can stand in the way of the others with large ones.
     public func query(_ query: StoreQuery, timeout: Duration = .seconds(30)) async throws(NwakuAPIError) -> StorePage {
-        do {
-            return try await page(query, timeout: timeout)
-        } catch {
-            guard error.code == .tooLong, let cautious = query.cautious else { throw error }
-            return try await page(cautious, timeout: timeout)
-        }
-    }
-
-    private func page(_ query: StoreQuery, timeout: Duration) async throws(NwakuAPIError) -> StorePage {
         let path = "/store/v3/messages"
         let answer = try await exchange(url: path + "?" + query.text, timeout: timeout)
         try check(answer, path: path)

@@ -3,8 +3,9 @@ import CurlClient
 /// Why a call to a node's REST API brought nothing.
 public struct NwakuAPIError: Error, Hashable, CustomStringConvertible {
     public enum Code: Hashable, Sendable {
-        /// No answer: refused, too slow, or cut off.
+        /// No answer: refused, or cut off.
         case unreachable
+        case tooSlow
         /// The node's status, from HTTP or from within a store's answer.
         case status(Int)
         /// An answer that is not what the call promises.
@@ -23,6 +24,15 @@ public struct NwakuAPIError: Error, Hashable, CustomStringConvertible {
 
     public var description: String { message }
 
+    /// Whether less may be had of a store: a node that asks another for it has time-outs of its own.
+    var isTooMuch: Bool {
+        switch code {
+        case .tooLong, .tooSlow: true
+        case .status(let status): status >= 500 && status != 503
+        case .unreachable, .unreadable: false
+        }
+    }
+
     /// A node's own words, cut to one short line.
     static func excerpt(_ body: [UInt8]) -> String {
         let line = String(decoding: body.prefix(160), as: UTF8.self).split(whereSeparator: \.isNewline).first ?? ""
@@ -36,7 +46,8 @@ extension NwakuAPIError {
             return NwakuAPIError(code: .tooLong, message: "the node's answer is too long: \(error)")
         }
         return NwakuAPIError(
-            code: .unreachable, message: "the node at \(address) can't be reached, does it run with --rest=true? \(error)")
+            code: error.code == .timeout ? .tooSlow : .unreachable,
+            message: "the node at \(address) can't be reached, does it run with --rest=true? \(error)")
     }
 
     static func refused(_ status: Int, path: String, text: String) -> NwakuAPIError {

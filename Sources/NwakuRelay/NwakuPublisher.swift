@@ -64,7 +64,7 @@ final class NwakuPublisher: Sendable {
 
     /// Whether lightpush is not to be had for a while. One that does not answer in time would hold up every message.
     private static func isLightpushMissing(_ error: NwakuAPIError) -> Bool {
-        [.status(404), .status(503), .unreachable].contains(error.code)
+        [.status(404), .status(503), .unreachable, .tooSlow].contains(error.code)
     }
 
     /// Whether there is no store, or one that does not know such queries.

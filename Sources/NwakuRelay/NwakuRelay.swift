@@ -214,7 +214,7 @@ public final class NwakuRelay: Relay {
     }
 
     private func ask(_ query: StoreQuery, on index: Int, deliver: @Sendable ([ReceivedMessage]) async -> Void) async {
-        do {
+        do throws(NwakuAPIError) {
             let page = try await api.query(query)
             let fresh = progress.withLock { $0.catchUps[index].fresh(page.messages) }
             if !fresh.isEmpty {
@@ -230,7 +230,7 @@ public final class NwakuRelay: Relay {
                 ])
         } catch {
             guard !Task.isCancelled else { return }
-            if progress.withLock({ $0.catchUps[index].failed(at: .now(), jitter: .random(in: 0...1)) }) {
+            if progress.withLock({ $0.catchUps[index].failed(isTooMuch: error.isTooMuch, at: .now(), jitter: .random(in: 0...1)) }) {
                 logger.warning(
                     "store can't be asked, messages may be missing",
                     metadata: ["node": "\(api.address)", "topic": "\(topics[index])", "reason": "\(error)"])

@@ -33,6 +33,7 @@ public final class NwakuStoreWatch: Relay {
         /// When the last sweep that worked began.
         var sweptUntil: Timestamp?
         var recent = RecentHashes(capacity: 20_000)
+        var pageSize = StorePageSize()
     }
 
     public let api: NwakuAPI
@@ -92,6 +93,7 @@ public final class NwakuStoreWatch: Relay {
                 let failures = sweep.withLock { watch in
                     watch.state = .detached(error.message)
                     watch.failures += 1
+                    if error.isTooMuch { watch.pageSize.wasTooMuch() }
                     return watch.failures
                 }
                 pause = max(pause, Self.backOff.delay(failures: failures, jitter: .random(in: 0...1)))
@@ -112,8 +114,12 @@ public final class NwakuStoreWatch: Relay {
             pubsubTopics: configuration.pubsubTopics, contentTopics: topics, from: start, to: now + Self.overlap)
         for var query in queries {
             for _ in 0..<Self.pageLimit {
+                query.pageSize = sweep.withLock(\.pageSize.value)
                 let page = try await api.query(query)
-                let fresh = sweep.withLock { watch in page.messages.filter { watch.recent.insert($0.hash) } }
+                let fresh = sweep.withLock { watch in
+                    watch.pageSize.wasGood()
+                    return page.messages.filter { watch.recent.insert($0.hash) }
+                }
                 if !fresh.isEmpty { await deliver(fresh) }
                 guard let cursor = page.cursor, cursor != query.cursor else { break }
                 query.cursor = cursor

@@ -118,6 +118,27 @@ struct StoreCatchUpTests {
         #expect(catchUp.missingFrom(at: moment(.seconds(4))) == Self.day)
     }
 
+    /// Large messages of others must not stand in the way.
+    @Test func asksForLessWhenItWasTooMuchAndForMoreAgain() throws {
+        var catchUp = catchUp(pageLimit: 2)
+        catchUp.noteGap(from: moment(.zero), at: moment(.zero))
+        func size(_ second: Int) throws -> Int { try query(catchUp.next(at: moment(.seconds(second)))).pageSize }
+        #expect(try size(0) == 100)
+        _ = catchUp.failed(at: moment(.seconds(0)), jitter: 0)
+        #expect(try size(10) == 100)
+        for expected in [10, 1, 1] {
+            _ = catchUp.failed(isTooMuch: true, at: moment(.seconds(10)), jitter: 0)
+            #expect(try size(100) == expected)
+        }
+        // Ten messages, and a hundred: then whole pages, until there were as many as two of these hold.
+        var sizes: [Int] = []
+        while case .query(let query) = catchUp.next(at: moment(.seconds(1000))) {
+            sizes.append(query.pageSize)
+            _ = catchUp.answered(page(cursor: "0x0\(sizes.count)"))
+        }
+        #expect(sizes == [Int](repeating: 1, count: 10) + [Int](repeating: 10, count: 10) + [100])
+    }
+
     @Test func aReconnectionEndsThePause() throws {
         var catchUp = catchUp()
         catchUp.noteGap(from: moment(.zero), at: moment(.zero))

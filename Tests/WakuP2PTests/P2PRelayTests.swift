@@ -209,6 +209,22 @@ struct P2PRelayTests {
         await one.stop()
     }
 
+    @Test("Who dials this node is not believed that its store has nothing")
+    func inboundStore() async throws {
+        let relay = try listening()
+        let liar = Host(key: .generate(), logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
+        liar.serve(WakuProtocol.metadata) { stream in
+            try await stream.writeMessage(ByteBuffer(bytes: WakuMetadata(clusterID: 16, shards: [32]).encoded()))
+        }
+        serveStore(on: liar, [])
+        try await liar.connect(to: try await relay.address())
+        try await eventually { relay.relay.peers(speaking: WakuProtocol.store) == [liar.peerID] }
+        #expect(!relay.relay.hasStore)
+        await #expect(throws: RelayError.self) { try await relay.relay.lookUp([message(1).hash(on: Self.topic)]) }
+        await relay.stop()
+        await liar.close()
+    }
+
     @Test("With nobody to gossip with, a peer is asked to publish", arguments: [true, false])
     func lightpush(isOld: Bool) async throws {
         let host = Host(key: .generate(), logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })

@@ -46,12 +46,14 @@ final class SpawnedNode: Sendable {
     func stop() async {
         let deadline = ContinuousClock.now + .seconds(20)
         if process.isRunning { process.terminate() }
-        while process.isRunning, ContinuousClock.now < deadline { usleep(10_000) }
+        while process.isRunning, ContinuousClock.now < deadline { try? await Task.sleep(for: .milliseconds(10)) }
         kill()
     }
 
     func kill() {
         if process.isRunning { Foundation.kill(process.processIdentifier, SIGKILL) }
+        // Foundation lets go of a process that was waited for.
+        process.waitUntilExit()
     }
 
     deinit { kill() }

@@ -21,7 +21,7 @@ package struct StoreCatchUp {
         package var settling = Duration.seconds(1)
         /// From the start of one walk to the start of the next.
         package var shortestPeriod = Duration.seconds(5)
-        /// For one query: a store that never ends is left.
+        /// For one query, of whole pages or as many messages on smaller ones: a store that never ends is left.
         package var pageLimit = 1000
         package var rememberedHashCount = 20_000
         package var backOff = BackOff(initial: .seconds(1), maximum: .seconds(60))
@@ -70,7 +70,8 @@ package struct StoreCatchUp {
         let from: Moment
         /// The first is being asked, with its cursor; never empty.
         var queries: ArraySlice<StoreQuery>
-        var pagesOfQuery = 0
+        /// So many messages its pages had room for.
+        var roomOfQuery = 0
         /// The last message of the query's last page.
         var reached: Timestamp?
         var summary = Summary()
@@ -88,6 +89,7 @@ package struct StoreCatchUp {
     private var walk: Walk?
     private var recent: RecentHashes
     private var lastStart: Duration?
+    private var pageSize = StorePageSize()
     private var failures = 0
     private var pausedUntil: Duration = .zero
     /// What was walked since the clock was last set back: since when, and how far ahead the clock was at most.
@@ -146,7 +148,7 @@ package struct StoreCatchUp {
     package mutating func next(at now: Moment) -> Action {
         noteClock(at: now)
         if now.uptime < pausedUntil, walk != nil || !gaps.isEmpty { return .wait(until: pausedUntil) }
-        if let query = walk?.queries.first { return .query(query) }
+        if let query = walk?.queries.first { return .query(sized(query)) }
         guard let first = gaps.first else { return .idle }
         if let lastStart, now.uptime < lastStart + configuration.shortestPeriod {
             return .wait(until: lastStart + configuration.shortestPeriod)
@@ -162,7 +164,13 @@ package struct StoreCatchUp {
         lastStart = now.uptime
         walked = (min(walked?.from ?? from.uptime, from.uptime), max(walked?.origin ?? now.origin, now.origin))
         walk = Walk(from: from, queries: queries[...])
-        return queries[0]
+        return sized(queries[0])
+    }
+
+    private func sized(_ query: StoreQuery) -> StoreQuery {
+        var query = query
+        query.pageSize = pageSize.value
+        return query
     }
 
     /// Those of a page that neither polling nor a walk brought before.
@@ -177,18 +185,19 @@ package struct StoreCatchUp {
     package mutating func answered(_ page: StorePage) -> Summary? {
         guard var current = walk, var query = current.queries.first else { return nil }
         failures = 0
-        current.pagesOfQuery += 1
+        current.roomOfQuery += pageSize.value
+        pageSize.wasGood()
         current.summary.pageCount += 1
         current.reached = page.messages.last?.message.timestamp ?? current.reached
         // A store that gives the same cursor again would never end.
         let goesOn = page.cursor != nil && page.cursor != query.cursor
-        if goesOn, current.pagesOfQuery < configuration.pageLimit {
+        if goesOn, current.roomOfQuery < configuration.pageLimit * StoreQuery.maximumPageSize {
             query.cursor = page.cursor
             current.queries[current.queries.startIndex] = query
         } else {
             current.summary.isCutShort = current.summary.isCutShort || goesOn
             current.queries.removeFirst()
-            current.pagesOfQuery = 0
+            current.roomOfQuery = 0
             current.reached = nil
         }
         walk = current.queries.isEmpty ? nil : current
@@ -196,8 +205,10 @@ package struct StoreCatchUp {
     }
 
     /// The query failed, for whatever reason; it is asked again later.
+    /// - Parameter isTooMuch: The answer was too long, or too slow: it may be shorter.
     /// - Returns: Whether it is the first in a row, and so worth a word.
-    package mutating func failed(at now: Moment, jitter: Double) -> Bool {
+    package mutating func failed(isTooMuch: Bool = false, at now: Moment, jitter: Double) -> Bool {
+        if isTooMuch { pageSize.wasTooMuch() }
         failures += 1
         pausedUntil = now.uptime + configuration.backOff.delay(failures: failures, jitter: jitter)
         // The message that the cursor names may be gone, and with it every page behind: then the time of the last page leads on.

@@ -3,8 +3,6 @@ public struct StoreQuery: Hashable, Sendable {
     /// More content topics than this are refused.
     public static let maximumTopicCount = 10
     public static let maximumPageSize = 100
-    /// So many messages fit into an answer however large they are.
-    package static let cautiousPageSize = 10
 
     public var pubsubTopic: PubsubTopic?
     /// Any of these; any at all when empty. At most ``maximumTopicCount``.
@@ -33,14 +31,6 @@ public struct StoreQuery: Hashable, Sendable {
         self.cursor = cursor
         self.includesMessages = includesMessages
         self.pageSize = pageSize
-    }
-
-    /// The same with smaller pages, for when an answer was too long; nil when they are as small as need be.
-    package var cautious: StoreQuery? {
-        guard pageSize > Self.cautiousPageSize else { return nil }
-        var query = self
-        query.pageSize = Self.cautiousPageSize
-        return query
     }
 
     /// As many queries as the topics need, at most ten in each; none without topics.

@@ -78,5 +78,7 @@ struct P2PProgress {
 
     mutating func answered(_ page: StorePage, on index: Int) -> StoreCatchUp.Summary? { topics[index].catchUp.answered(page) }
 
-    mutating func failed(on index: Int, at now: Moment, jitter: Double) -> Bool { topics[index].catchUp.failed(at: now, jitter: jitter) }
+    mutating func failed(on index: Int, isTooMuch: Bool, at now: Moment, jitter: Double) -> Bool {
+        topics[index].catchUp.failed(isTooMuch: isTooMuch, at: now, jitter: jitter)
+    }
 }

@@ -13,15 +13,14 @@ extension P2PRelay {
 
     /// What filter nodes send.
     func serveFilterPushes() {
-        host.serve(WakuProtocol.filterPush, streamsPerPeer: 64) { [weak self] stream in
+        host.serve(WakuProtocol.filterPush, streamsPerPeer: 16) { [weak self] stream in
+            // Whom nothing was asked of has nothing to send.
+            guard let self, !stream.connection.isInbound || filterPeers.withLock({ $0.isAsked(stream.peer) }) else {
+                throw ConnectionError.refused
+            }
             for try await frames in stream.messages(limit: WakuProtocol.maximumMessageFrameByteCount) {
-                guard let self else { return }
-                guard filterPeers.withLock({ $0.isAsked(stream.peer) }) else {
-                    // Whom nothing was asked of has nothing to send. One that this node dialled may remember it from before: nodes open
-                    // one stream for all that they will send, and some open no other after a reset.
-                    guard stream.connection.isInbound else { continue }
-                    throw ConnectionError.refused
-                }
+                // One that this node dialled may remember it from before, and open one stream for all that it will send.
+                guard filterPeers.withLock({ $0.isAsked(stream.peer) }) else { continue }
                 var messages: [ReceivedMessage] = []
                 for frame in frames {
                     guard let received = try? FilterPush(parsing: Array(frame.readableBytesView)).message,
@@ -56,7 +55,7 @@ extension P2PRelay {
                 try expectSuccess(status, of: peer)
                 filterPeers.withLock { $0.accepted(peer, over: life) }
             }
-            if Moment.now().uptime - lastPing >= Self.pingPeriod {
+            if Moment.now().uptime - lastPing >= Self.pingPeriod, filterPeers.withLock({ $0.accepted.contains(peer) }) {
                 lastPing = Moment.now().uptime
                 let status = try await tell(peer, .ping)
                 if !status.isTooOften { try expectSuccess(status, of: peer) }

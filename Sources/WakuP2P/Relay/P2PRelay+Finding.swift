@@ -46,7 +46,7 @@ extension P2PRelay {
         var isGood = false
         if let connection = try? await host.connect(to: address) {
             try? await Task.sleep(for: configuration.peerTrial)
-            let stores = peers(speaking: WakuProtocol.store)
+            let stores = stores
             isGood = workingPeers.contains(peer) || (stores.contains(peer) && stores.count <= Self.storeTarget)
             if !isGood, !isTold(of: peer), !connection.isInbound, isCurrent(connection) { host.disconnect(peer) }
         }

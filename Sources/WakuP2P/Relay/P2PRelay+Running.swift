@@ -219,9 +219,20 @@ extension P2PRelay {
             isCurrent(connection)
         }
         await finish(outcome)
-        while let frame = router.nextFrame(to: peer, over: life) { try await stream.write(frame) }
-        for await _ in signals {
-            while let frame = router.nextFrame(to: peer, over: life) { try await stream.write(frame) }
+        try await withThrowingTaskGroup { group in
+            group.addTask {
+                while let frame = self.router.nextFrame(to: peer, over: life) { try await stream.write(frame) }
+                for await _ in signals {
+                    while let frame = self.router.nextFrame(to: peer, over: life) { try await stream.write(frame) }
+                }
+            }
+            // Nothing comes back on it but its end: a peer that ended it hears no more of this node.
+            group.addTask {
+                while try await stream.read() != nil {}
+                throw ConnectionError.closedByPeer
+            }
+            defer { group.cancelAll() }
+            try await group.next()
         }
     }
 

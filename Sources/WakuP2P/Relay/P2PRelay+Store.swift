@@ -15,17 +15,27 @@ extension P2PRelay {
         } catch {
             switch error {
             case .noStore: throw RelayError(code: .refused, message: "no peer has a store")
-            case .failed(let text): throw RelayError(code: .unavailable, message: text)
+            case .failed(let text, _): throw RelayError(code: .unavailable, message: text)
             }
         }
     }
 
     enum StoreError: Error {
         case noStore
-        case failed(String)
+        case failed(String, isTooMuch: Bool)
+
+        var isTooMuch: Bool {
+            if case .failed(_, isTooMuch: true) = self { true } else { false }
+        }
     }
 
-    var hasStore: Bool { !peers(speaking: WakuProtocol.store).isEmpty }
+    var hasStore: Bool { !stores.isEmpty }
+
+    /// Peers whose store is asked. Of those that dialled this node, none but whom it was told of: anybody can dial, and say that there was nothing.
+    var stores: [PeerID] {
+        let own = Set(host.peers.lazy.filter { !$0.connection.isInbound }.map(\.connection.peer))
+        return peers(speaking: WakuProtocol.store).filter { own.contains($0) || isTold(of: $0) }
+    }
 
     func peers(speaking protocolID: String) -> [PeerID] {
         host.peers.filter { $0.info?.protocols.contains(protocolID) ?? false }.map(\.connection.peer).shuffled()
@@ -34,17 +44,14 @@ extension P2PRelay {
     /// Of any peer with a store, one after the other until one answers.
     private func query(_ query: StoreQuery) async throws(StoreError) -> StorePage {
         var failure = StoreError.noStore
-        for peer in peers(speaking: WakuProtocol.store) where !Task.isCancelled {
+        for peer in stores where !Task.isCancelled {
             do {
-                let response: StoreResponse
-                do {
-                    response = try await ask(query, of: peer)
-                } catch ConnectionError.messageTooLarge {
-                    guard let cautious = query.cautious else { throw ConnectionError.messageTooLarge }
-                    response = try await ask(cautious, of: peer)
-                }
+                let request = StoreRequest(query, id: RequestID.next())
+                let response = try await ask(
+                    request.encoded(), of: peer, WakuProtocol.store, limit: WakuProtocol.maximumStoreFrameByteCount, within: .seconds(30),
+                    StoreResponse.init(parsing:))
                 guard response.status.isSuccess else {
-                    failure = .failed("\(response.status)")
+                    failure = .failed("\(response.status)", isTooMuch: false)
                     continue
                 }
                 return StorePage(
@@ -52,17 +59,11 @@ extension P2PRelay {
                     hashes: response.entries.map(\.hash),
                     cursor: response.cursor.map { hexString($0) })
             } catch {
-                failure = .failed("\(error)")
+                let isTooMuch = [.messageTooLarge, .timedOut].contains(error as? ConnectionError)
+                failure = .failed("\(error)", isTooMuch: isTooMuch)
             }
         }
         throw failure
-    }
-
-    private func ask(_ query: StoreQuery, of peer: PeerID) async throws -> StoreResponse {
-        let request = StoreRequest(query, id: RequestID.next())
-        return try await ask(
-            request.encoded(), of: peer, WakuProtocol.store, limit: WakuProtocol.maximumStoreFrameByteCount, within: .seconds(30),
-            StoreResponse.init(parsing:))
     }
 
     /// - Parameter parse: What the answer is.
@@ -106,7 +107,9 @@ extension P2PRelay {
                     "cut-short": "\(summary.isCutShort)",
                 ])
         } catch {
-            guard !Task.isCancelled, progress.withLock({ $0.failed(on: index, at: .now(), jitter: .random(in: 0...1)) }) else { return }
+            guard !Task.isCancelled,
+                progress.withLock({ $0.failed(on: index, isTooMuch: error.isTooMuch, at: .now(), jitter: .random(in: 0...1)) })
+            else { return }
             logger.warning(
                 "no store can be asked, messages may be missing",
                 metadata: ["topic": "\(configuration.pubsubTopics[index])", "reason": "\(error)"])

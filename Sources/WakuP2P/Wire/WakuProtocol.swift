@@ -19,7 +19,7 @@ public enum WakuProtocol {
     public static let maximumMessageFrameByteCount = WakuMessage.maximumByteCount + 64 << 10
     /// Of metadata, of filter's and lightpush's answers and filter's requests.
     public static let maximumSmallFrameByteCount = 64 << 10
-    /// A page of 100 messages, or of ten as large as they may be.
+    /// A page of 100 messages of 160 KiB, or of fewer that are larger.
     public static let maximumStoreFrameByteCount = 16 << 20
 
     static let maximumRequestIDByteCount = 256
