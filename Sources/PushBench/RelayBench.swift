@@ -169,8 +169,6 @@ private final class BenchChild: Sendable {
 
     func end() {
         if process.isRunning { kill(process.processIdentifier, SIGKILL) }
-        // Foundation lets go of a process that was waited for.
-        process.waitUntilExit()
     }
 
     /// The first whole line that is wanted.

@@ -52,8 +52,6 @@ final class SpawnedNode: Sendable {
 
     func kill() {
         if process.isRunning { Foundation.kill(process.processIdentifier, SIGKILL) }
-        // Foundation lets go of a process that was waited for.
-        process.waitUntilExit()
     }
 
     deinit { kill() }
