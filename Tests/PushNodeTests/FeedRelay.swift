@@ -19,6 +19,8 @@ final class FeedRelay: Relay {
     func run(deliver: @escaping Deliver) async {
         current.withLock { $0.deliver = deliver }
         while (try? await Task.sleep(for: .seconds(3600))) != nil {}
+        // What delivers holds the node, which holds this.
+        current.withLock { $0.deliver = nil }
     }
 
     func publish(_ message: WakuMessage, on pubsubTopic: PubsubTopic) async throws(RelayError) -> Publication {
