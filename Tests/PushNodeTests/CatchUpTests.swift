@@ -69,14 +69,14 @@ struct CatchUpTests {
                 // Between two polls, or soon before one: most of it never comes by polling.
                 publish(requests(15) + foreign(100))
                 try await node.wait { node.gorush.accepted.count == 15 }
-                // What is handed over is counted after it.
-                try await node.wait { node.count(.gapFound) > 0 && node.count(.messageRecovered) > 0 }
 
                 await served.stop()
                 publish(requests(10))
                 publishRegistration(of: TestClient(of: server))
                 try await served.start()
                 try await node.wait { node.gorush.accepted.count == 25 && node.count(.registrationStored) == 2 }
+                // What is handed over is counted after it.
+                try await node.wait { node.count(.gapFound) > 0 && node.count(.messageRecovered) > 0 }
 
                 for status in [412, 429, 503] {
                     fixture.network.faults.storeStatus = status
