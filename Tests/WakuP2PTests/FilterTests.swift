@@ -142,22 +142,40 @@ struct FilterTests {
         await node.host.close()
     }
 
-    @Test("Of the nodes on a list as many are kept as are wanted; one that is no filter node is left")
-    func list() async throws {
-        let nodes = [FilterNode(), FilterNode(), FilterNode(answering: nil)]
+    /// The DNS with a list of these nodes.
+    private struct ListServer {
+        let url: String
+        let server: DNSServer
+
+        /// Of a client that wants three of them, and knows them by the list alone.
+        var configuration: P2PRelay.Configuration {
+            get throws {
+                var configuration = P2PRelay.Configuration(key: .generate())
+                configuration.nodeLists = [try NodeTreeURL(parsing: url)]
+                configuration.dns = server.client
+                configuration.contentTopics = { _ in [ContentTopic(TopicTag(of: "a"))] }
+                configuration.peerTarget = 3
+                configuration.peerTrial = .seconds(2)
+                return configuration
+            }
+        }
+    }
+
+    private func list(_ nodes: [FilterNode]) async throws -> ListServer {
         var tree = Tree(domain: "nodes.test")
         var texts: [String] = []
         for node in nodes {
             texts.append(PeerFinderTests.text(of: node.key, port: try #require(try await node.listen().endpoint?.port)))
         }
         tree.sign(nodes: texts, links: [])
-        let server = try await DNSServer(tree.zone)
-        var configuration = P2PRelay.Configuration(key: .generate())
-        configuration.nodeLists = [try NodeTreeURL(parsing: tree.url)]
-        configuration.dns = server.client
-        configuration.contentTopics = { _ in [ContentTopic(TopicTag(of: "a"))] }
-        configuration.peerTarget = 3
-        configuration.peerTrial = .seconds(2)
+        return ListServer(url: tree.url, server: try await DNSServer(tree.zone))
+    }
+
+    @Test("Of the nodes on a list as many are kept as are wanted; one that is no filter node is left")
+    func list() async throws {
+        let nodes = [FilterNode(), FilterNode(), FilterNode(answering: nil)]
+        let server = try await list(nodes)
+        var configuration = try server.configuration
         // All are dialled, and the third is not good.
         let wanting = RunningRelay(configuration)
         let filterNodes = Set(nodes[..<2].map(\.host.peerID))
@@ -180,19 +198,8 @@ struct FilterTests {
     @Test("Nodes that have a store alone are kept, as long as there are few")
     func stores() async throws {
         let nodes = (0..<3).map { _ in FilterNode(answering: nil, hasStore: true) }
-        var tree = Tree(domain: "nodes.test")
-        var texts: [String] = []
-        for node in nodes {
-            texts.append(PeerFinderTests.text(of: node.key, port: try #require(try await node.listen().endpoint?.port)))
-        }
-        tree.sign(nodes: texts, links: [])
-        let server = try await DNSServer(tree.zone)
-        var configuration = P2PRelay.Configuration(key: .generate())
-        configuration.nodeLists = [try NodeTreeURL(parsing: tree.url)]
-        configuration.dns = server.client
-        configuration.contentTopics = { _ in [ContentTopic(TopicTag(of: "a"))] }
-        configuration.peerTarget = 3
-        configuration.peerTrial = .seconds(2)
+        let server = try await list(nodes)
+        let configuration = try server.configuration
         let relay = RunningRelay(configuration)
         try await eventually { !nodes.contains { $0.host.peers.isEmpty } }
         try await eventually { relay.relay.host.peers.count == 2 && !relay.relay.finder.withLock(\.isDialling) }
