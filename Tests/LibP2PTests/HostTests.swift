@@ -163,6 +163,94 @@ import WakuCrypto
         }
     }
 
+    /// Serves messages of up to a MiB; tells how many came.
+    private func serveMessages(_ host: Host) -> @Sendable () -> Int {
+        let count = Counter()
+        host.serve("/long/1.0.0") { stream in
+            for try await batch in stream.messages(limit: 1 << 20) { count.value.withLock { $0 += batch.count } }
+        }
+        return { count.value.withLock { $0 } }
+    }
+
+    private final class Counter: Sendable {
+        let value = Mutex(0)
+    }
+
+    /// A message but for its last byte.
+    private func partOfAMessage(_ byteCount: Int) -> ByteBuffer {
+        var bytes = PeerStream.delimited(ByteBuffer(repeating: 0, count: byteCount))
+        bytes.moveWriterIndex(to: bytes.writerIndex - 1)
+        return bytes
+    }
+
+    @Test func partsOfLongMessagesHaveALimit() async throws {
+        var configuration = HostConfiguration()
+        configuration.inboundPartLimit = 1_000_000
+        let listener = try await ListeningHost(configuration)
+        let (count, room) = (serveMessages(listener.host), listener.host.partRoom)
+        let hosts = (0..<2).map { _ in Host(key: .generate()) }
+        var streams: [PeerStream] = []
+        for host in hosts {
+            try await host.connect(to: listener.address)
+            streams.append(try await host.openStream(to: listener.host.peerID, ["/long/1.0.0"]))
+        }
+        try await streams[0].write(partOfAMessage(700_000))
+        try await eventually { room.takenByteCount == 700_000 }
+        try await streams[1].write(partOfAMessage(700_000))
+        await #expect(throws: ConnectionError.closedByPeer) { _ = try await streams[1].read() }
+        #expect(room.takenByteCount == 700_000)
+        // What is small needs no room, and comes in two parts here.
+        let small = try await hosts[1].openStream(to: listener.host.peerID, ["/long/1.0.0"])
+        try await small.write(partOfAMessage(PartRoom.smallMessage))
+        try await small.write(ByteBuffer(bytes: [0]))
+        try await eventually { count() == 1 }
+        // Whom the listener dialled needs none either.
+        let dialled = try await ListeningHost()
+        try await listener.host.connect(to: dialled.address)
+        try await eventually { dialled.host.connection(to: listener.host.peerID) != nil }
+        let long = try await dialled.host.openStream(to: listener.host.peerID, ["/long/1.0.0"])
+        for _ in 0..<3 { try await long.writeMessage(ByteBuffer(repeating: 0, count: 1 << 20)) }
+        try await eventually { count() == 4 }
+        // The rest of it gives the room back; so does who goes with a part.
+        try await streams[0].write(ByteBuffer(bytes: [0]))
+        try await eventually { count() == 5 && room.takenByteCount == 0 }
+        try await streams[0].write(partOfAMessage(900_000))
+        try await eventually { room.takenByteCount == 900_000 }
+        await hosts[0].close()
+        try await eventually { room.takenByteCount == 0 }
+        for host in [hosts[1], dialled.host, listener.host] { await host.close() }
+    }
+
+    @Test func partsOfLongMessagesHaveATime() async throws {
+        var configuration = HostConfiguration()
+        configuration.partTimeout = .milliseconds(100)
+        try await withTwoHosts(configuration) { dialler, listener in
+            _ = serveMessages(listener)
+            let small = try await dialler.openStream(to: listener.peerID, ["/long/1.0.0"])
+            try await small.write(partOfAMessage(PartRoom.smallMessage))
+            let long = try await dialler.openStream(to: listener.peerID, ["/long/1.0.0"])
+            try await long.write(partOfAMessage(1 << 20))
+            await #expect(throws: ConnectionError.closedByPeer) { _ = try await long.read() }
+            try await eventually { listener.partRoom.takenByteCount == 0 }
+            #expect(!small.isClosed)
+        }
+    }
+
+    @Test func versionsShareTheirLimit() async throws {
+        try await withTwoHosts { dialler, listener in
+            listener.serve(["/two/2.0.0", "/two/1.0.0"], streamsPerPeer: 2) { stream in
+                while let bytes = try await stream.read() { try await stream.write(bytes) }
+            }
+            for id in ["/two/1.0.0", "/two/2.0.0"] {
+                let stream = try await dialler.openStream(to: listener.peerID, [id])
+                try await stream.write(ByteBuffer(string: "a"))
+                #expect(try await stream.read() == ByteBuffer(string: "a"))
+            }
+            let third = try await dialler.openStream(to: listener.peerID, ["/two/1.0.0"])
+            await #expect(throws: ConnectionError.closedByPeer) { _ = try await third.read() }
+        }
+    }
+
     @Test func aSlowReaderHoldsTheWriterUp() async throws {
         try await withTwoHosts { dialler, listener in
             let mayRead = AsyncStream.makeStream(of: Void.self)

@@ -12,6 +12,7 @@ import WakuCrypto
     /// Notes what it is told.
     private final class Owner: ConnectionOwner {
         let traffic = Traffic()
+        let partRoom = PartRoom(limit: 1 << 20, timeout: .seconds(60))
         let opened = Mutex<[PeerID]>([])
         let ends = Mutex<[String]>([])
         let started = Mutex(0)

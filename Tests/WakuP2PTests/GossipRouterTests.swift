@@ -1,6 +1,7 @@
 import GossipSub
 import LibP2P
 import NIOCore
+import Synchronization
 import Testing
 import Waku
 
@@ -16,9 +17,15 @@ struct GossipRouterTests {
     private let first = Life()
     private let second = Life()
 
-    private func router(window: Duration = .seconds(60)) -> GossipRouter {
+    private func router(window: Duration = .seconds(60), clock: @escaping @Sendable () -> Moment = Moment.now) -> GossipRouter {
         GossipRouter(
-            configuration: GossipConfiguration(), topics: [Self.topic], validator: MessageValidator(window: window, wants: nil), seed: 1)
+            configuration: GossipConfiguration(), topics: [Self.topic], validator: MessageValidator(window: window, wants: nil), seed: 1,
+            clock: clock)
+    }
+
+    private final class SetClock: Sendable {
+        let uptime = Mutex(Duration.zero)
+        var now: Moment { Moment(uptime: uptime.withLock { $0 }, clock: .now()) }
     }
 
     /// A frame of these, as it comes off the wire, without its length.
@@ -100,6 +107,34 @@ struct GossipRouterTests {
         var left: [PeerID] = []
         for number in 0..<20 as Range<UInt8> { left += try send([0xFF, number]).peersToLeave }
         #expect(left == [peer])
+    }
+
+    @Test("A peer to which nothing can be written is left; one that takes a frame now and then is not")
+    func peersThatReadNothing() throws {
+        let clock = SetClock()
+        let router = router { clock.now }
+        let life = ObjectIdentifier(first)
+        _ = router.connected(peer, over: life, version: .v11, isOutbound: false, isCurrent: { true })
+        while router.nextFrame(to: peer, over: life) != nil {}
+        // Nothing waits.
+        clock.uptime.withLock { $0 += GossipRouter.patience }
+        #expect(router.peersThatTakeNothing == [])
+        // Four frames wait, and one is taken just in time, and another.
+        _ = router.received([try frame(hello)], from: peer)
+        for _ in 0..<4 {
+            let message = WakuMessage(
+                payload: [UInt8](repeating: 1, count: 60_000), contentTopic: ContentTopic(rawValue: "/c"), timestamp: .now())
+            _ = router.publish(message.encoded(), on: Self.topic)
+        }
+        for _ in 0..<2 {
+            clock.uptime.withLock { $0 += GossipRouter.patience - .seconds(1) }
+            #expect(router.peersThatTakeNothing == [])
+            #expect(router.nextFrame(to: peer, over: life) != nil)
+        }
+        clock.uptime.withLock { $0 += GossipRouter.patience }
+        #expect(router.peersThatTakeNothing == [peer])
+        while router.nextFrame(to: peer, over: life) != nil {}
+        #expect(router.peersThatTakeNothing == [])
     }
 
     @Test("Who is not known to gossip is not heard; what is no frame ends it")

@@ -257,7 +257,7 @@ private struct RawPeer {
 /// What is done to gossip and to the requests of Waku, by nodes that are well in all else.
 private struct GossipAttack: Sendable {
     enum Kind: CaseIterable {
-        case hugeFrame, nonsense, invalidMessages, announcements, wishes, grafts, subscriptions, junkOnTheTopic
+        case hugeFrame, partOfAFrame, nonsense, invalidMessages, announcements, wishes, grafts, subscriptions, junkOnTheTopic
     }
 
     private static let topic = Array(PubsubTopic.statusDefault.rawValue.utf8)
@@ -286,6 +286,7 @@ private struct GossipAttack: Sendable {
 
     private static func frame(_ kind: Kind, _ number: Int) -> [UInt8] {
         switch kind {
+        case .partOfAFrame: return number == 0 ? varint(1 << 20) + randomBytes((1 << 20) - 1) : []
         case .hugeFrame: return varint(1 << 31) + randomBytes(1000)
         case .nonsense: return message(randomBytes(500))
         case .invalidMessages: return message(subscription + field(2, field(2, randomBytes(200)) + field(4, topic)))

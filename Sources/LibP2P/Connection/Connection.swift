@@ -9,13 +9,13 @@ public final class Connection: Sendable {
     public let isInbound: Bool
     let openedAt: NIODeadline
     let eventLoop: any EventLoop
+    let partRoom: PartRoom
     private let handler: NIOLoopBound<ConnectionHandler>
     private let traffic: Traffic
 
     init(
         peer: PeerID, remoteAddress: Multiaddr?, isInbound: Bool, openedAt: NIODeadline, handler: ConnectionHandler,
-        eventLoop: any EventLoop,
-        traffic: Traffic
+        eventLoop: any EventLoop, traffic: Traffic, partRoom: PartRoom
     ) {
         self.peer = peer
         self.remoteAddress = remoteAddress
@@ -24,6 +24,7 @@ public final class Connection: Sendable {
         self.handler = NIOLoopBound(handler, eventLoop: eventLoop)
         self.eventLoop = eventLoop
         self.traffic = traffic
+        self.partRoom = partRoom
     }
 
     /// As on the wire.
@@ -58,7 +59,8 @@ public final class Connection: Sendable {
         eventLoop.execute { self.handler.value.reset(stream, reason) }
     }
 
-    func schedule(in delay: TimeAmount, _ task: @escaping @Sendable () -> Void) {
+    @discardableResult
+    func schedule(in delay: TimeAmount, _ task: @escaping @Sendable () -> Void) -> Scheduled<Void> {
         eventLoop.scheduleTask(in: delay, task)
     }
 }
@@ -83,4 +85,6 @@ public enum ConnectionError: Error, Hashable, Sendable {
     case notConnected
     /// A message is longer than its reader allows.
     case messageTooLarge
+    /// Parts of messages that others sent take up all the room for them.
+    case noRoom
 }

@@ -10,6 +10,7 @@ protocol ConnectionOwner: AnyObject, Sendable {
     /// What serves the protocol to this peer; nil if it has as many streams of it as it may.
     func start(_ stream: PeerStream) -> Task<Void, Never>?
     var traffic: Traffic { get }
+    var partRoom: PartRoom { get }
 }
 
 /// Carries out what ``ConnectionUpgrade``, ``NoiseTransport`` and ``YamuxSession`` decide, for one channel and on its event loop.
@@ -160,7 +161,7 @@ final class ConnectionHandler: ChannelInboundHandler {
         plain = upgraded.plain
         let connection = Connection(
             peer: upgraded.peer, remoteAddress: remoteAddress?.with(upgraded.peer), isInbound: role == .responder, openedAt: .now(),
-            handler: self, eventLoop: context.eventLoop, traffic: traffic)
+            handler: self, eventLoop: context.eventLoop, traffic: traffic, partRoom: owner.partRoom)
         if let refusal = owner.opened(connection) { throw refusal }
         self.connection = connection
         startKeepAlive(context.eventLoop)

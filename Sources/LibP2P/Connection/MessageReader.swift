@@ -5,6 +5,8 @@ public struct MessageReader {
     private let stream: PeerStream
     private let limit: Int
     private var received = ByteBuffer()
+    /// For the message of which `received` is a part, if it needs one.
+    private var reservation: PartRoom.Reservation?
 
     /// A message of more than `limit` bytes ends the stream.
     public init(_ stream: PeerStream, limit: Int) {
@@ -47,12 +49,26 @@ public struct MessageReader {
             stream.reset()
             throw ConnectionError.messageTooLarge
         }
-        guard received.readableBytes >= prefix.byteCount + Int(prefix.value) else { return nil }
+        guard received.readableBytes >= prefix.byteCount + Int(prefix.value) else {
+            try reserve(Int(prefix.value))
+            return nil
+        }
+        reservation = nil
         received.moveReaderIndex(forwardBy: prefix.byteCount)
         return received.readSlice(length: Int(prefix.value))
     }
 
+    private mutating func reserve(_ byteCount: Int) throws {
+        guard reservation == nil, byteCount > PartRoom.smallMessage, stream.isInbound, stream.connection.isInbound else { return }
+        reservation = stream.connection.partRoom.reserve(byteCount, for: stream)
+        guard reservation != nil else {
+            stream.reset()
+            throw ConnectionError.noRoom
+        }
+    }
+
     private mutating func fill() async throws -> Bool {
+        received.shrink()
         guard var bytes = try await stream.read() else {
             guard received.readableBytes == 0 else { throw ConnectionError.protocolViolation("the stream ends within a message") }
             return false

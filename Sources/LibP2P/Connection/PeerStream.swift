@@ -173,7 +173,11 @@ public final class PeerStream: Sendable {
 
     /// Ends it both ways at once, and drops what is queued.
     public func reset() {
-        connection.reset(id, .closed)
+        reset(.closed)
+    }
+
+    func reset(_ reason: ConnectionError) {
+        connection.reset(id, reason)
     }
 
     /// Finishes, and reads no more. A peer that has not finished within 10 s is cut off.
@@ -200,7 +204,7 @@ public final class PeerStream: Sendable {
     public func endAfter(_ limit: TimeAmount) {
         connection.schedule(in: limit) { [weak self] in
             guard let self, !self.isOver else { return }
-            self.connection.reset(self.id, .timedOut)
+            self.reset(.timedOut)
         }
     }
 
@@ -233,10 +237,7 @@ public final class PeerStream: Sendable {
     func wakeReader() {
         let reader = state.withLock { state in
             defer { state.reader = nil }
-            // A slice keeps all of what it was cut from: whoever reads late gets a copy.
-            if state.reader == nil, state.inbox.storageCapacity > 4 * state.inbox.readableBytes + 1_024 {
-                state.inbox = ByteBuffer(bytes: state.inbox.readableBytesView)
-            }
+            if state.reader == nil { state.inbox.shrink() }
             return state.reader
         }
         reader?.resume()
@@ -286,5 +287,12 @@ public final class PeerStream: Sendable {
         }
         reader?.resume()
         for writer in writers { writer.resume() }
+    }
+}
+
+extension ByteBuffer {
+    /// A slice keeps all of what it was cut from: what stays for a while becomes a copy, if that is much smaller.
+    mutating func shrink() {
+        if storageCapacity > 4 * readableBytes + 1_024 { self = ByteBuffer(bytes: readableBytesView) }
     }
 }

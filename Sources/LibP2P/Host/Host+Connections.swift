@@ -42,15 +42,14 @@ extension Host: ConnectionOwner {
     }
 
     func start(_ stream: PeerStream) -> Task<Void, Never>? {
-        let served = State.ServedStream(peer: stream.peer, protocolID: stream.protocolID)
-        let service = state.withLock { state -> Service? in
-            guard let entry = state.services[stream.protocolID], state.servedStreams[served, default: 0] < entry.streamLimit else {
-                return nil
-            }
+        let start = state.withLock { state -> (service: Service, served: State.ServedStream)? in
+            guard let entry = state.services[stream.protocolID] else { return nil }
+            let served = State.ServedStream(peer: stream.peer, service: entry.name)
+            guard state.servedStreams[served, default: 0] < entry.streamLimit else { return nil }
             state.servedStreams[served, default: 0] += 1
-            return entry.service
+            return (entry.service, served)
         }
-        guard let service else { return nil }
+        guard let (service, served) = start else { return nil }
         return Task {
             do {
                 try await service(stream)

@@ -22,16 +22,19 @@ public final class Host: Sendable {
     let logger: Logger
     let state: Mutex<State>
     let traffic = Traffic()
+    let partRoom: PartRoom
 
     struct State {
         struct Served {
             let service: Service
+            /// The first of the protocols that are served together.
+            let name: String
             let streamLimit: Int
         }
 
         struct ServedStream: Hashable {
             let peer: PeerID
-            let protocolID: String
+            let service: String
         }
 
         var services: [String: Served] = [:]
@@ -59,6 +62,7 @@ public final class Host: Sendable {
         self.logger = logger
         self.group = group
         identity = NoiseIdentity(key)
+        partRoom = PartRoom(limit: configuration.inboundPartLimit, timeout: configuration.partTimeout)
         state = Mutex(
             State(
                 connections: ConnectionTable(own: key.peerID, limit: configuration.connectionLimit),
@@ -83,7 +87,16 @@ public final class Host: Sendable {
     /// Serves a protocol: `service` runs for each stream that a peer opens, which is closed when it returns, and reset when it throws. A peer
     /// may have `limit` streams of it open at a time.
     public func serve(_ protocolID: String, streamsPerPeer limit: Int = 16, _ service: @escaping Service) {
-        state.withLock { $0.services[protocolID] = State.Served(service: service, streamLimit: limit) }
+        serve([protocolID], streamsPerPeer: limit, service)
+    }
+
+    /// Serves versions of a protocol alike: a peer may have `limit` streams of them together.
+    public func serve(_ protocolIDs: [String], streamsPerPeer limit: Int = 16, _ service: @escaping Service) {
+        guard let name = protocolIDs.first else { return }
+        let served = State.Served(service: service, name: name, streamLimit: limit)
+        state.withLock { state in
+            for id in protocolIDs { state.services[id] = served }
+        }
         pushInfo()
     }
 

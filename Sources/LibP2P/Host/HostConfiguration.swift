@@ -30,6 +30,10 @@ public struct HostConfiguration: Sendable {
     public var outboundStreamLimit = 256
     /// Bytes from one peer that nobody has read yet. Beyond it the stream that they are for is reset.
     public var bufferLimit = 4 * 1024 * 1024
+    /// Of all peers that dialled together: bytes of messages longer than 64 KiB of which a part has come. Beyond it their streams are reset.
+    public var inboundPartLimit = 64 * 1024 * 1024
+    /// For the rest of such a message.
+    public var partTimeout = TimeAmount.seconds(60)
 
     public init() {}
 

@@ -35,8 +35,15 @@ final class GossipRouter: Sendable {
         var sentCount = 0
         /// When a frame last came.
         var heardAt: Duration
+        /// Since when the first frame waits to be written.
+        var waitsSince: Duration?
         let signal: AsyncStream<Void>.Continuation
         let signals: AsyncStream<Void>
+
+        mutating func nextFrame(at now: Duration) -> [UInt8]? {
+            defer { waitsSince = queue.isEmpty ? nil : now }
+            return queue.nextFrame()
+        }
     }
 
     private struct State {
@@ -46,6 +53,9 @@ final class GossipRouter: Sendable {
         var outlets: [PeerNumber: Outlet] = [:]
         var outcome = Outcome()
     }
+
+    /// How long a frame may wait until its stream takes it.
+    static let patience = Duration.seconds(300)
 
     private let state: Mutex<State>
     private let validator: MessageValidator
@@ -104,7 +114,7 @@ final class GossipRouter: Sendable {
     func nextFrame(to peer: PeerID, over connection: ObjectIdentifier) -> ByteBuffer? {
         state.withLock { state in
             guard let number = state.numbers[peer], state.outlets[number]?.connection == connection else { return nil }
-            return state.outlets[number]?.queue.nextFrame().map { ByteBuffer(bytes: $0) }
+            return state.outlets[number]?.nextFrame(at: clock().uptime).map { ByteBuffer(bytes: $0) }
         }
     }
 
@@ -145,6 +155,14 @@ final class GossipRouter: Sendable {
         state.withLock { state in topics.map { !state.gossip.mesh(of: $0.rawValue).isEmpty } }
     }
 
+    /// To which nothing could be written for long, though something waits: their queues would stay full for good.
+    var peersThatTakeNothing: [PeerID] {
+        state.withLock { state in
+            let now = clock().uptime
+            return state.outlets.values.filter { now - ($0.waitsSince ?? now) >= Self.patience }.map(\.peer)
+        }
+    }
+
     var queuedByteCount: Int { state.withLock { $0.outlets.values.reduce(0) { max($0, $1.queue.byteCount) } } }
 
     var counters: GossipCounters { state.withLock { $0.gossip.counters } }
@@ -179,8 +197,9 @@ final class GossipRouter: Sendable {
             if actions.isEmpty { return }
             for action in actions {
                 switch action {
-                case .send(let item, let number): send(item, to: number, &state)
-                case .forward(let message, let numbers): for number in numbers { send(.message(message), to: number, &state) }
+                case .send(let item, let number): send(item, to: number, &state, at: now)
+                case .forward(let message, let numbers):
+                    for number in numbers { send(.message(message), to: number, &state, at: now) }
                 case .validate(let message, _): validate(message, &state, at: now)
                 case .disconnect(let number): if let outlet = state.outlets[number] { state.outcome.peersToLeave.append(outlet.peer) }
                 }
@@ -188,7 +207,7 @@ final class GossipRouter: Sendable {
         }
     }
 
-    private func send(_ item: Outgoing, to number: PeerNumber, _ state: inout State) {
+    private func send(_ item: Outgoing, to number: PeerNumber, _ state: inout State, at now: Moment) {
         guard let enqueued = state.outlets[number]?.queue.append(item), let outlet = state.outlets[number] else { return }
         if enqueued == .kept {
             switch item {
@@ -199,6 +218,7 @@ final class GossipRouter: Sendable {
         if enqueued == .overflow {
             state.outcome.peersToLeave.append(outlet.peer)
         } else {
+            if outlet.waitsSince == nil { state.outlets[number]?.waitsSince = now.uptime }
             outlet.signal.yield()
         }
     }

@@ -141,6 +141,10 @@ extension P2PRelay {
                         host.disconnect(peer)
                     }
                 }
+                for peer in router.peersThatTakeNothing {
+                    logger.info("peer that takes nothing left", metadata: ["peer": "\(peer)"])
+                    host.disconnect(peer)
+                }
                 try? await Task.sleep(for: configuration.silence.probe / 10)
             }
         }
@@ -255,26 +259,27 @@ extension P2PRelay {
 
     /// What others may ask of this node.
     func serve() {
-        if isFilterClient { serveFilterPushes() }
-        for id in isFilterClient ? [] : Self.gossipProtocols {
-            host.serve(id, streamsPerPeer: 2) { [weak self] stream in
-                guard let self else { return }
-                let version = GossipVersion(protocolID: id) ?? .v11
-                let (_, outcome) = router.connected(
-                    stream.peer, over: ObjectIdentifier(stream.connection), version: version, isOutbound: !stream.connection.isInbound
-                ) { self.isCurrent(stream.connection) }
-                await finish(outcome)
-                for try await frames in stream.messages(limit: GossipRPC.maximumByteCount) {
-                    await finish(router.received(frames, from: stream.peer))
-                }
-            }
-        }
+        if isFilterClient { serveFilterPushes() } else { serveGossip() }
         let metadata = ByteBuffer(bytes: ownMetadata.encoded())
         host.serve(WakuProtocol.metadata) { stream in
             stream.endAfter(.seconds(10))
             var reader = MessageReader(stream, limit: WakuProtocol.maximumSmallFrameByteCount)
             guard try await reader.next() != nil else { return }
             try await stream.writeMessage(metadata)
+        }
+    }
+
+    private func serveGossip() {
+        host.serve(Self.gossipProtocols, streamsPerPeer: 2) { [weak self] stream in
+            guard let self else { return }
+            let version = GossipVersion(protocolID: stream.protocolID) ?? .v11
+            let (_, outcome) = router.connected(
+                stream.peer, over: ObjectIdentifier(stream.connection), version: version, isOutbound: !stream.connection.isInbound
+            ) { self.isCurrent(stream.connection) }
+            await finish(outcome)
+            for try await frames in stream.messages(limit: GossipRPC.maximumByteCount) {
+                await finish(router.received(frames, from: stream.peer))
+            }
         }
     }
 }
