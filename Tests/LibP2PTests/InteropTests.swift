@@ -23,9 +23,7 @@ private enum Others {
     private func line(_ prefix: String, of process: ChildProcess) async throws -> String {
         var found: String?
         try await eventually {
-            found = process.output.split(separator: "\n").first { $0.hasPrefix(prefix + " ") }.map {
-                String($0.dropFirst(prefix.count + 1))
-            }
+            found = process.lines.first { $0.hasPrefix(prefix + " ") }.map { String($0.dropFirst(prefix.count + 1)) }
             return found != nil || !process.isRunning
         }
         return try #require(found, "\(process.output)\(process.errors)")

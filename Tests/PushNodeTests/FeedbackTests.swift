@@ -159,6 +159,8 @@ struct FeedbackTests {
             served.node.gorush.whilePosting { notifications in
                 for notification in notifications { try? await served.tell(notification.id) }
             }
+            // It holds the node, which holds gorush.
+            defer { served.node.gorush.whilePosting { _ in } }
             #expect(try await served.node.notify(bob) == nil)
             try await served.node.wait { served.node.count(.tokenRemoved) == 1 }
             #expect(try await served.node.notify(bob) == .notRegistered)

@@ -67,6 +67,11 @@ public final class ChildProcess: Sendable {
     public var processID: Int32 { process.processIdentifier }
     public var output: String { text("output") }
     public var errors: String { text("errors") }
+    /// Of its output, those that are whole: a program may write one in pieces.
+    public var lines: [Substring] {
+        let output = output
+        return output[..<(output.lastIndex(of: "\n") ?? output.startIndex)].split(separator: "\n")
+    }
 
     public func send(_ signal: Int32) {
         if process.isRunning { Foundation.kill(process.processIdentifier, signal) }

@@ -36,7 +36,7 @@ public struct PythonRelay: Sendable {
 
     /// What it said after this word, so far.
     public func said(_ word: String) -> [String] {
-        process.output.split(separator: "\n").filter { $0.hasPrefix(word + " ") }.map { String($0.dropFirst(word.count + 1)) }
+        process.lines.filter { $0.hasPrefix(word + " ") }.map { String($0.dropFirst(word.count + 1)) }
     }
 
     /// What it says after this word, for the first time that it is wanted.

@@ -18,14 +18,18 @@ struct FilterTests {
         let host: Host
         /// With which it answers who subscribes; nil: it is no filter node.
         private let code: UInt32?
+        /// Subscriptions beyond so many are too often for it.
+        private let subscriptionLimit: Int
         private let hasStore: Bool
+        let kinds = Log<FilterSubscribeRequest.Kind>()
         let subscribed = Log<ContentTopic>()
         let pushed = Log<WakuMessage>()
         let client = Mutex<PeerID?>(nil)
 
-        init(answering code: UInt32? = 200, hasStore: Bool = false) {
+        init(answering code: UInt32? = 200, subscriptionLimit: Int = .max, hasStore: Bool = false) {
             host = Host(key: NodeKey(key), logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
             self.code = code
+            self.subscriptionLimit = subscriptionLimit
             self.hasStore = hasStore
         }
 
@@ -35,13 +39,16 @@ struct FilterTests {
             }
             if hasStore { host.serve(WakuProtocol.store) { $0.reset() } }
             guard let code else { return try await host.listen(on: try Multiaddr("/ip4/127.0.0.1/tcp/0")) }
-            host.serve(WakuProtocol.filterSubscribe) { [subscribed, weak self] stream in
+            host.serve(WakuProtocol.filterSubscribe) { [kinds, subscribed, subscriptionLimit, weak self] stream in
                 var reader = MessageReader(stream, limit: 1 << 16)
                 guard let bytes = try await reader.next() else { return }
                 let request = try FilterSubscribeRequest(parsing: Array(bytes.readableBytesView))
-                subscribed.add(request.contentTopics)
                 self?.client.withLock { $0 = stream.peer }
-                let response = FilterSubscribeResponse(requestID: request.requestID, status: WakuStatus(code: code))
+                kinds.add([request.kind])
+                let isTooOften = kinds.all.count { $0 == .subscribe } > subscriptionLimit
+                if !isTooOften { subscribed.add(request.contentTopics) }
+                let status = WakuStatus(code: isTooOften ? 429 : code)
+                let response = FilterSubscribeResponse(requestID: request.requestID, status: status)
                 try await stream.writeMessage(ByteBuffer(bytes: response.encoded()))
             }
             host.serve(WakuProtocol.lightpush) { [pushed] stream in
@@ -124,6 +131,32 @@ struct FilterTests {
         try? await stream.writeMessage(ByteBuffer(bytes: push.encoded()))
         try await eventually { stream.isClosed }
         #expect(relay.received.isEmpty)
+        await relay.stop()
+        await node.host.close()
+    }
+
+    @Test("What a node remembers is taken back first; one that is asked too often is kept; what is no push is passed over")
+    func patience() async throws {
+        let node = FilterNode(subscriptionLimit: 1)
+        let topics = (0..<150).map { ContentTopic(TopicTag(of: "topic \($0)")) }
+        var configuration = P2PRelay.Configuration(key: .generate(), peers: [try await node.listen()])
+        configuration.contentTopics = { Array(topics.prefix($0)) }
+        let relay = RunningRelay(configuration)
+        try await eventually { node.kinds.all.count == 3 }
+        #expect(node.kinds.all == [.unsubscribeAll, .subscribe, .subscribe])
+        try await eventually { relay.relay.workingPeers == [node.host.peerID] }
+        let connection = try #require(node.host.connection(to: relay.relay.host.peerID))
+
+        let stream = try await node.host.openStream(to: relay.relay.host.peerID, [WakuProtocol.filterPush])
+        let ours = message(on: topics[0])
+        for bytes in [[0xFF, 0xFF], [], FilterPush(message: ReceivedMessage(message: ours, pubsubTopic: Self.topic)).encoded()] as [[UInt8]]
+        {
+            try await stream.writeMessage(ByteBuffer(bytes: bytes))
+        }
+        try await eventually { relay.received.map(\.message) == [ours] }
+        #expect(!stream.isClosed)
+        #expect(node.subscribed.all == Array(topics.prefix(100)))
+        #expect(node.host.connection(to: relay.relay.host.peerID) === connection)
         await relay.stop()
         await node.host.close()
     }

@@ -247,7 +247,7 @@ private struct RawPeer {
     mutating func sendAltered(_ frames: [UInt8]) {
         var plain = ByteBuffer(bytes: frames)
         var sealed = transport.seal(&plain)
-        sealed.setInteger(UInt8(0xAA), at: 5)
+        if let byte = sealed.getInteger(at: 5, as: UInt8.self) { sealed.setInteger(byte ^ 1, at: 5) }
         socket.send(Array(buffer: sealed))
     }
 }
