@@ -25,7 +25,7 @@ public final class PushClient: Sendable {
         }
         var asks: [Int: Ask] = [:]
         var nextID = 0
-        var assembler = SegmentAssembler()
+        var assembler = SegmentAssembler(limits: .answers)
     }
 
     /// `identity` is who registers, and to whose key lists of allowed keys are sealed. Queries and requests do not show it.

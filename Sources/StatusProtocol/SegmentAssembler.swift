@@ -1,18 +1,31 @@
 public import Waku
 public import WakuCrypto
 
-/// Puts segments together again. Bounded in memory and time: the oldest whole gives way when room is short.
+/// Puts segments together again. Bounded in memory and time, for all together and for each signer.
 ///
-/// Segments belong together when they name the same whole and were sent by the same signer.
+/// Segments belong together when they name the same whole and were sent by the same signer. When room is short the whole of which the
+/// smallest part is there gives way, then the one that holds the fewest bytes, then the oldest: fragments from keys made for the purpose
+/// do not push out what an honest sender has half sent, and a sender that begins many wholes pushes out its own.
 public struct SegmentAssembler: Sendable {
     public struct Limits: Sendable {
-        public var wholeByteCount = 2 << 20
+        public var wholeByteCount = 3 << 20
         public var segmentCount = 256
         /// Of all that is incomplete.
-        public var byteCount = 16 << 20
-        public var wholeCount = 64
+        public var byteCount = 64 << 20
+        public var wholeCount = 1_024
+        /// Of what one signer has begun.
+        public var byteCountBySigner = 8 << 20
+        public var wholeCountBySigner = 4
         public var age = Duration.seconds(300)
         public init() {}
+
+        /// Of a client, which awaits answers of up to 4 MiB from servers that it asked.
+        public static let answers: Limits = {
+            var limits = Limits()
+            limits.wholeByteCount = 5 << 20
+            limits.byteCountBySigner = 16 << 20
+            return limits
+        }()
     }
 
     private struct Key: Hashable {
@@ -22,18 +35,30 @@ public struct SegmentAssembler: Sendable {
 
     private struct Whole {
         let began: Timestamp
-        var segments: [[UInt8]?]
-        var missing: Int
+        let count: Int
+        var segments: [Int: [UInt8]] = [:]
         var byteCount = 0
+
+        /// Whether it gives way before another one.
+        func isWorth(lessThan other: Whole) -> Bool {
+            let (part, otherPart) = (segments.count * other.count, other.segments.count * count)
+            if part != otherPart { return part < otherPart }
+            if byteCount != other.byteCount { return byteCount < other.byteCount }
+            return began < other.began
+        }
     }
 
     private let limits: Limits
     private var wholes: [Key: Whole] = [:]
+    private var bySigner: [PublicKey: (keys: Set<Key>, byteCount: Int)] = [:]
     private var byteCount = 0
 
     public init(limits: Limits = Limits()) {
         self.limits = limits
     }
+
+    /// Wholes that are incomplete.
+    public var count: Int { wholes.count }
 
     /// The whole that this segment completes, once its hash fits.
     public mutating func add(_ segment: SegmentMessage, from signer: PublicKey, at now: Timestamp) -> [UInt8]? {
@@ -42,21 +67,19 @@ public struct SegmentAssembler: Sendable {
         else { return nil }
         forgetOldWholes(at: now)
         let key = Key(wholeHash: segment.wholeHash, signer: signer)
-        var whole = wholes[key] ?? Whole(began: now, segments: Array(repeating: nil, count: segment.count), missing: segment.count)
-        guard whole.segments.count == segment.count, whole.segments[segment.index] == nil,
+        var whole = wholes[key] ?? Whole(began: now, count: segment.count)
+        guard whole.count == segment.count, whole.segments[segment.index] == nil,
             whole.byteCount + segment.payload.count <= limits.wholeByteCount
         else { return nil }
         whole.segments[segment.index] = segment.payload
-        whole.missing -= 1
         whole.byteCount += segment.payload.count
-        guard whole.missing > 0 else {
+        guard whole.segments.count < whole.count else {
             remove(key)
-            let bytes = whole.segments.reduce(into: []) { $0 += $1 ?? [] }
+            let bytes = (0..<whole.count).reduce(into: []) { $0 += whole.segments[$1] ?? [] }
             return Keccak256.hash(bytes) == segment.wholeHash ? bytes : nil
         }
-        wholes[key] = whole
-        byteCount += segment.payload.count
-        makeRoom()
+        keep(whole, key, adding: segment.payload.count)
+        makeRoom(besides: key)
         return nil
     }
 
@@ -65,15 +88,38 @@ public struct SegmentAssembler: Sendable {
         for (key, whole) in wholes where now.since(whole.began) > limits.age { remove(key) }
     }
 
-    private mutating func makeRoom() {
-        while wholes.count > limits.wholeCount || byteCount > limits.byteCount {
-            guard let oldest = wholes.min(by: { $0.value.began < $1.value.began })?.key else { return }
-            remove(oldest)
+    /// - Parameter newest: stays: what has just begun is always less complete than what was begun before.
+    private mutating func makeRoom(besides newest: Key) {
+        while let own = bySigner[newest.signer],
+            own.keys.count > limits.wholeCountBySigner || own.byteCount > limits.byteCountBySigner,
+            let least = least(of: own.keys, besides: newest)
+        {
+            remove(least)
         }
+        while wholes.count > limits.wholeCount || byteCount > limits.byteCount, let least = least(of: wholes.keys, besides: newest) {
+            remove(least)
+        }
+    }
+
+    private func least(of keys: some Collection<Key>, besides newest: Key) -> Key? {
+        keys.lazy.filter { $0 != newest }.min { left, right in
+            guard let left = wholes[left], let right = wholes[right] else { return false }
+            return left.isWorth(lessThan: right)
+        }
+    }
+
+    private mutating func keep(_ whole: Whole, _ key: Key, adding count: Int) {
+        wholes[key] = whole
+        byteCount += count
+        bySigner[key.signer, default: ([], 0)].keys.insert(key)
+        bySigner[key.signer]?.byteCount += count
     }
 
     private mutating func remove(_ key: Key) {
         guard let whole = wholes.removeValue(forKey: key) else { return }
         byteCount -= whole.byteCount
+        bySigner[key.signer]?.keys.remove(key)
+        bySigner[key.signer]?.byteCount -= whole.byteCount
+        if bySigner[key.signer]?.keys.isEmpty == true { bySigner[key.signer] = nil }
     }
 }

@@ -158,6 +158,63 @@ import WakuCrypto
         #expect(assembler.add(Self.segments(of: wholes[0], count: 2)[0], from: Self.signer, at: now) == wholes[0])
     }
 
+    @Test func fragmentsOfThrowAwayKeysDoNotPushOutAHalfSentWhole() {
+        let limits = SegmentAssembler.Limits()
+        var assembler = SegmentAssembler()
+        let whole = Self.whole(7, count: 1_000)
+        let halves = Self.segments(of: whole, count: 2)
+        #expect(assembler.add(halves[0], from: Self.signer, at: Self.start) == nil)
+        // Of as many parts, and of more; smaller, or less complete.
+        for index in 0..<2 * limits.wholeCount {
+            let fragment = SegmentMessage(
+                wholeHash: Keccak256.hash(Self.whole(UInt64(index))), index: 0, count: index.isMultiple(of: 2) ? 2 : 256,
+                payload: [UInt8](repeating: 1, count: index.isMultiple(of: 2) ? 10 : 1_000))
+            #expect(assembler.add(fragment, from: PrivateKey.generate().publicKey, at: Self.start + .seconds(1)) == nil)
+        }
+        #expect(assembler.count == limits.wholeCount)
+        #expect(assembler.add(halves[1], from: Self.signer, at: Self.start + .seconds(2)) == whole)
+    }
+
+    @Test func aWholeThatBeginsFindsRoomAmongMoreCompleteOnes() {
+        var limits = SegmentAssembler.Limits()
+        limits.wholeCount = 4
+        var assembler = SegmentAssembler(limits: limits)
+        for index in 0..<10 {
+            let fragment = Self.segments(of: Self.whole(UInt64(index)), count: 2)[0]
+            _ = assembler.add(fragment, from: PrivateKey.generate().publicKey, at: Self.start)
+        }
+        let whole = Self.whole(50)
+        let thirds = Self.segments(of: whole, count: 3)
+        for third in thirds[..<2] { #expect(assembler.add(third, from: Self.signer, at: Self.start) == nil) }
+        #expect(assembler.add(thirds[2], from: Self.signer, at: Self.start) == whole)
+    }
+
+    @Test func aSignerHasRoomOfItsOwnAndNoMore() {
+        let limits = SegmentAssembler.Limits()
+        var assembler = SegmentAssembler()
+        let honest = Self.whole(8)
+        #expect(assembler.add(Self.segments(of: honest, count: 3)[0], from: Self.signer, at: Self.start) == nil)
+        for index in 0..<100 {
+            let fragment = Self.segments(of: Self.whole(UInt64(100 + index)), count: 2)[0]
+            #expect(assembler.add(fragment, from: Self.other, at: Self.start) == nil)
+        }
+        #expect(assembler.count == 1 + limits.wholeCountBySigner)
+        for third in Self.segments(of: honest, count: 3)[1...].dropLast() {
+            #expect(assembler.add(third, from: Self.signer, at: Self.start) == nil)
+        }
+        #expect(assembler.add(Self.segments(of: honest, count: 3)[2], from: Self.signer, at: Self.start) == honest)
+    }
+
+    @Test func aSignerHasBytesOfItsOwnAndNoMore() {
+        var limits = SegmentAssembler.Limits()
+        limits.byteCountBySigner = 120
+        var assembler = SegmentAssembler(limits: limits)
+        let wholes = (0..<3).map { Self.whole(60 + $0) }
+        for whole in wholes { _ = assembler.add(Self.segments(of: whole, count: 2)[0], from: Self.signer, at: Self.start) }
+        #expect(assembler.count == 2)
+        #expect(assembler.add(Self.segments(of: wholes[2], count: 2)[1], from: Self.signer, at: Self.start) == wholes[2])
+    }
+
     @Test func aWholeHasAsManyBytesAsItMay() {
         var limits = SegmentAssembler.Limits()
         limits.wholeByteCount = 100
