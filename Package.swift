@@ -33,6 +33,7 @@ let nioSockets: Target.Dependency = .product(name: "NIOPosix", package: "swift-n
 let nioEmbedded: Target.Dependency = .product(name: "NIOEmbedded", package: "swift-nio")
 let lifecycle: Target.Dependency = .product(name: "ServiceLifecycle", package: "swift-service-lifecycle")
 let signals: Target.Dependency = .product(name: "UnixSignals", package: "swift-service-lifecycle")
+let deque: Target.Dependency = .product(name: "DequeModule", package: "swift-collections")
 let yaml: Target.Dependency = .product(name: "Yams", package: "Yams")
 let arguments: Target.Dependency = .product(name: "ArgumentParser", package: "swift-argument-parser")
 
@@ -53,6 +54,7 @@ let package = Package(
     ],
     dependencies: [
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.0"),
+        .package(url: "https://github.com/apple/swift-collections.git", from: "1.6.0"),
         .package(url: "https://github.com/apple/swift-http-types.git", from: "1.8.0"),
         .package(url: "https://github.com/apple/swift-log", from: "1.16.0"),
         .package(url: "https://github.com/apple/swift-metrics.git", from: "2.13.0"),
@@ -88,8 +90,7 @@ let package = Package(
             "PushNode",
             [
                 "PushServer", "PushStore", "Gorush", "LoopbackRelay", "Prometheus", "StatusProtocol", "Waku", "WakuCrypto", hummingbird,
-                httpTypes,
-                logging, metrics, nio, lifecycle,
+                deque, httpTypes, logging, metrics, nio, lifecycle,
             ]),
         room("Systemd"),
         room("PushClient", ["StatusProtocol", "Waku", "WakuCrypto"]),

@@ -96,7 +96,7 @@ public struct EndToEndBench: Sendable {
         let posts = GorushLog()
         let quiet = Logger(label: "bench") { _ in SwiftLogNoOpLogHandler() }
         return try await GorushLoopback.running(latency: settings.gorushLatency, received: posts.note) { gorush in
-            let configuration = NodeConfiguration(identity: identity, dataPath: folder)
+            let configuration = BenchNode.configuration(identity, folder)
             switch attachment {
             case .libp2p:
                 let other = P2PRelay(

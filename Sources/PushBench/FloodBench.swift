@@ -33,7 +33,7 @@ public struct FloodBench: Sendable {
             let flood = await makeInParallel(count * Self.floodFactor, cores: settings.cores) { [flooder] number in
                 maker.clients[number % maker.clients.count].notifying(server: identity.publicKey, signedBy: flooder)
             }
-            var configuration = NodeConfiguration(identity: identity, dataPath: folder)
+            var configuration = BenchNode.configuration(identity, folder)
             configuration.limits = .standard
             return try await BenchNode.running(configuration, gorush: PostingStandIn(latency: settings.gorushLatency)) {
                 [settings, rate] node in

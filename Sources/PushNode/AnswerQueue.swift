@@ -1,79 +1,102 @@
 import Synchronization
 
-/// Answers on their way to those who seal and publish them. Bounded; takers wait for answers, givers for nothing.
+/// An ``AnswerBuffer`` between threads: takers wait for answers, givers for nothing.
 final class AnswerQueue: Sendable {
-    private struct State {
-        var items: [Publisher.Item] = []
-        /// Those before are gone.
-        var head = 0
-        var byteCount = 0
+    private typealias Served = (CheckedContinuation<Publisher.Item?, Never>, Publisher.Item?)
+
+    private struct State: Sendable {
+        var buffer: AnswerBuffer
         var takers: [CheckedContinuation<Publisher.Item?, Never>] = []
         var isFinished = false
 
-        mutating func take() -> Publisher.Item? {
-            guard head < items.count else { return nil }
-            let item = items[head]
-            byteCount -= item.answer.payload.count
-            head += 1
-            if head == items.count || head > 1000 {
-                items.removeSubrange(..<head)
-                head = 0
+        /// Nothing is left, and nothing will come.
+        var isOver: Bool { isFinished && buffer.isEmpty }
+
+        /// Pairs answers with those who wait for one; at the end all are told.
+        mutating func served() -> [Served] {
+            var served: [Served] = []
+            while !takers.isEmpty, let item = buffer.take() { served.append((takers.removeLast(), item)) }
+            guard isOver else { return served }
+            defer { takers = [] }
+            return served + takers.map { ($0, nil) }
+        }
+    }
+
+    private struct Put {
+        var lost: Int
+        var served: [Served] = []
+        var mustRelease = false
+    }
+
+    private let state: Mutex<State>
+    /// There is something to release, after there was nothing.
+    private let holdings: AsyncStream<Void>
+    private let holding: AsyncStream<Void>.Continuation
+
+    init(_ buffer: AnswerBuffer) {
+        state = Mutex(State(buffer: buffer))
+        (holdings, holding) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1))
+    }
+
+    var count: Int { state.withLock { $0.buffer.count } }
+
+    /// - Parameter due: when it may leave at the earliest; nil: at once.
+    /// - Returns: How many answers are lost for it: there was no room, or nobody takes any more.
+    func put(_ item: Publisher.Item, due: Duration? = nil, at now: Duration) -> Int {
+        let put = state.withLock { state -> Put in
+            guard !state.isFinished else { return Put(lost: 1) }
+            let hadHeld = state.buffer.hasHeld
+            let lost = state.buffer.add(item, due: due, at: now)
+            return Put(lost: lost, served: state.served(), mustRelease: !hadHeld && state.buffer.hasHeld)
+        }
+        for (taker, item) in put.served { taker.resume(returning: item) }
+        if put.mustRelease { holding.yield() }
+        return put.lost
+    }
+
+    /// Lets answers go when their time has come. Runs until cancelled.
+    ///
+    /// - Parameter uptime: by the clock of ``put(_:due:at:)``.
+    func releaseHeld(uptime: @Sendable () -> Duration) async {
+        for await _ in holdings {
+            while let pause = release(at: uptime()) {
+                guard (try? await Task.sleep(for: pause)) != nil else { return }
             }
-            return item
         }
     }
 
-    private let state = Mutex(State())
-    private let capacity: Int
-    private let byteCapacity: Int
-
-    init(capacity: Int, byteCapacity: Int) {
-        self.capacity = capacity
-        self.byteCapacity = byteCapacity
-    }
-
-    var count: Int { state.withLock { $0.items.count - $0.head } }
-
-    /// False when there is no room for it, or nobody to take it any more.
-    func put(_ item: Publisher.Item) -> Bool {
-        let bytes = item.answer.payload.count
-        let (isTaken, taker) = state.withLock { state -> (Bool, CheckedContinuation<Publisher.Item?, Never>?) in
-            guard !state.isFinished else { return (false, nil) }
-            if let taker = state.takers.popLast() { return (true, taker) }
-            guard state.items.count - state.head < capacity, state.byteCount + bytes <= byteCapacity else { return (false, nil) }
-            state.items.append(item)
-            state.byteCount += bytes
-            return (true, nil)
+    /// Returns how long to wait before the next release; nil when nothing is held.
+    private func release(at now: Duration) -> Duration? {
+        let (served, pause) = state.withLock { state in
+            state.buffer.release(at: now)
+            return (state.served(), state.buffer.hasHeld ? state.buffer.resolution : nil)
         }
-        taker?.resume(returning: item)
-        return isTaken
+        for (taker, item) in served { taker.resume(returning: item) }
+        return pause
     }
 
     /// nil at the end.
     func next() async -> Publisher.Item? {
         // Most of the time there is one: then nothing waits.
-        if let item = state.withLock({ $0.isFinished || $0.head < $0.items.count ? .some($0.take()) : nil }) { return item }
+        let (item, isOver) = state.withLock { state in (state.buffer.take(), state.isOver) }
+        if item != nil || isOver { return item }
         return await withCheckedContinuation { (continuation: CheckedContinuation<Publisher.Item?, Never>) in
-            let item = state.withLock { state -> Publisher.Item?? in
-                guard state.isFinished || state.head < state.items.count else {
-                    state.takers.append(continuation)
-                    return nil
-                }
-                return .some(state.take())
+            let served = state.withLock { state in
+                state.takers.append(continuation)
+                return state.served()
             }
-            if let item { continuation.resume(returning: item) }
+            for (taker, item) in served { taker.resume(returning: item) }
         }
     }
 
-    /// No more will come: takers get what is left, then nil.
+    /// No more will come: takers get what is left once it is due, then nil.
     /// - Parameter abandoning: they get nothing any more.
     func finish(abandoning: Bool = false) {
-        let takers = state.withLock { state in
+        let served = state.withLock { state in
             state.isFinished = true
-            if abandoning { (state.items, state.head) = ([], 0) }
-            defer { state.takers = [] }
-            return state.takers
+            if abandoning { state.buffer.removeAll() }
+            return state.served()
         }
-        for taker in takers { taker.resume(returning: nil) }
+        for (taker, item) in served { taker.resume(returning: item) }
     }
 }

@@ -39,11 +39,19 @@ struct Decider: Sendable {
             let isNew = head?.isRegistered != true
             guard
                 try !gate.refusesRegistration(
-                    of: key.keyHash, isNew: isNew, installations: { try transaction.installationCount(of: key.keyHash) }, at: now)
+                    of: key.keyHash, isNew: isNew,
+                    installations: { try transaction.countedInstallations(of: key.keyHash) - (head?.isUnfounded == true ? 1 : 0) }, at: now)
             else { return .registration(self.answer(claim, .refuse(.internalError), work), .registrationLimited, nil) }
             try transaction.store(registration, bytes: bytes, as: key, message: mark, replacing: head, at: now)
             return .registration(answer, .registrationStored, isNew ? .added(key.keyHash) : nil)
         case .unregister(let key, let version):
+            // What was never here takes a row as a new registration does, and is limited like one.
+            if head == nil,
+                try gate.refusesRegistration(
+                    of: key.keyHash, isNew: true, installations: { try transaction.countedInstallations(of: key.keyHash) }, at: now)
+            {
+                return .registration(self.answer(claim, .refuse(.internalError), work), .registrationLimited, nil)
+            }
             try transaction.unregister(key, version: version, message: mark, at: now)
             return .registration(answer, .registrationEnded, .perhapsRemoved(key.keyHash))
         case .keep: return .registration(answer, .registrationRepeated, nil)

@@ -71,6 +71,8 @@ extension Admission.Refusal {
         case .registrations: .limitRegistrations
         case .queries: .limitQueries
         case .requests: .limitRequests
+        case .answerKiBByTarget: .limitAnswerKiBByTarget
+        case .answerKiB: .limitAnswerKiB
         case .installationsByKey: .limitInstallationsByKey
         case .registrationCount: .limitRegistrationCount
         case .unwelcome: .limitUnwelcome

@@ -15,6 +15,13 @@ public struct NodeConfiguration: Sendable {
     public var idempotentRegistrations = false
     /// How long a request's answer waits for gorush. Clients wait 3 s.
     public var answerDeadline = Duration.seconds(2)
+    /// A reply to a query or request leaves at the later of "its result is known" and this long after the message came in: light clients
+    /// subscribe to the topic of the key that they made for it only some 300 ms after they asked. Registrations are answered at once.
+    public var replyDelay = Duration.milliseconds(500)
+    /// The longest ``replyDelay``: clients wait 3 s.
+    public static let replyDelayLimit = Duration.seconds(2)
+    /// Registrants whose topic key waits to be derived ahead of the first query, at most; nil: none is derived ahead.
+    public var deriveAheadLimit: Int? = 10_000
     /// For how long it is known what was delivered and answered.
     public var memory = Duration.seconds(24 * 3600)
     /// At most so many notifications wait for gorush; beyond, the oldest are dropped.

@@ -25,6 +25,8 @@ final class Pipeline: Sendable {
 
     private let topics: TopicTable
     private let topicKeys: TopicKeys
+    /// nil: keys are derived when a query needs them.
+    private let precomputation: TopicKeyPrecomputation?
     private let seen: SeenMessages
     private let opener: Opener
     private let versions: RecentVersions
@@ -44,7 +46,8 @@ final class Pipeline: Sendable {
     private let waitingQueries = Mutex((total: 0, byTopic: [TopicTag: Int]()))
 
     init(
-        topics: TopicTable, topicKeys: TopicKeys, seen: SeenMessages, opener: Opener, versions: RecentVersions, decider: Decider,
+        topics: TopicTable, topicKeys: TopicKeys, precomputation: TopicKeyPrecomputation?, seen: SeenMessages, opener: Opener,
+        versions: RecentVersions, decider: Decider,
         gate: Gate,
         queries: QueryRules, store: Store,
         deliveries: Deliveries,
@@ -52,6 +55,7 @@ final class Pipeline: Sendable {
     ) {
         self.topics = topics
         self.topicKeys = topicKeys
+        self.precomputation = precomputation
         self.seen = seen
         self.opener = opener
         self.versions = versions
@@ -278,6 +282,7 @@ final class Pipeline: Sendable {
             case nil: break
             }
             publisher.publish(answer)
+            if case .added(let registrant) = topicChange { precomputation?.add(registrant) }
         case .request(let pending, let queued):
             counters.add(.requestTaken)
             counters.add(.notificationQueued, queued.count)
@@ -330,22 +335,30 @@ final class Pipeline: Sendable {
     /// nil when nothing is registered.
     private func response(to work: Work, _ transaction: StoreTransaction) throws -> Answer? {
         guard case .query(let query, let envelope) = work.task else { return nil }
+        let time = now()
+        let registrants = queries.registrants(in: query).filter { registrant in
+            !gate.refuses { $0.query(about: registrant, at: time) }
+        }
         var found: [StoredRegistration] = []
         var budget = QueryBudget()
-        let time = now()
-        for registrant in queries.registrants(in: query) where !budget.isSpent {
-            if gate.refuses({ $0.query(about: registrant, at: time) }) { continue }
-            try transaction.forEachRegistration(of: registrant) { stored in
-                let isAdmitted = budget.admits(stored)
-                if isAdmitted { found.append(stored) }
-                return isAdmitted
-            }
+        try transaction.forEachRegistration(of: registrants) { stored in
+            let isAdmitted = budget.admits(stored)
+            if isAdmitted { found.append(stored) }
+            return isAdmitted
         }
-        return queries.answer(found, messageID: envelope.id).map { response in
-            Answer(
-                kind: .queryResponse, payload: response.encoded(), recipient: envelope.sender, pubsubTopic: work.pubsubTopic,
-                times: work.times)
-        }
+        guard let response = queries.answer(withinLimits(found, at: time), messageID: envelope.id) else { return nil }
+        let payload = response.encoded()
+        if gate.refuses({ $0.answer(byteCount: payload.count, at: time) }) { return nil }
+        return Answer(
+            kind: .queryResponse, payload: payload, recipient: envelope.sender, pubsubTopic: work.pubsubTopic, times: work.times)
+    }
+
+    /// Without the registrants about whom too much was told lately: all of their rows or none.
+    private func withinLimits(_ found: [StoredRegistration], at time: Timestamp) -> [StoredRegistration] {
+        var byteCounts: [KeyHash: Int] = [:]
+        for stored in found { byteCounts[stored.key.keyHash, default: 0] += QueryBudget.byteCount(of: stored) }
+        let refused = byteCounts.filter { registrant, count in gate.refuses { $0.answer(byteCount: count, about: registrant, at: time) } }
+        return refused.isEmpty ? found : found.filter { refused[$0.key.keyHash] == nil }
     }
 
     /// What was taken and is not yet stored, in units of 4 KiB.

@@ -14,6 +14,10 @@ final class Publisher: Sendable {
         var publications: [[MessageHash]] = []
         /// When it was first published; nil when it was not yet.
         var publishedAt: Duration?
+        /// Since when it waits until it is due; nil when it need not.
+        var heldSince: Duration?
+        /// How long it waited until it was due, although it was known.
+        var heldFor = Duration.zero
     }
 
     /// Answers that wait, and their bytes: more are lost, since nobody would wait for them.
@@ -29,16 +33,19 @@ final class Publisher: Sendable {
     private let seen: SeenMessages
     private let counters: Counters
     private let logger: Logger
-    private let queue = AnswerQueue(capacity: Publisher.capacity, byteCapacity: Publisher.byteCapacity)
+    private let queue: AnswerQueue
+    private let replyDelay: Duration
     private let confirmations: Mutex<Confirmations>
     /// There is something to look up, after there was nothing.
     private let additions: AsyncStream<Void>
     private let addition: AsyncStream<Void>.Continuation
     private let start = ContinuousClock.now
 
-    /// - Parameter seen: gets the hash of each message before it is published: it is no news when it comes back.
+    /// - Parameters:
+    ///   - seen: gets the hash of each message before it is published: it is no news when it comes back.
+    ///   - replyDelay: see ``NodeConfiguration/replyDelay``.
     init(
-        identity: PrivateKey, relay: any Relay, seen: SeenMessages, counters: Counters, logger: Logger,
+        identity: PrivateKey, relay: any Relay, seen: SeenMessages, counters: Counters, logger: Logger, replyDelay: Duration = .zero,
         confirmation: Confirmations.Configuration = Confirmations.Configuration()
     ) {
         self.identity = identity
@@ -46,12 +53,21 @@ final class Publisher: Sendable {
         self.counters = counters
         self.logger = logger
         self.seen = seen
+        self.replyDelay = replyDelay
+        queue = AnswerQueue(AnswerBuffer(capacity: Self.capacity, byteCapacity: Self.byteCapacity, horizon: replyDelay))
         confirmations = Mutex(Confirmations(configuration: confirmation))
         (additions, addition) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1))
     }
 
+    /// Publishes an answer as soon as it is due: see ``NodeConfiguration/replyDelay``.
     func publish(_ answer: Answer) {
-        if !queue.put(Item(answer: answer)) { counters.add(.answerLost) }
+        counters.add(.answerLost, queue.put(Item(answer: answer), due: due(answer), at: uptime))
+    }
+
+    /// A registrant listens to the topic of its identity already; whoever asks has made a key for the answer and must subscribe to its topic.
+    private func due(_ answer: Answer) -> Duration? {
+        guard answer.kind != .registrationResponse, replyDelay > .zero else { return nil }
+        return answer.times.map { start.duration(to: $0.received) + replyDelay }
     }
 
     /// Answers that are to be published.
@@ -68,6 +84,7 @@ final class Publisher: Sendable {
     func run() async {
         // Ends with this: it is not waited for longer than a look-up takes to be cancelled.
         async let _: Void = confirm()
+        async let _: Void = queue.releaseHeld { self.uptime }
         await withTaskCancellationHandler {
             await withDiscardingTaskGroup { group in
                 for _ in 0..<Self.concurrency {
@@ -113,8 +130,11 @@ final class Publisher: Sendable {
                 return
             }
         }
+        if item.publishedAt == nil {
+            counters.reached(.answered, answer.kindOfQuestion, answer.times, without: item.heldFor)
+            if item.heldSince != nil { counters.held(answer.kindOfQuestion, for: item.heldFor) }
+        }
         counters.add(item.publishedAt == nil ? .answerPublished : .answerRepeated)
-        if item.publishedAt == nil { counters.reached(.answered, answer.kindOfQuestion, answer.times) }
         if unconfirmed.isEmpty {
             counters.add(.answerConfirmed)
         } else if canBeLookedUp {
@@ -187,6 +207,6 @@ final class Publisher: Sendable {
     /// Sealed anew, it is another message: one that the network dropped for its hash would be dropped again.
     private func publishAgain(_ sent: Confirmations.Sent) {
         let item = Item(answer: sent.answer, publications: sent.publications, publishedAt: sent.publishedAt)
-        if !queue.put(item) { counters.add(.answerUnconfirmed) }
+        counters.add(.answerUnconfirmed, queue.put(item, at: uptime))
     }
 }

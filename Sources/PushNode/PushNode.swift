@@ -39,6 +39,9 @@ public final class PushNode: Service {
     private static let expiryChunk = 200
     private static let aliveProperty = "alive at"
     private static let memoryRowLimit = 2_000_000
+    /// For how long tombstones of installations that were never registered are kept.
+    private static let unfoundedLifetime = Duration.seconds(30 * 24 * 3600)
+    private static let unfoundedChunk = 2_000
 
     let configuration: NodeConfiguration
     let relay: any Relay
@@ -49,6 +52,7 @@ public final class PushNode: Service {
     private let feedback: Feedback
     private let publisher: Publisher
     private let pipeline: Pipeline
+    private let precomputation: TopicKeyPrecomputation?
     private let gate: Gate
     private let gauges: NodeGauges
     let watch: NodeWatch
@@ -102,8 +106,9 @@ public final class PushNode: Service {
         let seen = SeenMessages()
         let versions = RecentVersions()
         gate = Gate(configuration.limits, counters: counters)
-        if gate.countsRegistrations { gate.counted(registrations: try store.read { try $0.registrationCount() }) }
-        publisher = Publisher(identity: identity, relay: relay, seen: seen, counters: counters, logger: logger)
+        if gate.countsRegistrations { gate.counted(registrations: try store.read { try $0.countedRegistrations() }) }
+        publisher = Publisher(
+            identity: identity, relay: relay, seen: seen, counters: counters, logger: logger, replyDelay: configuration.replyDelay)
         var queue = DeliveryQueue.Configuration()
         queue.limit = configuration.outboxLimit
         queue.patience = configuration.answerDeadline
@@ -112,8 +117,11 @@ public final class PushNode: Service {
             store: store, gorush: gorush, publisher: publisher, feedback: feedback, counters: counters, logger: logger,
             answerDeadline: configuration.answerDeadline, queue: queue, now: now)
         try deliveries.load()
+        precomputation = configuration.deriveAheadLimit.map { [store, counters] in
+            TopicKeyPrecomputation(store: store, counters: counters, limit: $0, logger: logger)
+        }
         pipeline = Pipeline(
-            topics: topics, topicKeys: topicKeys, seen: seen,
+            topics: topics, topicKeys: topicKeys, precomputation: precomputation, seen: seen,
             opener: Opener(identity: identity, registrations: registrations, requests: requests, versions: versions, gate: gate),
             versions: versions,
             decider: Decider(registrations: registrations, requests: requests, gate: gate, drain: drain), gate: gate,
@@ -121,7 +129,8 @@ public final class PushNode: Service {
             counters: counters, logger: logger, limit: configuration.workLimit, now: now)
         gauges = NodeGauges(
             counters: counters, relay: relay, store: store, topics: topics, deliveries: deliveries, feedback: feedback,
-            publisher: publisher, pipeline: pipeline, alarms: alarms, maximumRequestAge: configuration.maximumRequestAge, now: now)
+            publisher: publisher, pipeline: pipeline, precomputation: precomputation, alarms: alarms,
+            maximumRequestAge: configuration.maximumRequestAge, now: now)
         watch = NodeWatch(
             alarms: alarms, relay: relay, store: store, counters: counters, deliveries: deliveries,
             silenceAlarm: configuration.silenceAlarm, logger: logger, now: now)
@@ -166,6 +175,12 @@ public final class PushNode: Service {
                 await self.keepUp()
                 return .upkeep
             }
+            if let precomputation {
+                group.addTask {
+                    await precomputation.run()
+                    return .precomputation
+                }
+            }
             group.addTask {
                 await self.work()
                 return .work
@@ -186,7 +201,7 @@ public final class PushNode: Service {
     }
 
     private enum Part {
-        case work, publishing, posting, health, admin, upkeep, watch
+        case work, publishing, posting, health, admin, upkeep, watch, precomputation
     }
 
     /// Other limits from now on, and other keys that may register.
@@ -208,13 +223,15 @@ public final class PushNode: Service {
             }
             group.addTask {
                 await self.relayUntilShutdown()
+                let stopping = ContinuousClock.now
                 self.logger.info("stopping")
                 await self.wait(Self.answerLimit) { self.pipeline.isIdle && !self.deliveries.hasRequests }
                 self.deliveries.postNoMore()
                 await self.wait(Self.postLimit) { !self.deliveries.isPosting }
                 self.publisher.finish()
-                // Returns earlier by the publisher's end.
-                try? await Task.sleep(for: Self.publishLimit)
+                // Replies that are held leave at their time. Returns earlier by the publisher's end.
+                let held = ContinuousClock.now.duration(to: stopping + self.configuration.replyDelay + .seconds(1))
+                try? await Task.sleep(for: max(Self.publishLimit, held))
                 return .work
             }
             for await part in group where part != .posting { break }
@@ -328,13 +345,18 @@ public final class PushNode: Service {
     private func prune(before cutoff: Timestamp) async {
         do {
             try await store.commit { try $0.prune(before: cutoff, keeping: Self.memoryRowLimit) }
+            let unfounded = cutoff + configuration.memory - Self.unfoundedLifetime
+            var count = Self.unfoundedChunk
+            while count == Self.unfoundedChunk {
+                count = try await store.commit { try $0.forgetUnfounded(before: unfounded, limit: Self.unfoundedChunk) }
+            }
         } catch {
             logger.error("old answers not pruned", metadata: ["reason": "\(error.message)"])
         }
     }
 
     private func recount() async {
-        guard gate.countsRegistrations, let count = try? store.read({ try $0.registrationCount() }) else { return }
+        guard gate.countsRegistrations, let count = try? store.read({ try $0.countedRegistrations() }) else { return }
         gate.counted(registrations: count)
     }
 

@@ -37,10 +37,12 @@ public struct QueryRules: Sendable {
     }
 }
 
-/// One small query must not draw an answer without end, nor load one: rows beyond it are left out.
+/// One small query must not draw an answer without end, nor load one. Rows are offered the most recently changed first; those beyond the
+/// budget are left out, so that the same query gets the same answer for as long as nothing changes.
 public struct QueryBudget: Sendable {
     public static let rowLimit = 1_000
-    public static let byteLimit = 1 << 20
+    /// Of the answer, which goes out in segments when it is over 768 KiB.
+    public static let byteLimit = 4 << 20
 
     private var rowCount = 0
     private var byteCount = 0
@@ -51,7 +53,7 @@ public struct QueryBudget: Sendable {
 
     /// Whether there is room for one more. The first always fits.
     public mutating func admits(_ stored: StoredRegistration) -> Bool {
-        let rowByteCount = stored.registration.allowedKeyList.reduce(512) { $0 + $1.count + 4 }
+        let rowByteCount = Self.byteCount(of: stored)
         guard !isSpent, rowCount == 0 || (rowCount < Self.rowLimit && byteCount + rowByteCount <= Self.byteLimit) else {
             isSpent = true
             return false
@@ -59,5 +61,10 @@ public struct QueryBudget: Sendable {
         rowCount += 1
         byteCount += rowByteCount
         return true
+    }
+
+    /// What its row takes in an answer, roughly.
+    public static func byteCount(of stored: StoredRegistration) -> Int {
+        stored.registration.allowedKeyList.reduce(512) { $0 + $1.count + 4 }
     }
 }

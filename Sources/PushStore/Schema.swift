@@ -91,6 +91,14 @@ enum Schema {
                     );
                     """)
         }
+        migrator.registerMigration("4 unfounded tombstones") { db in
+            try db.execute(
+                sql: """
+                    -- 1 for the tombstone of an installation that was never registered here: it is forgotten after a while.
+                    ALTER TABLE registration ADD COLUMN unfounded INTEGER;
+                    CREATE INDEX registration_unfounded ON registration (changed_at) WHERE unfounded = 1;
+                    """)
+        }
         return migrator
     }()
 }

@@ -148,7 +148,7 @@ extension StoreTransaction {
             let registration = try PushNotificationRegistration(parsing: bytes)
             try store(registration, bytes: bytes, as: record.key, replacing: head, at: record.changedAt)
         } else {
-            try unregister(record.key, version: record.version, at: record.changedAt)
+            try unregister(record.key, version: record.version, wasRegistered: true, at: record.changedAt)
         }
         return true
     }

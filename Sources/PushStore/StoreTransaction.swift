@@ -22,20 +22,38 @@ public struct StoreTransaction {
         return .registered(try registration(key, version: version, changedAt: statement.integer(1), sealed: statement.bytes(2)))
     }
 
-    /// All that are in force, in the order of their installation ids, until `visit` returns false.
-    public func forEachRegistration(of keyHash: KeyHash, _ visit: (StoredRegistration) -> Bool) throws {
-        let statement = try HotStatement(
-            """
-            SELECT installation, version, changed_at, sealed FROM registration WHERE key_hash = ? AND sealed IS NOT NULL
-            ORDER BY installation
-            """, db)
-        statement.bind(1, keyHash.bytes)
-        while try statement.next() {
-            let key = RegistrationKey(keyHash: keyHash, installationID: InstallationID(bytes: try statement.bytes(0)))
-            let stored = try registration(
-                key, version: UInt64(bitPattern: statement.integer(1)), changedAt: statement.integer(2), sealed: statement.bytes(3))
+    /// Installations that one call looks at, at most: far more than an answer holds.
+    private static let installationLimit = 20_000
+
+    /// All registrations of these registrants that are in force, the most recently changed first, until `visit` returns false.
+    public func forEachRegistration(of keyHashes: [KeyHash], _ visit: (StoredRegistration) -> Bool) throws {
+        // First which there are: what they hold may be large, and not all of it may be wanted.
+        var found: [(id: Int64, key: RegistrationKey, version: UInt64, changedAt: Int64)] = []
+        for keyHash in keyHashes where found.count < Self.installationLimit {
+            let statement = try HotStatement(
+                "SELECT id, installation, version, changed_at FROM registration WHERE key_hash = ? AND sealed IS NOT NULL", db)
+            statement.bind(1, keyHash.bytes)
+            while try statement.next() {
+                let key = RegistrationKey(keyHash: keyHash, installationID: InstallationID(bytes: try statement.bytes(1)))
+                found.append(
+                    (
+                        try statement.integer(0), key, UInt64(bitPattern: try statement.integer(2)), try statement.integer(3)
+                    ))
+            }
+        }
+        if found.count > 1 { found.sort { ($0.changedAt, $0.id) > ($1.changedAt, $1.id) } }
+        for (id, key, version, changedAt) in found {
+            let statement = try HotStatement("SELECT sealed FROM registration WHERE id = ?", db)
+            statement.bind(1, id)
+            guard try statement.next() else { continue }
+            let stored = try registration(key, version: version, changedAt: changedAt, sealed: statement.bytes(0))
             if !visit(stored) { return }
         }
+    }
+
+    /// All that are in force, the most recently changed first, until `visit` returns false.
+    public func forEachRegistration(of keyHash: KeyHash, _ visit: (StoredRegistration) -> Bool) throws {
+        try forEachRegistration(of: [keyHash], visit)
     }
 
     private func registration(_ key: RegistrationKey, version: UInt64, changedAt: Int64, sealed: [UInt8]) throws -> StoredRegistration {
@@ -46,14 +64,14 @@ public struct StoreTransaction {
     /// What stands for an installation, without its content.
     public func head(of key: RegistrationKey) throws -> RegistrationHead? {
         let statement = try HotStatement(
-            "SELECT id, version, message, sealed IS NOT NULL FROM registration WHERE key_hash = ? AND installation = ?", db)
+            "SELECT id, version, message, sealed IS NOT NULL, unfounded FROM registration WHERE key_hash = ? AND installation = ?", db)
         statement.bind(1, key.keyHash.bytes)
         statement.bind(2, key.installationID.bytes)
         guard try statement.next() else { return nil }
         return RegistrationHead(
             id: try statement.integer(0), version: UInt64(bitPattern: try statement.integer(1)),
             message: statement.isNull(2) ? nil : MessageMark(rawValue: try statement.integer(2)),
-            isRegistered: try statement.integer(3) != 0)
+            isRegistered: try statement.integer(3) != 0, isUnfounded: !statement.isNull(4))
     }
 
     /// - Parameters:
@@ -87,7 +105,7 @@ public struct StoreTransaction {
             ON CONFLICT (key_hash, installation) DO UPDATE SET
                 version = excluded.version, changed_at = excluded.changed_at, platform = excluded.platform,
                 query_topic = excluded.query_topic, published_query_topic = excluded.published_query_topic,
-                message = excluded.message, sealed = excluded.sealed
+                message = excluded.message, sealed = excluded.sealed, unfounded = NULL
             """, db)
         let tags = QueryTopics(of: key.keyHash)
         statement.bind(1, key.keyHash.bytes)
@@ -102,18 +120,24 @@ public struct StoreTransaction {
         try statement.run()
     }
 
-    /// Leaves only key hash, installation and version, and forgets what was waiting for the device.
-    public func unregister(_ key: RegistrationKey, version: UInt64, message: MessageMark? = nil, at now: Timestamp) throws {
+    /// Leaves only key hash, installation and version, and forgets what was waiting for the device. When it never was registered, the row is
+    /// marked as unfounded: ``forgetUnfounded(before:limit:)`` removes it.
+    ///
+    /// - Parameter wasRegistered: it was, elsewhere; of what is stored here it is known.
+    public func unregister(
+        _ key: RegistrationKey, version: UInt64, message: MessageMark? = nil, wasRegistered: Bool = false, at now: Timestamp
+    ) throws {
         let arguments: [(any DatabaseValueConvertible)?] = [Data(key.keyHash.bytes), Data(key.installationID.bytes)]
         let statement = try db.cachedStatement(
             sql: """
-                INSERT INTO registration (key_hash, installation, version, changed_at, message) VALUES (?, ?, ?, ?, ?)
+                INSERT INTO registration (key_hash, installation, version, changed_at, message, unfounded) VALUES (?, ?, ?, ?, ?, ?)
                 ON CONFLICT (key_hash, installation) DO UPDATE SET
                     version = excluded.version, changed_at = excluded.changed_at, message = excluded.message, platform = NULL,
                     query_topic = NULL, published_query_topic = NULL, sealed = NULL
                 """)
         try statement.execute(
-            arguments: StatementArguments(arguments + [Int64(bitPattern: version), now.rawValue, message?.rawValue]))
+            arguments: StatementArguments(
+                arguments + [Int64(bitPattern: version), now.rawValue, message?.rawValue, wasRegistered ? nil : 1]))
         let waiting = try db.cachedStatement(
             sql: "DELETE FROM outbox WHERE registration = (SELECT id FROM registration WHERE key_hash = ? AND installation = ?)")
         try waiting.execute(arguments: StatementArguments(arguments))
@@ -126,9 +150,35 @@ public struct StoreTransaction {
         return try statement.next() ? Int(try statement.integer(0)) : 0
     }
 
-    /// How many registrations are in force. Looks at all of them in an index: some 20 ms for a million.
-    public func registrationCount() throws -> Int {
-        try Int.fetchOne(db, sql: "SELECT count(*) FROM registration WHERE query_topic IS NOT NULL") ?? 0
+    /// How many rows a registrant takes up as far as limits count them: installations in force, and unfounded tombstones.
+    public func countedInstallations(of keyHash: KeyHash) throws -> Int {
+        let statement = try HotStatement(
+            "SELECT count(*) FROM registration WHERE key_hash = ? AND (sealed IS NOT NULL OR unfounded = 1)", db)
+        statement.bind(1, keyHash.bytes)
+        return try statement.next() ? Int(try statement.integer(0)) : 0
+    }
+
+    /// How many rows limits count: registrations in force, and unfounded tombstones. Looks at all of them in an index: some 20 ms for a million.
+    public func countedRegistrations() throws -> Int {
+        try Int.fetchOne(
+            db,
+            sql: """
+                SELECT (SELECT count(*) FROM registration WHERE query_topic IS NOT NULL)
+                    + (SELECT count(*) FROM registration WHERE unfounded = 1)
+                """) ?? 0
+    }
+
+    /// Forgets tombstones of installations that were never registered, the oldest first.
+    ///
+    /// - Returns: How many were forgotten; when it is `limit`, there may be more.
+    @discardableResult
+    public func forgetUnfounded(before cutoff: Timestamp, limit: Int) throws -> Int {
+        try db.execute(
+            sql: """
+                DELETE FROM registration WHERE id IN (
+                    SELECT id FROM registration WHERE unfounded = 1 AND changed_at < ? ORDER BY changed_at LIMIT ?)
+                """, arguments: [cutoff.rawValue, limit])
+        return db.changesCount
     }
 
     /// Those in force that were neither registered nor renewed since then, the oldest rows first. Looks at all rows.
@@ -183,6 +233,33 @@ public struct StoreTransaction {
                 visit(TopicTag(rawValue: UInt32(truncatingIfNeeded: tag)))
             }
         }
+    }
+
+    /// Registrants in force whose query topic, in its deployed form, has no key yet: the newest rows first.
+    ///
+    /// - Parameters:
+    ///   - id: rows before this one are looked at; nil: all.
+    ///   - limit: rows to look at.
+    /// - Returns: Registrants, each once, and where to go on; nil at the end.
+    public func registrantsWithoutTopicKey(before id: Int64?, limit: Int) throws -> (registrants: [KeyHash], next: Int64?) {
+        // A key's id begins with the 4 bytes of its topic.
+        let statement = try HotStatement(
+            """
+            SELECT id, key_hash, NOT EXISTS (
+                SELECT 1 FROM topic_key WHERE topic_key.id BETWEEN query_topic << 32 AND (query_topic << 32) + 4294967295)
+            FROM registration WHERE id < ? AND query_topic IS NOT NULL ORDER BY id DESC LIMIT ?
+            """, db)
+        statement.bind(1, id ?? .max)
+        statement.bind(2, Int64(limit))
+        var (registrants, seen) = ([KeyHash](), Set<KeyHash>())
+        var (last, count) = (Int64.max, 0)
+        while try statement.next() {
+            last = try statement.integer(0)
+            count += 1
+            guard try statement.integer(2) != 0, let keyHash = KeyHash(bytes: try statement.bytes(1)) else { continue }
+            if seen.insert(keyHash).inserted { registrants.append(keyHash) }
+        }
+        return (registrants, count < limit ? nil : last)
     }
 
     /// The key of a topic string, when it was kept.
@@ -244,6 +321,8 @@ public struct RegistrationHead: Sendable {
     public let message: MessageMark?
     /// Not a tombstone.
     public let isRegistered: Bool
+    /// A tombstone of an installation that was never registered.
+    public let isUnfounded: Bool
 }
 
 /// The first 8 bytes of a message's hash: enough to know that message again.

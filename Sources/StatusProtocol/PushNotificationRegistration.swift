@@ -7,9 +7,9 @@ public import Waku
 /// Unknown fields are not kept here: who stores a registration stores the bytes that came.
 public struct PushNotificationRegistration: Hashable, Sendable {
     /// Of the whole. Larger ones are malformed: they may come in segments.
-    public static let byteLimit = 1 << 20
+    public static let byteLimit = 2 << 20
     /// Of each list. More are malformed.
-    public static let listLimit = 10_000
+    public static let listLimit = 30_000
     /// Of each string, in bytes of UTF-8. Longer ones are malformed.
     public static let stringByteLimit = 4096
     /// Scalars may be repeated, and fields unknown: but not without end.

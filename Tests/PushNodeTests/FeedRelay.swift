@@ -47,6 +47,8 @@ func withFedNode(
     let quiet = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
     var configuration = NodeConfiguration(identity: identity, dataPath: dataPath)
     configuration.answerDeadline = .seconds(60)
+    configuration.replyDelay = .zero
+    configuration.deriveAheadLimit = nil
     configure(&configuration)
     let node = FedNode(node: try PushNode(configuration, gorush: gorush, logger: quiet) { _ in relay })
     let services = ServiceGroup(services: [node.node], logger: quiet)

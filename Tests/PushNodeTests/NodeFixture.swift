@@ -81,6 +81,9 @@ struct NodeFixture {
         var configuration = NodeConfiguration(identity: identity, dataPath: folder.path)
         // A slow machine is no failure: tests that wait for the deadline set a short one.
         configuration.answerDeadline = .seconds(60)
+        // What tests of these set.
+        configuration.replyDelay = .zero
+        configuration.deriveAheadLimit = nil
         configure(&configuration)
         let quiet = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
         let node = try PushNode(configuration, gorush: endpoints ?? [GorushEndpoint(posting ?? gorush)], logger: quiet, now: now) {

@@ -68,6 +68,54 @@ struct NodeLimitsTests {
         }
     }
 
+    private func unregistration(_ client: TestClient, version: UInt64 = 1) -> WakuMessage {
+        message(
+            TestPayload.sealed(
+                client.envelope(client.unregistration(version: version)), signedBy: client.identity, to: client.server),
+            StatusTopics.partitioned(client.server))
+    }
+
+    @Test(
+        "Unregistering what never was is limited as a new registration is",
+        arguments: ["new-registrations=1/d burst 3", "registration-count=3", "installations-by-key=3"])
+    func unfounded(limit: String) async throws {
+        let (folder, identity) = (try TemporaryFolder(), PrivateKey.generate())
+        let owner = PrivateKey.generate()
+        let devices = (0..<10).map { TestClient(of: identity.publicKey, identity: owner, installationID: InstallationID("device-\($0)")) }
+        let limits = try Self.limits(limit)
+        try await withFedNode(identity, folder.path, ScriptedGorush(), configure: { $0.limits = limits }) { node, relay in
+            for device in devices { await relay.feed([unregistration(device)]) }
+            try await node.wait { relay.published.count == devices.count }
+            #expect(node.count(.registrationEnded) == 3)
+            #expect(node.count(.registrationLimited) == 7)
+            // One that has a row may go on changing it.
+            await relay.feed([unregistration(devices[0], version: 2)])
+            try await node.wait { node.count(.registrationEnded) == 4 }
+        }
+        let store = try Store(folder: folder.path, storageKey: Store.storageKey(of: identity))
+        #expect(try store.read { try $0.countedRegistrations() } == 3)
+    }
+
+    @Test("Who may not register leaves no rows by unregistering, and may end what was registered before")
+    func deniedUnregistration() async throws {
+        let (folder, identity) = (try TemporaryFolder(), PrivateKey.generate())
+        let registered = TestClient(of: identity.publicKey)
+        let stranger = TestClient(of: identity.publicKey)
+        try await withFedNode(identity, folder.path, ScriptedGorush()) { node, relay in
+            await relay.feed([registration(registered)])
+            try await node.wait { node.count(.registrationStored) == 1 }
+        }
+        var limits = Limits.none
+        limits.allowed = []
+        try await withFedNode(identity, folder.path, ScriptedGorush(), configure: { [limits] in $0.limits = limits }) { node, relay in
+            await relay.feed([unregistration(stranger), unregistration(registered, version: 2)])
+            try await node.wait { relay.published.count == 2 }
+            #expect(node.count(.registrationLimited) == 1 && node.count(.registrationEnded) == 1)
+        }
+        let store = try Store(folder: folder.path, storageKey: Store.storageKey(of: identity))
+        #expect(try store.read { try $0.state(of: stranger.key) } == nil)
+    }
+
     @Test("knows a flood by its signer, before it knows what it is")
     func signer() async throws {
         let (folder, identity) = (try TemporaryFolder(), PrivateKey.generate())

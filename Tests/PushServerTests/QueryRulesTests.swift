@@ -70,7 +70,7 @@ import WakuCrypto
     }
 
     @Test func aBudgetAdmitsRowsUpToItsBytesAndThenNoMore() throws {
-        let large = stored { $0.allowedKeyList = Array(repeating: [UInt8](repeating: 1, count: 1000), count: 400) }
+        let large = stored { $0.allowedKeyList = Array(repeating: [UInt8](repeating: 1, count: 1000), count: 1700) }
         let small = stored { _ in }
         var budget = QueryBudget()
         let admitted = [large, large, large, small].map { budget.admits($0) }

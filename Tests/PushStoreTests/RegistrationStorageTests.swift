@@ -65,8 +65,9 @@ struct RegistrationStorageTests {
                 return found
             }
         }
-        #expect(try found(atMost: 10) == ["one", "three"])
-        #expect(try found(atMost: 1) == ["one"])
+        // The most recently changed first.
+        #expect(try found(atMost: 10) == ["three", "one"])
+        #expect(try found(atMost: 1) == ["three"])
     }
 
     @Test("Unregistering leaves key hash, installation and version, and nothing else")
@@ -85,6 +86,53 @@ struct RegistrationStorageTests {
                     """)
         }
         #expect(left == 1)
+    }
+
+    @Test(
+        "Tombstones of what was never registered are forgotten after a while; those of what was registered stay, and refuse what is older")
+    func unfounded() async throws {
+        let (registered, never, anew) = (StoreFixture.key(), StoreFixture.key(), StoreFixture.key())
+        try await store.register(registered, version: 1)
+        try await store.commit { transaction in
+            try transaction.unregister(registered, version: 2, at: Timestamp(rawValue: 10))
+            try transaction.unregister(never, version: 2, at: Timestamp(rawValue: 10))
+            try transaction.unregister(anew, version: 2, at: Timestamp(rawValue: 10))
+        }
+        #expect(try store.read { try $0.head(of: never)?.isUnfounded } == true)
+        #expect(try store.read { try $0.countedInstallations(of: never.keyHash) } == 1)
+        #expect(try store.read { try $0.countedInstallations(of: registered.keyHash) } == 0)
+        #expect(try store.read { try $0.countedRegistrations() } == 2)
+        // Registered after all, and unregistered again: now it stays.
+        try await store.register(anew, version: 3)
+        try await store.commit { try $0.unregister(anew, version: 4, at: Timestamp(rawValue: 11)) }
+        #expect(try await store.commit { try $0.forgetUnfounded(before: Timestamp(rawValue: 10), limit: 10) } == 0)
+        #expect(try await store.commit { try $0.forgetUnfounded(before: Timestamp(rawValue: 1_000), limit: 10) } == 1)
+        #expect(try store.read { try $0.state(of: never) } == nil)
+        #expect(try store.read { try $0.state(of: registered)?.version } == 2)
+        #expect(try store.read { try $0.state(of: anew)?.version } == 4)
+        // Imported tombstones are of what was registered elsewhere.
+        let imported = StoreFixture.key()
+        let record = RegistrationRecord(key: imported, version: 7, changedAt: Timestamp(rawValue: 1), registration: nil)
+        #expect(try await store.commit { try $0.merge(record) })
+        #expect(try await store.commit { try $0.forgetUnfounded(before: Timestamp(rawValue: 1_000), limit: 10) } == 0)
+    }
+
+    @Test("Registrants without a topic key are found, the newest first, in parts")
+    func withoutTopicKey() async throws {
+        let keys = (0..<5).map { _ in StoreFixture.key() }
+        for key in keys { try await store.register(key) }
+        // A second device of the first one, and one that is gone.
+        try await store.register(RegistrationKey(keyHash: keys[0].keyHash, installationID: InstallationID("tablet")))
+        try await store.commit { try $0.unregister(keys[3], version: 2, at: Timestamp(rawValue: 2)) }
+        let topic = StatusTopics.query(keys[2].keyHash)
+        try await store.commit { try $0.keep(SymmetricKey.random(), of: topic) }
+        let hashes = keys.map(\.keyHash)
+        let all = try store.read { try $0.registrantsWithoutTopicKey(before: nil, limit: 100) }
+        #expect(all.registrants == [hashes[0], hashes[4], hashes[1]] && all.next == nil)
+        let first = try store.read { try $0.registrantsWithoutTopicKey(before: nil, limit: 3) }
+        #expect(first.registrants == [hashes[0], hashes[4]])
+        let second = try store.read { try $0.registrantsWithoutTopicKey(before: first.next, limit: 3) }
+        #expect(second.registrants == [hashes[1], hashes[0]] && second.next == nil)
     }
 
     @Test("Four bytes of a topic find their registrants, in the form that fits; several on one topic are all found")

@@ -10,10 +10,10 @@ import WakuCrypto
     }
 
     @Test(arguments: 0..<4)
-    func aListHasTenThousandEntriesAtMost(_ index: Int) throws {
+    func aListHasThirtyThousandEntriesAtMost(_ index: Int) throws {
         let path = Self.lists[index]
         var registration = PushNotificationRegistration()
-        registration[keyPath: path] = (0..<10_000).map { [UInt8($0 & 0xFF), UInt8($0 >> 8)] }
+        registration[keyPath: path] = (0..<30_000).map { [UInt8($0 & 0xFF), UInt8($0 >> 8)] }
         #expect(try PushNotificationRegistration(parsing: registration.encoded()) == registration)
         registration[keyPath: path].append([])
         #expect(throws: ProtobufError.tooMany) { try PushNotificationRegistration(parsing: registration.encoded()) }
@@ -21,7 +21,7 @@ import WakuCrypto
 
     @Test func allListsMayBeFullAtOnce() throws {
         var registration = PushNotificationRegistration()
-        for list in Self.lists { registration[keyPath: list] = Array(repeating: [1], count: 10_000) }
+        for list in Self.lists { registration[keyPath: list] = Array(repeating: [1], count: 30_000) }
         #expect(try PushNotificationRegistration(parsing: registration.encoded()) == registration)
     }
 

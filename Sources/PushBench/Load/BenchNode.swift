@@ -16,7 +16,15 @@ struct BenchNode: Sendable {
     static func running<R: Sendable>(
         identity: PrivateKey, folder: String, gorush: any NotificationPosting, _ body: @escaping @Sendable (BenchNode) async throws -> R
     ) async throws -> R {
-        try await running(NodeConfiguration(identity: identity, dataPath: folder), gorush: gorush, body)
+        try await running(configuration(identity, folder), gorush: gorush, body)
+    }
+
+    /// Answers leave at once, and nothing is derived ahead: what is measured is the work that a message needs.
+    static func configuration(_ identity: PrivateKey, _ folder: String) -> NodeConfiguration {
+        var configuration = NodeConfiguration(identity: identity, dataPath: folder)
+        configuration.replyDelay = .zero
+        configuration.deriveAheadLimit = nil
+        return configuration
     }
 
     static func running<R: Sendable>(

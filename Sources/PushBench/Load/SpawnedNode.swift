@@ -15,7 +15,7 @@ final class SpawnedNode: Sendable {
         process.executableURL = URL(fileURLWithPath: executable)
         process.arguments = [
             "serve", "--identity", identityFile, "--data", folder, "--relay", relayURL, "--http", "127.0.0.1:\(port)", "--log-level",
-            "error",
+            "error", "--reply-delay", "off", "--derive-ahead", "off",
         ]
         process.standardInput = FileHandle.nullDevice
         process.standardOutput = FileHandle.nullDevice

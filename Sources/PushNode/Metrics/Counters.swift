@@ -19,6 +19,8 @@ public final class Counters: Sendable {
     private let reports: [CoreMetrics.Counter]
     private let latencies: [Latency?]
     private let postTime: CoreMetrics.Timer
+    /// By ``KindLabel/place``.
+    private let replyDelays: [CoreMetrics.Timer?]
 
     private let started = ContinuousClock.now
     /// When the last message came in: nanoseconds since the start.
@@ -47,6 +49,7 @@ public final class Counters: Sendable {
         answerCells = KindLabel.allCases.map { registry.histogram(Metric.sinceReceipt.rawValue, [StageLabel.answered, $0].dimensions) }
         reports = ReportLabel.allCases.map { registry.counter(.reports, $0) }
         postTime = registry.timer(.postTime)
+        replyDelays = KindLabel.allCases.map { $0 == .registration ? nil : registry.timer(.replyDelay, $0) }
         latencies = StageLabel.allCases.flatMap { stage in
             KindLabel.allCases.map { kind in
                 guard stage.concerns(kind) else { return nil }
@@ -98,15 +101,22 @@ public final class Counters: Sendable {
     }
 
     /// How long it took so far.
-    func reached(_ stage: StageLabel, _ kind: KindLabel, _ times: MessageTimes?) {
+    ///
+    /// - Parameter held: the part of that time for which an answer waited on purpose.
+    func reached(_ stage: StageLabel, _ kind: KindLabel, _ times: MessageTimes?, without held: Duration = .zero) {
         guard let times, let latency = latency(stage, kind) else { return }
-        let elapsed = times.received.duration(to: .now)
+        let elapsed = times.received.duration(to: .now) - held
         latency.sinceReceipt?.recordNanoseconds(elapsed.nanoseconds)
         if let delay = times.delay { latency.sinceSent.recordNanoseconds((delay + elapsed).nanoseconds) }
     }
 
     private func latency(_ stage: StageLabel, _ kind: KindLabel) -> Latency? {
         latencies[stage.place * KindLabel.allCases.count + kind.place]
+    }
+
+    /// An answer was known for so long before it was due.
+    func held(_ kind: KindLabel, for time: Duration) {
+        replyDelays[kind.place]?.recordNanoseconds(time.nanoseconds)
     }
 
     /// What a request is told.

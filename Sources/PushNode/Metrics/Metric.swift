@@ -13,6 +13,7 @@ public enum Metric: String, CaseIterable, Sendable {
     case handled = "waku_push_messages_handled_total"
     case sinceReceipt = "waku_push_message_since_receipt_seconds"
     case sinceSent = "waku_push_message_since_sent_seconds"
+    case replyDelay = "waku_push_reply_delay_seconds"
 
     case requestsAnswered = "waku_push_requests_answered_total"
     case requestsAnsweredAtOnce = "waku_push_requests_answered_without_gorush_total"
@@ -41,6 +42,7 @@ public enum Metric: String, CaseIterable, Sendable {
     case registrations = "waku_push_registrations"
     case topics = "waku_push_topics"
     case topicKeysDerived = "waku_push_topic_keys_derived_total"
+    case topicKeysDerivedAhead = "waku_push_topic_keys_derived_ahead_total"
 
     case relayAttached = "waku_push_relay_attached"
     case relayLastMessage = "waku_push_relay_last_message_timestamp_seconds"
@@ -77,7 +79,7 @@ extension Metric {
     /// The types whose cases are all the values of its labels.
     public var labels: [any MetricLabel.Type] {
         switch self {
-        case .valid: [KindLabel.self]
+        case .valid, .replyDelay: [KindLabel.self]
         case .dropped: [LossStageLabel.self, LossReasonLabel.self]
         case .limited: [LimitLabel.self]
         case .handled: [KindLabel.self, OutcomeLabel.self]
@@ -104,7 +106,7 @@ extension Metric {
 
     private var kind: MetricDefinition.Kind {
         switch self {
-        case .sinceReceipt, .postTime: .histogram(bounds: Self.fineBounds)
+        case .sinceReceipt, .replyDelay, .postTime: .histogram(bounds: Self.fineBounds)
         case .sinceSent: .histogram(bounds: Self.coarseBounds)
         default: rawValue.hasSuffix("_total") ? .counter : .gauge
         }
@@ -128,6 +130,8 @@ extension Metric {
         case .handled: "Messages that were dealt with, by what came of it. What it says of stored things is on disk."
         case .sinceReceipt: "From when a message came in until it was valid, durable, accepted by gorush, answered."
         case .sinceSent: "The same from the sender's timestamp on, by the sender's clock; stage received is the network's part."
+        case .replyDelay:
+            "How long answers to queries and requests were known before they were due (--reply-delay); not part of the time to answer."
         case .requestsAnswered: "Requests whose answer was made."
         case .requestsAnsweredAtOnce: "Requests that were answered INTERNAL_ERROR without a wait, because gorush is given up."
         case .reports: "What requests were told, device by device."
@@ -151,7 +155,8 @@ extension Metric {
         case .feedback: "Calls of gorush's feedback hook."
         case .registrations: "Installations, by platform and state. Unregistered ones have no platform."
         case .topics: "Topics on which queries are answered."
-        case .topicKeysDerived: "Symmetric keys of query topics that were derived, at 11 ms each."
+        case .topicKeysDerived: "Symmetric keys of query topics that were derived because a query needed them, at 12 ms each."
+        case .topicKeysDerivedAhead: "Symmetric keys of query topics that were derived ahead of the first query, at idle priority."
         case .relayAttached: "1 while messages can come in."
         case .relayLastMessage: "When the relay last brought a message, of anybody's; when the node started, before the first."
         case .relaySeenUntil: "Up to when nothing is missing, on the pubsub topic that is furthest behind."

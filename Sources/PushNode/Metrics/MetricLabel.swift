@@ -57,6 +57,8 @@ public enum LimitLabel: String, MetricLabel {
     case registrations
     case queries
     case requests
+    case answerKiBByTarget = "answer_kib_by_target"
+    case answerKiB = "answer_kib"
     case installationsByKey = "installations_by_key"
     case registrationCount = "registration_count"
     case unwelcome
@@ -206,6 +208,8 @@ public enum QueueLabel: String, MetricLabel {
     case work
     /// Queries that wait for the key of their topic, in the same units.
     case topicKeys = "topic_keys"
+    /// Registrants whose topic key is to be derived ahead of the first query.
+    case topicKeysAhead = "topic_keys_ahead"
     /// Requests that wait for gorush.
     case requests
     /// Answers to be sealed and published.

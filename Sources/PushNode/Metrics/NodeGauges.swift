@@ -14,6 +14,7 @@ struct NodeGauges: Sendable {
     private let feedback: Feedback
     private let publisher: Publisher
     private let pipeline: Pipeline
+    private let precomputation: TopicKeyPrecomputation?
     private let alarms: Alarms
     private let now: @Sendable () -> Timestamp
     private let registrationReading: PacedReading<RegistrationFigures>
@@ -21,7 +22,8 @@ struct NodeGauges: Sendable {
 
     init(
         counters: Counters, relay: any Relay, store: Store, topics: TopicTable, deliveries: Deliveries, feedback: Feedback,
-        publisher: Publisher, pipeline: Pipeline, alarms: Alarms, maximumRequestAge: Duration, now: @escaping @Sendable () -> Timestamp
+        publisher: Publisher, pipeline: Pipeline, precomputation: TopicKeyPrecomputation?, alarms: Alarms, maximumRequestAge: Duration,
+        now: @escaping @Sendable () -> Timestamp
     ) {
         self.counters = counters
         self.relay = relay
@@ -31,6 +33,7 @@ struct NodeGauges: Sendable {
         self.feedback = feedback
         self.publisher = publisher
         self.pipeline = pipeline
+        self.precomputation = precomputation
         self.alarms = alarms
         self.now = now
         registrationReading = PacedReading { try store.read { try $0.registrationFigures() } }
@@ -121,6 +124,7 @@ struct NodeGauges: Sendable {
     var queues: [(QueueLabel, depth: Int, limit: Int?)] {
         [
             (.work, pipeline.workInHand, pipeline.workLimit), (.topicKeys, pipeline.waitingQueryCount, Pipeline.waitingQueryLimit),
+            (.topicKeysAhead, precomputation?.count ?? 0, precomputation?.limit),
             (.requests, deliveries.requestCount, nil), (.answers, publisher.waitingCount, Publisher.capacity),
             (.confirmations, publisher.unconfirmedCount, publisher.confirmationLimit),
             (.feedback, feedback.waitingCount, Feedback.capacity),

@@ -16,6 +16,8 @@ public struct Admission: Sendable {
         case registrations = "registrations"
         case queries = "queries"
         case requests = "requests"
+        case answerKiBByTarget = "KiB of answers about a registrant"
+        case answerKiB = "KiB of answers"
         case installationsByKey = "installations of a key"
         case registrationCount = "registrations in force"
         case unwelcome = "key that may not register"
@@ -35,6 +37,8 @@ public struct Admission: Sendable {
     private var registrations: RateLimiter<All>?
     private var queries: RateLimiter<All>?
     private var requests: RateLimiter<All>?
+    private var answerKiBByTarget: RateLimiter<KeyHash>?
+    private var answerKiB: RateLimiter<All>?
 
     public init(_ limits: Limits) {
         self.limits = limits
@@ -48,6 +52,8 @@ public struct Admission: Sendable {
         registrations = limits.registrations.map { RateLimiter($0) }
         queries = limits.queries.map { RateLimiter($0) }
         requests = limits.requests.map { RateLimiter($0) }
+        answerKiBByTarget = limits.answerKiBByTarget.map { RateLimiter($0) }
+        answerKiB = limits.answerKiB.map { RateLimiter($0) }
     }
 
     /// A message whose signer is known, and nothing else of it yet.
@@ -77,6 +83,16 @@ public struct Admission: Sendable {
         Self.take(registrant, from: &queriesByTarget, at: now) ? nil : .queriesByTarget
     }
 
+    /// Rows about one registrant in an answer.
+    public mutating func answer(byteCount: Int, about registrant: KeyHash, at now: Timestamp) -> Refusal? {
+        Self.take(registrant, from: &answerKiBByTarget, cost: Self.kibibytes(byteCount), at: now) ? nil : .answerKiBByTarget
+    }
+
+    /// An answer to a query.
+    public mutating func answer(byteCount: Int, at now: Timestamp) -> Refusal? {
+        Self.take(All(), from: &answerKiB, cost: Self.kibibytes(byteCount), at: now) ? nil : .answerKiB
+    }
+
     /// Part of a request, which passed all its owner's checks and filters: what does not costs its target nothing.
     public mutating func notification(for device: RegistrationKey, at now: Timestamp) -> Refusal? {
         Self.take(device, from: &notificationsByTarget, at: now) ? nil : .notificationsByTarget
@@ -93,7 +109,9 @@ public struct Admission: Sendable {
         return Self.take(All(), from: &newRegistrations, at: now) ? nil : .newRegistrations
     }
 
-    private static func take<Key>(_ key: Key, from limiter: inout RateLimiter<Key>?, at now: Timestamp) -> Bool {
-        limiter?.admits(key, at: now) ?? true
+    private static func take<Key>(_ key: Key, from limiter: inout RateLimiter<Key>?, cost: Int = 1, at now: Timestamp) -> Bool {
+        limiter?.admits(key, cost: cost, at: now) ?? true
     }
+
+    private static func kibibytes(_ byteCount: Int) -> Int { max(1, (byteCount + 1023) / 1024) }
 }

@@ -9,6 +9,7 @@ extension Limits {
         ("queries-by-sender", \.queriesBySender), ("requests-by-sender", \.requestsBySender),
         ("queries-by-target", \.queriesByTarget), ("notifications-by-target", \.notificationsByTarget),
         ("new-registrations", \.newRegistrations), ("registrations", \.registrations), ("queries", \.queries), ("requests", \.requests),
+        ("answer-kib-by-target", \.answerKiBByTarget), ("answer-kib", \.answerKiB),
     ]
 
     /// What each limits.
@@ -23,6 +24,8 @@ extension Limits {
         "registrations": "registrations and unregistrations by all together",
         "queries": "queries by all together",
         "requests": "requests by all together",
+        "answer-kib-by-target": "KiB about a registrant in answers to queries, whoever asks; beyond, it is left out of the answer",
+        "answer-kib": "KiB of answers to queries by all together; beyond, there is no answer",
         "installations-by-key": "devices of a key that are registered at once; beyond, INTERNAL_ERROR",
         "registration-count": "devices that are registered at once; beyond, INTERNAL_ERROR",
     ]

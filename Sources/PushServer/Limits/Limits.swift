@@ -19,6 +19,10 @@ public struct Limits: Hashable, Sendable {
     public var registrations: RateLimit?
     public var queries: RateLimit?
     public var requests: RateLimit?
+    /// Of rows about one registrant in answers to queries, in KiB.
+    public var answerKiBByTarget: RateLimit?
+    /// Of answers to queries by all together, in KiB.
+    public var answerKiB: RateLimit?
     /// In force at once, of one key.
     public var installationsByKey: Int?
     /// In force at once, of all.
@@ -42,6 +46,8 @@ public struct Limits: Hashable, Sendable {
         limits.queriesByTarget = RateLimit(100, per: .second, burst: 1_000)
         limits.notificationsByTarget = RateLimit(20, per: .second, burst: 500)
         limits.newRegistrations = RateLimit(200, per: .second, burst: 10_000)
+        limits.answerKiBByTarget = RateLimit(1_024, per: .second, burst: 65_536)
+        limits.answerKiB = RateLimit(16_384, per: .second, burst: 262_144)
         limits.installationsByKey = 100
         return limits
     }()

@@ -12,6 +12,7 @@ public struct RateLimiter<Key: Hashable & Sendable>: Sendable {
 
     private let interval: Int64
     private let depth: Int64
+    private let burst: Int
     private let capacity: Int
     private var young: [Key: Timestamp] = [:]
     private var old: [Key: Timestamp] = [:]
@@ -20,17 +21,20 @@ public struct RateLimiter<Key: Hashable & Sendable>: Sendable {
     public init(_ limit: RateLimit, capacity: Int = 50_000) {
         interval = limit.interval
         depth = interval.multipliedReportingOverflow(by: Int64(limit.burst)).partialValue
+        burst = limit.burst
         self.capacity = capacity
     }
 
-    /// Takes one from the bucket of `key`; false when it is empty, and then it stays as it was.
-    public mutating func admits(_ key: Key, at time: Timestamp) -> Bool {
+    /// Takes `cost` from the bucket of `key`; false when it holds less, and then it stays as it was. What costs more than a bucket holds takes
+    /// a full one.
+    public mutating func admits(_ key: Key, cost: Int = 1, at time: Timestamp) -> Bool {
         if time > latest || latest.since(time) > Self.greatestDelay { latest = time }
         let now = latest
         var full = max(young[key] ?? old[key] ?? now, now)
         // After a step back of the clock nobody waits longer than for a whole bucket.
         if full.since(now).nanoseconds > depth { full = now }
-        let next = full + .nanoseconds(interval)
+        // No more than the depth, which was checked.
+        let next = full + .nanoseconds(cost == 1 ? interval : min(Int64(min(cost, burst)) * interval, depth))
         guard next.since(now).nanoseconds <= depth else { return false }
         if young[key] == nil, young.count >= capacity {
             old = young

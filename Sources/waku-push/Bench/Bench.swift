@@ -18,6 +18,7 @@ struct Bench: AsyncParsableCommand {
               waku-push bench startup --registrations 1000000 --data /var/lib/waku-push
               waku-push bench end-to-end --rate 100 --duration 1m --gorush-latency 1ms
               waku-push bench relay --seconds 5
+              waku-push bench first-query --seconds 5
               waku-push bench endurance --duration 1h
 
             EXIT CODES
@@ -128,6 +129,10 @@ struct Bench: AsyncParsableCommand {
             }
             return results
         case .query: return try await MessageBench(.query, settings: settings).run()
+        case .firstQuery:
+            // 12 ms of a core each, to make the queries and again in the node.
+            let count = min(5_000, max(50, Int(settings.seconds * 1_000)))
+            return try await FirstQueryBench(settings: settings, registrantCount: count).run()
         case .request: return try await MessageBench(.request, settings: settings).run()
         case .foreign: return try await ForeignBench(settings: settings).run()
         case .endToEnd:
@@ -155,7 +160,9 @@ struct Bench: AsyncParsableCommand {
 }
 
 enum BenchPart: String, CaseIterable, ExpressibleByArgument {
-    case primitives, registration, query, request, foreign
+    case primitives, registration, query
+    case firstQuery = "first-query"
+    case request, foreign
     case endToEnd = "end-to-end"
     case relay
     case flood

@@ -47,6 +47,19 @@ struct OptionalDurationArgument: ExpressibleByArgument {
     }
 }
 
+/// `on` or `off`.
+enum SwitchArgument: String, ExpressibleByArgument {
+    case on, off
+
+    init?(argument: String) {
+        switch argument.lowercased() {
+        case "on", "true", "yes", "1": self = .on
+        case "off", "false", "no", "0": self = .off
+        default: return nil
+        }
+    }
+}
+
 /// A duration, `off` (or `0`), or `auto`.
 enum SilenceArgument: ExpressibleByArgument {
     case automatic, off

@@ -1,0 +1,101 @@
+import Dispatch
+import Logging
+import PushStore
+import StatusProtocol
+import Synchronization
+import WakuCrypto
+
+/// Derives the keys of query topics ahead of the first query, on a thread that runs when no other wants a core.
+///
+/// A derivation takes some 12 ms of a core. Clients ask on the deployed form of the topic string: that one is derived. A key that a query
+/// needs before its turn is derived by ``TopicKeys`` at once.
+final class TopicKeyPrecomputation: Sendable {
+    /// Rows of the store that are looked at in one go.
+    private static let scanLimit = 4_096
+    /// After the store failed.
+    private static let pause = Duration.seconds(5)
+
+    private let store: Store
+    private let counters: Counters
+    private let logger: Logger
+    private let backlog: Mutex<TopicKeyBacklog>
+    let limit: Int
+    private let reads = DispatchQueue(label: "waku-push.topic-keys-ahead", qos: .utility)
+    private let wakes: AsyncStream<Void>
+    private let wake: AsyncStream<Void>.Continuation
+
+    /// - Parameter limit: registrants that wait at most. The others are found in the store when it is their turn.
+    init(store: Store, counters: Counters, limit: Int, logger: Logger) {
+        self.store = store
+        self.counters = counters
+        self.limit = limit
+        self.logger = logger
+        backlog = Mutex(TopicKeyBacklog(limit: limit))
+        (wakes, wake) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1))
+        wake.yield()
+    }
+
+    /// Registrants that wait.
+    var count: Int { backlog.withLock { $0.count } }
+
+    /// One whose registration was just answered.
+    func add(_ registrant: KeyHash) {
+        backlog.withLock { $0.add(registrant) }
+        wake.yield()
+    }
+
+    /// Runs until cancelled.
+    func run() async {
+        for await _ in wakes {
+            while !Task.isCancelled, let action = backlog.withLock({ $0.next() }) {
+                do throws(StoreError) {
+                    switch action {
+                    case .derive(let registrants): try await derive(registrants)
+                    case .scan(let before): try await scan(before: before)
+                    }
+                } catch {
+                    logger.warning("topic keys not derived ahead", metadata: ["reason": "\(error.message)"])
+                    try? await Task.sleep(for: Self.pause)
+                }
+            }
+        }
+    }
+
+    private func scan(before: Int64?) async throws(StoreError) {
+        var found: (registrants: [KeyHash], next: Int64?) = ([], nil)
+        // What fails ends the scan: it begins anew with the next start.
+        defer { backlog.withLock { $0.scanned(found.registrants, next: found.next) } }
+        found = try await read { try $0.registrantsWithoutTopicKey(before: before, limit: min(Self.scanLimit, self.limit)) }
+    }
+
+    private func derive(_ registrants: [KeyHash]) async throws(StoreError) {
+        let missing = try await read { transaction in
+            try registrants.filter { try transaction.topicKey(StatusTopics.query($0)) == nil }
+        }
+        var keys: [(registrant: KeyHash, key: SymmetricKey)] = []
+        for await key in IdleThread.map(missing, { KeyDerivation.topicKey(StatusTopics.query($0)) }) {
+            keys.append((missing[keys.count], key))
+        }
+        guard !keys.isEmpty else { return }
+        counters.add(.topicKeyDerivedAhead, keys.count)
+        store.enqueue { [keys] transaction in
+            // Who unregistered meanwhile leaves no key behind.
+            for (registrant, key) in keys where try transaction.installationCount(of: registrant) > 0 {
+                try transaction.keep(key, of: StatusTopics.query(registrant))
+            }
+        }
+    }
+
+    private func read<T: Sendable>(_ body: @escaping @Sendable (StoreTransaction) throws -> T) async throws(StoreError) -> T {
+        let result: Result<T, StoreError> = await withCheckedContinuation { continuation in
+            reads.async { [store] in
+                do throws(StoreError) {
+                    continuation.resume(returning: .success(try store.read(body)))
+                } catch {
+                    continuation.resume(returning: .failure(error))
+                }
+            }
+        }
+        return try result.get()
+    }
+}

@@ -1,0 +1,77 @@
+import Glibc
+import PushNode
+import PushStore
+import StatusProtocol
+import TestSupport
+import Testing
+import Waku
+import WakuCrypto
+
+@testable import PushNode
+
+@Suite("Topic keys ahead of the first query", .timeLimit(.minutes(3)))
+struct TopicKeyPrecomputationTests {
+    private let folder: TemporaryFolder
+    private let identity = PrivateKey.generate()
+
+    init() throws {
+        folder = try TemporaryFolder()
+    }
+
+    private func registration(_ client: TestClient) -> [WakuMessage] {
+        EnvelopeSealing.seal(
+            client.envelope(client.registration()), to: .personal(identity.publicKey), wakuSigner: client.identity, at: .now())
+    }
+
+    private func query(_ client: TestClient) -> [WakuMessage] {
+        let signer = PrivateKey.generate()
+        let query = PushNotificationQuery(publicKeys: [client.keyHash]).encoded()
+        let envelope = MetadataEnvelope.encode(.query, payload: query, signedBy: signer).bytes
+        return EnvelopeSealing.seal(envelope, to: .topic(StatusTopics.query(client.keyHash)), wakuSigner: signer, at: .now())
+    }
+
+    private func clients(_ count: Int) -> [TestClient] { (0..<count).map { _ in TestClient(of: identity.publicKey) } }
+
+    @Test("are derived after registrations, so that first queries derive none")
+    func ahead() async throws {
+        let clients = clients(20)
+        try await withFedNode(identity, folder.path, ScriptedGorush(), configure: { $0.deriveAheadLimit = 100 }) { node, relay in
+            await relay.feed(clients.flatMap(registration))
+            try await node.wait { node.count(.topicKeyDerivedAhead) == clients.count }
+            // The keys are stored before a query's can be looked up.
+            for client in clients { await relay.feed(query(client)) }
+            try await node.wait { node.count(.queryAnswered) == clients.count }
+            #expect(node.count(.topicKeyDerived) == 0)
+        }
+    }
+
+    @Test("go on after a restart, also for those that did not fit the list")
+    func restart() async throws {
+        let clients = clients(20)
+        try await withFedNode(identity, folder.path, ScriptedGorush()) { node, relay in
+            await relay.feed(clients.flatMap(registration))
+            try await node.wait { node.count(.registrationStored) == clients.count }
+        }
+        try await withFedNode(identity, folder.path, ScriptedGorush(), configure: { $0.deriveAheadLimit = 3 }) { node, _ in
+            try await node.wait { node.count(.topicKeyDerivedAhead) == clients.count }
+        }
+        // None is derived twice.
+        try await withFedNode(identity, folder.path, ScriptedGorush(), configure: { $0.deriveAheadLimit = 3 }) { node, relay in
+            let other = TestClient(of: identity.publicKey)
+            await relay.feed(registration(other))
+            try await node.wait { node.count(.topicKeyDerivedAhead) == 1 }
+            for client in clients + [other] { await relay.feed(query(client)) }
+            try await node.wait { node.count(.queryAnswered) == clients.count + 1 }
+            #expect(node.count(.topicKeyDerived) == 0)
+        }
+    }
+
+    @Test("are derived on a thread that runs when nothing else wants a core")
+    func idle() async {
+        var policies: [Int32] = []
+        for await policy in IdleThread.map([1, 2], { _ in sched_getscheduler(0) }) { policies.append(policy) }
+        #expect(policies == [IdleThread.policy, IdleThread.policy])
+        // Where it was started is not touched.
+        #expect(sched_getscheduler(0) != IdleThread.policy)
+    }
+}
