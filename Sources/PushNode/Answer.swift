@@ -11,4 +11,6 @@ struct Answer: Sendable {
     let pubsubTopic: PubsubTopic
     /// Of the question.
     var times: MessageTimes?
+    /// The message that it answers.
+    var question: MessageHash?
 }

@@ -64,7 +64,7 @@ struct Decider: Sendable {
         if case .refuse(let reason) = decision { error = reason }
         return Answer(
             kind: .registrationResponse, payload: PushNotificationRegistrationResponse(error: error, requestID: claim.requestID).encoded(),
-            recipient: claim.sender, pubsubTopic: work.pubsubTopic, times: work.times)
+            recipient: claim.sender, pubsubTopic: work.pubsubTopic, times: work.times, question: work.hash)
     }
 
     func decide(
@@ -111,7 +111,7 @@ struct Decider: Sendable {
             envelopeID: envelope.id, sender: envelope.sender, pubsubTopic: work.pubsubTopic, messageID: request.messageID,
             entries: zip(request.requests, results).map { entry, result in
                 PendingRequest.Entry(publicKey: entry.publicKey, installationID: entry.installationID, result: result)
-            }, times: work.times)
+            }, times: work.times, hash: work.hash)
     }
 
     func failure(_ request: PushNotificationRequest, _ envelope: MetadataEnvelope, _ work: Work) -> PendingRequest {

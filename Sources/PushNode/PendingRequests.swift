@@ -11,6 +11,8 @@ struct PendingRequest: Sendable {
     let messageID: [UInt8]
     var entries: [Entry]
     var times: MessageTimes?
+    /// The message that it came in.
+    var hash: MessageHash?
 
     struct Entry: Sendable {
         let publicKey: [UInt8]
@@ -137,6 +139,6 @@ extension PendingRequestTable.Finished {
         }
         return Answer(
             kind: .response, payload: PushNotificationResponse(messageID: request.messageID, reports: reports).encoded(),
-            recipient: request.sender, pubsubTopic: request.pubsubTopic, times: request.times)
+            recipient: request.sender, pubsubTopic: request.pubsubTopic, times: request.times, question: request.hash)
     }
 }

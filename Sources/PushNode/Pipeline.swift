@@ -28,6 +28,7 @@ final class Pipeline: Sendable {
     /// nil: keys are derived when a query needs them.
     private let precomputation: TopicKeyPrecomputation?
     private let seen: SeenMessages
+    private let handled: HandledMessages
     private let opener: Opener
     private let versions: RecentVersions
     private let decider: Decider
@@ -46,7 +47,8 @@ final class Pipeline: Sendable {
     private let waitingQueries = Mutex((total: 0, byTopic: [TopicTag: Int]()))
 
     init(
-        topics: TopicTable, topicKeys: TopicKeys, precomputation: TopicKeyPrecomputation?, seen: SeenMessages, opener: Opener,
+        topics: TopicTable, topicKeys: TopicKeys, precomputation: TopicKeyPrecomputation?, seen: SeenMessages,
+        handled: HandledMessages, opener: Opener,
         versions: RecentVersions, decider: Decider,
         gate: Gate,
         queries: QueryRules, store: Store,
@@ -57,6 +59,7 @@ final class Pipeline: Sendable {
         self.topicKeys = topicKeys
         self.precomputation = precomputation
         self.seen = seen
+        self.handled = handled
         self.opener = opener
         self.versions = versions
         self.decider = decider
@@ -203,6 +206,7 @@ final class Pipeline: Sendable {
 
     private func drop(_ hash: MessageHash, _ counter: Counter) {
         counters.add(counter)
+        if !counter.mayBeHandledLater { handled.note(hash) }
         logger.debug("message dropped", metadata: ["message": "\(hash)", "reason": "\(counter.rawValue)"])
     }
 
@@ -321,7 +325,7 @@ final class Pipeline: Sendable {
         do {
             let answer = try response(to: work, transaction)
             counters.add(answer == nil ? .queryUnanswered : .queryAnswered)
-            if let answer { publisher.publish(answer) }
+            if let answer { publisher.publish(answer) } else { handled.note(work.hash) }
         } catch {
             fail(1, error)
         }
@@ -350,7 +354,8 @@ final class Pipeline: Sendable {
         let payload = response.encoded()
         if gate.refuses({ $0.answer(byteCount: payload.count, at: time) }) { return nil }
         return Answer(
-            kind: .queryResponse, payload: payload, recipient: envelope.sender, pubsubTopic: work.pubsubTopic, times: work.times)
+            kind: .queryResponse, payload: payload, recipient: envelope.sender, pubsubTopic: work.pubsubTopic, times: work.times,
+            question: work.hash)
     }
 
     /// Without the registrants about whom too much was told lately: all of their rows or none.
@@ -369,6 +374,16 @@ final class Pipeline: Sendable {
 
     /// Nothing is on its way.
     var isIdle: Bool { room.areAllFree && waitingQueries.withLock { $0.total == 0 } }
+}
+
+extension Counter {
+    /// A message that ends with this may come to something when it comes again after a restart.
+    fileprivate var mayBeHandledLater: Bool {
+        switch self {
+        case .segment, .shedWaitingQuery, .shedQuery, .shedRequest, .failedTopicKey, .failedStore: true
+        default: false
+        }
+    }
 }
 
 extension Result<Decider.Outcome, StoreError> {

@@ -31,6 +31,7 @@ final class Publisher: Sendable {
     private let identity: PrivateKey
     private let relay: any Relay
     private let seen: SeenMessages
+    private let handled: HandledMessages
     private let counters: Counters
     private let logger: Logger
     private let queue: AnswerQueue
@@ -43,9 +44,11 @@ final class Publisher: Sendable {
 
     /// - Parameters:
     ///   - seen: gets the hash of each message before it is published: it is no news when it comes back.
+    ///   - handled: is told which messages were answered.
     ///   - replyDelay: see ``NodeConfiguration/replyDelay``.
     init(
-        identity: PrivateKey, relay: any Relay, seen: SeenMessages, counters: Counters, logger: Logger, replyDelay: Duration = .zero,
+        identity: PrivateKey, relay: any Relay, seen: SeenMessages, handled: HandledMessages, counters: Counters, logger: Logger,
+        replyDelay: Duration = .zero,
         confirmation: Confirmations.Configuration = Confirmations.Configuration()
     ) {
         self.identity = identity
@@ -53,6 +56,7 @@ final class Publisher: Sendable {
         self.counters = counters
         self.logger = logger
         self.seen = seen
+        self.handled = handled
         self.replyDelay = replyDelay
         queue = AnswerQueue(AnswerBuffer(capacity: Self.capacity, byteCapacity: Self.byteCapacity, horizon: replyDelay))
         confirmations = Mutex(Confirmations(configuration: confirmation))
@@ -130,6 +134,7 @@ final class Publisher: Sendable {
                 return
             }
         }
+        if let question = answer.question { handled.note(question) }
         if item.publishedAt == nil {
             counters.reached(.answered, answer.kindOfQuestion, answer.times, without: item.heldFor)
             if item.heldSince != nil { counters.held(answer.kindOfQuestion, for: item.heldFor) }

@@ -42,6 +42,8 @@ public final class PushNode: Service {
     /// For how long tombstones of installations that were never registered are kept.
     private static let unfoundedLifetime = Duration.seconds(30 * 24 * 3600)
     private static let unfoundedChunk = 2_000
+    /// Longer than what is looked at again before a cursor, with what senders' clocks may be off.
+    private static let handledMargin = Duration.seconds(180)
 
     let configuration: NodeConfiguration
     let relay: any Relay
@@ -54,6 +56,7 @@ public final class PushNode: Service {
     private let pipeline: Pipeline
     private let precomputation: TopicKeyPrecomputation?
     private let gate: Gate
+    private let handled = HandledMessages()
     private let gauges: NodeGauges
     let watch: NodeWatch
     private let statusSource: StatusSource
@@ -104,11 +107,13 @@ public final class PushNode: Service {
             serves: { [routing = GorushRouting(gorush.map(\.rule))] in routing.endpoint(for: $0, apnTopic: $1) != nil })
         let requests = RequestRules(maximumAge: configuration.maximumRequestAge)
         let seen = SeenMessages()
+        for hash in try store.read({ try $0.handledMessages() }) { _ = seen.insert(hash) }
         let versions = RecentVersions()
         gate = Gate(configuration.limits, counters: counters)
         if gate.countsRegistrations { gate.counted(registrations: try store.read { try $0.countedRegistrations() }) }
         publisher = Publisher(
-            identity: identity, relay: relay, seen: seen, counters: counters, logger: logger, replyDelay: configuration.replyDelay)
+            identity: identity, relay: relay, seen: seen, handled: handled, counters: counters, logger: logger,
+            replyDelay: configuration.replyDelay)
         var queue = DeliveryQueue.Configuration()
         queue.limit = configuration.outboxLimit
         queue.patience = configuration.answerDeadline
@@ -121,7 +126,7 @@ public final class PushNode: Service {
             TopicKeyPrecomputation(store: store, counters: counters, limit: $0, logger: logger)
         }
         pipeline = Pipeline(
-            topics: topics, topicKeys: topicKeys, precomputation: precomputation, seen: seen,
+            topics: topics, topicKeys: topicKeys, precomputation: precomputation, seen: seen, handled: handled,
             opener: Opener(identity: identity, registrations: registrations, requests: requests, versions: versions, gate: gate),
             versions: versions,
             decider: Decider(registrations: registrations, requests: requests, gate: gate, drain: drain), gate: gate,
@@ -330,14 +335,19 @@ public final class PushNode: Service {
     }
 
     private func saveCursor() async {
-        let (seenUntil, now) = (relay.seenUntil, now())
+        let (seenUntil, now, handled) = (relay.seenUntil, now(), handled.take())
+        // What a relay looks at again begins earlier than its cursor.
+        let forgettable = min(seenUntil.values.min() ?? now, now) - Self.handledMargin
         do {
             try await store.commit { transaction in
                 // Written each time, so that a store that can't be written to, or can again, shows.
                 try transaction.setProperty(Self.aliveProperty, now.bytes)
                 try RelayCursors.write(seenUntil, to: transaction)
+                try transaction.remember(handled: handled, at: now)
+                try transaction.forgetHandled(before: forgettable)
             }
         } catch {
+            self.handled.putBack(handled)
             logger.error("store not writable", metadata: ["reason": "\(error.message)"])
         }
     }

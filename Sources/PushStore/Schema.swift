@@ -99,6 +99,17 @@ enum Schema {
                     CREATE INDEX registration_unfounded ON registration (changed_at) WHERE unfounded = 1;
                     """)
         }
+        migrator.registerMigration("5 handled messages") { db in
+            try db.execute(
+                sql: """
+                    -- Messages that were handled lately, and need no second look when the relay's store tells of them again.
+                    CREATE TABLE handled (
+                        id INTEGER PRIMARY KEY,
+                        at INTEGER NOT NULL,                    -- Unix ns
+                        hashes BLOB NOT NULL                    -- 32 bytes each
+                    );
+                    """)
+        }
         return migrator
     }()
 }

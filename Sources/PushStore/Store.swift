@@ -196,6 +196,8 @@ public final class Store: Sendable {
             try db.execute(
                 sql: """
                     PRAGMA synchronous = FULL;
+                    -- What is deleted or replaced is overwritten, whatever SQLite was compiled with.
+                    PRAGMA secure_delete = ON;
                     -- KiB. Where rows go is spread over the indexes: with SQLite's 2 MB most pages are read for each transaction.
                     PRAGMA cache_size = -16384;
                     -- Pages, 16 MiB: a page that many transactions change is moved into the database less often.
@@ -203,6 +205,9 @@ public final class Store: Sendable {
                     """)
             guard try Int.fetchOne(db, sql: "PRAGMA synchronous") == 2 else {
                 throw StoreError(code: .unavailable, message: "SQLite does not take synchronous=FULL")
+            }
+            guard try Int.fetchOne(db, sql: "PRAGMA secure_delete") == 1 else {
+                throw StoreError(code: .unavailable, message: "SQLite does not take secure_delete=ON")
             }
         }
     }

@@ -120,7 +120,8 @@ public struct StoreTransaction {
         try statement.run()
     }
 
-    /// Leaves only key hash, installation and version, and forgets what was waiting for the device. When it never was registered, the row is
+    /// Leaves only key hash, installation and version, and forgets what was waiting for the device, doubts about its token, and with a
+    /// registrant's last installation the keys of its topics. When it never was registered, the row is
     /// marked as unfounded: ``forgetUnfounded(before:limit:)`` removes it.
     ///
     /// - Parameter wasRegistered: it was, elsewhere; of what is stored here it is known.
@@ -141,6 +142,14 @@ public struct StoreTransaction {
         let waiting = try db.cachedStatement(
             sql: "DELETE FROM outbox WHERE registration = (SELECT id FROM registration WHERE key_hash = ? AND installation = ?)")
         try waiting.execute(arguments: StatementArguments(arguments))
+        let doubt = try db.cachedStatement(
+            sql: "DELETE FROM doubt WHERE registration = (SELECT id FROM registration WHERE key_hash = ? AND installation = ?)")
+        try doubt.execute(arguments: StatementArguments(arguments))
+        guard try installationCount(of: key.keyHash) == 0 else { return }
+        let topicKeys = try db.cachedStatement(sql: "DELETE FROM topic_key WHERE id IN (?, ?)")
+        try topicKeys.execute(arguments: [
+            Self.topicKeyID(StatusTopics.query(key.keyHash)), Self.topicKeyID(StatusTopics.publishedQuery(key.keyHash)),
+        ])
     }
 
     /// How many of a registrant's installations are in force.
@@ -156,6 +165,11 @@ public struct StoreTransaction {
             "SELECT count(*) FROM registration WHERE key_hash = ? AND (sealed IS NOT NULL OR unfounded = 1)", db)
         statement.bind(1, keyHash.bytes)
         return try statement.next() ? Int(try statement.integer(0)) : 0
+    }
+
+    /// How many registrations are in force. Looks at all of them in an index: some 20 ms for a million.
+    public func registrationCount() throws -> Int {
+        try Int.fetchOne(db, sql: "SELECT count(*) FROM registration WHERE query_topic IS NOT NULL") ?? 0
     }
 
     /// How many rows limits count: registrations in force, and unfounded tombstones. Looks at all of them in an index: some 20 ms for a million.
@@ -195,10 +209,16 @@ public struct StoreTransaction {
         return found
     }
 
-    /// Ends a registration under the version that it has, unless it was renewed meanwhile; then false.
+    /// Ends a registration under the version that it has, unless it was renewed meanwhile; then false. What it holds is not looked at: a row
+    /// that can't be opened ends as well.
     public func expire(_ key: RegistrationKey, unchangedSince time: Timestamp, at now: Timestamp) throws -> Bool {
-        guard case .registered(let stored)? = try state(of: key), stored.storedAt < time else { return false }
-        try unregister(key, version: stored.registration.version, at: now)
+        let statement = try HotStatement(
+            "SELECT version FROM registration WHERE key_hash = ? AND installation = ? AND sealed IS NOT NULL AND changed_at < ?", db)
+        statement.bind(1, key.keyHash.bytes)
+        statement.bind(2, key.installationID.bytes)
+        statement.bind(3, time.rawValue)
+        guard try statement.next() else { return false }
+        try unregister(key, version: UInt64(bitPattern: statement.integer(0)), at: now)
         return true
     }
 

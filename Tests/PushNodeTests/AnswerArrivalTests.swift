@@ -32,7 +32,7 @@ struct AnswerArrivalTests {
                 RelayNeeds(pubsubTopics: [.statusDefault], ownTopics: [], seenUntil: [:], wants: { _ in true }, report: { _ in }))
             try await relay.api.subscribe(to: [.statusDefault])
             let publisher = Publisher(
-                identity: .generate(), relay: relay, seen: SeenMessages(), counters: counters, logger: quiet,
+                identity: .generate(), relay: relay, seen: SeenMessages(), handled: HandledMessages(), counters: counters, logger: quiet,
                 confirmation: Confirmations.Configuration(
                     delay: .milliseconds(20), gathering: .milliseconds(5), patience: .seconds(60), pause: .milliseconds(20)))
             let running = Task { await publisher.run() }

@@ -1,13 +1,16 @@
+import Foundation
 import Gorush
 import LoopbackRelay
 import NwakuRelay
-import PushNode
+import PushStore
 import StatusProtocol
 import Synchronization
 import TestSupport
 import Testing
 import Waku
 import WakuCrypto
+
+@testable import PushNode
 
 /// A push node beside a Waku node that loses what it can, over real sockets. What the Waku node's store has is found, and handled once.
 @Suite("What polling missed is found in the store, and handled once", .timeLimit(.minutes(3)))
@@ -123,6 +126,81 @@ struct CatchUpTests {
                     try await node.wait { node.gorush.accepted.count == 10 + 11 * life }
                 }
                 expectEachOnce(10 + 11 * life)
+            }
+        }
+    }
+
+    private func registrations(_ clients: [TestClient]) -> [WakuMessage] {
+        clients.flatMap { client in
+            EnvelopeSealing.seal(
+                client.envelope(client.registration()), to: .partitioned(server), wakuSigner: client.identity, at: .now())
+        }
+    }
+
+    /// Runs a node that answers hundreds of messages of all kinds.
+    private func answerHundreds(
+        _ served: ServedNetwork, port: Int, upkeep: Duration, then body: @escaping @Sendable (RunningNode) async throws -> Void = { _ in }
+    ) async throws {
+        let clients = (0..<150).map { _ in TestClient(of: server) }
+        try await fixture.withNode(
+            configure: { $0.upkeepInterval = upkeep }, makeRelay: { needs, _ in try served.relay(port: port, needs) }
+        ) { [self] node async throws in
+            try await node.wait { served.isAttached }
+            publish(registrations(clients + [bob]))
+            try await node.wait { node.count(.registrationStored) == 151 }
+            publish(requests(150))
+            try await node.wait { node.count(.answerPublished) == 301 }
+            // And what is dropped without an answer.
+            publish(
+                (0..<50).map { _ in
+                    WakuMessage(
+                        payload: randomBytes(200), contentTopic: ContentTopic(TopicTag(of: StatusTopics.partitioned(server))),
+                        timestamp: .now())
+                })
+            try await node.wait { node.count(.droppedUndecryptable) == 50 }
+            try await body(node)
+        }
+    }
+
+    @Test("A clean restart answers nothing again of what was answered in the last minute")
+    func cleanRestart() async throws {
+        try await ServedNetwork.run(fixture.network) { served in
+            let port = await served.port
+            try await answerHundreds(served, port: port, upkeep: .seconds(3600))
+            fixture.network.restart()
+            publish(requests(3))
+            try await fixture.withNode(makeRelay: { needs, _ in try served.relay(port: port, needs) }) { node async throws in
+                try await node.wait { node.count(.answerPublished) == 3 && node.count(.duplicate) >= 351 }
+                #expect(node.count(.registrationRepeated) == 0 && node.count(.droppedUndecryptable) == 0)
+                #expect(node.count(.requestTaken) == 3)
+            }
+        }
+    }
+
+    @Test("After kill -9 only what may have been lost is answered again", arguments: [true, false])
+    func kill(wasSaved: Bool) async throws {
+        let copy = try TemporaryFolder()
+        try await ServedNetwork.run(fixture.network) { served in
+            let port = await served.port
+            try await answerHundreds(served, port: port, upkeep: wasSaved ? .milliseconds(50) : .seconds(3600)) { [fixture] node in
+                let store = node.node.store
+                if wasSaved { try await node.wait { (try? store.read { try $0.handledMessages().count }) ?? 0 >= 351 } }
+                // What a kill leaves is what the files hold now.
+                for name in try FileManager.default.contentsOfDirectory(atPath: fixture.folder.path)
+                where name.hasPrefix("waku-push.sqlite") {
+                    try FileManager.default.copyItem(atPath: fixture.folder.path + "/" + name, toPath: copy.path + "/" + name)
+                }
+            }
+            fixture.network.restart()
+            publish(requests(3))
+            try await fixture.withNode(
+                configure: { $0.dataPath = copy.path }, makeRelay: { needs, _ in try served.relay(port: port, needs) }
+            ) { node async throws in
+                let repeated = wasSaved ? 0 : 301
+                try await node.wait {
+                    node.count(.answerPublished) == 3 + repeated && node.count(.duplicate) >= 351 - repeated - (wasSaved ? 0 : 50)
+                }
+                #expect(node.count(.registrationRepeated) == (wasSaved ? 0 : 151))
             }
         }
     }

@@ -117,6 +117,64 @@ struct RegistrationStorageTests {
         #expect(try await store.commit { try $0.forgetUnfounded(before: Timestamp(rawValue: 1_000), limit: 10) } == 0)
     }
 
+    @Test("Unregistering takes doubts about the token along, and with the last installation the keys of the registrant's topics")
+    func unregistrationLeavesNothing() async throws {
+        let phone = StoreFixture.key("phone")
+        let tablet = RegistrationKey(keyHash: phone.keyHash, installationID: InstallationID("tablet"))
+        for key in [phone, tablet] { try await store.register(key) }
+        let topics = [StatusTopics.query(phone.keyHash), StatusTopics.publishedQuery(phone.keyHash)]
+        try await store.commit { transaction in
+            for topic in topics { try transaction.keep(SymmetricKey.random(), of: topic) }
+            for id in [1, 2] as [Int64] {
+                try transaction.setDoubt(
+                    TokenDoubt(
+                        version: 1, failureCount: 1, firstFailure: Timestamp(rawValue: 1), lastFailure: Timestamp(rawValue: 1),
+                        unfailedSince: nil), of: id)
+            }
+        }
+        try await store.commit { try $0.unregister(phone, version: 2, at: Timestamp(rawValue: 2)) }
+        #expect(try store.read { try [$0.doubt(of: 1) == nil, $0.doubt(of: 2) == nil] } == [true, false])
+        #expect(try store.read { try $0.topicKey(topics[0]) } != nil)
+        try await store.commit { try $0.unregister(tablet, version: 2, at: Timestamp(rawValue: 2)) }
+        #expect(try store.read { try $0.hasDoubts() } == false)
+        for topic in topics { #expect(try store.read { try $0.topicKey(topic) } == nil) }
+    }
+
+    @Test("A row that can't be opened expires like any other, and keeps none from it")
+    func unreadableRowsExpire() async throws {
+        let keys = (0..<3).map { _ in StoreFixture.key() }
+        for key in keys { try await store.register(key, version: 4) }
+        try store.close()
+        let queue = try DatabaseQueue(path: DataFolder.databasePath(in: fixture.folder.path))
+        try await queue.write { try $0.execute(sql: "UPDATE registration SET sealed = x'00' WHERE id = 1") }
+        try queue.close()
+        let reopened = try fixture.reopened()
+        let (cutoff, now) = (Timestamp(rawValue: 100), Timestamp(rawValue: 200))
+        let old = try reopened.read { try $0.registrations(unchangedSince: cutoff) }
+        #expect(old == keys)
+        let ended = try await reopened.commit { transaction in
+            try old.filter { try transaction.expire($0, unchangedSince: cutoff, at: now) }
+        }
+        #expect(ended == keys)
+        for key in keys { #expect(try reopened.read { try $0.state(of: key)?.version } == 4) }
+        #expect(try reopened.read { try $0.registrationCount() } == 0)
+    }
+
+    @Test("Handled messages are remembered for a while, and no more than there is room for")
+    func handledMessages() async throws {
+        let hashes = (0..<3).map { MessageHash(bytes: [UInt8](repeating: UInt8($0), count: 32)) }
+        for (index, hash) in hashes.enumerated() {
+            try await store.commit { try $0.remember(handled: [hash], at: Timestamp(rawValue: Int64(index))) }
+        }
+        #expect(try store.read { try $0.handledMessages() } == hashes)
+        try await store.commit { try $0.forgetHandled(before: Timestamp(rawValue: 1)) }
+        #expect(try store.read { try $0.handledMessages() } == [hashes[1], hashes[2]])
+        let many = (0..<100_000).map { _ in hashes[0] }
+        for time in [5, 6, 7] as [Int64] { try await store.commit { try $0.remember(handled: many, at: Timestamp(rawValue: time)) } }
+        try await store.commit { try $0.forgetHandled(before: Timestamp(rawValue: 0)) }
+        #expect(try store.read { try $0.handledMessages().count } == 100_000)
+    }
+
     @Test("Registrants without a topic key are found, the newest first, in parts")
     func withoutTopicKey() async throws {
         let keys = (0..<5).map { _ in StoreFixture.key() }
