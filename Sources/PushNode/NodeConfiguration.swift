@@ -31,6 +31,8 @@ public struct NodeConfiguration: Sendable {
     public var silenceAlarm: Duration?
     /// Where `/`, `/metrics`, `/healthz`, `/readyz` and `/feedback` are served; nil: nowhere.
     public var httpAddress: SocketAddress?
+    /// Names under which the HTTP address is asked, beside loopback's and its own: other names get 421.
+    public var httpHosts: [String] = []
     /// What gorush shows when it posts to `/feedback`; nil: it is not served.
     public var feedbackSecret: FeedbackSecret?
     /// Whether there is an admin socket in the data folder.

@@ -1,6 +1,7 @@
 import ArgumentParser
 import Foundation
 import Gorush
+import HTTPService
 import Logging
 import PushNode
 import ServiceLifecycle
@@ -76,6 +77,12 @@ struct Serve: AsyncParsableCommand {
     @Option(help: "Where the status page, /metrics, /healthz, /readyz and /feedback are served.")
     var http: AddressArgument = Environment.value("http", AddressArgument(SocketAddress(host: "127.0.0.1", port: 9090)))
 
+    @Option(
+        help:
+            "A name under which --http and --loopback-listen are asked, as by Prometheus; repeat it for more. Others than localhost get 421. IP addresses need none."
+    )
+    var httpHost: [String] = Environment.list("http-host")
+
     @Option(help: "trace, debug, info, notice, warning, error or critical.")
     var logLevel: Logger.Level = Environment.value("log-level", .info)
 
@@ -107,6 +114,7 @@ struct Serve: AsyncParsableCommand {
         configuration.maximumRequestAge = maxRequestAge.duration
         configuration.idempotentRegistrations = idempotentRegistrations
         configuration.httpAddress = http.address
+        configuration.httpHosts = try httpHosts()
         configuration.servesAdmin = true
         configuration.version = Version.current
         configuration.silenceAlarm = silenceAlarm.limit(isAlone: relay.allSatisfy { $0 == "loopback" } && peers.fleet.isEmpty)
@@ -129,7 +137,8 @@ struct Serve: AsyncParsableCommand {
     /// Nothing of it listens yet, or dials.
     private func attachment(of identity: PrivateKey, logger: Logger) throws -> RelayAttachment {
         try RelayAttachment(
-            relay, options: peers, loopbackAddress: loopbackListen.address, pollInterval: pollInterval.duration, logger: logger
+            relay, options: peers, loopbackAddress: loopbackListen.address, loopbackNames: httpHost, pollInterval: pollInterval.duration,
+            logger: logger
         ) { [peers, data] () throws(CommandFailure) in
             try NodeKeyFile.readOrMake(peers.keyFile(in: data), besides: identity)
         }
@@ -150,6 +159,7 @@ struct Serve: AsyncParsableCommand {
             signal(SIGPIPE, SIG_IGN)
             // What it makes is for its owner alone, the admin socket too.
             umask(0o077)
+            DescriptorLimit.raise()
             var plan = try plan()
             let level = LogLevel(logLevel)
             plan.configuration.logLevel = level
@@ -175,6 +185,14 @@ struct Serve: AsyncParsableCommand {
             group.maximumGracefulShutdownDuration = .seconds(10)
             try await ServiceGroup(configuration: group).run()
         }
+    }
+
+    private func httpHosts() throws(CommandFailure) -> [String] {
+        for name in httpHost where !HostPolicy.isName(name) {
+            throw CommandFailure(
+                .usage, "--http-host \(name) is not a host's name: give it without scheme, port and path, like push.example")
+        }
+        return httpHost
     }
 
     func topics() throws(CommandFailure) -> [PubsubTopic] {
