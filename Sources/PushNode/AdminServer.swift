@@ -55,6 +55,8 @@ struct AdminServer {
             }
         }
         router.post("self-test") { _, _ in try Self.answer(await node.selfTest()) }
+        router.get("setup") { _, _ in try Self.answer(node.configuration.setup()) }
+        router.post("gorush/inspect") { _, _ in try Self.answer(await node.configuration.inspectGorush()) }
         return router
     }
 

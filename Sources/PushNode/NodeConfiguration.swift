@@ -41,6 +41,10 @@ public struct NodeConfiguration: Sendable {
     public var logLevel: LogLevel?
     /// Of the program, as it is shown.
     public var version = ""
+    /// What `doctor` is told of the configuration at present. It must not hold secrets.
+    public var setup: @Sendable () -> AdminAPI.Setup = { AdminAPI.Setup() }
+    /// Looks at each gorush server with the credentials that notifications are posted with.
+    public var inspectGorush: @Sendable () async -> [DoctorFacts.Gorush] = { [] }
 
     public init(identity: PrivateKey, dataPath: String) {
         self.identity = identity

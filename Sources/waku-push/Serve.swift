@@ -166,7 +166,17 @@ struct Serve: AsyncParsableCommand {
             let logger = Logger(label: "waku-push") { [logFormat] _ in LineLogHandler(format: logFormat, level: level) }
 
             let attachment = try attachment(of: plan.configuration.identity, logger: logger)
-            let posters = try plan.gorush.map { ReplaceableGorush(try $0.client()) }
+            let posters = try plan.gorush.map { try ReplaceableGorush($0) }
+            plan.configuration.setup = { [setup = setup(plan)] in
+                var setup = setup
+                setup.gorush = posters.map(\.endpoint)
+                return setup
+            }
+            plan.configuration.inspectGorush = {
+                var found: [DoctorFacts.Gorush] = []
+                for poster in posters { found.append(await poster.inspect()) }
+                return found
+            }
             let endpoints = zip(plan.gorush, posters).map { settings, poster in
                 GorushEndpoint(poster, rule: settings.rule, connections: settings.connections, batch: settings.batch)
             }
@@ -185,6 +195,17 @@ struct Serve: AsyncParsableCommand {
             group.maximumGracefulShutdownDuration = .seconds(10)
             try await ServiceGroup(configuration: group).run()
         }
+    }
+
+    /// What does not change while the node runs.
+    private func setup(_ plan: Plan) -> AdminAPI.Setup {
+        var setup = AdminAPI.Setup()
+        setup.identityPath = (identity ?? Environment.string("identity")).map { URL(fileURLWithPath: $0).path }
+        setup.relays = relay
+        setup.fleets = peers.fleet
+        setup.pubsubTopics = plan.configuration.pubsubTopics.map(\.rawValue)
+        setup.takesFeedback = plan.configuration.feedbackSecret != nil
+        return setup
     }
 
     private func httpHosts() throws(CommandFailure) -> [String] {
