@@ -25,6 +25,8 @@ func tests(_ name: String, _ dependencies: [Target.Dependency] = [], resources: 
 let grdb: Target.Dependency = .product(name: "GRDB", package: "GRDB.swift")
 let sqlite: Target.Dependency = .product(name: "GRDBSQLite", package: "GRDB.swift")
 let hummingbird: Target.Dependency = .product(name: "Hummingbird", package: "hummingbird")
+let hummingbirdCore: Target.Dependency = .product(name: "HummingbirdCore", package: "hummingbird")
+let nioHTTPTypes: Target.Dependency = .product(name: "NIOHTTPTypes", package: "swift-nio-extras")
 let httpTypes: Target.Dependency = .product(name: "HTTPTypes", package: "swift-http-types")
 let logging: Target.Dependency = .product(name: "Logging", package: "swift-log")
 let metrics: Target.Dependency = .product(name: "CoreMetrics", package: "swift-metrics")
@@ -61,6 +63,7 @@ let package = Package(
         .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
         .package(url: "https://github.com/hummingbird-project/hummingbird", from: "2.28.0", traits: []),
         .package(url: "https://github.com/apple/swift-nio", from: "2.101.0"),
+        .package(url: "https://github.com/apple/swift-nio-extras.git", from: "1.34.1"),
         .package(url: "https://github.com/swift-server/swift-service-lifecycle", from: "2.13.0"),
         .package(url: "https://github.com/jpsim/Yams", from: "6.2.0"),
         .package(url: "https://github.com/swiftlang/swift-docc-plugin", from: "1.5.0"),
@@ -85,11 +88,12 @@ let package = Package(
         room("Gorush", ["CurlClient", "StatusProtocol", "Waku", "WakuCrypto"]),
         room("NwakuRelay", ["Waku", "WakuCrypto", "CurlClient", logging]),
         room("Prometheus", [metrics]),
-        room("LoopbackRelay", ["Waku", "WakuCrypto", hummingbird, lifecycle, logging, nio]),
+        room("HTTPService", [hummingbird, hummingbirdCore, httpTypes, lifecycle, logging, nio, nioHTTPTypes]),
+        room("LoopbackRelay", ["HTTPService", "Waku", "WakuCrypto", hummingbird, logging, nio]),
         room(
             "PushNode",
             [
-                "PushServer", "PushStore", "Gorush", "LoopbackRelay", "Prometheus", "StatusProtocol", "Waku", "WakuCrypto", hummingbird,
+                "PushServer", "PushStore", "Gorush", "HTTPService", "Prometheus", "StatusProtocol", "Waku", "WakuCrypto", hummingbird,
                 deque, httpTypes, logging, metrics, nio, lifecycle,
             ]),
         room("Systemd"),
@@ -98,7 +102,7 @@ let package = Package(
             "PushBench",
             [
                 "CSecp256k1", "COpenSSL", "CPushMessages", "CCurl", "PushNode", "PushServer", "PushStore", "Gorush", "NwakuRelay",
-                "LoopbackRelay",
+                "LoopbackRelay", "HTTPService",
                 "CurlClient", "GossipSub", "LibP2P", "StatusProtocol", "Waku", "WakuCrypto", "WakuP2P", sqlite, hummingbird, lifecycle,
                 logging, nio,
             ]),
@@ -106,7 +110,8 @@ let package = Package(
             name: "waku-push",
             dependencies: [
                 "PushBench", "PushNode", "PushClient", "PushStore", "NwakuRelay", "LoopbackRelay", "LibP2P", "StatusProtocol", "Waku",
-                "WakuCrypto", "WakuP2P", "CurlClient", "CVersion", "Systemd", hummingbird, logging, lifecycle, signals, arguments, yaml,
+                "WakuCrypto", "WakuP2P", "CurlClient", "CVersion", "HTTPService", "Systemd", hummingbird, logging, lifecycle, signals,
+                arguments, yaml,
             ],
             swiftSettings: strict),
 
@@ -119,8 +124,9 @@ let package = Package(
         .executableTarget(
             name: "crash-test",
             dependencies: [
-                "TestSupport", "PushClient", "PushStore", "LoopbackRelay", "StatusProtocol", "Waku", "WakuCrypto", "CurlClient", grdb,
-                hummingbird, logging, nio, arguments,
+                "TestSupport", "PushClient", "PushStore", "HTTPService", "LoopbackRelay", "StatusProtocol", "Waku", "WakuCrypto",
+                "CurlClient",
+                grdb, hummingbird, logging, nio, arguments,
             ], path: "Tests/CrashTest", swiftSettings: strict),
         tests("WakuCrypto"),
         tests("Waku", ["WakuCrypto"]),
@@ -137,6 +143,7 @@ let package = Package(
         tests("CurlClient", [hummingbird]),
         tests("Gorush", ["CurlClient", "StatusProtocol", "Waku", "WakuCrypto", hummingbird]),
         tests("NwakuRelay", ["LoopbackRelay", "Waku", "WakuCrypto", "CurlClient", hummingbird, lifecycle, logging, nio]),
+        tests("HTTPService", [hummingbird, httpTypes, logging, nio, nioEmbedded, nioHTTPTypes]),
         tests("LoopbackRelay", ["Waku", "WakuCrypto", hummingbird]),
         tests(
             "PushNode",

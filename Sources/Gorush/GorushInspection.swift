@@ -2,9 +2,9 @@ public import CurlClient
 import Foundation
 
 /// What a gorush server tells of itself, for whoever sets one up. Nothing is delivered by asking.
-public struct GorushInspection: Sendable {
+public struct GorushInspection: Codable, Sendable {
     /// What it answers to a post without notifications, which it refuses with 400 once it got that far.
-    public enum DryPost: Hashable, Sendable {
+    public enum DryPost: Codable, Hashable, Sendable {
         /// It would have taken notifications.
         case understood
         case status(Int)
@@ -15,7 +15,7 @@ public struct GorushInspection: Sendable {
     }
 
     /// From `/api/config`, as far as that is open.
-    public struct Configuration: Hashable, Sendable {
+    public struct Configuration: Codable, Hashable, Sendable {
         public let isSync: Bool?
         public let isAPNEnabled: Bool?
         public let isFirebaseEnabled: Bool?

@@ -1,7 +1,7 @@
 public import StatusProtocol
 
 /// Which notifications one of several gorush servers is for.
-public struct EndpointRule: Hashable, Sendable {
+public struct EndpointRule: Codable, Hashable, Sendable {
     /// As operators call it: in `/readyz`, the log, and on the status page.
     public var name: String
     /// nil: all.

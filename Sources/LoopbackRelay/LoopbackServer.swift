@@ -1,4 +1,5 @@
 import Foundation
+import HTTPService
 import Hummingbird
 public import Logging
 import NIOCore
@@ -8,13 +9,20 @@ public struct LoopbackServer: Sendable {
     private let network: LoopbackNetwork
     private let host: String
     private let port: Int
+    private let hostNames: [String]
     private let logger: Logger
 
-    /// - Parameter port: 0 for any that is free: ``run(bound:)`` tells which.
-    public init(network: LoopbackNetwork, host: String = "127.0.0.1", port: Int = 8645, logger: Logger? = nil) {
+    /// - Parameters:
+    ///   - port: 0 for any that is free: ``run(bound:)`` tells which.
+    ///   - hostNames: Names that requests may be for, beside loopback's and `host`. Others are answered 421: a page in a browser could have
+    ///     its own name lead here (DNS rebinding), and publish, or take what is polled for.
+    public init(
+        network: LoopbackNetwork, host: String = "127.0.0.1", port: Int = 8645, hostNames: [String] = [], logger: Logger? = nil
+    ) {
         self.network = network
         self.host = host
         self.port = port
+        self.hostNames = hostNames
         self.logger = logger ?? Logger(label: "loopback") { _ in SwiftLogNoOpLogHandler() }
     }
 
@@ -22,13 +30,10 @@ public struct LoopbackServer: Sendable {
     /// - Parameter bound: Told the port, once it is open.
     /// - Throws: ``LoopbackServerError`` when the address can't be listened on.
     public func run(bound: @escaping @Sendable (_ port: Int) async -> Void = { _ in }) async throws(LoopbackServerError) {
-        let application = Application(
-            responder: LoopbackResponder(network: network),
-            configuration: ApplicationConfiguration(address: .hostname(host, port: port)),
-            onServerRunning: { channel in await bound(channel.localAddress?.port ?? port) },
-            logger: logger)
+        let listener = HTTPListener(
+            .hostname(host, port: port), limits: HTTPLimits(.loopbackRelay), hosts: HostPolicy(names: hostNames + [host]), logger: logger)
         do {
-            try await application.runUntilCancelled(logger: logger)
+            try await listener.run(LoopbackResponder(network: network)) { channel in await bound(channel.localAddress?.port ?? port) }
         } catch {
             throw LoopbackServerError(error, address: "\(host):\(port)")
         }

@@ -1,3 +1,4 @@
+public import Gorush
 public import Waku
 
 /// The bodies of what an admin socket takes and gives, beside ``NodeStatus``.
@@ -11,6 +12,8 @@ public import Waku
 /// | `POST /outbox/retry`, `POST /outbox/drop` | ``Selection`` | ``Count`` |
 /// | `POST /registrations/changed` | | ``Count`` of query topics: another process stored registrations |
 /// | `POST /self-test` | | ``SelfTest`` |
+/// | `GET /setup` | | ``Setup`` |
+/// | `POST /gorush/inspect` | | ``DoctorFacts/Gorush`` of each endpoint, asked with the node's own credentials |
 ///
 /// Anything else than 200 has ``Problem``.
 public enum AdminAPI {
@@ -48,6 +51,33 @@ public enum AdminAPI {
         public let milliseconds: Int?
         /// Why it was not published.
         public let problem: String?
+    }
+
+    /// What the node is configured with, as far as `doctor` looks at it. Of secrets it has none: neither credentials nor headers.
+    public struct Setup: Codable, Hashable, Sendable {
+        public struct Endpoint: Codable, Hashable, Sendable {
+            /// Without credentials: a URL that has some is not accepted.
+            public let url: String
+            public let rule: EndpointRule
+
+            public init(url: String, rule: EndpointRule) {
+                self.url = url
+                self.rule = rule
+            }
+        }
+
+        /// Where its key file is.
+        public var identityPath: String?
+        /// As `--relay` takes them.
+        public var relays: [String] = []
+        /// As `--fleet` takes them.
+        public var fleets: [String] = []
+        public var pubsubTopics: [String] = []
+        public var gorush: [Endpoint] = []
+        /// Whether it serves `/feedback`.
+        public var takesFeedback = false
+
+        public init() {}
     }
 
     public struct Problem: Codable, Sendable {

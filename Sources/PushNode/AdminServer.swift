@@ -1,7 +1,7 @@
 import Foundation
+import HTTPService
 import HTTPTypes
 import Hummingbird
-import LoopbackRelay
 import Logging
 import NIOCore
 
@@ -17,11 +17,10 @@ struct AdminServer {
         // The folder is locked: what is there was left by a process that is gone.
         unlink(socket.path)
         defer { unlink(socket.path) }
-        let logger = Logger(label: "admin") { _ in SwiftLogNoOpLogHandler() }
-        let application = Application(
-            router: router, configuration: .init(address: .unixDomainSocket(path: socket.path)),
-            onServerRunning: { [socket] _ in chmod(socket.path, 0o600) }, logger: logger)
-        try await application.runUntilCancelled(logger: logger)
+        // No browser comes to a Unix socket: any name is as good as another.
+        let listener = HTTPListener(
+            .unixDomainSocket(path: socket.path), limits: HTTPLimits(.admin), hosts: nil, logger: node.logger)
+        try await listener.run(router.buildResponder()) { [socket] _ in chmod(socket.path, 0o600) }
     }
 
     private var router: Router<BasicRequestContext> {
@@ -56,6 +55,8 @@ struct AdminServer {
             }
         }
         router.post("self-test") { _, _ in try Self.answer(await node.selfTest()) }
+        router.get("setup") { _, _ in try Self.answer(node.configuration.setup()) }
+        router.post("gorush/inspect") { _, _ in try Self.answer(await node.configuration.inspectGorush()) }
         return router
     }
 

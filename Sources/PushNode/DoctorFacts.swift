@@ -87,7 +87,7 @@ public struct DoctorFacts: Sendable {
         }
     }
 
-    public struct Gorush: Sendable {
+    public struct Gorush: Codable, Sendable {
         public var rule: EndpointRule
         /// nil when its URL can't be used, and ``problem`` says why.
         public var inspection: GorushInspection?

@@ -1,3 +1,4 @@
+import HTTPService
 import HTTPTypes
 import Hummingbird
 import Logging
@@ -7,7 +8,12 @@ import Prometheus
 /// `GET /healthz`: the process answers. `GET /readyz`: 200 once messages come in, the store keeps them and gorush takes notifications; else
 /// 503, and why, a line each. `GET /metrics`: ``Metric``. `GET /`: ``StatusPage``, of which `GET /status.json` is the same for programs. `POST /feedback`: ``FeedbackEndpoint``.
 struct HealthServer {
+    /// Answered under any name: probes use whatever name the node has for them, and read little. `POST /feedback` has its secret.
+    private static let exemptPaths: Set = ["healthz", "readyz", "feedback"]
+
     let address: SocketAddress
+    /// Names that requests may be for, beside loopback's and ``address``'s: ``HostPolicy``.
+    let hostNames: [String]
     /// nil: not served.
     let feedback: FeedbackEndpoint?
     /// What stands in the way of being ready; empty when nothing does.
@@ -17,8 +23,21 @@ struct HealthServer {
     let status: @Sendable () async -> StatusFigures
     /// Is told the port once it is listened on.
     let bound: @Sendable (Int) -> Void
+    let logger: Logger
 
-    func application() -> some ApplicationProtocol {
+    /// Serves until the task is cancelled or the process shuts down gracefully.
+    ///
+    /// - Throws: what NIO throws for an address that can't be listened on.
+    func run() async throws {
+        let listener = HTTPListener(
+            .hostname(address.host, port: address.port), limits: HTTPLimits(.status),
+            hosts: HostPolicy(names: hostNames + [address.host]), exemptPaths: Self.exemptPaths, logger: logger)
+        try await listener.run(router.buildResponder()) { [bound] channel in
+            if let port = channel.localAddress?.port { bound(port) }
+        }
+    }
+
+    private var router: Router<BasicRequestContext> {
         let router = Router()
         router.get("healthz") { _, _ in "ok\n" }
         router.get("readyz") { [obstacles] _, _ in
@@ -31,7 +50,7 @@ struct HealthServer {
         router.get("metrics") { [metrics] request, _ in
             let format = ExpositionFormat(accept: request.headers[.accept])
             return Response(
-                status: .ok, headers: [.contentType: format.contentType, .vary: "Accept"],
+                status: .ok, headers: Self.guarded([.contentType: format.contentType, .vary: "Accept", .cacheControl: "no-store"]),
                 body: .init(byteBuffer: ByteBuffer(string: await metrics(format))))
         }
         router.get("") { [status] _, _ in
@@ -39,26 +58,39 @@ struct HealthServer {
         }
         router.get("status.json") { [status] _, _ in
             Response(
-                status: .ok, headers: [.contentType: "application/json; charset=utf-8", .cacheControl: "no-store"],
+                status: .ok, headers: Self.guarded([.contentType: "application/json; charset=utf-8", .cacheControl: "no-store"]),
                 body: .init(byteBuffer: ByteBuffer(bytes: await status().json)))
         }
         if let feedback {
             router.post("feedback") { request, _ in await feedback.answer(request) }
         }
-        return Application(
-            router: router, configuration: .init(address: .hostname(address.host, port: address.port)),
-            onServerRunning: { [bound] channel in
-                if let port = channel.localAddress?.port { bound(port) }
-            },
-            logger: Logger(label: "http") { _ in SwiftLogNoOpLogHandler() })
+        return router
     }
 
     private static func page(_ text: String) -> Response {
-        var headers: HTTPFields = [
+        var headers = guarded([
             .contentType: "text/html; charset=utf-8", .cacheControl: "no-store",
-            .contentSecurityPolicy: StatusPage.contentSecurityPolicy, .xContentTypeOptions: "nosniff",
-        ]
-        if let name = HTTPField.Name("Referrer-Policy") { headers[name] = "no-referrer" }
+            .contentSecurityPolicy: StatusPage.contentSecurityPolicy,
+        ])
+        add(
+            [
+                "Referrer-Policy": "no-referrer", "X-Frame-Options": "DENY", "Cross-Origin-Opener-Policy": "same-origin",
+                "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
+            ], to: &headers)
         return Response(status: .ok, headers: headers, body: .init(byteBuffer: ByteBuffer(string: text)))
+    }
+
+    /// With what keeps other origins' pages from using a response as something of their own.
+    private static func guarded(_ fields: HTTPFields) -> HTTPFields {
+        var fields = fields
+        fields[.xContentTypeOptions] = "nosniff"
+        add(["Cross-Origin-Resource-Policy": "same-origin"], to: &fields)
+        return fields
+    }
+
+    private static func add(_ values: [String: String], to fields: inout HTTPFields) {
+        for (name, value) in values {
+            if let name = HTTPField.Name(name) { fields[name] = value }
+        }
     }
 }

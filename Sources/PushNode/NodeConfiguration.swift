@@ -38,6 +38,8 @@ public struct NodeConfiguration: Sendable {
     public var silenceAlarm: Duration?
     /// Where `/`, `/metrics`, `/healthz`, `/readyz` and `/feedback` are served; nil: nowhere.
     public var httpAddress: SocketAddress?
+    /// Names under which the HTTP address is asked, beside loopback's and its own: other names get 421.
+    public var httpHosts: [String] = []
     /// What gorush shows when it posts to `/feedback`; nil: it is not served.
     public var feedbackSecret: FeedbackSecret?
     /// Whether there is an admin socket in the data folder.
@@ -46,6 +48,10 @@ public struct NodeConfiguration: Sendable {
     public var logLevel: LogLevel?
     /// Of the program, as it is shown.
     public var version = ""
+    /// What `doctor` is told of the configuration at present. It must not hold secrets.
+    public var setup: @Sendable () -> AdminAPI.Setup = { AdminAPI.Setup() }
+    /// Looks at each gorush server with the credentials that notifications are posted with.
+    public var inspectGorush: @Sendable () async -> [DoctorFacts.Gorush] = { [] }
 
     public init(identity: PrivateKey, dataPath: String) {
         self.identity = identity

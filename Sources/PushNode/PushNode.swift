@@ -1,7 +1,6 @@
 import Foundation
 import Gorush
 import Hummingbird
-import LoopbackRelay
 public import Logging
 public import PushServer
 import PushStore
@@ -264,14 +263,12 @@ public final class PushNode: Service {
         guard let address = configuration.httpAddress else { return }
         let endpoint = configuration.feedbackSecret.map { FeedbackEndpoint(secret: $0, feedback: feedback, counters: counters) }
         let server = HealthServer(
-            address: address, feedback: endpoint, obstacles: { self.obstacles },
+            address: address, hostNames: configuration.httpHosts, feedback: endpoint, obstacles: { self.obstacles },
             metrics: { await self.gauges.exposition(as: $0, isReady: self.obstacles.isEmpty) },
-            status: { await self.statusSource.status(obstacles: self.obstacles) }
-        ) { port in
-            self.boundPort.withLock { $0 = port }
-        }
+            status: { await self.statusSource.status(obstacles: self.obstacles) },
+            bound: { port in self.boundPort.withLock { $0 = port } }, logger: logger)
         do {
-            try await server.application().runUntilCancelled(logger: Logger(label: "http") { _ in SwiftLogNoOpLogHandler() })
+            try await server.run()
         } catch {
             throw NodeError(message: "\(address) can't be listened on: is another program using it? Choose another by --http")
         }

@@ -1,6 +1,7 @@
 import ArgumentParser
 import Foundation
 import Gorush
+import HTTPService
 import Logging
 import PushNode
 import ServiceLifecycle
@@ -92,6 +93,12 @@ struct Serve: AsyncParsableCommand {
     @Option(help: "Where the status page, /metrics, /healthz, /readyz and /feedback are served.")
     var http: AddressArgument = Environment.value("http", AddressArgument(SocketAddress(host: "127.0.0.1", port: 9090)))
 
+    @Option(
+        help:
+            "A name under which --http and --loopback-listen are asked, as by Prometheus; repeat it for more. Others than localhost get 421. IP addresses need none."
+    )
+    var httpHost: [String] = Environment.list("http-host")
+
     @Option(help: "trace, debug, info, notice, warning, error or critical.")
     var logLevel: Logger.Level = Environment.value("log-level", .info)
 
@@ -123,6 +130,7 @@ struct Serve: AsyncParsableCommand {
         configuration.maximumRequestAge = maxRequestAge.duration
         configuration.idempotentRegistrations = idempotentRegistrations
         configuration.httpAddress = http.address
+        configuration.httpHosts = try httpHosts()
         configuration.servesAdmin = true
         configuration.version = Version.current
         configuration.silenceAlarm = silenceAlarm.limit(isAlone: relay.allSatisfy { $0 == "loopback" } && peers.fleet.isEmpty)
@@ -153,7 +161,8 @@ struct Serve: AsyncParsableCommand {
     /// Nothing of it listens yet, or dials.
     private func attachment(of identity: PrivateKey, logger: Logger) throws -> RelayAttachment {
         try RelayAttachment(
-            relay, options: peers, loopbackAddress: loopbackListen.address, pollInterval: pollInterval.duration, logger: logger
+            relay, options: peers, loopbackAddress: loopbackListen.address, loopbackNames: httpHost, pollInterval: pollInterval.duration,
+            logger: logger
         ) { [peers, data] () throws(CommandFailure) in
             try NodeKeyFile.readOrMake(peers.keyFile(in: data), besides: identity)
         }
@@ -174,13 +183,24 @@ struct Serve: AsyncParsableCommand {
             signal(SIGPIPE, SIG_IGN)
             // What it makes is for its owner alone, the admin socket too.
             umask(0o077)
+            DescriptorLimit.raise()
             var plan = try plan()
             let level = LogLevel(logLevel)
             plan.configuration.logLevel = level
             let logger = Logger(label: "waku-push") { [logFormat] _ in LineLogHandler(format: logFormat, level: level) }
 
             let attachment = try attachment(of: plan.configuration.identity, logger: logger)
-            let posters = try plan.gorush.map { ReplaceableGorush(try $0.client()) }
+            let posters = try plan.gorush.map { try ReplaceableGorush($0) }
+            plan.configuration.setup = { [setup = setup(plan)] in
+                var setup = setup
+                setup.gorush = posters.map(\.endpoint)
+                return setup
+            }
+            plan.configuration.inspectGorush = {
+                var found: [DoctorFacts.Gorush] = []
+                for poster in posters { found.append(await poster.inspect()) }
+                return found
+            }
             let endpoints = zip(plan.gorush, posters).map { settings, poster in
                 GorushEndpoint(poster, rule: settings.rule, connections: settings.connections, batch: settings.batch)
             }
@@ -199,6 +219,25 @@ struct Serve: AsyncParsableCommand {
             group.maximumGracefulShutdownDuration = .seconds(10)
             try await ServiceGroup(configuration: group).run()
         }
+    }
+
+    /// What does not change while the node runs.
+    private func setup(_ plan: Plan) -> AdminAPI.Setup {
+        var setup = AdminAPI.Setup()
+        setup.identityPath = (identity ?? Environment.string("identity")).map { URL(fileURLWithPath: $0).path }
+        setup.relays = relay
+        setup.fleets = peers.fleet
+        setup.pubsubTopics = plan.configuration.pubsubTopics.map(\.rawValue)
+        setup.takesFeedback = plan.configuration.feedbackSecret != nil
+        return setup
+    }
+
+    private func httpHosts() throws(CommandFailure) -> [String] {
+        for name in httpHost where !HostPolicy.isName(name) {
+            throw CommandFailure(
+                .usage, "--http-host \(name) is not a host's name: give it without scheme, port and path, like push.example")
+        }
+        return httpHost
     }
 
     func topics() throws(CommandFailure) -> [PubsubTopic] {

@@ -1,7 +1,7 @@
 import Foundation
+import HTTPService
 import Hummingbird
 import Logging
-import LoopbackRelay
 import NIOCore
 import StatusProtocol
 import Synchronization

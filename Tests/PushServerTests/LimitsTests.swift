@@ -65,16 +65,37 @@ struct RateLimiterTests {
         }
     }
 
-    @Test("are read as they are written", arguments: ["10/s burst 100", "1/min burst 1", "3600/h burst 20", "5/d burst 1000000"])
-    func roundTrip(text: String) { #expect(RateLimit(parsing: text)?.description == text) }
+    @Test(
+        "are read as they are written",
+        arguments: ["10/s burst 100", "1/min burst 1", "3600/h burst 20", "1000000/d burst 1000000", "1/d burst 36500", "5/d burst 182500"])
+    func roundTrip(text: String) throws { #expect(try RateLimit(parsing: text).description == text) }
 
     @Test("have a burst of a unit's worth by default")
-    func standardBurst() { #expect(RateLimit(parsing: "20/s") == RateLimit(20, per: .second, burst: 20)) }
+    func standardBurst() throws { #expect(try RateLimit(parsing: "20/s") == RateLimit(20, per: .second, burst: 20)) }
 
     @Test(
         "are not read from anything else",
         arguments: ["", "10", "/s", "10/", "0/s", "-1/s", "10/week", "10/s burst", "10/s burst 0", "10/s 5", "10/s burst 5 5", "1000001/s"])
-    func malformed(text: String) { #expect(RateLimit(parsing: text) == nil) }
+    func malformed(text: String) { #expect(throws: RateLimit.Problem.malformed) { try RateLimit(parsing: text) } }
+
+    @Test(
+        "that would take over 100 years to refill are refused, with the largest burst that can be counted",
+        arguments: [
+            ("1/d burst 200000", 36_500), ("1/d burst 36501", 36_500), ("5/d burst 1000000", 182_500), ("1/h burst 1000000", 876_000),
+        ])
+    func uncountable(text: String, maximum: Int) {
+        #expect(throws: RateLimit.Problem.burstTooLarge(maximum: maximum)) { try RateLimit(parsing: text) }
+    }
+
+    @Test("let the largest burst that can be counted through, and no more")
+    func largestBurst() throws {
+        for text in ["1/d burst 36500", "1/h burst 876000", "1/min burst 1000000"] {
+            let limit = try RateLimit(parsing: text)
+            var limiter = RateLimiter<Int>(limit)
+            let admitted = (0..<limit.burst + 5).count { _ in limiter.admits(1, at: start) }
+            #expect(admitted == limit.burst)
+        }
+    }
 }
 
 @Suite("Limits")
@@ -177,6 +198,10 @@ struct LimitsTests {
         arguments: [
             ("requests", "requests is not of the form NAME=VALUE"),
             ("requests=many", "requests=many is no rate: write it like 10/s, 600/min burst 100, or off"),
+            (
+                "registrations=1/d burst 200000",
+                "registrations=1/d burst 200000 can't be counted: the burst takes over 100 years to refill: give a burst of at most 36500, or a higher rate"
+            ),
             ("registration-count=0", "registration-count=0 is no count: give a number from 1 to 1000000000, or off"),
         ])
     func problems(text: String, message: String) {

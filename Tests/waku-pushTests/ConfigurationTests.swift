@@ -70,6 +70,7 @@ struct ConfigurationTests {
             ("data: a\ndata: b", "data twice"),
             ("limit: {wishes: 1/s}", "--limit: there is no limit wishes"),
             ("limit: {requests: lots}", "--limit: requests=lots is no rate"),
+            ("limit: {registrations: 1/d burst 200000}", "can't be counted: the burst takes over 100 years to refill"),
             ("gorush-endpoints: {url: x}", ":1: gorush-endpoints must be a list of endpoints"),
             ("gorush-endpoints: [{name: a}]", ":1: this endpoint has no url"),
             ("gorush-endpoints: [{url: \"http://a\", platfrom: apn}]", ":1: there is no option platfrom: do you mean platforms?"),

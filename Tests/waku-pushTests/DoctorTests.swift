@@ -82,6 +82,63 @@ struct DoctorTests {
         #expect(node.leaks == [])
     }
 
+    /// What the daemon has is looked at, with the credentials that it alone knows; options go before.
+    @Test func theDaemonTellsItsConfiguration() async throws {
+        let secret = "hidden-gorush-token"
+        let guarded = try RawHTTPServer { request in
+            GorushStandIn.reply(to: request, status: request.header("Authorization") == "Bearer \(secret)" ? 200 : 401)
+        }
+        defer {
+            node.gorush.stop()
+            guarded.stop()
+        }
+        let token = node.folder.path + "/token"
+        try write(secret, to: token)
+        let topic = "/waku/2/rs/16/64"
+        let waku = try await Daemon.start(["--identity", node.bob.path, "--data", node.folder.path + "/waku", "--gorush", node.gorush.url])
+        let daemon = try await Daemon.start([
+            "--identity", node.server.path, "--data", node.data, "--gorush", guarded.url, "--gorush-token-file", token, "--gorush-header",
+            "X-Other: hidden-header", "--relay", waku.relayURL, "--pubsub-topic", topic,
+        ])
+        try await wait { try await run(["admin", "status", "--data", node.data]).status != 69 }
+
+        let asked = try await node.recorded(["doctor", "--data", node.data, "--json"])
+        let findings = try verdicts(asked)
+        for check in ["key", "daemon", "gorush", "gorush post", "message"] { #expect(findings[check] == "ok", "\(check): \(asked.output)") }
+
+        #expect(try asked.json([Finding].self).contains { $0.check == "relay" && $0.text.hasPrefix(waku.relayURL) }, "\(asked.output)")
+        #expect(!asked.output.contains("hidden"))
+
+        // Another relay, another server, other credentials, another key file: what is given counts.
+        let closed = "http://127.0.0.1:\(try freePort())"
+        #expect(try verdicts(try await node.recorded(["doctor", "--data", node.data, "--json", "--gorush", closed]))["gorush"] == "fail")
+        #expect(try verdicts(try await node.recorded(["doctor", "--data", node.data, "--json", "--relay", closed]))["relay"] == "fail")
+        try write("another", to: node.folder.path + "/other-token")
+        let other = try await node.recorded([
+            "doctor", "--data", node.data, "--json", "--gorush-token-file", node.folder.path + "/other-token",
+        ])
+        #expect(try verdicts(other)["gorush post"] == "fail")
+        let unread = try await node.recorded(["doctor", "--data", node.data, "--json", "--identity", node.folder.path + "/none"])
+        #expect(try verdicts(unread)["key"] == "fail")
+
+        var configuration = CurlConfiguration()
+        configuration.unixSocketPath = node.data + "/admin.sock"
+        let told = try await CurlClient(configuration: configuration).send(HTTPRequest(method: "GET", url: "http://localhost/setup"))
+        let text = String(decoding: told.body, as: UTF8.self)
+        struct Setup: Decodable, Equatable {
+            struct Endpoint: Decodable, Equatable { let url: String }
+            let relays, pubsubTopics: [String]
+            let gorush: [Endpoint]
+        }
+        #expect(
+            try JSONDecoder().decode(Setup.self, from: Data(told.body))
+                == Setup(relays: [waku.relayURL], pubsubTopics: [topic], gorush: [.init(url: guarded.url)]))
+        let ended = await daemon.stop()
+        #expect(await waku.stop().status == 0)
+        for printed in [text, asked.output, asked.errors, ended.errors] { #expect(!printed.contains("hidden")) }
+        #expect(node.leaks == [])
+    }
+
     /// Without a daemon of its own it takes nothing from the node that another may poll.
     @Test func aNodeThatNobodyMayPoll() async throws {
         defer { node.gorush.stop() }

@@ -72,7 +72,8 @@ struct ServeFailureTests {
         ("--log-level", "loud"), ("--log-format", "xml"), ("--max-request-age", "soon"), ("--pubsub-topic", "no-slash"),
         ("--gorush-header", "no colon"), ("--listen", "60000"), ("--listen", "/dns4/localhost/tcp/1"),
         ("--relay", "/ip4/127.0.0.1/tcp/60000"), ("--fleet", "status.none"), ("--fleet", "enrtree://AA@x"), ("--peer-count", "0"),
-        ("--dns", "localhost:53"), ("--no-such-option", "1"),
+        ("--dns", "localhost:53"), ("--http-host", "push.example:9090"), ("--limit", "registrations=1/d burst 200000"),
+        ("--no-such-option", "1"),
     ])
     func otherBadOptions(option: String, value: String) async throws {
         expect(try await serve(option, value), 64, option)

@@ -1,6 +1,6 @@
 import Foundation
+import HTTPService
 import Hummingbird
-import LoopbackRelay
 import Logging
 import NIOCore
 import Synchronization

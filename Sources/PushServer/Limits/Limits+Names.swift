@@ -46,10 +46,11 @@ extension Limits {
         let (name, value) = (String(text[..<mark]), String(text[text.index(after: mark)...]))
         if let path = Self.rates.first(where: { $0.name == name })?.path {
             guard value != "off" else { return self[keyPath: path] = nil }
-            guard let limit = RateLimit(parsing: value) else {
-                throw Problem(message: "\(name)=\(value) is no rate: write it like 10/s, 600/min burst 100, or off")
+            do throws(RateLimit.Problem) {
+                self[keyPath: path] = try RateLimit(parsing: value)
+            } catch {
+                throw Problem(message: "\(name)=\(value) \(Self.explain(error))")
             }
-            self[keyPath: path] = limit
         } else if let path = Self.counts.first(where: { $0.name == name })?.path {
             guard value != "off" else { return self[keyPath: path] = nil }
             guard let count = Int(value), (1...1_000_000_000).contains(count) else {
@@ -58,6 +59,14 @@ extension Limits {
             self[keyPath: path] = count
         } else {
             throw Problem(message: "there is no limit \(name): there are \(settings.map(\.name).joined(separator: ", "))")
+        }
+    }
+
+    private static func explain(_ problem: RateLimit.Problem) -> String {
+        switch problem {
+        case .malformed: "is no rate: write it like 10/s, 600/min burst 100, or off"
+        case .burstTooLarge(let maximum):
+            "can't be counted: the burst takes over 100 years to refill: give a burst of at most \(maximum), or a higher rate"
         }
     }
 }

@@ -1,4 +1,7 @@
-/// So many a second on average, and so many at once: `10/s burst 100`.
+/// A rate on average and a burst at once, `10/s burst 100`: a token bucket that holds `burst` tokens and gets `count` of them per `unit`.
+///
+/// Times are counted in nanoseconds, as ``Timestamp`` does. So that no sum of them overflows, an empty bucket must be full again within 100
+/// years: `burst × interval ≤` ``longestFillTime``.
 public struct RateLimit: Hashable, Sendable, CustomStringConvertible {
     public enum Unit: String, CaseIterable, Sendable {
         case second = "s"
@@ -16,7 +19,17 @@ public struct RateLimit: Hashable, Sendable, CustomStringConvertible {
         }
     }
 
+    /// Why text is no rate limit.
+    public enum Problem: Error, Hashable, Sendable {
+        /// Not `N/s`, `N/min`, `N/h` or `N/d`, with ` burst N` behind it or not, each N from 1 to 1,000,000.
+        case malformed
+        /// The bucket would take more than 100 years to fill: at most this burst can be counted at this rate.
+        case burstTooLarge(maximum: Int)
+    }
+
     private static let range = 1...1_000_000
+    /// 100 years, in nanoseconds. Added to any time before 2160 it fits a ``Timestamp``.
+    static let longestFillTime: Int64 = 36_500 * 86_400 * 1_000_000_000
 
     public let count: Int
     public let unit: Unit
@@ -24,30 +37,42 @@ public struct RateLimit: Hashable, Sendable, CustomStringConvertible {
     public let burst: Int
 
     /// - Parameter burst: as many as in a unit of time by default.
-    /// - Precondition: both from 1 to 1,000,000.
+    /// - Precondition: both from 1 to 1,000,000, and the bucket full again within 100 years.
     public init(_ count: Int, per unit: Unit, burst: Int? = nil) {
         precondition(Self.range.contains(count) && Self.range.contains(burst ?? count))
+        precondition(burst ?? count <= Self.largestBurst(count, per: unit))
         self.count = count
         self.unit = unit
         self.burst = burst ?? count
     }
 
-    /// nil unless it is `N/s`, `N/min`, `N/h` or `N/d`, with ` burst N` behind it or not.
-    public init?(parsing text: String) {
+    public init(parsing text: String) throws(Problem) {
         let words = text.split(separator: " ")
         guard let rate = words.first?.split(separator: "/", omittingEmptySubsequences: false), rate.count == 2,
             let count = Int(rate[0]), Self.range.contains(count), let unit = Unit(rawValue: String(rate[1]))
-        else { return nil }
+        else { throw .malformed }
         var burst = count
         if words.count > 1 {
-            guard words.count == 3, words[1] == "burst", let number = Int(words[2]), Self.range.contains(number) else { return nil }
+            guard words.count == 3, words[1] == "burst", let number = Int(words[2]), Self.range.contains(number) else { throw .malformed }
             burst = number
         }
+        let maximum = Self.largestBurst(count, per: unit)
+        guard burst <= maximum else { throw .burstTooLarge(maximum: maximum) }
         self.init(count, per: unit, burst: burst)
     }
 
     public var description: String { "\(count)/\(unit.rawValue) burst \(burst)" }
 
     /// Between two, in nanoseconds.
-    var interval: Int64 { max(1, unit.seconds * 1_000_000_000 / Int64(count)) }
+    var interval: Int64 { Self.interval(count, per: unit) }
+    /// How long an empty bucket takes to fill, in nanoseconds; at most ``longestFillTime``.
+    var fillTime: Int64 { interval * Int64(burst) }
+
+    private static func interval(_ count: Int, per unit: Unit) -> Int64 {
+        max(1, unit.seconds * 1_000_000_000 / Int64(count))
+    }
+
+    private static func largestBurst(_ count: Int, per unit: Unit) -> Int {
+        Int(clamping: longestFillTime / interval(count, per: unit))
+    }
 }

@@ -20,7 +20,7 @@ public struct RateLimiter<Key: Hashable & Sendable>: Sendable {
 
     public init(_ limit: RateLimit, capacity: Int = 50_000) {
         interval = limit.interval
-        depth = interval.multipliedReportingOverflow(by: Int64(limit.burst)).partialValue
+        depth = limit.fillTime
         burst = limit.burst
         self.capacity = capacity
     }

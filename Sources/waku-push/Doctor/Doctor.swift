@@ -6,11 +6,13 @@ struct Doctor: AsyncParsableCommand {
         abstract: "Looks at everything that a node needs, and says what to do about what is wrong.",
         usage: "waku-push doctor <options>",
         discussion: """
-            Takes the options of serve: give it those that the daemon has. Beside a running daemon or without one; nothing is delivered, and \
-            nothing is taken from the Waku node's cache. The daemon is asked, over its admin socket, to send a message to itself; without \
-            one the message is published and looked up in the Waku node's store.
+            Beside a running daemon it asks that, over the admin socket in --data, what it is configured with, and has it send a message \
+            to itself and look at gorush; options that are given go before what the daemon says. Without a daemon it takes the options of \
+            serve, and the message is published and looked up in the Waku node's store. Nothing is delivered, and nothing is taken from \
+            the Waku node's cache.
 
-            EXAMPLE
+            EXAMPLES
+              waku-push doctor --data /var/lib/waku-push
               waku-push doctor --identity id.key --data /var/lib/waku-push \\
                 --relay http://127.0.0.1:8645 --gorush https://gorush.example
 

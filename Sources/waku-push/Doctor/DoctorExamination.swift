@@ -10,7 +10,7 @@ import StatusProtocol
 import Waku
 import WakuCrypto
 
-/// Gathers the facts, and judges nothing.
+/// Gathers the facts, and judges nothing. What no option says is asked of the daemon, when one runs on the data folder.
 struct DoctorExamination {
     private static let selfTestLimit = Duration.seconds(5)
 
@@ -23,27 +23,37 @@ struct DoctorExamination {
 
     /// - Throws: ``CommandFailure`` for options that serve would not take.
     func facts() async throws -> DoctorFacts {
-        let topics = try options.topics().map(\.rawValue)
-        let (identity, keyProblem) = identity()
         let daemon = try await daemon()
-        let nodes = try options.relay.filter { $0 != "loopback" && !$0.hasPrefix("/") }.map { try NodeAddress($0) }
+        let setup: AdminAPI.Setup? = daemon == nil ? nil : try await AdminClient(folder: options.data).get("/setup")
+        var topics = try options.topics().map(\.rawValue)
+        if let setup, !isGiven("pubsub-topic") { topics = setup.pubsubTopics }
+        var (relayNames, fleets) = (options.relay, options.peers.fleet)
+        if let setup, !isGiven("relay", "fleet") { (relayNames, fleets) = (setup.relays, setup.fleets) }
+        let (identity, keyProblem) = identity(setup)
+        let nodes = try relayNames.filter { $0 != "loopback" && !$0.hasPrefix("/") }.map { try NodeAddress($0) }
         var relays: [DoctorFacts.Relay] = []
         for node in nodes { relays.append(await look(at: node, topics)) }
-        relays += try await peers(ofDaemon: daemon != nil)
-        if options.relay.contains("loopback") || relays.isEmpty { relays.append(.loopback) }
-        var gorushes: [DoctorFacts.Gorush] = []
-        for settings in try options.gorush.settings() { gorushes.append(try await look(at: settings)) }
+        relays += try await peers(relayNames, fleets: fleets, ofDaemon: daemon != nil)
+        if relayNames.contains("loopback") || relays.isEmpty { relays.append(.loopback) }
+        let takesFeedback = try options.gorush.feedbackSecret() != nil
         return DoctorFacts(
             keyProblem: keyProblem, folder: folder(), freeBytes: Disk.freeBytes(at: nearestFolder),
             files: daemon == nil ? OpenFiles.now() : nil,
             database: database(identity), daemon: daemon, pubsubTopics: topics, relays: relays,
-            selfTest: await selfTest(daemon, identity, nodes, topics), gorushes: gorushes,
-            takesFeedback: try options.gorush.feedbackSecret() != nil)
+            selfTest: await selfTest(daemon, identity, nodes, topics), gorushes: try await gorushes(setup),
+            takesFeedback: isGiven("feedback-secret-file") ? takesFeedback : setup?.takesFeedback ?? takesFeedback)
+    }
+
+    /// Whether one of these options is on the command line, in the environment or in the file.
+    private func isGiven(_ names: String...) -> Bool {
+        ServeOption.all.contains { names.contains($0.name) && $0.value(CommandLine.arguments).source != "default" }
     }
 
     // MARK: This machine
 
-    private func identity() -> (PrivateKey?, String?) {
+    private func identity(_ setup: AdminAPI.Setup?) -> (PrivateKey?, String?) {
+        // The daemon has read its own, whether this user may or not.
+        if !isGiven("identity"), let path = setup?.identityPath { return (try? IdentityFile.read(path), nil) }
         guard let path = options.identity ?? Environment.string("identity") else {
             return (nil, "--identity is missing: make a key with waku-push identity new --out id.key")
         }
@@ -108,10 +118,10 @@ struct DoctorExamination {
     }
 
     /// Nodes that are attached to by libp2p: the daemon alone is connected with them.
-    private func peers(ofDaemon isRunning: Bool) async throws -> [DoctorFacts.Relay] {
-        let addresses = try options.relay.filter { $0.hasPrefix("/") }.map { (text: $0, id: try RelayAttachment.peer($0).peerID) }
+    private func peers(_ relayNames: [String], fleets: [String], ofDaemon isRunning: Bool) async throws -> [DoctorFacts.Relay] {
+        let addresses = try relayNames.filter { $0.hasPrefix("/") }.map { (text: $0, id: try RelayAttachment.peer($0).peerID) }
         _ = try options.peers.nodeLists()
-        guard !addresses.isEmpty || !options.peers.fleet.isEmpty else { return [] }
+        guard !addresses.isEmpty || !fleets.isEmpty else { return [] }
         var found: [RelayPeer]?
         if isRunning {
             let answer: AdminAPI.Peers = try await AdminClient(folder: options.data).get("/peers")
@@ -126,7 +136,7 @@ struct DoctorExamination {
                     return peer.isFilterNode ? .filterNode : .connected(meshCount: peer.meshes.count)
                 })
         }
-            + options.peers.fleet.map { name in
+            + fleets.map { name in
                 .fleet(
                     name: name,
                     workingPeerCount: found.map { $0.count { peer in !peer.isInbound && peer.isWorking && !told.contains(peer.id) } })
@@ -182,12 +192,29 @@ struct DoctorExamination {
 
     // MARK: gorush
 
-    private func look(at settings: GorushSettings) async throws -> DoctorFacts.Gorush {
-        let client = CurlClient(configuration: try settings.curlConfiguration())
-        do throws(GorushError) {
-            return DoctorFacts.Gorush(settings.rule, try await GorushInspection(client: client, url: settings.url))
-        } catch {
-            return DoctorFacts.Gorush(settings.rule, nil, problem: error.message)
+    /// The daemon asks with its own credentials, which it tells nobody. Options that were given say otherwise: which server to ask, or with
+    /// which credentials to ask the daemon's.
+    private func gorushes(_ setup: AdminAPI.Setup?) async throws -> [DoctorFacts.Gorush] {
+        let isServerGiven = isGiven("gorush") || Environment.file?.endpoints.isEmpty == false
+        let areCredentialsGiven = isGiven("gorush-ca", "gorush-user", "gorush-password-file", "gorush-token-file", "gorush-header")
+        guard let setup, !isServerGiven else { return try await inspect(try options.gorush.settings()) }
+        guard areCredentialsGiven else {
+            return try await AdminClient(folder: options.data).post("/gorush/inspect", [String]())
         }
+        let given = try options.gorush.settings()
+        return try await inspect(
+            setup.gorush.flatMap { endpoint in
+                given.map { settings in
+                    var settings = settings
+                    (settings.url, settings.rule) = (endpoint.url, endpoint.rule)
+                    return settings
+                }
+            })
+    }
+
+    private func inspect(_ servers: [GorushSettings]) async throws -> [DoctorFacts.Gorush] {
+        var found: [DoctorFacts.Gorush] = []
+        for settings in servers { found.append(try await settings.inspect()) }
+        return found
     }
 }

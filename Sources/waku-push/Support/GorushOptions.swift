@@ -103,8 +103,8 @@ struct GorushOptions: ParsableArguments {
 
 /// A gorush server, as it is configured.
 struct GorushSettings {
-    let url: String
-    let rule: EndpointRule
+    var url: String
+    var rule: EndpointRule
     let profile: PayloadProfile
     let connections: Int
     let batch: Int
@@ -113,6 +113,18 @@ struct GorushSettings {
     let passwordFile: String?
     let tokenFile: String?
     let headers: [String]
+
+    /// What gorush tells of itself when it is asked with these credentials.
+    ///
+    /// - Throws: ``CommandFailure`` for credentials that can't be read.
+    func inspect() async throws(CommandFailure) -> DoctorFacts.Gorush {
+        let client = CurlClient(configuration: try curlConfiguration())
+        do throws(GorushError) {
+            return DoctorFacts.Gorush(rule, try await GorushInspection(client: client, url: url))
+        } catch {
+            return DoctorFacts.Gorush(rule, nil, problem: error.message)
+        }
+    }
 
     func client() throws -> GorushClient {
         try GorushClient(client: CurlClient(configuration: try curlConfiguration()), url: url, profile: profile)

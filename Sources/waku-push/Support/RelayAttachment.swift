@@ -27,7 +27,8 @@ final class RelayAttachment {
     ///   - names: URLs, multiaddrs, or `loopback`; nothing is `loopback` as well.
     ///   - nodeKey: Asked for once it is needed: its file may be in the node's folder.
     init(
-        _ names: [String], options: PeerOptions, loopbackAddress: SocketAddress, pollInterval: Duration, logger: Logger,
+        _ names: [String], options: PeerOptions, loopbackAddress: SocketAddress, loopbackNames: [String],
+        pollInterval: Duration, logger: Logger,
         nodeKey: @escaping () throws(CommandFailure) -> NodeKey
     ) throws {
         nodeLists = try options.nodeLists()
@@ -45,7 +46,11 @@ final class RelayAttachment {
         }
         if hasLoopback {
             let network = LoopbackNetwork()
-            loopback = (network, LoopbackServer(network: network, host: loopbackAddress.host, port: loopbackAddress.port))
+            loopback = (
+                network,
+                LoopbackServer(
+                    network: network, host: loopbackAddress.host, port: loopbackAddress.port, hostNames: loopbackNames, logger: logger)
+            )
         } else {
             loopback = nil
         }

@@ -8,18 +8,33 @@ import UnixSignals
 
 /// A gorush whose address and credentials can be replaced while the node runs.
 final class ReplaceableGorush: NotificationPosting {
-    private let client: Mutex<GorushClient>
+    private let current: Mutex<(client: GorushClient, settings: GorushSettings)>
 
-    init(_ client: GorushClient) {
-        self.client = Mutex(client)
+    init(_ settings: GorushSettings) throws {
+        current = Mutex((try settings.client(), settings))
     }
 
-    func replace(by client: GorushClient) {
-        self.client.withLock { $0 = client }
+    /// - Parameter client: made of `settings`.
+    func replace(by client: GorushClient, _ settings: GorushSettings) {
+        current.withLock { $0 = (client, settings) }
     }
 
     func post(_ notifications: [Gorush.Notification]) async -> PostResult {
-        await client.withLock(\.self).post(notifications)
+        await current.withLock(\.client).post(notifications)
+    }
+
+    /// Without credentials.
+    var endpoint: AdminAPI.Setup.Endpoint {
+        current.withLock { AdminAPI.Setup.Endpoint(url: $0.settings.url, rule: $0.settings.rule) }
+    }
+
+    func inspect() async -> DoctorFacts.Gorush {
+        let settings = current.withLock(\.settings)
+        do throws(CommandFailure) {
+            return try await settings.inspect()
+        } catch {
+            return DoctorFacts.Gorush(settings.rule, nil, problem: error.message)
+        }
     }
 }
 
@@ -61,7 +76,7 @@ final class ReloadService: Service {
             let changed = new.values.filter { value in !old.values.contains { $0.option == value.option && $0.values == value.values } }
             waiting.formIntersection(changed.map(\.option))
             if new.gorush.map(\.rule) == old.gorush.map(\.rule) {
-                for (gorush, client) in zip(gorush, clients) { gorush.replace(by: client) }
+                for (gorush, (client, settings)) in zip(gorush, zip(clients, new.gorush)) { gorush.replace(by: client, settings) }
             } else {
                 waiting.insert(ConfigurationFile.endpointsKey)
             }

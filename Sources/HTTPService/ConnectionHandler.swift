@@ -1,0 +1,99 @@
+import HTTPTypes
+import NIOCore
+import NIOHTTPTypes
+
+/// Closes a connection when its client is too slow, and keeps the listener's register up to date. ``ConnectionProgress`` decides.
+///
+/// Hummingbird's own idle timeout begins anew with every part of a request, so that a slow one never ends, and has one duration for all.
+final class ConnectionHandler: ChannelDuplexHandler, RemovableChannelHandler {
+    typealias InboundIn = HTTPRequestPart
+    typealias InboundOut = HTTPRequestPart
+    typealias OutboundIn = HTTPResponsePart
+    typealias OutboundOut = HTTPResponsePart
+
+    private let limits: HTTPLimits
+    private let register: ConnectionRegister
+    private var progress: ConnectionProgress?
+    private var timer: (task: Scheduled<Void>, deadline: NIODeadline)?
+
+    init(limits: HTTPLimits, register: ConnectionRegister) {
+        self.limits = limits
+        self.register = register
+    }
+
+    func handlerAdded(context: ChannelHandlerContext) {
+        let now = context.eventLoop.now
+        progress = ConnectionProgress(limits: limits, openedAt: now)
+        register.opened(context.channel, at: now)
+        setTimer(context)
+    }
+
+    func handlerRemoved(context: ChannelHandlerContext) {
+        end(context)
+    }
+
+    func channelInactive(context: ChannelHandlerContext) {
+        end(context)
+        context.fireChannelInactive()
+    }
+
+    func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+        switch unwrapInboundIn(data) {
+        case .head: update(context) { $0.readHead(at: $1) }
+        case .body: break
+        case .end: update(context) { progress, _ in progress.readEnd() }
+        }
+        context.fireChannelRead(data)
+    }
+
+    func write(context: ChannelHandlerContext, data: NIOAny, promise: EventLoopPromise<Void>?) {
+        switch unwrapOutboundIn(data) {
+        case .head(let head) where head.status.kind != .informational:
+            update(context) { $0.beganResponse(at: $1) }
+        case .head, .body: break
+        case .end:
+            let promise = promise ?? context.eventLoop.makePromise(of: Void.self)
+            promise.futureResult.assumeIsolated().whenComplete { _ in self.update(context) { $0.finishedResponse(at: $1) } }
+            return context.write(data, promise: promise)
+        }
+        context.write(data, promise: promise)
+    }
+
+    private func update(_ context: ChannelHandlerContext, _ change: (inout ConnectionProgress, NIODeadline) -> Void) {
+        guard var progress else { return }
+        let now = context.eventLoop.now
+        change(&progress, now)
+        self.progress = progress
+        register.advanced(context.channel, isBusy: progress.isBusy, at: now)
+        setTimer(context)
+    }
+
+    /// A timer that is early enough stays: when it fires, it is seen what there is to wait for by then.
+    private func setTimer(_ context: ChannelHandlerContext) {
+        guard let deadline = progress?.deadline else { return }
+        if let timer {
+            guard deadline < timer.deadline else { return }
+            timer.task.cancel()
+        }
+        let task = context.eventLoop.assumeIsolated().scheduleTask(deadline: deadline) { self.timerFired(context) }
+        timer = (task, deadline)
+    }
+
+    private func timerFired(_ context: ChannelHandlerContext) {
+        timer = nil
+        guard let deadline = progress?.deadline else { return }
+        guard deadline > context.eventLoop.now else { return context.close(promise: nil) }
+        setTimer(context)
+    }
+
+    private func end(_ context: ChannelHandlerContext) {
+        guard progress != nil else { return }
+        progress = nil
+        timer?.task.cancel()
+        timer = nil
+        register.closed(context.channel)
+    }
+}
+
+@available(*, unavailable)
+extension ConnectionHandler: Sendable {}

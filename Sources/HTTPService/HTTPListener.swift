@@ -1,0 +1,57 @@
+package import Hummingbird
+import HummingbirdCore
+package import Logging
+package import NIOCore
+
+/// An HTTP/1.1 server that slow, idle or many clients can't take descriptors, processor time or memory from: all of this program's are one.
+package struct HTTPListener: Sendable {
+    /// Of all headers of a request, in bytes.
+    private static let headerLimit = 32 << 10
+
+    private let address: BindAddress
+    private let limits: HTTPLimits
+    private let hosts: HostPolicy?
+    private let exemptPaths: Set<String>
+    private let logger: Logger
+
+    /// - Parameters:
+    ///   - hosts: the names that requests may be for; nil for any, where no browser comes.
+    ///   - exemptPaths: answered under any name; without slashes at their ends.
+    ///   - logger: told when connections can't be accepted.
+    package init(
+        _ address: BindAddress, limits: HTTPLimits, hosts: HostPolicy?, exemptPaths: Set<String> = [], logger: Logger
+    ) {
+        self.address = address
+        self.limits = limits
+        self.hosts = hosts
+        self.exemptPaths = exemptPaths
+        self.logger = logger
+    }
+
+    /// Serves until the task is cancelled or the process shuts down gracefully.
+    ///
+    /// - Parameter bound: given the listening channel, once it is open.
+    /// - Throws: what NIO throws for an address that can't be listened on.
+    package func run(
+        _ responder: some HTTPResponder<BasicRequestContext>, bound: @escaping @Sendable (any Channel) async -> Void
+    ) async throws {
+        let register = ConnectionRegister(limit: limits.connections)
+        let quiet = Logger(label: "http") { _ in SwiftLogNoOpLogHandler() }
+        let application = Application(
+            responder: HostChecking(base: responder, hosts: hosts, exemptPaths: exemptPaths),
+            server: .http1(
+                configuration: HTTP1Channel.Configuration(
+                    additionalChannelHandlers: [ConnectionHandler(limits: limits, register: register)],
+                    httpDecoderConfiguration: .init(maxHeaderFieldSize: Self.headerLimit, maxHeaderListSize: Self.headerLimit))),
+            configuration: ApplicationConfiguration(
+                address: address,
+                availableConnectionsDelegate: MaximumAvailableConnections(limits.connections + limits.reserve, logger: quiet)),
+            onServerRunning: { [logger] channel in
+                try? await channel.eventLoop.submit {
+                    try channel.pipeline.syncOperations.addHandler(AcceptPauseHandler(logger: logger), position: .first)
+                }.get()
+                await bound(channel)
+            }, logger: quiet)
+        try await application.runUntilCancelled(logger: quiet)
+    }
+}

@@ -1,0 +1,27 @@
+import HTTPTypes
+import Hummingbird
+import NIOCore
+
+/// Answers 421 to requests under a name that is not the listener's, as ``HostPolicy`` has it.
+struct HostChecking<Base: HTTPResponder>: HTTPResponder {
+    typealias Context = Base.Context
+
+    let base: Base
+    /// nil: any.
+    let hosts: HostPolicy?
+    /// Answered under any name.
+    let exemptPaths: Set<String>
+
+    func respond(to request: Request, context: Context) async throws -> Response {
+        guard let hosts, !hosts.permits(request.head.authority), !isExempt(request.uri.path) else {
+            return try await base.respond(to: request, context: context)
+        }
+        return Response(
+            status: .misdirectedRequest, headers: [.contentType: "text/plain; charset=utf-8"],
+            body: .init(byteBuffer: ByteBuffer(string: "this name is not served here: add it by --http-host NAME, or use an IP address\n")))
+    }
+
+    private func isExempt(_ path: String) -> Bool {
+        exemptPaths.contains(path.split(separator: "/").joined(separator: "/"))
+    }
+}

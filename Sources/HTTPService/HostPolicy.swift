@@ -1,0 +1,71 @@
+import Foundation
+
+/// Which `Host` headers a listener answers.
+///
+/// A page in a browser may reach a listener of this machine under a name of its own whose address it changes (DNS rebinding), and then read
+/// what it answers. The browser sends that name. So only names that such a page can't have are answered: loopback's, and those that the
+/// operator gave. An IP address is no name, and always answered.
+package struct HostPolicy: Hashable, Sendable {
+    private let names: Set<String>
+
+    /// - Parameter names: beside loopback's, in any case of letters.
+    package init(names: some Sequence<String> = [String]()) {
+        self.names = Set(names.map(Self.normalized))
+    }
+
+    /// - Parameter authority: the value of `Host`. Without a name in it, as in HTTP/1.0, nothing can be rebound.
+    package func permits(_ authority: String?) -> Bool {
+        guard let authority, !authority.isEmpty else { return true }
+        guard let host = Self.host(of: authority) else { return false }
+        if Self.isIPAddress(host) { return true }
+        let name = Self.normalized(host)
+        return name == "localhost" || name.hasSuffix(".localhost") || ["ip6-localhost", "ip6-loopback"].contains(name)
+            || names.contains(name)
+    }
+
+    /// Whether it can be a name of a host: up to 253 letters, digits, `-`, `_` and `.`, without a port.
+    package static func isName(_ text: String) -> Bool {
+        (1...253).contains(text.utf8.count) && text.utf8.first != UInt8(ascii: ".")
+            && text.utf8.allSatisfy { byte in
+                switch byte {
+                case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"), UInt8(ascii: "0")...UInt8(ascii: "9"),
+                    UInt8(ascii: "-"), UInt8(ascii: "_"), UInt8(ascii: "."):
+                    true
+                default: false
+                }
+            }
+    }
+
+    /// Without a port; an IPv6 address without its brackets; nil when it is malformed.
+    private static func host(of authority: String) -> String? {
+        let host: Substring
+        let rest: Substring
+        if authority.first == "[" {
+            guard let end = authority.firstIndex(of: "]") else { return nil }
+            host = authority[authority.index(after: authority.startIndex)..<end]
+            rest = authority[authority.index(after: end)...]
+            guard isIPv6(String(host)) else { return nil }
+        } else {
+            host = authority.prefix { $0 != ":" }
+            rest = authority[host.endIndex...]
+            guard isName(String(host)) else { return nil }
+        }
+        guard rest.isEmpty || rest.first == ":" && rest.dropFirst().utf8.allSatisfy({ (0x30...0x39).contains($0) }) else { return nil }
+        return String(host)
+    }
+
+    private static func isIPAddress(_ host: String) -> Bool {
+        var address = in_addr()
+        return inet_pton(AF_INET, host, &address) == 1 || isIPv6(host)
+    }
+
+    private static func isIPv6(_ host: String) -> Bool {
+        var address = in6_addr()
+        return inet_pton(AF_INET6, host, &address) == 1
+    }
+
+    private static func normalized(_ name: String) -> String {
+        let name = name.lowercased()
+        return name.hasSuffix(".") ? String(name.dropLast()) : name
+    }
+}

@@ -1,0 +1,60 @@
+import Foundation
+import Logging
+import NIOCore
+import NIOEmbedded
+import Testing
+
+@testable import HTTPService
+
+@Suite struct AcceptPauseHandlerTests {
+    /// Counts the reads that reach the socket.
+    private final class Reads: ChannelOutboundHandler {
+        typealias OutboundIn = Never
+        var count = 0
+
+        func read(context: ChannelHandlerContext) {
+            count += 1
+            context.read()
+        }
+    }
+
+    private let loop = EmbeddedEventLoop()
+    private let reads = Reads()
+    private let channel: EmbeddedChannel
+
+    init() throws {
+        let handler = AcceptPauseHandler(logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
+        channel = EmbeddedChannel(handlers: [reads, handler], loop: loop)
+    }
+
+    private var readsByItself: Bool? {
+        channel.options.compactMap { $0.option is ChannelOptions.Types.AutoReadOption ? $0.value as? Bool : nil }.last
+    }
+
+    private func fail(_ code: CInt) {
+        channel.pipeline.fireErrorCaught(IOError(errnoCode: code, reason: "accept"))
+    }
+
+    @Test(arguments: [EMFILE, ENFILE, ENOBUFS, ENOMEM])
+    func exhaustionPausesAccepting(code: CInt) {
+        fail(code)
+        #expect(readsByItself == false)
+        channel.pipeline.read()
+        #expect(reads.count == 0)
+        loop.advanceTime(by: .milliseconds(249))
+        #expect(readsByItself == false)
+        loop.advanceTime(by: .milliseconds(1))
+        #expect(readsByItself == true)
+        channel.pipeline.read()
+        #expect(reads.count == 1)
+        fail(code)
+        #expect(readsByItself == false)
+    }
+
+    /// It says nothing of what comes next.
+    @Test func otherErrorsArePassedOn() {
+        fail(ECONNABORTED)
+        #expect(readsByItself == nil)
+        #expect(throws: IOError.self) { try channel.throwIfErrorCaught() }
+    }
+}

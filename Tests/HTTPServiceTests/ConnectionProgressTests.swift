@@ -1,0 +1,72 @@
+import NIOCore
+import Testing
+
+@testable import HTTPService
+
+/// An arrow of the picture at ``ConnectionProgress``, a test.
+@Suite struct ConnectionProgressTests {
+    private let start = NIODeadline.uptimeNanoseconds(1_000_000_000_000)
+    private let limits = HTTPLimits(connections: 8)
+    private var progress: ConnectionProgress
+
+    init() {
+        progress = ConnectionProgress(limits: limits, openedAt: start)
+    }
+
+    @Test mutating func firstHeadHasItsTimeout() {
+        #expect(progress.deadline == start + .seconds(10))
+        #expect(!progress.isBusy)
+    }
+
+    @Test mutating func bodyHasItsTimeoutFromTheHeadOn() {
+        progress.readHead(at: start + .seconds(9))
+        #expect(progress.deadline == start + .seconds(39))
+        #expect(!progress.isBusy)
+    }
+
+    @Test mutating func answeringHasNone() {
+        progress.readHead(at: start)
+        progress.readEnd()
+        #expect(progress.deadline == nil)
+        #expect(progress.isBusy)
+    }
+
+    @Test mutating func aResponseMustBeTaken() {
+        progress.readHead(at: start)
+        progress.readEnd()
+        progress.beganResponse(at: start + .seconds(5))
+        #expect(progress.deadline == start + .seconds(65))
+        #expect(!progress.isBusy)
+    }
+
+    @Test mutating func afterAResponseComesTheIdleTimeout() {
+        progress.readHead(at: start)
+        progress.readEnd()
+        progress.beganResponse(at: start + .seconds(1))
+        progress.finishedResponse(at: start + .seconds(2))
+        #expect(progress.deadline == start + .seconds(62))
+        #expect(!progress.isBusy)
+        progress.readHead(at: start + .seconds(50))
+        #expect(progress.deadline == start + .seconds(80))
+    }
+
+    @Test mutating func pipelinedRequestsAreCounted() {
+        for _ in 0..<3 {
+            progress.readHead(at: start)
+            progress.readEnd()
+        }
+        for _ in 0..<2 {
+            progress.beganResponse(at: start)
+            progress.finishedResponse(at: start)
+        }
+        #expect(progress.deadline == nil)
+        #expect(progress.isBusy)
+    }
+
+    /// An answer to what was no request leaves the time-out of the first head in force.
+    @Test mutating func anErrorThatIsAnsweredBeforeARequest() {
+        progress.beganResponse(at: start + .seconds(1))
+        progress.finishedResponse(at: start + .seconds(1))
+        #expect(progress.deadline == start + .seconds(11))
+    }
+}

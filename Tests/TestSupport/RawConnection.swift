@@ -1,0 +1,63 @@
+import Foundation
+
+/// A client's connection that sends what it is told to, and nothing else.
+public final class RawConnection: Sendable {
+    private let descriptor: Int32
+
+    /// To a port of 127.0.0.1.
+    ///
+    /// - Throws: `POSIXError` when there is no connection, as when the other side's queue is full.
+    public init(port: UInt16, sending text: String = "") throws {
+        var address = sockaddr_in()
+        address.sin_family = sa_family_t(AF_INET)
+        address.sin_port = port.bigEndian
+        address.sin_addr.s_addr = UInt32(0x7f00_0001).bigEndian
+        descriptor = try Self.connect(AF_INET, &address)
+        send(text)
+    }
+
+    /// To a Unix socket, by a path of at most 107 bytes.
+    public init(path: String, sending text: String = "") throws {
+        var address = sockaddr_un()
+        address.sun_family = sa_family_t(AF_UNIX)
+        withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: path.utf8.prefix(107)) }
+        descriptor = try Self.connect(AF_UNIX, &address)
+        send(text)
+    }
+
+    deinit {
+        close(descriptor)
+    }
+
+    private static func connect<Address>(_ family: Int32, _ address: inout Address) throws -> Int32 {
+        let descriptor = socket(family, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
+        let result = withUnsafePointer(to: &address) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                Glibc.connect(descriptor, $0, socklen_t(MemoryLayout<Address>.size))
+            }
+        }
+        guard descriptor >= 0, result == 0 else {
+            let code = POSIXErrorCode(rawValue: errno) ?? .EIO
+            if descriptor >= 0 { close(descriptor) }
+            throw POSIXError(code)
+        }
+        return descriptor
+    }
+
+    /// What a peer that is gone does not take is lost.
+    public func send(_ text: String) {
+        guard !text.isEmpty else { return }
+        let bytes = Array(text.utf8)
+        _ = bytes.withUnsafeBytes { Glibc.send(descriptor, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL)) }
+    }
+
+    /// Whether the other side ended it. What it sent before is thrown away.
+    public var isClosed: Bool {
+        var buffer = [UInt8](repeating: 0, count: 4096)
+        while true {
+            let count = recv(descriptor, &buffer, buffer.count, Int32(MSG_DONTWAIT))
+            if count == 0 { return true }
+            if count < 0 { return errno != EAGAIN && errno != EINTR }
+        }
+    }
+}
