@@ -83,7 +83,7 @@ let package = Package(
         room("LibP2P", ["WakuCrypto", logging, nio, nioSockets]),
         room("WakuP2P", ["GossipSub", "LibP2P", "Waku", "WakuCrypto", logging, nio, nioSockets]),
         room("PushServer", ["StatusProtocol", "WakuCrypto"]),
-        room("PushStore", ["StatusProtocol", "Waku", "WakuCrypto", grdb, sqlite]),
+        room("PushStore", ["StatusProtocol", "Waku", "WakuCrypto", deque, grdb, sqlite]),
         room("CurlClient", ["CCurl"]),
         room("Gorush", ["CurlClient", "StatusProtocol", "Waku", "WakuCrypto"]),
         room("NwakuRelay", ["Waku", "WakuCrypto", "CurlClient", logging]),

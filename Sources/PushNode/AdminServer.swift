@@ -26,7 +26,7 @@ struct AdminServer {
     private var router: Router<BasicRequestContext> {
         let node = node
         let router = Router()
-        router.get("status") { _, _ in try Self.answer(node.status) }
+        router.get("status") { _, _ in try Self.answer(await node.status()) }
         router.get("peers") { _, _ in try Self.answer(node.peers) }
         router.post("drain") { request, _ in
             try await Self.answer(request) { (wish: AdminAPI.Drain) in

@@ -233,7 +233,7 @@ final class Pipeline: Sendable {
         // They see what was committed before they came, and what they ask for is not older than what others were told.
         if !questions.isEmpty {
             store.afterCommits { [questions] in
-                Task { self.answer(questions) }
+                self.store.onReader { self.answer(questions) }
             }
         }
     }

@@ -21,9 +21,10 @@ extension PushNode {
 
     var peers: AdminAPI.Peers { AdminAPI.Peers(addresses: relay.ownAddresses, peers: relay.peers) }
 
-    var status: NodeStatus {
+    /// Answers though the disk hangs: then it is not known when the first notification expires.
+    func status() async -> NodeStatus {
         let findings = findings
-        let firstExpiry = try? store.read { try $0.firstExpiry() }
+        let firstExpiry = await firstExpiryReading.value() ?? nil
         return NodeStatus(
             version: configuration.version, processID: ProcessInfo.processInfo.processIdentifier, started: started,
             publicKey: configuration.identity.publicKey.hex, isReady: findings.worst < .fail, isDraining: drain.isOn,

@@ -63,6 +63,8 @@ public final class PushNode: Service {
     private let now: @Sendable () -> Timestamp
     public let counters: Counters
     let topicKeys: TopicKeys
+    /// When the first notification that waits is given up.
+    let firstExpiryReading: PacedReading<Timestamp?>
     let drain = Drain()
     let probe: SelfProbe
     let started = Date()
@@ -84,6 +86,7 @@ public final class PushNode: Service {
         counters = Counters()
         folder = try DataFolder(locking: configuration.dataPath)
         store = try Store(folder: configuration.dataPath, storageKey: Store.storageKey(of: identity))
+        firstExpiryReading = PacedReading(pause: .zero, restFactor: 0) { [store] in try await store.fetch { try $0.firstExpiry() } }
         topics = TopicTable(server: identity.publicKey)
         try topics.load(from: store)
         topicKeys = TopicKeys(store: store, counters: counters)
@@ -363,7 +366,7 @@ public final class PushNode: Service {
     }
 
     private func recount() async {
-        guard gate.countsRegistrations, let count = try? store.read({ try $0.countedRegistrations() }) else { return }
+        guard gate.countsRegistrations, let count = try? await store.fetch({ try $0.countedRegistrations() }) else { return }
         gate.counted(registrations: count)
     }
 
@@ -373,7 +376,7 @@ public final class PushNode: Service {
         let now = now()
         let cutoff = now - lifetime
         do {
-            let old = try store.read { try $0.registrations(unchangedSince: cutoff) }
+            let old = try await store.fetch { try $0.registrations(unchangedSince: cutoff) }
             for start in stride(from: 0, to: old.count, by: Self.expiryChunk) {
                 let chunk = old[start..<min(start + Self.expiryChunk, old.count)]
                 let ended = try await store.commit { transaction in

@@ -1,4 +1,3 @@
-import Dispatch
 import Logging
 import PushStore
 import StatusProtocol
@@ -20,7 +19,6 @@ final class TopicKeyPrecomputation: Sendable {
     private let logger: Logger
     private let backlog: Mutex<TopicKeyBacklog>
     let limit: Int
-    private let reads = DispatchQueue(label: "waku-push.topic-keys-ahead", qos: .utility)
     private let wakes: AsyncStream<Void>
     private let wake: AsyncStream<Void>.Continuation
 
@@ -65,11 +63,11 @@ final class TopicKeyPrecomputation: Sendable {
         var found: (registrants: [KeyHash], next: Int64?) = ([], nil)
         // What fails ends the scan: it begins anew with the next start.
         defer { backlog.withLock { $0.scanned(found.registrants, next: found.next) } }
-        found = try await read { try $0.registrantsWithoutTopicKey(before: before, limit: min(Self.scanLimit, self.limit)) }
+        found = try await store.fetch { try $0.registrantsWithoutTopicKey(before: before, limit: min(Self.scanLimit, self.limit)) }
     }
 
     private func derive(_ registrants: [KeyHash]) async throws(StoreError) {
-        let missing = try await read { transaction in
+        let missing = try await store.fetch { transaction in
             try registrants.filter { try transaction.topicKey(StatusTopics.query($0)) == nil }
         }
         var keys: [(registrant: KeyHash, key: SymmetricKey)] = []
@@ -84,18 +82,5 @@ final class TopicKeyPrecomputation: Sendable {
                 try transaction.keep(key, of: StatusTopics.query(registrant))
             }
         }
-    }
-
-    private func read<T: Sendable>(_ body: @escaping @Sendable (StoreTransaction) throws -> T) async throws(StoreError) -> T {
-        let result: Result<T, StoreError> = await withCheckedContinuation { continuation in
-            reads.async { [store] in
-                do throws(StoreError) {
-                    continuation.resume(returning: .success(try store.read(body)))
-                } catch {
-                    continuation.resume(returning: .failure(error))
-                }
-            }
-        }
-        return try result.get()
     }
 }

@@ -4,7 +4,7 @@ import StatusProtocol
 
 extension Store {
     /// Why the database can't be written or read at present; nil when it can.
-    public var failure: String? { monitor.failure }
+    public var failure: String? { monitor.failure(oldestRead: readers.oldestStart) }
 
     /// To be called every few seconds: moves the log into the database, which shows whether that can be written, and looks again at what could
     /// not be read. Neither is told to the caller: see ``failure``.

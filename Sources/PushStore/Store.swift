@@ -11,6 +11,7 @@ public final class Store: Sendable {
     let rows: SealedRows
     let queue: CommitQueue
     let monitor: StoreMonitor
+    let readers = ReaderThreads()
 
     /// Opens the database, making it and bringing it up to date first.
     ///
@@ -138,7 +139,26 @@ public final class Store: Sendable {
         }
     }
 
-    /// Looks at a snapshot, on the calling thread.
+    /// Looks at a snapshot, on one of the store's own threads.
+    public func fetch<T: Sendable>(_ work: @escaping @Sendable (StoreTransaction) throws -> T) async throws(StoreError) -> T {
+        let result: Result<T, StoreError> = await withCheckedContinuation { continuation in
+            onReader { [self] in
+                do throws(StoreError) {
+                    continuation.resume(returning: .success(try read(work)))
+                } catch {
+                    continuation.resume(returning: .failure(error))
+                }
+            }
+        }
+        return try result.get()
+    }
+
+    /// Runs `body`, which may ``read(_:)``, on one of the store's own threads.
+    public func onReader(_ body: @escaping @Sendable () -> Void) {
+        readers.run(body)
+    }
+
+    /// Looks at a snapshot, on the calling thread, which is held up for as long as the disk is: never one of the cooperative pool's.
     public func read<T>(_ work: (StoreTransaction) throws -> T) throws(StoreError) -> T {
         do {
             return try pool.read { try work(StoreTransaction(db: $0, rows: rows)) }

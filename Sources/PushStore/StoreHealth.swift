@@ -18,9 +18,11 @@ struct StoreHealth {
     private var nextCheck: ContinuousClock.Instant?
 
     /// nil when nothing does.
-    func failure(at now: ContinuousClock.Instant) -> String? {
-        if let committingSince, now - committingSince > Self.patience {
-            return "the disk has not answered for \((now - committingSince).components.seconds) s: look at what it is doing"
+    ///
+    /// - Parameter read: when the read began that has been going on for longest.
+    func failure(at now: ContinuousClock.Instant, oldestRead read: ContinuousClock.Instant? = nil) -> String? {
+        if let start = [committingSince, read].compactMap(\.self).min(), now - start > Self.patience {
+            return "the disk has not answered for \((now - start).components.seconds) s: look at what it is doing"
         }
         return commitFailure ?? readFailure ?? checkpointFailure
     }

@@ -5,7 +5,8 @@ import Synchronization
 final class StoreMonitor: Sendable {
     private let health = Mutex(StoreHealth())
 
-    var failure: String? { health.withLock { $0.failure(at: .now) } }
+    /// - Parameter start: of the read that has been going on for longest.
+    func failure(oldestRead start: ContinuousClock.Instant?) -> String? { health.withLock { $0.failure(at: .now, oldestRead: start) } }
     var wantsCheck: Bool { health.withLock { $0.wantsCheck(at: .now) } }
 
     func note(_ event: CommitQueue.Event) {

@@ -36,9 +36,9 @@ struct NodeGauges: Sendable {
         self.precomputation = precomputation
         self.alarms = alarms
         self.now = now
-        registrationReading = PacedReading { try store.read { try $0.registrationFigures() } }
+        registrationReading = PacedReading { try await store.fetch { try $0.registrationFigures() } }
         outboxReading = PacedReading {
-            let expires = try store.read { try $0.oldestWaitingExpiry() }
+            let expires = try await store.fetch { try $0.oldestWaitingExpiry() }
             // A notification is given up that long after it was asked for.
             return expires.map { max(.zero, now().since($0 - maximumRequestAge)) } ?? .zero
         }
