@@ -138,7 +138,11 @@ struct SlowGorushNodeTests {
         let server = try RawHTTPServer { gorush.reply(to: $0, timePerNotification: 0.001) }
         defer { server.stop() }
         let client = try GorushClient(client: CurlClient(), url: server.url)
-        try await fixture.withNode(configure: { $0.answerDeadline = .milliseconds(100) }, posting: client) { node async throws in
+        func configure(_ configuration: inout NodeConfiguration) {
+            configuration.answerDeadline = .milliseconds(100)
+            configuration.httpAddress = SocketAddress(host: "127.0.0.1", port: 0)
+        }
+        try await fixture.withNode(configure: configure, posting: client) { node async throws in
             let clients = try await registered(20, at: node)
             gorush.stop()
             defer { gorush.goOn() }
@@ -153,12 +157,20 @@ struct SlowGorushNodeTests {
             #expect(gorush.postSizes.count == 2)
             #expect(node.count(.gorushSlowed) == 1)
             #expect(node.count(.notificationRetried) == 0)
+            let scrape = try await node.scrape()
+            #expect(scrape[.slow, #"endpoint="1""#] == 1)
+            #expect(scrape[.postsUnanswered, #"endpoint="1""#] == 2)
+            #expect(scrape[.postsUnansweredAge, #"endpoint="1""#] ?? 0 >= 10)
+            #expect(scrape[.alarmActive, #"alarm="gorush_slow""#] == 1)
+            let page = String(decoding: try await node.get("/").body, as: UTF8.self)
+            #expect(page.contains("gorush is slow: 2 posts unanswered for 1"))
 
             gorush.goOn()
             try await node.wait { node.count(.notificationAccepted) == 20 }
             #expect(gorush.notified.count == 20)
             #expect(gorush.notified.values.allSatisfy { $0 == 1 })
             try await node.wait { node.node.findings.contains { $0.check == "gorush" && $0.verdict == .ok } }
+            #expect(try await node.scrape()[.alarmActive, #"alarm="gorush_slow""#] == 0)
         }
     }
 
