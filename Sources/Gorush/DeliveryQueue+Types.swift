@@ -6,6 +6,15 @@ extension DeliveryQueue {
         public var probeBatchCount = 10
         /// Posts at once, each over a connection of its own.
         public var maximumBatchesInFlight = 8
+        /// How long gorush should take for a post: the number of notifications in it is chosen for that. Half of what requests wait for.
+        public var batchTarget: Duration = .seconds(1)
+        /// What it takes for a notification, as long as it has answered nothing: the first posts are small. With `core.sync: true` each one
+        /// costs a round trip to Apple or Google.
+        public var assumedTime: Duration = .milliseconds(100)
+        /// A post that is unanswered for so long is overdue: gorush counts as slow.
+        public var slowAfter: Duration = .seconds(2)
+        /// A slow gorush that answers nothing for so long is stalled.
+        public var stalledAfter: Duration = .seconds(10)
         /// How long deliveries gather while other posts are on their way. With none on its way they go at once: a single notification gains
         /// nothing by waiting, and under load the posts in flight are what the next ones gather behind. 2 ms is well below the latency that
         /// anybody notices (10 ms are promised from relay to gorush), and at 3,000 notifications a second makes 500 posts of six.
@@ -22,6 +31,26 @@ extension DeliveryQueue {
         public var breaker = CircuitBreaker.Configuration()
 
         public init() {}
+    }
+
+    /// A gorush that owes an answer for too long. Prints `3 posts unanswered for 12 s`.
+    public struct Slowness: Sendable, Hashable, CustomStringConvertible {
+        /// Without an answer; 0 between a post that timed out and the next attempt.
+        public let postCount: Int
+        /// Of the oldest of them.
+        public let age: Duration
+        /// Nothing at all has been answered for ``Configuration/stalledAfter``.
+        public let isStalled: Bool
+
+        public init(postCount: Int, age: Duration, isStalled: Bool) {
+            self.postCount = postCount
+            self.age = age
+            self.isStalled = isStalled
+        }
+
+        public var description: String {
+            "\(postCount) \(postCount == 1 ? "post" : "posts") unanswered for \(Int(age / .seconds(1))) s"
+        }
     }
 
     /// Deliveries to be posted together, no two of them for the same device.

@@ -19,7 +19,9 @@ public import Waku
 /// - Half of a batch are fresh deliveries and half are from the backlog, when there are enough of both: neither waits for the other's.
 /// - A delivery that failed goes with fewer others each time, in the end alone: what breaks gorush breaks nobody else's post for long.
 /// - Halves go out first, the last one first, so that there are few of them.
-/// - Whether anything goes out at all is for the ``CircuitBreaker`` to say.
+/// - What is in flight is not posted again before its post has ended, however long that takes: without an answer its outcome is unknown.
+/// - How much goes into a post, and how many posts go out while one is overdue, is for ``PostPace`` to say; whether anything goes out at all
+///   is for the ``CircuitBreaker``.
 ///
 /// Times must not go back: the driver adds a monotonic clock to the time at which it started. Every call takes logarithmic time for each
 /// delivery that it names.
@@ -56,7 +58,7 @@ public struct DeliveryQueue: Sendable {
         var isPosting = false
     }
 
-    private struct Half {
+    struct Half {
         let number: UInt64
         let deliveries: [Int64]
     }
@@ -66,7 +68,7 @@ public struct DeliveryQueue: Sendable {
         let devices: [Int64]
     }
 
-    private let configuration: Configuration
+    let configuration: Configuration
     private var generator: any RandomNumberGenerator & Sendable
 
     var deliveries: [Int64: Delivery] = [:]
@@ -75,14 +77,15 @@ public struct DeliveryQueue: Sendable {
     var fresh = IndexedHeap<Int64>()
     /// By the time they are due.
     var backlog = IndexedHeap<Timestamp>()
-    private var halves: [Half] = []
+    var halves: [Half] = []
     /// All that are neither in flight nor in a half, by the time they are too old.
-    private var expiring = IndexedHeap<Timestamp>()
+    var expiring = IndexedHeap<Timestamp>()
     private var evicted: [Int64] = []
     private var posts: [UInt64: Post] = [:]
-    private var lastNumber: UInt64 = 0
+    var lastNumber: UInt64 = 0
     private var isDraining = false
     public internal(set) var breaker: CircuitBreaker
+    var pace: PostPace
 
     public init(
         configuration: Configuration = Configuration(), generator: any RandomNumberGenerator & Sendable = SystemRandomNumberGenerator()
@@ -90,11 +93,14 @@ public struct DeliveryQueue: Sendable {
         self.configuration = configuration
         self.generator = generator
         breaker = CircuitBreaker(configuration: configuration.breaker)
+        pace = PostPace(configuration: configuration)
     }
 
     /// All in the queue, those in flight included.
     public var count: Int { deliveries.count }
     public var batchesInFlight: Int { posts.count }
+    /// Deliveries whose post has not ended.
+    public var deliveriesInFlight: some Sequence<Int64> { posts.values.lazy.flatMap(\.batch.deliveries) }
     /// Whether a delivery is in the queue, in flight or not.
     public func contains(_ id: Int64) -> Bool { deliveries[id] != nil }
     /// Nothing is in flight, and nothing will be.
@@ -146,12 +152,14 @@ public struct DeliveryQueue: Sendable {
             place(id, inBacklogAt: arrived)
         }
         var actions: [Action] = []
-        while !isDraining, posts.count < configuration.maximumBatchesInFlight, isRipe(now: now) {
+        pace.advance(to: now)
+        while mayPost, isRipe(now: now) {
             let admission = breaker.admission(at: now)
             guard admission != .nothing else { break }
-            let ids = nextIDs(limit: admission == .probe ? configuration.probeBatchCount : configuration.maximumBatchCount, now, &expired)
+            let limit = pace.batchLimit(at: now)
+            let ids = nextIDs(limit: admission == .probe ? min(limit, configuration.probeBatchCount) : limit, now, &expired)
             guard !ids.isEmpty else { break }
-            let batch = post(ids)
+            let batch = post(ids, now)
             if admission == .probe { breaker.began(probe: batch.id) }
             actions.append(.post(batch))
         }
@@ -166,8 +174,8 @@ public struct DeliveryQueue: Sendable {
     /// When there is something to do at the latest, if nothing is added and nothing finishes before; nil for never.
     public func nextWake(now: Timestamp) -> Timestamp? {
         if !evicted.isEmpty { return now }
-        var wake = expiring.first?.key
-        if !isDraining, posts.count < configuration.maximumBatchesInFlight, let ripe = ripeTime(now: now) {
+        var wake = [expiring.first?.key, pace.nextChange].compactMap(\.self).min()
+        if mayPost, let ripe = ripeTime(now: now) {
             let resume: Timestamp? =
                 switch breaker.state {
                 case .closed: ripe
@@ -179,6 +187,19 @@ public struct DeliveryQueue: Sendable {
         return wake.map { max($0, now) }
     }
 
+    /// The contents of a batch are loaded, and the request leaves now.
+    ///
+    /// - Parameter count: how many of its deliveries are in the request.
+    public mutating func sent(_ batchID: UInt64, count: Int, now: Timestamp) {
+        pace.sent(batchID, count: count, at: now)
+    }
+
+    /// The request of a batch has ended. What it came to may still have to be stored before ``finished(_:outcome:except:now:)``, which can
+    /// take as long as the disk does; gorush is not to be thought slow for that.
+    public mutating func answered(_ batchID: UInt64, outcome: Outcome, now: Timestamp) {
+        pace.ended(batchID, outcome, at: now)
+    }
+
     /// The end of a batch. One that is not in flight has no resolutions.
     ///
     /// - Parameter untaken: those that gorush did not take though it accepted the batch: they are tried again.
@@ -186,6 +207,7 @@ public struct DeliveryQueue: Sendable {
         _ batchID: UInt64, outcome: Outcome, except untaken: Set<Int64> = [], now: Timestamp
     ) -> [Resolution] {
         guard let post = posts.removeValue(forKey: batchID) else { return [] }
+        pace.ended(batchID, outcome, at: now)
         switch outcome {
         case .accepted, .refused: breaker.worked()
         case .notPosted: breaker.cameToNothing(batchID, at: now)
@@ -233,6 +255,10 @@ public struct DeliveryQueue: Sendable {
 
     // MARK: Batches
 
+    private var mayPost: Bool {
+        !isDraining && posts.count < configuration.maximumBatchesInFlight && pace.admitsPost
+    }
+
     /// Whether what waits is worth a post, or has waited for others long enough.
     private func isRipe(now: Timestamp) -> Bool {
         ripeTime(now: now).map { $0 <= now } ?? false
@@ -240,13 +266,13 @@ public struct DeliveryQueue: Sendable {
 
     /// When it will be; nil when nothing waits.
     private func ripeTime(now: Timestamp) -> Timestamp? {
-        if !halves.isEmpty || fresh.count >= configuration.maximumBatchCount { return now }
+        if !halves.isEmpty || fresh.count >= pace.batchLimit(at: now) { return now }
         let arrived = fresh.first.flatMap { deliveries[$0.id]?.arrived }
         guard let first = [arrived, backlog.first?.key].compactMap(\.self).min() else { return nil }
         return posts.isEmpty ? first : first + configuration.gathering
     }
 
-    private mutating func post(_ ids: [Int64]) -> Batch {
+    private mutating func post(_ ids: [Int64], _ now: Timestamp) -> Batch {
         lastNumber += 1
         let batch = Batch(id: lastNumber, deliveries: ids)
         var devices: [Int64] = []
@@ -258,58 +284,8 @@ public struct DeliveryQueue: Sendable {
             devices.append(device)
         }
         posts[batch.id] = Post(batch: batch, devices: devices)
+        pace.began(batch.id, count: ids.count, at: now)
         return batch
-    }
-
-    /// Takes what goes into the next batch out of where it waits.
-    private mutating func nextIDs(limit: Int, _ now: Timestamp, _ expired: inout [Int64]) -> [Int64] {
-        while let half = halves.popLast() {
-            let ids = takeHalf(half, now, &expired)
-            if ids.count > limit { addHalf(ids[limit...]) }
-            if !ids.isEmpty { return Array(ids.prefix(limit)) }
-        }
-        var limit = limit
-        var ids: [Int64] = []
-        while ids.count < limit {
-            let old = popDue(beside: ids.count, limit: &limit, now)
-            if let old { ids.append(old) }
-            let new = ids.count < limit ? fresh.popFirst() : nil
-            if let new { ids.append(new) }
-            if old == nil, new == nil { break }
-        }
-        for id in ids { expiring.remove(id) }
-        return ids
-    }
-
-    private mutating func takeHalf(_ half: Half, _ now: Timestamp, _ expired: inout [Int64]) -> [Int64] {
-        var ids: [Int64] = []
-        for id in half.deliveries {
-            guard let delivery = deliveries[id], case .halved(half.number) = delivery.place else { continue }
-            if delivery.expires <= now {
-                remove(id)
-                expired.append(id)
-            } else {
-                ids.append(id)
-            }
-        }
-        return ids
-    }
-
-    /// - Parameter limit: is lowered to the number that this delivery may go with.
-    private mutating func popDue(beside count: Int, limit: inout Int, _ now: Timestamp) -> Int64? {
-        guard let (due, id) = backlog.first, due <= now, let failureCount = deliveries[id]?.failureCount else { return nil }
-        let company = max(1, configuration.maximumBatchCount >> min(failureCount, 30))
-        guard count < company else { return nil }
-        limit = min(limit, company)
-        return backlog.popFirst()
-    }
-
-    private mutating func addHalf(_ ids: ArraySlice<Int64>) {
-        guard !ids.isEmpty else { return }
-        lastNumber += 1
-        let half = Half(number: lastNumber, deliveries: Array(ids))
-        for id in ids { deliveries[id]?.place = .halved(half.number) }
-        halves.append(half)
     }
 
     private mutating func retry(_ id: Int64, after retryAfter: Duration?, now: Timestamp) {

@@ -11,11 +11,16 @@ public enum FailureReason: String, Sendable, CaseIterable {
     case deviceTokenNotForTopic = "DeviceTokenNotForTopic"
     case badTopic = "BadTopic"
     case topicDisallowed = "TopicDisallowed"
-    // Firebase.
+    // Firebase: by what ``FirebaseErrorText`` makes of its texts.
     case entityNotFound = "Requested entity was not found."
     case notRegistered = "NotRegistered"
+    case invalidRegistration = "InvalidRegistration"
     case invalidArgument = "invalid argument"
     case senderIDMismatch = "SenderId mismatch"
+    /// Something in the message but the token.
+    case message = "message refused"
+    /// The push service is overloaded, out of order, or not to be reached.
+    case transient = "transient"
     /// gorush's own certificate, key or account is not what the push service wants.
     case credentials = "credentials"
     /// gorush had no room: it did not try at all, though it accepted the post.
@@ -32,7 +37,7 @@ public enum FailureReason: String, Sendable, CaseIterable {
         }
         switch platform {
         case .apn: self = Self.apn(error)
-        case .firebase: self = Self.firebase(error)
+        case .firebase: self = FirebaseErrorText.reason(for: error)
         default: self = .other
         }
     }
@@ -52,26 +57,14 @@ public enum FailureReason: String, Sendable, CaseIterable {
         }
     }
 
-    /// Firebase has several ways to say the same.
-    private static func firebase(_ error: String) -> FailureReason {
-        if error == "Requested entity was not found." { return .entityNotFound }
-        if error == "NotRegistered" { return .notRegistered }
-        let error = error.lowercased()
-        let blamesArgument = ["invalid argument", "invalid_argument", "invalid-argument", "not a valid fcm registration token"]
-        if blamesArgument.contains(where: error.contains) || error == "invalidregistration" { return .invalidArgument }
-        if error.hasPrefix("senderid mismatch") || error.contains("sender_id_mismatch") || error == "mismatchsenderid" {
-            return .senderIDMismatch
-        }
-        let blamesCredentials = ["authentication credential", "third-party-auth-error", "auth error from apns", "invalid_grant"]
-        return blamesCredentials.contains(where: error.contains) ? .credentials : .other
-    }
-
     public var verdict: TokenVerdict {
         switch self {
         case .unregistered, .expiredToken, .entityNotFound, .notRegistered: .dead
-        case .badDeviceToken, .deviceTokenNotForTopic, .badTopic, .topicDisallowed, .invalidArgument, .senderIDMismatch: .doubtful
+        case .badDeviceToken, .deviceTokenNotForTopic, .badTopic, .topicDisallowed, .invalidRegistration, .invalidArgument,
+            .senderIDMismatch:
+            .doubtful
         case .credentials: .operatorsMistake
-        case .queueFull, .other: .other
+        case .message, .transient, .queueFull, .other: .other
         }
     }
 }

@@ -3,6 +3,9 @@ public import Waku
 
 /// Posts notifications to a gorush server, and tells what became of them.
 public final class GorushClient: Sendable {
+    /// With `core.sync: true` gorush answers after the last notification of a post, and goes on with it when the caller hangs up.
+    public static let standardTimeout = Duration.seconds(60)
+
     private let client: CurlClient
     private let url: String
     private let profile: PayloadProfile
@@ -12,11 +15,12 @@ public final class GorushClient: Sendable {
     /// - Parameters:
     ///   - client: holds the credentials, and whose certificates are trusted.
     ///   - url: http or https, with an optional path before gorush's own. `/api/push` is added.
-    ///   - timeout: gorush can hang while its queue is full.
+    ///   - timeout: how long an answer is waited for on the open connection. What is unanswered then may have been delivered or not, and is
+    ///     to be posted again.
     ///   - now: what dates in Retry-After are compared with.
     /// - Throws: ``GorushError`` for a URL that can't be posted to.
     public init(
-        client: CurlClient, url: String, profile: PayloadProfile = .default, timeout: Duration = .seconds(5),
+        client: CurlClient, url: String, profile: PayloadProfile = .default, timeout: Duration = GorushClient.standardTimeout,
         now: @escaping @Sendable () -> Timestamp = { .now() }
     ) throws(GorushError) {
         do throws(HTTPBaseURL.Problem) {

@@ -4,7 +4,13 @@ import StatusProtocol
 ///
 /// Each has its own `notif_id`, since gorush masks the tokens in what it reports. In the `rfc` profile, devices with the same platform,
 /// topic, chat and message share one, which is the id of the first of them. Bytes are `0x` and lower-case hex.
+///
+/// Notifications for APNs are alerts in all profiles, and have their `notif_id` as `collapse_id` too: a device shows one that is delivered again
+/// in place of the first. Those for Firebase have nothing of the kind.
 struct PushRequest {
+    /// Of a `collapse_id`, in bytes: APNs refuses a longer one, and the notification with it.
+    private static let maximumCollapseIDByteCount = 64
+
     /// The devices of each entry, at least one.
     let members: [[Notification]]
     private let profile: PayloadProfile
@@ -38,7 +44,10 @@ struct PushRequest {
             }
             writer.value("platform", first.platform.rawValue)
             writer.value("message", profile.text(for: first.kind))
-            if first.platform == .apn { writer.value("topic", first.apnTopic) }
+            if first.platform == .apn {
+                writer.value("topic", first.apnTopic)
+                if (1...Self.maximumCollapseIDByteCount).contains(first.id.utf8.count) { writer.value("collapse_id", first.id) }
+            }
             if first.isForSandbox { writer.value("development", true) }
             if hasAdditions {
                 writer.value("content_available", true)

@@ -14,9 +14,19 @@ extension Deliveries {
         }
         let post = PostID(endpoint: endpoint, batch: batch.id)
         feedback.began(post, entries.map(\.delivery))
-        let start = ContinuousClock.now
         let sandbox = routing.rules[endpoint].sandboxTopics
-        let result = await gorush[endpoint].posting.post(entries.map { $0.notificationForGorush(sandbox: sandbox) })
+        let notifications = entries.map { $0.notificationForGorush(sandbox: sandbox) }
+        let start = ContinuousClock.now
+        let sent = steadyNow
+        state.withLock { $0.queues[endpoint].sent(batch.id, count: notifications.count, now: sent) }
+        let result = await gorush[endpoint].posting.post(notifications)
+        let answered = steadyNow
+        let wasSlow = state.withLock { state in
+            defer { state.queues[endpoint].answered(batch.id, outcome: result.outcome, now: answered) }
+            return state.queues[endpoint].slowness(at: answered) != nil
+        }
+        // An answer may let other posts go out, before this one's result is stored.
+        if wasSlow { wakeUp() }
         counters.posted(result, took: start.duration(to: .now))
         note(result, entries.count, endpoint)
         var untaken: Set<Int64> = []
@@ -146,6 +156,35 @@ extension Deliveries {
         }
     }
 
+    /// Reports the beginning and the end of a time in which gorush owes answers.
+    func noteSlowness(at now: Timestamp) {
+        let changes = state.withLock { state in
+            state.queues.indices.compactMap { index -> (Int, DeliveryQueue.Slowness?)? in
+                let slowness = state.queues[index].slowness(at: now)
+                guard state.isSlow[index] != (slowness != nil) else { return nil }
+                state.isSlow[index] = slowness != nil
+                // Within the lock, as in `finished`.
+                if let slowness {
+                    feedback.alarms.raise(.gorushSlow, "\(slowness)")
+                } else if !state.isSlow.contains(true) {
+                    feedback.alarms.clear(.gorushSlow)
+                }
+                return (index, slowness)
+            }
+        }
+        for (index, slowness) in changes {
+            let name: Logger.MetadataValue = "\(routing.rules[index].name)"
+            if let slowness {
+                counters.add(.gorushSlowed)
+                logger.warning(
+                    "gorush is slow",
+                    metadata: ["endpoint": name, "posts": "\(slowness.postCount)", "unanswered_s": "\(Int(slowness.age / .seconds(1)))"])
+            } else {
+                logger.info("gorush answers in time again", metadata: ["endpoint": name])
+            }
+        }
+    }
+
     private enum BreakerChange {
         case opened, closed
     }
@@ -171,12 +210,7 @@ extension Deliveries {
                 }
             }
             let after = state.queues[endpoint].breaker
-            // Who waits now would wait in vain.
-            if after.isOpen(at: now), !before.isOpen(at: now) {
-                for delivery in Array(state.requests.awaited) where state.ids[delivery] == endpoint {
-                    done += state.requests.resolve(delivery, as: .internalError)
-                }
-            }
+            if after.isOpen(at: now) { done += state.failAwaited(at: endpoint) }
             let failure = state.failures[endpoint]
             switch (before.isClosed, after.isClosed) {
             case (true, false):
@@ -209,5 +243,18 @@ extension OutboxEntry {
             id: delivery.notificationID, platform: platform, deviceToken: deviceToken, apnTopic: apnTopic, kind: notification.kind,
             chatID: notification.chatID, registrant: key.keyHash, message: notification.message, installationID: key.installationID,
             isForSandbox: platform == .apn && sandbox.contains(apnTopic))
+    }
+}
+
+extension Deliveries.State {
+    /// gorush is given up: requests that wait for a notification to be posted would wait in vain. One whose post is unanswered may still be
+    /// accepted in time: those requests wait until their deadline.
+    fileprivate mutating func failAwaited(at endpoint: Int) -> [PendingRequestTable.Finished] {
+        let unanswered = Set(queues[endpoint].deliveriesInFlight.compactMap { deliveries[$0]?.delivery })
+        var done: [PendingRequestTable.Finished] = []
+        for delivery in Array(requests.awaited) where ids[delivery] == endpoint && !unanswered.contains(delivery) {
+            done += requests.resolve(delivery, as: .internalError)
+        }
+        return done
     }
 }

@@ -12,6 +12,8 @@ final class Deliveries: Sendable {
         var queues: [DeliveryQueue]
         /// Why the last post to each failed.
         var failures: [String]
+        /// Whether each was slow when that was last looked at.
+        var isSlow: [Bool]
         /// What is in the queues, by both of its names.
         var deliveries: [Int64: Queued] = [:]
         var ids: [DeliveryID: Int] = [:]
@@ -64,8 +66,10 @@ final class Deliveries: Sendable {
                     var queue = queue
                     queue.maximumBatchesInFlight = endpoint.connections
                     queue.maximumBatchCount = endpoint.batch
+                    // Posts that time out one after the other are failures in a row.
+                    queue.breaker.failureMemory = max(queue.breaker.failureMemory, endpoint.timeout * 2)
                     return DeliveryQueue(configuration: queue)
-                }, failures: gorush.map { _ in "" }))
+                }, failures: gorush.map { _ in "" }, isSlow: gorush.map { _ in false }))
         (wakes, wake) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1))
     }
 
@@ -202,6 +206,7 @@ final class Deliveries: Sendable {
                     return (actions, late, [next, state.requests.nextDeadline].compactMap(\.self).min())
                 }
                 finish(late)
+                noteSlowness(at: now)
                 for (endpoint, action) in actions { carryOut(action, at: endpoint, in: &group) }
                 // One timer, and a new one only when there is something to do before it.
                 if let end = timerEnd, end <= now { timerEnd = nil }
@@ -285,6 +290,9 @@ final class Deliveries: Sendable {
     /// After ``postNoMore()``: whether something is still on its way to gorush.
     var isPosting: Bool { state.withLock { !$0.queues.allSatisfy(\.isDrained) } }
 
+    /// Notifications whose post has no answer: nobody knows whether gorush takes them.
+    var unansweredCount: Int { state.withLock { $0.queues.reduce(0) { $0 + $1.deliveriesInFlight.count(where: { _ in true }) } } }
+
     /// Requests whose answers wait for deliveries.
     var hasRequests: Bool { state.withLock { !$0.requests.isEmpty } }
 
@@ -296,7 +304,8 @@ final class Deliveries: Sendable {
             state.queues.indices.map { index in
                 EndpointState(
                     name: routing.rules[index].name, breaker: state.queues[index].breaker,
-                    isOpen: state.queues[index].breaker.isOpen(at: now),
+                    isOpen: state.queues[index].breaker.isOpen(at: now), slowness: state.queues[index].slowness(at: now),
+                    unanswered: state.queues[index].unanswered(at: now), batchLimit: state.queues[index].batchLimit(at: now),
                     waitingCount: state.queues[index].count, failure: state.failures[index])
             }
         }
@@ -313,6 +322,12 @@ struct EndpointState: Sendable {
     let name: String
     let breaker: CircuitBreaker
     let isOpen: Bool
+    /// nil while it answers in time.
+    let slowness: DeliveryQueue.Slowness?
+    /// Posts without an answer, and how long the oldest of them.
+    let unanswered: (count: Int, age: Duration)
+    /// Notifications that the next post may have.
+    let batchLimit: Int
     let waitingCount: Int
     /// Why the last post failed.
     let failure: String
@@ -320,8 +335,14 @@ struct EndpointState: Sendable {
     /// What stands in the way of deliveries; nil when nothing does. A gorush that failed and has got nothing to prove itself by since is
     /// given the benefit of the doubt.
     var obstacle: String? {
-        guard !breaker.isClosed, waitingCount > 0 || isOpen else { return nil }
-        return "takes no notifications, \(waitingCount) wait: \(failure)"
+        if !breaker.isClosed, waitingCount > 0 || isOpen { return "takes no notifications, \(waitingCount) wait: \(failure)" }
+        return slowness.flatMap { $0.isStalled ? delay : nil }
+    }
+
+    /// That it is slow; nil when it is not, or nothing waits for it.
+    var delay: String? {
+        guard let slowness, waitingCount > 0 else { return nil }
+        return "is slow: \(slowness), \(waitingCount) notifications wait"
     }
 }
 

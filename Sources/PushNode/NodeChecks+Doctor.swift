@@ -63,7 +63,14 @@ extension NodeChecks {
             return Finding("daemon", .warn, "none answers on the data folder", remedy: "start it, if it should run: waku-push serve")
         }
         let failing = status.findings.filter { $0.verdict == .fail }
-        if failing.isEmpty { return Finding("daemon", .ok, "ready, version \(status.version), process \(status.processID)") }
+        if failing.isEmpty {
+            let text = "ready, version \(status.version), process \(status.processID)"
+            // Doctor looks at the machine itself.
+            let warnings = status.findings.filter { $0.verdict == .warn && !["disk", "files"].contains($0.check) }
+            guard !warnings.isEmpty else { return Finding("daemon", .ok, text) }
+            let reasons = warnings.map { "\($0.check): \($0.text)" }.joined(separator: "; ")
+            return Finding("daemon", .warn, "\(text); \(reasons)", remedy: warnings.compactMap(\.remedy).first)
+        }
         let reasons = failing.map { "\($0.check): \($0.text)" }.joined(separator: "; ")
         return Finding("daemon", .fail, "not ready: \(reasons)", remedy: failing.compactMap(\.remedy).first)
     }

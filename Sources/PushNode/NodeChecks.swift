@@ -22,9 +22,11 @@ public enum NodeChecks {
     /// - Parameters:
     ///   - name: of the endpoint.
     ///   - obstacle: in the way of deliveries; nil when there is none.
-    public static func gorush(_ name: String = "gorush", obstacle: String?) -> Finding {
-        obstacle.map { Finding(name, .fail, $0, remedy: "waku-push doctor looks at gorush itself") }
-            ?? Finding(name, .ok, "takes notifications")
+    ///   - delay: that it is slow; nil when it is not. It takes notifications all the same.
+    public static func gorush(_ name: String = "gorush", obstacle: String?, delay: String? = nil) -> Finding {
+        if let obstacle { return Finding(name, .fail, obstacle, remedy: "waku-push doctor looks at gorush itself") }
+        if let delay { return Finding(name, .warn, delay, remedy: "see gorush's log, and its way to Apple and Google") }
+        return Finding(name, .ok, "takes notifications")
     }
 
     public static func drain(isOn: Bool) -> Finding? {

@@ -16,11 +16,17 @@ public struct GorushEndpoint: Sendable {
     public let connections: Int
     /// Notifications in a post at most.
     public let batch: Int
+    /// How long a post waits for its answer.
+    public let timeout: Duration
 
-    public init(_ posting: any NotificationPosting, rule: EndpointRule = EndpointRule(), connections: Int = 8, batch: Int = 100) {
+    public init(
+        _ posting: any NotificationPosting, rule: EndpointRule = EndpointRule(), connections: Int = 8, batch: Int = 100,
+        timeout: Duration = GorushClient.standardTimeout
+    ) {
         self.rule = rule
         self.connections = connections
         self.batch = batch
+        self.timeout = timeout
         self.posting = posting
     }
 }

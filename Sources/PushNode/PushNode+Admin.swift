@@ -12,7 +12,7 @@ extension PushNode {
     public var findings: [Finding] {
         [
             NodeChecks.relay(relay.state), NodeChecks.silence(watch.silenceObstacle), NodeChecks.store(failure: store.failure),
-        ].compactMap(\.self) + deliveries.endpoints.map { NodeChecks.gorush($0.name, obstacle: $0.obstacle) }
+        ].compactMap(\.self) + deliveries.endpoints.map { NodeChecks.gorush($0.name, obstacle: $0.obstacle, delay: $0.delay) }
             + [
                 NodeChecks.freeDisk(bytes: Disk.freeBytes(at: configuration.dataPath)), NodeChecks.openFiles(OpenFiles.now()),
                 NodeChecks.drain(isOn: drain.isOn),

@@ -235,6 +235,11 @@ public final class PushNode: Service {
                 await self.wait(Self.answerLimit) { self.pipeline.isIdle && !self.deliveries.hasRequests }
                 self.deliveries.postNoMore()
                 await self.wait(Self.postLimit) { !self.deliveries.isPosting }
+                if self.deliveries.isPosting {
+                    self.logger.warning(
+                        "posts to gorush are unanswered at the stop: their notifications are posted again after the start",
+                        metadata: ["count": "\(self.deliveries.unansweredCount)"])
+                }
                 self.publisher.finish()
                 // Replies that are held leave at their time. Returns earlier by the publisher's end.
                 let held = ContinuousClock.now.duration(to: stopping + self.configuration.replyDelay + .seconds(1))

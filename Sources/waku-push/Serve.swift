@@ -202,7 +202,8 @@ struct Serve: AsyncParsableCommand {
                 return found
             }
             let endpoints = zip(plan.gorush, posters).map { settings, poster in
-                GorushEndpoint(poster, rule: settings.rule, connections: settings.connections, batch: settings.batch)
+                GorushEndpoint(
+                    poster, rule: settings.rule, connections: settings.connections, batch: settings.batch, timeout: settings.timeout)
             }
             let node = try PushNode(plan.configuration, gorush: endpoints, logger: logger) { try attachment.relay($0) }
             try await attachment.listen()

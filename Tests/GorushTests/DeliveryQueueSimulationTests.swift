@@ -25,6 +25,18 @@ struct DeliveryQueueSimulationTests {
         case flaky
         /// Accepts posts, but has no room for some of what is in them.
         case full
+        /// Takes posts, and answers none of them.
+        case hanging
+        /// Answers each post after a while, some after they were given up.
+        case slow
+    }
+
+    /// A post that gorush has taken.
+    private struct Outstanding {
+        let batch: DeliveryQueue.Batch
+        let began: Timestamp
+        /// When gorush answers it, unless it hangs or the weather changes.
+        let due: Timestamp
     }
 
     private struct Failed: Error, CustomStringConvertible {
@@ -36,7 +48,8 @@ struct DeliveryQueueSimulationTests {
         var generator: SplitMix
         var queue: DeliveryQueue
         let limit: Int
-        let patience = 8
+        /// Of a request: then the driver ends it as failed.
+        let timeout = Duration.seconds(7)
         var now = Timestamp(rawValue: 1_000_000_000)
         var known: [Int64: Known] = [:]
         /// Unresolved ones of each device, in their order.
@@ -44,7 +57,12 @@ struct DeliveryQueueSimulationTests {
         var poisoned: Set<Int64> = []
         var deadly: Set<Int64> = []
         var removed: Set<Int64> = []
-        var posted: [UInt64: DeliveryQueue.Batch] = [:]
+        var posted: [UInt64: Outstanding] = [:]
+        /// Until when each delivery's last post may still be unanswered: gorush may be working on it.
+        var unknownUntil: [Int64: Timestamp] = [:]
+        /// While posts are overdue: how many more may go out.
+        var allowance: Int?
+        var slowSpells = 0
         /// Of each device: the highest id that was posted.
         var lastPosted: [Int64: Int64] = [:]
         var nextID: Int64 = 1
@@ -97,11 +115,19 @@ struct DeliveryQueueSimulationTests {
         mutating func resolve(_ id: Int64) {
             guard let device = known[id]?.device else { return }
             known[id] = nil
+            unknownUntil[id] = nil
             lines[device]?.removeAll { $0 == id }
         }
 
+        /// At least one post is overdue, and was when something last happened.
+        var hasOverdue: Bool { posted.values.contains { now.since($0.began) >= .seconds(2) } }
+
         mutating func act() throws {
             let wasAdmitted = queue.breaker.admission(at: now)
+            if allowance == nil, hasOverdue {
+                allowance = 1
+                slowSpells += 1
+            }
             var batchCount = 0
             for action in queue.actions(now: now) {
                 switch action {
@@ -123,6 +149,10 @@ struct DeliveryQueueSimulationTests {
                     try begin(batch, wasAdmitted)
                 }
             }
+            if let left = allowance {
+                try check(batchCount <= left, "\(batchCount) posts while one is overdue, of \(left) that gorush proved to take")
+                allowance = left - batchCount
+            }
             if wasAdmitted != .posts { try check(batchCount <= (wasAdmitted == .probe ? 1 : 0), "\(batchCount) posts when \(wasAdmitted)") }
             try check(queue.actions(now: now).isEmpty, "it has more to do at the same moment")
             try check(posted.count <= 8, "\(posted.count) posts at once")
@@ -132,12 +162,17 @@ struct DeliveryQueueSimulationTests {
 
         mutating func begin(_ batch: DeliveryQueue.Batch, _ admission: CircuitBreaker.Admission) throws {
             try check((1...(admission == .probe ? 10 : 100)).contains(batch.deliveries.count), "a batch of \(batch.deliveries.count)")
-            try check(posted.updateValue(batch, forKey: batch.id) == nil, "batch number \(batch.id) twice")
+            let answerTime: Duration = weather == .slow ? .milliseconds(Int.random(in: 0...9_000, using: &generator)) : .zero
+            let post = Outstanding(batch: batch, began: now, due: now + answerTime)
+            try check(posted.updateValue(post, forKey: batch.id) == nil, "batch number \(batch.id) twice")
             var devices: Set<Int64> = []
             for id in batch.deliveries {
                 guard let delivery = known[id] else { throw Failed(description: "seed \(seed): \(id) is posted, but resolved") }
                 try check(delivery.place == .waiting, "\(id) is posted, but is \(delivery.place)")
                 try check(delivery.expires > now, "\(id) is posted too late")
+                let unknown = unknownUntil[id] ?? now
+                try check(unknown <= now, "\(id) is posted again while gorush may be working on it")
+                unknownUntil[id] = now + timeout
                 try check(devices.insert(delivery.device).inserted, "two of device \(delivery.device) in a batch")
                 try check(lines[delivery.device]?.first == id, "\(id) overtakes \(lines[delivery.device]?.first ?? 0)")
                 try check(lastPosted[delivery.device, default: 0] <= id, "\(id) is posted after \(lastPosted[delivery.device, default: 0])")
@@ -147,9 +182,16 @@ struct DeliveryQueueSimulationTests {
         }
 
         mutating func finishOne() throws {
-            guard let id = posted.keys.sorted().randomElement(using: &generator), let batch = posted.removeValue(forKey: id) else { return }
+            guard let id = posted.keys.sorted().randomElement(using: &generator), let post = posted[id] else { return }
+            let batch = post.batch
             var untaken: Set<Int64> = []
-            let outcome = outcome(of: batch, &untaken)
+            guard let outcome = end(of: post, &untaken) else { return }
+            posted[id] = nil
+            // Answered, the connection ended, or the timeout passed.
+            for delivery in batch.deliveries { unknownUntil[delivery] = nil }
+            settleAllowance(outcome, wasLate: now.since(post.began) >= .seconds(2))
+            // What it came to is stored first, now and then.
+            if chance(3) { queue.answered(id, outcome: outcome, now: now) }
             let wasOpen = queue.breaker.isOpen(at: now)
             for resolution in queue.finished(id, outcome: outcome, except: untaken, now: now) {
                 switch resolution {
@@ -172,6 +214,24 @@ struct DeliveryQueueSimulationTests {
             if outcome == .accepted || outcome == .refused { try check(queue.breaker.isClosed, "open, but gorush works") }
         }
 
+        /// What ends a post now; nil when nothing does.
+        mutating func end(of post: Outstanding, _ untaken: inout Set<Int64>) -> DeliveryQueue.Outcome? {
+            if now.since(post.began) >= timeout { return .failed(retryAfter: nil) }
+            switch weather {
+            case .hanging: return chance(300) ? .failed(retryAfter: nil) : nil
+            case .slow where post.due > now: return nil
+            default: return outcome(of: post.batch, &untaken)
+            }
+        }
+
+        mutating func settleAllowance(_ outcome: DeliveryQueue.Outcome, wasLate: Bool) {
+            guard let left = allowance else { return }
+            switch outcome {
+            case .accepted, .refused: allowance = hasOverdue ? min(8, left + (wasLate ? 1 : 2)) : nil
+            case .failed, .notPosted: allowance = max(1, left)
+            }
+        }
+
         mutating func outcome(of batch: DeliveryQueue.Batch, _ untaken: inout Set<Int64>) -> DeliveryQueue.Outcome {
             if chance(60) { return .notPosted }
             if batch.deliveries.contains(where: deadly.contains) { return .failed(retryAfter: nil) }
@@ -189,7 +249,7 @@ struct DeliveryQueueSimulationTests {
         // MARK: What must hold
 
         func checkBound() throws {
-            let inFlight = posted.values.reduce(0) { $0 + $1.deliveries.count }
+            let inFlight = posted.values.reduce(0) { $0 + $1.batch.deliveries.count }
             // Halves, which are to be posted next, are at most what was in flight.
             try check(queue.count <= limit + inFlight + 800, "\(queue.count) in a queue of \(limit)")
         }
@@ -211,6 +271,14 @@ struct DeliveryQueueSimulationTests {
         mutating func step(isAdding: Bool) throws {
             steps += 1
             if chance(100) { weather = Weather.allCases.randomElement(using: &generator) ?? .fair }
+            // What a seed has not met by then.
+            if steps > 700, slowSpells == 0 {
+                weather = .hanging
+            } else if steps > 1100, openings == 0 {
+                weather = .failing
+            } else if steps > 1300, acceptedCount <= 100 {
+                weather = .fair
+            }
             if isAdding {
                 for _ in 0..<Int.random(in: 0...4, using: &generator) { try add() }
                 if chance(10) { removeOne() }
@@ -242,6 +310,7 @@ struct DeliveryQueueSimulationTests {
         #expect(world.queue.nextWake(now: world.now) == nil)
         #expect(world.acceptedCount > 100, "seed \(seed) tells little")
         #expect(world.openings > 0, "seed \(seed) never opens the breaker")
+        #expect(world.slowSpells > 0, "seed \(seed) never finds gorush slow")
     }
 
     /// A hundred thousand that fail once: no call takes time by how many wait.

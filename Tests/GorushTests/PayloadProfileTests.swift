@@ -42,7 +42,7 @@ struct PayloadProfileTests {
         try check(
             .status, row, .apn,
             """
-            {"notif_id": "n1", "tokens": ["token-1"], "platform": 1, "message": "\(row.text)", "topic": "im.status.app",
+            {"notif_id": "n1", "tokens": ["token-1"], "collapse_id": "n1", "platform": 1, "message": "\(row.text)", "topic": "im.status.app",
              \(Self.apnAdditions), "data": {\(Self.statusData), "deepLink": "\(row.deepLink)"}}
             """)
         try check(
@@ -57,7 +57,7 @@ struct PayloadProfileTests {
         try check(
             .status2024, row, .apn,
             """
-            {"notif_id": "n1", "tokens": ["token-1"], "platform": 1, "message": "\(row.text2024)", "topic": "im.status.app",
+            {"notif_id": "n1", "tokens": ["token-1"], "collapse_id": "n1", "platform": 1, "message": "\(row.text2024)", "topic": "im.status.app",
              "data": {\(Self.statusData)}}
             """)
         try check(
@@ -72,7 +72,7 @@ struct PayloadProfileTests {
         try check(
             .rfc, row, .apn,
             """
-            {"notif_id": "n1", "tokens": ["token-1"], "platform": 1, "message": "You have a new message", "topic": "im.status.app",
+            {"notif_id": "n1", "tokens": ["token-1"], "collapse_id": "n1", "platform": 1, "message": "You have a new message", "topic": "im.status.app",
              "data": {\(Self.publishedData)}}
             """)
         try check(
@@ -87,7 +87,7 @@ struct PayloadProfileTests {
         try check(
             .combined, row, .apn,
             """
-            {"notif_id": "n1", "tokens": ["token-1"], "platform": 1, "message": "\(row.text)", "topic": "im.status.app",
+            {"notif_id": "n1", "tokens": ["token-1"], "collapse_id": "n1", "platform": 1, "message": "\(row.text)", "topic": "im.status.app",
              \(Self.apnAdditions), "data": {\(Self.statusData), \(Self.publishedData), "deepLink": "\(row.deepLink)"}}
             """)
         try check(
@@ -165,7 +165,8 @@ struct PayloadProfileTests {
                 let expected = try Sample.notifications(in: Array(post.body.utf8)) { $0 != "topic" || $1 as? String != "" }
                 let notifications = try expected.map { try Self.notification(from: $0, kind: kinds[flow.name] ?? .message) }
                 let body = PayloadProfile.status2024.encode(notifications)
-                #expect(try Sample.notifications(in: body) { key, _ in key != "notif_id" } == expected, "\(flow.name)")
+                #expect(
+                    try Sample.notifications(in: body) { key, _ in !["notif_id", "collapse_id"].contains(key) } == expected, "\(flow.name)")
                 count += expected.count
             }
         }
@@ -185,6 +186,18 @@ struct PayloadProfileTests {
             deviceToken: DeviceToken(try #require((json["tokens"] as? [String])?.first)), apnTopic: json["topic"] as? String ?? "",
             kind: kind, chatID: try bytes(data["chatId"]), registrant: try #require(KeyHash(bytes: bytes(data["publicKey"]))),
             message: try bytes(data["encryptedMessage"]), installationID: InstallationID("i"))
+    }
+
+    /// A phone shows a notification that is posted twice once. Firebase drops what has the same key: data would be lost.
+    @Test(arguments: PayloadProfile.allCases)
+    func apnsNotificationsCollapseWithTheirRepetitions(profile: PayloadProfile) throws {
+        let ids = ["a", String(repeating: "b", count: 64), String(repeating: "c", count: 65), ""]
+        let devices = try ids.map { try Sample.notification($0, message: Array($0.utf8)) } + [Sample.notification("d", platform: .firebase)]
+        let came = try Sample.notifications(in: profile.encode(devices))
+        #expect(came.map { $0["collapse_id"] as? String } == [ids[0], ids[1], nil, nil, nil])
+        #expect(came.map { $0["notif_id"] as? String } == ids + ["d"])
+        let firebase = String(decoding: profile.encode([try Sample.notification("d", platform: .firebase)]), as: UTF8.self)
+        #expect(!firebase.contains("collapse"))
     }
 
     @Test("A token of Apple's sandbox is told", arguments: PayloadProfile.allCases)

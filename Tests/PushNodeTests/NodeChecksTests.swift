@@ -91,6 +91,10 @@ struct NodeChecksTests {
         try expect("daemon", .fail, "not ready: gorush: takes no notifications") {
             $0.daemon = Self.status(findings: [Finding("gorush", .fail, "takes no notifications, 1 wait: status 503")])
         }
+        try expect("daemon", .warn, "gorush: is slow: 3 posts unanswered for 12 s") {
+            let slow = NodeChecks.gorush(obstacle: nil, delay: "is slow: 3 posts unanswered for 12 s, 40 notifications wait")
+            $0.daemon = Self.status(findings: [slow])
+        }
         try expect("cache", .warn, "7 gaps") {
             $0.daemon = Self.status(counters: ["gap: messages may have been lost on a pubsub topic": 7])
         }

@@ -52,7 +52,7 @@ struct ConfigurationTests {
               queries: off
             gorush-endpoints:
               - {name: apple, url: "https://a.example", platforms: [apn], apn-topics: [a, b], token-file: \(folder.path)/token, connections: 4}
-              - {name: google, url: "https://b.example/gorush", platforms: firebase, headers: ["X-One: 1"]}
+              - {name: google, url: "https://b.example/gorush", platforms: firebase, headers: ["X-One: 1"], timeout: 90s}
             """)
         #expect(ended.status == 0, "\(ended.errors)")
         #expect(ended.output == "The configuration is good.\n")
@@ -76,6 +76,9 @@ struct ConfigurationTests {
             ("gorush-endpoints: [{url: \"http://a\", platfrom: apn}]", ":1: there is no option platfrom: do you mean platforms?"),
             ("gorush-endpoints: [{url: \"http://a\", platforms: [ios]}]", ":1: there is no platform ios: there are apn and firebase"),
             ("gorush-endpoints: [{url: \"http://a\", connections: 0}]", ":1: connections must be from 1 to 64"),
+            ("gorush-endpoints: [{url: \"http://a\", timeout: 4s}]", ":1: timeout must be from 5s to 10m"),
+            ("gorush-endpoints: [{url: \"http://a\", timeout: long}]", ":1: timeout must be from 5s to 10m"),
+            ("gorush-timeout: 11m", "--gorush-timeout must be from 5s to 10m"),
             ("gorush-endpoints: [{url: \"ftp://a\"}]", "does not begin with http"),
             ("gorush-endpoints: [{url: \"http://a\", name: x}, {url: \"http://b\", name: x}]", ":1: there is an endpoint x already"),
             ("gorush: http://a\ngorush-endpoints: [{url: \"http://b\"}]", "there are gorush-endpoints and gorush"),

@@ -34,6 +34,7 @@ extension Counter {
         // By class and status: Counters.posted.
         case .postFailed: nil
         case .gorushOpened: (.breakerOpened, [])
+        case .gorushSlowed: (.slowed, [])
         case .tokenDead: (.tokenFailures, [TokenFailureLabel.dead])
         case .tokenDoubtful: (.tokenFailures, [TokenFailureLabel.doubtful])
         case .tokenOperatorsMistake: (.tokenFailures, [TokenFailureLabel.operatorsMistake])

@@ -29,6 +29,7 @@ public enum Counter: String, CaseIterable, Sendable {
     case notificationEvicted = "notification dropped: outbox full"
     case postFailed = "post to gorush failed"
     case gorushOpened = "gorush given up for a while"
+    case gorushSlowed = "gorush found slow"
     case requestWhileOpen = "request answered at once: gorush takes no notifications"
     case notificationUncounted = "notification that gorush did not count"
     case tokenDead = "token dead"

@@ -31,6 +31,11 @@ public enum Metric: String, CaseIterable, Sendable {
     case postTime = "waku_push_gorush_post_seconds"
     case breaker = "waku_push_gorush_breaker"
     case breakerOpened = "waku_push_gorush_breaker_opened_total"
+    case slow = "waku_push_gorush_slow"
+    case slowed = "waku_push_gorush_slowed_total"
+    case postsUnanswered = "waku_push_gorush_posts_unanswered"
+    case postsUnansweredAge = "waku_push_gorush_oldest_unanswered_seconds"
+    case batchLimit = "waku_push_gorush_batch_limit"
     case outbox = "waku_push_outbox_notifications"
     case outboxAge = "waku_push_outbox_oldest_age_seconds"
 
@@ -89,6 +94,7 @@ extension Metric {
         case .notificationsEnded: [NotificationEndLabel.self]
         case .posts: [PostClassLabel.self, StatusLabel.self]
         case .breaker: [EndpointLabel.self, BreakerLabel.self]
+        case .slow, .postsUnanswered, .postsUnansweredAge, .batchLimit: [EndpointLabel.self]
         case .tokenFailures: [TokenFailureLabel.self]
         case .tokenFailuresSetAside: [SetAsideLabel.self]
         case .registrationsRemoved: [RemovalLabel.self]
@@ -106,13 +112,14 @@ extension Metric {
 
     private var kind: MetricDefinition.Kind {
         switch self {
-        case .sinceReceipt, .replyDelay, .postTime: .histogram(bounds: Self.fineBounds)
+        case .sinceReceipt, .replyDelay: .histogram(bounds: Self.fineBounds)
+        case .postTime: .histogram(bounds: Self.fineBounds + [30, 60])
         case .sinceSent: .histogram(bounds: Self.coarseBounds)
         default: rawValue.hasSuffix("_total") ? .counter : .gauge
         }
     }
 
-    /// From half a millisecond to gorush's time-out.
+    /// From half a millisecond to what nobody waits for any more; posts to gorush wait longer for their answers.
     private static let fineBounds = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2, 3, 5, 10]
     /// Beyond how long a client waits for an answer, up to the age at which requests are dropped.
     private static let coarseBounds = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2, 3, 5, 10, 30, 60, 300, 600]
@@ -147,6 +154,11 @@ extension Metric {
         case .postTime: "How long posts to gorush took, whatever came of them."
         case .breaker: "1 for the state that the circuit breaker before a gorush is in."
         case .breakerOpened: "How often gorush was given up for a while."
+        case .slow: "1 while a post to a gorush is overdue, or was and nothing has been answered since."
+        case .slowed: "How often a gorush became slow."
+        case .postsUnanswered: "Posts that a gorush has not answered yet."
+        case .postsUnansweredAge: "How long the oldest of them has been unanswered."
+        case .batchLimit: "Notifications that the next post to a gorush may have, by the time that it took for others."
         case .outbox: "Notifications that wait for gorush."
         case .outboxAge: "How long ago the oldest notification in the outbox was asked for; 0 when there is none."
         case .tokenFailures: "Tokens that a notification did not reach, by what that says of them."

@@ -69,8 +69,13 @@ struct NodeGauges: Sendable {
         registry.set(.relayAttached, to: relay.state == .attached ? 1 : 0)
         registry.set(.relayLastMessage, to: (now() - counters.silence).seconds)
         registry.set(.relaySeenUntil, to: relay.seenUntil.values.min()?.seconds)
-        for (endpoint, state) in zip(EndpointLabel.allCases, deliveries.endpoints.map { BreakerLabel($0.breaker.state) }) {
-            for label in BreakerLabel.allCases { registry.set(.breaker, endpoint, label, to: label == state ? 1 : 0) }
+        for (endpoint, state) in zip(EndpointLabel.allCases, deliveries.endpoints) {
+            let breaker = BreakerLabel(state.breaker.state)
+            for label in BreakerLabel.allCases { registry.set(.breaker, endpoint, label, to: label == breaker ? 1 : 0) }
+            registry.set(.slow, endpoint, to: state.slowness == nil ? 0 : 1)
+            registry.set(.postsUnanswered, endpoint, to: Double(state.unanswered.count))
+            registry.set(.postsUnansweredAge, endpoint, to: state.unanswered.age.seconds)
+            registry.set(.batchLimit, endpoint, to: Double(state.batchLimit))
         }
         registry.set(.outbox, to: Double(deliveries.waitingCount))
         registry.set(.outboxAge, to: await outboxAge?.seconds)

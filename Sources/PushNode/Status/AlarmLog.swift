@@ -10,6 +10,8 @@ public enum AlarmKind: String, MetricLabel {
     case gap
     /// The circuit breaker is not closed.
     case gorushGivenUp = "gorush_given_up"
+    /// A post is unanswered for too long.
+    case gorushSlow = "gorush_slow"
     /// Wrong credentials, or a wrong URL.
     case gorushMisconfigured = "gorush_misconfigured"
     /// APNs or Firebase do not accept gorush's certificate, key or account.
@@ -25,6 +27,7 @@ public enum AlarmKind: String, MetricLabel {
         case .relayDetached: "Relay detached"
         case .gap: "Messages may have been missed"
         case .gorushGivenUp: "gorush takes no notifications"
+        case .gorushSlow: "gorush is slow"
         case .gorushMisconfigured: "gorush can't be used as configured"
         case .pushServiceCredentials: "gorush's certificate, key or account is not accepted"
         case .tokensHeldOff: "Too many tokens fail alike"
@@ -35,7 +38,7 @@ public enum AlarmKind: String, MetricLabel {
     /// Something that happens, rather than lasts, is over when it did not happen again for so long. nil for what is told to be over.
     var memory: Duration? {
         switch self {
-        case .silence, .relayDetached, .gorushGivenUp, .storeFails: nil
+        case .silence, .relayDetached, .gorushGivenUp, .gorushSlow, .storeFails: nil
         case .gap, .gorushMisconfigured, .pushServiceCredentials: .seconds(600)
         case .tokensHeldOff: .seconds(3600)
         }

@@ -50,6 +50,8 @@ struct StatusFigures: Sendable {
     var breaker = BreakerLabel.closed
     /// Why the last post failed, while the breaker is not closed.
     var gorushFailure: String?
+    /// That one is slow.
+    var gorushDelay: String?
     /// Where there are several.
     var endpoints: [Endpoint] = []
     var waiting = 0
@@ -83,7 +85,8 @@ struct StatusFigures: Sendable {
 extension StatusFigures: Encodable {
     private enum Key: String, CodingKey {
         case time, uptimeSeconds, ready, obstacles, relay, gorush, store, registrations, messages, notifications, losses, alarms, charts
-        case attached, lastMessageSeconds, silent, gaps, recovered, breaker, failure, endpoints, waiting, oldestSeconds, posts, bytes,
+        case attached, lastMessageSeconds, silent, gaps, recovered, breaker, failure, delay, endpoints, waiting, oldestSeconds, posts,
+            bytes,
             topics
         case times, lines, kind, reason, since, last, count, active
     }
@@ -105,6 +108,7 @@ extension StatusFigures: Encodable {
         var gorush = root.nestedContainer(keyedBy: Key.self, forKey: .gorush)
         try gorush.encode(breaker.rawValue, forKey: .breaker)
         try gorush.encode(gorushFailure, forKey: .failure)
+        try gorush.encode(gorushDelay, forKey: .delay)
         try gorush.encode(waiting, forKey: .waiting)
         try gorush.encode(endpoints, forKey: .endpoints)
         try gorush.encode(oldestWaiting?.seconds, forKey: .oldestSeconds)

@@ -124,17 +124,18 @@ struct StatusPage {
     private var gorush: HTML {
         let state: HTML =
             switch status.breaker {
-            case .closed: "takes notifications"
+            case .closed: status.gorushDelay == nil ? "takes notifications" : "slow"
             case .open: "given up"
             case .halfOpen: "being tried again"
             }
         return card(
-            "gorush", "gorush", state, isWell: status.breaker == .closed,
+            "gorush", "gorush", state, isWell: status.breaker == .closed && status.gorushDelay == nil,
             [("waiting", "\(status.waiting.grouped)"), ("oldest", "\(status.oldestWaiting?.inWords ?? "–")")]
                 + status.endpoints.map { endpoint in
                     ("\(endpoint.name)", "\(endpoint.breaker == "closed" ? "" : "given up, ")\(endpoint.waiting.grouped) wait")
                 }
-                + status.posts.dropFirst().map { step in (step.name.lowercased(), "\(step.lately.grouped)") }, status.gorushFailure)
+                + status.posts.dropFirst().map { step in (step.name.lowercased(), "\(step.lately.grouped)") },
+            status.gorushFailure ?? status.gorushDelay)
     }
 
     private var registrations: HTML {

@@ -29,6 +29,7 @@ struct StatusSource: Sendable {
         let endpoints = deliveries.endpoints
         status.breaker = BreakerLabel(deliveries.breaker.state)
         if status.breaker != .closed { status.gorushFailure = endpoints.first { !$0.breaker.isClosed }?.failure }
+        status.gorushDelay = endpoints.lazy.compactMap { endpoint in endpoint.delay.map { "\(endpoint.name) \($0)" } }.first
         if endpoints.count > 1 {
             status.endpoints = endpoints.map {
                 StatusFigures.Endpoint(name: $0.name, breaker: BreakerLabel($0.breaker.state).rawValue, waiting: $0.waitingCount)

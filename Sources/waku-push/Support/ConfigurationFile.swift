@@ -14,7 +14,7 @@ struct ConfigurationFile {
     struct Endpoint: Equatable {
         static let keys = [
             "name", "url", "platforms", "apn-topics", "apn-sandbox-topics", "ca", "user", "password-file", "token-file", "headers",
-            "payload-profile", "connections", "batch",
+            "payload-profile", "connections", "batch", "timeout",
         ]
 
         let options: [String: Setting]

@@ -30,6 +30,12 @@ struct GorushOptions: ParsableArguments {
     @Option(help: "Notifications in a post at most, from 1 to 100: no more than its core.max_notification.")
     var gorushBatch: Int = Environment.value("gorush-batch", 100)
 
+    @Option(
+        help:
+            "How long a post waits for gorush's answer, from 5s to 10m. What is unanswered by then is posted again, and may arrive twice: give it longer than the slowest post takes."
+    )
+    var gorushTimeout: DurationArgument = Environment.value("gorush-timeout", DurationArgument("60s", GorushClient.standardTimeout))
+
     @Option(help: "Certificates (PEM) to trust instead of the system's.")
     var gorushCa: String?
 
@@ -88,11 +94,21 @@ struct GorushOptions: ParsableArguments {
                 url: gorush ?? Environment.string("gorush") ?? Self.standardURL,
                 rule: EndpointRule(apnTopics: allowApnTopic.isEmpty ? nil : Set(allowApnTopic), sandboxTopics: Set(sandboxApnTopic)),
                 profile: payloadProfile, connections: try count(gorushConnections, 1...64, "--gorush-connections"),
-                batch: try count(gorushBatch, 1...100, "--gorush-batch"), ca: gorushCa ?? Environment.string("gorush-ca"),
+                batch: try count(gorushBatch, 1...100, "--gorush-batch"),
+                timeout: try Self.timeout(gorushTimeout, "--gorush-timeout"), ca: gorushCa ?? Environment.string("gorush-ca"),
                 user: gorushUser ?? Environment.string("gorush-user"),
                 passwordFile: gorushPasswordFile ?? Environment.string("gorush-password-file"),
                 tokenFile: gorushTokenFile ?? Environment.string("gorush-token-file"), headers: gorushHeader)
         ]
+    }
+
+    /// Shorter, it would pass before requests are answered without it; longer, what it is about is too old.
+    private static let timeouts = Duration.seconds(5)...Duration.seconds(600)
+
+    /// - Parameter name: of the option, for the error.
+    fileprivate static func timeout(_ argument: DurationArgument, _ name: String) throws(CommandFailure) -> Duration {
+        guard timeouts.contains(argument.duration) else { throw CommandFailure(.usage, "\(name) must be from 5s to 10m") }
+        return argument.duration
     }
 
     fileprivate func count(_ count: Int, _ range: ClosedRange<Int>, _ name: String) throws(CommandFailure) -> Int {
@@ -108,6 +124,7 @@ struct GorushSettings {
     let profile: PayloadProfile
     let connections: Int
     let batch: Int
+    let timeout: Duration
     let ca: String?
     let user: String?
     let passwordFile: String?
@@ -127,11 +144,13 @@ struct GorushSettings {
     }
 
     func client() throws -> GorushClient {
-        try GorushClient(client: CurlClient(configuration: try curlConfiguration()), url: url, profile: profile)
+        try GorushClient(client: CurlClient(configuration: try curlConfiguration()), url: url, profile: profile, timeout: timeout)
     }
 
     func curlConfiguration() throws(CommandFailure) -> CurlConfiguration {
         var configuration = CurlConfiguration()
+        // A post that waited for a connection would count as one that gorush does not answer.
+        configuration.maximumConnectionsPerHost = max(configuration.maximumConnectionsPerHost, connections)
         if let ca {
             guard FileManager.default.isReadableFile(atPath: ca) else {
                 throw CommandFailure(.data, "certificates \(ca) can't be read: give --gorush-ca a PEM file")
@@ -187,6 +206,13 @@ extension GorushSettings {
             }
             return count
         }
+        var timeout = standard.gorushTimeout
+        if let text = endpoint["timeout"] {
+            guard let argument = DurationArgument(argument: text) else {
+                throw CommandFailure(.data, "\(endpoint.place): timeout must be from 5s to 10m")
+            }
+            timeout = argument
+        }
         self.init(
             url: url,
             rule: EndpointRule(
@@ -194,6 +220,7 @@ extension GorushSettings {
                 sandboxTopics: Set(endpoint.list("apn-sandbox-topics") ?? [])),
             profile: profile, connections: try count("connections", 1...64, standard.gorushConnections),
             batch: try count("batch", 1...100, standard.gorushBatch),
+            timeout: try GorushOptions.timeout(timeout, endpoint["timeout"] == nil ? "--gorush-timeout" : "\(endpoint.place): timeout"),
             ca: endpoint["ca"] ?? standard.gorushCa ?? Environment.string("gorush-ca"),
             user: endpoint["user"], passwordFile: endpoint["password-file"], tokenFile: endpoint["token-file"],
             headers: endpoint.list("headers") ?? [])

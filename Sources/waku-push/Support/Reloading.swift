@@ -45,7 +45,7 @@ final class ReloadService: Service {
     /// What can be changed while the node runs. The others need a restart.
     static let reloadable: Set<String> = [
         "log-level", "limit", "allow-keys", "deny-keys", "gorush", "gorush-ca", "gorush-user", "gorush-password-file", "gorush-token-file",
-        "gorush-header", "payload-profile",
+        "gorush-header", "gorush-timeout", "payload-profile",
     ]
 
     private let node: PushNode
