@@ -35,67 +35,77 @@ extension Deliveries {
         await finished(batch, of: endpoint, result.outcome, except: untaken)
     }
 
-    /// What of a batch is to be posted, in its order. What is not leaves the queue before the batch is finished: its outcome says nothing of
-    /// that. nil when the outbox can't be read.
-    private func load(_ batch: DeliveryQueue.Batch, for endpoint: Int) async -> [OutboxEntry]? {
+    /// What the outbox has of a batch.
+    private struct Loaded: Sendable {
         var entries: [OutboxEntry] = []
         var unreadable: [Int64] = []
-        var homeless: [Int64] = []
+        /// For apps that no gorush is configured for.
+        var unroutable: [Int64] = []
         var gone: [(Int64, PushNotificationReport.ErrorType?)] = []
         var replaced: [(Int64, by: WaitingDelivery)] = []
+    }
+
+    private func load(_ batch: DeliveryQueue.Batch, for endpoint: Int, _ transaction: StoreTransaction) throws -> Loaded {
         let recent = state.withLock { state in
             batch.deliveries.reduce(into: [Int64: OutboxEntry]()) { $0[$1] = state.entries.removeValue(forKey: $1) }
         }
-        do throws(StoreError) {
-            try store.read { transaction in
-                var found: [Int64: StoredOutboxEntry] = [:]
-                for (id, entry) in recent where try transaction.isCurrent(entry) { found[id] = .entry(entry) }
-                let others = batch.deliveries.filter { found[$0] == nil }
-                if !others.isEmpty { found.merge(try transaction.outboxEntries(others)) { first, _ in first } }
-                for id in batch.deliveries {
-                    switch found[id] {
-                    case .entry(let entry):
-                        switch routing.endpoint(for: entry.platform, apnTopic: entry.apnTopic) {
-                        case endpoint: entries.append(entry)
-                        case nil: homeless.append(id)
-                        // The device registered anew, for another app.
-                        default:
-                            if let waiting = try transaction.waiting(entry.delivery) { replaced.append((id, by: waiting)) }
-                        }
-                    case .unreadable: unreadable.append(id)
-                    case .unregistered: gone.append((id, .notRegistered))
-                    case nil:
-                        // Accepted before, or deleted by an unregistration, after which the device may have been registered anew and the
-                        // same request have come again.
-                        guard let delivery = state.withLock({ $0.deliveries[id]?.delivery }) else { continue }
-                        if let waiting = try transaction.waiting(delivery) {
-                            replaced.append((id, by: waiting))
-                        } else {
-                            gone.append((id, try transaction.wasAccepted(delivery) ? nil : .notRegistered))
-                        }
-                    }
+        var loaded = Loaded()
+        var found: [Int64: StoredOutboxEntry] = [:]
+        for (id, entry) in recent where try transaction.isCurrent(entry) { found[id] = .entry(entry) }
+        let others = batch.deliveries.filter { found[$0] == nil }
+        if !others.isEmpty { found.merge(try transaction.outboxEntries(others)) { first, _ in first } }
+        for id in batch.deliveries {
+            switch found[id] {
+            case .entry(let entry):
+                switch routing.endpoint(for: entry.platform, apnTopic: entry.apnTopic) {
+                case endpoint: loaded.entries.append(entry)
+                case nil: loaded.unroutable.append(id)
+                // The device registered anew, for another app.
+                default:
+                    if let waiting = try transaction.waiting(entry.delivery) { loaded.replaced.append((id, by: waiting)) }
+                }
+            case .unreadable: loaded.unreadable.append(id)
+            case .unregistered: loaded.gone.append((id, .notRegistered))
+            case nil:
+                // Accepted before, or deleted by an unregistration, after which the device may have been registered anew and the
+                // same request have come again.
+                guard let delivery = state.withLock({ $0.deliveries[id]?.delivery }) else { continue }
+                if let waiting = try transaction.waiting(delivery) {
+                    loaded.replaced.append((id, by: waiting))
+                } else {
+                    loaded.gone.append((id, try transaction.wasAccepted(delivery) ? nil : .notRegistered))
                 }
             }
+        }
+        return loaded
+    }
+
+    /// What of a batch is to be posted, in its order. What is not leaves the queue before the batch is finished: its outcome says nothing of
+    /// that. nil when the outbox can't be read.
+    private func load(_ batch: DeliveryQueue.Batch, for endpoint: Int) async -> [OutboxEntry]? {
+        let loaded: Loaded
+        do throws(StoreError) {
+            loaded = try await store.fetch { try self.load(batch, for: endpoint, $0) }
         } catch {
             logger.error("outbox not readable", metadata: ["reason": "\(error.message)"])
             return nil
         }
-        if !replaced.isEmpty {
+        if !loaded.replaced.isEmpty {
             state.withLock { state in
-                for (id, _) in replaced { state.forget(id) }
+                for (id, _) in loaded.replaced { state.forget(id) }
             }
-            enqueue(replaced.map(\.by))
+            await enqueueFromOutbox(loaded.replaced.map(\.by))
         }
-        if !gone.isEmpty { finish(state.withLock { state in gone.flatMap { state.end($0.0, as: $0.1) } }) }
-        if !unreadable.isEmpty {
-            logger.error("notifications can't be read, and are given up", metadata: ["count": "\(unreadable.count)"])
-            await giveUp(unreadable, .notificationUnreadable, endpoint)
+        if !loaded.gone.isEmpty { finish(state.withLock { state in loaded.gone.flatMap { state.end($0.0, as: $0.1) } }) }
+        if !loaded.unreadable.isEmpty {
+            logger.error("notifications can't be read, and are given up", metadata: ["count": "\(loaded.unreadable.count)"])
+            await giveUp(loaded.unreadable, .notificationUnreadable, endpoint)
         }
-        if !homeless.isEmpty {
-            logger.error("notifications are for apps that no gorush is configured for", metadata: ["count": "\(homeless.count)"])
-            await giveUp(homeless, .notificationUnroutable, endpoint)
+        if !loaded.unroutable.isEmpty {
+            logger.error("notifications are for apps that no gorush is configured for", metadata: ["count": "\(loaded.unroutable.count)"])
+            await giveUp(loaded.unroutable, .notificationUnroutable, endpoint)
         }
-        return entries
+        return loaded.entries
     }
 
     private func giveUp(_ ids: [Int64], _ counter: Counter, _ endpoint: Int) async {

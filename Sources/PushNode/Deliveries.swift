@@ -93,12 +93,23 @@ final class Deliveries: Sendable {
         enqueue(queued.lazy.map { ($0.waiting, $0.entry, $0.times, self.endpoint(of: $0.entry)) }, isAwaited: true)
     }
 
-    /// Notifications that are in the outbox now, in the order of their commits.
+    /// Notifications that are in the outbox now, in the order of their commits. Reads them if there are several endpoints: to be called on one of
+    /// the store's threads, or before the node runs.
     ///
     /// - Parameter isAwaited: requests wait for them.
-    func enqueue(_ waiting: [WaitingDelivery], isAwaited: Bool = true) {
+    private func enqueue(_ waiting: [WaitingDelivery], isAwaited: Bool = true) {
         let endpoints = endpoints(of: waiting)
         enqueue(waiting.lazy.map { ($0, nil, nil, endpoints[$0.id] ?? 0) }, isAwaited: isAwaited)
+    }
+
+    /// As it does, from anywhere.
+    func enqueueFromOutbox(_ waiting: [WaitingDelivery]) async {
+        await withCheckedContinuation { continuation in
+            store.onReader {
+                self.enqueue(waiting)
+                continuation.resume()
+            }
+        }
     }
 
     /// One whose app has no endpoint any more is given up when it is to be posted: until then it is the first one's.
@@ -166,7 +177,7 @@ final class Deliveries: Sendable {
             return
         }
         wake.yield()
-        for delivery in Set(unknown) { lookUp(delivery) }
+        for delivery in Set(unknown) { store.onReader { self.lookUp(delivery) } }
     }
 
     /// A delivery that is not in the queue: it may have ended meanwhile, or have been left by another process.

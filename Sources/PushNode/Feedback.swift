@@ -105,7 +105,7 @@ final class Feedback: Sendable {
     private func handle(_ failures: [GorushFailure]) async {
         let time = now()
         do throws(StoreError) {
-            let found = try store.read { transaction in try failures.map { try lookUp($0, transaction) } }
+            let found = try await store.fetch { transaction in try failures.map { try self.lookUp($0, transaction) } }
             await settle(judge(found.compactMap(\.self), of: nil, at: time), at: time)
         } catch {
             lose(failures.count, error)
