@@ -96,7 +96,7 @@ extension GossipSub {
         }
         promises.fulfil(id)
         guard data.count <= configuration.maximumDataByteCount else {
-            counters.rejected += 1
+            counters.ignored += 1
             return
         }
         guard pendingByteCount + data.count <= configuration.pendingByteCount else {
