@@ -72,6 +72,7 @@ struct ServeFailureTests {
         ("--log-level", "loud"), ("--log-format", "xml"), ("--max-request-age", "soon"), ("--pubsub-topic", "no-slash"),
         ("--gorush-header", "no colon"), ("--listen", "60000"), ("--listen", "/dns4/localhost/tcp/1"),
         ("--relay", "/ip4/127.0.0.1/tcp/60000"), ("--fleet", "status.none"), ("--fleet", "enrtree://AA@x"), ("--peer-count", "0"),
+        ("--exempt-network", "10.0.0.0/33"), ("--exempt-network", "localhost"),
         ("--dns", "localhost:53"), ("--no-such-option", "1"),
     ])
     func otherBadOptions(option: String, value: String) async throws {

@@ -1,3 +1,4 @@
+import Logging
 import NIOCore
 import NIOPosix
 import Synchronization
@@ -62,6 +63,16 @@ extension Host {
     public func listen(on address: Multiaddr) async throws -> Multiaddr {
         guard let endpoint = address.endpoint, case .address(let bytes) = endpoint.host else { throw DialError.unsupportedAddress }
         let channel = try await ServerBootstrap(group: group)
+            // Without descriptors or memory for another one: pauses for a second, rather than trying for all it is worth.
+            .serverChannelInitializer { [logger] channel in
+                channel.eventLoop.makeCompletedFuture {
+                    try channel.pipeline.syncOperations.addHandler(
+                        AcceptBackoffHandler(shouldForwardIOErrorCaught: false) { error in
+                            logger.warning("connection not accepted", metadata: ["reason": "\(error)"])
+                            return Self.acceptPause
+                        })
+                }
+            }
             .serverChannelOption(ChannelOptions.backlog, value: 128)
             .serverChannelOption(ChannelOptions.socketOption(.so_reuseaddr), value: 1)
             .childChannelOption(ChannelOptions.tcpOption(.tcp_nodelay), value: 1)
@@ -89,17 +100,27 @@ extension Host {
         state.withLock { $0.listeners.map { $0.address.with(peerID) } }
     }
 
+    private static var acceptPause: TimeAmount { .seconds(1) }
+
     private func accept(_ channel: any Channel) throws {
-        let source = channel.remoteAddress?.ipAddress ?? ""
-        guard state.withLock({ !$0.isClosed && $0.inbound.admit(source) }) else { throw ConnectionError.refused }
-        channel.closeFuture.whenComplete { _ in self.state.withLock { $0.inbound.left(source) } }
-        do {
-            let opened = try add(channel, .responder, expecting: nil, remoteAddress: channel.remoteAddress.flatMap(Multiaddr.init))
-            opened.whenComplete { _ in self.state.withLock { $0.inbound.handshakeEnded() } }
-        } catch {
-            state.withLock { $0.inbound.handshakeEnded() }
-            throw error
+        let id = ObjectIdentifier(channel)
+        let address = channel.remoteAddress.flatMap { IPAddress($0) }
+        let displaced = try state.withLock { state throws -> (any Channel)? in
+            guard !state.isClosed, case .admitted(let displaced) = state.inbound.admit(id, from: address, at: .now()) else {
+                throw ConnectionError.refused
+            }
+            // At once: from now on another connection may displace it.
+            state.channels[id] = channel
+            return displaced.flatMap { state.channels[$0] }
         }
+        displaced?.close(promise: nil)
+        channel.closeFuture.whenComplete { _ in
+            self.state.withLock { state in
+                state.inbound.left(id)
+                state.channels[id] = nil
+            }
+        }
+        _ = try add(channel, .responder, expecting: nil, remoteAddress: channel.remoteAddress.flatMap(Multiaddr.init))
     }
 
     /// On the channel's event loop.
