@@ -1,3 +1,4 @@
+import Glibc
 import NIOCore
 import NIOPosix
 import Synchronization
@@ -509,11 +510,19 @@ import WakuCrypto
         await other.host.close()
     }
 
-    /// NIO tries again at once when there is no descriptor for a connection, unless a handler pauses it.
+    /// NIO tries again at once when there is no descriptor for a connection. Whoever dials during the pause is taken after it.
     @Test func acceptingPausesWhenItFails() async throws {
         let listener = try await ListeningHost()
         let channel = try #require(listener.host.state.withLock { $0.listeners.first?.channel })
-        _ = try await channel.pipeline.containsHandler(type: AcceptBackoffHandler.self).get()
+        let isReading = try await channel.eventLoop.submit {
+            channel.pipeline.fireErrorCaught(IOError(errnoCode: EMFILE, reason: "accept"))
+            return try channel.syncOptions?.getOption(.autoRead)
+        }.get()
+        #expect(isReading == false)
+        let dialler = Host(key: .generate())
+        try await dialler.connect(to: listener.address)
+        #expect(try await channel.getOption(.autoRead).get())
+        await dialler.close()
         await listener.host.close()
     }
 

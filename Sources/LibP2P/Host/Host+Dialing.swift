@@ -1,4 +1,3 @@
-import Logging
 import NIOCore
 import NIOPosix
 import Synchronization
@@ -63,15 +62,8 @@ extension Host {
     public func listen(on address: Multiaddr) async throws -> Multiaddr {
         guard let endpoint = address.endpoint, case .address(let bytes) = endpoint.host else { throw DialError.unsupportedAddress }
         let channel = try await ServerBootstrap(group: group)
-            // Without descriptors or memory for another one: pauses for a second, rather than trying for all it is worth.
             .serverChannelInitializer { [logger] channel in
-                channel.eventLoop.makeCompletedFuture {
-                    try channel.pipeline.syncOperations.addHandler(
-                        AcceptBackoffHandler(shouldForwardIOErrorCaught: false) { error in
-                            logger.warning("connection not accepted", metadata: ["reason": "\(error)"])
-                            return Self.acceptPause
-                        })
-                }
+                channel.eventLoop.makeCompletedFuture { try channel.pipeline.syncOperations.addHandler(AcceptPause(logger: logger)) }
             }
             .serverChannelOption(ChannelOptions.backlog, value: 128)
             .serverChannelOption(ChannelOptions.socketOption(.so_reuseaddr), value: 1)
@@ -99,8 +91,6 @@ extension Host {
     public var listenAddresses: [Multiaddr] {
         state.withLock { $0.listeners.map { $0.address.with(peerID) } }
     }
-
-    private static var acceptPause: TimeAmount { .seconds(1) }
 
     private func accept(_ channel: any Channel) throws {
         let id = ObjectIdentifier(channel)

@@ -66,6 +66,7 @@ struct InboundTable<ID: Hashable> {
 
     /// With those that are being closed.
     var count: Int { entries.count }
+    var neededCount: Int { entries.values.count { $0.standing.isNeeded } }
     var handshakeCount: Int { entries.values.count { $0.phase == .handshake } }
 
     // MARK: Coming and going
