@@ -33,6 +33,8 @@ struct GossipPeer {
     let isOutbound: Bool
     var topics: Set<String> = []
     var score: PeerScore
+    /// New and valid messages that it was the first to bring.
+    var deliveredCount = 0
     /// Once it was told to go, nothing more is heard from it.
     var isLeaving = false
 
@@ -60,6 +62,8 @@ public struct GossipPeerStatus: Hashable, Sendable {
     public let topics: [String]
     /// In whose mesh it is, sorted.
     public let meshes: [String]
+    /// New and valid messages that it was the first to bring, since it was connected.
+    public let deliveredCount: Int
 }
 
 /// What is counted.

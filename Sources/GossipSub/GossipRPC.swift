@@ -27,6 +27,8 @@ public struct GossipRPC: Sendable {
         let topic: String
         /// In the frame.
         let data: Range<Int>
+        /// Of the data: hashed here, so that the state machine, which is behind a lock, need not.
+        let id: MessageID
         /// Whether it tells who sent it, or is signed.
         let isAuthored: Bool
     }
@@ -99,7 +101,7 @@ public struct GossipRPC: Sendable {
             }
         }
         guard let topic else { throw .malformed }
-        publications.append(Publication(topic: topic, data: data, isAuthored: isAuthored))
+        publications.append(Publication(topic: topic, data: data, id: MessageID(of: frame[data]), isAuthored: isAuthored))
     }
 
     private mutating func readControl(_ nested: ProtobufReader) throws(WireError) {

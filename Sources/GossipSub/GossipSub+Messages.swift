@@ -87,7 +87,7 @@ extension GossipSub {
             return
         }
         let data = rpc.frame[publication.data]
-        let id = MessageID(of: data)
+        let id = publication.id
         guard seen.insert(id, at: now) else {
             counters.duplicates += 1
             // Who sends it while it is being validated need not get it, and answers for it.
@@ -96,7 +96,7 @@ extension GossipSub {
         }
         promises.fulfil(id)
         guard data.count <= configuration.maximumDataByteCount else {
-            counters.rejected += 1
+            counters.ignored += 1
             return
         }
         guard pendingByteCount + data.count <= configuration.pendingByteCount else {
@@ -125,6 +125,7 @@ extension GossipSub {
         case .accept:
             counters.accepted += 1
             peers[senders[0]]?.score.deliveredFirst(configuration.score)
+            peers[senders[0]]?.deliveredCount += 1
             cache.insert(message)
             let recipients = mesh(of: message.topic).filter { !senders.contains($0) && peers[$0]?.unwanted[id] == nil }
             guard !recipients.isEmpty else { return }

@@ -150,7 +150,8 @@ public struct GossipSub: Sendable {
             GossipPeerStatus(
                 peer: number, score: score(number), isOutbound: peers[number]?.isOutbound ?? false,
                 topics: (peers[number]?.topics ?? []).sorted(),
-                meshes: ownTopics.filter { topics[$0]?.mesh.contains(number) ?? false }.sorted())
+                meshes: ownTopics.filter { topics[$0]?.mesh.contains(number) ?? false }.sorted(),
+                deliveredCount: peers[number]?.deliveredCount ?? 0)
         }
     }
 

@@ -1,24 +1,22 @@
 import CPushMessages
 
 extension WakuMessage {
-    private static let fieldLimit = 64
-
-    /// From its form on the wire, `Protos/waku_message.proto`.
+    /// From its form on the wire, `Protos/waku_message.proto`. Fields that are not known are skipped, however many.
     ///
-    /// - Throws: ``ProtobufError``
+    /// - Throws: ``ProtobufError``; `tooMany` when it, or its meta, is longer than the network allows.
     public init(parsing bytes: [UInt8]) throws(ProtobufError) {
         guard bytes.count <= Self.maximumByteCount else { throw .tooMany }
-        try ProtobufScan.check(bytes, fieldLimit: Self.fieldLimit)
-        self = try Protobuf__WakuMessage.withUnpacked(bytes) { message throws(ProtobufError) in
-            guard message.pointee.meta.len <= Self.maximumMetaByteCount else { throw .tooMany }
-            return WakuMessage(
-                payload: message.pointee.payload.bytes,
-                contentTopic: ContentTopic(rawValue: try message.pointee.content_topic.string()),
-                version: message.pointee.version,
-                timestamp: Timestamp(rawValue: message.pointee.timestamp),
-                meta: message.pointee.meta.bytes,
-                ephemeral: message.pointee.ephemeral != 0)
-        }
+        try self.init(WakuMessageFields(parsing: bytes), of: bytes)
+    }
+
+    /// - Parameter bytes: Those that the fields were read from.
+    /// - Throws: As ``init(parsing:)``.
+    package init(_ fields: WakuMessageFields, of bytes: [UInt8]) throws(ProtobufError) {
+        guard fields.meta.count <= Self.maximumMetaByteCount else { throw .tooMany }
+        guard let contentTopic = String(validating: bytes[fields.contentTopic ?? 0..<0], as: UTF8.self) else { throw .notUTF8 }
+        self.init(
+            payload: Array(bytes[fields.payload ?? 0..<0]), contentTopic: ContentTopic(rawValue: contentTopic), version: fields.version,
+            timestamp: Timestamp(rawValue: fields.timestamp), meta: Array(bytes[fields.meta]), ephemeral: fields.isEphemeral)
     }
 
     public func encoded() -> [UInt8] {

@@ -63,11 +63,23 @@ struct GossipRPCTests {
         arguments: [
             [0x12, 5, 1], [0x0A], [0x12, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0x01],
             [0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x01],
-            // Number 0, a group, a subscription that is a number, a message without a topic, a topic that is a number.
-            [0x02, 0], [0x0B], [0x08, 1], [0x12, 3, 0x12, 1, 9], [0x12, 2, 0x20, 1],
+            // Number 0, a group without an end, an end without a group, a subscription that is a number, a message without a topic, a topic that
+            // is a number.
+            [0x02, 0], [0x0B], [0x0B, 0x0B, 0x0C], [0x0C], [0x08, 1], [0x12, 3, 0x12, 1, 9], [0x12, 2, 0x20, 1],
         ] as [[UInt8]])
     func malformed(frame: [UInt8]) {
         #expect(throws: WireError.malformed) { try GossipRPC(parsing: frame) }
+    }
+
+    /// go-libp2p forwards unknown fields of a message: who forwards them is not to be disconnected for them.
+    @Test("Unknown fields of a message are skipped, groups and numbers of more than 29 bits too")
+    func unknownFields() throws {
+        let group: [UInt8] = [0x3B, 0x08, 1, 0x43, 0x12, 1, 9, 0x44, 0x3D, 1, 2, 3, 4, 0x39, 1, 2, 3, 4, 5, 6, 7, 8, 0x3C]
+        let large: [UInt8] = [0x80, 0x80, 0x80, 0x80, 0x10, 5]
+        let frame = field(0x12, group + field(0x12, [1]) + large + field(0x22, topic))
+        let rpc = try GossipRPC(parsing: frame)
+        #expect(rpc.publications.map { Array(rpc.frame[$0.data]) } == [[1]])
+        #expect(rpc.publications.map(\.isAuthored) == [false])
     }
 
     @Test("Topics must be UTF-8, and of a length")

@@ -48,25 +48,6 @@ import Testing
         #expect(isRefused(table.add(2, to: ids[2], isInbound: true, at: now), .refused))
     }
 
-    @Test func inboundConnectionsAreCounted() {
-        var limits = InboundLimits(total: 3, perAddress: 2, handshakes: 2)
-        // Two handshakes at a time.
-        var admitted = ["a", "a", "b"].map { limits.admit($0) }
-        #expect(admitted == [true, true, false])
-        limits.handshakeEnded()
-        // Two from one address.
-        admitted = ["a", "b"].map { limits.admit($0) }
-        #expect(admitted == [false, true])
-        limits.handshakeEnded()
-        limits.handshakeEnded()
-        // Three in all.
-        admitted = [limits.admit("c")]
-        limits.left("a")
-        admitted.append(limits.admit("c"))
-        #expect(admitted == [false, true])
-        #expect(limits.count == 3 && limits.handshakeCount == 1)
-    }
-
     @Test func backOffDoublesUpToItsLimit() {
         var backOff = DialBackOff(initial: .seconds(1), maximum: .seconds(8))
         var waits: [Duration] = []

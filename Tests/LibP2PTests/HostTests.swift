@@ -1,4 +1,6 @@
+import Glibc
 import NIOCore
+import NIOPosix
 import Synchronization
 import TestSupport
 import Testing
@@ -183,42 +185,67 @@ import WakuCrypto
         return bytes
     }
 
-    @Test func partsOfLongMessagesHaveALimit() async throws {
+    /// The host is told that one of two dialled peers is needed; both hold parts of messages.
+    @Test func memoryIsTakenFromTheLeastDeserving() async throws {
         var configuration = HostConfiguration()
-        configuration.inboundPartLimit = 1_000_000
+        configuration.inboundMemoryLimit = 2_600_000
         let listener = try await ListeningHost(configuration)
-        let (count, room) = (serveMessages(listener.host), listener.host.partRoom)
+        let (count, memory) = (serveMessages(listener.host), listener.host.memory)
         let hosts = (0..<2).map { _ in Host(key: .generate()) }
-        var streams: [PeerStream] = []
-        for host in hosts {
-            try await host.connect(to: listener.address)
-            streams.append(try await host.openStream(to: listener.host.peerID, ["/long/1.0.0"]))
-        }
-        try await streams[0].write(partOfAMessage(700_000))
-        try await eventually { room.takenByteCount == 700_000 }
-        try await streams[1].write(partOfAMessage(700_000))
-        await #expect(throws: ConnectionError.closedByPeer) { _ = try await streams[1].read() }
-        #expect(room.takenByteCount == 700_000)
-        // What is small needs no room, and comes in two parts here.
-        let small = try await hosts[1].openStream(to: listener.host.peerID, ["/long/1.0.0"])
-        try await small.write(partOfAMessage(PartRoom.smallMessage))
-        try await small.write(ByteBuffer(bytes: [0]))
-        try await eventually { count() == 1 }
-        // Whom the listener dialled needs none either.
+        for host in hosts { try await host.connect(to: listener.address) }
+        let (needed, other) = (hosts[0], hosts[1])
+        try await eventually { listener.host.peers.count { $0.info != nil } == 2 }
+        listener.host.rate([needed.peerID: PeerStanding(isNeeded: true)])
+        // Whom the listener dialled counts for itself alone.
         let dialled = try await ListeningHost()
         try await listener.host.connect(to: dialled.address)
         try await eventually { dialled.host.connection(to: listener.host.peerID) != nil }
         let long = try await dialled.host.openStream(to: listener.host.peerID, ["/long/1.0.0"])
-        for _ in 0..<3 { try await long.writeMessage(ByteBuffer(repeating: 0, count: 1 << 20)) }
-        try await eventually { count() == 4 }
-        // The rest of it gives the room back; so does who goes with a part.
-        try await streams[0].write(ByteBuffer(bytes: [0]))
-        try await eventually { count() == 5 && room.takenByteCount == 0 }
-        try await streams[0].write(partOfAMessage(900_000))
-        try await eventually { room.takenByteCount == 900_000 }
-        await hosts[0].close()
-        try await eventually { room.takenByteCount == 0 }
-        for host in [hosts[1], dialled.host, listener.host] { await host.close() }
+        try await long.write(partOfAMessage(1 << 20))
+
+        let parts = try await needed.openStream(to: listener.host.peerID, ["/long/1.0.0"])
+        try await parts.write(partOfAMessage(1_000_000))
+        try await eventually { memory.byteCount >= 1_000_000 }
+        let junk = try await other.openStream(to: listener.host.peerID, ["/long/1.0.0"])
+        try await junk.write(partOfAMessage(900_000))
+        try await eventually { memory.byteCount >= 1_900_000 }
+        #expect(listener.host.peers.count == 3)
+        // Another part makes it too much: who is needed stays, though it brings the part that is too much.
+        let more = try await needed.openStream(to: listener.host.peerID, ["/long/1.0.0"])
+        try await more.write(partOfAMessage(1_000_000))
+        await #expect(throws: (any Error).self) { while try await junk.read() != nil {} }
+        try await eventually { Set(listener.host.peers.map(\.connection.peer)) == [needed.peerID, dialled.host.peerID] }
+        for stream in [parts, more, long] { try await stream.write(ByteBuffer(bytes: [0])) }
+        try await eventually { count() == 3 }
+        await needed.close()
+        try await eventually { memory.byteCount == 0 }
+        for host in [other, dialled.host, listener.host] { await host.close() }
+    }
+
+    /// What it says of itself is kept for as long as it is there; what it does not read, and what the service does not, counts as well.
+    @Test func whatIsKeptOfAPeerCounts() async throws {
+        try await withTwoHosts { dialler, listener in
+            try await eventually { listener.peers.first?.info != nil }
+            let mayRead = AsyncStream.makeStream(of: Void.self)
+            listener.serve("/slow/1.0.0") { stream in
+                for await _ in mayRead.stream { break }
+                while try await stream.read() != nil {}
+            }
+            let before = listener.memory.byteCount
+            var info = PeerInfo()
+            info.protocols = (0..<200).map { "/\($0)/" + String(repeating: "a", count: 200) }
+            let push = try await dialler.openStream(to: listener.peerID, [Identify.pushID])
+            try await push.writeMessage(ByteBuffer(bytes: info.encoded()))
+            push.finish()
+            try await eventually { listener.peers.first?.info?.protocols.count == 200 && listener.memory.byteCount - before >= 40_000 }
+            let stream = try await dialler.openStream(to: listener.peerID, ["/slow/1.0.0"])
+            try await stream.write(ByteBuffer(repeating: 0, count: 200_000))
+            try await eventually { listener.memory.byteCount - before >= 240_000 }
+            mayRead.continuation.finish()
+            try await eventually { listener.memory.byteCount - before < 100_000 }
+            await dialler.close()
+            try await eventually { listener.memory.byteCount == 0 }
+        }
     }
 
     @Test func partsOfLongMessagesHaveATime() async throws {
@@ -227,11 +254,11 @@ import WakuCrypto
         try await withTwoHosts(configuration) { dialler, listener in
             _ = serveMessages(listener)
             let small = try await dialler.openStream(to: listener.peerID, ["/long/1.0.0"])
-            try await small.write(partOfAMessage(PartRoom.smallMessage))
+            try await small.write(partOfAMessage(MessageReader.smallMessage))
             let long = try await dialler.openStream(to: listener.peerID, ["/long/1.0.0"])
             try await long.write(partOfAMessage(1 << 20))
             await #expect(throws: ConnectionError.closedByPeer) { _ = try await long.read() }
-            try await eventually { listener.partRoom.takenByteCount == 0 }
+            try await eventually { listener.memory.byteCount < 1 << 20 }
             #expect(!small.isClosed)
         }
     }
@@ -409,7 +436,7 @@ import WakuCrypto
 
     @Test func connectionsHaveALimit() async throws {
         var configuration = HostConfiguration()
-        configuration.inboundLimitPerAddress = 2
+        configuration.inboundLimitPerBlock = 2
         let listener = try await ListeningHost(configuration)
         let hosts = (0..<3).map { _ in Host(key: .generate()) }
         for host in hosts.prefix(2) { try await host.connect(to: listener.address) }
@@ -419,5 +446,95 @@ import WakuCrypto
         try await hosts[2].connect(to: listener.address)
         for host in hosts { await host.close() }
         await listener.host.close()
+    }
+
+    /// Strangers who do nothing fill all slots, and have others' handshakes wait: newcomers are taken all the same, and who is of use stays.
+    @Test func idlePeersMakeWayForNewOnes() async throws {
+        var configuration = HostConfiguration()
+        configuration.inboundLimit = 3
+        let listener = try await ListeningHost(configuration)
+        let hosts = (0..<5).map { _ in Host(key: .generate()) }
+        for host in hosts.prefix(3) {
+            try await host.connect(to: listener.address)
+            try await eventually { listener.host.connection(to: host.peerID) != nil }
+        }
+        listener.host.rate([hosts[0].peerID: PeerStanding(isNeeded: true)])
+        for (index, host) in hosts.enumerated().dropFirst(3) {
+            try await host.connect(to: listener.address)
+            let expected = Set([hosts[0], hosts[index - 1], host].map(\.peerID))
+            try await eventually { Set(listener.host.peers.map(\.connection.peer)) == expected }
+        }
+        for host in hosts { await host.close() }
+        try await eventually { listener.host.state.withLock { $0.inbound.count } == 0 }
+        await listener.host.close()
+    }
+
+    @Test func halfOpenConnectionsMakeWayForThoseOfOthers() async throws {
+        var configuration = HostConfiguration()
+        configuration.handshakeLimit = 4
+        configuration.exemptAddresses = AddressRange.loopback
+        let listener = try await ListeningHost(configuration)
+        let endpoint = try #require(listener.address.endpoint)
+        var sockets: [any Channel] = []
+        let address = try SocketAddress(ipAddress: "127.0.0.1", port: Int(endpoint.port))
+        for from in ["127.0.7.1", "127.0.7.1", "127.0.7.2", "127.0.8.1"] {
+            sockets.append(
+                try await ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)
+                    .bind(to: SocketAddress(ipAddress: from, port: 0)).connect(to: address).get())
+        }
+        // Exempt are these as well: nothing is displaced for anybody of them, and there is no slot.
+        try await eventually { listener.host.state.withLock { $0.inbound.handshakeCount } == 4 }
+        let dialler = Host(key: .generate())
+        await #expect(throws: (any Error).self) { try await dialler.connect(to: listener.address) }
+        for socket in sockets { try await socket.close() }
+        try await eventually { listener.host.state.withLock { $0.inbound.handshakeCount } == 0 }
+        await listener.host.close()
+
+        configuration.exemptAddresses = []
+        let other = try await ListeningHost(configuration)
+        let port = try #require(other.address.endpoint).port
+        sockets = []
+        for from in ["127.0.7.1", "127.0.7.1", "127.0.7.2", "127.0.8.1"] {
+            sockets.append(
+                try await ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)
+                    .bind(to: SocketAddress(ipAddress: from, port: 0))
+                    .connect(to: SocketAddress(ipAddress: "127.0.0.1", port: Int(port))).get())
+            try await eventually { other.host.state.withLock { $0.inbound.handshakeCount } == sockets.count }
+        }
+        try await dialler.connect(to: other.address)
+        // The oldest of the block that had most.
+        try await sockets[0].closeFuture.get()
+        #expect(sockets.count { $0.isActive } == 3)
+        for socket in sockets.dropFirst() { try await socket.close() }
+        await dialler.close()
+        await other.host.close()
+    }
+
+    /// NIO tries again at once when there is no descriptor for a connection. Whoever dials during the pause is taken after it.
+    @Test func acceptingPausesWhenItFails() async throws {
+        let listener = try await ListeningHost()
+        let channel = try #require(listener.host.state.withLock { $0.listeners.first?.channel })
+        let isReading = try await channel.eventLoop.submit {
+            channel.pipeline.fireErrorCaught(IOError(errnoCode: EMFILE, reason: "accept"))
+            return try channel.syncOptions?.getOption(.autoRead)
+        }.get()
+        #expect(isReading == false)
+        let dialler = Host(key: .generate())
+        try await dialler.connect(to: listener.address)
+        #expect(try await channel.getOption(.autoRead).get())
+        await dialler.close()
+        await listener.host.close()
+    }
+
+    @Test func connectionsLeaveHalfOfTheDescriptors() {
+        let configuration = HostConfiguration()
+        #expect(configuration.fitted(toDescriptors: 1_024).inboundLimit == 200)
+        #expect(configuration.fitted(toDescriptors: 1_024).handshakeLimit == 64)
+        for count in [64, 100, 256, 500] {
+            let fitted = configuration.fitted(toDescriptors: count)
+            #expect(fitted.inboundLimit + fitted.handshakeLimit <= count / 2)
+            #expect(fitted.inboundLimit > 0 && fitted.handshakeLimit > 0)
+        }
+        #expect(configuration.fitted(toDescriptors: 0).inboundLimit > 0)
     }
 }

@@ -12,7 +12,8 @@ import WakuCrypto
     /// Notes what it is told.
     private final class Owner: ConnectionOwner {
         let traffic = Traffic()
-        let partRoom = PartRoom(limit: 1 << 20, timeout: .seconds(60))
+        let memory = MemoryBudget(limit: 1 << 20)
+        let reliefs = Mutex(0)
         let opened = Mutex<[PeerID]>([])
         let ends = Mutex<[String]>([])
         let started = Mutex(0)
@@ -22,6 +23,7 @@ import WakuCrypto
             return nil
         }
         func closed(_ connection: Connection?, _ reason: any Error) { ends.withLock { $0.append("\(reason)") } }
+        func relieveMemory() { reliefs.withLock { $0 += 1 } }
         func isServed(_ protocolID: String) -> Bool { protocolID == "/test" }
         func start(_ stream: PeerStream) -> Task<Void, Never>? {
             started.withLock { $0 += 1 }
@@ -215,6 +217,25 @@ import WakuCrypto
         try attacker.send(frame(1, 1, 1, 0) + data(1, [0xFF, 0xFF, 3]), to: victim)
         #expect(contains(try attacker.received(from: victim), frame(1, 8, 1, 0)))
         #expect(victim.channel.isActive)
+    }
+
+    /// Five streams, a window of data in each, and nobody reads.
+    @Test func dataThatNobodyReadsCountsUntilTheConnectionEnds() throws {
+        let victim = try Victim()
+        var attacker = try Attacker(victim)
+        let before = victim.owner.memory.byteCount
+        for id in stride(from: UInt32(1), through: 9, by: 2) {
+            #expect(victim.owner.reliefs.withLock { $0 } == 0)
+            try attacker.send(frame(1, 1, id, 0) + data(id, line("/multistream/1.0.0") + line("/test")), to: victim)
+            for _ in 0..<8 { try attacker.send(data(id, [UInt8](repeating: 0, count: 30_000)), to: victim) }
+            _ = try attacker.received(from: victim)
+        }
+        #expect(victim.owner.memory.byteCount - before == 5 * 8 * 30_000)
+        victim.channel.embeddedEventLoop.run()
+        #expect(victim.owner.reliefs.withLock { $0 } > 0)
+        try attacker.send(frame(3, 0, 0, 0), to: victim)
+        _ = try victim.received()
+        #expect(victim.owner.memory.byteCount == 0)
     }
 
     @Test func goingAwayEndsTheConnection() throws {

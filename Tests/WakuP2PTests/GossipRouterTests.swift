@@ -109,6 +109,26 @@ struct GossipRouterTests {
         #expect(left == [peer])
     }
 
+    /// A lock that is held already can't be taken again: the validator would stop there for good.
+    @Test("Messages are validated without the router's lock")
+    func validationOutsideOfTheLock() throws {
+        let used = Mutex<GossipRouter?>(nil)
+        let asked = Mutex(0)
+        let validator = MessageValidator(window: .seconds(60)) { _ in
+            asked.withLock { $0 += used.withLock { $0?.counters.received ?? 0 } }
+            return true
+        }
+        let router = GossipRouter(configuration: GossipConfiguration(), topics: [Self.topic], validator: validator, seed: 1)
+        used.withLock { $0 = router }
+        _ = router.connected(peer, over: ObjectIdentifier(first), version: .v11, isOutbound: false, isCurrent: { true })
+        let message = WakuMessage(payload: [1], contentTopic: ContentTopic(rawValue: "/waku/1/0x01020304/rfc26"), timestamp: .now())
+        let frame = try frame(hello + [.message(GossipMessage(topic: Self.topic.rawValue, data: message.encoded()))])
+        #expect(router.received([frame], from: peer).messages.map(\.message) == [message])
+        #expect(asked.withLock { $0 } == 1)
+        #expect(router.counters.accepted == 1)
+        used.withLock { $0 = nil }
+    }
+
     @Test("A peer to which nothing can be written is left; one that takes a frame now and then is not")
     func peersThatReadNothing() throws {
         let clock = SetClock()

@@ -1,11 +1,11 @@
 import GossipSub
-import LibP2P
 import Logging
 import NIOCore
 import Synchronization
 import Testing
 import Waku
 
+@testable import LibP2P
 @testable import WakuP2P
 
 /// A relay that runs, and what it handed over.
@@ -96,6 +96,34 @@ struct P2PRelayTests {
         await two.stop()
         await one.stop()
         #expect(one.received.count == 1)
+    }
+
+    @Test("A peer of the mesh keeps its connection when one that does nothing makes way for a new one")
+    func eviction() async throws {
+        let one = try listening {
+            $0.host.inboundLimit = 2
+            $0.requiresMetadata = false
+        }
+        let address = try await one.address()
+        // The first to come, and so idle for the longest time if it were.
+        let two = dialling(address) { $0.requiresMetadata = false }
+        try await eventually { one.relay.host.state.withLock { $0.inbound.neededCount } == 1 }
+        let (idle, new) = (Host(key: .generate()), Host(key: .generate()))
+        try await idle.connect(to: address)
+        try await eventually { one.relay.host.peers.count == 2 }
+        let events = one.relay.host.events()
+        try await new.connect(to: address)
+        var gone: PeerID?
+        for await event in events {
+            guard case .disconnected(let peer, _) = event else { continue }
+            gone = peer
+            break
+        }
+        #expect(gone == idle.peerID)
+        #expect(one.relay.host.connection(to: two.relay.host.peerID) != nil)
+        for host in [idle, new] { await host.close() }
+        await two.stop()
+        await one.stop()
     }
 
     @Test("Three in a line: the one in the middle forwards, many messages too")

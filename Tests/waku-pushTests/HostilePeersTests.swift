@@ -18,7 +18,8 @@ struct HostilePeersTests {
 
     @Test func othersAreServedAndMemoryIsBounded() async throws {
         let node = try OperatedNode()
-        let daemon = try await node.start("--log-level", "info")
+        // The client and the gossiping attackers dial from 127.0.0.1, the others from blocks of their own.
+        let daemon = try await node.start("--log-level", "info", "--exempt-network", "127.0.0.0/24")
         let address = try await daemon.multiaddr()
         let port = try #require(UInt16(address.split(separator: "/")[3]))
         let server = try Multiaddr(address)
@@ -31,7 +32,7 @@ struct HostilePeersTests {
                 // Threads of their own: they wait for sockets.
                 Thread.detachNewThread {
                     for _ in 0..<500 where !progress.isOver {
-                        // Each from an address of its own: the limit for one must not be what saves the others.
+                        // Each from a /24 of its own: the limit for one must not be what saves the others.
                         attack.run(port, from: UInt8(2 + number), server: server.peerID)
                         progress.note("\(attack)")
                         // The machine is not what is to be overwhelmed.
@@ -109,15 +110,15 @@ struct HostilePeersTests {
 
 /// What is done to sockets, the handshake and the multiplexer.
 private enum RawAttack: CaseIterable {
-    case silence, noise, halfAHandshake, manyStreams, windowOverrun, unreadPings, alteredFrame, halfAFrame
+    case silence, noise, halfAHandshake, manyStreams, windowOverrun, unreadPings, alteredFrame, halfAFrame, idlePeers, halfPushes
 
     /// Once; returns when the other side closed, or all was sent.
-    func run(_ port: UInt16, from address: UInt8, server: PeerID?) {
-        guard let socket = RawSocket(port: port, from: address) else { return }
+    func run(_ port: UInt16, from block: UInt8, server: PeerID?) {
+        guard let socket = RawSocket(port: port, from: block) else { return }
         switch self {
         case .silence:
             // As many as it takes, until they are closed for saying nothing.
-            let others = (0..<30).compactMap { _ in RawSocket(port: port, from: address) }
+            let others = (0..<30).compactMap { _ in RawSocket(port: port, from: block) }
             socket.waitUntilClosed(seconds: 2)
             withExtendedLifetime(others) {}
         case .noise:
@@ -126,6 +127,11 @@ private enum RawAttack: CaseIterable {
         case .halfAHandshake:
             socket.send(Self.line("/multistream/1.0.0") + Self.line("/noise") + [0, 32] + X25519PrivateKey.generate().publicKey)
             socket.waitUntilClosed(seconds: 2)
+        case .idlePeers:
+            // More than a block may have.
+            let peers = (0..<20).compactMap { _ in RawSocket(port: port, from: block).flatMap { RawPeer($0, expecting: server) } }
+            socket.waitUntilClosed(seconds: 2)
+            withExtendedLifetime(peers) {}
         default:
             guard var peer = RawPeer(socket, expecting: server) else { return }
             secured(&peer)
@@ -150,7 +156,14 @@ private enum RawAttack: CaseIterable {
             peer.socket.waitUntilClosed(seconds: 2)
         case .halfAFrame:
             peer.send(Self.frame(1, 1, 1, 0) + Self.frame(0, 0, 1, 1000) + [1, 2, 3])
-        case .silence, .noise, .halfAHandshake: break
+        case .halfPushes:
+            // Of identify, as many as there may be, each without its end.
+            let push = Self.line("/multistream/1.0.0") + Self.line(Identify.pushID) + [0xE0, 0xD4, 0x03] + randomBytes(50_000)
+            for stream in stride(from: UInt32(1), to: 17, by: 2) {
+                guard peer.send(Self.frame(1, 1, stream, 0) + Self.frame(0, 0, stream, UInt32(push.count)) + push) else { return }
+            }
+            peer.socket.waitUntilClosed(seconds: 2)
+        case .silence, .noise, .halfAHandshake, .idlePeers: break
         }
     }
 
@@ -163,18 +176,18 @@ private enum RawAttack: CaseIterable {
     }
 }
 
-/// A connection from 127.0.0.x to 127.0.0.1. Nothing waits for longer than two seconds.
+/// A connection from 127.0.x.1 to 127.0.0.1. Nothing waits for longer than two seconds.
 private final class RawSocket {
     private let descriptor: Int32
 
-    init?(port: UInt16, from last: UInt8) {
+    init?(port: UInt16, from block: UInt8) {
         descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
         var limit = timeval(tv_sec: 2, tv_usec: 0)
         for option in [SO_RCVTIMEO, SO_SNDTIMEO] {
             setsockopt(descriptor, SOL_SOCKET, option, &limit, socklen_t(MemoryLayout<timeval>.size))
         }
         let isConnected =
-            Self.with(0x7f00_0000 | UInt32(last), 0) { bind(descriptor, $0, $1) } == 0
+            Self.with(0x7f00_0001 | UInt32(block) << 8, 0) { bind(descriptor, $0, $1) } == 0
             && Self.with(0x7f00_0001, port) { connect(descriptor, $0, $1) } == 0
         if !isConnected { return nil }
     }

@@ -3,7 +3,10 @@
 ///     field = tag(varint: number << 3 | wire type) ‖ value
 ///     value = varint, type 0 · 8 bytes, type 1 · length(varint) ‖ bytes, type 2 · 4 bytes, type 5
 ///
-/// Groups, types 3 and 4, are refused. What a caller does not know it skips by asking for the next.
+///           | group, type 3: fields up to the end tag, type 4
+///
+/// What a caller does not know it skips by asking for the next. Groups are skipped as well, and numbers beyond 29 bits are unknown fields: Go's gossip
+/// forwards unknown fields of a message as they came, so that whoever forwards them is not who made them up.
 package struct ProtobufReader {
     package struct Field {
         package let number: Int
@@ -14,8 +17,8 @@ package struct ProtobufReader {
         case varint(UInt64)
         /// Where the bytes stand in ``ProtobufReader/bytes``.
         case content(Range<Int>)
-        /// Of 4 or 8 bytes: nothing that is read here has such fields.
-        case fixed
+        /// 4 or 8 bytes, or a group: nothing that is read here has such fields.
+        case skipped
     }
 
     package let bytes: [UInt8]
@@ -38,8 +41,7 @@ package struct ProtobufReader {
     package mutating func next() throws(WireError) -> Field? {
         guard position < end else { return nil }
         let tag = try varint()
-        // Numbers have 29 bits.
-        guard tag >> 3 > 0, tag >> 3 < 1 << 29 else { throw .malformed }
+        guard tag >> 3 > 0 else { throw .malformed }
         let number = Int(tag >> 3)
         switch tag & 7 {
         case 0: return Field(number: number, value: .varint(try varint()))
@@ -50,10 +52,32 @@ package struct ProtobufReader {
             let start = position
             position += Int(length)
             return Field(number: number, value: .content(start..<position))
+        case 3: try skipGroup()
         case 5: try skip(4)
         default: throw .malformed
         }
-        return Field(number: number, value: .fixed)
+        return Field(number: number, value: .skipped)
+    }
+
+    /// Up to the tag that ends it. Counts the groups within it, without regard to their numbers: nothing of them is used.
+    private mutating func skipGroup() throws(WireError) {
+        var depth = 1
+        while depth > 0 {
+            let tag = try varint()
+            guard tag >> 3 > 0 else { throw .malformed }
+            switch tag & 7 {
+            case 0: _ = try varint()
+            case 1: try skip(8)
+            case 2:
+                let length = try varint()
+                guard length <= UInt64(end - position) else { throw .malformed }
+                position += Int(length)
+            case 3: depth += 1
+            case 4: depth -= 1
+            case 5: try skip(4)
+            default: throw .malformed
+            }
+        }
     }
 
     /// At most 10 bytes.

@@ -9,13 +9,19 @@ public final class Connection: Sendable {
     public let isInbound: Bool
     let openedAt: NIODeadline
     let eventLoop: any EventLoop
-    let partRoom: PartRoom
+    /// Which channel it is made of, to the host's table of those from outside.
+    let channelID: ObjectIdentifier
+    /// What its peer makes this node hold.
+    let memory: MemoryAccount
+    /// For the rest of a long message of which a part has come.
+    let partTimeout: TimeAmount
     private let handler: NIOLoopBound<ConnectionHandler>
     private let traffic: Traffic
 
     init(
         peer: PeerID, remoteAddress: Multiaddr?, isInbound: Bool, openedAt: NIODeadline, handler: ConnectionHandler,
-        eventLoop: any EventLoop, traffic: Traffic, partRoom: PartRoom
+        channelID: ObjectIdentifier, eventLoop: any EventLoop, traffic: Traffic, memory: MemoryAccount,
+        partTimeout: TimeAmount
     ) {
         self.peer = peer
         self.remoteAddress = remoteAddress
@@ -24,7 +30,9 @@ public final class Connection: Sendable {
         self.handler = NIOLoopBound(handler, eventLoop: eventLoop)
         self.eventLoop = eventLoop
         self.traffic = traffic
-        self.partRoom = partRoom
+        self.channelID = channelID
+        self.memory = memory
+        self.partTimeout = partTimeout
     }
 
     /// As on the wire.
@@ -59,6 +67,11 @@ public final class Connection: Sendable {
         eventLoop.execute { self.handler.value.reset(stream, reason) }
     }
 
+    /// The peer makes this node hold so much more, or less. May close the connection, or another one that deserves it less, a little later.
+    func charge(_ byteCount: Int) {
+        if memory.add(byteCount) { eventLoop.execute { self.handler.value.relieveMemory() } }
+    }
+
     @discardableResult
     func schedule(in delay: TimeAmount, _ task: @escaping @Sendable () -> Void) -> Scheduled<Void> {
         eventLoop.scheduleTask(in: delay, task)
@@ -85,6 +98,8 @@ public enum ConnectionError: Error, Hashable, Sendable {
     case notConnected
     /// A message is longer than its reader allows.
     case messageTooLarge
-    /// Parts of messages that others sent take up all the room for them.
-    case noRoom
+    /// It made way for another peer, and was the least useful one.
+    case evicted
+    /// Its peer made this node hold too much, while all peers together did.
+    case tooMuchMemory
 }

@@ -110,6 +110,7 @@ extension ConnectionHandler {
 
     func reset(_ id: UInt32, _ reason: ConnectionError) {
         session.reset(id)
+        countMemory()
         streamEnded(id, reason)
         flush()
     }
@@ -128,6 +129,7 @@ extension ConnectionHandler {
 
     func consumed(_ count: Int, on id: UInt32) {
         session.consumed(count, on: id)
+        countMemory()
         flush()
     }
 

@@ -10,7 +10,9 @@ protocol ConnectionOwner: AnyObject, Sendable {
     /// What serves the protocol to this peer; nil if it has as many streams of it as it may.
     func start(_ stream: PeerStream) -> Task<Void, Never>?
     var traffic: Traffic { get }
-    var partRoom: PartRoom { get }
+    var memory: MemoryBudget { get }
+    /// Peers that dialled hold more than they may, all together: closes connections.
+    func relieveMemory()
 }
 
 /// Carries out what ``ConnectionUpgrade``, ``NoiseTransport`` and ``YamuxSession`` decide, for one channel and on its event loop.
@@ -25,6 +27,8 @@ final class ConnectionHandler: ChannelInboundHandler {
         var negotiationLimit = TimeAmount.seconds(10)
         /// After so long without a byte from the peer it is asked for one, and has as long to answer.
         var keepAlive = TimeAmount.seconds(20)
+        /// For the rest of a long message of which a part has come.
+        var partTimeout = TimeAmount.seconds(60)
         var yamux = YamuxSession.Limits()
         /// Streams that the peer opened and has not agreed on a protocol for.
         var negotiatingStreams = 64
@@ -40,6 +44,9 @@ final class ConnectionHandler: ChannelInboundHandler {
     /// Until it is kept: then it holds the connection.
     private var opened: EventLoopPromise<Connection>?
     private let traffic: Traffic
+    private let memory: MemoryAccount
+    /// What was counted of the data that came: not read, or part of a frame.
+    private var countedBytes = 0
 
     private var context: ChannelHandlerContext?
     private var upgrade: ConnectionUpgrade?
@@ -73,6 +80,7 @@ final class ConnectionHandler: ChannelInboundHandler {
         self.owner = owner
         self.opened = opened
         traffic = Traffic(partOf: owner.traffic)
+        memory = MemoryAccount(role == .responder ? owner.memory : nil)
         session = YamuxSession(role, limits: settings.yamux)
         upgrade = ConnectionUpgrade(role, identity: identity, expecting: expected)
     }
@@ -115,6 +123,7 @@ final class ConnectionHandler: ChannelInboundHandler {
     }
 
     func channelReadComplete(context: ChannelHandlerContext) {
+        countMemory()
         wakeReaders()
         flush()
         context.fireChannelReadComplete()
@@ -161,7 +170,8 @@ final class ConnectionHandler: ChannelInboundHandler {
         plain = upgraded.plain
         let connection = Connection(
             peer: upgraded.peer, remoteAddress: remoteAddress?.with(upgraded.peer), isInbound: role == .responder, openedAt: .now(),
-            handler: self, eventLoop: context.eventLoop, traffic: traffic, partRoom: owner.partRoom)
+            handler: self, channelID: ObjectIdentifier(context.channel), eventLoop: context.eventLoop, traffic: traffic, memory: memory,
+            partTimeout: settings.partTimeout)
         if let refusal = owner.opened(connection) { throw refusal }
         self.connection = connection
         startKeepAlive(context.eventLoop)
@@ -244,9 +254,28 @@ final class ConnectionHandler: ChannelInboundHandler {
 
     private func send(_ bytes: ByteBuffer) {
         guard let context, bytes.readableBytes > 0 else { return }
-        traffic.addSent(bytes.readableBytes)
-        context.writeAndFlush(wrapOutboundOut(bytes), promise: nil)
+        let byteCount = bytes.readableBytes
+        traffic.addSent(byteCount)
+        guard role == .responder else { return context.writeAndFlush(wrapOutboundOut(bytes), promise: nil) }
+        charge(byteCount)
+        context.writeAndFlush(wrapOutboundOut(bytes)).assumeIsolated().whenComplete { _ in self.charge(-byteCount) }
     }
+
+    // MARK: Memory
+
+    private func charge(_ byteCount: Int) {
+        if memory.add(byteCount) { context?.eventLoop.assumeIsolated().execute { self.relieveMemory() } }
+    }
+
+    /// Of what came: data that streams have not read, and parts of frames.
+    func countMemory() {
+        let byteCount = end == nil ? session.bufferedBytes + sealed.readableBytes + plain.readableBytes : 0
+        let change = byteCount - countedBytes
+        countedBytes = byteCount
+        charge(change)
+    }
+
+    func relieveMemory() { owner.relieveMemory() }
 
     func isServed(_ protocolID: String) -> Bool { owner.isServed(protocolID) }
 
@@ -291,6 +320,7 @@ final class ConnectionHandler: ChannelInboundHandler {
         transport = nil
         sealed = ByteBuffer()
         plain = ByteBuffer()
+        countMemory()
         // What holds this handler, and would for good.
         (opened, connection, stepTimer, keepAliveTimer) = (nil, nil, nil, nil)
     }

@@ -5,13 +5,18 @@ public struct MessageReader {
     private let stream: PeerStream
     private let limit: Int
     private var received = ByteBuffer()
-    /// For the message of which `received` is a part, if it needs one.
-    private var reservation: PartRoom.Reservation?
+    /// The length of the message of which a part has come.
+    private var expected = 0
+    /// For what has come and, of a message of which a part has come, for its whole length.
+    private let charge: MemoryCharge
+    /// For the rest of a long message.
+    private var deadline: Deadline?
 
     /// A message of more than `limit` bytes ends the stream.
     public init(_ stream: PeerStream, limit: Int) {
         self.stream = stream
         self.limit = limit
+        charge = MemoryCharge(stream.connection)
     }
 
     /// The next message, or nil when the peer has finished.
@@ -50,25 +55,41 @@ public struct MessageReader {
             throw ConnectionError.messageTooLarge
         }
         guard received.readableBytes >= prefix.byteCount + Int(prefix.value) else {
-            try reserve(Int(prefix.value))
+            expect(Int(prefix.value))
             return nil
         }
-        reservation = nil
+        deadline = nil
+        expected = 0
         received.moveReaderIndex(forwardBy: prefix.byteCount)
         return received.readSlice(length: Int(prefix.value))
     }
 
-    private mutating func reserve(_ byteCount: Int) throws {
-        guard reservation == nil, byteCount > PartRoom.smallMessage, stream.isInbound, stream.connection.isInbound else { return }
-        reservation = stream.connection.partRoom.reserve(byteCount, for: stream)
-        guard reservation != nil else {
-            stream.reset()
-            throw ConnectionError.noRoom
+    /// A part of a message of this length has come.
+    private mutating func expect(_ byteCount: Int) {
+        expected = byteCount
+        guard deadline == nil, byteCount > Self.smallMessage, stream.isInbound, stream.connection.isInbound else { return }
+        deadline = Deadline(stream)
+    }
+
+    /// A message of no more than this has all the time that its stream has.
+    static let smallMessage = 64 * 1024
+
+    /// Resets the stream when its time is over, unless it is let go of before.
+    private final class Deadline: Sendable {
+        private let expiry: Scheduled<Void>
+
+        init(_ stream: PeerStream) {
+            expiry = stream.connection.schedule(in: stream.connection.partTimeout) { [weak stream] in stream?.reset(.timedOut) }
+        }
+
+        deinit {
+            expiry.cancel()
         }
     }
 
     private mutating func fill() async throws -> Bool {
         received.shrink()
+        charge.set(max(expected, received.readableBytes))
         guard var bytes = try await stream.read() else {
             guard received.readableBytes == 0 else { throw ConnectionError.protocolViolation("the stream ends within a message") }
             return false
@@ -79,6 +100,8 @@ public struct MessageReader {
             received.discardReadBytes()
             received.writeBuffer(&bytes)
         }
+        // The messages in it count until more is read: the caller has them.
+        charge.set(max(expected, received.readableBytes))
         return true
     }
 }

@@ -107,7 +107,10 @@ public final class PeerStream: Sendable {
                 Self.enqueue(bytes, &state)
                 return true
             }
-            if isQueued { return announce() }
+            if isQueued {
+                connection.charge(bytes.readableBytes)
+                return announce()
+            }
             await waitForRoom()
         }
     }
@@ -120,7 +123,10 @@ public final class PeerStream: Sendable {
             Self.enqueue(bytes, &state)
             return true
         }
-        if isQueued { announce() }
+        if isQueued {
+            connection.charge(bytes.readableBytes)
+            announce()
+        }
         return isQueued
     }
 
@@ -260,6 +266,7 @@ public final class PeerStream: Sendable {
                 }
             }
             state.queued -= sent
+            connection.charge(-sent)
             if state.queued < Self.queueLimit / 2 {
                 woken = Array(state.writers.values)
                 state.writers.removeAll()
@@ -278,6 +285,7 @@ public final class PeerStream: Sendable {
             // After a reset nothing counts that came before it.
             if !state.isFinishedByPeer { state.inbox = ByteBuffer() }
             state.outbox.removeAll()
+            connection.charge(-state.queued)
             state.queued = 0
             defer {
                 state.reader = nil

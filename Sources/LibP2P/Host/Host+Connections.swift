@@ -5,21 +5,29 @@ import Synchronization
 /// What connections tell the host, on their event loops.
 extension Host: ConnectionOwner {
     func opened(_ connection: Connection) -> ConnectionError? {
+        var evicted: ObjectIdentifier?
         let (decision, replaced) = state.withLock { state -> (ConnectionError?, Connection?) in
             guard !state.isClosed else { return (.closed, nil) }
+            if connection.isInbound {
+                switch state.inbound.secured(connection.channelID, as: connection.peer, at: connection.openedAt) {
+                case .refused: return (.refused, nil)
+                case .kept(let id): evicted = id
+                }
+            }
             let decision = state.connections.add(
                 connection, to: connection.peer, isInbound: connection.isInbound, at: connection.openedAt)
             switch decision {
             case .refuse(let reason): return (reason, nil)
             case .keep(let replaced):
                 if replaced != nil {
-                    state.infos[connection.peer] = nil
+                    state.forgetInfo(of: connection.peer)
                     state.emit(.disconnected(connection.peer, ConnectionError.replaced))
                 }
                 state.emit(.connected(connection))
                 return (nil, replaced)
             }
         }
+        if let evicted { evict(evicted, .evicted) }
         replaced?.close(.replaced)
         guard decision == nil else { return decision }
         Task { await identify(connection) }
@@ -30,11 +38,28 @@ extension Host: ConnectionOwner {
         guard let connection else { return }
         let wasKept = state.withLock { state in
             guard state.connections.remove(connection.peer, where: { $0 === connection }) else { return false }
-            state.infos[connection.peer] = nil
+            state.forgetInfo(of: connection.peer)
             state.emit(.disconnected(connection.peer, reason))
             return true
         }
         if wasKept { logger.debug("peer disconnected", metadata: ["peer": "\(connection.peer)", "reason": "\(reason)"]) }
+    }
+
+    /// Closes a connection from outside, in whatever phase it is.
+    private func evict(_ id: ObjectIdentifier, _ reason: ConnectionError) {
+        let (connection, channel) = state.withLock { state in
+            (state.connections.entries.values.first { $0.link.channelID == id }?.link, state.channels[id])
+        }
+        if let connection { connection.close(reason) } else { channel?.close(promise: nil) }
+    }
+
+    func relieveMemory() {
+        let evicted = state.withLock { state in
+            let connections = state.connections.entries
+            return state.inbound.exceeding(memory.limit, at: .now()) { connections[$0]?.link.memory.byteCount ?? 0 }
+        }
+        for id in evicted { evict(id, .tooMuchMemory) }
+        if !evicted.isEmpty { logger.info("peers disconnected for their use of memory", metadata: ["peers": "\(evicted.count)"]) }
     }
 
     func isServed(_ protocolID: String) -> Bool {
@@ -81,6 +106,9 @@ extension Host: ConnectionOwner {
         state.withLock { state in
             guard state.connections.entries[connection.peer]?.link === connection, state.infos[connection.peer] != info else { return }
             state.infos[connection.peer] = info
+            let charge = state.infoCharges[connection.peer] ?? MemoryCharge(connection)
+            charge.set(info.byteCount)
+            state.infoCharges[connection.peer] = charge
             state.emit(.identified(connection.peer, info))
         }
     }

@@ -62,6 +62,9 @@ extension Host {
     public func listen(on address: Multiaddr) async throws -> Multiaddr {
         guard let endpoint = address.endpoint, case .address(let bytes) = endpoint.host else { throw DialError.unsupportedAddress }
         let channel = try await ServerBootstrap(group: group)
+            .serverChannelInitializer { [logger] channel in
+                channel.eventLoop.makeCompletedFuture { try channel.pipeline.syncOperations.addHandler(AcceptPause(logger: logger)) }
+            }
             .serverChannelOption(ChannelOptions.backlog, value: 128)
             .serverChannelOption(ChannelOptions.socketOption(.so_reuseaddr), value: 1)
             .childChannelOption(ChannelOptions.tcpOption(.tcp_nodelay), value: 1)
@@ -90,16 +93,24 @@ extension Host {
     }
 
     private func accept(_ channel: any Channel) throws {
-        let source = channel.remoteAddress?.ipAddress ?? ""
-        guard state.withLock({ !$0.isClosed && $0.inbound.admit(source) }) else { throw ConnectionError.refused }
-        channel.closeFuture.whenComplete { _ in self.state.withLock { $0.inbound.left(source) } }
-        do {
-            let opened = try add(channel, .responder, expecting: nil, remoteAddress: channel.remoteAddress.flatMap(Multiaddr.init))
-            opened.whenComplete { _ in self.state.withLock { $0.inbound.handshakeEnded() } }
-        } catch {
-            state.withLock { $0.inbound.handshakeEnded() }
-            throw error
+        let id = ObjectIdentifier(channel)
+        let address = channel.remoteAddress.flatMap { IPAddress($0) }
+        let displaced = try state.withLock { state throws -> (any Channel)? in
+            guard !state.isClosed, case .admitted(let displaced) = state.inbound.admit(id, from: address, at: .now()) else {
+                throw ConnectionError.refused
+            }
+            // At once: from now on another connection may displace it.
+            state.channels[id] = channel
+            return displaced.flatMap { state.channels[$0] }
         }
+        displaced?.close(promise: nil)
+        channel.closeFuture.whenComplete { _ in
+            self.state.withLock { state in
+                state.inbound.left(id)
+                state.channels[id] = nil
+            }
+        }
+        _ = try add(channel, .responder, expecting: nil, remoteAddress: channel.remoteAddress.flatMap(Multiaddr.init))
     }
 
     /// On the channel's event loop.

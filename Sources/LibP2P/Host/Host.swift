@@ -1,3 +1,4 @@
+import Glibc
 public import Logging
 public import NIOCore
 public import NIOPosix
@@ -22,7 +23,7 @@ public final class Host: Sendable {
     let logger: Logger
     let state: Mutex<State>
     let traffic = Traffic()
-    let partRoom: PartRoom
+    let memory: MemoryBudget
 
     struct State {
         struct Served {
@@ -40,8 +41,10 @@ public final class Host: Sendable {
         var services: [String: Served] = [:]
         var servedStreams: [ServedStream: Int] = [:]
         var connections: ConnectionTable<Connection>
-        var inbound: InboundLimits
+        var inbound: InboundTable<ObjectIdentifier>
         var infos: [PeerID: PeerInfo] = [:]
+        /// What they take, for as long as they are there.
+        var infoCharges: [PeerID: MemoryCharge] = [:]
         var dials: [PeerID: Task<Connection, any Error>] = [:]
         var listeners: [(channel: any Channel, address: Multiaddr)] = []
         var channels: [ObjectIdentifier: any Channel] = [:]
@@ -58,17 +61,16 @@ public final class Host: Sendable {
         group: any EventLoopGroup = MultiThreadedEventLoopGroup.singleton
     ) {
         self.key = key
+        let configuration = configuration.fitted(toDescriptors: Self.descriptorLimit)
         self.configuration = configuration
         self.logger = logger
         self.group = group
         identity = NoiseIdentity(key)
-        partRoom = PartRoom(limit: configuration.inboundPartLimit, timeout: configuration.partTimeout)
+        memory = MemoryBudget(limit: configuration.inboundMemoryLimit)
         state = Mutex(
             State(
                 connections: ConnectionTable(own: key.peerID, limit: configuration.connectionLimit),
-                inbound: InboundLimits(
-                    total: configuration.inboundLimit, perAddress: configuration.inboundLimitPerAddress,
-                    handshakes: configuration.handshakeLimit)))
+                inbound: InboundTable(limits: configuration.inboundLimits)))
         serve(Ping.id, streamsPerPeer: 2) { try await Ping.serve($0) }
         serve(Identify.id, streamsPerPeer: 2) { [weak self] stream in
             if let self { try await Identify.tell(self.ownInfo, on: stream) }
@@ -159,6 +161,19 @@ public final class Host: Sendable {
         connection(to: peer)?.close(.closed)
     }
 
+    /// What peers are good for at the moment: decides who makes way when there are too many, or when they make this node hold too much. To be told now
+    /// and then; peers that are left out are good for nothing.
+    public func rate(_ standings: [PeerID: PeerStanding]) {
+        state.withLock { $0.inbound.rate(standings, at: .now()) }
+    }
+
+    /// Descriptors that this process may have open.
+    private static var descriptorLimit: Int {
+        var limit = rlimit()
+        guard getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 else { return 1_024 }
+        return Int(clamping: limit.rlim_cur)
+    }
+
     // MARK: Events
 
     /// What happens from now on, after an event for each peer that is connected and each that is identified. A subscriber that lags behind by more than
@@ -210,6 +225,11 @@ public final class Host: Sendable {
 }
 
 extension Host.State {
+    mutating func forgetInfo(of peer: PeerID) {
+        infos[peer] = nil
+        infoCharges[peer] = nil
+    }
+
     mutating func emit(_ event: HostEvent) {
         for (number, subscriber) in subscribers {
             guard case .dropped = subscriber.yield(event) else { continue }

@@ -55,6 +55,9 @@ public struct PeerInfo: Hashable, Sendable {
         return text
     }
 
+    /// What it takes in memory, roughly: its parts are allocated one by one.
+    var byteCount: Int { encoded().count + 64 * (protocols.count + listenAddresses.count) + 256 }
+
     func encoded() -> [UInt8] {
         var writer = ProtobufWriter()
         if let publicKey { writer.field(1, publicKey.encoded()) }

@@ -49,7 +49,8 @@ struct YamuxSession {
     private var streams: [UInt32: Stream] = [:]
     private var inboundCount = 0
     private var nextStream: UInt32
-    private var bufferedBytes = 0
+    /// Came, and was not consumed, in all streams.
+    private(set) var bufferedBytes = 0
     /// Of a data frame whose data are not all there: how much is to come.
     private var unfinished: (stream: UInt32, count: Int, flags: YamuxHeader.Flags)?
     private var hasGoneAway = false

@@ -16,7 +16,9 @@ public struct PeerGossip: Hashable, Sendable {
 }
 
 /// Holds the state machine of gossip together with the peers' queues: frames come in, frames to write and messages to hand over come out.
-/// Everything happens under one lock and never waits.
+///
+/// The state machine is behind one lock, which is held for its decisions alone: frames are parsed before it is taken, and messages are validated after it
+/// was let go. Nothing here waits.
 final class GossipRouter: Sendable {
     /// What is left to do outside of the lock.
     struct Outcome {
@@ -24,6 +26,14 @@ final class GossipRouter: Sendable {
         /// On topics that nobody wants.
         var unwantedCount = 0
         var peersToLeave: [PeerID] = []
+        /// Those that wait for their verdict; empty once ``GossipRouter/received(_:from:)`` returns.
+        fileprivate var unjudged: [GossipMessage] = []
+
+        fileprivate mutating func append(_ other: Outcome) {
+            messages += other.messages
+            unwantedCount += other.unwantedCount
+            peersToLeave += other.peersToLeave
+        }
     }
 
     private struct Outlet {
@@ -121,20 +131,38 @@ final class GossipRouter: Sendable {
     // MARK: Events
 
     func received(_ frames: [ByteBuffer], from peer: PeerID) -> Outcome {
-        act { state, now in
-            guard let number = state.numbers[peer] else { return }
-            state.outlets[number]?.heardAt = now.uptime
-            for frame in frames {
-                do throws(WireError) {
-                    let rpc = try GossipRPC(parsing: Array(frame.readableBytesView))
+        var outcome = Outcome()
+        // One by one: no more than a frame's messages wait for their verdicts at a time.
+        for frame in frames {
+            let rpc = try? GossipRPC(parsing: Array(frame.readableBytesView))
+            let received = act { state, now in
+                guard let number = state.numbers[peer] else { return }
+                state.outlets[number]?.heardAt = now.uptime
+                if let rpc {
                     state.outlets[number]?.receivedCount += rpc.messageCount
                     state.gossip.received(rpc, from: number, at: now.uptime)
-                } catch {
+                } else {
                     state.gossip.receivedMalformed(from: number)
                 }
-                perform(&state, at: now)
-            }
+            }.1
+            outcome.append(received)
+            outcome.append(validate(received.unjudged))
+        }
+        return outcome
+    }
+
+    private func validate(_ messages: [GossipMessage]) -> Outcome {
+        guard !messages.isEmpty else { return Outcome() }
+        let time = clock().clock
+        let judgements = messages.map { (id: $0.id, judgement: validator.judge($0, at: time)) }
+        var outcome = act { state, now in
+            for (id, judgement) in judgements { state.gossip.judged(id, as: judgement.verdict, at: now.uptime) }
         }.1
+        for (_, judgement) in judgements {
+            guard let message = judgement.message else { continue }
+            if judgement.isWanted { outcome.messages.append(message) } else { outcome.unwantedCount += 1 }
+        }
+        return outcome
     }
 
     func publish(_ data: [UInt8], on topic: PubsubTopic) -> (GossipPublication, Outcome) {
@@ -200,7 +228,7 @@ final class GossipRouter: Sendable {
                 case .send(let item, let number): send(item, to: number, &state, at: now)
                 case .forward(let message, let numbers):
                     for number in numbers { send(.message(message), to: number, &state, at: now) }
-                case .validate(let message, _): validate(message, &state, at: now)
+                case .validate(let message, _): state.outcome.unjudged.append(message)
                 case .disconnect(let number): if let outlet = state.outlets[number] { state.outcome.peersToLeave.append(outlet.peer) }
                 }
             }
@@ -221,12 +249,5 @@ final class GossipRouter: Sendable {
             if outlet.waitsSince == nil { state.outlets[number]?.waitsSince = now.uptime }
             outlet.signal.yield()
         }
-    }
-
-    private func validate(_ message: GossipMessage, _ state: inout State, at now: Moment) {
-        let judgement = validator.judge(message, at: now.clock)
-        state.gossip.judged(message.id, as: judgement.verdict, at: now.uptime)
-        guard let received = judgement.message else { return }
-        if judgement.isWanted { state.outcome.messages.append(received) } else { state.outcome.unwantedCount += 1 }
     }
 }

@@ -53,6 +53,7 @@ extension P2PRelay {
     private func beat() async {
         while !Task.isCancelled {
             await finish(router.heartbeat())
+            rateConnections()
             let hasPeers =
                 isFilterClient
                 ? [Bool](repeating: !workingPeers.isEmpty, count: configuration.pubsubTopics.count)
@@ -65,6 +66,14 @@ extension P2PRelay {
             log(from: before, to: state)
             try? await Task.sleep(for: configuration.gossip.heartbeat)
         }
+    }
+
+    /// Tells the host which connections are of use, for when it must close some.
+    private func rateConnections() {
+        let standings = router.statuses.map { gossip in
+            (gossip.peer, PeerStanding(isNeeded: !gossip.status.meshes.isEmpty, messageCount: gossip.status.deliveredCount))
+        }
+        host.rate(Dictionary(standings) { first, _ in first })
     }
 
     private func log(from before: RelayState, to after: RelayState) {

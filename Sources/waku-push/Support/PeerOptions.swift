@@ -32,6 +32,12 @@ struct PeerOptions: ParsableArguments {
     @Option(help: "The DNS server that lists of nodes are asked of. [default: those of the system]")
     var dns: String?
 
+    @Option(
+        help:
+            "Peers that dial from here are not limited by /24 or /64, nor disconnected for others: loopback, private, or a range like 10.0.0.0/8; repeat it for several."
+    )
+    var exemptNetwork: [String] = Environment.list("exempt-network")
+
     /// Where the loopback relay listens unless it is told otherwise.
     static let loopback = "/ip4/127.0.0.1/tcp/60000"
 
@@ -46,6 +52,24 @@ struct PeerOptions: ParsableArguments {
             addresses.append(address)
         }
         return addresses
+    }
+
+    /// Those of ``exemptNetwork``.
+    func exemptAddresses() throws(CommandFailure) -> [AddressRange] {
+        var ranges: [AddressRange] = []
+        for name in exemptNetwork {
+            switch name {
+            case "loopback": ranges += AddressRange.loopback
+            case "private": ranges += AddressRange.privateNetworks
+            default:
+                guard let range = AddressRange(name) else {
+                    throw CommandFailure(
+                        .usage, "--exempt-network \(name) is not a range of addresses: give loopback, private, or one like 10.0.0.0/8")
+                }
+                ranges.append(range)
+            }
+        }
+        return ranges
     }
 
     func nodeLists() throws(CommandFailure) -> [NodeTreeURL] {

@@ -15,6 +15,7 @@ final class RelayAttachment {
     private let urls: [NodeAddress]
     private let peers: [Multiaddr]
     private let nodeLists: [NodeTreeURL]
+    private let exemptAddresses: [AddressRange]
     private let options: PeerOptions
     private let listenAddresses: [Multiaddr]
     private let loopback: (network: LoopbackNetwork, server: LoopbackServer)?
@@ -32,6 +33,7 @@ final class RelayAttachment {
         nodeKey: @escaping () throws(CommandFailure) -> NodeKey
     ) throws {
         nodeLists = try options.nodeLists()
+        exemptAddresses = try options.exemptAddresses()
         let hasLoopback = names.isEmpty && nodeLists.isEmpty || names.contains("loopback")
         peers = try names.filter { $0.hasPrefix("/") }.map(Self.peer)
         urls = try names.filter { $0 != "loopback" && !$0.hasPrefix("/") }.map { try NodeAddress($0) }
@@ -112,6 +114,7 @@ final class RelayAttachment {
         configuration.nodeLists = nodeLists
         configuration.peerTarget = options.peerCount
         configuration.dns = try options.dnsClient()
+        configuration.host.exemptAddresses = exemptAddresses
         configuration.host.agentVersion = "waku-push/\(Version.current)"
         return configuration
     }

@@ -1,0 +1,137 @@
+/// The fields of an encoded ``WakuMessage``, and which of the deployed nodes cannot decode it.
+///
+/// Fields are read as proto3 decoders read them: the last occurrence of a field counts; unknown fields, and known fields with another wire type, are
+/// skipped. Nothing is kept of them, so their number needs no limit.
+package struct WakuMessageFields: Sendable {
+    /// Implementations whose relays validate what they forward.
+    package struct Decoders: OptionSet, Sendable {
+        package let rawValue: UInt8
+        package init(rawValue: UInt8) { self.rawValue = rawValue }
+
+        /// google.golang.org/protobuf
+        package static let goWaku = Decoders(rawValue: 1)
+        /// nim-libp2p's minprotobuf
+        package static let nwaku = Decoders(rawValue: 2)
+        package static let all: Decoders = [.goWaku, .nwaku]
+    }
+
+    /// Field 1; nil when there is none.
+    package private(set) var payload: Range<Int>?
+    /// Field 2; nil when there is none. It may not be UTF-8: only Go checks it.
+    package private(set) var contentTopic: Range<Int>?
+    /// Field 3.
+    package private(set) var version: UInt32 = 0
+    /// Field 10.
+    package private(set) var timestamp: Int64 = 0
+    /// Field 11.
+    package private(set) var meta = 0..<0
+    /// Field 31.
+    package private(set) var isEphemeral = false
+    /// Those that cannot decode these bytes; never all of them.
+    package private(set) var refusedBy: Decoders = []
+
+    /// - Throws: ``ProtobufError/malformed`` for what no deployed node decodes.
+    package init(parsing bytes: [UInt8]) throws(ProtobufError) {
+        var reader = Reader(bytes: bytes)
+        while reader.position < bytes.count {
+            let (number, wireType) = try reader.tag()
+            switch (wireType, number) {
+            case (0, 3):
+                let value = try reader.varint(nwakuByteLimit: 5)
+                version = UInt32(truncatingIfNeeded: value)
+            case (0, 10):
+                let value = try reader.varint()
+                timestamp = Int64(bitPattern: value >> 1) ^ -Int64(bitPattern: value & 1)
+            case (0, 31): isEphemeral = try reader.varint(nwakuByteLimit: 5) != 0
+            case (2, 1): payload = try reader.content()
+            case (2, 2):
+                let content = try reader.content()
+                contentTopic = content
+                // Of each occurrence, though the last one counts.
+                if String(validating: bytes[content], as: UTF8.self) == nil { reader.refusedBy.insert(.goWaku) }
+            case (2, 11): meta = try reader.content()
+            default: try reader.skip(number, wireType)
+            }
+        }
+        guard reader.refusedBy != .all else { throw .malformed }
+        refusedBy = reader.refusedBy
+    }
+}
+
+extension WakuMessageFields {
+    /// Steps over fields, and notes which decoders would stop there.
+    private struct Reader {
+        /// Go allows 10,000; no message in use has any group.
+        static let groupDepthLimit = 100
+
+        let bytes: [UInt8]
+        var position = 0
+        var refusedBy: Decoders = []
+
+        /// Go takes numbers from 1 to 2^29 - 1, nwaku any.
+        mutating func tag() throws(ProtobufError) -> (number: UInt64, wireType: UInt64) {
+            let tag = try varint()
+            if tag >> 3 == 0 || tag >> 3 >= 1 << 29 { refusedBy.insert(.goWaku) }
+            return (tag >> 3, tag & 7)
+        }
+
+        /// Up to 10 bytes. The last of 10 has one bit for Go, and what nwaku reads into 32 bits must have no more than 5 bytes.
+        mutating func varint(nwakuByteLimit: Int = 10) throws(ProtobufError) -> UInt64 {
+            var value: UInt64 = 0
+            for index in 0..<10 {
+                guard position < bytes.count else { throw .malformed }
+                let byte = bytes[position]
+                position += 1
+                value |= UInt64(byte & 0x7F) << UInt64(7 * index)
+                if index == 9, byte > 1 { refusedBy.insert(.goWaku) }
+                if byte < 0x80 {
+                    if index >= nwakuByteLimit { refusedBy.insert(.nwaku) }
+                    return value
+                }
+            }
+            throw .malformed
+        }
+
+        mutating func content() throws(ProtobufError) -> Range<Int> {
+            let length = try varint()
+            guard length <= UInt64(bytes.count - position) else { throw .malformed }
+            let start = position
+            position += Int(length)
+            return start..<position
+        }
+
+        mutating func skip(_ number: UInt64, _ wireType: UInt64) throws(ProtobufError) {
+            switch wireType {
+            case 0: _ = try varint()
+            case 1: try skip(byteCount: 8)
+            case 2: _ = try content()
+            case 3: try skipGroup(number)
+            case 5: try skip(byteCount: 4)
+            default: throw .malformed
+            }
+        }
+
+        private mutating func skip(byteCount: Int) throws(ProtobufError) {
+            guard byteCount <= bytes.count - position else { throw .malformed }
+            position += byteCount
+        }
+
+        /// Go skips a group of any fields up to the end tag of the same number; nwaku knows no groups.
+        private mutating func skipGroup(_ number: UInt64) throws(ProtobufError) {
+            refusedBy.insert(.nwaku)
+            var open = [number]
+            while let innermost = open.last {
+                let (number, wireType) = try tag()
+                switch wireType {
+                case 3:
+                    guard open.count < Self.groupDepthLimit else { throw .malformed }
+                    open.append(number)
+                case 4:
+                    guard number == innermost else { throw .malformed }
+                    open.removeLast()
+                default: try skip(number, wireType)
+                }
+            }
+        }
+    }
+}

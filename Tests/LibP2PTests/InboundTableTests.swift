@@ -1,0 +1,224 @@
+import NIOCore
+import Testing
+
+@testable import LibP2P
+
+@Suite struct InboundTableTests {
+    private static let start = NIODeadline.uptimeNanoseconds(1)
+    private let peers = (0..<400).map { _ in PeerID(NodeKey.generate(.ed25519).publicKey) }
+
+    private func table(_ change: (inout InboundTable<Int>.Limits) -> Void = { _ in }) -> InboundTable<Int> {
+        var limits = InboundTable<Int>.Limits()
+        change(&limits)
+        return InboundTable(limits: limits)
+    }
+
+    /// nil when refused; -1 when nobody was displaced.
+    private func admit(_ table: inout InboundTable<Int>, _ id: Int, _ address: String, at second: Int64 = 0) -> Int? {
+        switch table.admit(id, from: IPAddress(address), at: Self.start + .seconds(second)) {
+        case .refused: nil
+        case .admitted(let displaced): displaced ?? -1
+        }
+    }
+
+    /// nil when refused; -1 when nobody was evicted.
+    private func secure(_ table: inout InboundTable<Int>, _ id: Int, at second: Int64 = 0) -> Int? {
+        switch table.secured(id, as: peers[id], at: Self.start + .seconds(second)) {
+        case .refused: nil
+        case .kept(let evicted): evicted ?? -1
+        }
+    }
+
+    /// nil when refused at either step.
+    private func connect(_ table: inout InboundTable<Int>, _ id: Int, _ address: String, at second: Int64 = 0) -> Int? {
+        guard admit(&table, id, address, at: second) != nil else { return nil }
+        return secure(&table, id, at: second)
+    }
+
+    @Test func addressesCountByBlocks() throws {
+        func block(_ text: String) throws -> String { try #require(IPAddress(text)).block.description }
+        #expect(try block("192.0.2.77") == "192.0.2.0/24")
+        #expect(try block("2001:db8:1:2:ffff::1") == "2001:db8:1:2::/64")
+        // IPv4 in IPv6, as a socket of both families has it.
+        #expect(try block("::ffff:192.0.2.77") == "192.0.2.0/24")
+        #expect(IPAddress("192.0.2") == nil && IPAddress("example.org") == nil)
+    }
+
+    @Test func rangesAreReadAndContainTheirAddresses() throws {
+        for (range, inside, outside) in [
+            ("10.0.0.0/8", "10.255.0.1", "11.0.0.1"), ("172.16.0.0/12", "172.31.9.9", "172.32.0.1"), ("fc00::/7", "fd00::1", "fe00::1"),
+            ("::1", "::1", "::2"), ("192.0.2.1", "192.0.2.1", "192.0.2.2"), ("0.0.0.0/0", "8.8.8.8", "::1"),
+        ] {
+            let range = try #require(AddressRange(range))
+            #expect(range.contains(try #require(IPAddress(inside))), "\(range)")
+            #expect(!range.contains(try #require(IPAddress(outside))), "\(range)")
+        }
+        for text in ["", "10.0.0.0/33", "10.0.0.0/-1", "::/129", "10.0.0.0/", "10.0.0/8", "a/8", "10.0.0.0/8/8"] {
+            #expect(AddressRange(text) == nil, "\(text)")
+        }
+        #expect(AddressRange.loopback.count == 2 && AddressRange.privateNetworks.count == 6)
+    }
+
+    @Test func connectionsOfABlockHaveALimit() {
+        for block in ["192.0.2.", "2001:db8::"] {
+            var table = table { $0.connectionsPerBlock = 3 }
+            for id in 0..<3 { #expect(connect(&table, id, "\(block)\(id)") == -1) }
+            // Another address of the same block, and another block.
+            #expect(connect(&table, 3, "\(block)99") == nil)
+            #expect(connect(&table, 4, "198.51.100.1") == -1)
+            table.left(1)
+            #expect(connect(&table, 5, "\(block)99") == -1)
+            #expect(table.count == 4)
+        }
+    }
+
+    @Test func aBlocksIdlePeersMakeWayAfterAWhile() {
+        var table = table { $0.connectionsPerBlock = 2 }
+        for id in 0..<2 { #expect(connect(&table, id, "192.0.2.1") == -1) }
+        #expect(connect(&table, 2, "192.0.2.1", at: 59) == nil)
+        table.rate([peers[0]: PeerStanding(isNeeded: true)], at: Self.start + .seconds(60))
+        #expect(connect(&table, 3, "192.0.2.1", at: 60) == 1)
+        // One is needed, the other has just come.
+        #expect(connect(&table, 4, "192.0.2.1", at: 61) == nil)
+    }
+
+    @Test func handshakesOfABlockHaveALimit() {
+        var table = table { $0.handshakesPerBlock = 2 }
+        for id in 0..<2 { #expect(admit(&table, id, "192.0.2.\(id)") == -1) }
+        #expect(admit(&table, 2, "192.0.2.2") == nil)
+        #expect(admit(&table, 3, "192.0.3.2") == -1)
+        #expect(secure(&table, 0) == -1)
+        #expect(admit(&table, 2, "192.0.2.2") == -1)
+        #expect(table.handshakeCount == 3)
+    }
+
+    /// 32 half-open connections from two addresses kept everybody out.
+    @Test func halfOpenConnectionsOfAFewBlocksKeepNobodyOut() {
+        var table = table {
+            $0.handshakes = 8
+            $0.handshakesPerBlock = 4
+        }
+        for id in 0..<8 { #expect(admit(&table, id, "192.0.\(id % 2).1") == -1) }
+        // The oldest of the largest block, in turns.
+        for (id, displaced) in zip(8..<12, 0..<4) {
+            #expect(admit(&table, id, "198.51.\(id).1") == displaced)
+            table.left(displaced)
+            #expect(secure(&table, id) == -1)
+            #expect(admit(&table, 100 + id, "192.0.\(id % 2).1") == -1)
+        }
+        // The attacker's own do not displace others: its blocks have the most.
+        #expect(admit(&table, 50, "192.0.0.9") == nil)
+        // One that was displaced and is not gone yet takes no slot, and can't become a peer.
+        #expect(admit(&table, 12, "198.51.12.1") != nil)
+        #expect(table.handshakeCount == 8)
+    }
+
+    @Test func handshakesFromOneBlockEachAreDisplacedInTheirOrder() {
+        var table = table { $0.handshakes = 3 }
+        for id in 0..<3 { #expect(admit(&table, id, "192.0.\(id).1") == -1) }
+        #expect(admit(&table, 3, "198.51.100.1") == 0)
+        #expect(secure(&table, 0) == nil)
+        // From a block that has one already nobody is displaced for a second.
+        #expect(admit(&table, 4, "198.51.100.2") == nil)
+    }
+
+    /// 200 idle peers from 13 addresses kept everybody out.
+    @Test func idlePeersKeepNobodyOut() {
+        var table = table()
+        for id in 0..<200 { #expect(connect(&table, id, "192.0.\(id / 16).\(id)", at: Int64(id)) == -1) }
+        // From the most crowded blocks, in the order in which they came.
+        var evicted: [Int] = []
+        for id in 200..<213 {
+            guard let other = connect(&table, id, "198.51.\(id).1", at: 300) else { break }
+            evicted.append(other)
+            table.left(other)
+        }
+        #expect(evicted == [0, 16, 32, 48, 64, 80, 96, 112, 128, 144, 160, 176, 1])
+        #expect(table.count == 200)
+        // Who came alone stays, though the attacker comes back.
+        for id in 300..<310 { #expect((connect(&table, id, "192.0.\(id - 300).99", at: 400) ?? 300) < 200) }
+    }
+
+    @Test func theLeastUsefulIsEvicted() {
+        var table = table { $0.connections = 8 }
+        for id in 0..<8 { #expect(connect(&table, id, "192.0.\(id).1", at: Int64(id)) == -1) }
+        // 0 is in the mesh; 1 was, until later than 5; 2 and 3 bring messages, of which the two best are a quarter, and 4 brought one long ago.
+        table.rate([peers[4]: PeerStanding(messageCount: 1)], at: Self.start + .seconds(10))
+        table.rate(
+            [
+                peers[0]: PeerStanding(isNeeded: true), peers[1]: PeerStanding(isNeeded: true), peers[2]: PeerStanding(messageCount: 9),
+                peers[3]: PeerStanding(messageCount: 8), peers[4]: PeerStanding(messageCount: 1), peers[5]: PeerStanding(messageCount: 1),
+            ], at: Self.start + .seconds(400))
+        table.rate(
+            [
+                peers[0]: PeerStanding(isNeeded: true), peers[2]: PeerStanding(messageCount: 9), peers[3]: PeerStanding(messageCount: 8),
+                peers[4]: PeerStanding(messageCount: 1), peers[5]: PeerStanding(messageCount: 1),
+            ], at: Self.start + .seconds(500))
+        var evicted: [Int] = []
+        for id in 10..<15 {
+            guard let other = connect(&table, id, "198.51.\(id).1", at: 501) else { break }
+            evicted.append(other)
+            table.left(other)
+            // Whoever took the place is needed, so that it does not give it up again.
+            table.rate(
+                [
+                    peers[0]: PeerStanding(isNeeded: true), peers[2]: PeerStanding(messageCount: 9),
+                    peers[3]: PeerStanding(messageCount: 8),
+                    peers[5]: PeerStanding(messageCount: 1),
+                ].merging((10...id).map { (peers[$0], PeerStanding(isNeeded: true)) }) { first, _ in first }, at: Self.start + .seconds(502)
+            )
+        }
+        #expect(evicted == [6, 7, 4, 1, 5])
+        // The best two and those in the mesh are all that is left.
+        #expect(connect(&table, 20, "198.51.20.1", at: 503) == nil)
+    }
+
+    @Test func exemptAddressesAreNotCountedByBlocksNorEvicted() {
+        var table = table {
+            $0.exempt = AddressRange.privateNetworks
+            $0.connections = 4
+            $0.connectionsPerBlock = 1
+            $0.handshakesPerBlock = 1
+            $0.handshakes = 3
+        }
+        for id in 0..<3 { #expect(admit(&table, id, "10.0.0.\(id)") == -1) }
+        // No handshake slot is taken from them.
+        #expect(admit(&table, 3, "192.0.2.1") == nil)
+        for id in 0..<3 { #expect(secure(&table, id) == -1) }
+        #expect(connect(&table, 3, "192.0.2.1") == -1)
+        #expect(connect(&table, 4, "198.51.100.1", at: 5) == 3)
+        #expect(connect(&table, 5, "10.0.0.9", at: 6) == 4)
+        #expect(connect(&table, 6, "192.0.2.1", at: 1000) == nil)
+    }
+
+    @Test func aPeerThatComesBackReplacesItself() {
+        var table = table { $0.connections = 2 }
+        for id in 0..<2 { #expect(connect(&table, id, "192.0.\(id).1") == -1) }
+        #expect(admit(&table, 2, "198.51.100.1") == -1)
+        guard case .kept(nil) = table.secured(2, as: peers[1], at: Self.start) else {
+            Issue.record("somebody was evicted")
+            return
+        }
+    }
+
+    @Test func memoryIsTakenFromThoseWhoAreOfNoUseFirst() {
+        var table = table()
+        for id in 0..<5 { #expect(connect(&table, id, "192.0.\(id).1") == -1) }
+        table.rate(
+            [peers[0]: PeerStanding(isNeeded: true), peers[1]: PeerStanding(messageCount: 1)], at: Self.start + .seconds(1))
+        let held = [peers[0]: 900_000, peers[1]: 800_000, peers[2]: 1_000, peers[3]: 200_000, peers[4]: 300_000]
+        func exceeding(_ limit: Int) -> [Int] {
+            var copy = table
+            return copy.exceeding(limit, at: Self.start + .seconds(2)) { held[$0] ?? 0 }
+        }
+        #expect(exceeding(2_201_000) == [])
+        #expect(exceeding(2_200_999) == [4])
+        #expect(exceeding(1_900_000) == [4, 3])
+        #expect(exceeding(1_700_000) == [4, 3, 1])
+        // Who holds next to nothing stays.
+        #expect(exceeding(0) == [4, 3, 1, 0])
+        // Those that are closing already do not count.
+        #expect(table.exceeding(1_900_000, at: Self.start) { held[$0] ?? 0 } == [4, 3])
+        #expect(table.exceeding(1_900_000, at: Self.start) { held[$0] ?? 0 } == [])
+    }
+}
