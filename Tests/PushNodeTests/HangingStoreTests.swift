@@ -1,5 +1,7 @@
 import CurlClient
-import Foundation
+import Dispatch
+import PushClient
+import PushStore
 import StatusProtocol
 import Synchronization
 import TestSupport
