@@ -30,6 +30,8 @@ public final class LoopbackRelay: Relay {
         buffer.withLock { $0.droppedCount }
     }
 
+    public var name: String { "loopback" }
+
     /// Always: there is nothing to lose touch with.
     public var state: RelayState { .attached }
 

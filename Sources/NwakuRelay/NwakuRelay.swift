@@ -94,6 +94,8 @@ public final class NwakuRelay: Relay {
                 lastSeen: configuration.lastSeen, at: .now()))
     }
 
+    public var name: String { "\(api.address)" }
+
     public var state: RelayState {
         progress.withLock { $0.attachment.state }
     }

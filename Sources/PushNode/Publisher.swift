@@ -11,7 +11,7 @@ final class Publisher: Sendable {
     struct Item: Sendable {
         let answer: Answer
         /// The messages of earlier publications that nothing confirmed.
-        var publications: [[MessageHash]] = []
+        var publications: [[Confirmations.Message]] = []
         /// When it was first published; nil when it was not yet.
         var publishedAt: Duration?
         /// Since when it waits until it is due; nil when it need not.
@@ -119,19 +119,27 @@ final class Publisher: Sendable {
         let publishedAt = item.publishedAt ?? uptime
         let envelope = MetadataEnvelope.encode(answer.kind, payload: answer.payload, signedBy: identity)
         let messages = EnvelopeSealing.seal(envelope.bytes, to: .partitioned(answer.recipient), wakuSigner: identity, at: .now())
-        var unconfirmed: [MessageHash] = []
+        // What did not arrive by one relay is published by another.
+        let usedPlaces = Confirmations.Sent.places(of: item.publications)
+        var unconfirmed: [Confirmations.Message] = []
         var canBeLookedUp = true
         for message in messages {
             let hash = message.hash(on: answer.pubsubTopic)
             _ = seen.insert(hash)
-            switch await publish(message, on: answer.pubsubTopic, until: publishedAt + Self.patience) {
-            case .confirmed: break
-            case .unconfirmed(let canBe):
-                unconfirmed.append(hash)
-                canBeLookedUp = canBeLookedUp && canBe
-            case nil:
+            guard
+                let placed = await publish(
+                    message, on: answer.pubsubTopic, avoiding: usedPlaces, until: publishedAt + Self.patience)
+            else {
                 counters.add(item.publishedAt == nil ? .answerLost : .answerUnconfirmed)
                 return
+            }
+            switch placed.publication {
+            case .confirmed where placed.canBeChecked:
+                unconfirmed.append(Confirmations.Message(hash: hash, places: placed.places, isVouchedFor: true))
+            case .confirmed: break
+            case .unconfirmed(let canBe):
+                unconfirmed.append(Confirmations.Message(hash: hash, places: placed.places))
+                canBeLookedUp = canBeLookedUp && (canBe || placed.canBeChecked)
             }
         }
         if let question = answer.question { handled.note(question) }
@@ -151,11 +159,13 @@ final class Publisher: Sendable {
     }
 
     /// nil when it could not be published.
-    private func publish(_ message: WakuMessage, on pubsubTopic: PubsubTopic, until deadline: Duration) async -> Publication? {
+    private func publish(
+        _ message: WakuMessage, on pubsubTopic: PubsubTopic, avoiding usedPlaces: Set<Int>, until deadline: Duration
+    ) async -> PlacedPublication? {
         var pause = Duration.milliseconds(100)
         while true {
             do throws(RelayError) {
-                return try await relay.publish(message, on: pubsubTopic)
+                return try await relay.publish(message, on: pubsubTopic, avoiding: usedPlaces)
             } catch {
                 guard error.code == .unavailable, uptime + pause < deadline else {
                     logger.warning("answer not published", metadata: ["reason": "\(error.message)"])
@@ -195,6 +205,7 @@ final class Publisher: Sendable {
                 let outcome = confirmations.withLock { $0.finish(batch, finding, at: now) }
                 counters.add(.answerConfirmed, outcome.confirmedCount)
                 counters.add(.answerUnconfirmed, outcome.givenUpCount)
+                relay.note(outcome.verdicts)
                 for sent in outcome.toRepeat { publishAgain(sent) }
             }
         }
@@ -202,7 +213,7 @@ final class Publisher: Sendable {
 
     private func find(_ hashes: [MessageHash]) async -> Confirmations.Finding {
         do throws(RelayError) {
-            return .found(try await relay.lookUp(hashes))
+            return .found(try await relay.findings(hashes))
         } catch {
             logger.debug("answers not looked up", metadata: ["reason": "\(error.message)"])
             return error.code == .refused ? .impossible : .failed

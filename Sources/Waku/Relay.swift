@@ -25,10 +25,30 @@ public protocol Relay: Sendable {
     @discardableResult
     func publish(_ message: WakuMessage, on pubsubTopic: PubsubTopic) async throws(RelayError) -> Publication
 
+    /// The same, by another relay than these where there are several and another takes it.
+    /// - Parameter avoided: Places of relays, as an earlier publication told them.
+    /// - Throws: ``RelayError``
+    func publish(
+        _ message: WakuMessage, on pubsubTopic: PubsubTopic, avoiding avoided: Set<Int>
+    ) async throws(RelayError) -> PlacedPublication
+
     /// Which of these messages the network keeps.
     /// - Parameter hashes: At most ``Publication/lookUpLimit``.
     /// - Throws: ``RelayError``, with `refused` when there is nothing to look them up in.
     func lookUp(_ hashes: [MessageHash]) async throws(RelayError) -> Set<MessageHash>
+
+    /// The same, store by store.
+    /// - Throws: ``RelayError``, when no store could be asked.
+    func findings(_ hashes: [MessageHash]) async throws(RelayError) -> StoreFindings
+
+    /// What became of publications: a relay whose publications never arrive is no longer the first choice.
+    func note(_ verdicts: [RelayVerdict])
+
+    /// For logs and alarms.
+    var name: String { get }
+
+    /// Names of relays that are no longer the first choice because none of their publications is confirmed.
+    var demotedRelays: [String] { get }
 
     /// Whether messages can come in at present.
     var state: RelayState { get }
@@ -55,6 +75,19 @@ extension Relay {
         throw RelayError(code: .refused, message: "this relay keeps no messages to look up")
     }
 
+    public func publish(
+        _ message: WakuMessage, on pubsubTopic: PubsubTopic, avoiding avoided: Set<Int>
+    ) async throws(RelayError) -> PlacedPublication {
+        PlacedPublication(try await publish(message, on: pubsubTopic), places: [0])
+    }
+
+    public func findings(_ hashes: [MessageHash]) async throws(RelayError) -> StoreFindings {
+        StoreFindings(found: [0: try await lookUp(hashes)])
+    }
+
+    public func note(_ verdicts: [RelayVerdict]) {}
+    public var name: String { "relay" }
+    public var demotedRelays: [String] { [] }
     public var seenUntil: [PubsubTopic: Timestamp] { [:] }
     public func watch(_ contentTopics: [ContentTopic]) {}
     public var peers: [RelayPeer] { [] }
@@ -72,6 +105,37 @@ public enum Publication: Hashable, Sendable {
 
     /// How many messages are looked up at once: with more, a store's page ends, and so does the room for a node's HTTP headers.
     public static let lookUpLimit = 100
+}
+
+/// A publication, and which of several relays took the message.
+public struct PlacedPublication: Hashable, Sendable {
+    public let publication: Publication
+    /// Of the relays, in the operator's order; 0 is a single one.
+    public let places: Set<Int>
+    /// Whether another relay's store may tell more than the word of the relay that took it.
+    public let canBeChecked: Bool
+
+    public init(_ publication: Publication, places: Set<Int>, canBeChecked: Bool = false) {
+        self.publication = publication
+        self.places = places
+        self.canBeChecked = canBeChecked
+    }
+}
+
+/// What stores keep of the messages that were looked up.
+public struct StoreFindings: Hashable, Sendable {
+    /// By the places of the relays whose stores were asked, and answered.
+    public var found: [Int: Set<MessageHash>]
+    /// The places of those whose stores did not answer now, and may later.
+    public var unavailable: Set<Int>
+    /// Of all relays, asked or not.
+    public var relayCount: Int
+
+    public init(found: [Int: Set<MessageHash>], unavailable: Set<Int> = [], relayCount: Int = 1) {
+        self.found = found
+        self.unavailable = unavailable
+        self.relayCount = relayCount
+    }
 }
 
 /// What a relay tells to be counted.

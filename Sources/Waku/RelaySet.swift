@@ -1,12 +1,19 @@
-/// Several ways onto the network at once: what one misses, another brings.
+import Synchronization
+
+/// Several ways onto the network at once: what one misses, another brings, and what one does not publish, another does.
 ///
 /// A message comes in once from each, perhaps at the same time: whoever takes them recognises messages by their hash.
-public struct RelaySet: Relay {
-    /// In order of preference for publishing.
+public final class RelaySet: Relay {
+    /// So long a relay or its store may take while there is another: a client waits for an answer for three seconds.
+    private static let timeout = Duration.milliseconds(2500)
+
+    /// In order of preference for publishing. Elsewhere they are named by their places in it.
     public let relays: [any Relay]
+    private let ranking: Mutex<RelayRanking>
 
     public init(_ relays: [any Relay]) {
         self.relays = relays
+        ranking = Mutex(RelayRanking(count: relays.count))
     }
 
     /// `deliver` runs once for each relay, at the same time.
@@ -18,42 +25,143 @@ public struct RelaySet: Relay {
         }
     }
 
-    /// By the first attached relay that takes it; then by the others, which may still publish while nothing comes in.
+    // MARK: Publishing
+
     @discardableResult
     public func publish(_ message: WakuMessage, on pubsubTopic: PubsubTopic) async throws(RelayError) -> Publication {
-        let attached = relays.filter { $0.state == .attached }
-        let detached = relays.filter { $0.state != .attached }
-        var lastError = RelayError(code: .unavailable, message: "there is no node to publish by: configure one")
-        for relay in attached + detached {
-            do throws(RelayError) {
-                return try await relay.publish(message, on: pubsubTopic)
-            } catch {
-                // Another node refuses it for the same reasons.
-                if error.code == .refused { throw error }
-                lastError = error
-            }
-        }
-        throw lastError
+        try await publish(message, on: pubsubTopic, avoiding: []).publication
     }
 
-    /// At one after the other, attached or not, until all are found: a message that one node's store misses may have reached another's.
-    public func lookUp(_ hashes: [MessageHash]) async throws(RelayError) -> Set<MessageHash> {
-        var found: Set<MessageHash> = []
+    /// By the first relay in the order of ``RelayRanking`` that takes it. One that refuses it, or takes too long, says nothing of the others.
+    public func publish(
+        _ message: WakuMessage, on pubsubTopic: PubsubTopic, avoiding avoided: Set<Int>
+    ) async throws(RelayError) -> PlacedPublication {
+        let isAttached = relays.map { $0.state == .attached }
+        let groups = ranking.withLock { $0.groups(isAttached: isAttached, avoiding: avoided, at: Moment.now().uptime) }
         var failures: [RelayError] = []
-        for relay in relays where found.count < hashes.count {
-            do throws(RelayError) {
-                found.formUnion(try await relay.lookUp(hashes.filter { !found.contains($0) }))
-            } catch {
+        for group in groups {
+            let outcomes = await publish(message, on: pubsubTopic, by: group)
+            var taken: [Int: Publication] = [:]
+            for (place, outcome) in outcomes {
+                switch outcome {
+                case .success(let publication): taken[place] = publication
+                case .failure(let error): failures.append(error)
+                }
+            }
+            guard !taken.isEmpty else { continue }
+            let publication = taken.values.contains(.confirmed) ? .confirmed : taken.values.first ?? .unconfirmed(canBeLookedUp: true)
+            return PlacedPublication(publication, places: Set(taken.keys), canBeChecked: relays.count > 1)
+        }
+        // What one of them may take later is worth another try.
+        throw failures.first { $0.code == .unavailable } ?? failures.first
+            ?? RelayError(code: .unavailable, message: "there is no node to publish by: configure one")
+    }
+
+    private func publish(
+        _ message: WakuMessage, on pubsubTopic: PubsubTopic, by places: [Int]
+    ) async -> [Int: Result<Publication, RelayError>] {
+        await each(of: places) { relay throws(RelayError) in
+            try await relay.publish(message, on: pubsubTopic)
+        } late: { place in
+            // A message that may be out, and may not be, is not confirmed.
+            self.note([RelayVerdict(place: place, isConfirmed: false)])
+        }
+    }
+
+    /// Asks these relays at the same time, each for a limited time when there are others.
+    private func each<Value: Sendable>(
+        of places: [Int], _ body: @escaping @Sendable (any Relay) async throws(RelayError) -> Value,
+        late: @escaping @Sendable (Int) -> Void = { _ in }
+    ) async -> [Int: Result<Value, RelayError>] {
+        guard relays.count > 1 else {
+            var outcomes: [Int: Result<Value, RelayError>] = [:]
+            for place in places { outcomes[place] = await Self.result(of: { () throws(RelayError) in try await body(self.relays[place]) }) }
+            return outcomes
+        }
+        return await withTaskGroup(of: (Int, Result<Value, RelayError>).self) { group in
+            for place in places {
+                group.addTask { [relay = relays[place]] in
+                    let outcome = await Self.limited { () throws(RelayError) in try await body(relay) }
+                    if outcome == nil, !Task.isCancelled { late(place) }
+                    return (place, outcome ?? .failure(RelayError(code: .unavailable, message: "\(relay.name) takes too long")))
+                }
+            }
+            return await group.reduce(into: [:]) { $0[$1.0] = $1.1 }
+        }
+    }
+
+    /// nil when it takes too long.
+    private static func limited<Value: Sendable>(
+        _ body: @escaping @Sendable () async throws(RelayError) -> Value
+    ) async -> Result<Value, RelayError>? {
+        await withTaskGroup(of: Result<Value, RelayError>?.self) { group in
+            group.addTask { await result(of: body) }
+            group.addTask {
+                try? await Task.sleep(for: timeout)
+                return nil
+            }
+            defer { group.cancelAll() }
+            return await group.next() ?? nil
+        }
+    }
+
+    private static func result<Value: Sendable>(
+        of body: () async throws(RelayError) -> Value
+    ) async -> Result<Value, RelayError> {
+        do throws(RelayError) {
+            return .success(try await body())
+        } catch {
+            return .failure(error)
+        }
+    }
+
+    // MARK: What became of it
+
+    /// What any of the stores has: a message that one node's store misses may have reached another's.
+    public func lookUp(_ hashes: [MessageHash]) async throws(RelayError) -> Set<MessageHash> {
+        try await findings(hashes).found.values.reduce(into: []) { $0.formUnion($1) }
+    }
+
+    /// All stores are asked at once, so that none stands in the way of another: those of attached relays, or of all if none is.
+    public func findings(_ hashes: [MessageHash]) async throws(RelayError) -> StoreFindings {
+        let attached = relays.indices.filter { relays[$0].state == .attached }
+        let outcomes = await each(of: attached.isEmpty ? Array(relays.indices) : attached) { relay throws(RelayError) in
+            try await relay.lookUp(hashes)
+        }
+        var findings = StoreFindings(found: [:], relayCount: relays.count)
+        var failures: [RelayError] = []
+        for (place, outcome) in outcomes {
+            switch outcome {
+            case .success(let found): findings.found[place] = found
+            case .failure(let error):
                 failures.append(error)
+                if error.code == .unavailable { findings.unavailable.insert(place) }
             }
         }
-        // What one of them tells is worth more than that another can't be asked; a store that may answer later more than none.
-        if failures.count == relays.count {
+        // A store that may answer later is worth more than none.
+        if findings.found.isEmpty {
             throw failures.first { $0.code == .unavailable } ?? failures.first
                 ?? RelayError(code: .refused, message: "there is no node to look messages up at")
         }
-        return found
+        return findings
     }
+
+    public func note(_ verdicts: [RelayVerdict]) {
+        guard !verdicts.isEmpty else { return }
+        let now = Moment.now().uptime
+        ranking.withLock { ranking in
+            for verdict in verdicts { ranking.note(verdict, at: now) }
+        }
+    }
+
+    public var name: String { relays.map(\.name).joined(separator: ", ") }
+
+    /// With a single relay there is no rank to lose.
+    public var demotedRelays: [String] {
+        relays.count > 1 ? ranking.withLock(\.demoted).map { relays[$0].name } : []
+    }
+
+    // MARK: All of them
 
     /// Attached if any is; else why not, one after the other.
     public var state: RelayState {

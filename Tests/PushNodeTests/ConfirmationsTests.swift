@@ -17,8 +17,13 @@ struct ConfirmationsTests {
     private func hash(_ number: Int) -> MessageHash { MessageHash(bytes: withUnsafeBytes(of: number, Array.init)) }
 
     private func sent(_ publications: [[Int]], at time: Duration = .zero, byteCount: Int = 10) -> Confirmations.Sent {
-        Confirmations.Sent(answer: answer(byteCount), publications: publications.map { $0.map(hash) }, publishedAt: time)
+        Confirmations.Sent(
+            answer: answer(byteCount), publications: publications.map { $0.map { Confirmations.Message(hash: hash($0)) } },
+            publishedAt: time)
     }
+
+    /// What the store of the only relay has.
+    private func found(_ hashes: Set<MessageHash>) -> Confirmations.Finding { .found(StoreFindings(found: [0: hashes])) }
 
     private func batch(_ action: Confirmations.Action) throws -> Confirmations.Batch {
         guard case .lookUp(let batch) = action else { throw NoLookUp() }
@@ -45,7 +50,7 @@ struct ConfirmationsTests {
         #expect(isWaiting(confirmations.next(at: .milliseconds(999)), until: .seconds(1)))
         let batch = try batch(confirmations.next(at: .seconds(1)))
         #expect(batch.hashes == [hash(1)])
-        let outcome = confirmations.finish(batch, .found([hash(1)]), at: .seconds(1))
+        let outcome = confirmations.finish(batch, found([hash(1)]), at: .seconds(1))
         #expect(outcome.confirmedCount == 1 && outcome.givenUpCount == 0 && outcome.toRepeat.isEmpty)
         #expect(confirmations.count == 0 && confirmations.byteCount == 0)
         #expect(isIdle(confirmations.next(at: .seconds(1))))
@@ -60,13 +65,13 @@ struct ConfirmationsTests {
             _ = confirmations.add(sent(publications), at: .seconds(round))
             let batch = try batch(confirmations.next(at: .seconds(round + 1)))
             #expect(batch.hashes == (1...round).map(hash))
-            let outcome = confirmations.finish(batch, .found([]), at: .seconds(round + 1))
+            let outcome = confirmations.finish(batch, found([]), at: .seconds(round + 1))
             #expect(outcome.toRepeat.map(\.publications.count) == (round < 4 ? [round] : []))
             #expect(outcome.givenUpCount == (round < 4 ? 0 : 1))
         }
         _ = confirmations.add(sent([[1], [2]]), at: .zero)
         let batch = try batch(confirmations.next(at: .seconds(1)))
-        #expect(confirmations.finish(batch, .found([hash(1)]), at: .seconds(1)).confirmedCount == 1)
+        #expect(confirmations.finish(batch, found([hash(1)]), at: .seconds(1)).confirmedCount == 1)
     }
 
     @Test("After 10 s nobody waits for it")
@@ -74,7 +79,7 @@ struct ConfirmationsTests {
         var confirmations = Confirmations()
         _ = confirmations.add(sent([[1]], at: .zero), at: .seconds(9))
         let batch = try batch(confirmations.next(at: .seconds(10)))
-        let outcome = confirmations.finish(batch, .found([]), at: .seconds(10))
+        let outcome = confirmations.finish(batch, found([]), at: .seconds(10))
         #expect(outcome.toRepeat.isEmpty && outcome.givenUpCount == 1)
     }
 
@@ -84,7 +89,7 @@ struct ConfirmationsTests {
         for found in [[1], [1, 2]] {
             _ = confirmations.add(sent([[1, 2]]), at: .zero)
             let batch = try batch(confirmations.next(at: .seconds(1)))
-            let outcome = confirmations.finish(batch, .found(Set(found.map(hash))), at: .seconds(1))
+            let outcome = confirmations.finish(batch, self.found(Set(found.map(hash))), at: .seconds(1))
             #expect(outcome.toRepeat.count == 2 - found.count && outcome.confirmedCount == found.count - 1)
         }
     }
@@ -122,7 +127,7 @@ struct ConfirmationsTests {
         var counts: [Int] = []
         while case .lookUp(let batch) = confirmations.next(at: .seconds(1)) {
             counts.append(batch.hashes.count)
-            _ = confirmations.finish(batch, .found(Set(batch.hashes)), at: .seconds(1))
+            _ = confirmations.finish(batch, found(Set(batch.hashes)), at: .seconds(1))
         }
         #expect(counts == [100, 100, 50])
         for milliseconds in [0, 50, 100, 101] { _ = confirmations.add(sent([[milliseconds]]), at: .milliseconds(milliseconds)) }
@@ -143,7 +148,7 @@ struct ConfirmationsTests {
         let batch = try batch(confirmations.next(at: .seconds(1)))
         let isStillTooMany = !confirmations.add(sent([[3]]), at: .seconds(1))
         #expect(isStillTooMany)
-        _ = confirmations.finish(batch, .found([]), at: .seconds(1))
+        _ = confirmations.finish(batch, found([]), at: .seconds(1))
         let isKept3 = confirmations.add(sent([[3]]), at: .seconds(1))
         #expect(isKept3 && confirmations.byteCount == 10)
         let hasTooManyMessages = !confirmations.add(sent([Array(0...100)]), at: .zero)
@@ -156,7 +161,7 @@ struct ConfirmationsTests {
         func lookUp(_ count: Int, found: Int) throws -> Confirmations.Outcome {
             for number in 0..<count { _ = confirmations.add(sent([[number]]), at: .zero) }
             let batch = try batch(confirmations.next(at: .seconds(1)))
-            return confirmations.finish(batch, .found(Set((0..<found).map(hash))), at: .seconds(1))
+            return confirmations.finish(batch, self.found(Set((0..<found).map(hash))), at: .seconds(1))
         }
         #expect(try lookUp(99, found: 0).toRepeat.count == 99)
         let outcome = try lookUp(10, found: 0)
@@ -192,7 +197,7 @@ struct ConfirmationsTests {
             switch Int.random(in: 0..<10, using: &random) {
             case 0: finding = .impossible
             case 1, 2: finding = .failed
-            default: finding = .found(Set(batch.hashes.filter { _ in Bool.random(using: &random) }))
+            default: finding = found(Set(batch.hashes.filter { _ in Bool.random(using: &random) }))
             }
             let outcome = confirmations.finish(batch, finding, at: now)
             endedCount += outcome.confirmedCount + outcome.givenUpCount + outcome.toRepeat.count
@@ -202,7 +207,8 @@ struct ConfirmationsTests {
                 published.append(item)
                 add(
                     Confirmations.Sent(
-                        answer: item.answer, publications: item.publications + [[hash(number)]], publishedAt: item.publishedAt))
+                        answer: item.answer, publications: item.publications + [[Confirmations.Message(hash: hash(number))]],
+                        publishedAt: item.publishedAt))
             }
             #expect(confirmations.count <= 60 && confirmations.byteCount <= 2000, "seed \(seed), step \(step)")
         }

@@ -21,16 +21,19 @@ struct FilterTests {
         /// Subscriptions beyond so many are too often for it.
         private let subscriptionLimit: Int
         private let hasStore: Bool
+        /// With which it answers lightpush.
+        private let pushCode: UInt32
         let kinds = Log<FilterSubscribeRequest.Kind>()
         let subscribed = Log<ContentTopic>()
         let pushed = Log<WakuMessage>()
         let client = Mutex<PeerID?>(nil)
 
-        init(answering code: UInt32? = 200, subscriptionLimit: Int = .max, hasStore: Bool = false) {
+        init(answering code: UInt32? = 200, subscriptionLimit: Int = .max, hasStore: Bool = false, pushCode: UInt32 = 200) {
             host = Host(key: NodeKey(key), logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
             self.code = code
             self.subscriptionLimit = subscriptionLimit
             self.hasStore = hasStore
+            self.pushCode = pushCode
         }
 
         func listen() async throws -> Multiaddr {
@@ -51,12 +54,13 @@ struct FilterTests {
                 let response = FilterSubscribeResponse(requestID: request.requestID, status: status)
                 try await stream.writeMessage(ByteBuffer(bytes: response.encoded()))
             }
-            host.serve(WakuProtocol.lightpush) { [pushed] stream in
+            host.serve(WakuProtocol.lightpush) { [pushed, pushCode] stream in
                 var reader = MessageReader(stream, limit: 1 << 18)
                 guard let bytes = try await reader.next() else { return }
                 let request = try LightpushRequest(parsing: Array(bytes.readableBytesView))
                 pushed.add([request.message])
-                let response = LightpushResponse(requestID: request.requestID, status: WakuStatus(code: 200), relayPeerCount: 1)
+                let response = LightpushResponse(
+                    requestID: request.requestID, status: WakuStatus(code: pushCode), relayPeerCount: pushCode == 200 ? 1 : nil)
                 try await stream.writeMessage(ByteBuffer(bytes: response.encoded()))
             }
             return try await host.listen(on: try Multiaddr("/ip4/127.0.0.1/tcp/0"))
@@ -204,6 +208,26 @@ struct FilterTests {
         return ListServer(url: tree.url, server: try await DNSServer(tree.zone))
     }
 
+    @Test("An answer goes out by two nodes, so that none can hold it back; what some refuse, others are offered")
+    func severalPublishers() async throws {
+        let willing = [FilterNode(), FilterNode()]
+        let refusing = [FilterNode(pushCode: 413), FilterNode(pushCode: 503)]
+        var addresses: [Multiaddr] = []
+        for node in willing + refusing { addresses.append(try await node.listen()) }
+        var configuration = P2PRelay.Configuration(key: .generate(), peers: addresses)
+        configuration.contentTopics = { _ in [ContentTopic(TopicTag(of: "a"))] }
+        let relay = RunningRelay(configuration)
+        try await eventually { relay.relay.peers(speaking: WakuProtocol.lightpush).count == 4 }
+        let answers = (0..<10).map { WakuMessage(payload: [1, $0], contentTopic: ContentTopic(TopicTag(of: "b")), timestamp: .now()) }
+        for answer in answers { #expect(try await relay.relay.publish(answer, on: Self.topic) == .confirmed) }
+        for node in willing { #expect(node.pushed.all == answers) }
+        for node in willing { await node.host.close() }
+        try await eventually { relay.relay.peers(speaking: WakuProtocol.lightpush).count == 2 }
+        await #expect(throws: RelayError.self) { try await relay.relay.publish(answers[0], on: Self.topic) }
+        await relay.stop()
+        for node in refusing { await node.host.close() }
+    }
+
     @Test("Of the nodes on a list as many are kept as are wanted; one that is no filter node is left")
     func list() async throws {
         let nodes = [FilterNode(), FilterNode(), FilterNode(answering: nil)]
@@ -240,51 +264,4 @@ struct FilterTests {
         await relay.stop()
         for node in nodes { await node.host.close() }
     }
-
-    @Test("A node is told each topic once, as many as it keeps, no more often than it likes, and over one connection")
-    func whatIsTold() {
-        let (peer, first, second) = (NodeKey.generate().peerID, Life(), Life())
-        let (old, new) = (ObjectIdentifier(first), ObjectIdentifier(second))
-        let topics = (0..<1200).map { ContentTopic(TopicTag(of: "topic \($0)")) }
-        var peers = FilterPeers(pubsubTopicCount: 1)
-        #expect(peers.topicLimit == 1000 && FilterPeers(pubsubTopicCount: 3).topicLimit == 333)
-        func told(_ wanted: ArraySlice<ContentTopic>, over life: ObjectIdentifier, at second: Int) -> [[ContentTopic]] {
-            peers.tell(peer, over: life, wanted: Array(wanted), at: .seconds(second))
-        }
-        #expect(!peers.isAsked(peer))
-        #expect(peers.begin(peer, over: old, at: .zero) == true)
-        #expect(!peers.isAsked(peer))
-        let parts = told(topics[..<250], over: old, at: 0)
-        #expect(parts.map(\.count) == [100, 100, 50] && parts.flatMap(\.self) == Array(topics[..<250]))
-        // Three requests are worth 7.5 s.
-        #expect(told(topics[..<900], over: old, at: 7) == [])
-        #expect(told(topics[..<250], over: old, at: 8) == [])
-        #expect(told(topics[..<900], over: old, at: 8).flatMap(\.self) == Array(topics[250..<900]))
-        // Others than before are wanted: there is room for 100.
-        #expect(told(topics[800...], over: old, at: 60) == [Array(topics[900..<1000])])
-        #expect(peers.isAsked(peer) && peers.accepted.isEmpty)
-        peers.accepted(peer, over: old)
-        #expect(peers.accepted == [peer])
-        #expect(peers.begin(peer, over: old, at: .seconds(70)) == false)
-        #expect(peers.accepted == [peer])
-
-        // It was too often: the same again, later.
-        peers.postpone([Array(topics[900..<1000])], peer, over: old, at: .seconds(70))
-        #expect(told(topics[900..<1000], over: old, at: 84) == [])
-        #expect(told(topics[900..<1000], over: old, at: 85) == [Array(topics[900..<1000])])
-
-        // What a lost connection still brings about is not the new one's.
-        #expect(peers.begin(peer, over: new, at: .seconds(90)) == true)
-        peers.accepted(peer, over: old)
-        #expect(peers.accepted.isEmpty)
-        #expect(told(topics[...], over: old, at: 1000) == [])
-        peers.end(peer, over: old)
-        #expect(told(topics[..<1], over: new, at: 90) == [[topics[0]]])
-        #expect(peers.isAsked(peer))
-        peers.end(peer, over: new)
-        #expect(!peers.isAsked(peer))
-    }
 }
-
-/// Something with an identity.
-private final class Life: Sendable {}

@@ -5,19 +5,27 @@ import Waku
 struct RelaySetTests {
     /// Answers as told, and hands over one message.
     private final class StubRelay: Relay {
+        let name: String
         let state: RelayState
         let answer: RelayError?
+        let publication: Publication
+        /// Never answers.
+        let hangs: Bool
         let seenUntil: [PubsubTopic: Timestamp]
         let kept: Result<Set<MessageHash>, RelayError>
         let published = Mutex<[WakuMessage]>([])
         let lookUps = Mutex(0)
 
         init(
-            state: RelayState = .attached, answer: RelayError? = nil, seenUntil: [PubsubTopic: Timestamp] = [:],
+            _ name: String = "stub", state: RelayState = .attached, answer: RelayError? = nil,
+            publication: Publication = .unconfirmed(canBeLookedUp: true), hangs: Bool = false, seenUntil: [PubsubTopic: Timestamp] = [:],
             kept: Result<Set<MessageHash>, RelayError> = .success([])
         ) {
+            self.name = name
             self.state = state
             self.answer = answer
+            self.publication = publication
+            self.hangs = hangs
             self.seenUntil = seenUntil
             self.kept = kept
         }
@@ -28,12 +36,14 @@ struct RelaySetTests {
 
         func publish(_ message: WakuMessage, on pubsubTopic: PubsubTopic) async throws(RelayError) -> Publication {
             if let answer { throw answer }
+            if hangs { try? await Task.sleep(for: .seconds(3600)) }
             published.withLock { $0.append(message) }
-            return .unconfirmed(canBeLookedUp: true)
+            return publication
         }
 
         func lookUp(_ hashes: [MessageHash]) async throws(RelayError) -> Set<MessageHash> {
             lookUps.withLock { $0 += 1 }
+            if hangs { try? await Task.sleep(for: .seconds(3600)) }
             return try kept.get().intersection(hashes)
         }
 
@@ -56,10 +66,54 @@ struct RelaySetTests {
         #expect(relays.map(\.publishedCount) == [1, 0, 0])
     }
 
-    @Test func doesNotOfferElsewhereWhatIsRefused() async {
+    @Test func whatOneRefusesIsPublishedByAnother() async throws {
         let relays = [StubRelay(answer: refused), StubRelay()]
-        await #expect(throws: refused) { try await RelaySet(relays).publish(Self.message, on: .statusDefault) }
-        #expect(relays[1].publishedCount == 0)
+        let taken = try await RelaySet(relays).publish(Self.message, on: .statusDefault, avoiding: [])
+        #expect(relays[1].publishedCount == 1 && taken.places == [1])
+    }
+
+    @Test func whatAllRefuseIsRefusedUnlessOneMayTakeItLater() async {
+        await #expect(throws: refused) {
+            try await RelaySet([StubRelay(answer: refused), StubRelay(answer: refused)]).publish(Self.message, on: .statusDefault)
+        }
+        await #expect(throws: unavailable) {
+            try await RelaySet([StubRelay(answer: refused), StubRelay(answer: unavailable)]).publish(Self.message, on: .statusDefault)
+        }
+    }
+
+    @Test func aRelayThatTakesTooLongIsPassedOver() async throws {
+        let relays = [StubRelay(hangs: true), StubRelay()]
+        let taken = try await RelaySet(relays).publish(Self.message, on: .statusDefault, avoiding: [])
+        #expect(taken.places == [1])
+    }
+
+    @Test func avoidsThoseByWhichItWentOutWhereItCan() async throws {
+        let relays = [StubRelay(), StubRelay(), StubRelay(answer: refused)]
+        let set = RelaySet(relays)
+        #expect(try await set.publish(Self.message, on: .statusDefault, avoiding: [0]).places == [1])
+        #expect(try await set.publish(Self.message, on: .statusDefault, avoiding: [0, 1]).places == [0])
+    }
+
+    @Test func theWordOfOneOfSeveralCanBeChecked() async throws {
+        let vouching = StubRelay(publication: .confirmed)
+        let taken = try await RelaySet([vouching, StubRelay()]).publish(Self.message, on: .statusDefault, avoiding: [])
+        #expect(taken == PlacedPublication(.confirmed, places: [0], canBeChecked: true))
+        let alone = try await RelaySet([vouching]).publish(Self.message, on: .statusDefault, avoiding: [])
+        #expect(alone == PlacedPublication(.confirmed, places: [0], canBeChecked: false))
+    }
+
+    @Test func aRelayWhosePublicationsAreNeverConfirmedComesLast() async throws {
+        let relays = [StubRelay("one"), StubRelay("two")]
+        let set = RelaySet(relays)
+        for _ in 1...RelayRanking.unconfirmedLimit {
+            #expect(set.demotedRelays == [])
+            set.note([RelayVerdict(place: 0, isConfirmed: false)])
+        }
+        #expect(set.demotedRelays == ["one"])
+        try await set.publish(Self.message, on: .statusDefault)
+        #expect(relays.map(\.publishedCount) == [0, 1])
+        set.note([RelayVerdict(place: 0, isConfirmed: true)])
+        #expect(set.demotedRelays == [])
     }
 
     @Test func saysWhyNoneTakesIt() async {
@@ -94,15 +148,19 @@ struct RelaySetTests {
         #expect(RelaySet([away, waiting, StubRelay()]).seenUntil == [.statusDefault: time(50), other: time(10)])
     }
 
-    @Test func looksUpAtOneAfterTheOther() async throws {
+    @Test func asksAllStores() async throws {
         let hashes = (1...3).map { MessageHash(bytes: [$0]) }
         let relays = [
-            StubRelay(kept: .failure(unavailable)), StubRelay(kept: .success([hashes[0]])), StubRelay(kept: .success([hashes[1]])),
+            StubRelay(kept: .failure(unavailable)), StubRelay(kept: .success([hashes[0]])),
+            StubRelay(kept: .success([hashes[0], hashes[1]])),
+            StubRelay(kept: .failure(refused)), StubRelay(hangs: true), StubRelay(state: .detached("gone"), kept: .success(Set(hashes))),
         ]
-        #expect(try await RelaySet(relays).lookUp(hashes) == [hashes[0], hashes[1]])
-        let all = [StubRelay(kept: .success(Set(hashes))), StubRelay()]
-        #expect(try await RelaySet(all).lookUp(hashes) == Set(hashes))
-        #expect(all[1].lookUps.withLock { $0 } == 0)
+        let findings = try await RelaySet(relays).findings(hashes)
+        #expect(
+            findings
+                == StoreFindings(found: [1: [hashes[0]], 2: [hashes[0], hashes[1]]], unavailable: [0, 4], relayCount: 6))
+        #expect(try await RelaySet(Array(relays[..<4])).lookUp(hashes) == [hashes[0], hashes[1]])
+        #expect(try await RelaySet(Array(relays[5...])).lookUp(hashes) == Set(hashes))
     }
 
     @Test func tellsWhetherALookUpMaySucceedLater() async throws {

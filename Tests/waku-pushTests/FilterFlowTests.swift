@@ -46,15 +46,70 @@ struct FilterFlowTests {
         #expect(ended.status == 0, "\(ended.errors.suffix(4_000))")
         await filterNode.close()
     }
+
+    /// What comes while the node has forgotten the daemon is answered all the same: the daemon finds out within seconds, and asks the store.
+    @Test func aNodeThatForgetsLosesNoRegistration() async throws {
+        let filterNode = try await FilterNode()
+        let node = try OperatedNode()
+        let daemon = try await node.start("--relay", filterNode.address, "--attach", "filter")
+        try await wait { filterNode.isSubscribed }
+        for round in 1...2 {
+            filterNode.forget()
+            try await withThrowingTaskGroup(of: Ended.self) { group in
+                for device in 1...3 {
+                    group.addTask {
+                        try await node.recorded([
+                            "client", "register", "--relay", filterNode.address, "--server", node.server.publicKey, "--timeout", "60s",
+                            "--identity", node.bob.path, "--device-token", OperatedNode.deviceToken, "--access-token",
+                            OperatedNode.accessToken, "--apn-topic", "im.status.ethereum", "--installation", "phone-\(round)-\(device)",
+                        ])
+                    }
+                }
+                for try await registered in group { #expect(registered.status == 0, "\(registered.errors)") }
+            }
+            #expect(filterNode.forgottenPingCount >= round)
+        }
+        let ended = await daemon.stop()
+        #expect(ended.status == 0, "\(ended.errors.suffix(4_000))")
+        #expect(ended.errors.contains("filter node forgot this node's topics"))
+        #expect(node.leaks.isEmpty)
+        await filterNode.close()
+    }
 }
 
-/// A relay that serves filter and lightpush, for one client.
+/// A relay that serves filter, lightpush and store, for one client, whose subscription it can forget.
 private final class FilterNode: Sendable {
     private struct State {
         var client: PeerID?
         var topics: Set<ContentTopic> = []
+        var kept: [ReceivedMessage] = []
         var pushedCount = 0
         var lightpushCount = 0
+        var forgottenPingCount = 0
+
+        mutating func code(for request: FilterSubscribeRequest, of peer: PeerID) -> UInt32 {
+            switch request.kind {
+            case .ping:
+                if topics.isEmpty { forgottenPingCount += 1 }
+                return topics.isEmpty ? 404 : 200
+            case .subscribe: (client, topics) = (peer, topics.union(request.contentTopics))
+            case .unsubscribe: topics.subtract(request.contentTopics)
+            case .unsubscribeAll: topics = []
+            }
+            return 200
+        }
+
+        func answer(_ request: StoreRequest) -> StoreResponse {
+            let start = request.startTime ?? Timestamp(rawValue: 0)
+            let found = kept.filter { message in
+                request.hashes.isEmpty
+                    ? request.contentTopics.contains(message.message.contentTopic) && message.message.timestamp >= start
+                    : request.hashes.contains(message.hash)
+            }
+            return StoreResponse(
+                requestID: request.requestID, status: WakuStatus(code: 200),
+                entries: found.prefix(100).map { .init(hash: $0.hash, message: request.includesMessages ? $0 : nil) })
+        }
     }
 
     let address: String
@@ -70,6 +125,12 @@ private final class FilterNode: Sendable {
     var gossipPeerCount: Int { relay.gossipPeers.count }
     var pushedCount: Int { state.value.withLock(\.pushedCount) }
     var lightpushCount: Int { state.value.withLock(\.lightpushCount) }
+    var isSubscribed: Bool { state.value.withLock { !$0.topics.isEmpty } }
+    /// Pings that were answered 404.
+    var forgottenPingCount: Int { state.value.withLock(\.forgottenPingCount) }
+
+    /// Forgets its client, and tells nobody.
+    func forget() { state.value.withLock { $0.topics = [] } }
 
     init() async throws {
         let relay = P2PRelay(
@@ -81,11 +142,15 @@ private final class FilterNode: Sendable {
             var reader = MessageReader(stream, limit: 1 << 16)
             guard let bytes = try await reader.next() else { return }
             let request = try FilterSubscribeRequest(parsing: Array(bytes.readableBytesView))
-            state.value.withLock {
-                $0.client = stream.peer
-                $0.topics.formUnion(request.contentTopics)
-            }
-            let response = FilterSubscribeResponse(requestID: request.requestID, status: WakuStatus(code: 200))
+            let code = state.value.withLock { $0.code(for: request, of: stream.peer) }
+            let response = FilterSubscribeResponse(requestID: request.requestID, status: WakuStatus(code: code))
+            try await stream.writeMessage(ByteBuffer(bytes: response.encoded()))
+        }
+        relay.host.serve(WakuProtocol.store) { stream in
+            var reader = MessageReader(stream, limit: 1 << 16)
+            guard let bytes = try await reader.next() else { return }
+            let request = try StoreRequest(parsing: Array(bytes.readableBytesView))
+            let response = state.value.withLock { $0.answer(request) }
             try await stream.writeMessage(ByteBuffer(bytes: response.encoded()))
         }
         relay.host.serve(WakuProtocol.lightpush) { [weak relay] stream in
@@ -101,10 +166,12 @@ private final class FilterNode: Sendable {
         address = try #require(relay.listenAddresses.first).description
         running = Task {
             await relay.run { messages in
-                let (client, topics) = state.value.withLock { ($0.client, $0.topics) }
-                guard let client else { return }
-                for message in messages where topics.contains(message.message.contentTopic) {
-                    guard let stream = try? await relay.host.openStream(to: client, [WakuProtocol.filterPush]) else { continue }
+                for message in messages {
+                    let client = state.value.withLock { state in
+                        state.kept.append(message)
+                        return state.topics.contains(message.message.contentTopic) ? state.client : nil
+                    }
+                    guard let client, let stream = try? await relay.host.openStream(to: client, [WakuProtocol.filterPush]) else { continue }
                     try? await stream.writeMessage(ByteBuffer(bytes: FilterPush(message: message).encoded()))
                     stream.close()
                     state.value.withLock { $0.pushedCount += 1 }

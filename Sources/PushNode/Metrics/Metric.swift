@@ -50,6 +50,7 @@ public enum Metric: String, CaseIterable, Sendable {
     case topicKeysDerivedAhead = "waku_push_topic_keys_derived_ahead_total"
 
     case relayAttached = "waku_push_relay_attached"
+    case relaysDemoted = "waku_push_relays_demoted"
     case relayLastMessage = "waku_push_relay_last_message_timestamp_seconds"
     case relaySeenUntil = "waku_push_relay_seen_until_timestamp_seconds"
     case relayGaps = "waku_push_relay_gaps_total"
@@ -170,6 +171,7 @@ extension Metric {
         case .topicKeysDerived: "Symmetric keys of query topics that were derived because a query needed them, at 12 ms each."
         case .topicKeysDerivedAhead: "Symmetric keys of query topics that were derived ahead of the first query, at idle priority."
         case .relayAttached: "1 while messages can come in."
+        case .relaysDemoted: "Relays that publish last, because other relays' stores had none of the answers that they published."
         case .relayLastMessage: "When the relay last brought a message, of anybody's; when the node started, before the first."
         case .relaySeenUntil: "Up to when nothing is missing, on the pubsub topic that is furthest behind."
         case .relayGaps: "Times that messages may have been lost between the relay and this node."

@@ -67,6 +67,7 @@ struct NodeGauges: Sendable {
         registry.set(.databaseSize, to: Double(store.byteCount))
         registry.set(.topics, to: Double(topics.queryTopicCount))
         registry.set(.relayAttached, to: relay.state == .attached ? 1 : 0)
+        registry.set(.relaysDemoted, to: Double(relay.demotedRelays.count))
         registry.set(.relayLastMessage, to: (now() - counters.silence).seconds)
         registry.set(.relaySeenUntil, to: relay.seenUntil.values.min()?.seconds)
         for (endpoint, state) in zip(EndpointLabel.allCases, deliveries.endpoints) {

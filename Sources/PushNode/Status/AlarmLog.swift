@@ -8,6 +8,8 @@ public enum AlarmKind: String, MetricLabel {
     case relayDetached = "relay_detached"
     /// Messages may have been lost between the relay and this node.
     case gap
+    /// No answer that a relay publishes is found in the stores of others: it comes last from now on.
+    case answersUnconfirmed = "answers_unconfirmed"
     /// The circuit breaker is not closed.
     case gorushGivenUp = "gorush_given_up"
     /// A post is unanswered for too long.
@@ -26,6 +28,7 @@ public enum AlarmKind: String, MetricLabel {
         case .silence: "No messages on the shard"
         case .relayDetached: "Relay detached"
         case .gap: "Messages may have been missed"
+        case .answersUnconfirmed: "Answers through a relay are not confirmed"
         case .gorushGivenUp: "gorush takes no notifications"
         case .gorushSlow: "gorush is slow"
         case .gorushMisconfigured: "gorush can't be used as configured"
@@ -38,7 +41,7 @@ public enum AlarmKind: String, MetricLabel {
     /// Something that happens, rather than lasts, is over when it did not happen again for so long. nil for what is told to be over.
     var memory: Duration? {
         switch self {
-        case .silence, .relayDetached, .gorushGivenUp, .gorushSlow, .storeFails: nil
+        case .silence, .relayDetached, .answersUnconfirmed, .gorushGivenUp, .gorushSlow, .storeFails: nil
         case .gap, .gorushMisconfigured, .pushServiceCredentials: .seconds(600)
         case .tokensHeldOff: .seconds(3600)
         }

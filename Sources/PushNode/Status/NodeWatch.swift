@@ -18,6 +18,7 @@ final class NodeWatch: Sendable {
     private let logger: Logger
     private let now: @Sendable () -> Timestamp
     private let silence: Mutex<SilenceWatch>
+    private let demotedRelays = Mutex<[String]>([])
     private let points = Mutex(StatusHistory())
 
     init(
@@ -48,6 +49,7 @@ final class NodeWatch: Sendable {
     func look() {
         if case .detached(let reason) = relay.state { alarms.raise(.relayDetached, reason) } else { alarms.clear(.relayDetached) }
         alarms.set(.storeFails, store.failure)
+        lookAtRelayRanks()
         let duration = counters.silence
         switch silence.withLock({ $0.look(duration) }) {
         case .fellSilent: logger.error("no message on the shard", metadata: ["seconds": "\(duration.components.seconds)"])
@@ -55,6 +57,20 @@ final class NodeWatch: Sendable {
         case nil: break
         }
         alarms.set(.silence, silenceObstacle)
+    }
+
+    private func lookAtRelayRanks() {
+        let demoted = relay.demotedRelays
+        let before = demotedRelays.withLock { known in
+            defer { known = demoted }
+            return known
+        }
+        for name in demoted where !before.contains(name) {
+            logger.warning("relay demoted: other relays' stores have none of its last answers", metadata: ["relay": "\(name)"])
+        }
+        for name in before where !demoted.contains(name) { logger.info("relay's answers confirmed again", metadata: ["relay": "\(name)"]) }
+        let reason = "other relays' stores have none of the last answers of \(demoted.joined(separator: ", "))"
+        alarms.set(.answersUnconfirmed, demoted.isEmpty ? nil : reason)
     }
 
     /// What to say of it; nil while there is no silence that is too long.

@@ -1,71 +1,131 @@
 import LibP2P
 import Waku
 
-/// The filter nodes that are asked for messages, which topics each was told, and when it may be told more.
+/// The filter nodes that are asked for messages, and since when messages may be lost because one of them stopped sending them.
 struct FilterPeers {
     /// So many pairs of pubsub topic and content topic nodes keep for one client.
     private static let criteriaLimit = 1000
-    /// Between two requests on average: nwaku takes 30 a minute of a peer, pings among them, and as many at once.
-    private static let pace = Duration.milliseconds(2500)
-    /// After a node said that it is asked too often.
-    private static let rest = Duration.seconds(15)
+
+    /// How far the filter nodes were listened to.
+    struct Standing: Hashable {
+        /// Whether a node has taken this node's own topics.
+        var isAccepted = false
+        /// The latest proof that a subscription works.
+        var provenUntil: Moment?
+        /// A subscription ended, or a node has forgotten it: messages since its last proof may be lost.
+        var gapFrom: Moment?
+        /// Subscriptions were added to, and may have been forgotten right before: nothing points to that, but it would not show.
+        var uncertainFrom: Moment?
+    }
 
     private struct Peer {
         /// The connection over which it was told.
         let life: ObjectIdentifier
-        var topics: Set<ContentTopic> = []
-        var hasAccepted = false
-        var mayBeToldAt: Duration
+        var subscription: FilterSubscription
     }
 
+    private let ownTopics: [ContentTopic]
     private let pubsubTopicCount: Int
+    private let timing: FilterTiming
     /// For each pubsub topic.
     let topicLimit: Int
     private var peers: [PeerID: Peer] = [:]
+    private var gapFrom: Moment?
+    private var uncertainFrom: Moment?
 
-    init(pubsubTopicCount: Int) {
+    /// - Parameter ownTopics: Those of registrations and requests: named in every subscription.
+    init(pubsubTopicCount: Int, ownTopics: [ContentTopic] = [], timing: FilterTiming = FilterTiming()) {
         self.pubsubTopicCount = pubsubTopicCount
+        // Beyond what a request takes there would be no room for others.
+        self.ownTopics = Array(ownTopics.prefix(FilterSubscribeRequest.maximumContentTopicCount / 2))
+        self.timing = timing
         topicLimit = Self.criteriaLimit / max(1, pubsubTopicCount)
     }
 
     /// Those that took what they were told.
-    var accepted: Set<PeerID> { Set(peers.filter(\.value.hasAccepted).keys) }
+    var accepted: Set<PeerID> { Set(peers.filter { $0.value.subscription.proven != nil }.keys) }
 
-    func isAsked(_ peer: PeerID) -> Bool { peers[peer]?.topics.isEmpty == false }
+    func isAsked(_ peer: PeerID) -> Bool { peers[peer]?.subscription.topics.isEmpty == false }
 
     /// - Returns: false when it is being told over this connection already.
     mutating func begin(_ peer: PeerID, over life: ObjectIdentifier, at now: Duration) -> Bool {
         guard peers[peer]?.life != life else { return false }
-        peers[peer] = Peer(life: life, mayBeToldAt: now)
+        noteGap(of: peer)
+        peers[peer] = Peer(
+            life: life,
+            subscription: FilterSubscription(
+                ownTopics: ownTopics, pubsubTopicCount: pubsubTopicCount, topicLimit: topicLimit, timing: timing, at: now))
         return true
     }
 
-    /// Of the wanted topics those that it was not told yet, as many as it has room for, in parts of a request each; none before its time. From
-    /// now on they count as told: what it sends for them may come before its answer.
-    mutating func tell(_ peer: PeerID, over life: ObjectIdentifier, wanted: [ContentTopic], at now: Duration) -> [[ContentTopic]] {
-        guard let known = peers[peer], known.life == life, known.mayBeToldAt <= now else { return [] }
-        let new = wanted.filter { !known.topics.contains($0) }.prefix(topicLimit - known.topics.count)
-        let size = FilterSubscribeRequest.maximumContentTopicCount
-        let parts = stride(from: 0, to: new.count, by: size).map { Array(new[$0..<min($0 + size, new.count)]) }
-        peers[peer]?.topics.formUnion(new)
-        peers[peer]?.mayBeToldAt = now + Self.pace * (parts.count * pubsubTopicCount)
-        return parts
+    /// What to ask it next; nil when it is told over another connection.
+    mutating func next(
+        _ peer: PeerID, over life: ObjectIdentifier, wanted: [ContentTopic], at now: Duration
+    ) -> FilterSubscription.Action? {
+        guard peers[peer]?.life == life else { return nil }
+        return peers[peer]?.subscription.next(wanted: wanted, at: now)
     }
 
-    mutating func accepted(_ peer: PeerID, over life: ObjectIdentifier) {
-        guard peers[peer]?.life == life else { return }
-        peers[peer]?.hasAccepted = true
+    /// The node took the request.
+    /// - Returns: The topics that no node was subscribed to before, without the own ones: what came on them a moment ago was not heard.
+    mutating func succeeded(
+        _ request: FilterSubscription.Request, _ peer: PeerID, over life: ObjectIdentifier, sent: Moment, at now: Duration
+    ) -> [ContentTopic] {
+        guard peers[peer]?.life == life else { return [] }
+        switch request {
+        case .ping:
+            peers[peer]?.subscription.pinged(sent: sent, at: now)
+            return []
+        case .subscribe(let part):
+            if let uncertain = peers[peer]?.subscription.subscribed(sent: sent) { Self.note(uncertain, in: &uncertainFrom) }
+            let others = peers.lazy.filter { $0.key != peer && $0.value.subscription.proven != nil }.map(\.value.subscription)
+            return part.filter { topic in !ownTopics.contains(topic) && !others.contains { $0.topics.contains(topic) } }
+        }
     }
 
-    /// It would not be told these for now.
-    mutating func postpone(_ parts: some Sequence<[ContentTopic]>, _ peer: PeerID, over life: ObjectIdentifier, at now: Duration) {
+    /// It would not be asked this now.
+    mutating func askedTooOften(
+        _ request: FilterSubscription.Request, _ peer: PeerID, over life: ObjectIdentifier, sent: Moment, at now: Duration
+    ) {
         guard peers[peer]?.life == life else { return }
-        for part in parts { peers[peer]?.topics.subtract(part) }
-        peers[peer]?.mayBeToldAt = now + Self.rest
+        peers[peer]?.subscription.askedTooOften(request, sent: sent.uptime, at: now)
+    }
+
+    /// It knows no subscription of this client.
+    mutating func forgotten(_ peer: PeerID, over life: ObjectIdentifier, at now: Duration) {
+        guard peers[peer]?.life == life else { return }
+        noteGap(of: peer)
+        peers[peer]?.subscription.forgotten(at: now)
+    }
+
+    /// It sent a message.
+    mutating func pushed(by peer: PeerID, on topic: ContentTopic, at moment: Moment) {
+        peers[peer]?.subscription.pushed(on: topic, at: moment)
     }
 
     /// What ended over a connection says nothing of the next one.
     mutating func end(_ peer: PeerID, over life: ObjectIdentifier) {
-        if peers[peer]?.life == life { peers[peer] = nil }
+        guard peers[peer]?.life == life else { return }
+        noteGap(of: peer)
+        peers[peer] = nil
+    }
+
+    // MARK: Gaps
+
+    private mutating func noteGap(of peer: PeerID) {
+        if let proven = peers[peer]?.subscription.proven { Self.note(proven, in: &gapFrom) }
+    }
+
+    private static func note(_ moment: Moment, in earliest: inout Moment?) {
+        earliest = earliest.map { .earliest($0, moment) } ?? moment
+    }
+
+    /// Each gap is told once, when a node has this node's topics again: from then on messages come, so that what a store has by then is all
+    /// there is to be caught up.
+    mutating func takeStanding() -> Standing {
+        let proofs = peers.values.compactMap(\.subscription.proven)
+        guard let latest = proofs.max(by: { $0.uptime < $1.uptime }) else { return Standing() }
+        defer { (gapFrom, uncertainFrom) = (nil, nil) }
+        return Standing(isAccepted: true, provenUntil: latest, gapFrom: gapFrom, uncertainFrom: uncertainFrom)
     }
 }

@@ -4,7 +4,8 @@ import Waku
 ///
 ///     unknown ──(attached)──▶ attached ──(detached)──▶ detached ──(attached: a gap)──▶ attached
 ///
-/// A topic is attached while there are peers in its mesh. What is published while it is not, a store must tell.
+/// A topic is attached while there are peers in its mesh, or filter nodes that took this node's topics. What is published while it is not, a
+/// store must tell; and what was published after the last proof of a filter node's subscription that turned out to be gone.
 struct P2PProgress {
     private struct Topic {
         var catchUp: StoreCatchUp
@@ -49,19 +50,42 @@ struct P2PProgress {
     /// - Returns: On how many topics messages may be lost that a store is to be asked for.
     mutating func note(hasPeers: [Bool], isHandedOver: Bool, at now: Moment) -> Int {
         let isBack = !isAttached
-        var gapCount = 0
-        for index in topics.indices {
-            var isGap = topics[index].catchUp.noteClock(at: now)
-            if hasPeers[index], !topics[index].isAttached {
-                if isBack { topics[index].catchUp.noteReconnection() }
-                if let seen = topics[index].seen, topics[index].catchUp.noteGap(from: seen, at: now) { isGap = true }
-            }
-            if isGap { gapCount += 1 }
-            // What waits may still be lost with this process.
-            if hasPeers[index], isHandedOver || topics[index].seen == nil { topics[index].seen = now }
-            topics[index].isAttached = hasPeers[index]
+        return topics.indices.count {
+            note($0, hasPeers: hasPeers[$0], isBack: isBack, heardUntil: now, isHandedOver: isHandedOver, at: now)
         }
-        return gapCount
+    }
+
+    /// The same for a client of filter nodes: nothing counts as seen after the last proof that a subscription works.
+    mutating func note(_ standing: FilterPeers.Standing, isHandedOver: Bool, at now: Moment) -> Int {
+        let isBack = !isAttached
+        if let uncertain = standing.uncertainFrom {
+            for index in topics.indices { topics[index].catchUp.noteGap(from: uncertain, at: now) }
+        }
+        return topics.indices.count {
+            note(
+                $0, hasPeers: standing.isAccepted, isBack: isBack, gapFrom: standing.gapFrom, heardUntil: standing.provenUntil ?? now,
+                isHandedOver: isHandedOver, at: now)
+        }
+    }
+
+    /// - Parameters:
+    ///   - gapFrom: Messages since then may be lost, beside those that came while nobody was there.
+    ///   - heardUntil: Up to when all that there was has come, if somebody is there.
+    private mutating func note(
+        _ index: Int, hasPeers: Bool, isBack: Bool, gapFrom: Moment? = nil, heardUntil: Moment, isHandedOver: Bool, at now: Moment
+    ) -> Bool {
+        var isGap = topics[index].catchUp.noteClock(at: now)
+        let seen = topics[index].seen
+        var lostFrom = gapFrom
+        if hasPeers, !topics[index].isAttached {
+            if isBack { topics[index].catchUp.noteReconnection() }
+            if let seen { lostFrom = lostFrom.map { .earliest($0, seen) } ?? seen }
+        }
+        if let lostFrom, topics[index].catchUp.noteGap(from: lostFrom, at: now) { isGap = true }
+        // What waits may still be lost with this process. Of two filter nodes one may be proven later than the other that remains.
+        if hasPeers, seen.map({ isHandedOver && $0.uptime <= heardUntil.uptime }) ?? true { topics[index].seen = heardUntil }
+        topics[index].isAttached = hasPeers
+        return isGap
     }
 
     // MARK: Catching up

@@ -6,61 +6,99 @@ import Waku
 
 /// As a client of filter nodes, 12/WAKU2-FILTER: these send what is on the content topics that they are told, and nothing is relayed. For a
 /// node with few registrants behind a small line: nodes take 1,000 topics of a client.
+///
+/// Filter nodes forget their clients without a word. ``FilterSubscription`` decides when to ask whether they do, ``FilterPeers`` since when
+/// messages may be lost; these are caught up from a store.
 extension P2PRelay {
-    /// From one look at what is wanted to the next, and from one question whether the node still knows this client to the next.
-    private static let lookPeriod = Duration.seconds(1)
-    private static let pingPeriod = Duration.seconds(30)
-
     /// What filter nodes send.
     func serveFilterPushes() {
         host.serve(WakuProtocol.filterPush, streamsPerPeer: 16) { [weak self] stream in
-            // Whom nothing was asked of has nothing to send.
+            // A peer that was asked for nothing has nothing to send.
             guard let self, !stream.connection.isInbound || filterPeers.withLock({ $0.isAsked(stream.peer) }) else {
                 throw ConnectionError.refused
             }
+            // Since when further messages may have waited, because those before were not taken: that they come now proves nothing of now.
+            var heldUpSince: Moment?
             for try await frames in stream.messages(limit: WakuProtocol.maximumMessageFrameByteCount) {
-                // One that this node dialled may remember it from before, and open one stream for all that it will send.
+                // A peer that this node dialled may remember it from before, and open one stream for all that it will send.
                 guard filterPeers.withLock({ $0.isAsked(stream.peer) }) else { continue }
-                var messages: [ReceivedMessage] = []
-                for frame in frames {
-                    guard let received = try? FilterPush(parsing: Array(frame.readableBytesView)).message,
-                        configuration.pubsubTopics.contains(received.pubsubTopic), received.message.flaw == nil
-                    else { continue }
-                    if let wants = configuration.wants, !(received.message.contentTopic.tag.map { wants($0) } ?? false) { continue }
-                    messages.append(received)
-                }
+                let now = Moment.now()
+                let messages = frames.compactMap { self.wantedMessage($0) }
                 await inbox.append(messages)
+                let proof = heldUpSince ?? now
+                heldUpSince = Moment.now().uptime - now.uptime > .seconds(1) ? now : nil
+                filterPeers.withLock { peers in
+                    for message in messages { peers.pushed(by: stream.peer, on: message.message.contentTopic, at: proof) }
+                }
             }
         }
     }
 
-    /// Tells a filter node what is wanted, anew whenever that grows, until the connection is gone.
+    private func wantedMessage(_ frame: ByteBuffer) -> ReceivedMessage? {
+        guard let received = try? FilterPush(parsing: Array(frame.readableBytesView)).message,
+            configuration.pubsubTopics.contains(received.pubsubTopic), received.message.flaw == nil
+        else { return nil }
+        if let wants = configuration.wants, !(received.message.contentTopic.tag.map(wants) ?? false) { return nil }
+        return received
+    }
+
+    /// Tells a filter node what is wanted, anew whenever that grows or the node has forgotten it, until the connection is gone.
     func filter(over connection: Connection) async throws {
         let (peer, life) = (connection.peer, ObjectIdentifier(connection))
         guard filterPeers.withLock({ isCurrent(connection) && $0.begin(peer, over: life, at: Moment.now().uptime) }) else { return }
         defer { filterPeers.withLock { $0.end(peer, over: life) } }
         // What it remembers of an earlier life would count towards the topics that it takes.
         _ = try await tell(peer, .unsubscribeAll)
-        var lastPing = Moment.now().uptime
         while !Task.isCancelled, isCurrent(connection) {
-            let wanted = wantedTopics()
-            let parts = filterPeers.withLock { $0.tell(peer, over: life, wanted: wanted, at: Moment.now().uptime) }
-            for (index, part) in parts.enumerated() {
-                var status = WakuStatus(code: 200)
-                for topic in configuration.pubsubTopics where status.isSuccess { status = try await tell(peer, .subscribe, topic, part) }
-                if status.isTooOften {
-                    filterPeers.withLock { $0.postpone(parts[index...], peer, over: life, at: Moment.now().uptime) }
-                    break
+            let (wanted, now) = (wantedTopics(), Moment.now().uptime)
+            switch filterPeers.withLock({ $0.next(peer, over: life, wanted: wanted, at: now) }) {
+            case .ask(let request): try await ask(request, peer, over: life)
+            case .wait(let until): try await Task.sleep(for: until - now)
+            case nil: return
+            }
+        }
+    }
+
+    private func ask(_ request: FilterSubscription.Request, _ peer: PeerID, over life: ObjectIdentifier) async throws {
+        let sent = Moment.now()
+        var status = WakuStatus(code: 200)
+        switch request {
+        case .ping: status = try await tell(peer, .ping)
+        case .subscribe(let part):
+            for topic in configuration.pubsubTopics where status.isSuccess { status = try await tell(peer, .subscribe, topic, part) }
+        }
+        let now = Moment.now()
+        if status.isTooOften {
+            filterPeers.withLock { $0.askedTooOften(request, peer, over: life, sent: sent, at: now.uptime) }
+        } else if request == .ping, status.code == FilterSubscribeResponse.notFound {
+            logger.info("filter node forgot this node's topics", metadata: ["peer": "\(peer)"])
+            filterPeers.withLock { $0.forgotten(peer, over: life, at: now.uptime) }
+        } else {
+            try expectSuccess(status, of: peer)
+            let unheard = filterPeers.withLock { $0.succeeded(request, peer, over: life, sent: sent, at: now.uptime) }
+            if request != .ping { noteListening() }
+            if !unheard.isEmpty {
+                lookBack.withLock { $0.add(unheard, at: now) }
+                lookBacks.continuation.yield()
+            }
+        }
+    }
+
+    /// Looks up the last seconds' queries on topics that a node was just told.
+    func lookBack(deliver: @Sendable ([ReceivedMessage]) async -> Void) async {
+        for await _ in lookBacks.stream {
+            while !Task.isCancelled, let query = lookBack.withLock({ $0.next(at: Moment.now().uptime) }) {
+                do throws(StoreError) {
+                    let page = try await self.query(query)
+                    let fresh = lookBack.withLock { $0.fresh(page.messages) }
+                    guard !fresh.isEmpty else { continue }
+                    configuration.report(.recovered(fresh.count))
+                    await deliver(fresh)
+                } catch {
+                    logger.debug("last queries not looked up", metadata: ["reason": "\(error)"])
+                    lookBack.withLock { $0.failed() }
                 }
-                try expectSuccess(status, of: peer)
-                filterPeers.withLock { $0.accepted(peer, over: life) }
             }
-            if Moment.now().uptime - lastPing >= Self.pingPeriod, filterPeers.withLock({ $0.accepted.contains(peer) }) {
-                lastPing = Moment.now().uptime
-                let status = try await tell(peer, .ping)
-                if !status.isTooOften { try expectSuccess(status, of: peer) }
-            }
-            try await Task.sleep(for: Self.lookPeriod)
         }
     }
 

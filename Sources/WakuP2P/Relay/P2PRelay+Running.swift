@@ -13,12 +13,14 @@ extension P2PRelay {
             group.addTask {
                 await self.inbox.forEachBatch { batch in
                     self.progress.withLock { $0.brought(batch) }
+                    if self.isFilterClient { self.lookBack.withLock { $0.brought(batch) } }
                     await deliver(batch)
                 }
             }
             for index in configuration.pubsubTopics.indices {
                 group.addTask { await self.catchUp(on: index, deliver: deliver) }
             }
+            if isFilterClient { group.addTask { await self.lookBack(deliver: deliver) } }
         }
     }
 
@@ -54,16 +56,7 @@ extension P2PRelay {
         while !Task.isCancelled {
             await finish(router.heartbeat())
             rateConnections()
-            let hasPeers =
-                isFilterClient
-                ? [Bool](repeating: !workingPeers.isEmpty, count: configuration.pubsubTopics.count)
-                : router.hasPeers(on: configuration.pubsubTopics)
-            let isHandedOver = inbox.isEmpty
-            let before = state
-            let gapCount = progress.withLock { $0.note(hasPeers: hasPeers, isHandedOver: isHandedOver, at: .now()) }
-            for _ in 0..<gapCount { configuration.report(.gap) }
-            if gapCount > 0 { for gap in gaps { gap.continuation.yield() } }
-            log(from: before, to: state)
+            noteListening()
             try? await Task.sleep(for: configuration.gossip.heartbeat)
         }
     }
@@ -76,10 +69,29 @@ extension P2PRelay {
         host.rate(Dictionary(standings) { first, _ in first })
     }
 
-    private func log(from before: RelayState, to after: RelayState) {
-        switch (before, after) {
-        case (.detached, .attached): logger.info("relay attached", metadata: ["peers": "\(workingPeers.count)"])
-        case (.attached, .detached):
+    /// Notes who is there, and has a store asked for what may be lost.
+    func noteListening() {
+        let hasPeers = isFilterClient ? [] : router.hasPeers(on: configuration.pubsubTopics)
+        let (wasAttached, isAttached, gapCount, isUncertain) = progress.withLock { progress in
+            let wasAttached = progress.isAttached
+            guard isFilterClient else {
+                let gapCount = progress.note(hasPeers: hasPeers, isHandedOver: inbox.isEmpty, at: .now())
+                return (wasAttached, progress.isAttached, gapCount, false)
+            }
+            // Taken in here, so that of two tasks none notes what the other has overtaken.
+            let standing = filterPeers.withLock { $0.takeStanding() }
+            let gapCount = progress.note(standing, isHandedOver: inbox.isEmpty, at: .now())
+            return (wasAttached, progress.isAttached, gapCount, standing.uncertainFrom != nil)
+        }
+        for _ in 0..<gapCount { configuration.report(.gap) }
+        if gapCount > 0 || isUncertain { for gap in gaps { gap.continuation.yield() } }
+        log(wasAttached: wasAttached, isAttached: isAttached)
+    }
+
+    private func log(wasAttached: Bool, isAttached: Bool) {
+        switch (wasAttached, isAttached) {
+        case (false, true): logger.info("relay attached", metadata: ["peers": "\(workingPeers.count)"])
+        case (true, false):
             reason.withLock { $0 = isFilterClient ? "no filter node takes this node's topics" : "no peer gossips on a topic of this node" }
             logger.warning("relay detached", metadata: ["peers": "\(workingPeers.count)"])
         default: break

@@ -42,7 +42,7 @@ extension P2PRelay {
     }
 
     /// Of any peer with a store, one after the other until one answers.
-    private func query(_ query: StoreQuery) async throws(StoreError) -> StorePage {
+    func query(_ query: StoreQuery) async throws(StoreError) -> StorePage {
         var failure = StoreError.noStore
         for peer in stores where !Task.isCancelled {
             do {

@@ -40,6 +40,11 @@ public final class P2PRelay: Relay {
         /// As a client of filter nodes, instead of relaying: the content topics that are wanted, up to a number, asked for each second; nil: a
         /// relay.
         public var contentTopics: (@Sendable (_ limit: Int) -> [ContentTopic])?
+        /// How often filter nodes are asked.
+        var filter = FilterTiming()
+        /// From a gap to the walk through a store that ends it, and from the start of one walk to the next.
+        var catchUpSettling = Duration.seconds(1)
+        var catchUpPeriod = Duration.seconds(5)
         /// Which topics of the form of `ContentTopic` are worth handing over; nil: all messages are, whatever their topic.
         public var wants: (@Sendable (TopicTag) -> Bool)?
         /// Told what is to be counted.
@@ -73,6 +78,9 @@ public final class P2PRelay: Relay {
     let life = Mutex(Life())
     let finder: Mutex<PeerFinder>
     let filterPeers: Mutex<FilterPeers>
+    let lookBack: Mutex<QueryLookBack>
+    /// That there is something to look back for.
+    let lookBacks = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
     let hasWarnedOfTopics = Atomic(false)
 
     struct Life {
@@ -96,16 +104,24 @@ public final class P2PRelay: Relay {
         var finding = PeerFinder.Limits()
         finding.target = configuration.peerTarget
         finder = Mutex(PeerFinder(own: host.peerID, limits: finding))
-        filterPeers = Mutex(FilterPeers(pubsubTopicCount: configuration.pubsubTopics.count))
+        filterPeers = Mutex(
+            FilterPeers(
+                pubsubTopicCount: configuration.pubsubTopics.count, ownTopics: configuration.catchUpTopics, timing: configuration.filter))
+        lookBack = Mutex(QueryLookBack(pubsubTopics: configuration.pubsubTopics))
         progress = Mutex(
             P2PProgress(
-                pubsubTopics: configuration.pubsubTopics, catchUp: .init(contentTopics: configuration.catchUpTopics),
+                pubsubTopics: configuration.pubsubTopics,
+                catchUp: .init(
+                    contentTopics: configuration.catchUpTopics, settling: configuration.catchUpSettling,
+                    shortestPeriod: configuration.catchUpPeriod),
                 lastSeen: configuration.lastSeen, at: .now()))
         serve()
     }
 
     /// Where it listens, with the ports that were chosen, once it does.
     public var listenAddresses: [Multiaddr] { host.listenAddresses }
+
+    public var name: String { "libp2p" }
 
     public var state: RelayState {
         progress.withLock { $0.isAttached } ? .attached : .detached(reason.withLock { $0 })
@@ -163,42 +179,6 @@ public final class P2PRelay: Relay {
         traffic.graftFloods = counters.graftFloods
         traffic.greyListed = counters.greyListed
         return traffic
-    }
-
-    // MARK: Publishing
-
-    /// Confirmed when it went to a peer's queue, or a peer that was asked to publish it says that others have it.
-    @discardableResult
-    public func publish(_ message: WakuMessage, on pubsubTopic: PubsubTopic) async throws(RelayError) -> Publication {
-        if let flaw = message.flaw { throw RelayError(code: .refused, message: flaw) }
-        guard !isFilterClient else { return try await push(message, on: pubsubTopic) }
-        let (publication, outcome) = router.publish(message.encoded(), on: pubsubTopic)
-        await finish(outcome)
-        switch publication {
-        case .sent, .duplicate: return .confirmed
-        case .tooLarge:
-            throw RelayError(code: .refused, message: "message is larger than \(configuration.gossip.maximumDataByteCount) bytes")
-        case .noPeers: return try await push(message, on: pubsubTopic)
-        }
-    }
-
-    func push(_ message: WakuMessage, on pubsubTopic: PubsubTopic) async throws(RelayError) -> Publication {
-        for peer in peers(speaking: WakuProtocol.lightpush) {
-            let request = LightpushRequest(requestID: RequestID.next(), pubsubTopic: pubsubTopic, message: message)
-            guard let response = try? await ask(request.encoded(), of: peer, WakuProtocol.lightpush, LightpushResponse.init(parsing:))
-            else {
-                continue
-            }
-            if response.status.code == 413 { throw RelayError(code: .refused, message: "\(response.status)") }
-            guard response.status.isSuccess else { continue }
-            return response.relayPeerCount ?? 0 >= 1 ? .confirmed : .unconfirmed(canBeLookedUp: hasStore)
-        }
-        for peer in peers(speaking: WakuProtocol.lightpushOld) {
-            let request = OldLightpushMessage(requestID: RequestID.next(), content: .request(pubsubTopic, message))
-            let response = try? await ask(request.encoded(), of: peer, WakuProtocol.lightpushOld, OldLightpushMessage.init(parsing:))
-            if case .response(isSuccess: true, _)? = response?.content { return .unconfirmed(canBeLookedUp: hasStore) }
-        }
-        throw RelayError(code: .unavailable, message: "no peer is on \(pubsubTopic)")
     }
 
     func finish(_ outcome: GossipRouter.Outcome) async {

@@ -44,6 +44,7 @@ struct GossipingLoopback: Relay {
     }
 
     func lookUp(_ hashes: [MessageHash]) async throws(RelayError) -> Set<MessageHash> { try await relay.lookUp(hashes) }
+    var name: String { relay.name }
     var state: RelayState { relay.state }
     var seenUntil: [PubsubTopic: Timestamp] { relay.seenUntil }
     func watch(_ contentTopics: [ContentTopic]) { relay.watch(contentTopics) }

@@ -2,6 +2,7 @@ import CurlClient
 import Foundation
 import LoopbackRelay
 @testable import PushNode
+import Synchronization
 import TestSupport
 import Testing
 import Waku
@@ -67,6 +68,30 @@ struct AlarmTests {
         let patient = Ear(limit: nil)
         #expect(patient.look(.seconds(1_000_000)) == nil)
         #expect(!patient.watch.isTooLong(.seconds(1_000_000)))
+    }
+
+    @Test("A relay whose answers are never confirmed shows in the alarms and the metrics, until one is")
+    func demotedRelay() async throws {
+        let fixture = try NodeFixture()
+        let relays = Mutex<RelaySet?>(nil)
+        try await fixture.withNode(
+            configure: { $0.httpAddress = SocketAddress(host: "127.0.0.1", port: 0) },
+            makeRelay: { needs, loopback in
+                let set = RelaySet([loopback, fixture.network.relay()])
+                relays.withLock { $0 = set }
+                return set
+            }
+        ) { node async throws in
+            let made = relays.withLock { $0 }
+            let set = try #require(made)
+            try await waitFor { try await node.scrape()[.relaysDemoted] == 0 }
+            for _ in 0..<RelayRanking.unconfirmedLimit { set.note([RelayVerdict(place: 0, isConfirmed: false)]) }
+            try await waitFor { try await node.scrape()[.alarmActive, "alarm=\"answers_unconfirmed\""] == 1 }
+            #expect(try await node.scrape()[.relaysDemoted] == 1)
+            set.note([RelayVerdict(place: 0, isConfirmed: true)])
+            try await waitFor { try await node.scrape()[.alarmActive, "alarm=\"answers_unconfirmed\""] == 0 }
+            #expect(try await node.scrape()[.relaysDemoted] == 0)
+        }
     }
 
     @Test("A silent shard shows in readiness, the metrics and the alarms, until a message comes, whoever it is for")

@@ -1,0 +1,259 @@
+import LibP2P
+import Testing
+import Waku
+
+@testable import WakuP2P
+
+/// What a filter node is asked, and up to when its subscription is known to have worked.
+struct FilterSubscriptionTests {
+    private static let day = Timestamp(rawValue: 1_800_000_000_000_000_000)
+    private let own = [ContentTopic(TopicTag(of: "personal")), ContentTopic(TopicTag(of: "partitioned"))]
+    private let others = (0..<1200).map { ContentTopic(TopicTag(of: "topic \($0)")) }
+
+    private func moment(_ seconds: Double) -> Moment {
+        Moment(uptime: .milliseconds(Int(seconds * 1000)), clock: Self.day + .milliseconds(Int(seconds * 1000)))
+    }
+
+    private func time(_ seconds: Double) -> Duration { moment(seconds).uptime }
+
+    private func subscription() -> FilterSubscription {
+        FilterSubscription(ownTopics: own, pubsubTopicCount: 1, topicLimit: 1000, timing: FilterTiming(), at: .zero)
+    }
+
+    /// That took its own topics, and these, at 0 s.
+    private func accepted(_ topics: ArraySlice<ContentTopic> = []) -> FilterSubscription {
+        var subscription = subscription()
+        while case .ask(.subscribe) = subscription.next(wanted: own + topics, at: .zero) {
+            _ = subscription.subscribed(sent: moment(0))
+        }
+        return subscription
+    }
+
+    @Test func topicsAreToldAHundredAtATimeWithTheOwnOnesInEach() {
+        var subscription = subscription()
+        var parts: [[ContentTopic]] = []
+        while case .ask(.subscribe(let part)) = subscription.next(wanted: own + others[..<200], at: .zero) {
+            parts.append(part)
+            _ = subscription.subscribed(sent: moment(0))
+        }
+        #expect(parts.map(\.count) == [100, 100, 6])
+        #expect(parts.allSatisfy { Array($0.prefix(2)) == own })
+        #expect(parts.flatMap { $0.dropFirst(2) } == Array(others[..<200]))
+    }
+
+    @Test func aRequestIsTheSameUntilItIsAnswered() {
+        var subscription = subscription()
+        let first = subscription.next(wanted: own, at: .zero)
+        #expect(first == .ask(.subscribe(own)))
+        #expect(subscription.next(wanted: own + others, at: time(1)) == first)
+    }
+
+    @Test func aNodeIsPingedFiveSecondsAfterTheLastPush() {
+        var subscription = accepted(others[..<1])
+        #expect(subscription.next(wanted: own, at: time(4.5)) == .wait(until: time(5)))
+        subscription.pushed(on: others[0], at: moment(4.6))
+        #expect(subscription.next(wanted: own, at: time(9.5)) == .wait(until: time(9.6)))
+        #expect(subscription.next(wanted: own, at: time(9.6)) == .ask(.ping))
+        subscription.pinged(sent: moment(9.6), at: time(9.7))
+        #expect(subscription.next(wanted: own, at: time(14.5)) == .wait(until: time(14.6)))
+        #expect(subscription.next(wanted: own, at: time(14.6)) == .ask(.ping))
+    }
+
+    @Test func pushesAndGoodPingsAreProofsAndNothingElseIs() {
+        var subscription = accepted(others[..<1])
+        #expect(subscription.proven == moment(0))
+        // A ping proves what was when it was sent.
+        subscription.pinged(sent: moment(5), at: time(5.8))
+        #expect(subscription.proven == moment(5))
+        subscription.pushed(on: others[0], at: moment(6))
+        #expect(subscription.proven == moment(6))
+        // On a topic that it was not told, it may be for anybody.
+        subscription.pushed(on: others[1], at: moment(7))
+        subscription.askedTooOften(.ping, sent: time(11), at: time(11.1))
+        // Late, as from a stream that was held up.
+        subscription.pushed(on: others[0], at: moment(3))
+        #expect(subscription.proven == moment(6))
+        #expect(subscription.next(wanted: own, at: time(15.9)) == .wait(until: time(16)))
+        #expect(subscription.next(wanted: own, at: time(16)) == .ask(.ping))
+    }
+
+    @Test func aNodeThatForgotIsToldEverythingAtOnce() {
+        var subscription = accepted(others[..<1])
+        subscription.pinged(sent: moment(5), at: time(5.1))
+        subscription.forgotten(at: time(10.1))
+        #expect(subscription.proven == nil && subscription.topics.isEmpty)
+        #expect(subscription.next(wanted: own + others[..<2], at: time(10.1)) == .ask(.subscribe(own + others[..<2])))
+        #expect(subscription.subscribed(sent: moment(10.1)) == nil)
+        #expect(subscription.proven == moment(10.1))
+    }
+
+    @Test func aNodeThatForgetsWithEveryPingIsToldWithinItsPace() {
+        var subscription = subscription()
+        let wanted = own + others[..<900]
+        var (requestCount, now) = (0, Duration.zero)
+        while now < .seconds(600) {
+            switch subscription.next(wanted: wanted, at: now) {
+            case .ask(.ping):
+                requestCount += 1
+                subscription.forgotten(at: now)
+            case .ask(.subscribe):
+                requestCount += 1
+                _ = subscription.subscribed(sent: Moment(uptime: now, clock: Self.day + now))
+            case .wait(let until):
+                #expect(until > now)
+                now = until
+            }
+        }
+        // 30 a minute, and as many at once.
+        #expect(requestCount <= 330, "\(requestCount)")
+        #expect(requestCount > 100)
+    }
+
+    @Test func moreTopicsAreToldAfterAPingAndWithinThePace() {
+        var subscription = accepted()
+        #expect(subscription.next(wanted: own + others[..<1], at: time(1)) == .wait(until: time(2)))
+        #expect(subscription.next(wanted: own + others[..<1], at: time(2.5)) == .ask(.ping))
+        subscription.pinged(sent: moment(2.5), at: time(2.6))
+        #expect(subscription.next(wanted: own + others[..<1], at: time(2.6)) == .ask(.subscribe(own + others[..<1])))
+        // It may have forgotten this client after the ping: that would not show.
+        #expect(subscription.subscribed(sent: moment(2.6)) == moment(2.5))
+        #expect(subscription.proven == moment(2.5))
+        // A ping and a request are worth five seconds.
+        #expect(subscription.next(wanted: own + others[..<2], at: time(7.2)) == .wait(until: time(7.5)))
+        #expect(subscription.next(wanted: own + others[..<2], at: time(7.5)) == .ask(.ping))
+    }
+
+    @Test func aNodeThatForgotIsFoundOutBeforeItIsToldMore() {
+        var subscription = accepted(others[..<1])
+        #expect(subscription.next(wanted: own + others[..<2], at: time(2.5)) == .ask(.ping))
+        subscription.forgotten(at: time(2.6))
+        #expect(subscription.next(wanted: own + others[..<2], at: time(2.6)) == .ask(.subscribe(own + others[..<2])))
+    }
+
+    @Test func whatANodeWouldNotBeAskedIsToldLater() {
+        var subscription = accepted(others[..<200])
+        subscription.pinged(sent: moment(20), at: time(20))
+        guard case .ask(.subscribe(let part)) = subscription.next(wanted: own + others[..<201], at: time(20)) else {
+            Issue.record("not told")
+            return
+        }
+        subscription.askedTooOften(.subscribe(part), sent: time(20), at: time(20))
+        // What it took before stays.
+        #expect(subscription.proven != nil && subscription.topics == Set(own + others[..<200]))
+        subscription.pinged(sent: moment(34), at: time(34))
+        #expect(subscription.next(wanted: own + others[..<201], at: time(34.5)) == .wait(until: time(35.5)))
+        #expect(subscription.next(wanted: own + others[..<201], at: time(37.5)) == .ask(.ping))
+        subscription.pinged(sent: moment(37.5), at: time(37.5))
+        #expect(subscription.next(wanted: own + others[..<201], at: time(37.5)) == .ask(.subscribe(own + others[200..<201])))
+    }
+
+    @Test func aNodeIsToldAsManyTopicsAsItKeeps() {
+        let subscription = accepted(others[...])
+        #expect(subscription.topics.count == 1000)
+        #expect(subscription.topics.isSuperset(of: own))
+    }
+}
+
+/// Since when messages may be lost, over all filter nodes.
+struct FilterPeersTests {
+    private final class Life: Sendable {}
+
+    private static let day = Timestamp(rawValue: 1_800_000_000_000_000_000)
+    private let own = [ContentTopic(TopicTag(of: "own"))]
+    private let query = ContentTopic(TopicTag(of: "query"))
+    private let one = NodeKey.generate().peerID
+    private let two = NodeKey.generate().peerID
+    private let first = Life()
+    private let second = Life()
+
+    private func moment(_ seconds: Int) -> Moment { Moment(uptime: .seconds(seconds), clock: Self.day + .seconds(seconds)) }
+
+    private func peers() -> FilterPeers { FilterPeers(pubsubTopicCount: 1, ownTopics: own) }
+
+    /// Over the first connection unless another is named.
+    /// - Returns: What was not heard before.
+    @discardableResult
+    private func tell(_ peers: inout FilterPeers, _ peer: PeerID, over life: Life? = nil, at second: Int) -> [ContentTopic] {
+        let life = ObjectIdentifier(life ?? first)
+        _ = peers.begin(peer, over: life, at: .seconds(second))
+        guard case .ask(let request)? = peers.next(peer, over: life, wanted: own + [query], at: .seconds(second)) else { return [] }
+        return peers.succeeded(request, peer, over: life, sent: moment(second), at: .seconds(second))
+    }
+
+    @Test func thePubsubTopicsShareWhatANodeKeeps() {
+        #expect(FilterPeers(pubsubTopicCount: 1).topicLimit == 1000 && FilterPeers(pubsubTopicCount: 3).topicLimit == 333)
+    }
+
+    @Test func aGapIsToldOnceWhenANodeIsSubscribedToAgain() {
+        var peers = peers()
+        #expect(peers.takeStanding() == .init())
+        tell(&peers, one, at: 0)
+        #expect(peers.takeStanding() == .init(isAccepted: true, provenUntil: moment(0)))
+        peers.pushed(by: one, on: query, at: moment(7))
+        peers.forgotten(one, over: ObjectIdentifier(first), at: .seconds(12))
+        #expect(peers.takeStanding() == .init() && peers.accepted.isEmpty)
+        tell(&peers, one, at: 13)
+        #expect(peers.takeStanding() == .init(isAccepted: true, provenUntil: moment(13), gapFrom: moment(7)))
+        #expect(peers.takeStanding().gapFrom == nil)
+    }
+
+    @Test func aConnectionThatEndsMakesAGapToo() {
+        var peers = peers()
+        tell(&peers, one, at: 0)
+        peers.end(one, over: ObjectIdentifier(first))
+        #expect(!peers.isAsked(one))
+        tell(&peers, one, over: second, at: 3)
+        #expect(peers.takeStanding().gapFrom == moment(0))
+        // It was replaced before its end was seen; and that end says nothing of its successor.
+        tell(&peers, one, over: first, at: 9)
+        peers.end(one, over: ObjectIdentifier(second))
+        #expect(peers.isAsked(one) && peers.takeStanding().gapFrom == moment(3))
+    }
+
+    @Test func aGapOfOneNodeIsToldWhileAnotherIsThere() {
+        var peers = peers()
+        tell(&peers, one, at: 0)
+        tell(&peers, two, at: 1)
+        peers.pushed(by: two, on: query, at: moment(8))
+        peers.forgotten(one, over: ObjectIdentifier(first), at: .seconds(9))
+        #expect(peers.takeStanding() == .init(isAccepted: true, provenUntil: moment(8), gapFrom: moment(0)))
+    }
+
+    @Test func topicsThatNobodyWasSubscribedToWereNotHeard() {
+        var peers = peers()
+        #expect(tell(&peers, one, at: 0) == [query])
+        #expect(tell(&peers, two, at: 1) == [])
+        peers.forgotten(one, over: ObjectIdentifier(first), at: .seconds(9))
+        #expect(tell(&peers, one, at: 10) == [])
+        for peer in [one, two] { peers.forgotten(peer, over: ObjectIdentifier(first), at: .seconds(30)) }
+        #expect(tell(&peers, two, at: 31) == [query])
+    }
+
+    @Test func whatBelongsToAnEarlierConnectionIsPassedOver() {
+        var peers = peers()
+        tell(&peers, one, over: second, at: 0)
+        let old = ObjectIdentifier(first)
+        #expect(peers.next(one, over: old, wanted: own, at: .seconds(100)) == nil)
+        #expect(peers.succeeded(.subscribe([query]), one, over: old, sent: moment(1), at: .seconds(1)).isEmpty)
+        peers.forgotten(one, over: old, at: .seconds(2))
+        peers.end(one, over: old)
+        #expect(peers.accepted == [one])
+        let isNew = peers.begin(one, over: ObjectIdentifier(second), at: .seconds(3))
+        #expect(!isNew)
+    }
+
+    @Test func addedSubscriptionsAreUncertainSinceTheLastProof() {
+        var peers = peers()
+        tell(&peers, one, at: 0)
+        let life = ObjectIdentifier(first)
+        let wanted = own + [query, ContentTopic(TopicTag(of: "new"))]
+        #expect(peers.next(one, over: life, wanted: wanted, at: .seconds(10)) == .ask(.ping))
+        _ = peers.succeeded(.ping, one, over: life, sent: moment(10), at: .seconds(10))
+        guard case .ask(let request)? = peers.next(one, over: life, wanted: wanted, at: .seconds(10)) else {
+            Issue.record("not told")
+            return
+        }
+        #expect(peers.succeeded(request, one, over: life, sent: moment(10), at: .seconds(11)) == [wanted[2]])
+        #expect(peers.takeStanding() == .init(isAccepted: true, provenUntil: moment(10), uncertainFrom: moment(10)))
+    }
+}
