@@ -74,7 +74,7 @@ struct SeveralRelaysTests {
             try await second.api.subscribe(to: [.statusDefault])
             let relays = RelaySet([try served.relay(port: Int(first.port), needs), second])
             let publisher = Publisher(
-                identity: .generate(), relay: relays, seen: SeenMessages(), counters: counters, logger: quiet,
+                identity: .generate(), relay: relays, seen: SeenMessages(), handled: HandledMessages(), counters: counters, logger: quiet,
                 confirmation: Confirmations.Configuration(
                     delay: .milliseconds(20), gathering: .milliseconds(5), patience: .seconds(60), pause: .milliseconds(20)))
             let running = Task { await publisher.run() }
