@@ -39,7 +39,7 @@ let deque: Target.Dependency = .product(name: "DequeModule", package: "swift-col
 let yaml: Target.Dependency = .product(name: "Yams", package: "Yams")
 let arguments: Target.Dependency = .product(name: "ArgumentParser", package: "swift-argument-parser")
 
-/// Told by Deploy/release. What anybody builds does not know it.
+/// Set by Deploy/release; empty in local builds.
 let commit = (Context.environment["WAKU_PUSH_COMMIT"] ?? "").filter(\.isHexDigit)
 
 let package = Package(

@@ -242,8 +242,8 @@ public final class PushNode: Service {
                 }
                 self.publisher.finish()
                 // Replies that are held leave at their time. Returns earlier by the publisher's end.
-                let held = ContinuousClock.now.duration(to: stopping + self.configuration.replyDelay + .seconds(1))
-                try? await Task.sleep(for: max(Self.publishLimit, held))
+                let end = max(.now, stopping + self.configuration.replyDelay) + Self.publishLimit
+                try? await Task.sleep(until: end, clock: .continuous)
                 return .work
             }
             for await part in group where part != .posting { break }

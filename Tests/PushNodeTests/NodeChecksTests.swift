@@ -158,7 +158,9 @@ struct NodeChecksTests {
         try expect("gorush post", .fail, "may not post") { $0.gorushes = [.init(EndpointRule(), with { $0.post = .status(401) })] }
         try expect("gorush post", .fail, "there is no gorush") { $0.gorushes = [.init(EndpointRule(), with { $0.post = .status(404) })] }
         try expect("gorush post", .fail, "out of order") { $0.gorushes = [.init(EndpointRule(), with { $0.post = .status(502) })] }
-        try expect("gorush post", .fail, "no gorush") { $0.gorushes = [.init(EndpointRule(), with { $0.post = .otherServer })] }
+        try expect("gorush post", .fail, "did not answer like gorush") {
+            $0.gorushes = [.init(EndpointRule(), with { $0.post = .otherServer })]
+        }
         try expect("gorush post", .fail, "timed out") { $0.gorushes = [.init(EndpointRule(), with { $0.post = .failed("timed out") })] }
         try expect("gorush setup", .fail, "APN is switched off there, and 3 installations") {
             $0.gorushes = [

@@ -197,12 +197,12 @@ struct LimitsTests {
         "are not set by anything else",
         arguments: [
             ("requests", "requests is not of the form NAME=VALUE"),
-            ("requests=many", "requests=many is no rate: write it like 10/s, 600/min burst 100, or off"),
+            ("requests=many", "requests=many is not a rate: write it like 10/s, 600/min burst 100, or off"),
             (
                 "registrations=1/d burst 200000",
                 "registrations=1/d burst 200000 can't be counted: the burst takes over 100 years to refill: give a burst of at most 36500, or a higher rate"
             ),
-            ("registration-count=0", "registration-count=0 is no count: give a number from 1 to 1000000000, or off"),
+            ("registration-count=0", "registration-count=0 is not a count: give a number from 1 to 1000000000, or off"),
         ])
     func problems(text: String, message: String) {
         var limits = Limits.none

@@ -69,7 +69,7 @@ struct ConfigurationTests {
             ("data: \"open", ": line "),
             ("data: a\ndata: b", "data twice"),
             ("limit: {wishes: 1/s}", "--limit: there is no limit wishes"),
-            ("limit: {requests: lots}", "--limit: requests=lots is no rate"),
+            ("limit: {requests: lots}", "--limit: requests=lots is not a rate"),
             ("limit: {registrations: 1/d burst 200000}", "can't be counted: the burst takes over 100 years to refill"),
             ("gorush-endpoints: {url: x}", ":1: gorush-endpoints must be a list of endpoints"),
             ("gorush-endpoints: [{name: a}]", ":1: this endpoint has no url"),

@@ -70,7 +70,7 @@ public enum Counter: String, CaseIterable, Sendable {
     case droppedTooMany = "dropped: too many entries"
     case droppedOldRequest = "dropped: request too old"
     case droppedNoMessageID = "dropped: request without message id"
-    case droppedLimited = "dropped: one too many"
+    case droppedLimited = "dropped: over a limit"
     case segment = "segment that completes nothing yet, or never will"
     case shedWaitingQuery = "shed: query while too much waits for topic keys"
     case shedQuery = "shed: query while too much waits"

@@ -54,7 +54,7 @@ extension Limits {
         } else if let path = Self.counts.first(where: { $0.name == name })?.path {
             guard value != "off" else { return self[keyPath: path] = nil }
             guard let count = Int(value), (1...1_000_000_000).contains(count) else {
-                throw Problem(message: "\(name)=\(value) is no count: give a number from 1 to 1000000000, or off")
+                throw Problem(message: "\(name)=\(value) is not a count: give a number from 1 to 1000000000, or off")
             }
             self[keyPath: path] = count
         } else {
@@ -64,7 +64,7 @@ extension Limits {
 
     private static func explain(_ problem: RateLimit.Problem) -> String {
         switch problem {
-        case .malformed: "is no rate: write it like 10/s, 600/min burst 100, or off"
+        case .malformed: "is not a rate: write it like 10/s, 600/min burst 100, or off"
         case .burstTooLarge(let maximum):
             "can't be counted: the burst takes over 100 years to refill: give a burst of at most \(maximum), or a higher rate"
         }
