@@ -106,14 +106,14 @@ let package = Package(
                 "CurlClient", "GossipSub", "LibP2P", "StatusProtocol", "Waku", "WakuCrypto", "WakuP2P", sqlite, hummingbird, lifecycle,
                 logging, nio,
             ]),
-        .executableTarget(
-            name: "waku-push",
-            dependencies: [
+        room(
+            "WakuPushCommands",
+            [
                 "PushBench", "PushNode", "PushClient", "PushStore", "NwakuRelay", "LoopbackRelay", "LibP2P", "StatusProtocol", "Waku",
                 "WakuCrypto", "WakuP2P", "CurlClient", "CVersion", "HTTPService", "Systemd", hummingbird, logging, lifecycle, signals,
                 arguments, yaml,
-            ],
-            swiftSettings: strict),
+            ]),
+        .executableTarget(name: "waku-push", dependencies: ["WakuPushCommands"], swiftSettings: strict),
 
         .target(name: "CFaultVFS", path: "Tests/CFaultVFS", linkerSettings: [.linkedLibrary("sqlite3")]),
         .target(

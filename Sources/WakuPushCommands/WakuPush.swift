@@ -1,7 +1,6 @@
 import ArgumentParser
 import Foundation
 
-@main
 struct WakuPush: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "waku-push",
@@ -35,28 +34,4 @@ struct WakuPush: AsyncParsableCommand {
         subcommands: [
             Serve.self, IdentityCommand.self, Admin.self, Doctor.self, ConfigCommand.self, Client.self, Demo.self, Bench.self,
         ])
-
-    /// As ArgumentParser does it, but for wrong usage: it is told in one line, as every failure is.
-    static func main() async {
-        do {
-            try ConfigurationFile.load(CommandLine.arguments)
-            var command = try await asyncParseAsRoot()
-            if var command = command as? any AsyncParsableCommand {
-                try await command.run()
-            } else {
-                try command.run()
-            }
-        } catch let failure as CommandFailure {
-            CommandFailure.tell(failure.message)
-            exit(withError: ExitCode(failure.code.rawValue))
-        } catch {
-            let code = exitCode(for: error)
-            let message = message(for: error)
-            guard code != .success, !message.isEmpty else { exit(withError: error) }
-            let help = fullMessage(for: error).firstMatch(of: /See '(.+ --help)'/).map { " (see \($0.1))" } ?? ""
-            // Choices come as a list, one below the other.
-            CommandFailure.tell(message.replacing(/\n[ -]*/, with: " ") + help)
-            exit(withError: code)
-        }
-    }
 }

@@ -1,0 +1,4 @@
+import Foundation
+import WakuPushCommands
+
+exit(await WakuPushProgram.run(CommandLine.arguments))
