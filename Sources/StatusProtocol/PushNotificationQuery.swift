@@ -1,4 +1,5 @@
 import CPushMessages
+public import ProtobufWire
 public import Waku
 
 /// Asks which devices these registrants have. `1 public_keys`: hashes, 64 bytes each.

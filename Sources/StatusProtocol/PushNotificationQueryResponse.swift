@@ -1,4 +1,5 @@
 import CPushMessages
+public import ProtobufWire
 public import Waku
 
 /// The answer to a query.

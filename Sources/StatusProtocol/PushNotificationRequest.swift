@@ -1,4 +1,5 @@
 import CPushMessages
+public import ProtobufWire
 public import Waku
 
 /// Asks to have one device notified. Fields and numbers are in `Protos/push_notifications.proto`.

@@ -1,4 +1,5 @@
 import CPushMessages
+public import ProtobufWire
 public import Waku
 
 /// What became of one entry of a request.
