@@ -1,6 +1,6 @@
 import CPushMessages
 public import ProtobufWire
-public import Waku
+import Waku
 
 /// What a client registers: how to reach one of its devices, who may have it notified, and what it does not want to hear of.
 /// Fields and numbers are in `Protos/push_notifications.proto`.

@@ -1,6 +1,6 @@
 import CPushMessages
 public import ProtobufWire
-public import Waku
+import Waku
 
 /// The answer to a registration.
 ///

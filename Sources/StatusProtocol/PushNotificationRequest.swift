@@ -1,6 +1,6 @@
 import CPushMessages
 public import ProtobufWire
-public import Waku
+import Waku
 
 /// Asks to have one device notified. Fields and numbers are in `Protos/push_notifications.proto`.
 public struct PushNotification: Hashable, Sendable {

@@ -1,6 +1,6 @@
 import CPushMessages
 public import ProtobufWire
-public import Waku
+import Waku
 
 /// What became of one entry of a request.
 public struct PushNotificationReport: Hashable, Sendable {
