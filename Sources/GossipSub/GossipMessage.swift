@@ -1,3 +1,5 @@
+import ProtobufWire
+
 /// A message of a topic, in the form in which it goes on to others: field 2 of an RPC.
 ///
 ///     0x12 ‖ length ‖ { 2 data · 4 topic }
@@ -19,9 +21,9 @@ public final class GossipMessage: Sendable, CustomStringConvertible {
         self.id = id
         let topicByteCount = topic.utf8.count
         let byteCount =
-            2 + ProtobufWriter.varintByteCount(UInt64(data.count)) + data.count + ProtobufWriter.varintByteCount(UInt64(topicByteCount))
+            2 + Varint.byteCount(UInt64(data.count)) + data.count + Varint.byteCount(UInt64(topicByteCount))
             + topicByteCount
-        var writer = ProtobufWriter(capacity: 1 + ProtobufWriter.varintByteCount(UInt64(byteCount)) + byteCount)
+        var writer = ProtobufWriter(capacity: 1 + Varint.byteCount(UInt64(byteCount)) + byteCount)
         writer.varint(0x12)
         writer.varint(UInt64(byteCount))
         writer.field(2, data)

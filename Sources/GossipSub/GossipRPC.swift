@@ -1,3 +1,5 @@
+public import ProtobufWire
+
 /// What a peer sends in one frame, `rpc.proto` of the gossipsub specification:
 ///
 ///     RPC      { 1 subscriptions* { 1 subscribe(bool) · 2 topic }
@@ -55,8 +57,8 @@ public struct GossipRPC: Sendable {
 
     public var messageCount: Int { publications.count }
 
-    /// - Throws: ``WireError``
-    public init(parsing frame: [UInt8]) throws(WireError) {
+    /// - Throws: `ProtobufError`
+    public init(parsing frame: [UInt8]) throws(ProtobufError) {
         guard frame.count <= Self.maximumByteCount else { throw .tooLong }
         self.frame = frame
         var reader = ProtobufReader(frame)
@@ -70,7 +72,7 @@ public struct GossipRPC: Sendable {
         }
     }
 
-    private mutating func readSubscription(_ nested: ProtobufReader) throws(WireError) {
+    private mutating func readSubscription(_ nested: ProtobufReader) throws(ProtobufError) {
         guard subscriptions.count < Self.maximumSubscriptionCount else { throw .tooMany }
         var reader = nested
         var isOn = false
@@ -86,7 +88,7 @@ public struct GossipRPC: Sendable {
         subscriptions.append(Subscription(topic: topic, isOn: isOn))
     }
 
-    private mutating func readPublication(_ nested: ProtobufReader) throws(WireError) {
+    private mutating func readPublication(_ nested: ProtobufReader) throws(ProtobufError) {
         guard publications.count < Self.maximumMessageCount else { throw .tooMany }
         var reader = nested
         var topic: String?
@@ -104,7 +106,7 @@ public struct GossipRPC: Sendable {
         publications.append(Publication(topic: topic, data: data, id: MessageID(of: frame[data]), isAuthored: isAuthored))
     }
 
-    private mutating func readControl(_ nested: ProtobufReader) throws(WireError) {
+    private mutating func readControl(_ nested: ProtobufReader) throws(ProtobufError) {
         var reader = nested
         while let field = try reader.next() {
             switch field.number {
@@ -122,7 +124,7 @@ public struct GossipRPC: Sendable {
         }
     }
 
-    private mutating func readAnnouncement(_ nested: ProtobufReader) throws(WireError) {
+    private mutating func readAnnouncement(_ nested: ProtobufReader) throws(ProtobufError) {
         guard ihave.count < Self.maximumTopicCount else { throw .tooMany }
         var reader = nested
         var topic = ""
@@ -135,7 +137,7 @@ public struct GossipRPC: Sendable {
     }
 
     /// The back-off is of a prune alone: a graft has no such field.
-    private static func readTopic(_ nested: ProtobufReader) throws(WireError) -> Prune {
+    private static func readTopic(_ nested: ProtobufReader) throws(ProtobufError) -> Prune {
         var reader = nested
         var topic: String?
         var backOff: Duration?
@@ -151,7 +153,7 @@ public struct GossipRPC: Sendable {
     }
 
     /// Those beyond the limit are passed over: honest peers announce more when they have more.
-    private static func readIDs(_ nested: ProtobufReader, number: Int, into ids: inout [MessageID]) throws(WireError) {
+    private static func readIDs(_ nested: ProtobufReader, number: Int, into ids: inout [MessageID]) throws(ProtobufError) {
         var reader = nested
         while let field = try reader.next() {
             guard field.number == number, ids.count < maximumIDCount else { continue }

@@ -1,3 +1,5 @@
+import ProtobufWire
+
 /// What waits for one peer until its stream takes more, bounded, and put together into frames: as much as there is in each.
 ///
 /// What goes first, from what has no room last:

@@ -1,3 +1,4 @@
+import ProtobufWire
 import PushServer
 import StatusProtocol
 import Waku

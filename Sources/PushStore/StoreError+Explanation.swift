@@ -1,4 +1,5 @@
 import GRDB
+import ProtobufWire
 import StatusProtocol
 import Waku
 import WakuCrypto

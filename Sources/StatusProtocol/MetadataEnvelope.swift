@@ -1,4 +1,5 @@
 import CPushMessages
+import ProtobufWire
 import Waku
 public import WakuCrypto
 

@@ -1,5 +1,6 @@
 import CPushMessages
-public import Waku
+public import ProtobufWire
+import Waku
 
 /// Asks which devices these registrants have. `1 public_keys`: hashes, 64 bytes each.
 public struct PushNotificationQuery: Hashable, Sendable {

@@ -1,4 +1,5 @@
 import CPushMessages
+import ProtobufWire
 import Waku
 
 /// One device of a registrant, as a server or the registrant itself tells senders of it.

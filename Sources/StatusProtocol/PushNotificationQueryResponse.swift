@@ -1,5 +1,6 @@
 import CPushMessages
-public import Waku
+public import ProtobufWire
+import Waku
 
 /// The answer to a query.
 ///

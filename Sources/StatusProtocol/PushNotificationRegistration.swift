@@ -1,5 +1,6 @@
 import CPushMessages
-public import Waku
+public import ProtobufWire
+import Waku
 
 /// What a client registers: how to reach one of its devices, who may have it notified, and what it does not want to hear of.
 /// Fields and numbers are in `Protos/push_notifications.proto`.
@@ -80,7 +81,8 @@ public struct PushNotificationRegistration: Hashable, Sendable {
     private static func checkCounts(_ bytes: [UInt8]) throws(ProtobufError) {
         var lists = [7: 0, 8: 0, 14: 0, 15: 0]
         var others = 0
-        try ProtobufScan.forEachField(in: bytes, range: bytes.indices) { field throws(ProtobufError) in
+        var reader = ProtobufReader(bytes, refusing: .groups)
+        while let field = try reader.next() {
             if let count = lists[field.number] {
                 lists[field.number] = count + 1
                 guard count < listLimit else { throw .tooMany }

@@ -1,5 +1,6 @@
 import CPushMessages
-public import Waku
+public import ProtobufWire
+import Waku
 
 /// Asks to have one device notified. Fields and numbers are in `Protos/push_notifications.proto`.
 public struct PushNotification: Hashable, Sendable {

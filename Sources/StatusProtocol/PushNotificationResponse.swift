@@ -1,5 +1,6 @@
 import CPushMessages
-public import Waku
+public import ProtobufWire
+import Waku
 
 /// What became of one entry of a request.
 public struct PushNotificationReport: Hashable, Sendable {

@@ -1,4 +1,5 @@
 import CPushMessages
+import ProtobufWire
 import Waku
 
 /// A part of an envelope that was too large for one Waku message.

@@ -1,9 +1,10 @@
 import CPushMessages
+public import ProtobufWire
 
 extension WakuMessage {
     /// From its form on the wire, `Protos/waku_message.proto`. Fields that are not known are skipped, however many.
     ///
-    /// - Throws: ``ProtobufError``; `tooMany` when it, or its meta, is longer than the network allows.
+    /// - Throws: `ProtobufError`; `tooMany` when it, or its meta, is longer than the network allows.
     public init(parsing bytes: [UInt8]) throws(ProtobufError) {
         guard bytes.count <= Self.maximumByteCount else { throw .tooMany }
         try self.init(WakuMessageFields(parsing: bytes), of: bytes)

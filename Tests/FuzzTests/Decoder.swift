@@ -1,4 +1,5 @@
 import NIOCore
+import ProtobufWire
 import Testing
 import Waku
 import WakuCrypto

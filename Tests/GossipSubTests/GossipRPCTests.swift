@@ -1,3 +1,4 @@
+import ProtobufWire
 import TestSupport
 import Testing
 import WakuCrypto
@@ -68,7 +69,7 @@ struct GossipRPCTests {
             [0x02, 0], [0x0B], [0x0B, 0x0B, 0x0C], [0x0C], [0x08, 1], [0x12, 3, 0x12, 1, 9], [0x12, 2, 0x20, 1],
         ] as [[UInt8]])
     func malformed(frame: [UInt8]) {
-        #expect(throws: WireError.malformed) { try GossipRPC(parsing: frame) }
+        #expect(throws: ProtobufError.malformed) { try GossipRPC(parsing: frame) }
     }
 
     /// go-libp2p forwards unknown fields of a message: who forwards them is not to be disconnected for them.
@@ -84,32 +85,32 @@ struct GossipRPCTests {
 
     @Test("Topics must be UTF-8, and of a length")
     func topics() {
-        #expect(throws: WireError.notUTF8) { try GossipRPC(parsing: field(0x12, field(0x22, [0xFF]))) }
+        #expect(throws: ProtobufError.notUTF8) { try GossipRPC(parsing: field(0x12, field(0x22, [0xFF]))) }
         var writer = ProtobufWriter()
         writer.field(1) { (option: inout ProtobufWriter) in
             option.field(1, true)
             option.field(2, String(repeating: "t", count: 257))
         }
-        #expect(throws: WireError.tooLong) { try GossipRPC(parsing: writer.bytes) }
+        #expect(throws: ProtobufError.tooLong) { try GossipRPC(parsing: writer.bytes) }
     }
 
     @Test("Lists end at their limits")
     func limits() throws {
         let messages = [[UInt8]](repeating: field(0x12, field(0x22, topic)), count: 4097)
-        #expect(throws: WireError.tooMany) { try GossipRPC(parsing: Array(messages.joined())) }
+        #expect(throws: ProtobufError.tooMany) { try GossipRPC(parsing: Array(messages.joined())) }
         let subscriptions = [[UInt8]](repeating: field(0x0A, field(0x12, topic)), count: 1025)
-        #expect(throws: WireError.tooMany) { try GossipRPC(parsing: Array(subscriptions.joined())) }
+        #expect(throws: ProtobufError.tooMany) { try GossipRPC(parsing: Array(subscriptions.joined())) }
         for tag in [0x0A, 0x1A, 0x22] as [UInt8] {
             var writer = ProtobufWriter()
             writer.field(3, Array([[UInt8]](repeating: field(tag, field(0x0A, topic)), count: 1025).joined()))
-            #expect(throws: WireError.tooMany) { try GossipRPC(parsing: writer.bytes) }
+            #expect(throws: ProtobufError.tooMany) { try GossipRPC(parsing: writer.bytes) }
         }
         var writer = ProtobufWriter()
         writer.field(3) { (control: inout ProtobufWriter) in
             control.field(2, Array([[UInt8]](repeating: field(0x0A, id), count: 6000).joined()))
         }
         #expect(try GossipRPC(parsing: writer.bytes).iwant.count == 5000)
-        #expect(throws: WireError.tooLong) { try GossipRPC(parsing: [UInt8](repeating: 0, count: GossipRPC.maximumByteCount + 1)) }
+        #expect(throws: ProtobufError.tooLong) { try GossipRPC(parsing: [UInt8](repeating: 0, count: GossipRPC.maximumByteCount + 1)) }
     }
 
     @Test("Damaged frames are refused or read, and never trap", arguments: 1...20 as ClosedRange<UInt64>)
@@ -140,34 +141,5 @@ struct GossipRPCTests {
         #expect(message.id.bytes == SHA256.hash(Array("abc".utf8)))
         #expect(Array(message.data) == Array("abc".utf8))
         #expect(message.field == [0x12, 9, 0x12, 3, 0x61, 0x62, 0x63, 0x22, 2, 0x2F, 0x74])
-    }
-}
-
-@Suite("Frames on a stream")
-struct LengthFramingTests {
-    @Test("Pieces of any size make the same frames", arguments: [1, 2, 3, 7, 1000])
-    func pieces(size: Int) throws {
-        let frames: [[UInt8]] = [[1, 2, 3], [], [UInt8](repeating: 9, count: 300), [4]]
-        let bytes = frames.flatMap { LengthFraming.framed($0) }
-        var framing = LengthFraming(limit: 300)
-        var read: [[UInt8]] = []
-        for start in stride(from: 0, to: bytes.count, by: size) {
-            framing.append(bytes[start..<min(start + size, bytes.count)])
-            while let frame = try framing.next() { read.append(frame) }
-        }
-        #expect(read == frames)
-        #expect(framing.pendingByteCount == 0)
-    }
-
-    @Test("A length beyond the limit is refused before its frame comes, and so is one without an end")
-    func limits() throws {
-        var framing = LengthFraming(limit: 100)
-        framing.append([101])
-        #expect(throws: WireError.tooLong) { try framing.next() }
-        framing = LengthFraming(limit: 100)
-        framing.append([0xFF, 0xFF, 0xFF, 0xFF])
-        #expect(try framing.next() == nil)
-        framing.append([0xFF])
-        #expect(throws: WireError.malformed) { try framing.next() }
     }
 }

@@ -1,3 +1,4 @@
+import ProtobufWire
 import TestSupport
 
 @testable import GossipSub

@@ -1,3 +1,4 @@
+import ProtobufWire
 import Testing
 
 @testable import GossipSub

@@ -1,4 +1,5 @@
 import NIOCore
+import ProtobufWire
 import TestSupport
 import Testing
 

@@ -1,6 +1,7 @@
 import Foundation
 import NIOCore
 import NIOPosix
+import ProtobufWire
 import TestSupport
 import Testing
 import WakuCrypto
@@ -99,7 +100,7 @@ private enum Others {
             target.field(1, try #require(address.peerID).bytes)
             target.field(2, address.withoutPeerID.encoded())
             var request = ProtobufWriter()
-            request.varint(1, 1)
+            request.field(1, 1 as UInt64)
             request.field(2, target.bytes)
             let delimited = PeerStream.delimited(ByteBuffer(bytes: request.bytes))
             let channel = try await ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)

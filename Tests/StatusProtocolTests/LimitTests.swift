@@ -1,3 +1,4 @@
+import ProtobufWire
 import StatusProtocol
 import TestSupport
 import Testing

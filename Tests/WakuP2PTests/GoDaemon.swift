@@ -3,6 +3,7 @@ import GossipSub
 import LibP2P
 import NIOCore
 import NIOPosix
+import ProtobufWire
 import Synchronization
 import TestSupport
 import Testing

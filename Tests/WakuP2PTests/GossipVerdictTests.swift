@@ -1,6 +1,7 @@
 import GossipSub
 import LibP2P
 import NIOCore
+import ProtobufWire
 import TestSupport
 import Testing
 import Waku

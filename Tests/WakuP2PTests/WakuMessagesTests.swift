@@ -1,4 +1,5 @@
 import GossipSub
+import ProtobufWire
 import TestSupport
 import Testing
 import Waku
@@ -70,17 +71,17 @@ struct StoreMessagesTests {
 
     @Test("An answer without a status, a hash of another length and too many entries are refused")
     func refusals() {
-        #expect(throws: WireError.malformed) { try StoreResponse(parsing: []) }
-        #expect(throws: WireError.malformed) { try StoreResponse(parsing: [0x50, 1, 0xA2, 0x01, 3, 0x0A, 1, 1]) }
-        #expect(throws: WireError.malformed) { try StoreRequest(parsing: [0xA2, 0x01, 1, 1]) }
+        #expect(throws: ProtobufError.malformed) { try StoreResponse(parsing: []) }
+        #expect(throws: ProtobufError.malformed) { try StoreResponse(parsing: [0x50, 1, 0xA2, 0x01, 3, 0x0A, 1, 1]) }
+        #expect(throws: ProtobufError.malformed) { try StoreRequest(parsing: [0xA2, 0x01, 1, 1]) }
         let entry: [UInt8] = [0xA2, 0x01, 34, 0x0A, 32] + [UInt8](repeating: 4, count: 32)
-        #expect(throws: WireError.tooMany) { try StoreResponse(parsing: [0x50, 1] + [[UInt8]](repeating: entry, count: 101).joined()) }
+        #expect(throws: ProtobufError.tooMany) { try StoreResponse(parsing: [0x50, 1] + [[UInt8]](repeating: entry, count: 101).joined()) }
         let contentTopic: [UInt8] = [0x5A, 1, 0x63]
-        #expect(throws: WireError.tooMany) {
+        #expect(throws: ProtobufError.tooMany) {
             try StoreRequest(parsing: Array([[UInt8]](repeating: contentTopic, count: 11).joined()))
         }
-        #expect(throws: WireError.tooLong) { try StoreRequest(parsing: [0x0A, 0x81, 0x02] + [UInt8](repeating: 0x61, count: 257)) }
-        #expect(throws: WireError.notUTF8) { try StoreRequest(parsing: [0x0A, 1, 0xFF]) }
+        #expect(throws: ProtobufError.tooLong) { try StoreRequest(parsing: [0x0A, 0x81, 0x02] + [UInt8](repeating: 0x61, count: 257)) }
+        #expect(throws: ProtobufError.notUTF8) { try StoreRequest(parsing: [0x0A, 1, 0xFF]) }
     }
 }
 
@@ -98,8 +99,8 @@ struct LightpushMessagesTests {
         let refusal = try LightpushResponse(parsing: [0x50, 0xF9, 0x03, 0x5A, 2, 0x6E, 0x6F])
         #expect(refusal.status == WakuStatus(code: LightpushResponse.noPeers, text: "no"))
         #expect(refusal.relayPeerCount == nil && !refusal.status.isSuccess)
-        #expect(throws: WireError.malformed) { try LightpushRequest(parsing: [0x0A, 1, 0x72]) }
-        #expect(throws: WireError.malformed) { try LightpushResponse(parsing: [0x0A, 1, 0x72]) }
+        #expect(throws: ProtobufError.malformed) { try LightpushRequest(parsing: [0x0A, 1, 0x72]) }
+        #expect(throws: ProtobufError.malformed) { try LightpushResponse(parsing: [0x0A, 1, 0x72]) }
     }
 
     @Test("The older form, byte by byte")
@@ -113,7 +114,7 @@ struct LightpushMessagesTests {
         #expect(try OldLightpushMessage(parsing: response.encoded()) == response)
         #expect(
             try OldLightpushMessage(parsing: [0x1A, 4, 0x12, 2, 0x6E, 0x6F]).content == .response(isSuccess: false, text: "no"))
-        #expect(throws: WireError.malformed) { try OldLightpushMessage(parsing: [0x0A, 1, 0x72]) }
+        #expect(throws: ProtobufError.malformed) { try OldLightpushMessage(parsing: [0x0A, 1, 0x72]) }
     }
 
     @Test("Filter, byte by byte")
@@ -123,17 +124,17 @@ struct LightpushMessagesTests {
         #expect(try FilterSubscribeRequest(parsing: request.encoded()) == request)
         // proto3 leaves a zero out.
         #expect(try FilterSubscribeRequest(parsing: [0x0A, 1, 0x72]).kind == .ping)
-        #expect(throws: WireError.malformed) { try FilterSubscribeRequest(parsing: [0x10, 9]) }
+        #expect(throws: ProtobufError.malformed) { try FilterSubscribeRequest(parsing: [0x10, 9]) }
         let topics = [[UInt8]](repeating: [0x5A, 1, 0x63], count: 101)
-        #expect(throws: WireError.tooMany) { try FilterSubscribeRequest(parsing: Array(topics.joined())) }
+        #expect(throws: ProtobufError.tooMany) { try FilterSubscribeRequest(parsing: Array(topics.joined())) }
         let response = FilterSubscribeResponse(requestID: "r", status: WakuStatus(code: 404, text: "no"))
         #expect(response.encoded() == [0x0A, 1, 0x72, 0x50, 0x94, 0x03, 0x5A, 2, 0x6E, 0x6F])
         #expect(try FilterSubscribeResponse(parsing: response.encoded()) == response)
-        #expect(throws: WireError.malformed) { try FilterSubscribeResponse(parsing: []) }
+        #expect(throws: ProtobufError.malformed) { try FilterSubscribeResponse(parsing: []) }
         let push = FilterPush(message: ReceivedMessage(message: message, pubsubTopic: topic))
         #expect(try FilterPush(parsing: [0x0A, UInt8(messageBytes.count)] + messageBytes + [0x12, 16] + topicField) == push)
         #expect(try FilterPush(parsing: push.encoded()) == push)
-        #expect(throws: WireError.malformed) { try FilterPush(parsing: [0x12, 16] + topicField) }
+        #expect(throws: ProtobufError.malformed) { try FilterPush(parsing: [0x12, 16] + topicField) }
     }
 
     @Test("Damaged messages are refused or read, and never trap", arguments: 1...10 as ClosedRange<UInt64>)

@@ -1,4 +1,5 @@
 import GossipSub
+import ProtobufWire
 import Testing
 
 @testable import WakuP2P
@@ -31,9 +32,9 @@ struct WakuMetadataTests {
     @Test("What is malformed is refused, and so are too many shards")
     func refusals() {
         for bytes in [[0x08], [0x0A, 0], [0x1A, 2, 0x80, 0x80], [0x1A, 5, 1]] as [[UInt8]] {
-            #expect(throws: WireError.malformed) { try WakuMetadata(parsing: bytes) }
+            #expect(throws: ProtobufError.malformed) { try WakuMetadata(parsing: bytes) }
         }
         let many = [UInt8](repeating: 1, count: 1025)
-        #expect(throws: WireError.tooMany) { try WakuMetadata(parsing: [0x1A, 0x81, 0x08] + many) }
+        #expect(throws: ProtobufError.tooMany) { try WakuMetadata(parsing: [0x1A, 0x81, 0x08] + many) }
     }
 }

@@ -43,7 +43,7 @@ public struct NodeKey: Sendable, CustomStringConvertible {
     ///
     /// - Throws: ``IdentityError/malformedKey``, ``IdentityError/unsupportedKey``
     public init(parsing bytes: some Collection<UInt8>) throws(IdentityError) {
-        let (type, data) = try KeyMessage.parse(Array(bytes)[...])
+        let (type, data) = try KeyMessage.parse(Array(bytes))
         switch type {
         case .secp256k1:
             guard let key = try? PrivateKey(bytes: data) else { throw .malformedKey }

@@ -1,3 +1,4 @@
+import ProtobufWire
 public import WakuCrypto
 
 /// The key that a node is known by, libp2p/specs, peer-ids.
@@ -11,7 +12,7 @@ public enum NodePublicKey: Hashable, Sendable {
 
     /// - Throws: ``IdentityError/malformedKey``, ``IdentityError/unsupportedKey``
     public init(parsing bytes: some Collection<UInt8>) throws(IdentityError) {
-        let (type, data) = try KeyMessage.parse(Array(bytes)[...])
+        let (type, data) = try KeyMessage.parse(Array(bytes))
         do {
             switch type {
             case .rsa: self = .pkix(try PKIXPublicKey(parsing: data, algorithm: .rsa))
@@ -53,21 +54,21 @@ enum KeyMessage {
 
     static func encoded(_ type: KeyType, _ data: some Collection<UInt8>) -> [UInt8] {
         var writer = ProtobufWriter()
-        writer.varint(1, type.rawValue)
+        writer.field(1, type.rawValue)
         writer.field(2, data)
         return writer.bytes
     }
 
-    static func parse(_ bytes: ArraySlice<UInt8>) throws(IdentityError) -> (KeyType, ArraySlice<UInt8>) {
-        var reader = ProtobufReader(bytes)
+    static func parse(_ bytes: [UInt8]) throws(IdentityError) -> (KeyType, ArraySlice<UInt8>) {
+        var reader = ProtobufReader(bytes, refusing: [.groups, .longFieldNumbers])
         var type: UInt64?
         var data: ArraySlice<UInt8>?
         do {
             while let field = try reader.next() {
                 switch (field.number, field.value) {
                 case (1, .varint(let value)): type = value
-                case (2, .bytes(let content)): data = content
-                default: throw ProtobufDecodingError.malformed
+                case (2, .content(let content)): data = bytes[content]
+                default: throw ProtobufError.malformed
                 }
             }
         } catch {

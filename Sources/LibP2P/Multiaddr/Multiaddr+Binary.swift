@@ -1,3 +1,5 @@
+import ProtobufWire
+
 /// Each part is its code as a varint and its value: a fixed count of bytes, or, for names and peers, a varint of their count before them.
 extension Multiaddr {
     /// - Throws: ``MultiaddrError``

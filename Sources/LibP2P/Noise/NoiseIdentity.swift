@@ -1,3 +1,4 @@
+import ProtobufWire
 import WakuCrypto
 
 /// Who a node is, proven to whoever talks to its static Noise key: libp2p/specs, noise.
@@ -26,12 +27,12 @@ struct NoiseIdentity: Sendable {
     static func peer(provenBy payload: [UInt8], staticKey: [UInt8]) throws(NoiseError) -> PeerID {
         var encodedKey: ArraySlice<UInt8>?
         var signature: ArraySlice<UInt8>?
-        var reader = ProtobufReader(payload[...])
+        var reader = ProtobufReader(payload, refusing: [.groups, .longFieldNumbers])
         do {
             while let field = try reader.next() {
                 switch (field.number, field.value) {
-                case (1, .bytes(let content)): encodedKey = content
-                case (2, .bytes(let content)): signature = content
+                case (1, .content(let content)): encodedKey = payload[content]
+                case (2, .content(let content)): signature = payload[content]
                 // Extensions, which tell of other transports and muxers.
                 default: break
                 }

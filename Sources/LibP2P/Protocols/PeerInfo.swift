@@ -1,3 +1,5 @@
+import ProtobufWire
+
 /// What a node says of itself, libp2p/specs, identify.
 ///
 /// A protobuf `{1 public key, 2 listen addresses*, 3 protocols*, 4 the asker's address as seen, 5 protocol version, 6 agent version}`, after its length.
@@ -22,18 +24,18 @@ public struct PeerInfo: Hashable, Sendable {
 
     /// - Throws: ``ConnectionError/protocolViolation(_:)``
     init(parsing bytes: [UInt8]) throws(ConnectionError) {
-        var reader = ProtobufReader(bytes[...])
+        var reader = ProtobufReader(bytes, refusing: [.groups, .longFieldNumbers])
         do {
             while let field = try reader.next() {
-                guard case .bytes(let content) = field.value else { continue }
-                try take(field.number, content)
+                guard case .content(let content) = field.value else { continue }
+                try take(field.number, bytes[content])
             }
         } catch {
             throw .protocolViolation("identify: \(error)")
         }
     }
 
-    private mutating func take(_ number: UInt64, _ content: ArraySlice<UInt8>) throws {
+    private mutating func take(_ number: Int, _ content: ArraySlice<UInt8>) throws {
         switch number {
         case 1: publicKey = try NodePublicKey(parsing: content)
         case 2:
@@ -41,7 +43,7 @@ public struct PeerInfo: Hashable, Sendable {
             guard listenAddresses.count < Self.addressLimit, let address = try? Multiaddr(parsing: content) else { return }
             listenAddresses.append(address)
         case 3:
-            guard protocols.count < Self.protocolLimit else { throw ProtobufDecodingError.malformed }
+            guard protocols.count < Self.protocolLimit else { throw ProtobufError.malformed }
             protocols.append(try Self.text(content))
         case 4: observedAddress = try? Multiaddr(parsing: content)
         case 5: protocolVersion = try Self.text(content)
@@ -50,7 +52,7 @@ public struct PeerInfo: Hashable, Sendable {
         }
     }
 
-    private static func text(_ content: ArraySlice<UInt8>) throws(ProtobufDecodingError) -> String {
+    private static func text(_ content: ArraySlice<UInt8>) throws(ProtobufError) -> String {
         guard content.count <= textLimit, let text = String(validating: content, as: UTF8.self) else { throw .malformed }
         return text
     }

@@ -1,4 +1,5 @@
 package import CPushMessages
+package import ProtobufWire
 
 package typealias ProtobufCUnpack<M> = (UnsafeMutablePointer<ProtobufCAllocator>?, Int, UnsafePointer<UInt8>?) -> UnsafeMutablePointer<M>?
 package typealias ProtobufCFree<M> = (UnsafeMutablePointer<M>?, UnsafeMutablePointer<ProtobufCAllocator>?) -> Void
@@ -17,7 +18,7 @@ package protocol ProtobufCMessage {
 }
 
 extension ProtobufCMessage {
-    /// Lends the message in C; what is to be kept must be copied. Counts must have been checked by ``ProtobufScan``.
+    /// Lends the message in C; what is to be kept must be copied. Counts must have been checked by `ProtobufScan`.
     package static func withUnpacked<R>(
         _ bytes: [UInt8], _ body: (UnsafeMutablePointer<Self>) throws(ProtobufError) -> R
     ) throws(ProtobufError) -> R {
@@ -47,14 +48,14 @@ extension ProtobufCBinaryData {
 
     /// The bytes of a string, embedded NULs and all.
     ///
-    /// - Throws: ``ProtobufError/notUTF8``
+    /// - Throws: `ProtobufError.notUTF8`
     package func utf8() throws(ProtobufError) -> [UInt8] {
         let bytes = bytes
         guard String(validating: bytes, as: UTF8.self) != nil else { throw .notUTF8 }
         return bytes
     }
 
-    /// - Throws: ``ProtobufError/notUTF8``
+    /// - Throws: `ProtobufError.notUTF8`
     package func string() throws(ProtobufError) -> String {
         guard let string = String(validating: UnsafeBufferPointer(start: data, count: len), as: UTF8.self) else { throw .notUTF8 }
         return string

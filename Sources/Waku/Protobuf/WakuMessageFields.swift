@@ -1,3 +1,5 @@
+package import ProtobufWire
+
 /// The fields of an encoded ``WakuMessage``, and which of the deployed nodes cannot decode it.
 ///
 /// Fields are read as proto3 decoders read them: the last occurrence of a field counts; unknown fields, and known fields with another wire type, are
@@ -30,10 +32,10 @@ package struct WakuMessageFields: Sendable {
     /// Those that cannot decode these bytes; never all of them.
     package private(set) var refusedBy: Decoders = []
 
-    /// - Throws: ``ProtobufError/malformed`` for what no deployed node decodes.
+    /// - Throws: `ProtobufError.malformed` for what no deployed node decodes.
     package init(parsing bytes: [UInt8]) throws(ProtobufError) {
-        var reader = Reader(bytes: bytes)
-        while reader.position < bytes.count {
+        var reader = Reader(bytes)
+        while !reader.isAtEnd {
             let (number, wireType) = try reader.tag()
             switch (wireType, number) {
             case (0, 3):
@@ -41,7 +43,7 @@ package struct WakuMessageFields: Sendable {
                 version = UInt32(truncatingIfNeeded: value)
             case (0, 10):
                 let value = try reader.varint()
-                timestamp = Int64(bitPattern: value >> 1) ^ -Int64(bitPattern: value & 1)
+                timestamp = unzigzag(value)
             case (0, 31): isEphemeral = try reader.varint(nwakuByteLimit: 5) != 0
             case (2, 1): payload = try reader.content()
             case (2, 2):
@@ -59,14 +61,19 @@ package struct WakuMessageFields: Sendable {
 }
 
 extension WakuMessageFields {
-    /// Steps over fields, and notes which decoders would stop there.
+    /// Reads fields, and notes which decoders would stop there.
     private struct Reader {
         /// Go allows 10,000; no message in use has any group.
         static let groupDepthLimit = 100
 
-        let bytes: [UInt8]
-        var position = 0
+        private var wire: ProtobufReader
         var refusedBy: Decoders = []
+
+        init(_ bytes: [UInt8]) {
+            wire = ProtobufReader(bytes)
+        }
+
+        var isAtEnd: Bool { wire.isAtEnd }
 
         /// Go takes numbers from 1 to 2^29 - 1, nwaku any.
         mutating func tag() throws(ProtobufError) -> (number: UInt64, wireType: UInt64) {
@@ -77,43 +84,30 @@ extension WakuMessageFields {
 
         /// Up to 10 bytes. The last of 10 has one bit for Go, and what nwaku reads into 32 bits must have no more than 5 bytes.
         mutating func varint(nwakuByteLimit: Int = 10) throws(ProtobufError) -> UInt64 {
-            var value: UInt64 = 0
-            for index in 0..<10 {
-                guard position < bytes.count else { throw .malformed }
-                let byte = bytes[position]
-                position += 1
-                value |= UInt64(byte & 0x7F) << UInt64(7 * index)
-                if index == 9, byte > 1 { refusedBy.insert(.goWaku) }
-                if byte < 0x80 {
-                    if index >= nwakuByteLimit { refusedBy.insert(.nwaku) }
-                    return value
-                }
-            }
-            throw .malformed
+            let start = wire.position
+            let value = try wire.varint()
+            let byteCount = wire.position - start
+            if byteCount == 10, wire.bytes[wire.position - 1] > 1 { refusedBy.insert(.goWaku) }
+            if byteCount > nwakuByteLimit { refusedBy.insert(.nwaku) }
+            return value
         }
 
         mutating func content() throws(ProtobufError) -> Range<Int> {
             let length = try varint()
-            guard length <= UInt64(bytes.count - position) else { throw .malformed }
-            let start = position
-            position += Int(length)
-            return start..<position
+            let start = wire.position
+            try wire.skip(length)
+            return start..<wire.position
         }
 
         mutating func skip(_ number: UInt64, _ wireType: UInt64) throws(ProtobufError) {
             switch wireType {
             case 0: _ = try varint()
-            case 1: try skip(byteCount: 8)
+            case 1: try wire.skip(8)
             case 2: _ = try content()
             case 3: try skipGroup(number)
-            case 5: try skip(byteCount: 4)
+            case 5: try wire.skip(4)
             default: throw .malformed
             }
-        }
-
-        private mutating func skip(byteCount: Int) throws(ProtobufError) {
-            guard byteCount <= bytes.count - position else { throw .malformed }
-            position += byteCount
         }
 
         /// Go skips a group of any fields up to the end tag of the same number; nwaku knows no groups.

@@ -1,4 +1,5 @@
 import GossipSub
+import ProtobufWire
 import Waku
 
 /// Decides whether a gossiped message is delivered, forwarded, or held against the peers that sent it.

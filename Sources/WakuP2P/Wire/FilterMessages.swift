@@ -1,4 +1,4 @@
-public import GossipSub
+public import ProtobufWire
 public import Waku
 
 /// What a light client asks of a filter node, 12/WAKU2-FILTER version 2.
@@ -29,8 +29,8 @@ public struct FilterSubscribeRequest: Hashable, Sendable {
         self.contentTopics = contentTopics
     }
 
-    /// - Throws: `WireError`
-    public init(parsing bytes: [UInt8]) throws(WireError) {
+    /// - Throws: `ProtobufError`
+    public init(parsing bytes: [UInt8]) throws(ProtobufError) {
         self.init(requestID: "", kind: .ping)
         var reader = ProtobufReader(bytes)
         while let field = try reader.next() {
@@ -73,8 +73,8 @@ public struct FilterSubscribeResponse: Hashable, Sendable {
         self.status = status
     }
 
-    /// - Throws: `WireError`
-    public init(parsing bytes: [UInt8]) throws(WireError) {
+    /// - Throws: `ProtobufError`
+    public init(parsing bytes: [UInt8]) throws(ProtobufError) {
         var requestID = ""
         var code: UInt32?
         var text = ""
@@ -110,8 +110,8 @@ public struct FilterPush: Hashable, Sendable {
         self.message = message
     }
 
-    /// - Throws: `WireError`
-    public init(parsing bytes: [UInt8]) throws(WireError) {
+    /// - Throws: `ProtobufError`
+    public init(parsing bytes: [UInt8]) throws(ProtobufError) {
         var content: Range<Int>?
         var topic: PubsubTopic?
         var reader = ProtobufReader(bytes)

@@ -1,4 +1,4 @@
-public import GossipSub
+public import ProtobufWire
 public import Waku
 
 /// A message for a node to publish, 19/WAKU2-LIGHTPUSH version 3.
@@ -16,8 +16,8 @@ public struct LightpushRequest: Hashable, Sendable {
         self.message = message
     }
 
-    /// - Throws: `WireError`
-    public init(parsing bytes: [UInt8]) throws(WireError) {
+    /// - Throws: `ProtobufError`
+    public init(parsing bytes: [UInt8]) throws(ProtobufError) {
         var requestID = ""
         var pubsubTopic: PubsubTopic?
         var content: Range<Int>?
@@ -59,8 +59,8 @@ public struct LightpushResponse: Hashable, Sendable {
         self.relayPeerCount = relayPeerCount
     }
 
-    /// - Throws: `WireError`
-    public init(parsing bytes: [UInt8]) throws(WireError) {
+    /// - Throws: `ProtobufError`
+    public init(parsing bytes: [UInt8]) throws(ProtobufError) {
         var requestID = ""
         var code: UInt32?
         var text = ""
@@ -106,8 +106,8 @@ public struct OldLightpushMessage: Hashable, Sendable {
         self.content = content
     }
 
-    /// - Throws: `WireError`
-    public init(parsing bytes: [UInt8]) throws(WireError) {
+    /// - Throws: `ProtobufError`
+    public init(parsing bytes: [UInt8]) throws(ProtobufError) {
         var requestID = ""
         var content: Content?
         var reader = ProtobufReader(bytes)
@@ -123,7 +123,7 @@ public struct OldLightpushMessage: Hashable, Sendable {
         self.init(requestID: requestID, content: content)
     }
 
-    private static func request(_ nested: ProtobufReader) throws(WireError) -> Content {
+    private static func request(_ nested: ProtobufReader) throws(ProtobufError) -> Content {
         var reader = nested
         var topic: PubsubTopic?
         var content: Range<Int>?
@@ -138,7 +138,7 @@ public struct OldLightpushMessage: Hashable, Sendable {
         return .request(topic, try .read(content, of: reader.bytes))
     }
 
-    private static func response(_ nested: ProtobufReader) throws(WireError) -> Content {
+    private static func response(_ nested: ProtobufReader) throws(ProtobufError) -> Content {
         var reader = nested
         var isSuccess = false
         var text = ""
@@ -173,17 +173,9 @@ public struct OldLightpushMessage: Hashable, Sendable {
 
 extension WakuMessage {
     /// A message inside a protobuf, that must be there.
-    static func read(_ content: Range<Int>?, of bytes: [UInt8]) throws(WireError) -> WakuMessage {
+    static func read(_ content: Range<Int>?, of bytes: [UInt8]) throws(ProtobufError) -> WakuMessage {
         guard let content else { throw .malformed }
         guard content.count <= WakuProtocol.maximumMessageFrameByteCount else { throw .tooLong }
-        do {
-            return try WakuMessage(parsing: Array(bytes[content]))
-        } catch {
-            switch error {
-            case .malformed: throw .malformed
-            case .notUTF8: throw .notUTF8
-            case .tooMany: throw .tooMany
-            }
-        }
+        return try WakuMessage(parsing: Array(bytes[content]))
     }
 }

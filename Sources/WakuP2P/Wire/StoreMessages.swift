@@ -1,4 +1,4 @@
-public import GossipSub
+public import ProtobufWire
 public import Waku
 
 /// What is asked of a store, 13/WAKU2-STORE version 3.
@@ -44,8 +44,8 @@ public struct StoreRequest: Hashable, Sendable {
         self.pageSize = pageSize
     }
 
-    /// - Throws: `WireError`
-    public init(parsing bytes: [UInt8]) throws(WireError) {
+    /// - Throws: `ProtobufError`
+    public init(parsing bytes: [UInt8]) throws(ProtobufError) {
         self.init(requestID: "", includesMessages: false, isForward: false, pageSize: nil)
         var reader = ProtobufReader(bytes)
         while let field = try reader.next() {
@@ -118,8 +118,8 @@ public struct StoreResponse: Hashable, Sendable {
 
     /// A hash that does not fit its message is the message's own from here on: nobody else's word is taken for it.
     ///
-    /// - Throws: `WireError`
-    public init(parsing bytes: [UInt8]) throws(WireError) {
+    /// - Throws: `ProtobufError`
+    public init(parsing bytes: [UInt8]) throws(ProtobufError) {
         self.init(requestID: "", status: WakuStatus(code: 0))
         var code: UInt32?
         var text = ""
@@ -160,7 +160,7 @@ public struct StoreResponse: Hashable, Sendable {
 }
 
 extension StoreResponse.Entry {
-    fileprivate init(_ nested: ProtobufReader) throws(WireError) {
+    fileprivate init(_ nested: ProtobufReader) throws(ProtobufError) {
         var reader = nested
         var hash: MessageHash?
         var content: Range<Int>?
@@ -185,22 +185,22 @@ extension StoreResponse.Entry {
 }
 
 extension ProtobufReader.Field {
-    func pubsubTopic(of reader: ProtobufReader) throws(WireError) -> PubsubTopic {
+    func pubsubTopic(of reader: ProtobufReader) throws(ProtobufError) -> PubsubTopic {
         PubsubTopic(rawValue: try string(of: reader, limit: WakuProtocol.maximumTopicByteCount))
     }
 
-    func contentTopic(of reader: ProtobufReader) throws(WireError) -> ContentTopic {
+    func contentTopic(of reader: ProtobufReader) throws(ProtobufError) -> ContentTopic {
         ContentTopic(rawValue: try string(of: reader, limit: WakuProtocol.maximumTopicByteCount))
     }
 
-    func messageHash(of reader: ProtobufReader) throws(WireError) -> MessageHash {
+    func messageHash(of reader: ProtobufReader) throws(ProtobufError) -> MessageHash {
         let bytes = try bytes(of: reader, limit: 32)
         guard bytes.count == 32 else { throw .malformed }
         return MessageHash(bytes: bytes)
     }
 
     /// For people, so that what is no text is no reason to refuse the rest.
-    func statusText(of reader: ProtobufReader) throws(WireError) -> String {
+    func statusText(of reader: ProtobufReader) throws(ProtobufError) -> String {
         String(decoding: reader.bytes[try content()].prefix(WakuProtocol.maximumStatusByteCount), as: UTF8.self)
     }
 }

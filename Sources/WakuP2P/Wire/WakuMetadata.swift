@@ -1,4 +1,4 @@
-public import GossipSub
+public import ProtobufWire
 
 /// What two nodes tell each other first, 66/WAKU2-METADATA: request and answer are the same.
 ///
@@ -16,8 +16,8 @@ public struct WakuMetadata: Hashable, Sendable {
         self.shards = shards
     }
 
-    /// - Throws: `WireError`
-    public init(parsing bytes: [UInt8]) throws(WireError) {
+    /// - Throws: `ProtobufError`
+    public init(parsing bytes: [UInt8]) throws(ProtobufError) {
         clusterID = nil
         var old: [UInt32] = []
         var new: [UInt32] = []
@@ -33,8 +33,8 @@ public struct WakuMetadata: Hashable, Sendable {
         shards = new.isEmpty ? old : new
     }
 
-    private static func append(_ field: ProtobufReader.Field, of reader: ProtobufReader, to shards: inout [UInt32]) throws(WireError) {
-        func append(_ shard: UInt64) throws(WireError) {
+    private static func append(_ field: ProtobufReader.Field, of reader: ProtobufReader, to shards: inout [UInt32]) throws(ProtobufError) {
+        func append(_ shard: UInt64) throws(ProtobufError) {
             guard shards.count < maximumShardCount else { throw .tooMany }
             guard let shard = UInt32(exactly: shard) else { throw .malformed }
             shards.append(shard)

@@ -1,21 +1,20 @@
-/// Takes apart what a stream brings: `length(varint) ‖ frame`, again and again, in pieces of any size.
+/// Splits a stream of `length(varint) ‖ frame` into frames; the stream may arrive in pieces of any size.
 ///
-/// It never holds more than one unfinished frame and what came after the last piece; a length beyond the limit is refused before any byte of
-/// its frame is kept.
-public struct LengthFraming: Sendable {
+/// Holds at most one incomplete frame and the last piece. A length over the limit is refused before any byte of its frame is kept.
+package struct LengthFraming: Sendable {
     private let limit: Int
     private var buffer: [UInt8] = []
     private var start = 0
 
     /// - Parameter limit: The largest frame, in bytes, without its length.
-    public init(limit: Int) {
+    package init(limit: Int) {
         self.limit = limit
     }
 
-    /// How much is kept for a frame that is not whole yet.
-    public var pendingByteCount: Int { buffer.count - start }
+    /// The bytes held of a frame that is not complete.
+    package var pendingByteCount: Int { buffer.count - start }
 
-    public mutating func append(_ bytes: some Collection<UInt8>) {
+    package mutating func append(_ bytes: some Collection<UInt8>) {
         if start == buffer.count {
             buffer.removeAll(keepingCapacity: buffer.capacity <= 1 << 17)
             start = 0
@@ -26,10 +25,10 @@ public struct LengthFraming: Sendable {
         buffer += bytes
     }
 
-    /// The next whole frame; nil when more must come first.
+    /// The next complete frame; nil when more bytes are needed.
     ///
-    /// - Throws: ``WireError/tooLong`` for a length beyond the limit, ``WireError/malformed`` for one that never ends.
-    public mutating func next() throws(WireError) -> [UInt8]? {
+    /// - Throws: ``ProtobufError/tooLong`` for a length over the limit, ``ProtobufError/malformed`` for a length of more than 5 bytes.
+    package mutating func next() throws(ProtobufError) -> [UInt8]? {
         var length = 0
         var position = start
         var shift = 0
@@ -54,7 +53,7 @@ public struct LengthFraming: Sendable {
     }
 
     /// `length(varint) ‖ frame`
-    public static func framed(_ frame: [UInt8]) -> [UInt8] {
+    package static func framed(_ frame: [UInt8]) -> [UInt8] {
         var writer = ProtobufWriter(capacity: frame.count + 4)
         writer.varint(UInt64(frame.count))
         writer.append(frame)
