@@ -1,33 +1,24 @@
+import Primitives
 import StatusProtocol
 import Synchronization
 
-/// Which versions are stored, or newer ones, for those who registered lately or were refused. A client whose answer was lost sends its
-/// registration again, and that can be refused for less.
+/// The latest stored versions of recent registrations, accepted or refused. A client whose answer was lost sends its registration again, and that
+/// can be refused without reading the store.
 ///
-/// Versions never go back, so that an old one is as good. Bounded: two generations; the older one goes when the younger is full.
+/// Versions never decrease, so an outdated entry does no harm. Bounded: at least the last `capacity` registrations, at most twice as many.
 final class RecentVersions: Sendable {
-    private struct Generations {
-        var young: [RegistrationKey: UInt64] = [:]
-        var old: [RegistrationKey: UInt64] = [:]
-    }
-
-    private let generations = Mutex(Generations())
-    private let capacity: Int
+    private let versions: Mutex<GenerationalCache<RegistrationKey, UInt64>>
 
     init(capacity: Int = 20_000) {
-        self.capacity = capacity
+        versions = Mutex(GenerationalCache(capacity: capacity))
     }
 
     func version(of key: RegistrationKey) -> UInt64? {
-        generations.withLock { $0.young[key] ?? $0.old[key] }
+        versions.withLock { $0.value(of: key) }
     }
 
-    /// It is durable, or one that is newer.
+    /// - Parameter version: It, or a newer one, is durable.
     func note(_ version: UInt64, of key: RegistrationKey) {
-        generations.withLock { generations in
-            let version = max(version, generations.young[key] ?? generations.old[key] ?? 0)
-            if generations.young.count >= capacity { generations = Generations(young: [:], old: generations.young) }
-            generations.young[key] = version
-        }
+        versions.withLock { $0.set(max(version, $0.value(of: key) ?? 0), of: key) }
     }
 }

@@ -1,4 +1,5 @@
 import Dispatch
+import Primitives
 import PushStore
 import StatusProtocol
 import Synchronization
@@ -10,26 +11,12 @@ import WakuCrypto
 /// A derivation takes 11 ms. It runs beside the pipeline, one at a time, once for a topic: the store has the key from then on, so that a
 /// flood of junk on a topic costs one.
 final class TopicKeys: Sendable {
-    /// Of tags whose keys are in memory; those that were not needed for longest go first.
+    /// The most tags whose keys are in memory; those that were not needed for longest are evicted first.
     private static let capacity = 100_000
 
     private struct State {
-        /// In two generations: the older one goes when the younger is full.
-        var young: [TopicTag: [SymmetricKey]] = [:]
-        var old: [TopicTag: [SymmetricKey]] = [:]
+        var keys = GenerationalCache<TopicTag, [SymmetricKey]>(capacity: TopicKeys.capacity / 2)
         var loading: [TopicTag: Loading] = [:]
-
-        mutating func keys(_ tag: TopicTag) -> [SymmetricKey]? {
-            if let keys = young[tag] { return keys }
-            guard let keys = old[tag] else { return nil }
-            keep(keys, tag)
-            return keys
-        }
-
-        mutating func keep(_ keys: [SymmetricKey], _ tag: TopicTag) {
-            if young.count >= TopicKeys.capacity / 2 { (old, young) = (young, [:]) }
-            young[tag] = keys
-        }
     }
 
     private struct Loading {
@@ -51,7 +38,7 @@ final class TopicKeys: Sendable {
 
     /// The keys of a tag's topics, when all are in memory.
     func known(_ tag: TopicTag) -> [SymmetricKey]? {
-        state.withLock { $0.keys(tag) }
+        state.withLock { $0.keys.refreshedValue(of: tag) }
     }
 
     /// The keys of a tag's topics, from the store, or derived if need be.
@@ -60,7 +47,7 @@ final class TopicKeys: Sendable {
     func keys(_ tag: TopicTag) async throws(StoreError) -> [SymmetricKey] {
         let result = await withCheckedContinuation { continuation in
             let (known, isFirst) = state.withLock { state -> ([SymmetricKey]?, Bool) in
-                if let keys = state.keys(tag) { return (keys, false) }
+                if let keys = state.keys.refreshedValue(of: tag) { return (keys, false) }
                 let isFirst = state.loading[tag] == nil
                 state.loading[tag, default: Loading()].waiting.append(continuation)
                 return (nil, isFirst)
@@ -75,8 +62,7 @@ final class TopicKeys: Sendable {
     func forget(_ topics: QueryTopics) {
         state.withLock { state in
             for tag in [topics.deployed, topics.published] {
-                state.young[tag] = nil
-                state.old[tag] = nil
+                state.keys.remove(tag)
                 state.loading[tag]?.isStale = true
             }
         }
@@ -85,7 +71,7 @@ final class TopicKeys: Sendable {
     /// As ``forget(_:)``, for all.
     func forgetAll() {
         state.withLock { state in
-            (state.young, state.old) = ([:], [:])
+            state.keys.removeAll()
             for tag in state.loading.keys { state.loading[tag]?.isStale = true }
         }
     }
@@ -123,7 +109,7 @@ final class TopicKeys: Sendable {
         let waiting = state.withLock { state -> [CheckedContinuation<Result<[SymmetricKey], StoreError>, Never>]? in
             guard let loading = state.loading[tag], !loading.isStale else { return nil }
             state.loading[tag] = nil
-            if case .success(let keys) = result { state.keep(keys, tag) }
+            if case .success(let keys) = result { state.keys.set(keys, of: tag) }
             return loading.waiting
         }
         guard let waiting else { return lookUps.async { self.load(tag) } }

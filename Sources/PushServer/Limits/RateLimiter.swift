@@ -1,10 +1,10 @@
+import Primitives
 public import Waku
 
 /// Token buckets, one a key, as a value: time comes in.
 ///
 /// Of a bucket only the time is kept at which it is full again (the generic cell rate algorithm). A key that nothing is kept of has a full one.
-/// Bounded: two generations of `capacity` keys each, of which the older goes when the younger is full. Who has so many keys needs no patience
-/// with any.
+/// Bounded to two generations of `capacity` keys each (`GenerationalCache`): a sender with more keys than that is not limited per key.
 public struct RateLimiter<Key: Hashable & Sendable>: Sendable {
     /// Askers look at the clock before it is their turn: a time that is older than the last one by so much at most is late, and the clock
     /// was not set back.
@@ -13,16 +13,15 @@ public struct RateLimiter<Key: Hashable & Sendable>: Sendable {
     private let interval: Int64
     private let depth: Int64
     private let burst: Int
-    private let capacity: Int
-    private var young: [Key: Timestamp] = [:]
-    private var old: [Key: Timestamp] = [:]
+    /// The time at which a bucket is full again.
+    private var fullTimes: GenerationalCache<Key, Timestamp>
     private var latest = Timestamp(rawValue: .min)
 
     public init(_ limit: RateLimit, capacity: Int = 50_000) {
         interval = limit.interval
         depth = limit.fillTime
         burst = limit.burst
-        self.capacity = capacity
+        fullTimes = GenerationalCache(capacity: capacity)
     }
 
     /// Takes `cost` from the bucket of `key`; false when it holds less, and then it stays as it was. What costs more than a bucket holds takes
@@ -30,20 +29,16 @@ public struct RateLimiter<Key: Hashable & Sendable>: Sendable {
     public mutating func admits(_ key: Key, cost: Int = 1, at time: Timestamp) -> Bool {
         if time > latest || latest.since(time) > Self.greatestDelay { latest = time }
         let now = latest
-        var full = max(young[key] ?? old[key] ?? now, now)
+        var full = max(fullTimes.value(of: key) ?? now, now)
         // After a step back of the clock nobody waits longer than for a whole bucket.
         if full.since(now).nanoseconds > depth { full = now }
         // No more than the depth, which was checked.
         let next = full + .nanoseconds(cost == 1 ? interval : min(Int64(min(cost, burst)) * interval, depth))
         guard next.since(now).nanoseconds <= depth else { return false }
-        if young[key] == nil, young.count >= capacity {
-            old = young
-            young = [:]
-        }
-        young[key] = next
+        fullTimes.set(next, of: key)
         return true
     }
 
     /// How many keys are kept.
-    public var count: Int { young.count + old.count }
+    public var count: Int { fullTimes.count }
 }
