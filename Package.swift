@@ -81,7 +81,7 @@ let package = Package(
         room("ProtobufWire"),
         room("Waku", ["ProtobufWire", "WakuCrypto", "CPushMessages"]),
         room("StatusProtocol", ["ProtobufWire", "Waku", "WakuCrypto", "CPushMessages"]),
-        room("GossipSub", ["ProtobufWire", "WakuCrypto"]),
+        room("GossipSub", ["Primitives", "ProtobufWire", "WakuCrypto"]),
         room("LibP2P", ["ProtobufWire", "WakuCrypto", logging, nio, nioSockets]),
         room("WakuP2P", ["GossipSub", "LibP2P", "ProtobufWire", "Waku", "WakuCrypto", logging, nio, nioSockets]),
         room("PushServer", ["Primitives", "StatusProtocol", "WakuCrypto"]),
@@ -119,7 +119,8 @@ let package = Package(
 
         .target(name: "CFaultVFS", path: "Tests/CFaultVFS", linkerSettings: [.linkedLibrary("sqlite3")]),
         .target(
-            name: "TestSupport", dependencies: ["CFaultVFS", "PushServer", "StatusProtocol", "Waku", "WakuCrypto", hummingbird],
+            name: "TestSupport",
+            dependencies: ["CFaultVFS", "Primitives", "PushServer", "StatusProtocol", "Waku", "WakuCrypto", hummingbird],
             path: "Tests/TestSupport",
             resources: [.copy("Vectors")], swiftSettings: strict),
         // Runs waku-push as a process, which is built for itself.

@@ -1,3 +1,5 @@
+import Primitives
+
 /// What is to be done; the order counts.
 public enum GossipAction: Sendable {
     case send(Outgoing, to: PeerNumber)
@@ -57,7 +59,7 @@ public struct GossipSub: Sendable {
         let until: Duration
     }
 
-    var random: SplitMix
+    var random: SplitMix64
     var peers: [PeerNumber: GossipPeer] = [:]
     /// Of peers that left with something on their account.
     var retained: [PeerNumber: Retained] = [:]
@@ -76,7 +78,7 @@ public struct GossipSub: Sendable {
 
     public init(configuration: GossipConfiguration = GossipConfiguration(), seed: UInt64) {
         self.configuration = configuration
-        random = SplitMix(seed: seed)
+        random = SplitMix64(seed: seed)
         seen = SeenCache(period: configuration.seenPeriod, capacity: configuration.seenCapacity)
         cache = MessageCache(
             length: configuration.historyLength, gossip: configuration.historyGossip, capacity: configuration.cacheByteCount)

@@ -1,4 +1,5 @@
 import Gorush
+import TestSupport
 import Testing
 import Waku
 
@@ -6,7 +7,7 @@ import Waku
 struct CircuitBreakerTests {
     private let start = Timestamp(rawValue: 1_000_000_000_000)
     private var breaker = CircuitBreaker()
-    private var generator = SplitMix(seed: 5)
+    private var generator = SeededGenerator(seed: 5)
     private var number: UInt64 = 0
 
     /// A post of its own that fails.

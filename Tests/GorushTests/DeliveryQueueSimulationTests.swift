@@ -1,4 +1,5 @@
 import Gorush
+import TestSupport
 import Testing
 import Waku
 
@@ -45,7 +46,7 @@ struct DeliveryQueueSimulationTests {
 
     private struct World {
         let seed: UInt64
-        var generator: SplitMix
+        var generator: SeededGenerator
         var queue: DeliveryQueue
         let limit: Int
         /// Of a request: then the driver ends it as failed.
@@ -73,12 +74,12 @@ struct DeliveryQueueSimulationTests {
 
         init(seed: UInt64) {
             self.seed = seed
-            generator = SplitMix(seed: seed)
+            generator = SeededGenerator(seed: seed)
             var configuration = DeliveryQueue.Configuration()
             limit = Int.random(in: 1...4, using: &generator) == 1 ? 40 : 100_000
             configuration.limit = limit
             configuration.maximumBatchCount = Bool.random(using: &generator) ? 100 : 7
-            queue = DeliveryQueue(configuration: configuration, generator: SplitMix(seed: seed &+ 1000))
+            queue = DeliveryQueue(configuration: configuration, generator: SeededGenerator(seed: seed &+ 1000))
         }
 
         func check(_ condition: Bool, _ what: @autoclosure () -> String) throws {
@@ -316,7 +317,7 @@ struct DeliveryQueueSimulationTests {
     /// A hundred thousand that fail once: no call takes time by how many wait.
     @Test(.timeLimit(.minutes(1)), arguments: [1, 10, 100_000] as [Int64])
     func aLargeBacklog(deviceCount: Int64) {
-        var queue = DeliveryQueue(generator: SplitMix(seed: 3))
+        var queue = DeliveryQueue(generator: SeededGenerator(seed: 3))
         var now = Timestamp(rawValue: 0)
         for id in Int64(0)..<100_000 { queue.add(id, device: id % deviceCount, expires: now + .seconds(86_400), now: now) }
         var failed: Set<Int64> = []
@@ -336,7 +337,7 @@ struct DeliveryQueueSimulationTests {
 
     /// Ten minutes of outage with a hundred a second, then a drain: what comes new is not held up by what waited.
     @Test func anOutageThatEnds() throws {
-        var queue = DeliveryQueue(generator: SplitMix(seed: 11))
+        var queue = DeliveryQueue(generator: SeededGenerator(seed: 11))
         var now = Timestamp(rawValue: 0)
         let end = now + .seconds(600)
         var id: Int64 = 0

@@ -1,4 +1,5 @@
 import Gorush
+import TestSupport
 import Testing
 import Waku
 
@@ -12,7 +13,7 @@ struct DeliveryQueueTests {
         // Nothing is measured here: batches are as large as they may be.
         configuration.assumedTime = .zero
         configure(&configuration)
-        var queue = DeliveryQueue(configuration: configuration, generator: SplitMix(seed: 7))
+        var queue = DeliveryQueue(configuration: configuration, generator: SeededGenerator(seed: 7))
         for id in ids { queue.add(id, device: id, expires: late, now: start) }
         return queue
     }

@@ -1,3 +1,4 @@
+import TestSupport
 import Testing
 import Waku
 
@@ -130,7 +131,7 @@ struct PostPaceTests {
     }
 
     @Test func slownessIsTold() {
-        var queue = DeliveryQueue(generator: SplitMix(seed: 1))
+        var queue = DeliveryQueue(generator: SeededGenerator(seed: 1))
         queue.add(1, device: 1, expires: start + .seconds(600), now: start)
         _ = queue.actions(now: start)
         #expect(queue.slowness(at: start + .seconds(1)) == nil)

@@ -1,4 +1,5 @@
 import Gorush
+import TestSupport
 import Testing
 import Waku
 
@@ -12,7 +13,7 @@ struct SlowGorushTests {
         /// Until then it is stopped: it accepts connections, and answers nothing.
         let stoppedUntil: Duration
         var now = Timestamp(rawValue: 1_000_000_000_000)
-        var queue = DeliveryQueue(generator: SplitMix(seed: 5))
+        var queue = DeliveryQueue(generator: SeededGenerator(seed: 5))
         var busyUntil: Timestamp
         var posts: [(id: UInt64, sent: Timestamp, answer: Timestamp, deliveries: [Int64])] = []
         /// How often gorush notified each.
