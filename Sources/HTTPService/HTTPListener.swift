@@ -2,6 +2,7 @@ package import Hummingbird
 import HummingbirdCore
 package import Logging
 package import NIOCore
+import NIOSupport
 
 /// An HTTP/1.1 server that slow, idle or many clients can't take descriptors, processor time or memory from: all of this program's are one.
 package struct HTTPListener: Sendable {
@@ -48,7 +49,9 @@ package struct HTTPListener: Sendable {
                 availableConnectionsDelegate: MaximumAvailableConnections(limits.connections + limits.reserve, logger: quiet)),
             onServerRunning: { [logger] channel in
                 try? await channel.eventLoop.submit {
-                    try channel.pipeline.syncOperations.addHandler(AcceptPauseHandler(logger: logger), position: .first)
+                    let handler = AcceptPauseHandler(
+                        pause: .milliseconds(250), message: "HTTP connections not accepted for now", logger: logger)
+                    try channel.pipeline.syncOperations.addHandler(handler, position: .first)
                 }.get()
                 await bound(channel)
             }, logger: quiet)

@@ -1,5 +1,7 @@
+import Logging
 import NIOCore
 import NIOPosix
+import NIOSupport
 import Synchronization
 
 extension Host {
@@ -63,7 +65,10 @@ extension Host {
         guard let endpoint = address.endpoint, case .address(let bytes) = endpoint.host else { throw DialError.unsupportedAddress }
         let channel = try await ServerBootstrap(group: group)
             .serverChannelInitializer { [logger] channel in
-                channel.eventLoop.makeCompletedFuture { try channel.pipeline.syncOperations.addHandler(AcceptPause(logger: logger)) }
+                channel.eventLoop.makeCompletedFuture {
+                    try channel.pipeline.syncOperations.addHandler(
+                        AcceptPauseHandler(pause: .seconds(1), message: "connection not accepted", logger: logger))
+                }
             }
             .serverChannelOption(ChannelOptions.backlog, value: 128)
             .serverChannelOption(ChannelOptions.socketOption(.so_reuseaddr), value: 1)

@@ -1,33 +1,36 @@
 import Foundation
-import Logging
-import NIOCore
+package import Logging
+package import NIOCore
 
 /// Stops a listener from accepting for a moment when the process or the system has no file descriptor or memory for another connection.
 ///
 /// Without it NIO tries again at once, for as long as a connection waits: its own `AcceptBackoffHandler` holds back the next read, and the one
 /// that failed is still pending. So reading is switched off, and reads that others ask for meanwhile are held.
-final class AcceptPauseHandler: ChannelDuplexHandler {
-    typealias InboundIn = any Channel
-    typealias OutboundIn = Never
+///
+/// Other errors are passed on: after `ECONNABORTED`, which a client can cause, the next connection can be accepted at once.
+package final class AcceptPauseHandler: ChannelDuplexHandler {
+    package typealias InboundIn = any Channel
+    package typealias OutboundIn = Never
 
-    static let pause = TimeAmount.milliseconds(250)
-    /// A line in the log for so many pauses.
-    private static let pausesPerWarning = 240
-
+    private let pause: TimeAmount
+    private let message: Logger.Message
     private let logger: Logger
     private var isPaused = false
-    private var pauseCount = 0
+    private var pauseCount: Int64 = 0
 
-    init(logger: Logger) {
+    /// - Parameter message: Logged at level warning for the first pause and once a minute while they go on, for the others at debug.
+    package init(pause: TimeAmount, message: Logger.Message, logger: Logger) {
+        self.pause = pause
+        self.message = message
         self.logger = logger
     }
 
-    func read(context: ChannelHandlerContext) {
+    package func read(context: ChannelHandlerContext) {
         // Switched on again, the channel reads by itself.
         if !isPaused { context.read() }
     }
 
-    func errorCaught(context: ChannelHandlerContext, error: any Error) {
+    package func errorCaught(context: ChannelHandlerContext, error: any Error) {
         guard let error = error as? IOError, [EMFILE, ENFILE, ENOBUFS, ENOMEM].contains(error.errnoCode) else {
             return context.fireErrorCaught(error)
         }
@@ -35,17 +38,18 @@ final class AcceptPauseHandler: ChannelDuplexHandler {
         isPaused = true
         log(error)
         setReading(false, context)
-        context.eventLoop.assumeIsolated().scheduleTask(in: Self.pause) {
+        context.eventLoop.assumeIsolated().scheduleTask(in: pause) {
             self.isPaused = false
             self.setReading(true, context)
         }
     }
 
     private func log(_ error: IOError) {
-        let level = pauseCount % Self.pausesPerWarning == 0 ? Logger.Level.warning : .debug
+        let pausesPerMinute = max(1, TimeAmount.minutes(1).nanoseconds / max(1, pause.nanoseconds))
+        let level = pauseCount.isMultiple(of: pausesPerMinute) ? Logger.Level.warning : .debug
         pauseCount += 1
         logger.log(
-            level: level, "HTTP connections not accepted for now",
+            level: level, message,
             metadata: ["reason": "\(String(cString: strerror(error.errnoCode)))", "pauses": "\(pauseCount)"])
     }
 

@@ -2,9 +2,9 @@ import Foundation
 import Logging
 import NIOCore
 import NIOEmbedded
+import NIOSupport
+import Synchronization
 import Testing
-
-@testable import HTTPService
 
 @Suite struct AcceptPauseHandlerTests {
     /// Counts the reads that reach the socket.
@@ -18,12 +18,39 @@ import Testing
         }
     }
 
+    /// Keeps the level of each line.
+    private final class Levels: LogHandler, Sendable {
+        private let levels = Mutex<[Logger.Level]>([])
+        var all: [Logger.Level] { levels.withLock { $0 } }
+
+        var logLevel: Logger.Level {
+            get { .trace }
+            set {}
+        }
+        var metadata: Logger.Metadata {
+            get { [:] }
+            set {}
+        }
+        subscript(metadataKey _: String) -> Logger.Metadata.Value? {
+            get { nil }
+            set {}
+        }
+
+        func log(event: LogEvent) {
+            levels.withLock { $0.append(event.level) }
+        }
+    }
+
+    private let levels: Levels
     private let loop = EmbeddedEventLoop()
     private let reads = Reads()
     private let channel: EmbeddedChannel
 
     init() throws {
-        let handler = AcceptPauseHandler(logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
+        let levels = Levels()
+        self.levels = levels
+        let handler = AcceptPauseHandler(
+            pause: .milliseconds(250), message: "connections not accepted", logger: Logger(label: "test") { _ in levels })
         channel = EmbeddedChannel(handlers: [reads, handler], loop: loop)
     }
 
@@ -51,7 +78,16 @@ import Testing
         #expect(readsByItself == false)
     }
 
-    /// It says nothing of what comes next.
+    @Test func oneWarningAMinuteWhilePausesGoOn() {
+        for _ in 0..<481 {
+            fail(EMFILE)
+            loop.advanceTime(by: .milliseconds(250))
+        }
+        let warnings = levels.all.indices.filter { levels.all[$0] == .warning }
+        #expect(warnings == [0, 240, 480])
+    }
+
+    /// They say nothing about the next connection.
     @Test func otherErrorsArePassedOn() {
         fail(ECONNABORTED)
         #expect(readsByItself == nil)
