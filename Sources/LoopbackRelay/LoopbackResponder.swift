@@ -57,8 +57,7 @@ struct LoopbackResponder: HTTPResponder {
 
     private func pubsubTopics(_ request: Request) async throws(Refusal) -> [PubsubTopic] {
         let topics = try await body(request, as: [String].self)
-        // `/waku/2/rs/<cluster>/<shard>`
-        guard topics.allSatisfy({ $0.wholeMatch(of: /\/waku\/2\/rs\/[0-9]{1,5}\/[0-9]{1,5}/) != nil }) else {
+        guard topics.allSatisfy({ RelayShard($0) != nil }) else {
             throw Refusal(status: 400, reason: "Invalid pubsub topics")
         }
         return topics.map(PubsubTopic.init(rawValue:))

@@ -1,12 +1,11 @@
 import Foundation
+import Waku
 
-/// The cluster and the shards that a node's ENR tells, from its entry `rs`, or `rsv` when there are many.
+/// The cluster and shards in a node's ENR, from its entry `rs`, or `rsv` when there are many (`RelayShards`).
 ///
 ///     enr:base64url(RLP list of signature, sequence number, then names and values)
-///     rs:  cluster(2, big-endian) ‖ count(1) ‖ shards(2 each)
-///     rsv: cluster(2) ‖ 128 bytes, a bit a shard, lowest first
 ///
-/// The signature is not checked: the node that is asked told it of itself.
+/// The signature is not checked: the record comes from the node's own REST API.
 public struct ShardsInRecord: Hashable, Sendable {
     public let cluster: Int
     public let shards: Set<Int>
@@ -26,8 +25,8 @@ public struct ShardsInRecord: Hashable, Sendable {
         guard items.next() != nil, items.next() != nil else { return nil }
         while let name = items.next(), let value = items.next() {
             switch String(decoding: name, as: UTF8.self) {
-            case "rs": self.init(list: Array(value))
-            case "rsv": self.init(bits: Array(value))
+            case "rs": self.init(RelayShards(list: value))
+            case "rsv": self.init(RelayShards(bitVector: value))
             default: continue
             }
             return
@@ -35,16 +34,10 @@ public struct ShardsInRecord: Hashable, Sendable {
         return nil
     }
 
-    private init?(list bytes: [UInt8]) {
-        guard bytes.count >= 3, bytes.count == 3 + 2 * Int(bytes[2]) else { return nil }
-        cluster = Int(bytes[0]) << 8 | Int(bytes[1])
-        shards = Set(stride(from: 3, to: bytes.count, by: 2).map { Int(bytes[$0]) << 8 | Int(bytes[$0 + 1]) })
-    }
-
-    private init?(bits bytes: [UInt8]) {
-        guard bytes.count == 2 + 128 else { return nil }
-        cluster = Int(bytes[0]) << 8 | Int(bytes[1])
-        shards = Set((0..<1024).filter { bytes[2 + $0 / 8] & (1 << UInt8($0 % 8)) != 0 })
+    private init?(_ listed: RelayShards?) {
+        guard let listed else { return nil }
+        cluster = Int(listed.clusterID)
+        shards = Set(listed.shards.map(Int.init))
     }
 }
 

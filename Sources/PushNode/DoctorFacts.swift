@@ -132,19 +132,3 @@ public struct DoctorFacts: Sendable {
         self.takesFeedback = takesFeedback
     }
 }
-
-/// The cluster and shard in a pubsub topic such as `/waku/2/rs/16/32`.
-public struct ShardName: Hashable, Sendable {
-    public let cluster: Int
-    public let shard: Int
-
-    /// nil for a topic of another form.
-    public init?(_ topic: String) {
-        let parts = topic.split(separator: "/", omittingEmptySubsequences: false)
-        guard parts.count == 6, parts[0].isEmpty, parts[1...3] == ["waku", "2", "rs"], let cluster = UInt16(parts[4]),
-            let shard = UInt16(parts[5])
-        else { return nil }
-        self.cluster = Int(cluster)
-        self.shard = Int(shard)
-    }
-}

@@ -1,6 +1,7 @@
 import Gorush
 import PushStore
 import StatusProtocol
+import Waku
 
 /// Verdicts on everything around a node, whether it runs or not.
 extension NodeChecks {
@@ -136,17 +137,17 @@ extension NodeChecks {
     }
 
     private static func network(_ node: DoctorFacts.RelayNode, _ topics: [String]) -> Finding {
-        let names = topics.compactMap(ShardName.init)
+        let names = topics.compactMap { RelayShard($0) }
         guard let cluster = node.cluster, let shards = node.shards else {
             return Finding(
                 "network", .warn, "the node does not tell its cluster and shards", remedy: "see that they are those of --pubsub-topic")
         }
-        if let wrong = names.first(where: { $0.cluster != cluster }) {
+        if let wrong = names.first(where: { Int($0.cluster) != cluster }) {
             return Finding(
                 "network", .fail, "the node is in cluster \(cluster), and --pubsub-topic is in \(wrong.cluster)",
                 remedy: "run the Waku node with --cluster-id=\(wrong.cluster), or give another --pubsub-topic")
         }
-        let missing = names.map(\.shard).filter { !shards.contains($0) }
+        let missing = names.map { Int($0.shard) }.filter { !shards.contains($0) }
         if !missing.isEmpty {
             let list = missing.map(String.init).joined(separator: ", ")
             return Finding(
@@ -160,7 +161,7 @@ extension NodeChecks {
             return Finding(
                 "peers", .ok, "not told: the Waku node's admin API is off (--rest-admin=true on a trusted interface shows them)")
         }
-        let lonely = topics.compactMap(ShardName.init).map(\.shard).filter { peers[$0, default: 0] == 0 }
+        let lonely = topics.compactMap { RelayShard($0) }.map { Int($0.shard) }.filter { peers[$0, default: 0] == 0 }
         if !lonely.isEmpty {
             return Finding(
                 "peers", .fail, "none on shard \(lonely.map(String.init).joined(separator: ", "))",

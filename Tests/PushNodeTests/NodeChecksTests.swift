@@ -213,13 +213,4 @@ struct NodeChecksTests {
             $0.gorushes = [.init(EndpointRule(), GorushInspection(healthStatus: 200, configuration: silent.setup, dryPost: .understood))]
         }
     }
-
-    @Test func topicsOfShards() {
-        #expect(ShardName("/waku/2/rs/16/32") == ShardName("/waku/2/rs/16/32"))
-        #expect(ShardName("/waku/2/rs/16/32")?.cluster == 16)
-        #expect(ShardName("/waku/2/rs/16/32")?.shard == 32)
-        for other in ["", "/waku/2/default-waku/proto", "/waku/2/rs/16", "/waku/2/rs/16/x", "/waku/2/rs/16/99999", "waku/2/rs/1/2/3"] {
-            #expect(ShardName(other) == nil, "\(other)")
-        }
-    }
 }

@@ -1,5 +1,6 @@
 import TestSupport
 import Testing
+import Waku
 import WakuCrypto
 
 @testable import WakuP2P

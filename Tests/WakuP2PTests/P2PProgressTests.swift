@@ -60,12 +60,4 @@ struct P2PProgressTests {
         let future = self.progress(lastSeen: [topic: Self.day + .seconds(500)])
         #expect(future.seenUntil(at: moment(0)) == [topic: Self.day - .seconds(3600)])
     }
-
-    @Test("The shard of a topic")
-    func shards() {
-        #expect(PubsubTopic(rawValue: "/waku/2/rs/16/32").staticShard == 32)
-        for text in ["", "/waku/2/rs/16", "/waku/2/default-waku/proto", "/waku/2/rs/16/x", "/waku/2/rs/16/32/1", "waku/2/rs/16/32/"] {
-            #expect(PubsubTopic(rawValue: text).staticShard == nil)
-        }
-    }
 }

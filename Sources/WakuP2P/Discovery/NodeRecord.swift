@@ -1,3 +1,4 @@
+public import Waku
 public import WakuCrypto
 
 /// Why a node record, or a list of them, is not what it should be.
@@ -17,16 +18,10 @@ public enum ENRError: Error, Hashable, Sendable {
 ///     RLP list(signature(64) ‖ sequence number ‖ key ‖ value ‖ key ‖ value …), keys in order, at most 300 bytes
 ///
 /// Of the keys are read: `id`, which must be `v4`; `secp256k1`, 33 bytes; `ip` 4, `tcp` 2, `ip6` 16, `tcp6` 2; `multiaddrs`, each a length of
-/// 2 bytes and an address in binary; `rs`, cluster(2) ‖ count(1) ‖ shards(2 each), or `rsv`, cluster(2) ‖ a bit for each of 1,024 shards.
+/// 2 bytes and an address in binary; `rs` or `rsv`, as `RelayShards`.
 public struct NodeRecord: Hashable, Sendable {
     public static let maximumByteCount = 300
     static let maximumAddressCount = 16
-
-    /// The shards of a cluster that a node relays.
-    public struct Shards: Hashable, Sendable {
-        public let clusterID: UInt16
-        public let shards: [UInt16]
-    }
 
     public let sequence: UInt64
     public let publicKey: PublicKey
@@ -36,7 +31,7 @@ public struct NodeRecord: Hashable, Sendable {
     public private(set) var tcp6: UInt16?
     /// In binary, without the peer's id.
     public private(set) var multiaddrs: [[UInt8]] = []
-    public private(set) var shards: Shards?
+    public private(set) var shards: RelayShards?
 
     /// From its text, `enr:` and base64.
     /// - Throws: ``ENRError``
@@ -73,7 +68,7 @@ public struct NodeRecord: Hashable, Sendable {
         tcp = values["tcp"].flatMap { Self.number($0) }.flatMap { UInt16(exactly: $0) }
         tcp6 = values["tcp6"].flatMap { Self.number($0) }.flatMap { UInt16(exactly: $0) }
         multiaddrs = values["multiaddrs"].map { Self.addresses($0) } ?? []
-        shards = values["rs"].flatMap { Self.list($0) } ?? values["rsv"].flatMap { Self.bits($0) }
+        shards = values["rs"].flatMap { RelayShards(list: $0) } ?? values["rsv"].flatMap { RelayShards(bitVector: $0) }
     }
 
     private static let keys: Set = ["id", "secp256k1", "ip", "tcp", "ip6", "tcp6", "multiaddrs", "rs", "rsv"]
@@ -94,19 +89,5 @@ public struct NodeRecord: Hashable, Sendable {
             rest = rest.dropFirst(count)
         }
         return addresses
-    }
-
-    private static func list(_ slice: ArraySlice<UInt8>) -> Shards? {
-        let bytes = Array(slice)
-        guard bytes.count >= 3, bytes.count == 3 + 2 * Int(bytes[2]) else { return nil }
-        let shards = (0..<Int(bytes[2])).map { UInt16(bytes[3 + 2 * $0]) << 8 | UInt16(bytes[4 + 2 * $0]) }
-        return Shards(clusterID: UInt16(bytes[0]) << 8 | UInt16(bytes[1]), shards: shards)
-    }
-
-    private static func bits(_ slice: ArraySlice<UInt8>) -> Shards? {
-        let bytes = Array(slice)
-        guard bytes.count == 130 else { return nil }
-        let shards = (0..<1024 as Range<UInt16>).filter { bytes[2 + Int($0 / 8)] >> ($0 % 8) & 1 == 1 }
-        return Shards(clusterID: UInt16(bytes[0]) << 8 | UInt16(bytes[1]), shards: shards)
     }
 }

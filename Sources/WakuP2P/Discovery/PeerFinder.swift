@@ -1,4 +1,5 @@
 import LibP2P
+import Waku
 
 /// Decides when lists of nodes are read, and whom to dial, so that there are as many peers as are wanted. Nodes, results and time come in.
 struct PeerFinder {

@@ -29,7 +29,7 @@ extension P2PRelay {
         var walk = NodeTreeWalk(configuration.nodeLists, minimumSequences: sequences)
         await walk.run { await configuration.dns.texts(of: $0) }
         sequences.merge(walk.sequences) { max($0, $1) }
-        let shards = configuration.pubsubTopics.compactMap(\.staticShard)
+        let shards = configuration.pubsubTopics.compactMap(\.relayShard).map { UInt32($0.shard) }
         finder.withLock { $0.found(walk.nodes, clusterID: configuration.clusterID, shards: shards) }
         let metadata: Logger.Metadata = ["nodes": "\(walk.nodes.count)", "unusable": "\(walk.failures.count)"]
         if walk.nodes.isEmpty {

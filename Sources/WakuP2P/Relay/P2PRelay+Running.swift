@@ -273,7 +273,8 @@ extension P2PRelay {
     }
 
     private var ownMetadata: WakuMetadata {
-        WakuMetadata(clusterID: configuration.clusterID, shards: configuration.pubsubTopics.compactMap(\.staticShard))
+        WakuMetadata(
+            clusterID: configuration.clusterID, shards: configuration.pubsubTopics.compactMap(\.relayShard).map { UInt32($0.shard) })
     }
 
     private static let gossipProtocols = [WakuProtocol.relay, "/meshsub/1.2.0", "/meshsub/1.1.0"]
@@ -302,16 +303,5 @@ extension P2PRelay {
                 await finish(router.received(frames, from: stream.peer))
             }
         }
-    }
-}
-
-extension PubsubTopic {
-    /// The shard of `/waku/2/rs/<cluster>/<shard>`.
-    var staticShard: UInt32? {
-        let parts = rawValue.split(separator: "/", omittingEmptySubsequences: false)
-        guard parts.count == 6, parts[0].isEmpty, parts[1] == "waku", parts[2] == "2", parts[3] == "rs", UInt32(parts[4]) != nil else {
-            return nil
-        }
-        return UInt32(parts[5])
     }
 }

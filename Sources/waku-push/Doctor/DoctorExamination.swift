@@ -100,7 +100,8 @@ struct DoctorExamination {
 
     private func look(at address: NodeAddress, _ topics: [String]) async -> DoctorFacts.Relay {
         do throws(NwakuAPIError) {
-            let found = try await NwakuAPI(address: address, client: client).inspect(shards: topics.compactMap(ShardName.init).map(\.shard))
+            let shards = topics.compactMap { RelayShard($0) }.map { Int($0.shard) }
+            let found = try await NwakuAPI(address: address, client: client).inspect(shards: shards)
             let store: DoctorFacts.RelayNode.Store =
                 switch found.store {
                 case .present: .present

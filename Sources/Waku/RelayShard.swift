@@ -1,0 +1,55 @@
+/// A shard of a cluster, 51/WAKU2-RELAY-SHARDING. Its pubsub topic is `/waku/2/rs/<cluster>/<shard>`.
+public struct RelayShard: Hashable, Sendable {
+    public let cluster: UInt16
+    public let shard: UInt16
+
+    /// From the text of a pubsub topic such as `/waku/2/rs/16/32`; nil for a topic of another form.
+    public init?(_ topic: String) {
+        let parts = topic.split(separator: "/", omittingEmptySubsequences: false)
+        guard parts.count == 6, parts[0].isEmpty, parts[1...3] == ["waku", "2", "rs"], let cluster = Self.number(parts[4]),
+            let shard = Self.number(parts[5])
+        else { return nil }
+        self.cluster = cluster
+        self.shard = shard
+    }
+
+    private static func number(_ digits: Substring) -> UInt16? {
+        guard digits.utf8.count <= 5, digits.utf8.allSatisfy({ (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }) else { return nil }
+        return UInt16(digits)
+    }
+}
+
+extension PubsubTopic {
+    /// nil for a topic of another form than `/waku/2/rs/<cluster>/<shard>`.
+    public var relayShard: RelayShard? { RelayShard(rawValue) }
+}
+
+/// The shards of one cluster that a node relays, as its node record (ENR) lists them, 31/WAKU2-ENR.
+///
+///     rs:  cluster(2, big-endian) ‖ count(1) ‖ shards(2 each)
+///     rsv: cluster(2) ‖ 128 bytes, one bit per shard, lowest first
+public struct RelayShards: Hashable, Sendable {
+    public let clusterID: UInt16
+    public let shards: [UInt16]
+
+    public init(clusterID: UInt16, shards: [UInt16]) {
+        self.clusterID = clusterID
+        self.shards = shards
+    }
+
+    /// From the value of the entry `rs`; nil when it is malformed.
+    public init?(list value: some Collection<UInt8>) {
+        let bytes = Array(value)
+        guard bytes.count >= 3, bytes.count == 3 + 2 * Int(bytes[2]) else { return nil }
+        clusterID = UInt16(bytes[0]) << 8 | UInt16(bytes[1])
+        shards = (0..<Int(bytes[2])).map { UInt16(bytes[3 + 2 * $0]) << 8 | UInt16(bytes[4 + 2 * $0]) }
+    }
+
+    /// From the value of the entry `rsv`; nil when it is malformed.
+    public init?(bitVector value: some Collection<UInt8>) {
+        let bytes = Array(value)
+        guard bytes.count == 130 else { return nil }
+        clusterID = UInt16(bytes[0]) << 8 | UInt16(bytes[1])
+        shards = (0..<1024 as Range<UInt16>).filter { bytes[2 + Int($0 / 8)] >> ($0 % 8) & 1 == 1 }
+    }
+}
