@@ -61,7 +61,8 @@ import Testing
         #expect(try number.varint() == 1)
         #expect(throws: ProtobufError.malformed) { try number.content() }
         let text = try #require(try reader.next())
-        #expect(try text.string(of: reader, limit: 3) == "abc" && text.bytes(of: reader, limit: 3) == Array("abc".utf8))
+        #expect(try text.string(of: reader, limit: 3) == "abc")
+        #expect(try text.bytes(of: reader, limit: 3) == Array("abc".utf8))
         #expect(throws: ProtobufError.tooLong) { try text.string(of: reader, limit: 2) }
         #expect(throws: ProtobufError.tooLong) { try text.bytes(of: reader, limit: 2) }
         #expect(throws: ProtobufError.malformed) { try text.varint() }

@@ -13,7 +13,7 @@ import Testing
         Varint.append(value, to: &written)
         #expect(written == bytes)
         #expect(Varint.byteCount(value) == bytes.count)
-        var rest = bytes[...] + [9]
+        var rest = (bytes + [9])[...]
         #expect(try Varint.take(from: &rest) == value && rest == [9])
         var reader = ProtobufReader(bytes)
         #expect(try reader.varint() == value && reader.isAtEnd)

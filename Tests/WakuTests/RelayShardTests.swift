@@ -31,7 +31,7 @@ import Waku
         bits[4] = 1
         bits[127] = 0x80
         #expect(RelayShards(bitVector: [0, 1] + bits) == RelayShards(clusterID: 1, shards: [32, 1023]))
-        #expect(RelayShards(bitVector: [0, 1] + bits.dropLast()) == nil)
+        #expect(RelayShards(bitVector: [0, 1] + Array(bits.dropLast())) == nil)
         #expect(RelayShards(bitVector: [0, 1] + bits + [0]) == nil)
     }
 }
