@@ -162,6 +162,9 @@ let package = Package(
         tests("PushBench", ["StatusProtocol", "Waku"]),
         tests("Systemd"),
         tests("PushClient", ["StatusProtocol", "Waku", "WakuCrypto"]),
+        tests(
+            "WakuPushCommands",
+            ["LibP2P", "PushNode", "PushServer", "PushStore", "StatusProtocol", "Waku", "WakuCrypto", "WakuP2P", grdb, arguments]),
         // Depends on the program so that it is built: it is run, not imported.
         .testTarget(
             name: "CommandLineTests",

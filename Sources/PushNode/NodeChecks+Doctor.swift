@@ -237,7 +237,8 @@ extension NodeChecks {
         case .understood: return Finding(name, .ok, "would be taken (nothing was delivered)")
         case .failed(let reason): return Finding(name, .fail, reason, remedy: "see gorush's log")
         case .otherServer:
-            return Finding(name, .fail, "the server at this URL did not answer like gorush", remedy: "check --gorush: its path comes before /api/push")
+            return Finding(
+                name, .fail, "the server at this URL did not answer like gorush", remedy: "check --gorush: its path comes before /api/push")
         case .status(401), .status(403), .status(407):
             return Finding(name, .fail, "this node may not post there", remedy: "check the options for gorush's credentials")
         case .status(429), .status(500...):

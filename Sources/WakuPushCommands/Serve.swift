@@ -155,7 +155,7 @@ struct Serve: AsyncParsableCommand {
         _ = try peers.dnsClient()
         return Plan(
             configuration: configuration, gorush: settings, level: logLevel,
-            values: ServeOption.all.map { $0.value(CommandLine.arguments) })
+            values: ServeOption.all.map { $0.value(Invocation.current.arguments) })
     }
 
     /// Nothing of it listens yet, or dials.
@@ -170,8 +170,11 @@ struct Serve: AsyncParsableCommand {
 
     /// Of the same command line, and of files and environment as they are now.
     static func planAgain() throws -> Plan {
-        try ConfigurationFile.load(CommandLine.arguments)
-        guard let serve = try WakuPush.parseAsRoot() as? Serve else { throw CommandFailure(.usage, "this is no serve") }
+        let arguments = Invocation.current.arguments
+        try ConfigurationFile.load(arguments)
+        guard let serve = try WakuPush.parseAsRoot(Array(arguments.dropFirst())) as? Serve else {
+            throw CommandFailure(.usage, "expected the serve command")
+        }
         if let problem = Environment.problems.first { throw CommandFailure(.usage, problem) }
         return try serve.plan()
     }

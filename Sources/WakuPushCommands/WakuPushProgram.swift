@@ -2,12 +2,12 @@ import ArgumentParser
 
 /// The program `waku-push`, without its process.
 package enum WakuPushProgram {
-    /// Runs the command that `arguments` name. Differs from ArgumentParser's own `main` in how wrong usage is reported: on one line, like every
+    /// Runs the command that the arguments name. Differs from ArgumentParser's own `main` in how wrong usage is reported: on one line, like every
     /// failure.
     ///
-    /// - Parameter arguments: of the command line, the program's name first.
     /// - Returns: the exit code.
-    package static func run(_ arguments: [String]) async -> Int32 {
+    package static func run() async -> Int32 {
+        let arguments = Invocation.current.arguments
         do {
             try ConfigurationFile.load(arguments)
             var command = try await WakuPush.asyncParseAsRoot(Array(arguments.dropFirst()))
@@ -28,7 +28,7 @@ package enum WakuPushProgram {
     /// Prints what ArgumentParser has to say: help and completion scripts on standard output, wrong usage on standard error.
     private static func report(_ error: any Error) -> Int32 {
         let code = WakuPush.exitCode(for: error)
-        let text = WakuPush.fullMessage(for: error)
+        let text = WakuPush.fullMessage(for: error, columns: Invocation.current.columns)
         guard code != .success else {
             if !text.isEmpty { Output.line(text) }
             return code.rawValue

@@ -1,4 +1,4 @@
 import Foundation
 import WakuPushCommands
 
-exit(await WakuPushProgram.run(CommandLine.arguments))
+exit(await WakuPushProgram.run())

@@ -2,28 +2,6 @@ import CurlClient
 import Foundation
 import TestSupport
 import Testing
-import WakuCrypto
-
-/// A key in a file, as the program makes them.
-struct KeyFile: Sendable {
-    let path: String
-    let key: PrivateKey
-
-    init(in folder: TemporaryFolder, _ name: String, key: PrivateKey = .generate()) throws {
-        path = folder.path + "/" + name
-        self.key = key
-        try write(hexString(key.withBytes { Array($0) }) + "\n", to: path)
-    }
-
-    var publicKey: String { "0x" + key.publicKey.hex }
-    var digits: String { key.withBytes { hexString($0) } }
-}
-
-/// - Parameter mode: of the file, whatever the umask is.
-func write(_ text: String, to path: String, mode: Int = 0o600) throws {
-    try Data(text.utf8).write(to: URL(fileURLWithPath: path))
-    try FileManager.default.setAttributes([.posixPermissions: mode], ofItemAtPath: path)
-}
 
 /// `waku-push serve` on a network of its own, ready.
 struct Daemon: Sendable {

@@ -44,49 +44,11 @@ struct ServeFailureTests {
         #expect(!FileManager.default.fileExists(atPath: data))
     }
 
-    @Test(arguments: [
-        "nonsense", "ftp://127.0.0.1", "http://", "http://127.0.0.1:99999", "http://127.0.0.1/?a=b", "http://user:hidden@127.0.0.1",
-    ])
-    func badRelay(url: String) async throws {
-        let ended = try await serve("--relay", url)
-        expect(ended, 64, "the node's address ")
-        #expect(!ended.errors.contains("hidden"))
-    }
-
-    @Test(arguments: [
-        "nonsense", "ftp://127.0.0.1", "http://", "http://127.0.0.1:99999", "http://127.0.0.1/?a=b", "http://user:hidden@127.0.0.1",
-    ])
-    func badGorush(url: String) async throws {
-        let ended = try await serve("--gorush", url)
-        expect(ended, 64, "gorush")
-        #expect(!ended.errors.contains("hidden"))
-    }
-
-    @Test(arguments: ["banana", "300", "0ms", "-1s", "1.5s", "9999999999h", ""])
-    func badPollInterval(interval: String) async throws {
-        expect(try await serve("--poll-interval=\(interval)"), 64, "--poll-interval")
-    }
-
-    @Test(arguments: [
-        ("--http", "9090"), ("--http", "127.0.0.1:65536"), ("--loopback-listen", "here"), ("--payload-profile", "fancy"),
-        ("--log-level", "loud"), ("--log-format", "xml"), ("--max-request-age", "soon"), ("--pubsub-topic", "no-slash"),
-        ("--gorush-header", "no colon"), ("--listen", "60000"), ("--listen", "/dns4/localhost/tcp/1"),
-        ("--relay", "/ip4/127.0.0.1/tcp/60000"), ("--fleet", "status.none"), ("--fleet", "enrtree://AA@x"), ("--peer-count", "0"),
-        ("--exempt-network", "10.0.0.0/33"), ("--exempt-network", "localhost"),
-        ("--reply-delay", "3s"), ("--derive-ahead-limit", "0"), ("--derive-ahead", "perhaps"),
-        ("--dns", "localhost:53"), ("--http-host", "push.example:9090"), ("--limit", "registrations=1/d burst 200000"),
-        ("--no-such-option", "1"),
-    ])
-    func otherBadOptions(option: String, value: String) async throws {
-        expect(try await serve(option, value), 64, option)
-    }
-
-    @Test(arguments: [
-        ("POLL_INTERVAL", "banana"), ("HTTP", "9090"), ("LOOPBACK_LISTEN", "here"), ("PAYLOAD_PROFILE", "fancy"), ("LOG_LEVEL", "loud"),
-        ("LOG_FORMAT", "xml"), ("MAX_REQUEST_AGE", "soon"), ("IDEMPOTENT_REGISTRATIONS", "perhaps"),
-    ])
-    func badEnvironment(name: String, value: String) async throws {
-        expect(try await serve(environment: ["WAKU_PUSH_" + name: value]), 64, "WAKU_PUSH_\(name) ")
+    /// WakuPushCommandsTests has all others.
+    @Test func badOptions() async throws {
+        expect(try await serve("--poll-interval=banana"), 64, "--poll-interval")
+        expect(try await serve("--relay", "http://127.0.0.1/?a=b"), 64, "the node's address ")
+        expect(try await serve(environment: ["WAKU_PUSH_POLL_INTERVAL": "banana"]), 64, "WAKU_PUSH_POLL_INTERVAL ")
     }
 
     // MARK: Files
@@ -95,18 +57,6 @@ struct ServeFailureTests {
         try write("a file", to: folder.path + "/file")
         let data = folder.path + "/file/data"
         expect(try await serve("--data", data), 73, "data folder \(data) can't be made")
-    }
-
-    @Test func certificatesThatAreMissing() async throws {
-        let file = folder.path + "/missing.pem"
-        expect(try await serve("--gorush-ca", file), 65, "certificates \(file) can't be read: give --gorush-ca a PEM file")
-    }
-
-    @Test func secretsThatAreMissing() async throws {
-        let file = folder.path + "/missing"
-        expect(try await serve("--gorush-token-file", file), 65, "secret file \(file) can't be read")
-        expect(try await serve("--gorush-user", "u", "--gorush-password-file", file), 65, "secret file \(file) can't be read")
-        expect(try await serve("--gorush-user", "u"), 64, "--gorush-password-file is missing")
     }
 
     @Test func databaseOfALaterVersion() async throws {
@@ -157,12 +107,6 @@ struct ServeFailureTests {
         expect(
             try await serve("--listen", address), 69,
             "\(address) can't be listened on: is another program using it? Choose another by --listen, or --listen off")
-    }
-
-    @Test func listeningForNobody() async throws {
-        expect(
-            try await serve("--listen", "/ip4/127.0.0.1/tcp/0", "--relay", "http://127.0.0.1:\(try freePort())"), 64,
-            "--listen needs a --relay that is a multiaddr or loopback, or a --fleet")
     }
 
     @Test func nodeKeys() async throws {

@@ -28,7 +28,7 @@ struct ConfigCommand: ParsableCommand {
         func run() async throws {
             try await reportingFailures {
                 _ = try options.plan()
-                print("The configuration is good.")
+                Output.line("The configuration is good.")
             }
         }
     }
@@ -47,7 +47,7 @@ struct ConfigCommand: ParsableCommand {
 
         func run() async throws {
             try await reportingFailures {
-                let values = ServeOption.all.map { $0.value(CommandLine.arguments).withoutSecrets }
+                let values = ServeOption.all.map { $0.value(Invocation.current.arguments).withoutSecrets }
                 guard !json else { return try Output.json(values + (Environment.file?.shownEndpoints ?? [])) }
                 Output.table(
                     ["OPTION", "VALUE", "FROM"],
@@ -63,7 +63,7 @@ struct ConfigCommand: ParsableCommand {
             abstract: "Prints a configuration file with everything that there is, as it is without one.")
 
         func run() throws {
-            print(Self.text)
+            Output.line(Self.text)
         }
 
         /// Everything is commented out.

@@ -46,7 +46,7 @@ struct DoctorExamination {
 
     /// Whether one of these options is on the command line, in the environment or in the file.
     private func isGiven(_ names: String...) -> Bool {
-        ServeOption.all.contains { names.contains($0.name) && $0.value(CommandLine.arguments).source != "default" }
+        ServeOption.all.contains { names.contains($0.name) && $0.value(Invocation.current.arguments).source != "default" }
     }
 
     // MARK: This machine

@@ -81,7 +81,7 @@ extension ParsableCommand {
 
 extension CommandFailure {
     static func tell(_ message: String) {
-        StandardStream.write("waku-push: \(message)\n", to: StandardStream.error)
+        _ = Invocation.current.writeError("waku-push: \(message)\n")
     }
 
     /// nil for what ArgumentParser explains itself.

@@ -38,7 +38,7 @@ struct ConfigurationFile {
     static func load(_ arguments: [String]) throws(CommandFailure) {
         let arguments = arguments.dropFirst()
         guard let command = arguments.first, ["serve", "doctor", "admin", "config"].contains(command) else { return }
-        var path = ProcessInfo.processInfo.environment[Environment.name(of: "config")]
+        var path = Invocation.current.environment[Environment.name(of: "config")]
         for (argument, next) in zip(arguments, arguments.dropFirst() + [""]) {
             if argument == "--config" { path = next }
             if argument.hasPrefix("--config=") { path = String(argument.dropFirst("--config=".count)) }

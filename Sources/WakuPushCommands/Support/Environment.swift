@@ -5,33 +5,38 @@ import Synchronization
 /// Options that are not on the command line: from the environment, where `--poll-interval` is `WAKU_PUSH_POLL_INTERVAL`, and after that from
 /// the configuration file.
 enum Environment {
-    private struct State {
-        var problems: [String] = []
-        var file: ConfigurationFile?
-        /// Nothing is looked up: what is built in shows.
-        var isHidden = false
+    /// The configuration file in use and what was wrong with the values that were read: of one ``Invocation``.
+    final class State: Sendable {
+        fileprivate struct Values {
+            var problems: [String] = []
+            var file: ConfigurationFile?
+            /// Environment and file are ignored: options have their built-in values.
+            var isHidden = false
+        }
+
+        fileprivate let values = Mutex(Values())
     }
 
-    private static let state = Mutex(State())
+    private static var state: State { Invocation.current.options }
 
     /// Values that can't be read, a line each.
-    static var problems: [String] { state.withLock { $0.problems } }
+    static var problems: [String] { state.values.withLock { $0.problems } }
 
     /// nil when none is used.
-    static var file: ConfigurationFile? { state.withLock { $0.file } }
+    static var file: ConfigurationFile? { state.values.withLock { $0.file } }
 
-    /// What is asked for from now on is of this file.
+    /// Look-ups from now on use this file.
     static func use(_ file: ConfigurationFile?) {
-        state.withLock { state in
-            state.file = file
-            state.problems = []
+        state.values.withLock { values in
+            values.file = file
+            values.problems = []
         }
     }
 
     /// Runs `body` as if neither environment nor file had anything.
     static func hidden<R>(_ body: () -> R) -> R {
-        state.withLock { $0.isHidden = true }
-        defer { state.withLock { $0.isHidden = false } }
+        state.values.withLock { $0.isHidden = true }
+        defer { state.values.withLock { $0.isHidden = false } }
         return body()
     }
 
@@ -41,10 +46,10 @@ enum Environment {
 
     /// Where an option's value is from, as an operator would look for it, and what it is there.
     static func setting(_ option: String) -> (values: [String], source: String)? {
-        let (file, isHidden) = state.withLock { ($0.file, $0.isHidden) }
+        let (file, isHidden) = state.values.withLock { ($0.file, $0.isHidden) }
         guard !isHidden else { return nil }
         let variable = name(of: option)
-        if let value = ProcessInfo.processInfo.environment[variable], !value.isEmpty { return ([value], variable) }
+        if let value = Invocation.current.environment[variable], !value.isEmpty { return ([value], variable) }
         return file?.options[option].map { ($0.values, "\($0.place): \(option)") }
     }
 
@@ -78,8 +83,8 @@ enum Environment {
     }
 
     private static func note(_ problem: String) {
-        state.withLock { state in
-            if !state.problems.contains(problem) { state.problems.append(problem) }
+        state.values.withLock { values in
+            if !values.problems.contains(problem) { values.problems.append(problem) }
         }
     }
 }

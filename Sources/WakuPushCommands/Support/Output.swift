@@ -3,7 +3,7 @@ import Foundation
 /// What a command prints: tables for people, JSON for programs.
 enum Output {
     static func line(_ text: String = "") {
-        guard StandardStream.write(text + "\n", to: StandardStream.output) else {
+        guard Invocation.current.writeOutput(text + "\n") else {
             CommandFailure.tell("standard output can't be written to")
             exit(CommandFailure.Code.cannotCreate.rawValue)
         }

@@ -1,12 +1,11 @@
 import Foundation
-import StatusProtocol
 import TestSupport
 import Testing
 import WakuCrypto
 
-/// Options that come from the environment. What is on the command line goes first.
+/// Daemons that take their options from the environment.
 @Suite(.timeLimit(.minutes(5)))
-struct EnvironmentTests {
+struct ServeEnvironmentTests {
     private let folder: TemporaryFolder
     private let key: KeyFile
     private let other: KeyFile
@@ -17,20 +16,7 @@ struct EnvironmentTests {
         other = try KeyFile(in: folder, "other.key")
     }
 
-    @Test func identity() async throws {
-        let environment = ["WAKU_PUSH_IDENTITY": key.path]
-        #expect(try await run(["identity", "show"], environment: environment).field("public key") == key.publicKey)
-        let shown = try await run(["identity", "show", "--identity", other.path], environment: environment)
-        #expect(shown.field("public key") == other.publicKey)
-    }
-
-    @Test func anEmptyValueIsNone() async throws {
-        let ended = try await run(["serve", "--data", folder.path + "/data"], environment: ["WAKU_PUSH_IDENTITY": ""])
-        #expect(ended.status == 64)
-        #expect(ended.failure?.hasPrefix("--identity is missing") == true)
-    }
-
-    /// A daemon that is told everything by its environment.
+    /// All options of a daemon can come from its environment.
     @Test func serve() async throws {
         let data = folder.path + "/data"
         let (relay, http) = (try freePort(), try freePort())
@@ -49,13 +35,6 @@ struct EnvironmentTests {
         #expect(record["key"] == key.key.publicKey.hex)
         #expect(record["http"] == "127.0.0.1:\(http)")
         #expect(FileManager.default.fileExists(atPath: data + "/waku-push.sqlite"))
-    }
-
-    @Test func aFlagThatTheEnvironmentSets() async throws {
-        for value in ["1", "true", "yes", "0", "false", "no"] {
-            let ended = try await run(["serve"], environment: ["WAKU_PUSH_IDEMPOTENT_REGISTRATIONS": value])
-            #expect(ended.failure?.hasPrefix("--identity is missing") == true, "\(ended.errors)")
-        }
     }
 
     /// The same, each of them wrong, or pointing elsewhere, but overruled.

@@ -108,22 +108,4 @@ struct AdminExchangeTests {
         #expect(elsewhere.status == 65)
         #expect(elsewhere.failure?.contains("is of another identity") == true)
     }
-
-    /// A daemon answers for what another machine's node registered, at once.
-    @Test func importBesideADaemon() async throws {
-        let node = try OperatedNode()
-        defer { node.gorush.stop() }
-        let first = try await node.start()
-        #expect(try await node.register(first).status == 0)
-        let file = node.folder.path + "/registrations"
-        #expect(try await node.admin("registrations", "export", file, identified: true).status == 0)
-        #expect(await first.stop().status == 0)
-        try FileManager.default.removeItem(atPath: node.data)
-
-        let second = try await node.start()
-        #expect(try await node.admin("registrations", "import", file, identified: true).output.hasPrefix("1 imported, 0 "))
-        #expect(try await node.query(second).rows.last == ["bobs-phone", "1", "yes"])
-        node.record(await second.stop())
-        #expect(node.leaks == [])
-    }
 }

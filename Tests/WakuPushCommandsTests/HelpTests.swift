@@ -1,3 +1,4 @@
+import TestSupport
 import Testing
 
 @Suite(.timeLimit(.minutes(5)))
@@ -90,14 +91,5 @@ struct HelpTests {
         #expect(ended.failure != nil, "\(ended.errors)")
         #expect(ended.output == "")
         #expect(!ended.errors.contains("\u{1B}"))
-    }
-
-    @Test func demo() async throws {
-        let demo = try await run("demo")
-        #expect(demo.status == 0)
-        #expect(demo.errors == "")
-        #expect(demo.output.hasSuffix("All steps went as the protocol says.\n"))
-        #expect(demo.output.split(separator: "\n").filter { $0.hasPrefix("  ok: ") }.count >= 10)
-        #expect(!demo.output.contains("\u{1B}"))
     }
 }

@@ -65,31 +65,3 @@ struct AdminFixture {
         try await run(["admin"] + arguments + ["--data", data] + (identified ? ["--identity", server.path] : []))
     }
 }
-
-/// As `registrations list` and `remove` have it.
-struct RegistrationRow: Decodable, Equatable {
-    let keyHash: String
-    let installation: String
-    let state: String
-    let version: UInt64
-
-    init(_ client: TestClient, state: String = "apn", version: UInt64 = 1) {
-        keyHash = client.keyHash.hex
-        installation = client.installationID.string
-        self.state = state
-        self.version = version
-    }
-}
-
-/// As `registrations show` has it.
-struct RegistrationDetail: Decodable {
-    let row: RegistrationRow
-    let opened: Opened?
-
-    struct Opened: Decodable {
-        let enabled: Bool
-        let apnTopic: String
-        let deviceToken: String?
-        let accessToken: String?
-    }
-}

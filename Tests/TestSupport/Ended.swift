@@ -1,0 +1,39 @@
+import Foundation
+
+/// How a run of the program ended, and its output.
+public struct Ended: Sendable {
+    public let status: Int32
+    public let output: String
+    public let errors: String
+
+    public init(status: Int32, output: String, errors: String) {
+        self.status = status
+        self.output = output
+        self.errors = errors
+    }
+
+    /// Standard error, when it is one line as all failures are told; else nil.
+    public var failure: String? {
+        guard errors.hasPrefix("waku-push: "), errors.hasSuffix("\n"), errors.filter(\.isNewline).count == 1 else { return nil }
+        return String(errors.dropFirst("waku-push: ".count).dropLast())
+    }
+
+    public func json<T: Decodable>(_ type: T.Type = T.self) throws -> T {
+        try JSONDecoder().decode(type, from: Data(output.utf8))
+    }
+
+    /// Of lines that begin with a name, two blanks or more, and a value.
+    public func field(_ name: String) -> String? {
+        for line in output.split(separator: "\n") where line.hasPrefix(name + "  ") {
+            return line.dropFirst(name.count).trimmingCharacters(in: .whitespaces)
+        }
+        return nil
+    }
+
+    /// Lines of a table, cell by cell.
+    public var rows: [[String]] {
+        output.split(separator: "\n").map { line in
+            line.replacing("  ", with: "\t").split(separator: "\t").map { $0.trimmingCharacters(in: .whitespaces) }
+        }
+    }
+}

@@ -1,0 +1,50 @@
+import Testing
+
+@testable import WakuPushCommands
+
+struct ConfigurationFileTests {
+    private func parse(_ text: String) throws(CommandFailure) -> ConfigurationFile {
+        try ConfigurationFile(parsing: text, path: "f.yaml", known: ["data", "relay", "limit", "gorush"])
+    }
+
+    @Test(arguments: ["", "\n", "# nothing\n", "~", "null"]) func anEmptyFileHasNoOptions(text: String) throws {
+        let file = try parse(text)
+        #expect(file.options.isEmpty)
+        #expect(file.endpoints.isEmpty)
+    }
+
+    @Test func scalarsListsAndMappings() throws {
+        let file = try parse("data: d\nrelay: [a, b]\nlimit:\n  requests: 5/s\n  queries: no\ngorush:\n")
+        #expect(file.options["data"] == ConfigurationFile.Setting(values: ["d"], place: "f.yaml:1"))
+        #expect(file.options["relay"] == ConfigurationFile.Setting(values: ["a", "b"], place: "f.yaml:2"))
+        #expect(file.options["limit"] == ConfigurationFile.Setting(values: ["requests=5/s", "queries=off"], place: "f.yaml:3"))
+        #expect(file.options["gorush"] == nil)
+    }
+
+    @Test func endpoints() throws {
+        let file = try parse("gorush-endpoints:\n  - {name: a, url: u, platforms: [apn, firebase]}\n  - url: v\n")
+        #expect(file.endpoints.map { $0["url"] } == ["u", "v"])
+        #expect(file.endpoints.map { $0.list("platforms") } == [["apn", "firebase"], nil])
+        #expect(file.endpoints.map(\.place) == ["f.yaml:2", "f.yaml:3"])
+    }
+
+    @Test(arguments: [
+        ("- a", "configuration f.yaml: it must be a list of \"option: value\""),
+        ("dta: 1", "f.yaml:1: there is no option dta: do you mean data?"),
+        ("data: {a: [b]}", "f.yaml:1: what data holds must be plain values"),
+        ("gorush-endpoints: [a]", "f.yaml:1: an endpoint must be a list of \"key: value\""),
+    ])
+    func problems(text: String, message: String) {
+        let failure = #expect(throws: CommandFailure.self) { try parse(text) }
+        #expect(failure?.code == .data)
+        #expect(failure?.message == message)
+    }
+
+    @Test func theNearestName() {
+        let names: Set = ["data", "relay", "poll-interval"]
+        #expect(ConfigurationFile.nearest(to: "dat", among: names) == "data")
+        #expect(ConfigurationFile.nearest(to: "polinterval", among: names) == "poll-interval")
+        #expect(ConfigurationFile.nearest(to: "xyzzy", among: names) == nil)
+        #expect(ConfigurationFile.nearest(to: "data", among: []) == nil)
+    }
+}

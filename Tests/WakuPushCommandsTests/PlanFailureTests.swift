@@ -1,0 +1,104 @@
+import TestSupport
+import Testing
+
+/// Options that `serve` refuses before it opens anything: `config check` reads them in the same way. Each is reported on one line, with the
+/// exit code of its kind.
+@Suite(.timeLimit(.minutes(5)))
+struct PlanFailureTests {
+    private let folder: TemporaryFolder
+    private let key: KeyFile
+
+    init() throws {
+        folder = try TemporaryFolder()
+        key = try KeyFile(in: folder, "id.key")
+    }
+
+    /// Checks options that are complete and right, but for these.
+    private func check(_ arguments: String..., environment: [String: String] = [:]) async throws -> Ended {
+        let complete = ["--identity", key.path, "--data", folder.path + "/data", "--gorush", "http://127.0.0.1:8088"]
+        return try await run(["config", "check"] + complete + arguments, environment: environment)
+    }
+
+    private func expect(_ ended: Ended, _ status: Int32, _ message: String, sourceLocation: SourceLocation = #_sourceLocation) {
+        #expect(ended.status == status, sourceLocation: sourceLocation)
+        #expect(ended.failure?.contains(message) == true, "\(ended.errors)", sourceLocation: sourceLocation)
+        #expect(ended.output == "", sourceLocation: sourceLocation)
+    }
+
+    @Test func completeOptionsAreGood() async throws {
+        let ended = try await check()
+        #expect(ended.status == 0, "\(ended.errors)")
+        #expect(ended.output == "The configuration is good.\n")
+    }
+
+    @Test func anIdentityIsNeeded() async throws {
+        expect(
+            try await run("config", "check"), 64, "--identity is missing: make a key with waku-push identity new --out id.key")
+        expect(
+            try await run("config", "check", "--identity", folder.path + "/none"), 65,
+            "identity file \(folder.path)/none is missing: make one with waku-push identity new")
+    }
+
+    @Test(arguments: [
+        "nonsense", "ftp://127.0.0.1", "http://", "http://127.0.0.1:99999", "http://127.0.0.1/?a=b", "http://user:hidden@127.0.0.1",
+    ])
+    func badRelay(url: String) async throws {
+        let ended = try await check("--relay", url)
+        expect(ended, 64, "the node's address ")
+        #expect(!ended.errors.contains("hidden"))
+    }
+
+    @Test(arguments: [
+        "nonsense", "ftp://127.0.0.1", "http://", "http://127.0.0.1:99999", "http://127.0.0.1/?a=b", "http://user:hidden@127.0.0.1",
+    ])
+    func badGorush(url: String) async throws {
+        let ended = try await check("--gorush", url)
+        expect(ended, 64, "gorush")
+        #expect(!ended.errors.contains("hidden"))
+    }
+
+    @Test(arguments: ["banana", "300", "0ms", "-1s", "1.5s", "9999999999h", ""])
+    func badPollInterval(interval: String) async throws {
+        expect(try await check("--poll-interval=\(interval)"), 64, "--poll-interval")
+    }
+
+    @Test(arguments: [
+        ("--http", "9090"), ("--http", "127.0.0.1:65536"), ("--loopback-listen", "here"), ("--payload-profile", "fancy"),
+        ("--log-level", "loud"), ("--log-format", "xml"), ("--max-request-age", "soon"), ("--pubsub-topic", "no-slash"),
+        ("--gorush-header", "no colon"), ("--listen", "60000"), ("--listen", "/dns4/localhost/tcp/1"),
+        ("--relay", "/ip4/127.0.0.1/tcp/60000"), ("--fleet", "status.none"), ("--fleet", "enrtree://AA@x"), ("--peer-count", "0"),
+        ("--exempt-network", "10.0.0.0/33"), ("--exempt-network", "localhost"),
+        ("--reply-delay", "3s"), ("--derive-ahead-limit", "0"), ("--derive-ahead", "perhaps"),
+        ("--dns", "localhost:53"), ("--http-host", "push.example:9090"), ("--limit", "registrations=1/d burst 200000"),
+        ("--no-such-option", "1"),
+    ])
+    func otherBadOptions(option: String, value: String) async throws {
+        expect(try await check(option, value), 64, option)
+    }
+
+    @Test(arguments: [
+        ("POLL_INTERVAL", "banana"), ("HTTP", "9090"), ("LOOPBACK_LISTEN", "here"), ("PAYLOAD_PROFILE", "fancy"), ("LOG_LEVEL", "loud"),
+        ("LOG_FORMAT", "xml"), ("MAX_REQUEST_AGE", "soon"), ("IDEMPOTENT_REGISTRATIONS", "perhaps"),
+    ])
+    func badEnvironment(name: String, value: String) async throws {
+        expect(try await check(environment: ["WAKU_PUSH_" + name: value]), 64, "WAKU_PUSH_\(name) ")
+    }
+
+    @Test func certificatesThatAreMissing() async throws {
+        let file = folder.path + "/missing.pem"
+        expect(try await check("--gorush-ca", file), 65, "certificates \(file) can't be read: give --gorush-ca a PEM file")
+    }
+
+    @Test func secretsThatAreMissing() async throws {
+        let file = folder.path + "/missing"
+        expect(try await check("--gorush-token-file", file), 65, "secret file \(file) can't be read")
+        expect(try await check("--gorush-user", "u", "--gorush-password-file", file), 65, "secret file \(file) can't be read")
+        expect(try await check("--gorush-user", "u"), 64, "--gorush-password-file is missing")
+    }
+
+    @Test func listeningForNobody() async throws {
+        expect(
+            try await check("--listen", "/ip4/127.0.0.1/tcp/0", "--relay", "http://127.0.0.1:8645"), 64,
+            "--listen needs a --relay that is a multiaddr or loopback, or a --fleet")
+    }
+}
