@@ -56,10 +56,11 @@ public struct PostResult: Sendable {
 }
 
 extension PostResult {
-    /// Failures are matched by notif_id. Where several devices share one, or gorush names none, the masked token must fit one alone.
+    /// Failures are matched by notif_id. Where several devices share one, or gorush names none, the masked token must fit one alone. A gorush
+    /// that retries (`max_retry`) logs each attempt: the last one counts, so that one token is not several failures for ``FailureGuard``.
     init(acceptedBy reply: GorushReply, status: Int, _ push: PushRequest, tokenCount: Int) {
         let groups = reply.failures.isEmpty ? [:] : Dictionary(push.members.map { ($0[0].id, $0) }) { first, _ in first }
-        let failures = reply.failures.compactMap { failure -> Failure? in
+        let matched = reply.failures.compactMap { failure -> Failure? in
             let candidates: [Notification]
             if let id = failure.notificationID {
                 candidates = groups[id] ?? []
@@ -71,12 +72,14 @@ extension PostResult {
             guard matches.count == 1, let match = matches.first else { return nil }
             return Failure(notificationID: match.id, reason: FailureReason(platform: match.platform, error: failure.error))
         }
+        var seen: Set<String> = []
+        let failures = Array(matched.reversed().filter { seen.insert($0.notificationID).inserted }.reversed())
         var sharedIDs: [String: String] = [:]
         for group in push.members where group.count > 1 {
             for member in group.dropFirst() { sharedIDs[member.id] = group[0].id }
         }
         self.init(
             outcome: .accepted, status: status, postedTokenCount: tokenCount, countedTokenCount: reply.counts, failures: failures,
-            unmatchedFailureCount: reply.failures.count - failures.count, sharedIDs: sharedIDs)
+            unmatchedFailureCount: reply.failures.count - matched.count, sharedIDs: sharedIDs)
     }
 }

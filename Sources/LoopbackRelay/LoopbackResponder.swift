@@ -13,6 +13,12 @@ struct LoopbackResponder: HTTPResponder {
 
     func respond(to request: Request, context: Context) async throws -> Response {
         do throws(Refusal) {
+            // A page that is open in a browser can send some requests anywhere, though it can't read the answers: it could publish, and take
+            // what others poll for. Browsers say so, and nothing else sends these headers.
+            let site = request.headers.first { $0.name.canonicalName == "sec-fetch-site" }?.value
+            guard request.headers[.origin] == nil, ["none", nil].contains(site) else {
+                throw Refusal(status: 403, reason: "Pages in browsers are not answered")
+            }
             // A topic's slashes come as %2F: the path is taken apart before it is decoded.
             let parts = request.uri.path.split(separator: "/").map { $0.removingPercentEncoding ?? String($0) }
             return try await answer(request, method: request.method.rawValue, parts: parts)

@@ -14,6 +14,8 @@ public struct NwakuAPI: Sendable {
     /// The largest answer that is read. A full cache of 50 of the largest messages is longer in Base64 than this: then all of them are lost,
     /// and looked up in the store.
     static let maximumResponseByteCount = 64 << 20
+    /// The largest answer that is read where it holds no messages. A decoder builds a value for each element of it.
+    static let maximumSmallResponseByteCount = 256 << 10
 
     public init(address: NodeAddress, client: CurlClient) {
         self.init(address: address, client: client, leastPatience: .zero)
@@ -65,7 +67,7 @@ public struct NwakuAPI: Sendable {
         on topic: PubsubTopic, wants: (@Sendable (TopicTag) -> Bool)? = nil
     ) async throws(NwakuAPIError) -> Poll {
         let path = "/relay/v1/messages"
-        let answer = try await exchange(url: messagesPath(topic), timeout: .seconds(10))
+        let answer = try await exchange(url: messagesPath(topic), timeout: .seconds(10), limit: Self.maximumResponseByteCount)
         try check(answer, path: path)
         guard let list = MessageList(json: answer.body, wants: wants) else { throw .unreadable(path) }
         return Poll(
@@ -111,11 +113,12 @@ public struct NwakuAPI: Sendable {
     /// `GET /store/v3/messages`. Status 412: the node has no store and knows none. 429: it is asked too often.
     public func query(_ query: StoreQuery, timeout: Duration = .seconds(30)) async throws(NwakuAPIError) -> StorePage {
         let path = "/store/v3/messages"
-        let answer = try await exchange(url: path + "?" + query.text, timeout: timeout)
+        let limit = query.includesMessages ? Self.maximumResponseByteCount : Self.maximumSmallResponseByteCount
+        let answer = try await exchange(url: path + "?" + query.text, timeout: timeout, limit: limit)
         try check(answer, path: path)
-        let page = try decode(StoreAnswerJSON.self, answer.body, path: path)
-        if let status = page.statusCode, !(200..<300).contains(status) {
-            throw .refused(status, path: path, text: NwakuAPIError.excerpt(Array((page.statusDesc ?? "").utf8)))
+        guard let page = StoreAnswer(json: answer.body) else { throw .unreadable(path) }
+        if let status = page.status, !(200..<300).contains(status) {
+            throw .refused(status, path: path, text: NwakuAPIError.excerpt(Array(page.text.utf8)))
         }
         return page.page(asked: query)
     }
@@ -123,12 +126,14 @@ public struct NwakuAPI: Sendable {
     // MARK: -
 
     /// POSTs where there is a body.
-    func exchange(url: String, body: [UInt8]? = nil, timeout: Duration) async throws(NwakuAPIError) -> HTTPResponse {
+    func exchange(
+        url: String, body: [UInt8]? = nil, timeout: Duration, limit: Int = maximumSmallResponseByteCount
+    ) async throws(NwakuAPIError) -> HTTPResponse {
         let request = HTTPRequest(
             method: body == nil ? "GET" : "POST", url: address.appending(url),
             headers: body == nil ? [] : [("Content-Type", "application/json")], body: body,
             connectTimeout: max(.seconds(2), leastPatience), timeout: max(timeout, leastPatience),
-            maximumResponseByteCount: Self.maximumResponseByteCount)
+            maximumResponseByteCount: limit)
         do {
             return try await client.send(request)
         } catch {
@@ -161,31 +166,16 @@ public struct NwakuAPI: Sendable {
     }
 }
 
-/// `{"statusCode", "statusDesc", "messages": [{"messageHash": "0x…", "message"?, "pubsubTopic"?}], "paginationCursor"?: "0x…"}`
-private struct StoreAnswerJSON: Decodable {
-    struct Entry: Decodable, Sendable {
-        let messageHash: String?
-        let message: LenientElement<MessageJSON>?
-        let pubsubTopic: String?
-    }
-
-    let statusCode: Int?
-    let statusDesc: String?
-    let messages: [LenientElement<Entry>]?
-    let paginationCursor: String?
-
-    func page(asked query: StoreQuery) -> StorePage {
-        let entries = (messages ?? []).compactMap(\.value)
+extension StoreAnswer {
+    /// Without what was not asked for: a node can't have answers go out on a pubsub topic of its choice, nor bring what nobody queried.
+    fileprivate func page(asked query: StoreQuery) -> StorePage {
         let received = entries.compactMap { entry -> ReceivedMessage? in
-            guard let message = entry.message?.value?.message(defaultTimestamp: Timestamp(rawValue: 0)), message.flaw == nil,
-                let topic = entry.pubsubTopic.map(PubsubTopic.init(rawValue:)) ?? query.pubsubTopic
-            else { return nil }
-            return ReceivedMessage(message: message, pubsubTopic: topic)
+            guard let message = entry.message, message.flaw == nil, let topic = entry.pubsubTopic ?? query.pubsubTopic else { return nil }
+            let received = ReceivedMessage(message: message, pubsubTopic: topic)
+            return query.covers(received) ? received : nil
         }
-        let hashes = entries.compactMap { entry in
-            entry.messageHash.flatMap { bytes(hex: $0.dropFirst($0.hasPrefix("0x") ? 2 : 0)) }.map(MessageHash.init(bytes:))
-        }
-        let cursor = paginationCursor.flatMap { $0.isEmpty ? nil : $0 }
+        let asked = Set(query.hashes)
+        let hashes = entries.compactMap(\.hash).filter { asked.isEmpty || asked.contains($0) }
         return StorePage(messages: received, hashes: hashes, cursor: cursor)
     }
 }

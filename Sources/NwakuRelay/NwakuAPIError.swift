@@ -33,10 +33,11 @@ public struct NwakuAPIError: Error, Hashable, CustomStringConvertible {
         }
     }
 
-    /// A node's own words, cut to one short line.
+    /// A node's own words, cut to one short line of printable ASCII: neither a terminal's escape sequences (U+009B begins some) nor
+    /// letters that turn the direction of a line come into logs.
     static func excerpt(_ body: [UInt8]) -> String {
         let line = String(decoding: body.prefix(160), as: UTF8.self).split(whereSeparator: \.isNewline).first ?? ""
-        return String(line.unicodeScalars.filter { $0.value >= 0x20 && $0.value != 0x7F })
+        return String(String.UnicodeScalarView(line.unicodeScalars.filter { (0x20..<0x7F).contains($0.value) }))
     }
 }
 

@@ -62,6 +62,9 @@ public final class NwakuRelay: Relay {
     private let report: @Sendable (RelayEvent) -> Void
     private let progress: Mutex<NwakuProgress>
 
+    /// Messages that are handed over at a time.
+    private static let deliveryStep = 1000
+
     /// - Parameter client: May be shared with others.
     /// - Throws: ``NwakuRelayError`` with `noPubsubTopics` or `invalidSetting`
     public convenience init(configuration: Configuration, client: CurlClient, logger: Logger) throws(NwakuRelayError) {
@@ -166,8 +169,12 @@ public final class NwakuRelay: Relay {
                 }
                 if poll.unwantedCount > 0 { report(.foreign(poll.unwantedCount)) }
                 guard !poll.messages.isEmpty else { continue }
-                progress.withLock { $0.brought(poll.messages, on: index) }
-                await deliver(poll.messages)
+                // In steps: a node that answers with a million messages must not hold up the end of this.
+                for start in stride(from: 0, to: poll.messages.count, by: Self.deliveryStep) where !Task.isCancelled {
+                    let messages = Array(poll.messages[start..<min(start + Self.deliveryStep, poll.messages.count)])
+                    progress.withLock { $0.brought(messages, on: index) }
+                    await deliver(messages)
+                }
             }
         } catch {
             progress.withLock {

@@ -105,8 +105,18 @@ final class Feedback: Sendable {
     private func handle(_ failures: [GorushFailure]) async {
         let time = now()
         do throws(StoreError) {
-            let found = try await store.fetch { transaction in try failures.map { try self.lookUp($0, transaction) } }
-            await settle(judge(found.compactMap(\.self), of: nil, at: time), at: time)
+            // A gorush that retries tells of each attempt: one token must not be several failures for the guard, which would hold off others.
+            let (found, repeatedCount) = try await store.fetch { transaction in
+                var known: Set<DeliveryID> = []
+                let found = try failures.compactMap { try self.lookUp($0, transaction) }
+                let news = try found.filter { failure in
+                    let delivery = failure.posted.delivery
+                    return try known.insert(delivery).inserted && !transaction.hasFailure(of: delivery)
+                }
+                return (news, found.count - news.count)
+            }
+            counters.add(.tokenFailureRepeated, repeatedCount)
+            await settle(judge(found, of: nil, at: time), at: time)
         } catch {
             lose(failures.count, error)
         }

@@ -39,13 +39,11 @@ struct HealthServer {
 
     private var router: Router<BasicRequestContext> {
         let router = Router()
-        router.get("healthz") { _, _ in "ok\n" }
+        router.get("healthz") { _, _ in Self.text("ok\n") }
         router.get("readyz") { [obstacles] _, _ in
             let obstacles = obstacles()
             let text = obstacles.isEmpty ? "ready\n" : obstacles.map { $0 + "\n" }.joined()
-            return Response(
-                status: obstacles.isEmpty ? .ok : .serviceUnavailable, headers: [.contentType: "text/plain; charset=utf-8"],
-                body: .init(byteBuffer: ByteBuffer(string: text)))
+            return Self.text(text, status: obstacles.isEmpty ? .ok : .serviceUnavailable)
         }
         router.get("metrics") { [metrics] request, _ in
             let format = ExpositionFormat(accept: request.headers[.accept])
@@ -65,6 +63,12 @@ struct HealthServer {
             router.post("feedback") { request, _ in await feedback.answer(request) }
         }
         return router
+    }
+
+    private static func text(_ text: String, status: HTTPResponse.Status = .ok) -> Response {
+        Response(
+            status: status, headers: guarded([.contentType: "text/plain; charset=utf-8", .cacheControl: "no-store"]),
+            body: .init(byteBuffer: ByteBuffer(string: text)))
     }
 
     private static func page(_ text: String) -> Response {

@@ -9,6 +9,10 @@ public final class DataFolder: Sendable {
 
     /// Makes the folder if it is missing, for its owner alone, and locks it until ``unlock()``, or until this value goes.
     ///
+    /// A folder that everybody may write to is refused: others could put a database, a node key or an admin socket of their own in the
+    /// place of this node's. One that others may read is taken, since every file in it is for its owner alone; so is one that a group may
+    /// write to, as volumes of containers are.
+    ///
     /// - Throws: ``StoreError`` with `cannotCreate`, `permission` or `locked`
     public init(locking path: String) throws(StoreError) {
         self.path = path
@@ -18,7 +22,16 @@ public final class DataFolder: Sendable {
         } catch {
             throw StoreError(code: .cannotCreate, message: "data folder \(path) can't be made: make it, or choose another by --data")
         }
-        lock = open(path + "/lock", O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
+        let mode = (try? FileManager.default.attributesOfItem(atPath: URL(fileURLWithPath: path).resolvingSymlinksInPath().path))
+            .flatMap { $0[.posixPermissions] as? Int }
+        if let mode, mode & 0o002 != 0 {
+            throw StoreError(
+                code: .permission,
+                message:
+                    "data folder \(path) can be written to by everybody (mode 0\(String(mode, radix: 8))): chmod 700 \(path), or give a folder "
+                    + "in it by --data")
+        }
+        lock = open(path + "/lock", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
         guard lock >= 0 else {
             throw StoreError(code: .permission, message: "data folder \(path) can't be written to: give this user access to it")
         }

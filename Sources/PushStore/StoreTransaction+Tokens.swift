@@ -57,6 +57,12 @@ extension StoreTransaction {
         return db.changesCount > 0
     }
 
+    /// Whether a failure was held against the token of a delivery already.
+    public func hasFailure(of delivery: DeliveryID) throws -> Bool {
+        let statement = try db.cachedStatement(sql: "SELECT 1 FROM accepted WHERE delivery = ? AND has_failed IS NOT NULL")
+        return try Int.fetchOne(statement, arguments: [Data(delivery.bytes)]) != nil
+    }
+
     /// nil for a tombstone.
     public func registeredToken(_ registration: Int64) throws -> RegisteredToken? {
         let statement = try db.cachedStatement(

@@ -114,6 +114,23 @@ struct GorushClientTests {
     }
 
     /// Ten characters at each end are masked; a group of the `rfc` profile has one id.
+    /// A gorush that retries logs each attempt. What the last one says counts.
+    @Test func aTokenThatIsLoggedOftenFailsOnce() async throws {
+        func log(_ id: String, _ error: String) -> String {
+            #"{"notif_id": "\#(id)", "platform": "ios", "token": "*", "error": "\#(error)"}"#
+        }
+        let logs =
+            Array(repeating: log("a", "TooManyRequests"), count: 20) + [
+                log("b", "BadDeviceToken"), log("a", "Unregistered"), log("z", "x"),
+            ]
+        let result = try await post(
+            [Sample.notification("a"), Sample.notification("b")],
+            .status(200, body: #"{"counts": 2, "logs": [\#(logs.joined(separator: ","))]}"#))
+        #expect(result.failures.map(\.notificationID) == ["b", "a"])
+        #expect(result.failures.map(\.reason) == [.badDeviceToken, .unregistered])
+        #expect(result.unmatchedFailureCount == 1)
+    }
+
     @Test func failuresOfAGroupAreMatchedByMaskedToken() async throws {
         let notifications = [
             try Sample.notification("a", token: "0123456789-one-0123456789"),

@@ -37,6 +37,16 @@ struct GorushReplyTests {
         #expect(reply.failures.allSatisfy { $0.error.utf8.count == 1024 })
     }
 
+    /// Each empty object would take some hundred bytes.
+    @Test func manyValuesSayNothing() {
+        func reply(_ count: Int) -> GorushReply {
+            let logs = Array(repeating: "{}", count: count).joined(separator: ",")
+            return GorushReply(parsing: Array("{\"counts\": 1, \"logs\": [\(logs)]}".utf8))
+        }
+        #expect(reply(10_000).counts == 1)
+        #expect(reply(GorushReply.maximumValueCount).counts == nil)
+    }
+
     @Test func feedbackIsOneFailure() throws {
         let body = #"{"notif_id":"n","type":"failed-push","platform":"android","token":"t","message":"","error":"NotRegistered"}"#
         let failure = try #require(GorushFailure(parsing: Array(body.utf8)))

@@ -46,6 +46,25 @@ import Waku
         }
     }
 
+    /// A page in the operator's browser can send these to any address, with a body of type text/plain, and without reading the answers.
+    @Test(arguments: [
+        ("Origin", "http://evil.example"), ("Origin", "null"), ("Sec-Fetch-Site", "cross-site"), ("Sec-Fetch-Site", "same-site"),
+    ])
+    func pagesInBrowsersAreRefused(header: String, value: String) async throws {
+        let network = LoopbackNetwork()
+        try await withLoopback(network) { port async throws in
+            try await makeAPI(port: port).subscribe(to: [.statusDefault])
+            try await makeAPI(port: port).publish(message(1), on: .statusDefault)
+            for (method, path, body) in [("POST", Self.messages, Self.good), ("GET", Self.messages, nil)] {
+                let request = HTTPRequest(
+                    method: method, url: "http://127.0.0.1:\(port)\(path)", headers: [(header, value), ("Content-Type", "text/plain")],
+                    body: body.map { Array($0.utf8) }, timeout: .seconds(60))
+                #expect(try await client.send(request).status == 403)
+            }
+            #expect(try await makeAPI(port: port).messages(on: .statusDefault).messages.map(\.message.payload) == [Array("1".utf8)])
+        }
+    }
+
     @Test(arguments: [
         "", "[]", "7", #"{"payload": "", "contentTopic": "/a"}"#, #"{"payload": "AQ==", "contentTopic": ""}"#, #"{"payload": "AQ=="}"#,
         #"{"payload": "?", "contentTopic": "/a"}"#, #"{"payload": "AQ==", "contentTopic": "/a", "timestamp": "now"}"#,

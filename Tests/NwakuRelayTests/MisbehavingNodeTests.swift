@@ -102,7 +102,7 @@ import Waku
             (
                 200,
                 """
-                {"statusCode": 200, "messages": [7, {"messageHash": "0x00", "message": {"payload": "\(Self.payload)", "contentTopic": "/a",
+                {"statusCode": 200, "messages": [7, {"messageHash": "0x00", "message": {"payload": "\(Self.payload)", "contentTopic": "\(topicA)",
                 "timestamp": 1}, "pubsubTopic": "/waku/2/rs/16/32"}], "paginationCursor": "0xab"}
                 """
             ),
@@ -129,10 +129,63 @@ import Waku
         #expect(queries[0]["includeData"] == "true")
     }
 
+    /// A node can't have answers go out on a pubsub topic of its choice, which are sent where a message came from.
+    @Test func messagesThatWereNotAskedForAreLeftOut() async throws {
+        func entry(_ payload: String, _ topic: ContentTopic, _ pubsubTopic: String) -> String {
+            #"{"message": {"payload": "\#(payload)", "contentTopic": "\#(topic)", "timestamp": 1}, "pubsubTopic": "\#(pubsubTopic)"}"#
+        }
+        let own = PubsubTopic.statusDefault.rawValue
+        let entries = [
+            entry("AQ==", topicA, "/waku/2/rs/16/33"), entry("Ag==", topicB, own), entry(Self.payload, topicA, own),
+            entry("Aw==", topicA, ""),
+        ]
+        let hashes = [message(1), message(2)].map { $0.hash(on: .statusDefault) }
+        let answer = entries.joined(separator: ",")
+        try await ScriptedNode.serve { call, query in
+            guard call.hasPrefix("GET /store") else { return nil }
+            let listed = hashes.map { #"{"messageHash": "0x\#($0.hex)"}"# }.joined(separator: ",")
+            return (200, #"{"statusCode": 200, "messages": [\#(query["hashes"] == nil ? answer : listed)]}"#)
+        } _: { port in
+            let api = try makeAPI(port: port)
+            let page = try await api.query(StoreQuery(pubsubTopic: .statusDefault, contentTopics: [topicA]))
+            #expect(page.messages.map(\.message.payload) == [[1, 2, 3]])
+            #expect(try await api.query(StoreQuery(hashes: [hashes[1]], includesMessages: false)).hashes == [hashes[1]])
+        }
+    }
+
+    /// A decoder would make many times as much memory of it.
+    @Test func smallAnswersAreReadUpToASmallLimit() async throws {
+        let long = String(repeating: " ", count: NwakuAPI.maximumSmallResponseByteCount)
+        try await ScriptedNode.serve { call, _ in
+            call.hasPrefix("GET /relay") ? (200, long + "[]") : (200, long + #"{"nodeHealth": "READY", "messages": []}"#)
+        } _: { port in
+            let api = try makeAPI(port: port)
+            await #expect { try await api.health() } throws: { ($0 as? NwakuAPIError)?.code == .tooLong }
+            await #expect { try await api.query(StoreQuery(hashes: [], includesMessages: false)) } throws: {
+                ($0 as? NwakuAPIError)?.code == .tooLong
+            }
+            #expect(try await api.query(StoreQuery(pubsubTopic: .statusDefault)).messages.isEmpty)
+            #expect(try await api.messages(on: .statusDefault).elementCount == 0)
+        }
+    }
+
+    /// Cut to one line of printable ASCII: neither escape sequences nor marks that turn a line's direction.
+    @Test func aNodesWordsAreShownAsPlainText() async throws {
+        let words = "no\u{9b}31m \u{202e}peers\u{1b}[2J\u{7f}\r\nforged " + String(repeating: "x", count: 500)
+        try await ScriptedNode.serve { _, _ in
+            (500, words)
+        } _: { port in
+            let api = try makeAPI(port: port)
+            await #expect { try await api.messages(on: .statusDefault) } throws: {
+                ($0 as? NwakuAPIError)?.message == "the node answered 500 to /relay/v1/messages: no31m peers[2J"
+            }
+        }
+    }
+
     @Test func aPageThatIsTooLongComesInSmallerOnes() async throws {
         let tooLong = String(repeating: " ", count: NwakuAPI.maximumResponseByteCount + 1)
         let page = """
-            {"statusCode": 200, "messages": [{"messageHash": "0x00", "message": {"payload": "\(Self.payload)", "contentTopic": "/a",
+            {"statusCode": 200, "messages": [{"messageHash": "0x00", "message": {"payload": "\(Self.payload)", "contentTopic": "\(topicA)",
             "timestamp": 1}, "pubsubTopic": "/waku/2/rs/16/32"}]}
             """
         try await ScriptedNode.serve { call, query in

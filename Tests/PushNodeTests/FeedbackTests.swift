@@ -260,6 +260,24 @@ struct FeedbackTests {
         }
     }
 
+    /// A gorush that retries tells of each attempt.
+    @Test("One token that is told of many times does not hold off others")
+    func repeatedByTheHook() async throws {
+        let alice = TestClient(of: fixture.identity.publicKey)
+        try await withServed { [bob] served async throws in
+            for client in [bob, alice] {
+                #expect(try await served.node.register(client) == nil)
+                #expect(try await served.node.notify(client) == nil)
+            }
+            let ids = served.node.gorush.accepted.map(\.id)
+            #expect(ids.count == 2)
+            for _ in 0..<20 { try await served.tell(ids[0], "BadDeviceToken") }
+            try await served.tell(ids[1], "BadDeviceToken")
+            try await served.node.wait { served.node.count(.tokenDoubtful) == 2 && served.node.count(.tokenFailureRepeated) == 19 }
+            #expect(served.node.count(.tokenHeldOff) == 0)
+        }
+    }
+
     // MARK: gorush out of order
 
     @Test(

@@ -188,8 +188,9 @@ public final class Host: Sendable {
             state.nextSubscriber += 1
             state.subscribers[number] = continuation
             continuation.onTermination = { [weak self] reason in
-                // Finishing comes from within the lock, where it is taken out already.
-                if case .cancelled = reason { self?.unsubscribe(number) }
+                // Finishing comes from within the lock, where it is taken out already. A cancellation comes with a lock of the task's held, which
+                // an event that is yielded within the lock of this host waits for: so that lock must not be waited for here.
+                if case .cancelled = reason { Task.detached { self?.unsubscribe(number) } }
             }
         }
         return stream

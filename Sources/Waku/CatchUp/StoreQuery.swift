@@ -33,6 +33,12 @@ public struct StoreQuery: Hashable, Sendable {
         self.pageSize = pageSize
     }
 
+    /// Whether a message is on the topics that are asked about. Stores that answer others are not believed.
+    package func covers(_ message: ReceivedMessage) -> Bool {
+        (pubsubTopic == nil || pubsubTopic == message.pubsubTopic)
+            && (contentTopics.isEmpty || contentTopics.contains(message.message.contentTopic))
+    }
+
     /// As many queries as the topics need, at most ten in each; none without topics.
     package static func queries(
         pubsubTopics: [PubsubTopic], contentTopics: [ContentTopic], from startTime: Timestamp, to endTime: Timestamp? = nil

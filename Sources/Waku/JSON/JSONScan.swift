@@ -13,6 +13,8 @@ struct JSONScan {
     }
 
     static let depthLimit = 512
+    /// A value that nobody reads is no longer than this, in bytes: to walk through millions of them takes seconds.
+    static let skippedByteLimit = 256 << 10
 
     let text: UnsafeBufferPointer<UInt8>
     private var position = 0
@@ -76,11 +78,12 @@ struct JSONScan {
         }
     }
 
-    /// Past any value.
+    /// Past any value of at most ``skippedByteLimit`` bytes.
     mutating func skipValue() -> Bool {
         var depth = 0
+        let start = position
         repeat {
-            guard let byte = peek() else { return false }
+            guard let byte = peek(), position - start <= Self.skippedByteLimit else { return false }
             switch byte {
             case UInt8(ascii: "{"), UInt8(ascii: "["):
                 depth += 1
@@ -102,6 +105,26 @@ struct JSONScan {
         return true
     }
 
+    /// Over the members of an object. `member` reads the value behind each key, or skips it; false ends the walk.
+    mutating func object(_ member: (StringRange, inout JSONScan) -> Bool) -> Bool {
+        guard take(UInt8(ascii: "{")) else { return false }
+        if take(UInt8(ascii: "}")) { return true }
+        repeat {
+            guard let key = string(), take(UInt8(ascii: ":")), member(key, &self) else { return false }
+        } while take(UInt8(ascii: ","))
+        return take(UInt8(ascii: "}"))
+    }
+
+    /// The bytes of a string, or nil for `null`; the outer nil for anything else.
+    mutating func optionalText() -> [UInt8]?? {
+        guard peek() == UInt8(ascii: "\"") else {
+            guard let word = word(), isWord(word, "null") else { return nil }
+            return .some(nil)
+        }
+        guard let string = string(), let bytes = bytes(string) else { return nil }
+        return .some(bytes)
+    }
+
     private func index(of byte: UInt8, in range: Range<Int>) -> Int? {
         guard !range.isEmpty, let base = text.baseAddress, let found = memchr(base + range.lowerBound, Int32(byte), range.count) else {
             return nil
@@ -114,6 +137,15 @@ struct JSONScan {
     /// The bytes of a string, its escapes resolved.
     func bytes(_ string: StringRange) -> [UInt8]? {
         string.isEscaped ? unescaped(string.range) : Array(text[string.range])
+    }
+
+    /// Which of these names a string is.
+    func string(_ string: StringRange, among names: [StaticString]) -> Int? {
+        guard string.isEscaped else {
+            let name = UnsafeBufferPointer(rebasing: text[string.range])
+            return names.firstIndex { isEqual(name, $0) }
+        }
+        return unescaped(string.range)?.withUnsafeBufferPointer { name in names.firstIndex { isEqual(name, $0) } }
     }
 
     private func unescaped(_ range: Range<Int>) -> [UInt8]? {

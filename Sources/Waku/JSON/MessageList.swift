@@ -51,7 +51,7 @@ public struct MessageList: Sendable {
 }
 
 /// Where the parts of one message are.
-private struct MessageFields {
+struct MessageFields {
     var payload: JSONScan.StringRange?
     var contentTopic: JSONScan.StringRange?
     var meta: JSONScan.StringRange?
@@ -63,12 +63,7 @@ private struct MessageFields {
 
     /// nil when the object can't be followed to its end.
     init?(_ scan: inout JSONScan) {
-        guard scan.take(UInt8(ascii: "{")) else { return nil }
-        if scan.take(UInt8(ascii: "}")) { return }
-        repeat {
-            guard let key = scan.string(), scan.take(UInt8(ascii: ":")), readMember(key, &scan) else { return nil }
-        } while scan.take(UInt8(ascii: ","))
-        guard scan.take(UInt8(ascii: "}")) else { return nil }
+        guard scan.object({ key, scan in readMember(key, &scan) }) else { return nil }
     }
 
     private mutating func readMember(_ key: JSONScan.StringRange, _ scan: inout JSONScan) -> Bool {

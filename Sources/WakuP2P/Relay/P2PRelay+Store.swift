@@ -55,7 +55,7 @@ extension P2PRelay {
                     continue
                 }
                 return StorePage(
-                    messages: response.entries.compactMap(\.message).filter { $0.message.flaw == nil },
+                    messages: response.entries.compactMap(\.message).filter { $0.message.flaw == nil && query.covers($0) },
                     hashes: response.entries.map(\.hash),
                     cursor: response.cursor.map { hexString($0) })
             } catch {

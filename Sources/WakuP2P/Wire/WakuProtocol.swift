@@ -39,5 +39,9 @@ public struct WakuStatus: Hashable, Sendable, CustomStringConvertible {
     }
 
     public var isSuccess: Bool { code == 200 }
-    public var description: String { text.isEmpty ? "status \(code)" : "status \(code): \(text)" }
+    /// With the peer's words as printable ASCII: they come into logs.
+    public var description: String {
+        let words = String(String.UnicodeScalarView(text.unicodeScalars.filter { (0x20..<0x7F).contains($0.value) }))
+        return words.isEmpty ? "status \(code)" : "status \(code): \(words)"
+    }
 }

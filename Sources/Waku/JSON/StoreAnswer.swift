@@ -1,0 +1,113 @@
+import WakuCrypto
+
+/// What a node's REST API answers to a store query, read from its bytes in one pass.
+///
+///     {"statusCode"?: number, "statusDesc"?: text, "messages"?: [entry, …], "paginationCursor"?: text}
+///     entry: {"messageHash"?: "0x…", "message"?: message, "pubsubTopic"?: text}
+///
+/// A message is as ``MessageJSON`` has it. What is built is bounded by ``entryLimit``, whatever the length of the answer: a decoder that
+/// builds a value for each element would take memory of many times the answer's length for an array of empty objects.
+public struct StoreAnswer: Sendable {
+    /// More entries than a page may have make an answer unreadable.
+    public static let entryLimit = StoreQuery.maximumPageSize
+    /// Nodes use hashes, `0x` and 64 digits.
+    public static let cursorByteLimit = 1024
+    private static let textByteLimit = 160
+
+    public struct Entry: Hashable, Sendable {
+        /// As the store tells it; nil when it is not 32 bytes in hexadecimal digits.
+        public var hash: MessageHash?
+        /// nil when there is none, or when it can't be read.
+        public var message: WakuMessage?
+        public var pubsubTopic: PubsubTopic?
+    }
+
+    public private(set) var status: Int?
+    /// The beginning of what the store says about its status.
+    public private(set) var text = ""
+    /// Those that are objects.
+    public private(set) var entries: [Entry] = []
+    /// For the next page; nil at the end.
+    public private(set) var cursor: String?
+    /// All elements of `messages`, with those that are no objects.
+    private var elementCount = 0
+
+    /// nil when it is not such an object, or not within the limits.
+    ///
+    /// - Parameter json: UTF-8.
+    public init?(json: [UInt8]) {
+        let isRead = json.withUnsafeBufferPointer { text in
+            var scan = JSONScan(text)
+            return scan.object { key, scan in readMember(key, &scan) } && scan.peek() == nil
+        }
+        guard isRead else { return nil }
+    }
+
+    private mutating func readMember(_ key: JSONScan.StringRange, _ scan: inout JSONScan) -> Bool {
+        switch scan.string(key, among: ["statusCode", "statusDesc", "messages", "paginationCursor"]) {
+        case 0:
+            guard let word = scan.word() else { return false }
+            guard !scan.isWord(word, "null") else { return true }
+            status = scan.integer(word).flatMap { Int(exactly: $0) }
+            return status != nil
+        case 1:
+            guard let bytes = scan.optionalText() else { return false }
+            text = String(decoding: (bytes ?? []).prefix(Self.textByteLimit), as: UTF8.self)
+            return true
+        case 2:
+            return readEntries(&scan)
+        case 3:
+            guard let bytes = scan.optionalText(), bytes?.count ?? 0 <= Self.cursorByteLimit else { return false }
+            cursor = bytes.flatMap { String(validating: $0, as: UTF8.self) }.flatMap { $0.isEmpty ? nil : $0 }
+            return true
+        default:
+            return scan.skipValue()
+        }
+    }
+
+    private mutating func readEntries(_ scan: inout JSONScan) -> Bool {
+        guard scan.take(UInt8(ascii: "[")) else { return scan.word().map { scan.isWord($0, "null") } ?? false }
+        if scan.take(UInt8(ascii: "]")) { return true }
+        repeat {
+            elementCount += 1
+            guard elementCount <= Self.entryLimit else { return false }
+            guard scan.peek() == UInt8(ascii: "{") else {
+                guard scan.skipValue() else { return false }
+                continue
+            }
+            var entry = Entry()
+            guard scan.object({ key, scan in entry.readMember(key, &scan) }) else { return false }
+            entries.append(entry)
+        } while scan.take(UInt8(ascii: ","))
+        return scan.take(UInt8(ascii: "]"))
+    }
+}
+
+extension StoreAnswer.Entry {
+    /// A member of another type than it must be is as if it were not there.
+    fileprivate mutating func readMember(_ key: JSONScan.StringRange, _ scan: inout JSONScan) -> Bool {
+        switch scan.string(key, among: ["messageHash", "message", "pubsubTopic"]) {
+        case 0 where scan.peek() == UInt8(ascii: "\""):
+            guard let string = scan.string() else { return false }
+            hash = scan.bytes(string).flatMap(Self.hash)
+            return true
+        case 1 where scan.peek() == UInt8(ascii: "{"):
+            guard let fields = MessageFields(&scan) else { return false }
+            message = fields.message(scan)
+            return true
+        case 2 where scan.peek() == UInt8(ascii: "\""):
+            guard let string = scan.string() else { return false }
+            pubsubTopic = scan.bytes(string).flatMap { String(validating: $0, as: UTF8.self) }.map(PubsubTopic.init(rawValue:))
+            return true
+        default:
+            return scan.skipValue()
+        }
+    }
+
+    private static func hash(_ text: [UInt8]) -> MessageHash? {
+        guard text.count <= 2 + 2 * SHA256.byteCount else { return nil }
+        let digits = String(decoding: text, as: UTF8.self)
+        guard let bytes = bytes(hex: digits.dropFirst(digits.hasPrefix("0x") ? 2 : 0)), bytes.count == SHA256.byteCount else { return nil }
+        return MessageHash(bytes: bytes)
+    }
+}

@@ -1,0 +1,26 @@
+import Foundation
+import Testing
+
+/// The Privacy article names the tests that show what others can't do: each of them is there.
+struct ThreatModelTests {
+    @Test func theTestsThatTheArticleNamesExist() throws {
+        let tests = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+        let article = try String(
+            contentsOf: tests.deletingLastPathComponent().appendingPathComponent("Sources/PushNode/PushNode.docc/Privacy.md"),
+            encoding: .utf8)
+        var sources: [String] = []
+        for folder in try FileManager.default.contentsOfDirectory(at: tests, includingPropertiesForKeys: nil) {
+            let files = FileManager.default.enumerator(at: folder, includingPropertiesForKeys: nil)
+            while let file = files?.nextObject() as? URL {
+                if file.pathExtension == "swift" { sources.append(try String(contentsOf: file, encoding: .utf8)) }
+            }
+        }
+        let names = article.matches(of: /`([A-Z][A-Za-z0-9]*Tests)(\.([a-z][A-Za-z0-9]*))?`/)
+        #expect(names.count > 40)
+        for name in names {
+            let suite = sources.first { $0.contains("struct \(name.1) {") }
+            #expect(suite != nil, "there is no suite \(name.1)")
+            if let test = name.3 { #expect(suite?.contains("func \(test)(") == true, "there is no test \(name.1).\(test)") }
+        }
+    }
+}
