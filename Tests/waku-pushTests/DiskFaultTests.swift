@@ -93,7 +93,7 @@ struct DiskFaultTests {
     @Test("A disk that is full, and then is not", .enabled(if: DiskFaultTests.mayMount, "user namespaces are not allowed here"))
     func fullDisk() async throws {
         try FileManager.default.createDirectory(atPath: data, withIntermediateDirectories: true)
-        let mount = #"mount -t tmpfs -o size=1536k tmpfs "$DISK" && exec "$0" "$@""#
+        let mount = #"mount -t tmpfs -o size=1536k,mode=0700 tmpfs "$DISK" && exec "$0" "$@""#
         let daemon = try await Daemon.start(
             standard, environment: ["DISK": data], shell: #"exec unshare --user --map-root-user --mount sh -c '\#(mount)' "$0" "$@""#)
         let first = try KeyFile(in: folder, "first.key")
