@@ -8,13 +8,15 @@ enum IdleThread {
     static let policy: Int32 = 5
 
     /// The results, in the order of `inputs`, as they come. The thread ends after the current one when the task that reads them is cancelled.
+    ///
+    /// - Parameter isIdle: false for a thread like any other.
     static func map<Input: Sendable, Output: Sendable>(
-        _ inputs: [Input], _ transform: @escaping @Sendable (Input) -> Output
+        _ inputs: [Input], isIdle: Bool = true, _ transform: @escaping @Sendable (Input) -> Output
     ) -> AsyncStream<Output> {
         AsyncStream { continuation in
             guard !inputs.isEmpty else { return continuation.finish() }
             let thread = Thread {
-                becomeIdle()
+                if isIdle { becomeIdle() }
                 for input in inputs {
                     if case .terminated = continuation.yield(transform(input)) { return }
                 }

@@ -22,6 +22,8 @@ public struct NodeConfiguration: Sendable {
     public static let replyDelayLimit = Duration.seconds(2)
     /// Registrants whose topic key waits to be derived ahead of the first query, at most; nil: none is derived ahead.
     public var deriveAheadLimit: Int? = 10_000
+    /// Keys are derived ahead only while nothing else wants a core; false where somebody waits for them, as tests do.
+    public var derivesAheadWhenIdle = true
     /// For how long it is known what was delivered and answered.
     public var memory = Duration.seconds(24 * 3600)
     /// At most so many notifications wait for gorush; beyond, the oldest are dropped.

@@ -125,7 +125,8 @@ public final class PushNode: Service {
             answerDeadline: configuration.answerDeadline, queue: queue, now: now)
         try deliveries.load()
         precomputation = configuration.deriveAheadLimit.map { [store, counters] in
-            TopicKeyPrecomputation(store: store, counters: counters, limit: $0, logger: logger)
+            TopicKeyPrecomputation(
+                store: store, counters: counters, limit: $0, isIdle: configuration.derivesAheadWhenIdle, logger: logger)
         }
         pipeline = Pipeline(
             topics: topics, topicKeys: topicKeys, precomputation: precomputation, seen: seen, handled: handled,

@@ -19,11 +19,15 @@ final class TopicKeyPrecomputation: Sendable {
     private let logger: Logger
     private let backlog: Mutex<TopicKeyBacklog>
     let limit: Int
+    private let isIdle: Bool
     private let wakes: AsyncStream<Void>
     private let wake: AsyncStream<Void>.Continuation
 
-    /// - Parameter limit: registrants that wait at most. The others are found in the store when it is their turn.
-    init(store: Store, counters: Counters, limit: Int, logger: Logger) {
+    /// - Parameters:
+    ///   - limit: registrants that wait at most. The others are found in the store when it is their turn.
+    ///   - isIdle: only while nothing else wants a core.
+    init(store: Store, counters: Counters, limit: Int, isIdle: Bool, logger: Logger) {
+        self.isIdle = isIdle
         self.store = store
         self.counters = counters
         self.limit = limit
@@ -71,7 +75,7 @@ final class TopicKeyPrecomputation: Sendable {
             try registrants.filter { try transaction.topicKey(StatusTopics.query($0)) == nil }
         }
         var keys: [(registrant: KeyHash, key: SymmetricKey)] = []
-        for await key in IdleThread.map(missing, { KeyDerivation.topicKey(StatusTopics.query($0)) }) {
+        for await key in IdleThread.map(missing, isIdle: isIdle, { KeyDerivation.topicKey(StatusTopics.query($0)) }) {
             keys.append((missing[keys.count], key))
         }
         guard !keys.isEmpty else { return }

@@ -30,12 +30,18 @@ struct TopicKeyPrecomputationTests {
         return EnvelopeSealing.seal(envelope, to: .topic(StatusTopics.query(client.keyHash)), wakuSigner: signer, at: .now())
     }
 
+    /// At normal priority: other tests leave no core idle for long.
+    private static func derive(_ configuration: inout NodeConfiguration, limit: Int) {
+        configuration.deriveAheadLimit = limit
+        configuration.derivesAheadWhenIdle = false
+    }
+
     private func clients(_ count: Int) -> [TestClient] { (0..<count).map { _ in TestClient(of: identity.publicKey) } }
 
     @Test("are derived after registrations, so that first queries derive none")
     func ahead() async throws {
         let clients = clients(20)
-        try await withFedNode(identity, folder.path, ScriptedGorush(), configure: { $0.deriveAheadLimit = 100 }) { node, relay in
+        try await withFedNode(identity, folder.path, ScriptedGorush(), configure: { Self.derive(&$0, limit: 100) }) { node, relay in
             await relay.feed(clients.flatMap(registration))
             try await node.wait { node.count(.topicKeyDerivedAhead) == clients.count }
             // The keys are stored before a query's can be looked up.
@@ -52,11 +58,11 @@ struct TopicKeyPrecomputationTests {
             await relay.feed(clients.flatMap(registration))
             try await node.wait { node.count(.registrationStored) == clients.count }
         }
-        try await withFedNode(identity, folder.path, ScriptedGorush(), configure: { $0.deriveAheadLimit = 3 }) { node, _ in
+        try await withFedNode(identity, folder.path, ScriptedGorush(), configure: { Self.derive(&$0, limit: 3) }) { node, _ in
             try await node.wait { node.count(.topicKeyDerivedAhead) == clients.count }
         }
         // None is derived twice.
-        try await withFedNode(identity, folder.path, ScriptedGorush(), configure: { $0.deriveAheadLimit = 3 }) { node, relay in
+        try await withFedNode(identity, folder.path, ScriptedGorush(), configure: { Self.derive(&$0, limit: 3) }) { node, relay in
             let other = TestClient(of: identity.publicKey)
             await relay.feed(registration(other))
             try await node.wait { node.count(.topicKeyDerivedAhead) == 1 }

@@ -48,10 +48,6 @@ struct BenchTests {
             let flood = try #require(results.first { $0["name"] as? String == name })
             #expect(flood["messages"] as? Int == 32 && flood["p99Microseconds"] as? Double ?? 0 > 0)
         }
-        let first = try #require(results.first { $0["name"] as? String == "first query, key derived ahead" })
-        #expect(first["messages"] as? Int == 50 && first["p99Microseconds"] as? Double ?? 0 > 0)
-        let flood = try #require(results.first { $0["name"] as? String == "registration new, deriving ahead" })
-        #expect(flood["ratioToRateWithout"] as? Double ?? 0 > 0)
         let start = try #require(results.first { $0["name"] as? String == "start with 300 registrations" })
         for key in ["readyMilliseconds", "firstAnswerMilliseconds", "residentBytes", "bytesPerRegistrationBeyondItsOwn"] {
             #expect(start[key] as? Double ?? 0 > 0, "\(key)")

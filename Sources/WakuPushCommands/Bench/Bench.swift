@@ -30,7 +30,9 @@ struct Bench: AsyncParsableCommand {
               130 interrupted
             """)
 
-    @Argument(help: "What to measure: \(BenchPart.allCases.map(\.rawValue).joined(separator: ", ")). [default: all but endurance]")
+    @Argument(
+        help: "What to measure: \(BenchPart.allCases.map(\.rawValue).joined(separator: ", ")). [default: all but first-query and endurance]"
+    )
     var parts: [BenchPart] = []
 
     @Option(help: "How long each measurement of each round takes, about.")
@@ -109,7 +111,7 @@ struct Bench: AsyncParsableCommand {
         settings.gorushLatency = gorushLatency.duration
         settings.progress = { progress.show($0, $1) }
         var results: [BenchResult] = []
-        for part in BenchPart.allCases where parts.contains(part) || (parts.isEmpty && part != .endurance) {
+        for part in BenchPart.allCases where parts.contains(part) || (parts.isEmpty && !part.isLong) {
             results += try await measure(part, settings, progress)
         }
         return results
@@ -168,4 +170,7 @@ enum BenchPart: String, CaseIterable, ExpressibleByArgument {
     case flood
     case startup
     case endurance
+
+    /// Not part of the run of everything.
+    var isLong: Bool { self == .firstQuery || self == .endurance }
 }
