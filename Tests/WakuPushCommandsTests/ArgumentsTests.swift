@@ -17,13 +17,14 @@ struct ArgumentsTests {
     @Test(arguments: ["", "s", "ms", "5", "0s", "-5s", "1.5s", "5 s", " 5s", "5S", "367d", "4294967296ms", "0x5s"])
     func wrongDurations(text: String) {
         #expect(DurationArgument(argument: text) == nil)
-        #expect(OptionalDurationArgument(argument: text) == nil)
+        // Nothing of a unit is off, where that is allowed.
+        if text != "0s" { #expect(OptionalDurationArgument(argument: text) == nil) }
         #expect(SilenceArgument(argument: text) == nil)
     }
 
     @Test func durationsThatMayBeOff() {
         #expect(OptionalDurationArgument(argument: "off")?.defaultValueDescription == "off")
-        for text in ["off", "0"] { #expect(OptionalDurationArgument(argument: text).map(\.duration) == .some(nil)) }
+        for text in ["off", "0", "0ms", "0s"] { #expect(OptionalDurationArgument(argument: text).map(\.duration) == .some(nil)) }
         #expect(OptionalDurationArgument(argument: "2m")?.duration == .seconds(120))
         #expect(OptionalDurationArgument(argument: "2m")?.defaultValueDescription == "2m")
     }

@@ -26,7 +26,7 @@ struct DurationArgument: ExpressibleByArgument, CustomStringConvertible {
     var defaultValueDescription: String { description }
 }
 
-/// A duration, or `off` (or `0`) for none.
+/// A duration, or `off` (or `0`, with or without a unit) for none.
 struct OptionalDurationArgument: ExpressibleByArgument {
     let duration: Duration?
     let defaultValueDescription: String
@@ -37,7 +37,7 @@ struct OptionalDurationArgument: ExpressibleByArgument {
     }
 
     init?(argument: String) {
-        if argument == "0" || argument == "off" {
+        if ["off", "0", "0ms", "0s", "0m", "0h", "0d"].contains(argument) {
             self.init(nil)
         } else if let duration = DurationArgument(argument: argument) {
             self.init(duration)
