@@ -26,7 +26,10 @@ public protocol Relay: Sendable {
     func publish(_ message: WakuMessage, on pubsubTopic: PubsubTopic) async throws(RelayError) -> Publication
 
     /// The same, by another relay than these where there are several and another takes it.
-    /// - Parameter avoided: Places of relays, as an earlier publication told them.
+    /// - Parameters:
+    ///   - message: What is published.
+    ///   - pubsubTopic: Where.
+    ///   - avoided: Places of relays, as an earlier publication told them.
     /// - Throws: ``RelayError``
     func publish(
         _ message: WakuMessage, on pubsubTopic: PubsubTopic, avoiding avoided: Set<Int>

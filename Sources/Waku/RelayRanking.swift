@@ -34,6 +34,7 @@ public struct RelayRanking: Sendable {
     /// - Parameters:
     ///   - isAttached: For each relay. One that is not may still publish.
     ///   - avoided: Places of those by which it went out before: they come last.
+    ///   - now: Since a fixed start.
     public mutating func groups(isAttached: [Bool], avoiding avoided: Set<Int> = [], at now: Duration) -> [[Int]] {
         var groups: [[Int]] = []
         if let trial = takeTrial(isAttached: isAttached, avoiding: avoided, at: now) { groups.append([trial]) }
