@@ -12,7 +12,8 @@ func system(_ name: String, pkgConfig: String, apt package: String) -> Target {
     .systemLibrary(name: name, path: "Sources/\(name)", pkgConfig: pkgConfig, providers: [.apt([package])])
 }
 
-func room(_ name: String, _ dependencies: [Target.Dependency] = []) -> Target {
+/// A target that other targets import. The products list those that other packages may import.
+func library(_ name: String, _ dependencies: [Target.Dependency] = []) -> Target {
     .target(name: name, dependencies: dependencies, swiftSettings: strict)
 }
 
@@ -76,40 +77,43 @@ let package = Package(
         .target(name: "CPushMessages", dependencies: ["CProtobufC"]),
         .target(name: "CVersion", cSettings: [.define("WAKU_PUSH_COMMIT", to: commit)]),
 
-        room("WakuCrypto", ["CSecp256k1", "COpenSSL"]),
-        room("Primitives"),
-        room("ProtobufWire"),
-        room("NIOSupport", [logging, nio]),
-        room("Waku", ["ProtobufWire", "WakuCrypto", "CPushMessages"]),
-        room("StatusProtocol", ["ProtobufWire", "Waku", "WakuCrypto", "CPushMessages"]),
-        room("GossipSub", ["Primitives", "ProtobufWire", "WakuCrypto"]),
-        room("LibP2P", ["NIOSupport", "ProtobufWire", "WakuCrypto", logging, nio, nioSockets]),
-        room("WakuP2P", ["GossipSub", "LibP2P", "ProtobufWire", "Waku", "WakuCrypto", logging, nio, nioSockets]),
-        room("PushServer", ["Primitives", "StatusProtocol", "WakuCrypto"]),
-        room("PushStore", ["ProtobufWire", "StatusProtocol", "Waku", "WakuCrypto", deque, grdb, sqlite]),
-        room("CurlClient", ["CCurl"]),
-        room("Gorush", ["CurlClient", "StatusProtocol", "Waku", "WakuCrypto"]),
-        room("NwakuRelay", ["Waku", "WakuCrypto", "CurlClient", logging]),
-        room("Prometheus", [metrics]),
-        room("HTTPService", ["NIOSupport", hummingbird, hummingbirdCore, httpTypes, lifecycle, logging, nio, nioHTTPTypes]),
-        room("LoopbackRelay", ["HTTPService", "Waku", "WakuCrypto", hummingbird, logging, nio]),
-        room(
+        library("WakuCrypto", ["CSecp256k1", "COpenSSL"]),
+        library("Primitives"),
+        library("ProtobufWire"),
+        library("NIOSupport", [logging, nio]),
+        library("Waku", ["ProtobufWire", "WakuCrypto", "CPushMessages"]),
+        library("StatusProtocol", ["ProtobufWire", "Waku", "WakuCrypto", "CPushMessages"]),
+        library("GossipSub", ["Primitives", "ProtobufWire", "WakuCrypto"]),
+        library("LibP2P", ["NIOSupport", "ProtobufWire", "WakuCrypto", logging, nio, nioSockets]),
+        library("WakuP2P", ["GossipSub", "LibP2P", "ProtobufWire", "Waku", "WakuCrypto", logging, nio, nioSockets]),
+        library("PushServer", ["Primitives", "StatusProtocol", "WakuCrypto"]),
+        library("PushStore", ["ProtobufWire", "StatusProtocol", "Waku", "WakuCrypto", deque, grdb, sqlite]),
+        library("CurlClient", ["CCurl"]),
+        library("Gorush", ["CurlClient", "StatusProtocol", "Waku", "WakuCrypto"]),
+        library("NwakuRelay", ["Waku", "WakuCrypto", "CurlClient", logging]),
+        library("Prometheus", [metrics]),
+        library("NodeMetrics", ["Prometheus", "Waku", metrics]),
+        library("HTTPService", ["NIOSupport", hummingbird, hummingbirdCore, httpTypes, lifecycle, logging, nio, nioHTTPTypes]),
+        library("LoopbackRelay", ["HTTPService", "Waku", "WakuCrypto", hummingbird, logging, nio]),
+        library(
             "PushNode",
             [
-                "PushServer", "PushStore", "Gorush", "HTTPService", "Primitives", "Prometheus", "ProtobufWire", "StatusProtocol", "Waku",
-                "WakuCrypto", hummingbird, deque, httpTypes, logging, metrics, nio, lifecycle,
+                "PushServer", "PushStore", "Gorush", "HTTPService", "NodeMetrics", "Primitives", "Prometheus", "ProtobufWire",
+                "StatusProtocol",
+                "Waku", "WakuCrypto", hummingbird, deque, httpTypes, logging, nio, lifecycle,
             ]),
-        room("Systemd"),
-        room("PushClient", ["StatusProtocol", "Waku", "WakuCrypto"]),
-        room(
+        library("Systemd"),
+        library("PushClient", ["StatusProtocol", "Waku", "WakuCrypto"]),
+        library(
             "PushBench",
             [
-                "CSecp256k1", "COpenSSL", "CPushMessages", "CCurl", "PushNode", "PushServer", "PushStore", "Gorush", "NwakuRelay",
+                "CSecp256k1", "COpenSSL", "CPushMessages", "CCurl", "NodeMetrics", "PushNode", "PushServer", "PushStore", "Gorush",
+                "NwakuRelay",
                 "LoopbackRelay", "HTTPService",
                 "CurlClient", "GossipSub", "LibP2P", "StatusProtocol", "Waku", "WakuCrypto", "WakuP2P", sqlite, hummingbird, lifecycle,
                 logging, nio,
             ]),
-        room(
+        library(
             "WakuPushCommands",
             [
                 "PushBench", "PushNode", "PushClient", "PushStore", "NwakuRelay", "LoopbackRelay", "LibP2P", "StatusProtocol", "Waku",
@@ -147,6 +151,7 @@ let package = Package(
         tests("PushServer", ["StatusProtocol", "Waku", "WakuCrypto"]),
         tests("PushStore", ["StatusProtocol", "Waku", "WakuCrypto", grdb]),
         tests("Prometheus", [metrics]),
+        tests("NodeMetrics", ["Prometheus", "Waku"]),
         tests("CurlClient", [hummingbird]),
         tests("Gorush", ["CurlClient", "StatusProtocol", "Waku", "WakuCrypto", hummingbird]),
         tests("NwakuRelay", ["LoopbackRelay", "Waku", "WakuCrypto", "CurlClient", hummingbird, lifecycle, logging, nio]),
@@ -155,7 +160,8 @@ let package = Package(
         tests(
             "PushNode",
             [
-                "PushServer", "PushStore", "PushClient", "Gorush", "NwakuRelay", "LoopbackRelay", "Prometheus", "StatusProtocol", "Waku",
+                "NodeMetrics", "PushServer", "PushStore", "PushClient", "Gorush", "NwakuRelay", "LoopbackRelay", "Prometheus",
+                "StatusProtocol", "Waku",
                 "WakuCrypto",
                 "CurlClient", grdb, hummingbird, logging, lifecycle,
             ]),

@@ -1,3 +1,4 @@
+import NodeMetrics
 import PushNode
 import StatusProtocol
 import WakuCrypto

@@ -1,3 +1,4 @@
+import NodeMetrics
 import StatusProtocol
 import Waku
 import WakuCrypto

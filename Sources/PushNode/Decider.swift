@@ -1,3 +1,4 @@
+import NodeMetrics
 import PushServer
 import PushStore
 import StatusProtocol

@@ -1,4 +1,5 @@
 import Gorush
+import NodeMetrics
 import PushStore
 import StatusProtocol
 import Synchronization

@@ -1,5 +1,6 @@
 import Gorush
 import Logging
+import NodeMetrics
 import PushStore
 import StatusProtocol
 import Synchronization

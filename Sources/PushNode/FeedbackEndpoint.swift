@@ -2,6 +2,7 @@ import Gorush
 import HTTPTypes
 import Hummingbird
 import NIOCore
+import NodeMetrics
 import StatusProtocol
 import WakuCrypto
 

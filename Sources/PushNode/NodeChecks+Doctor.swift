@@ -1,4 +1,5 @@
 import Gorush
+import NodeMetrics
 import PushStore
 import StatusProtocol
 import Waku
@@ -185,7 +186,7 @@ extension NodeChecks {
 
     /// The REST API does not tell how many messages are kept for pollers; what was lost shows it.
     private static func gaps(_ status: NodeStatus?) -> [Finding] {
-        guard let status, let count = status.counters[Counter.gapFound.rawValue], count > 0 else { return [] }
+        guard let status, let count = status.counters[Counter.gapFound.name], count > 0 else { return [] }
         return [
             Finding(
                 "cache", .warn, "\(count) gaps since the start: messages may have been lost between two polls",

@@ -1,4 +1,5 @@
 public import Gorush
+import NodeMetrics
 
 /// Takes notifications to a gorush server, and tells what it said.
 public protocol NotificationPosting: Sendable {

@@ -1,3 +1,4 @@
+import NodeMetrics
 import StatusProtocol
 import Synchronization
 import Waku

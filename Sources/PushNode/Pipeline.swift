@@ -1,5 +1,6 @@
 import Foundation
 import Logging
+import NodeMetrics
 import PushServer
 import PushStore
 import StatusProtocol
@@ -207,7 +208,7 @@ final class Pipeline: Sendable {
     private func drop(_ hash: MessageHash, _ counter: Counter) {
         counters.add(counter)
         if !counter.mayBeHandledLater { handled.note(hash) }
-        logger.debug("message dropped", metadata: ["message": "\(hash)", "reason": "\(counter.rawValue)"])
+        logger.debug("message dropped", metadata: ["message": "\(hash)", "reason": "\(counter.name)"])
     }
 
     // MARK: Rules and commit

@@ -1,4 +1,5 @@
 import Logging
+import NodeMetrics
 import StatusProtocol
 import Synchronization
 import Waku

@@ -1,5 +1,6 @@
 public import Foundation
 import Logging
+import NodeMetrics
 import PushStore
 public import Waku
 import WakuCrypto
@@ -33,7 +34,7 @@ extension PushNode {
             queryTopics: topics.queryTopicCount,
             outbox: NodeStatus.Outbox(waiting: deliveries.waitingCount, firstExpires: firstExpiry.map(\.date)),
             breaker: deliveries.breakerState,
-            counters: Dictionary(uniqueKeysWithValues: counters.snapshot.map { ($0.key.rawValue, $0.value) }))
+            counters: Dictionary(uniqueKeysWithValues: counters.snapshot.map { ($0.key.name, $0.value) }))
     }
 
     /// Whether registrations are refused from now on, and unregistrations with them: what was answered success is then complete, and on disk

@@ -2,6 +2,7 @@ import Foundation
 import Gorush
 import Hummingbird
 public import Logging
+package import NodeMetrics
 public import PushServer
 import PushStore
 public import ServiceLifecycle
@@ -61,7 +62,7 @@ public final class PushNode: Service {
     private let statusSource: StatusSource
     let logger: Logger
     private let now: @Sendable () -> Timestamp
-    public let counters: Counters
+    package let counters: Counters
     let topicKeys: TopicKeys
     /// When the first notification that waits is given up.
     let firstExpiryReading: PacedReading<Timestamp?>
@@ -83,7 +84,7 @@ public final class PushNode: Service {
         self.configuration = configuration
         self.logger = logger
         self.now = now
-        counters = Counters()
+        counters = Counters(MetricGroup.all)
         folder = try DataFolder(locking: configuration.dataPath)
         store = try Store(folder: configuration.dataPath, storageKey: Store.storageKey(of: identity))
         firstExpiryReading = PacedReading(pause: .zero, restFactor: 0) { [store] in try await store.fetch { try $0.firstExpiry() } }
@@ -400,7 +401,7 @@ public final class PushNode: Service {
         var metadata: Logger.Metadata = ["topics": "\(topics.queryTopicCount)", "waiting": "\(deliveries.waitingCount)"]
         for (counter, count) in counts {
             let difference = count - (last[counter] ?? 0)
-            if difference > 0 { metadata[counter.rawValue] = "\(difference)" }
+            if difference > 0 { metadata[counter.name] = "\(difference)" }
         }
         logger.info("last minute", metadata: metadata)
     }

@@ -1,4 +1,5 @@
 import Logging
+import NodeMetrics
 import PushStore
 import StatusProtocol
 import Synchronization

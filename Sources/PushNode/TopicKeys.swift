@@ -1,4 +1,5 @@
 import Dispatch
+import NodeMetrics
 import Primitives
 import PushStore
 import StatusProtocol

@@ -1,3 +1,4 @@
+import NodeMetrics
 import ProtobufWire
 import PushServer
 import StatusProtocol

@@ -1,4 +1,5 @@
 import LoopbackRelay
+import NodeMetrics
 import NwakuRelay
 import StatusProtocol
 import Synchronization
@@ -25,7 +26,7 @@ struct AnswerArrivalTests {
         let received = Mutex<[WakuMessage]>([])
         let listening = Task { await others.run { messages in received.withLock { $0 += messages.map(\.message) } } }
         defer { listening.cancel() }
-        let counters = Counters()
+        let counters = Counters(MetricGroup.all)
         try await ServedNetwork.run(network) { served in
             let relay = try served.relay(
                 port: await served.port,

@@ -1,6 +1,7 @@
 import Foundation
 import Gorush
 import LoopbackRelay
+import NodeMetrics
 import NwakuRelay
 import PushStore
 import StatusProtocol

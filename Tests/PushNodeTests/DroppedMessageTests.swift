@@ -1,4 +1,5 @@
 import LoopbackRelay
+import NodeMetrics
 import PushNode
 import StatusProtocol
 import TestSupport

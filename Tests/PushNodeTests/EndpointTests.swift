@@ -1,4 +1,5 @@
 import Gorush
+import NodeMetrics
 import PushClient
 import PushNode
 import PushStore

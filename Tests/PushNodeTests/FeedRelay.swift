@@ -1,4 +1,5 @@
 import Logging
+import NodeMetrics
 import PushNode
 import ServiceLifecycle
 import Synchronization

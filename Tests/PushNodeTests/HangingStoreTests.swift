@@ -1,5 +1,6 @@
 import CurlClient
 import Dispatch
+import NodeMetrics
 import PushClient
 import PushStore
 import StatusProtocol

@@ -1,3 +1,4 @@
+import NodeMetrics
 import PushNode
 import PushServer
 import StatusProtocol

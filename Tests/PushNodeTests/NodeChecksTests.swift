@@ -1,5 +1,6 @@
 import Foundation
 import Gorush
+import NodeMetrics
 import PushNode
 import PushStore
 import Testing

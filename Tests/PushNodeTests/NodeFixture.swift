@@ -1,6 +1,7 @@
 import Gorush
 import Logging
 import LoopbackRelay
+import NodeMetrics
 import PushClient
 import PushNode
 import ServiceLifecycle

@@ -1,3 +1,4 @@
+import NodeMetrics
 import PushClient
 import PushNode
 import StatusProtocol

@@ -1,6 +1,7 @@
 import Foundation
 import GRDB
 import Gorush
+import NodeMetrics
 import PushClient
 import LoopbackRelay
 import PushNode

@@ -1,5 +1,6 @@
 import Logging
 import LoopbackRelay
+import NodeMetrics
 import NwakuRelay
 import StatusProtocol
 import Synchronization
@@ -67,7 +68,7 @@ struct SeveralRelaysTests {
         let received = Mutex<[WakuMessage]>([])
         let listening = Task { await others.run { messages in received.withLock { $0 += messages.map(\.message) } } }
         defer { listening.cancel() }
-        let counters = Counters()
+        let counters = Counters(MetricGroup.all)
         return try await ServedNetwork.run(network) { served in
             let needs = RelayNeeds(pubsubTopics: [.statusDefault], ownTopics: [], seenUntil: [:], wants: { _ in true }, report: { _ in })
             let second = try served.relay(port: await served.port, needs)

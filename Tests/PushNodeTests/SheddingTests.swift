@@ -1,5 +1,6 @@
 import GRDB
 import Gorush
+import NodeMetrics
 import PushNode
 import PushStore
 import StatusProtocol

@@ -1,3 +1,4 @@
+import NodeMetrics
 import PushStore
 import StatusProtocol
 import TestSupport
@@ -85,7 +86,7 @@ struct StoreSimulation {
         store = try Store(folder: folder.path, storageKey: Store.storageKey(of: identity))
         decider = Decider(
             registrations: RegistrationRules(identity: identity, isIdempotent: seed.isMultiple(of: 2)),
-            requests: RequestRules(maximumAge: .seconds(600)), gate: Gate(.none, counters: Counters()))
+            requests: RequestRules(maximumAge: .seconds(600)), gate: Gate(.none, counters: Counters(MetricGroup.all)))
         keys = owners.flatMap { owner in
             ["phone", "tablet"].map { RegistrationKey(keyHash: KeyHash(of: owner), installationID: InstallationID($0)) }
         }

@@ -1,4 +1,5 @@
 import Glibc
+import NodeMetrics
 import PushNode
 import PushStore
 import StatusProtocol

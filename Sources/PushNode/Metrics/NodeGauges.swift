@@ -1,4 +1,5 @@
 import Gorush
+import NodeMetrics
 import Prometheus
 import PushStore
 import StatusProtocol
@@ -146,13 +147,4 @@ extension BreakerLabel {
         case .halfOpen: self = .halfOpen
         }
     }
-}
-
-extension Duration {
-    var seconds: Double { Double(nanoseconds) / 1e9 }
-}
-
-extension Timestamp {
-    /// Unix time. Precise to a microsecond, which is enough to look at.
-    var seconds: Double { Double(rawValue) / 1e9 }
 }

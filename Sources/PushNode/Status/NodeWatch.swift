@@ -1,4 +1,5 @@
 import Logging
+import NodeMetrics
 import PushStore
 import Synchronization
 import Waku

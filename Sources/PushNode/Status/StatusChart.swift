@@ -1,3 +1,4 @@
+import NodeMetrics
 import Waku
 
 /// A chart as a figure with an SVG: lines over time, with the largest value and the latest ones in words beside it.

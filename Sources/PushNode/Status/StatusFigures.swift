@@ -1,4 +1,5 @@
 import Foundation
+import NodeMetrics
 import Waku
 
 /// A node at a glance: what the page shows, and `/status.json` tells.

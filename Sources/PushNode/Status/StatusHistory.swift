@@ -1,3 +1,4 @@
+import NodeMetrics
 import Waku
 
 /// What was counted in the last quarter of an hour, point by point.

@@ -1,4 +1,5 @@
 import Foundation
+import NodeMetrics
 import Waku
 import WakuCrypto
 

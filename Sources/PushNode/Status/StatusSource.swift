@@ -1,4 +1,5 @@
 import Gorush
+import NodeMetrics
 import PushStore
 import StatusProtocol
 import Waku
@@ -63,7 +64,7 @@ struct StatusSource: Sendable {
         status.recovered = end.count(.messageRecovered)
         status.messages = [
             step("On the shard") { $0.count(.received) }, step("For this node") { $0.count(.ours) - $0.count(.duplicate) },
-            step("Valid") { $0.valid.reduce(0, +) }, step("Handled") { $0.count(Counter.handled) },
+            step("Valid") { $0.valid.reduce(0, +) }, step("Handled") { $0.count(handled) },
             step("Answered") { $0.count(.answerPublished) },
         ]
         status.notifications = [
@@ -73,7 +74,7 @@ struct StatusSource: Sendable {
             step("Taken by gorush") { $0.count(.notificationAccepted) }, step("To be tried again") { $0.count(.notificationRetried) },
             step("Posts that failed") { $0.count(.postFailed) },
         ]
-        status.losses = Counter.losses.map { counter in step(counter.rawValue) { $0.count(counter) } }
+        status.losses = losses.map { counter in step(counter.name) { $0.count(counter) } }
             .filter { $0.total > 0 }.sorted { ($0.lately, $0.total) > ($1.lately, $1.total) }
             .prefix(Self.lossLimit).map(\.self)
         status.answerTimes = counters.percentiles(from: start.answerTimes, to: end.answerTimes)
@@ -102,14 +103,19 @@ struct StatusSource: Sendable {
     }
 }
 
+extension StatusSource {
+    private var handled: [Counter] { counters.declared.filter { $0.series?.metric == .handled } }
+
+    /// What was lost on its way.
+    private var losses: [Counter] {
+        counters.declared.filter { $0.series?.metric == .dropped && $0 != .segment } + Counter.givenUp
+            + [.registrationLimited, .limitNotificationsByTarget, .answerLost, .tokenFailureLost, .feedbackShed]
+    }
+}
+
 extension Counter {
-    fileprivate static let handled = allCases.filter { $0.series?.metric == .handled }
-    fileprivate static let givenUp = [
-        notificationRefused, notificationExpired, notificationEvicted, notificationUnreadable, notificationUnroutable,
-        notificationUncounted,
+    fileprivate static let givenUp: [Counter] = [
+        .notificationRefused, .notificationExpired, .notificationEvicted, .notificationUnreadable, .notificationUnroutable,
+        .notificationUncounted,
     ]
-    /// What never came to where it was to come.
-    fileprivate static let losses =
-        allCases.filter { $0.series?.metric == .dropped && $0 != .segment } + givenUp
-        + [registrationLimited, limitNotificationsByTarget, answerLost, tokenFailureLost, feedbackShed]
 }

@@ -1,58 +1,56 @@
-import Prometheus
+import Foundation
+import NodeMetrics
 import TestSupport
 import Testing
 
 @testable import PushNode
 
-@Suite("The list of metrics")
+@Suite("The node's metrics")
 struct MetricTests {
-    @Test("A counter knows its place, and has a series of its own with the labels of its metric")
+    private let groups = MetricGroup.all
+
+    @Test("Each counter has a name and a series of its own, with the labels of a metric that the node has")
     func series() {
+        let metrics = groups.flatMap(\.metrics)
+        #expect(Set(metrics.map(\.name)).count == metrics.count)
+        let counters = groups.flatMap(\.counters)
+        #expect(counters.count > 90)
+        #expect(Set(counters.map(\.name)).count == counters.count)
         var known: Set<[String]> = []
-        for (place, counter) in Counter.allCases.enumerated() {
-            #expect(counter.place == place)
-            guard let (metric, labels) = counter.series else { continue }
-            #expect(labels.map { type(of: $0).labelName } == metric.labels.map { $0.labelName }, "\(counter)")
-            #expect(zip(labels, metric.labels).allSatisfy { type(of: $0) == $1 }, "\(counter)")
-            #expect(metric.definition.kind == .counter)
-            #expect(known.insert([metric.rawValue] + labels.dimensions.map(\.1)).inserted, "\(counter)")
+        for counter in counters {
+            guard let series = counter.series else { continue }
+            #expect(metrics.contains(series.metric), "\(counter)")
+            #expect(series.labels.map { type(of: $0).labelName } == series.metric.labels.map { $0.labelName }, "\(counter)")
+            #expect(zip(series.labels, series.metric.labels).allSatisfy { type(of: $0) == $1 }, "\(counter)")
+            #expect(series.metric.name.hasSuffix("_total"))
+            #expect(known.insert([series.metric.name] + series.labels.map { $0.rawValue }).inserted, "\(counter)")
         }
-        #expect(Set(Counter.allCases.map(\.rawValue)).count == Counter.allCases.count)
     }
 
-    @Test("Labels know their places")
-    func places() {
-        #expect(KindLabel.allCases.map(\.place) == [0, 1, 2])
-        #expect(StageLabel.allCases.map(\.place) == [0, 1, 2, 3, 4])
-        #expect(ReportLabel.allCases.map(\.place) == [0, 1, 2, 3, 4])
+    @Test("Counters and metrics that the sources declare are in a group of the node")
+    func allAreListed() throws {
+        let sources = URL(fileURLWithPath: #filePath).deletingLastPathComponent().appending(path: "../../../Sources").standardized
+        let files = FileManager.default.enumerator(at: sources, includingPropertiesForKeys: nil)
+        var declared: (counters: Set<String>, metrics: Set<String>) = ([], [])
+        while let file = files?.nextObject() as? URL {
+            guard file.pathExtension == "swift" else { continue }
+            let text = try String(contentsOf: file, encoding: .utf8)
+            guard text.contains(" = Counter(") || text.contains(" = Metric(") else { continue }
+            // Without the examples in comments.
+            let code = text.split(separator: "\n").filter { !$0.contains("///") }.joined(separator: "\n")
+            for declaration in code.components(separatedBy: "    package static let ").dropFirst() {
+                let parts = declaration.components(separatedBy: "\"")
+                guard parts.count > 1 else { continue }
+                if parts[0].contains(" = Counter(") { declared.counters.insert(parts[1]) }
+                if parts[0].contains(" = Metric(") { declared.metrics.insert(parts[1]) }
+            }
+        }
+        #expect(declared.counters == Set(groups.flatMap(\.counters).map(\.name)))
+        #expect(declared.metrics == Set(groups.flatMap(\.metrics).map(\.name)))
     }
 
-    @Test("What is counted is read again, and shows under its name")
-    func counting() {
-        let counters = Counters()
-        counters.add(.foreign, 5)
-        counters.add(.foreign)
-        counters.add(.droppedUnsigned, 2)
-        counters.add(.postFailed)
-        counters.add(.ours, 0)
-        #expect(counters.snapshot == [.foreign: 6, .droppedUnsigned: 2, .postFailed: 1])
-        #expect(counters.count(.foreign) == 6)
-        let text = counters.registry.exposition(as: .text)
-        #expect(text.contains("\nwaku_push_messages_foreign_total 6\n"))
-        #expect(text.contains("\nwaku_push_messages_dropped_total{stage=\"opening\",reason=\"unsigned\"} 2\n"))
-        #expect(text.contains("\nwaku_push_messages_ours_total 0\n"))
-    }
-
-    @Test("A status of HTTP that nobody knows is another's")
-    func statuses() {
-        #expect(StatusLabel(nil) == .none)
-        #expect(StatusLabel(503) == .serviceUnavailable)
-        #expect(StatusLabel(299) == .other)
-        #expect(StatusLabel(-1) == .other)
-    }
-
-    @Test("The article's table is that of the list")
+    @Test("The article's table is that of the groups")
     func article() throws {
-        #expect(try GeneratedTable("metrics", in: "Metrics.md").isCurrent(Metric.markdownTable), "run Deploy/generate-tables")
+        #expect(try GeneratedTable("metrics", in: "Metrics.md").isCurrent(groups.markdownTable), "run Deploy/generate-tables")
     }
 }

@@ -2,8 +2,9 @@ import CurlClient
 import Foundation
 import Gorush
 import LoopbackRelay
+import NodeMetrics
 import PushClient
-import PushNode
+@testable import PushNode
 import StatusProtocol
 import Synchronization
 import TestSupport
@@ -96,7 +97,7 @@ struct MetricsFlowTests {
             try await traffic(node, rounds: 2)
             let samples = try await node.scrape().samples
             func count(_ metric: Metric, _ stage: String, _ kind: String) -> Double? {
-                samples["\(metric.rawValue)_count{stage=\"\(stage)\",kind=\"\(kind)\"}"]
+                samples["\(metric.name)_count{stage=\"\(stage)\",kind=\"\(kind)\"}"]
             }
             for (metric, stages) in [
                 (Metric.sinceReceipt, ["valid", "durable", "answered"]), (.sinceSent, ["received", "valid", "durable", "answered"]),
@@ -109,7 +110,7 @@ struct MetricsFlowTests {
                 #expect(count(metric, "accepted", "request") == 2)
             }
             #expect(count(.sinceReceipt, "received", "request") == nil)
-            #expect(samples["\(Metric.postTime.rawValue)_count"] == Double(node.gorush.attempts))
+            #expect(samples["\(Metric.postTime.name)_count"] == Double(node.gorush.attempts))
         }
     }
 
@@ -147,9 +148,9 @@ struct MetricsFlowTests {
         for series in scrape.samples.keys {
             let name = series.prefix { $0 != "{" }
             let family = ["_bucket", "_sum", "_count"].reduce(String(name)) { name, suffix in
-                name.hasSuffix(suffix) && Metric(rawValue: name) == nil ? String(name.dropLast(suffix.count)) : name
+                name.hasSuffix(suffix) && MetricGroup.all.metric(named: name) == nil ? String(name.dropLast(suffix.count)) : name
             }
-            guard let metric = Metric(rawValue: family) else {
+            guard let metric = MetricGroup.all.metric(named: family) else {
                 Issue.record("\(series) is not on the list")
                 continue
             }

@@ -1,4 +1,5 @@
 import CurlClient
+import NodeMetrics
 import PushNode
 
 /// What was scraped, taken apart.
@@ -18,13 +19,13 @@ struct Scrape {
     }
 
     subscript(_ metric: Metric, _ labels: String = "") -> Double? {
-        samples[labels.isEmpty ? metric.rawValue : "\(metric.rawValue){\(labels)}"]
+        samples[labels.isEmpty ? metric.name : "\(metric.name){\(labels)}"]
     }
 
     /// Of all series whose labels hold this.
     func sum(_ metric: Metric, _ label: String = "") -> Double {
         samples.reduce(0) { sum, sample in
-            let isOfMetric = sample.key == metric.rawValue || sample.key.hasPrefix(metric.rawValue + "{")
+            let isOfMetric = sample.key == metric.name || sample.key.hasPrefix(metric.name + "{")
             return isOfMetric && (label.isEmpty || sample.key.contains(label)) ? sum + sample.value : sum
         }
     }

@@ -1,6 +1,7 @@
 import CurlClient
 import Foundation
 import Gorush
+import NodeMetrics
 import PushClient
 import StatusProtocol
 import TestSupport

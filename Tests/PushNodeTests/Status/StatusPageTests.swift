@@ -2,6 +2,7 @@ import CurlClient
 import Foundation
 import Gorush
 import LoopbackRelay
+import NodeMetrics
 import PushClient
 import StatusProtocol
 import TestSupport
@@ -57,23 +58,6 @@ struct StatusPageTests {
         #expect(Timestamp(rawValue: 1_735_689_600_500_000_000).clock == "2025-01-01 00:00:00")
     }
 
-    @Test("Percentiles are of what was added, by the upper ends of the buckets")
-    func percentiles() throws {
-        let counters = Counters()
-        let old = counters.answerTimes
-        #expect(counters.percentiles(from: old, to: old) == nil)
-        func answer(_ duration: Duration, _ count: Int) {
-            for _ in 0..<count {
-                counters.reached(.answered, .query, MessageTimes(received: .now - duration, delay: nil))
-            }
-        }
-        answer(.milliseconds(1200), 90)
-        answer(.seconds(100), 10)
-        let found = try #require(counters.percentiles(from: old, to: counters.answerTimes))
-        #expect(found.half == 2)
-        #expect(found.most == .infinity)
-    }
-
     @Test("The charts go on to the present, without a last step that is too short to tell a rate, and forget what is old")
     func history() {
         func point(_ seconds: Int, _ received: Int) -> StatusHistory.Point {
@@ -96,28 +80,6 @@ struct StatusPageTests {
         #expect(history.points.count == StatusHistory.limit)
     }
 
-    @Test("A figure that is dear is read once for all who ask, and again after its pause")
-    func pacedReading() async {
-        let count = Counters()
-        let reading = PacedReading(pause: .seconds(3600)) {
-            count.add(.received)
-            return count.count(.received)
-        }
-        let values = await withTaskGroup(of: Int?.self) { group in
-            for _ in 0..<20 { group.addTask { await reading.value() } }
-            return await group.reduce(into: [Int?]()) { $0.append($1) }
-        }
-        #expect(values == Array(repeating: 1, count: 20))
-        let quick = PacedReading(pause: .zero, restFactor: 0) { () throws -> Int in
-            count.add(.ours)
-            if count.count(.ours) == 2 { throw CancellationError() }
-            return count.count(.ours)
-        }
-        #expect(await quick.value() == 1)
-        try? await waitFor { await quick.value() == nil || count.count(.ours) > 2 }
-        try? await waitFor { await quick.value() ?? 0 > 2 }
-        #expect(count.count(.ours) > 2)
-    }
 }
 
 @Suite("The status page, in a browser", .serialized, .timeLimit(.minutes(10)))

@@ -2,7 +2,7 @@ import Synchronization
 
 /// A figure that costs something to read. It is read when somebody asks, at most every few seconds, beside everything else; one that takes
 /// long is read so rarely that it takes a hundredth of a core.
-final class PacedReading<Value: Sendable>: Sendable {
+package final class PacedReading<Value: Sendable>: Sendable {
     private struct State {
         var value: Value?
         var due = ContinuousClock.now
@@ -23,14 +23,14 @@ final class PacedReading<Value: Sendable>: Sendable {
     /// - Parameters:
     ///   - pause: from the end of one reading to the next, at least.
     ///   - restFactor: how many times as long as a reading took there is none, at least.
-    init(pause: Duration = .seconds(5), restFactor: Int = 100, read: @escaping @Sendable () async throws -> Value) {
+    package init(pause: Duration = .seconds(5), restFactor: Int = 100, read: @escaping @Sendable () async throws -> Value) {
         self.pause = pause
         self.restFactor = restFactor
         self.read = read
     }
 
     /// nil when it could not be read yet.
-    func value() async -> Value? {
+    package func value() async -> Value? {
         let (isReading, last) = state.withLock { state -> (Bool, Value?) in
             if state.reading == nil, ContinuousClock.now >= state.due { state.reading = Task { await self.readNow() } }
             return (state.reading != nil, state.cost > Self.shortCost ? state.value : nil)

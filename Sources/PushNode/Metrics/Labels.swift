@@ -1,12 +1,7 @@
+import Gorush
+import NodeMetrics
 import StatusProtocol
 import Waku
-
-/// From when on it is measured how long a message takes.
-struct MessageTimes: Sendable {
-    let received: ContinuousClock.Instant
-    /// From the sender's timestamp to its receipt, by two clocks: not below zero. nil when the sender told no time.
-    let delay: Duration?
-}
 
 /// When a batch came in.
 struct Arrival: Sendable {
@@ -48,5 +43,30 @@ extension ReportLabel {
         case .internalError?: self = .internalError
         case .notRegistered?: self = .notRegistered
         }
+    }
+}
+
+extension PostClassLabel {
+    init(_ result: PostResult) {
+        switch result.outcome {
+        case .accepted, .notPosted: self = .accepted
+        case .refused: self = .refused
+        case .failed: self = result.isOperatorsMistake ? .misconfigured : .failed
+        }
+    }
+}
+
+extension Counters {
+    /// - Parameters:
+    ///   - works: Messages that were decrypted and are valid.
+    ///   - others: Messages that were decrypted and turned out invalid.
+    func opened(_ works: [Work], others: Int) {
+        opened(works.lazy.map { (kind: $0.kind, times: $0.times) }, others: others)
+    }
+
+    /// A post ended.
+    func posted(_ result: PostResult, took: Duration) {
+        record(took, in: .postTime)
+        increment(.posts, PostClassLabel(result), StatusLabel(result.status))
     }
 }

@@ -1,17 +1,17 @@
 import Foundation
 
 /// What the system tells of this process; nil where it does not.
-struct ProcessFigures: Sendable {
-    var processorSeconds: Double?
-    var residentBytes: Double?
-    var virtualBytes: Double?
-    var openFiles: Double?
-    var openFileLimit: Double?
+package struct ProcessFigures: Sendable {
+    package var processorSeconds: Double?
+    package var residentBytes: Double?
+    package var virtualBytes: Double?
+    package var openFiles: Double?
+    package var openFileLimit: Double?
     /// Unix time in seconds.
-    var startTime: Double?
+    package var startTime: Double?
 
     /// From `/proc`, as it is now.
-    static func now() -> ProcessFigures {
+    package static func now() -> ProcessFigures {
         var figures = ProcessFigures()
         let ticks = Double(sysconf(Int32(_SC_CLK_TCK)))
         // What stands in brackets may hold anything. The fields after it count from 3 in proc(5).

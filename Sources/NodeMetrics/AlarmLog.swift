@@ -1,8 +1,8 @@
-import Waku
+package import Waku
 
 /// What an operator has to know of.
-public enum AlarmKind: String, MetricLabel {
-    public static let labelName = "alarm"
+package enum AlarmKind: String, MetricLabel {
+    package static let labelName = "alarm"
     /// No message came on the shard for too long.
     case silence
     case relayDetached = "relay_detached"
@@ -23,7 +23,7 @@ public enum AlarmKind: String, MetricLabel {
     case storeFails = "store_fails"
 
     /// In a few words.
-    var title: String {
+    package var title: String {
         switch self {
         case .silence: "No messages on the shard"
         case .relayDetached: "Relay detached"
@@ -48,30 +48,32 @@ public enum AlarmKind: String, MetricLabel {
     }
 }
 
-struct Alarm: Hashable, Sendable {
-    let kind: AlarmKind
+package struct Alarm: Hashable, Sendable {
+    package let kind: AlarmKind
     /// What the log says of it, the last time.
-    fileprivate(set) var reason: String
-    let since: Timestamp
-    fileprivate(set) var last: Timestamp
+    package fileprivate(set) var reason: String
+    package let since: Timestamp
+    package fileprivate(set) var last: Timestamp
     /// How often it was raised meanwhile.
-    fileprivate(set) var count = 1
-    fileprivate(set) var ended: Timestamp?
+    package fileprivate(set) var count = 1
+    package fileprivate(set) var ended: Timestamp?
 
-    func isActive(at now: Timestamp) -> Bool {
+    package func isActive(at now: Timestamp) -> Bool {
         ended == nil && kind.memory.map { now.since(last) < $0 } ?? true
     }
 }
 
 /// The last alarms. What happens and time come in; an alarm that is raised while it lasts is the same one.
-struct AlarmLog {
-    static let limit = 50
+package struct AlarmLog {
+    package static let limit = 50
 
     /// The latest first.
-    private(set) var alarms: [Alarm] = []
+    package private(set) var alarms: [Alarm] = []
+
+    package init() {}
 
     /// - Returns: Whether it is a new one.
-    mutating func raise(_ kind: AlarmKind, _ reason: String, at now: Timestamp) -> Bool {
+    package mutating func raise(_ kind: AlarmKind, _ reason: String, at now: Timestamp) -> Bool {
         if let index = alarms.firstIndex(where: { $0.kind == kind }), alarms[index].isActive(at: now) {
             alarms[index].reason = reason
             alarms[index].last = now
@@ -84,12 +86,12 @@ struct AlarmLog {
     }
 
     /// It is over, if it was there.
-    mutating func clear(_ kind: AlarmKind, at now: Timestamp) {
+    package mutating func clear(_ kind: AlarmKind, at now: Timestamp) {
         guard let index = alarms.firstIndex(where: { $0.kind == kind }), alarms[index].isActive(at: now) else { return }
         alarms[index].ended = now
     }
 
-    func isActive(_ kind: AlarmKind, at now: Timestamp) -> Bool {
+    package func isActive(_ kind: AlarmKind, at now: Timestamp) -> Bool {
         alarms.first { $0.kind == kind }?.isActive(at: now) ?? false
     }
 }

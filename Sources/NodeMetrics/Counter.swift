@@ -1,0 +1,64 @@
+import Synchronization
+
+/// Something that is counted, with the name that the log's minute line and `admin status` have for it, and the series that shows it.
+///
+/// Any module declares its own as static members in an extension, and lists them in a ``MetricGroup``:
+///
+///     extension Counter {
+///         package static let postAccepted = Counter("post accepted", .posts, PostClassLabel.accepted)
+///     }
+///
+/// The value itself is an index, unique in the process and assigned at the declaration: ``Counters`` finds the cell to add to without looking
+/// anything up.
+package struct Counter: Hashable, Sendable, CustomStringConvertible {
+    /// A metric, with a value for each of its labels.
+    package struct Series: Sendable {
+        package let metric: Metric
+        package let labels: [any MetricLabel]
+    }
+
+    private struct Declaration: Sendable {
+        let name: String
+        let series: Series?
+    }
+
+    /// Of the whole process, by index.
+    private static let declarations = Mutex<[Declaration]>([])
+
+    let index: Int
+    /// Whether it counts messages that were decrypted, rather than messages that could not be.
+    package let isAfterOpening: Bool
+
+    /// A counter that shows in the log and on the status page, but not among the metrics.
+    ///
+    /// - Parameter name: Unique among the node's counters.
+    package init(_ name: String) {
+        self.init(name, nil)
+    }
+
+    /// - Parameters:
+    ///   - name: Unique among the node's counters.
+    ///   - metric: A counter metric.
+    ///   - labels: A value for each of the metric's labels, in its order.
+    package init(_ name: String, _ metric: Metric, _ labels: any MetricLabel...) {
+        self.init(name, Series(metric: metric, labels: labels))
+    }
+
+    private init(_ name: String, _ series: Series?) {
+        isAfterOpening = if case LossStageLabel.opening? = series?.labels.first { false } else { true }
+        index = Self.declarations.withLock { declarations in
+            declarations.append(Declaration(name: name, series: series))
+            return declarations.count - 1
+        }
+    }
+
+    private var declaration: Declaration { Self.declarations.withLock { $0[index] } }
+
+    package var name: String { declaration.name }
+    /// nil when it is not among the metrics.
+    package var series: Series? { declaration.series }
+    package var description: String { name }
+
+    package static func == (left: Counter, right: Counter) -> Bool { left.index == right.index }
+    package func hash(into hasher: inout Hasher) { hasher.combine(index) }
+}

@@ -1,0 +1,203 @@
+package import Prometheus
+import Synchronization
+import Waku
+
+/// What a node counts and measures since the start of the process. Adding takes an atomic instruction: no look-up, no lock.
+package final class Counters: Sendable {
+    /// The metrics of all groups, for scraping.
+    package let registry: MetricRegistry
+    /// The counters of all groups, in their order.
+    package let declared: [Counter]
+    /// By ``Counter/index``; nil for counters that are in none of the groups.
+    private let cells: [CounterCell?]
+    private let opened: CounterCell
+    /// By ``KindLabel/place``.
+    private let valid: [CounterCell]
+    private let answerCells: [HistogramCell]
+    private let reports: [CounterCell]
+    private let latencies: [Latency?]
+    /// By ``KindLabel/place``.
+    private let replyDelays: [HistogramCell?]
+
+    private let started = ContinuousClock.now
+    /// When the last message came in: nanoseconds since the start.
+    private let heard = Atomic<Int64>(0)
+
+    private struct Latency: Sendable {
+        let sinceReceipt: HistogramCell?
+        let sinceSent: HistogramCell
+    }
+
+    /// - Parameter groups: Of all modules of the node. Metrics are shown in this order.
+    package init(_ groups: [MetricGroup]) {
+        let metrics = groups.flatMap(\.metrics)
+        let registry = MetricRegistry(metrics.map(\.definition))
+        self.registry = registry
+        declared = groups.flatMap(\.counters)
+        var cells = [CounterCell?](repeating: nil, count: (declared.map(\.index).max() ?? -1) + 1)
+        for counter in declared { cells[counter.index] = counter.series.map { registry.cell($0.metric, $0.labels) } ?? CounterCell() }
+        self.cells = cells
+        opened = registry.counter(.opened)
+        valid = KindLabel.allCases.map { registry.counter(.valid, $0) }
+        answerCells = KindLabel.allCases.map { registry.histogram(.sinceReceipt, StageLabel.answered, $0) }
+        reports = ReportLabel.allCases.map { registry.counter(.reports, $0) }
+        replyDelays = KindLabel.allCases.map { $0 == .registration ? nil : registry.histogram(.replyDelay, $0) }
+        latencies = StageLabel.allCases.flatMap { stage in
+            KindLabel.allCases.map { kind in
+                guard stage.concerns(kind) else { return nil }
+                return Latency(
+                    sinceReceipt: stage == .received ? nil : registry.histogram(.sinceReceipt, stage, kind),
+                    sinceSent: registry.histogram(.sinceSent, stage, kind))
+            }
+        }
+        // Histograms without labels are shown from the start, as counters are.
+        for metric in metrics where metric.labels.isEmpty { _ = registry.histogram(metric) }
+    }
+
+    package func add(_ counter: Counter, _ count: Int = 1) {
+        guard count != 0 else { return }
+        guard counter.index < cells.count, let cell = cells[counter.index] else {
+            return assertionFailure("the counter \(counter) is in no group")
+        }
+        cell.increment(by: Int64(count))
+    }
+
+    /// Of what was counted at all.
+    package var snapshot: [Counter: Int] {
+        var counts: [Counter: Int] = [:]
+        for counter in declared {
+            let count = count(counter)
+            if count != 0 { counts[counter] = count }
+        }
+        return counts
+    }
+
+    package func count(_ counter: Counter) -> Int {
+        counter.index < cells.count ? cells[counter.index].map { Int($0.value) } ?? 0 : 0
+    }
+
+    // MARK: Messages
+
+    /// The relay brought so many.
+    package func received(_ count: Int) {
+        add(.received, count)
+        heard.store(started.duration(to: .now).nanoseconds, ordering: .relaxed)
+    }
+
+    /// Since the relay last brought a message; since the start, before the first.
+    package var silence: Duration {
+        started.duration(to: .now) - .nanoseconds(heard.load(ordering: .relaxed))
+    }
+
+    /// Messages were opened.
+    ///
+    /// - Parameters:
+    ///   - valid: The kind of each valid message, and its times.
+    ///   - others: Messages that were opened and turned out invalid.
+    package func opened(_ valid: some Collection<(kind: KindLabel, times: MessageTimes?)>, others: Int) {
+        guard !valid.isEmpty || others > 0 else { return }
+        opened.increment(by: Int64(valid.count + others))
+        for (kind, times) in valid {
+            self.valid[kind.place].increment(by: 1)
+            reached(.valid, kind, times)
+            if let delay = times?.delay { latency(.received, kind)?.sinceSent.recordNanoseconds(delay.nanoseconds) }
+        }
+    }
+
+    /// How long it took so far.
+    ///
+    /// - Parameter held: the part of that time for which an answer waited on purpose.
+    package func reached(_ stage: StageLabel, _ kind: KindLabel, _ times: MessageTimes?, without held: Duration = .zero) {
+        guard let times, let latency = latency(stage, kind) else { return }
+        let elapsed = times.received.duration(to: .now) - held
+        latency.sinceReceipt?.recordNanoseconds(elapsed.nanoseconds)
+        if let delay = times.delay { latency.sinceSent.recordNanoseconds((delay + elapsed).nanoseconds) }
+    }
+
+    private func latency(_ stage: StageLabel, _ kind: KindLabel) -> Latency? {
+        latencies[stage.place * KindLabel.allCases.count + kind.place]
+    }
+
+    /// An answer was known for so long before it was due.
+    package func held(_ kind: KindLabel, for time: Duration) {
+        replyDelays[kind.place]?.recordNanoseconds(time.nanoseconds)
+    }
+
+    /// What a request is told.
+    package func reported(_ label: ReportLabel) {
+        reports[label.place].increment(by: 1)
+    }
+
+    /// Valid messages since the start, by ``KindLabel/place``.
+    package var validCounts: [Int] { valid.map { Int($0.value) } }
+
+    /// Answers since the start within each bound, and all at last.
+    package var answerTimes: [Int64] {
+        answerCells.map(\.cumulativeCounts).reduce([]) { sum, counts in sum.isEmpty ? counts : zip(sum, counts).map(+) }
+    }
+
+    /// Seconds within which a half, and 99 of 100, of what was added between two such lists were answered; infinite beyond the last bound.
+    package func percentiles(from old: [Int64], to new: [Int64]) -> (half: Double, most: Double)? {
+        let counts = zip(old, new).map { $1 - $0 }
+        guard let all = counts.last, all > 0, case .histogram(let bounds) = Metric.sinceReceipt.definition.kind else { return nil }
+        func bound(_ share: Double) -> Double {
+            zip(bounds, counts).first { Double($1) >= share * Double(all) }?.0 ?? .infinity
+        }
+        return (bound(0.5), bound(0.99))
+    }
+
+    // MARK: Rare events
+
+    /// Adds 1 to a series that no ``Counter`` declares. It is looked up under a lock, so this is for what happens rarely.
+    package func increment(_ metric: Metric, _ labels: any MetricLabel...) {
+        registry.cell(metric, labels).increment(by: 1)
+    }
+
+    /// Records a duration in a histogram, likewise.
+    package func record(_ duration: Duration, in metric: Metric, _ labels: any MetricLabel...) {
+        registry.histogramCell(metric, labels).recordNanoseconds(duration.nanoseconds)
+    }
+}
+
+extension StageLabel {
+    /// Whether messages of this kind come there: queries store nothing, and only requests go to gorush.
+    package func concerns(_ kind: KindLabel) -> Bool {
+        switch self {
+        case .received, .valid, .answered: true
+        case .durable: kind != .query
+        case .accepted: kind == .request
+        }
+    }
+
+    package var place: Int {
+        switch self {
+        case .received: 0
+        case .valid: 1
+        case .durable: 2
+        case .accepted: 3
+        case .answered: 4
+        }
+    }
+}
+
+extension KindLabel {
+    package var place: Int {
+        switch self {
+        case .registration: 0
+        case .query: 1
+        case .request: 2
+        }
+    }
+}
+
+extension ReportLabel {
+    package var place: Int {
+        switch self {
+        case .success: 0
+        case .unknownType: 1
+        case .wrongToken: 2
+        case .internalError: 3
+        case .notRegistered: 4
+        }
+    }
+}

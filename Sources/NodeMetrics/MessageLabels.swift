@@ -1,0 +1,74 @@
+/// What a message is about.
+package enum KindLabel: String, MetricLabel {
+    package static let labelName = "kind"
+    case registration, query, request
+}
+
+/// How far a message came: see ``Metric/sinceReceipt``.
+package enum StageLabel: String, MetricLabel {
+    package static let labelName = "stage"
+    case received, valid, durable, accepted, answered
+}
+
+/// Where a message ended.
+package enum LossStageLabel: String, MetricLabel {
+    package static let labelName = "stage"
+    case opening, reading, handling
+}
+
+package enum LossReasonLabel: String, MetricLabel {
+    package static let labelName = "reason"
+    case oversized
+    case version
+    case undecryptable
+    case malformedPayload = "malformed_payload"
+    case unsigned
+    case segment
+    case malformedEnvelope = "malformed_envelope"
+    case otherKind = "other_kind"
+    case empty
+    case badSignature = "bad_signature"
+    case unsealable
+    case malformedMessage = "malformed_message"
+    case tooMany = "too_many_entries"
+    case tooOld = "too_old"
+    case noMessageID = "no_message_id"
+    case shedQuery = "shed_query"
+    case shedRequest = "shed_request"
+    case storeFailed = "store_failed"
+    case limited
+}
+
+/// One of PushServer's limits.
+package enum LimitLabel: String, MetricLabel {
+    package static let labelName = "limit"
+    case messagesBySender = "messages_by_sender"
+    case registrationsBySender = "registrations_by_sender"
+    case queriesBySender = "queries_by_sender"
+    case requestsBySender = "requests_by_sender"
+    case queriesByTarget = "queries_by_target"
+    case notificationsByTarget = "notifications_by_target"
+    case newRegistrations = "new_registrations"
+    case registrations
+    case queries
+    case requests
+    case answerKiBByTarget = "answer_kib_by_target"
+    case answerKiB = "answer_kib"
+    case installationsByKey = "installations_by_key"
+    case registrationCount = "registration_count"
+    case unwelcome
+}
+
+/// How a valid message ended.
+package enum OutcomeLabel: String, MetricLabel {
+    package static let labelName = "outcome"
+    case stored, ended, repeated
+    case refusedMalformed = "refused_malformed"
+    case refusedVersion = "refused_version"
+    case refusedTokenType = "refused_token_type"
+    case refusedLimit = "refused_limit"
+    case refusedOther = "refused_other"
+    case answered
+    case nothingFound = "nothing_found"
+    case taken
+}

@@ -1,0 +1,136 @@
+extension MetricGroup {
+    /// Notifications from the outbox to gorush.
+    package static let delivery = MetricGroup(
+        metrics: [
+            .notificationsQueued, .notificationsEnded, .notificationsRetried, .notificationsUncounted, .posts, .postTime, .breaker,
+            .breakerOpened, .slow, .slowed, .postsUnanswered, .postsUnansweredAge, .batchLimit, .outbox, .outboxAge,
+        ],
+        counters: [
+            .notificationQueued, .notificationAccepted, .notificationRefused, .notificationExpired, .notificationUnroutable,
+            .notificationUnreadable, .notificationRetried, .notificationDropped, .notificationEvicted, .postFailed, .gorushOpened,
+            .gorushSlowed, .notificationUncounted,
+        ])
+}
+
+extension Metric {
+    package static let notificationsQueued = Metric(
+        "waku_push_notifications_queued_total", help: "Notifications that were put into the outbox.")
+    package static let notificationsEnded = Metric(
+        "waku_push_notifications_ended_total", NotificationEndLabel.self, help: "Notifications that left the outbox, and how.")
+    package static let notificationsRetried = Metric(
+        "waku_push_notifications_retried_total", help: "Posts of a notification that are to be repeated.")
+    package static let notificationsUncounted = Metric(
+        "waku_push_notifications_uncounted_total",
+        help: "Notifications in posts that gorush accepted, but did not count: a platform is disabled there.")
+    package static let posts = Metric(
+        "waku_push_gorush_posts_total", PostClassLabel.self, StatusLabel.self,
+        help: "Posts to gorush, by what came of them and the status of HTTP; none when there was no answer.")
+    package static let postTime = Metric(
+        "waku_push_gorush_post_seconds", buckets: fineBuckets + [30, 60], help: "How long posts to gorush took, whatever came of them.")
+    package static let breaker = Metric(
+        "waku_push_gorush_breaker", EndpointLabel.self, BreakerLabel.self,
+        help: "1 for the state that the circuit breaker before a gorush is in.")
+    package static let breakerOpened = Metric("waku_push_gorush_breaker_opened_total", help: "How often gorush was given up for a while.")
+    package static let slow = Metric(
+        "waku_push_gorush_slow", EndpointLabel.self,
+        help: "1 while a post to a gorush is overdue, or was and nothing has been answered since.")
+    package static let slowed = Metric("waku_push_gorush_slowed_total", help: "How often a gorush became slow.")
+    package static let postsUnanswered = Metric(
+        "waku_push_gorush_posts_unanswered", EndpointLabel.self, help: "Posts that a gorush has not answered yet.")
+    package static let postsUnansweredAge = Metric(
+        "waku_push_gorush_oldest_unanswered_seconds", EndpointLabel.self, help: "How long the oldest of them has been unanswered.")
+    package static let batchLimit = Metric(
+        "waku_push_gorush_batch_limit", EndpointLabel.self,
+        help: "Notifications that the next post to a gorush may have, by the time that it took for others.")
+    package static let outbox = Metric("waku_push_outbox_notifications", help: "Notifications that wait for gorush.")
+    package static let outboxAge = Metric(
+        "waku_push_outbox_oldest_age_seconds",
+        help: "How long ago the oldest notification in the outbox was asked for; 0 when there is none.")
+}
+
+extension Counter {
+    package static let notificationQueued = Counter("notification queued", .notificationsQueued)
+    package static let notificationAccepted = Counter("notification accepted by gorush", .notificationsEnded, NotificationEndLabel.accepted)
+    package static let notificationRefused = Counter("notification refused by gorush", .notificationsEnded, NotificationEndLabel.refused)
+    package static let notificationExpired = Counter("notification expired", .notificationsEnded, NotificationEndLabel.expired)
+    package static let notificationUnroutable = Counter(
+        "notification for an app without gorush", .notificationsEnded, NotificationEndLabel.unroutable)
+    package static let notificationUnreadable = Counter(
+        "notification unreadable in the outbox", .notificationsEnded, NotificationEndLabel.unreadable)
+    package static let notificationRetried = Counter("notification to be tried again", .notificationsRetried)
+    package static let notificationDropped = Counter(
+        "notification dropped by the operator", .notificationsEnded, NotificationEndLabel.dropped)
+    package static let notificationEvicted = Counter("notification dropped: outbox full", .notificationsEnded, NotificationEndLabel.evicted)
+    /// Only in the log and on the status page: ``Metric/posts`` has class and status.
+    package static let postFailed = Counter("post to gorush failed")
+    package static let gorushOpened = Counter("gorush given up for a while", .breakerOpened)
+    package static let gorushSlowed = Counter("gorush found slow", .slowed)
+    package static let notificationUncounted = Counter("notification that gorush did not count", .notificationsUncounted)
+}
+
+package enum NotificationEndLabel: String, MetricLabel {
+    package static let labelName = "outcome"
+    case accepted, refused, expired, evicted, unreadable, unroutable, dropped
+}
+
+/// A gorush, by its place in the configuration.
+package enum EndpointLabel: String, MetricLabel {
+    package static let labelName = "endpoint"
+    case first = "1"
+    case second = "2"
+    case third = "3"
+    case fourth = "4"
+    case fifth = "5"
+    case sixth = "6"
+    case seventh = "7"
+    case eighth = "8"
+}
+
+package enum PostClassLabel: String, MetricLabel {
+    package static let labelName = "class"
+    case accepted, refused, failed, misconfigured
+}
+
+/// A status of HTTP that gorush, or what stands before it, may answer with.
+package enum StatusLabel: String, MetricLabel {
+    package static let labelName = "status"
+    case none
+    case ok = "200"
+    case created = "201"
+    case taken = "202"
+    case noContent = "204"
+    case movedPermanently = "301"
+    case found = "302"
+    case temporaryRedirect = "307"
+    case permanentRedirect = "308"
+    case badRequest = "400"
+    case unauthorized = "401"
+    case forbidden = "403"
+    case notFound = "404"
+    case methodNotAllowed = "405"
+    case proxyAuthenticationRequired = "407"
+    case requestTimeout = "408"
+    case gone = "410"
+    case contentTooLarge = "413"
+    case unprocessable = "422"
+    case tooEarly = "425"
+    case tooManyRequests = "429"
+    case unavailableForLegalReasons = "451"
+    case internalServerError = "500"
+    case notImplemented = "501"
+    case badGateway = "502"
+    case serviceUnavailable = "503"
+    case gatewayTimeout = "504"
+    case networkAuthenticationRequired = "511"
+    case other
+
+    package init(_ status: Int?) {
+        self = status.map { StatusLabel(rawValue: "\($0)") ?? .other } ?? .none
+    }
+}
+
+package enum BreakerLabel: String, MetricLabel {
+    package static let labelName = "state"
+    case closed, open
+    case halfOpen = "half_open"
+}

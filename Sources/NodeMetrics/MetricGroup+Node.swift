@@ -1,0 +1,50 @@
+extension MetricGroup {
+    /// The node as a whole: alarms, queues, load shedding, the database, readiness.
+    package static let node = MetricGroup(
+        metrics: [.alarms, .alarmActive, .queueDepth, .queueLimit, .databaseSize, .storeWorks, .ready],
+        counters: [.shedWaitingQuery, .shedQuery, .shedRequest, .failedTopicKey, .failedStore])
+}
+
+extension Metric {
+    package static let alarms = Metric("waku_push_alarms_total", AlarmKind.self, help: "Alarms that were raised.")
+    package static let alarmActive = Metric(
+        "waku_push_alarm_active", AlarmKind.self,
+        help: "1 while an alarm lasts: one that happens rather than lasts counts for ten minutes or an hour.")
+    package static let queueDepth = Metric("waku_push_queue_depth", QueueLabel.self, help: "What waits inside of the node.")
+    package static let queueLimit = Metric(
+        "waku_push_queue_limit", QueueLabel.self, help: "Up to where it may wait; beyond, it is shed or whoever brings it waits.")
+    package static let databaseSize = Metric("waku_push_database_bytes", help: "The database and its log.")
+    package static let storeWorks = Metric("waku_push_store_works", help: "1 while the database can be written and read.")
+    package static let ready = Metric("waku_push_ready", help: "1 while nothing stands in the way: what /readyz says.")
+}
+
+extension Counter {
+    package static let shedWaitingQuery = Counter(
+        "shed: query while too much waits for topic keys", .dropped, LossStageLabel.opening, LossReasonLabel.shedQuery)
+    package static let shedQuery = Counter("shed: query while too much waits", .dropped, LossStageLabel.handling, LossReasonLabel.shedQuery)
+    package static let shedRequest = Counter(
+        "shed: request while too much waits to be stored", .dropped, LossStageLabel.handling, LossReasonLabel.shedRequest)
+    package static let failedTopicKey = Counter(
+        "failed: the store did not tell the topic", .dropped, LossStageLabel.opening, LossReasonLabel.storeFailed)
+    package static let failedStore = Counter(
+        "failed: the store did not keep it", .dropped, LossStageLabel.handling, LossReasonLabel.storeFailed)
+}
+
+/// What waits, and where.
+package enum QueueLabel: String, MetricLabel {
+    package static let labelName = "queue"
+    /// Taken and not yet stored, in units of 4 KiB, one for each message at least.
+    case work
+    /// Queries that wait for the key of their topic, in the same units.
+    case topicKeys = "topic_keys"
+    /// Registrants whose topic key is to be derived ahead of the first query.
+    case topicKeysAhead = "topic_keys_ahead"
+    /// Requests that wait for gorush.
+    case requests
+    /// Answers to be sealed and published.
+    case answers
+    /// Answers to be looked up in the relay's store.
+    case confirmations
+    /// What gorush's hook told.
+    case feedback
+}

@@ -1,0 +1,27 @@
+import NodeMetrics
+import Testing
+
+@Suite("Readings that cost something")
+struct PacedReadingTests {
+    @Test("A figure that is dear is read once for all who ask, and again after its pause")
+    func pacedReading() async {
+        let count = Counters([.messages])
+        let reading = PacedReading(pause: .seconds(3600)) {
+            count.add(.received)
+            return count.count(.received)
+        }
+        let values = await withTaskGroup(of: Int?.self) { group in
+            for _ in 0..<20 { group.addTask { await reading.value() } }
+            return await group.reduce(into: [Int?]()) { $0.append($1) }
+        }
+        #expect(values == Array(repeating: 1, count: 20))
+        let quick = PacedReading(pause: .zero, restFactor: 0) { () throws -> Int in
+            count.add(.ours)
+            if count.count(.ours) == 2 { throw CancellationError() }
+            return count.count(.ours)
+        }
+        #expect(await quick.value() == 1)
+        while await quick.value() ?? 0 <= 2, !Task.isCancelled {}
+        #expect(count.count(.ours) > 2)
+    }
+}
