@@ -92,15 +92,22 @@ let package = Package(
         library("Gorush", ["CurlClient", "StatusProtocol", "Waku", "WakuCrypto"]),
         library("NwakuRelay", ["Waku", "WakuCrypto", "CurlClient", logging]),
         library("Prometheus", [metrics]),
+        library("HealthChecks", ["Waku"]),
+        library("AdminProtocol", ["Gorush", "HealthChecks", "Waku"]),
+        library(
+            "Doctor",
+            ["AdminProtocol", "Gorush", "HealthChecks", "NodeMetrics", "NwakuRelay", "PushStore", "StatusProtocol", "Waku"]),
+        library("StatusPage", ["NodeMetrics", "Primitives", "Waku", "WakuCrypto"]),
         library("NodeMetrics", ["Prometheus", "Waku", metrics]),
         library("HTTPService", ["NIOSupport", hummingbird, hummingbirdCore, httpTypes, lifecycle, logging, nio, nioHTTPTypes]),
         library("LoopbackRelay", ["HTTPService", "Waku", "WakuCrypto", hummingbird, logging, nio]),
         library(
             "PushNode",
             [
-                "PushServer", "PushStore", "Gorush", "HTTPService", "NodeMetrics", "Primitives", "Prometheus", "ProtobufWire",
-                "StatusProtocol",
-                "Waku", "WakuCrypto", hummingbird, deque, httpTypes, logging, nio, lifecycle,
+                "AdminProtocol", "Gorush", "HTTPService", "HealthChecks", "NodeMetrics", "Primitives", "Prometheus", "ProtobufWire",
+                "PushServer", "PushStore", "StatusPage", "StatusProtocol", "Waku", "WakuCrypto", hummingbird, deque, httpTypes, logging,
+                nio,
+                lifecycle,
             ]),
         library("Systemd"),
         library("PushClient", ["StatusProtocol", "Waku", "WakuCrypto"]),
@@ -116,7 +123,8 @@ let package = Package(
         library(
             "WakuPushCommands",
             [
-                "PushBench", "PushNode", "PushClient", "PushStore", "NwakuRelay", "LoopbackRelay", "LibP2P", "StatusProtocol", "Waku",
+                "AdminProtocol", "Doctor", "HealthChecks", "PushBench", "PushNode", "PushClient", "PushStore", "NwakuRelay",
+                "LoopbackRelay", "LibP2P", "StatusProtocol", "Waku",
                 "WakuCrypto", "WakuP2P", "CurlClient", "CVersion", "HTTPService", "Systemd", hummingbird, logging, lifecycle, signals,
                 arguments, yaml,
             ]),
@@ -151,6 +159,8 @@ let package = Package(
         tests("PushServer", ["StatusProtocol", "Waku", "WakuCrypto"]),
         tests("PushStore", ["StatusProtocol", "Waku", "WakuCrypto", grdb]),
         tests("Prometheus", [metrics]),
+        tests("Doctor", ["AdminProtocol", "Gorush", "HealthChecks", "NwakuRelay", "PushStore", "Waku"]),
+        tests("StatusPage", ["NodeMetrics", "Primitives", "Waku"]),
         tests("NodeMetrics", ["Prometheus", "Waku"]),
         tests("CurlClient", [hummingbird]),
         tests("Gorush", ["CurlClient", "StatusProtocol", "Waku", "WakuCrypto", hummingbird]),
@@ -160,10 +170,9 @@ let package = Package(
         tests(
             "PushNode",
             [
-                "NodeMetrics", "PushServer", "PushStore", "PushClient", "Gorush", "NwakuRelay", "LoopbackRelay", "Prometheus",
-                "StatusProtocol", "Waku",
-                "WakuCrypto",
-                "CurlClient", grdb, hummingbird, logging, lifecycle,
+                "CurlClient", "Gorush", "HealthChecks", "LoopbackRelay", "NodeMetrics", "NwakuRelay", "Prometheus", "PushClient",
+                "PushServer", "PushStore",
+                "StatusProtocol", "Waku", "WakuCrypto", grdb, hummingbird, logging, lifecycle,
             ]),
         tests("PushBench", ["StatusProtocol", "Waku"]),
         tests("Systemd"),

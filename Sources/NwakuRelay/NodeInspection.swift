@@ -12,15 +12,27 @@ public struct NodeInspection: Sendable {
         case unknown(String)
     }
 
-    public let health: NodeHealth
+    public var health: NodeHealth
     /// nil when the node does not tell.
-    public let version: String?
-    public let shards: ShardsInRecord?
+    public var version: String?
+    public var shards: ShardsInRecord?
     /// By shard; nil when the node's admin API is off.
-    public let peers: [Int: Int]?
-    public let store: Store
+    public var peers: [Int: Int]?
+    public var store: Store
     /// How far its clock is ahead of this machine's, to a second or so; nil when it sends no date.
-    public let clockAhead: Duration?
+    public var clockAhead: Duration?
+
+    package init(
+        health: NodeHealth, version: String? = nil, shards: ShardsInRecord? = nil, peers: [Int: Int]? = nil, store: Store,
+        clockAhead: Duration? = nil
+    ) {
+        self.health = health
+        self.version = version
+        self.shards = shards
+        self.peers = peers
+        self.store = store
+        self.clockAhead = clockAhead
+    }
 }
 
 extension NwakuAPI {

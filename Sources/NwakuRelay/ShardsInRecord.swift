@@ -13,6 +13,11 @@ public struct ShardsInRecord: Hashable, Sendable {
     /// Longer records are none: ENRs end at 300 bytes.
     private static let longestText = 1024
 
+    package init(cluster: Int, shards: Set<Int>) {
+        self.cluster = cluster
+        self.shards = shards
+    }
+
     /// nil when it is no ENR, or tells no shards.
     public init?(record: String) {
         guard record.hasPrefix("enr:"), record.utf8.count <= Self.longestText else { return nil }

@@ -1,16 +1,43 @@
+import AdminProtocol
 import Foundation
 import HTTPService
 import HTTPTypes
 import Hummingbird
 import Logging
 import NIOCore
+import PushStore
 
-/// What an operator asks a running node, over a Unix socket in its data folder, for the folder's owner alone: ``AdminAPI``.
+/// What an operator may see of a running node, and do to it.
+protocol AdminOperations: Sendable {
+    var peers: AdminAPI.Peers { get }
+
+    func status() async -> NodeStatus
+    func setDrain(_ isOn: Bool) async
+    /// Returns the level before; nil when it can't be changed.
+    func setLogLevel(_ level: Logger.Level) -> Logger.Level?
+    /// Posts these notifications of the outbox at once, nil for all, and returns how many.
+    func retry(_ ids: [Int64]?) -> Int
+    /// Gives up these notifications of the outbox, nil for all, and returns how many.
+    func dropWaiting(_ ids: [Int64]?) async -> Int
+    /// Reads registrations that another process stored, and returns the number of query topics.
+    ///
+    /// - Throws: `StoreError`
+    func registrationsChanged() throws(StoreError) -> Int
+    /// Sends a message to the node itself.
+    func selfTest() async -> AdminAPI.SelfTest
+    /// The configuration, without secrets.
+    func setup() -> AdminAPI.Setup
+    /// Asks each gorush server about itself.
+    func inspectGorush() async -> [AdminAPI.InspectedGorush]
+}
+
+/// Serves `AdminAPI` over a Unix socket in the node's data folder, which only the folder's owner can open.
 struct AdminServer {
     private static let bodyLimit = 1 << 20
 
-    let node: PushNode
+    let node: any AdminOperations
     let socket: AdminSocket
+    let logger: Logger
 
     /// Serves until the task is cancelled.
     func run() async throws {
@@ -19,7 +46,7 @@ struct AdminServer {
         defer { unlink(socket.path) }
         // No browser comes to a Unix socket: any name is as good as another.
         let listener = HTTPListener(
-            .unixDomainSocket(path: socket.path), limits: HTTPLimits(.admin), hosts: nil, logger: node.logger)
+            .unixDomainSocket(path: socket.path), limits: HTTPLimits(.admin), hosts: nil, logger: logger)
         try await listener.run(router.buildResponder()) { [socket] _ in chmod(socket.path, 0o600) }
     }
 
@@ -29,23 +56,24 @@ struct AdminServer {
         router.get("status") { _, _ in try Self.answer(await node.status()) }
         router.get("peers") { _, _ in try Self.answer(node.peers) }
         router.post("drain") { request, _ in
-            try await Self.answer(request) { (wish: AdminAPI.Drain) in
-                await node.setDrain(wish.isOn)
-                return wish
+            try await Self.answer(request) { (body: AdminAPI.Drain) in
+                await node.setDrain(body.isOn)
+                return body
             }
         }
         router.post("log-level") { request, _ in
-            try await Self.answer(request) { (wish: AdminAPI.LogLevel) in
-                guard let level = Logger.Level(rawValue: wish.level) else { throw Refusal(.badRequest, "there is no such level") }
+            try await Self.answer(request) { (body: AdminAPI.LogLevel) in
+                guard let level = Logger.Level(rawValue: body.level) else { throw Refusal(.badRequest, "there is no such level") }
                 guard let before = node.setLogLevel(level) else { throw Refusal(.conflict, "this node's log can't be changed") }
                 return AdminAPI.LogLevel(level: before.rawValue)
             }
         }
         router.post("outbox/retry") { request, _ in
-            try await Self.answer(request) { (wanted: AdminAPI.Selection) in AdminAPI.Count(count: node.retry(wanted.ids)) }
+            try await Self.answer(request) { (selection: AdminAPI.Selection) in AdminAPI.Count(count: node.retry(selection.ids)) }
         }
         router.post("outbox/drop") { request, _ in
-            try await Self.answer(request) { (wanted: AdminAPI.Selection) in AdminAPI.Count(count: await node.dropWaiting(wanted.ids)) }
+            try await Self.answer(request) { (selection: AdminAPI.Selection) in AdminAPI.Count(count: await node.dropWaiting(selection.ids))
+            }
         }
         router.post("registrations/changed") { _, _ in
             do {
@@ -55,8 +83,8 @@ struct AdminServer {
             }
         }
         router.post("self-test") { _, _ in try Self.answer(await node.selfTest()) }
-        router.get("setup") { _, _ in try Self.answer(node.configuration.setup()) }
-        router.post("gorush/inspect") { _, _ in try Self.answer(await node.configuration.inspectGorush()) }
+        router.get("setup") { _, _ in try Self.answer(node.setup()) }
+        router.post("gorush/inspect") { _, _ in try Self.answer(await node.inspectGorush()) }
         return router
     }
 
@@ -70,15 +98,15 @@ struct AdminServer {
         }
     }
 
-    private static func answer<Wish: Decodable, Outcome: Encodable>(
-        _ request: Request, _ carryOut: (Wish) async throws -> Outcome
+    private static func answer<Body: Decodable, Outcome: Encodable>(
+        _ request: Request, _ carryOut: (Body) async throws -> Outcome
     ) async throws -> Response {
         do {
-            let body = try await request.body.collect(upTo: bodyLimit)
-            guard let wish = try? JSONDecoder().decode(Wish.self, from: Data(body.readableBytesView)) else {
+            let bytes = try await request.body.collect(upTo: bodyLimit)
+            guard let body = try? JSONDecoder().decode(Body.self, from: Data(bytes.readableBytesView)) else {
                 throw Refusal(.badRequest, "the body is not as it should be")
             }
-            return try answer(try await carryOut(wish))
+            return try answer(try await carryOut(body))
         } catch let refusal as Refusal {
             return try answer(AdminAPI.Problem(problem: refusal.problem), refusal.status)
         }

@@ -4,9 +4,10 @@ import Hummingbird
 import Logging
 import NIOCore
 import Prometheus
+import StatusPage
 
 /// `GET /healthz`: the process answers. `GET /readyz`: 200 once messages come in, the store keeps them and gorush takes notifications; else
-/// 503, and why, a line each. `GET /metrics`: ``Metric``. `GET /`: ``StatusPage``, of which `GET /status.json` is the same for programs. `POST /feedback`: ``FeedbackEndpoint``.
+/// 503, and why, a line each. `GET /metrics`: ``Metric``. `GET /`: `StatusDocument`, of which `GET /status.json` is the same for programs. `POST /feedback`: ``FeedbackEndpoint``.
 struct HealthServer {
     /// Answered under any name: probes use whatever name the node has for them, and read little. `POST /feedback` has its secret.
     private static let exemptPaths: Set = ["healthz", "readyz", "feedback"]
@@ -52,7 +53,7 @@ struct HealthServer {
                 body: .init(byteBuffer: ByteBuffer(string: await metrics(format))))
         }
         router.get("") { [status] _, _ in
-            Self.page(StatusPage(status: await status()).document.text)
+            Self.page(StatusDocument(status: await status()).text)
         }
         router.get("status.json") { [status] _, _ in
             Response(
@@ -74,7 +75,7 @@ struct HealthServer {
     private static func page(_ text: String) -> Response {
         var headers = guarded([
             .contentType: "text/html; charset=utf-8", .cacheControl: "no-store",
-            .contentSecurityPolicy: StatusPage.contentSecurityPolicy,
+            .contentSecurityPolicy: StatusDocument.contentSecurityPolicy,
         ])
         add(
             [

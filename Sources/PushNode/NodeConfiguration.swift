@@ -1,3 +1,4 @@
+package import AdminProtocol
 public import PushServer
 public import StatusProtocol
 public import Waku
@@ -51,9 +52,9 @@ public struct NodeConfiguration: Sendable {
     /// Of the program, as it is shown.
     public var version = ""
     /// What `doctor` is told of the configuration at present. It must not hold secrets.
-    public var setup: @Sendable () -> AdminAPI.Setup = { AdminAPI.Setup() }
+    package var setup: @Sendable () -> AdminAPI.Setup = { AdminAPI.Setup() }
     /// Looks at each gorush server with the credentials that notifications are posted with.
-    public var inspectGorush: @Sendable () async -> [DoctorFacts.Gorush] = { [] }
+    package var inspectGorush: @Sendable () async -> [AdminAPI.InspectedGorush] = { [] }
 
     public init(identity: PrivateKey, dataPath: String) {
         self.identity = identity

@@ -1,4 +1,6 @@
+import AdminProtocol
 public import Foundation
+package import HealthChecks
 import Logging
 import NodeMetrics
 import PushStore
@@ -6,11 +8,11 @@ public import Waku
 import WakuCrypto
 
 /// What an operator may see of a running node, and do to it.
-extension PushNode {
+extension PushNode: AdminOperations {
     private static let selfTestLimit = Duration.seconds(5)
 
     /// What was looked at just now.
-    public var findings: [Finding] {
+    package var findings: [Finding] {
         [
             NodeChecks.relay(relay.state), NodeChecks.silence(watch.silenceObstacle), NodeChecks.store(failure: store.failure),
         ].compactMap(\.self) + deliveries.endpoints.map { NodeChecks.gorush($0.name, obstacle: $0.obstacle, delay: $0.delay) }
@@ -71,6 +73,9 @@ extension PushNode {
         topicKeys.forgetAll()
         return topics.queryTopicCount
     }
+
+    func setup() -> AdminAPI.Setup { configuration.setup() }
+    func inspectGorush() async -> [AdminAPI.InspectedGorush] { await configuration.inspectGorush() }
 
     /// Publishes a message to the node itself, on its first pubsub topic, and waits for it.
     func selfTest() async -> AdminAPI.SelfTest {

@@ -1,8 +1,11 @@
 import Foundation
+import AdminProtocol
 import Gorush
+import HealthChecks
 import Hummingbird
 public import Logging
 package import NodeMetrics
+import Primitives
 public import PushServer
 import PushStore
 public import ServiceLifecycle
@@ -296,7 +299,7 @@ public final class PushNode: Service {
             return logger.error("admin socket not served", metadata: ["reason": "the data folder can't be opened"])
         }
         do {
-            try await AdminServer(node: self, socket: socket).run()
+            try await AdminServer(node: self, socket: socket, logger: logger).run()
         } catch {
             logger.error("admin socket not served", metadata: ["reason": "it can't be made in the data folder"])
         }

@@ -1,3 +1,4 @@
+import AdminProtocol
 import ArgumentParser
 import Foundation
 import Gorush
@@ -200,7 +201,7 @@ struct Serve: AsyncParsableCommand {
                 return setup
             }
             plan.configuration.inspectGorush = {
-                var found: [DoctorFacts.Gorush] = []
+                var found: [AdminAPI.InspectedGorush] = []
                 for poster in posters { found.append(await poster.inspect()) }
                 return found
             }

@@ -1,4 +1,5 @@
 import Gorush
+import HealthChecks
 import NodeMetrics
 import PushClient
 import PushNode

@@ -1,6 +1,7 @@
 import CurlClient
 import Foundation
 import Gorush
+import HealthChecks
 import NodeMetrics
 import PushClient
 import PushNode

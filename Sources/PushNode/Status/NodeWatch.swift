@@ -1,6 +1,8 @@
 import Logging
 import NodeMetrics
+import Primitives
 import PushStore
+import StatusPage
 import Synchronization
 import Waku
 

@@ -1,10 +1,11 @@
 import Gorush
 import NodeMetrics
 import PushStore
+import StatusPage
 import StatusProtocol
 import Waku
 
-/// Gathers a ``StatusFigures`` when somebody looks.
+/// Gathers a `StatusFigures` when somebody looks.
 struct StatusSource: Sendable {
     private static let lossLimit = 12
 

@@ -1,3 +1,4 @@
+import AdminProtocol
 import CurlClient
 import Foundation
 import PushNode

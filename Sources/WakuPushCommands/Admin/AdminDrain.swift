@@ -1,3 +1,4 @@
+import AdminProtocol
 import ArgumentParser
 import Logging
 import PushNode

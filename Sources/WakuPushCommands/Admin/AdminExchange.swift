@@ -1,3 +1,4 @@
+import AdminProtocol
 import ArgumentParser
 import Foundation
 import PushNode

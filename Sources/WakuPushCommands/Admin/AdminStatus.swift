@@ -1,5 +1,7 @@
+import AdminProtocol
 import ArgumentParser
 import Foundation
+import HealthChecks
 import PushNode
 import PushStore
 

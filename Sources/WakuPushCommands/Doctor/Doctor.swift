@@ -1,4 +1,6 @@
 import ArgumentParser
+import Doctor
+import HealthChecks
 import PushNode
 
 struct Doctor: AsyncParsableCommand {

@@ -1,6 +1,9 @@
+import AdminProtocol
 import CurlClient
+import Doctor
 import Foundation
 import Gorush
+import HealthChecks
 import LibP2P
 import Logging
 import NwakuRelay
@@ -102,17 +105,7 @@ struct DoctorExamination {
         do throws(NwakuAPIError) {
             let shards = topics.compactMap { RelayShard($0) }.map { Int($0.shard) }
             let found = try await NwakuAPI(address: address, client: client).inspect(shards: shards)
-            let store: DoctorFacts.RelayNode.Store =
-                switch found.store {
-                case .present: .present
-                case .missing: .missing
-                case .unknown(let reason): .unknown(reason)
-                }
-            return .node(
-                DoctorFacts.RelayNode(
-                    address: address.description, health: found.health.status, relayHealth: found.health.protocols["Relay"],
-                    version: found.version, cluster: found.shards?.cluster, shards: found.shards?.shards, peers: found.peers, store: store,
-                    clockAhead: found.clockAhead))
+            return .node(address: address.description, found)
         } catch {
             return .unreachable(address: address.description, reason: error.message)
         }
@@ -195,7 +188,7 @@ struct DoctorExamination {
 
     /// The daemon asks with its own credentials, which it tells nobody. Options that were given say otherwise: which server to ask, or with
     /// which credentials to ask the daemon's.
-    private func gorushes(_ setup: AdminAPI.Setup?) async throws -> [DoctorFacts.Gorush] {
+    private func gorushes(_ setup: AdminAPI.Setup?) async throws -> [AdminAPI.InspectedGorush] {
         let isServerGiven = isGiven("gorush") || Environment.file?.endpoints.isEmpty == false
         let areCredentialsGiven = isGiven("gorush-ca", "gorush-user", "gorush-password-file", "gorush-token-file", "gorush-header")
         guard let setup, !isServerGiven else { return try await inspect(try options.gorush.settings()) }
@@ -213,8 +206,8 @@ struct DoctorExamination {
             })
     }
 
-    private func inspect(_ servers: [GorushSettings]) async throws -> [DoctorFacts.Gorush] {
-        var found: [DoctorFacts.Gorush] = []
+    private func inspect(_ servers: [GorushSettings]) async throws -> [AdminAPI.InspectedGorush] {
+        var found: [AdminAPI.InspectedGorush] = []
         for settings in servers { found.append(try await settings.inspect()) }
         return found
     }

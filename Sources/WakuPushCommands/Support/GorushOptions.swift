@@ -1,3 +1,4 @@
+import AdminProtocol
 import ArgumentParser
 import CurlClient
 import Foundation
@@ -134,12 +135,12 @@ struct GorushSettings {
     /// What gorush tells of itself when it is asked with these credentials.
     ///
     /// - Throws: ``CommandFailure`` for credentials that can't be read.
-    func inspect() async throws(CommandFailure) -> DoctorFacts.Gorush {
+    func inspect() async throws(CommandFailure) -> AdminAPI.InspectedGorush {
         let client = CurlClient(configuration: try curlConfiguration())
         do throws(GorushError) {
-            return DoctorFacts.Gorush(rule, try await GorushInspection(client: client, url: url))
+            return AdminAPI.InspectedGorush(rule, try await GorushInspection(client: client, url: url))
         } catch {
-            return DoctorFacts.Gorush(rule, nil, problem: error.message)
+            return AdminAPI.InspectedGorush(rule, nil, problem: error.message)
         }
     }
 

@@ -1,3 +1,4 @@
+import AdminProtocol
 import ArgumentParser
 import Gorush
 import Logging
@@ -28,12 +29,12 @@ final class ReplaceableGorush: NotificationPosting {
         current.withLock { AdminAPI.Setup.Endpoint(url: $0.settings.url, rule: $0.settings.rule) }
     }
 
-    func inspect() async -> DoctorFacts.Gorush {
+    func inspect() async -> AdminAPI.InspectedGorush {
         let settings = current.withLock(\.settings)
         do throws(CommandFailure) {
             return try await settings.inspect()
         } catch {
-            return DoctorFacts.Gorush(settings.rule, nil, problem: error.message)
+            return AdminAPI.InspectedGorush(settings.rule, nil, problem: error.message)
         }
     }
 }

@@ -1,15 +1,22 @@
 import Foundation
 import NodeMetrics
+import Primitives
 import Waku
 import WakuCrypto
 
 /// The page at `/`: one self-contained document, whole without JavaScript. With it, sections marked `data-live` are replaced as the node
 /// renders them anew, and the charts tell values under the pointer, from `/status.json`.
-struct StatusPage {
+package struct StatusDocument {
     let status: StatusFigures
 
+    package init(status: StatusFigures) {
+        self.status = status
+    }
+
+    package var text: String { document.text }
+
     /// Nothing from elsewhere, and of what is inline only the two texts that belong to the page.
-    static let contentSecurityPolicy: String = {
+    package static let contentSecurityPolicy: String = {
         func source(_ text: String) -> String { "'sha256-\(Data(SHA256.hash(Array(text.utf8))).base64EncodedString())'" }
         return "default-src 'none'; style-src \(source(style.text)); script-src \(source(script.text)); connect-src 'self'; "
             + "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"

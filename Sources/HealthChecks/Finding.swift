@@ -1,6 +1,6 @@
 /// What a check found: in readiness, in `admin status` and in `doctor`.
-public struct Finding: Codable, Hashable, Sendable {
-    public enum Verdict: String, Codable, Comparable, Sendable {
+package struct Finding: Codable, Hashable, Sendable {
+    package enum Verdict: String, Codable, Comparable, Sendable {
         case ok
         case warn
         case fail
@@ -13,18 +13,18 @@ public struct Finding: Codable, Hashable, Sendable {
             }
         }
 
-        public static func < (left: Verdict, right: Verdict) -> Bool { left.rank < right.rank }
+        package static func < (left: Verdict, right: Verdict) -> Bool { left.rank < right.rank }
     }
 
     /// What was looked at, a word or two.
-    public let check: String
-    public let verdict: Verdict
+    package let check: String
+    package let verdict: Verdict
     /// What was found, without a full stop.
-    public let text: String
+    package let text: String
     /// What to do about it; nil when it is all right, or the text says it.
-    public let remedy: String?
+    package let remedy: String?
 
-    public init(_ check: String, _ verdict: Verdict, _ text: String, remedy: String? = nil) {
+    package init(_ check: String, _ verdict: Verdict, _ text: String, remedy: String? = nil) {
         self.check = check
         self.verdict = verdict
         self.text = text
@@ -34,5 +34,5 @@ public struct Finding: Codable, Hashable, Sendable {
 
 extension Sequence<Finding> {
     /// Of all; ok of none.
-    public var worst: Finding.Verdict { map(\.verdict).max() ?? .ok }
+    package var worst: Finding.Verdict { map(\.verdict).max() ?? .ok }
 }

@@ -1,4 +1,5 @@
 import NodeMetrics
+import Primitives
 import Waku
 
 /// A chart as a figure with an SVG: lines over time, with the largest value and the latest ones in words beside it.

@@ -3,14 +3,14 @@ import Foundation
 /// Where a node's admin socket is: `admin.sock` in its data folder.
 ///
 /// The path of a socket has room for 107 bytes. A longer one is named through the open folder; it holds as long as this value.
-public final class AdminSocket: Sendable {
+package final class AdminSocket: Sendable {
     private static let longestPath = 107
 
-    public let path: String
+    package let path: String
     private let folder: Int32
 
     /// nil when the folder can't be opened.
-    public init?(in folder: String) {
+    package init?(in folder: String) {
         let plain = folder + "/admin.sock"
         if plain.utf8.count <= Self.longestPath {
             self.folder = -1

@@ -1,84 +1,116 @@
 import Foundation
-import NodeMetrics
-import Waku
+package import NodeMetrics
+package import Waku
 
 /// A node at a glance: what the page shows, and `/status.json` tells.
-struct StatusFigures: Sendable {
-    struct Step: Sendable, Encodable {
-        let name: String
+package struct StatusFigures: Sendable {
+    package struct Step: Sendable, Encodable {
+        package let name: String
         /// In the time that the charts cover, and since the start.
-        let lately: Int
-        let total: Int
+        package let lately: Int
+        package let total: Int
+
+        package init(name: String, lately: Int, total: Int) {
+            self.name = name
+            self.lately = lately
+            self.total = total
+        }
     }
 
-    struct Registrations: Sendable, Encodable {
-        let apn: Int
-        let firebase: Int
-        let inDoubt: Int
-        let unregistered: Int
+    package struct Registrations: Sendable, Encodable {
+        package let apn: Int
+        package let firebase: Int
+        package let inDoubt: Int
+        package let unregistered: Int
+
+        package init(apn: Int, firebase: Int, inDoubt: Int, unregistered: Int) {
+            self.apn = apn
+            self.firebase = firebase
+            self.inDoubt = inDoubt
+            self.unregistered = unregistered
+        }
     }
 
-    struct Line: Sendable, Encodable {
-        let name: String
+    package struct Line: Sendable, Encodable {
+        package let name: String
         /// One for each of ``Charts/times``.
-        let values: [Double]
+        package let values: [Double]
+
+        package init(name: String, values: [Double]) {
+            self.name = name
+            self.values = values
+        }
     }
 
-    struct Chart: Sendable, Encodable {
-        let title: String
-        let unit: String
-        let lines: [Line]
+    package struct Chart: Sendable, Encodable {
+        package let title: String
+        package let unit: String
+        package let lines: [Line]
+
+        package init(title: String, unit: String, lines: [Line]) {
+            self.title = title
+            self.unit = unit
+            self.lines = lines
+        }
     }
 
-    struct Endpoint: Encodable {
-        let name: String
-        let breaker: String
-        let waiting: Int
+    package struct Endpoint: Sendable, Encodable {
+        package let name: String
+        package let breaker: String
+        package let waiting: Int
+
+        package init(name: String, breaker: String, waiting: Int) {
+            self.name = name
+            self.breaker = breaker
+            self.waiting = waiting
+        }
     }
 
-    var time = Timestamp(rawValue: 0)
+    package var time = Timestamp(rawValue: 0)
     /// Since the start of the node.
-    var uptime = Duration.zero
-    var obstacles: [String] = []
+    package var uptime = Duration.zero
+    package var obstacles: [String] = []
 
     /// nil while it is attached.
-    var relayObstacle: String?
-    var silence = Duration.zero
-    var isSilent = false
-    var gaps = 0
-    var recovered = 0
+    package var relayObstacle: String?
+    package var silence = Duration.zero
+    package var isSilent = false
+    package var gaps = 0
+    package var recovered = 0
 
-    var breaker = BreakerLabel.closed
+    package var breaker = BreakerLabel.closed
     /// Why the last post failed, while the breaker is not closed.
-    var gorushFailure: String?
+    package var gorushFailure: String?
     /// That one is slow.
-    var gorushDelay: String?
+    package var gorushDelay: String?
     /// Where there are several.
-    var endpoints: [Endpoint] = []
-    var waiting = 0
-    var oldestWaiting: Duration?
-    var posts: [Step] = []
+    package var endpoints: [Endpoint] = []
+    package var waiting = 0
+    package var oldestWaiting: Duration?
+    package var posts: [Step] = []
 
-    var storeFailure: String?
-    var databaseBytes = 0
+    package var storeFailure: String?
+    package var databaseBytes = 0
     /// nil while they can't be read.
-    var registrations: Registrations?
-    var topics = 0
+    package var registrations: Registrations?
+    package var topics = 0
 
     /// The way of a message, and of a notification.
-    var messages: [Step] = []
-    var notifications: [Step] = []
+    package var messages: [Step] = []
+    package var notifications: [Step] = []
     /// What never arrived, the most frequent first.
-    var losses: [Step] = []
+    package var losses: [Step] = []
     /// Within which a half, and 99 of 100, were answered lately; nil when none was. Infinite beyond the last bucket.
-    var answerTimes: (half: Double, most: Double)?
-    var alarms: [Alarm] = []
+    package var answerTimes: (half: Double, most: Double)?
+    package var alarms: [Alarm] = []
     /// How long the charts cover.
-    var span = Duration.zero
-    var chartTimes: [Timestamp] = []
-    var charts: [Chart] = []
+    package var span = Duration.zero
+    package var chartTimes: [Timestamp] = []
+    package var charts: [Chart] = []
 
-    var isReady: Bool { obstacles.isEmpty }
+    package init() {}
+
+    package var isReady: Bool { obstacles.isEmpty }
 }
 
 // MARK: - JSON
@@ -92,7 +124,7 @@ extension StatusFigures: Encodable {
         case times, lines, kind, reason, since, last, count, active
     }
 
-    func encode(to encoder: any Encoder) throws {
+    package func encode(to encoder: any Encoder) throws {
         var root = encoder.container(keyedBy: Key.self)
         try root.encode(time.seconds, forKey: .time)
         try root.encode(uptime.seconds, forKey: .uptimeSeconds)
@@ -141,7 +173,7 @@ extension StatusFigures: Encodable {
         try charts.encode(self.charts, forKey: .lines)
     }
 
-    var json: [UInt8] {
+    package var json: [UInt8] {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.withoutEscapingSlashes, .sortedKeys]
         encoder.nonConformingFloatEncodingStrategy = .convertToString(

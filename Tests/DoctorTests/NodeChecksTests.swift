@@ -1,20 +1,28 @@
+import AdminProtocol
+import Doctor
 import Foundation
 import Gorush
 import NodeMetrics
-import PushNode
+import HealthChecks
+import NwakuRelay
 import PushStore
 import Testing
 import Waku
 
 /// Facts in, verdicts out.
 struct NodeChecksTests {
-    private var node = DoctorFacts.RelayNode(
-        address: "http://10.0.0.5:8645", health: "READY", relayHealth: "READY", version: "v0.36.0", cluster: 16, shards: [32, 64],
-        peers: [32: 7], store: .present, clockAhead: .zero)
+    private static let address = "http://10.0.0.5:8645"
+    private var node = NodeInspection(
+        health: health("READY"), version: "v0.36.0", shards: ShardsInRecord(cluster: 16, shards: [32, 64]), peers: [32: 7],
+        store: .present, clockAhead: .zero)
     private var gorush = GorushInspection(
         healthStatus: 200, version: "1.18.4",
         configuration: GorushInspection.Configuration(isSync: true, isAPNEnabled: true, isFirebaseEnabled: true, hasFeedbackHook: false),
         dryPost: .understood, clockAhead: .seconds(1))
+
+    private static func health(_ status: String, relay: String? = "READY") -> NodeHealth {
+        NodeHealth(status: status, protocols: relay.map { ["Relay": $0] } ?? [:])
+    }
 
     private func facts(_ change: (inout DoctorFacts) -> Void = { _ in }) -> DoctorFacts {
         var statistics = RegistrationStatistics()
@@ -23,7 +31,8 @@ struct NodeChecksTests {
             keyProblem: nil, folder: DoctorFacts.Folder(exists: true, isOwned: true, isWritable: true, mode: 0o700),
             freeBytes: 50 << 30, files: OpenFiles(used: 30, limit: 20_000),
             database: .inspected(StoreInspection(registrations: StoreInspection.Rows(count: 3)), statistics), daemon: Self.status(),
-            pubsubTopics: ["/waku/2/rs/16/32"], relays: [.node(node)], selfTest: .seen(milliseconds: 12, how: "by the running daemon"),
+            pubsubTopics: ["/waku/2/rs/16/32"], relays: [.node(address: Self.address, node)],
+            selfTest: .seen(milliseconds: 12, how: "by the running daemon"),
             gorushes: [.init(EndpointRule(), gorush)], takesFeedback: false)
         change(&facts)
         return facts
@@ -102,10 +111,10 @@ struct NodeChecksTests {
     }
 
     @Test func theRelay() throws {
-        func nodes(_ change: (inout DoctorFacts.RelayNode) -> Void) -> [DoctorFacts.Relay] {
+        func nodes(_ change: (inout NodeInspection) -> Void) -> [DoctorFacts.Relay] {
             var other = node
             change(&other)
-            return [.node(other)]
+            return [.node(address: Self.address, other)]
         }
         try expect("relay", .warn, "nobody else") { $0.relays = [.loopback] }
         try expect("relay", .fail, "refused") { $0.relays = [.unreachable(address: "http://x", reason: "refused")] }
@@ -125,16 +134,18 @@ struct NodeChecksTests {
         let filterNode = NodeChecks.doctor(facts { $0.relays = [.peer(address: peer, .filterNode)] })
         #expect(filterNode.first { $0.check == "relay" }?.text == "\(peer): connected, and it took this node's topics")
         #expect(filterNode.worst == .ok)
-        try expect("relay", .fail, "NOT_READY") { $0.relays = nodes { $0.relayHealth = "NOT_READY" } }
-        try expect("relay", .warn, "INITIALIZING") { $0.relays = nodes { ($0.health, $0.relayHealth) = ("INITIALIZING", nil) } }
-        try expect("network", .warn, "does not tell") { $0.relays = nodes { $0.cluster = nil } }
-        try expect("network", .fail, "cluster 1, and --pubsub-topic is in 16") { $0.relays = nodes { $0.cluster = 1 } }
-        try expect("network", .warn, "shard 32") { $0.relays = nodes { $0.shards = [1] } }
+        try expect("relay", .fail, "NOT_READY") { $0.relays = nodes { $0.health = Self.health("READY", relay: "NOT_READY") } }
+        try expect("relay", .warn, "INITIALIZING") { $0.relays = nodes { $0.health = Self.health("INITIALIZING", relay: nil) } }
+        try expect("network", .warn, "does not tell") { $0.relays = nodes { $0.shards = nil } }
+        try expect("network", .fail, "cluster 1, and --pubsub-topic is in 16") {
+            $0.relays = nodes { $0.shards = ShardsInRecord(cluster: 1, shards: [32, 64]) }
+        }
+        try expect("network", .warn, "shard 32") { $0.relays = nodes { $0.shards = ShardsInRecord(cluster: 16, shards: [1]) } }
         try expect("peers", .fail, "none on shard 32") { $0.relays = nodes { $0.peers = [32: 0] } }
         try expect("peers", .warn, "2 on shard 32") { $0.relays = nodes { $0.peers = [32: 2] } }
         try expect("store", .warn, "none") { $0.relays = nodes { $0.store = .missing } }
         try expect("store", .warn, "429") { $0.relays = nodes { $0.store = .unknown("status 429") } }
-        #expect(NodeChecks.doctor(facts { $0.relays = nodes { ($0.peers, $0.health) = (nil, "UNKNOWN") } }).worst == .ok)
+        #expect(NodeChecks.doctor(facts { $0.relays = nodes { ($0.peers, $0.health) = (nil, Self.health("UNKNOWN")) } }).worst == .ok)
     }
 
     @Test func theMessage() throws {
@@ -202,7 +213,7 @@ struct NodeChecksTests {
     func clocks(seconds: Int, verdict: Finding.Verdict) throws {
         var other = node
         other.clockAhead = .seconds(seconds)
-        let found = try #require(NodeChecks.doctor(facts { $0.relays = [.node(other)] }).last)
+        let found = try #require(NodeChecks.doctor(facts { $0.relays = [.node(address: Self.address, other)] }).last)
         #expect(found.check == "clock")
         #expect(found.verdict == verdict)
         if verdict != .ok { #expect(found.text == "\(abs(seconds)) s \(seconds > 0 ? "behind" : "ahead of") that of the Waku node") }
@@ -212,7 +223,7 @@ struct NodeChecksTests {
         var (other, silent) = (node, Parts())
         (other.clockAhead, silent.ahead) = (nil, nil)
         try expect("clock", .warn, "nobody tells") {
-            $0.relays = [.node(other)]
+            $0.relays = [.node(address: Self.address, other)]
             $0.gorushes = [.init(EndpointRule(), GorushInspection(healthStatus: 200, configuration: silent.setup, dryPost: .understood))]
         }
     }

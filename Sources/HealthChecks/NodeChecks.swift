@@ -1,8 +1,8 @@
-public import Waku
+package import Waku
 
 /// Verdicts on a running node, from facts alone: readiness, `admin status` and `doctor` share them.
-public enum NodeChecks {
-    public static func relay(_ state: RelayState) -> Finding {
+package enum NodeChecks {
+    package static func relay(_ state: RelayState) -> Finding {
         switch state {
         case .attached: Finding("relay", .ok, "attached")
         case .detached(let reason): Finding("relay", .fail, reason, remedy: "see that the Waku node runs and --relay is its REST API")
@@ -10,12 +10,12 @@ public enum NodeChecks {
     }
 
     /// - Parameter obstacle: that no message came for too long; nil when there was none, or it is no matter.
-    public static func silence(_ obstacle: String?) -> Finding? {
+    package static func silence(_ obstacle: String?) -> Finding? {
         obstacle.map { Finding("silence", .fail, $0, remedy: "see the cluster, shard and peers of the Waku node") }
     }
 
     /// - Parameter failure: why the database can't be written or read; nil when it can.
-    public static func store(failure: String?) -> Finding {
+    package static func store(failure: String?) -> Finding {
         failure.map { Finding("store", .fail, $0) } ?? Finding("store", .ok, "written and read")
     }
 
@@ -23,13 +23,13 @@ public enum NodeChecks {
     ///   - name: of the endpoint.
     ///   - obstacle: in the way of deliveries; nil when there is none.
     ///   - delay: that it is slow; nil when it is not. It takes notifications all the same.
-    public static func gorush(_ name: String = "gorush", obstacle: String?, delay: String? = nil) -> Finding {
+    package static func gorush(_ name: String = "gorush", obstacle: String?, delay: String? = nil) -> Finding {
         if let obstacle { return Finding(name, .fail, obstacle, remedy: "waku-push doctor looks at gorush itself") }
         if let delay { return Finding(name, .warn, delay, remedy: "see gorush's log, and its way to Apple and Google") }
         return Finding(name, .ok, "takes notifications")
     }
 
-    public static func drain(isOn: Bool) -> Finding? {
+    package static func drain(isOn: Bool) -> Finding? {
         isOn ? Finding("drain", .fail, "registrations are not taken", remedy: "waku-push admin drain --undo takes them again") : nil
     }
 
@@ -38,7 +38,7 @@ public enum NodeChecks {
     private static let fewFreeBytes: Int64 = 1 << 30
 
     /// - Parameter bytes: that this user may still write where the data folder is; nil when that is unknown.
-    public static func freeDisk(bytes: Int64?) -> Finding {
+    package static func freeDisk(bytes: Int64?) -> Finding {
         guard let bytes else { return Finding("disk", .warn, "free space is unknown") }
         let text = "\(bytes >> 20) MiB free"
         let remedy = "free some space where the data folder is: commits fail when there is none"
@@ -50,7 +50,7 @@ public enum NodeChecks {
     /// A connection or a file takes one each; the database some ten.
     private static let fewFiles = 1024
 
-    public static func openFiles(_ files: OpenFiles?) -> Finding {
+    package static func openFiles(_ files: OpenFiles?) -> Finding {
         guard let files else { return Finding("files", .warn, "the limit of open files is unknown") }
         let text = "\(files.used) of \(files.limit) open"
         let remedy = "raise the limit of open files (LimitNOFILE= of systemd, ulimit -n)"
