@@ -82,21 +82,27 @@ let package = Package(
         library("ProtobufWire"),
         library("NIOSupport", [logging, nio]),
         library("Waku", ["ProtobufWire", "WakuCrypto", "CPushMessages"]),
-        library("StatusProtocol", ["ProtobufWire", "Waku", "WakuCrypto", "CPushMessages"]),
+        library("StatusProtocol", ["ProtobufWire", "PushTypes", "Waku", "WakuCrypto", "CPushMessages"]),
         library("GossipSub", ["Primitives", "ProtobufWire", "WakuCrypto"]),
         library("LibP2P", ["NIOSupport", "ProtobufWire", "WakuCrypto", logging, nio, nioSockets]),
         library("WakuP2P", ["GossipSub", "LibP2P", "ProtobufWire", "Waku", "WakuCrypto", logging, nio, nioSockets]),
-        library("PushServer", ["Primitives", "StatusProtocol", "WakuCrypto"]),
-        library("PushStore", ["ProtobufWire", "StatusProtocol", "Waku", "WakuCrypto", deque, grdb, sqlite]),
+        library("PushTypes", ["WakuCrypto"]),
+        library("Storage", ["WakuCrypto"]),
+        library("StoreSQLite", ["Storage", "WakuCrypto", deque, grdb, sqlite]),
+        library("Delivery", ["Gorush", "NodeMetrics", "PushTypes", "Storage", "Waku", "WakuCrypto", logging]),
+        library("StatusRules", ["Primitives", "PushTypes", "StatusProtocol", "WakuCrypto"]),
         library("CurlClient", ["CCurl"]),
-        library("Gorush", ["CurlClient", "StatusProtocol", "Waku", "WakuCrypto"]),
+        library("Gorush", ["CurlClient", "PushTypes", "Waku", "WakuCrypto"]),
         library("NwakuRelay", ["Waku", "WakuCrypto", "CurlClient", logging]),
         library("Prometheus", [metrics]),
         library("HealthChecks", ["Waku"]),
-        library("AdminProtocol", ["Gorush", "HealthChecks", "Waku"]),
+        library("AdminProtocol", ["Delivery", "Gorush", "HealthChecks", "Waku"]),
         library(
             "Doctor",
-            ["AdminProtocol", "Gorush", "HealthChecks", "NodeMetrics", "NwakuRelay", "PushStore", "StatusProtocol", "Waku"]),
+            [
+                "AdminProtocol", "Delivery", "Gorush", "HealthChecks", "NodeMetrics", "NwakuRelay", "PushTypes", "StatusServer", "Storage",
+                "StoreSQLite", "Waku",
+            ]),
         library("StatusPage", ["NodeMetrics", "Primitives", "Waku", "WakuCrypto"]),
         library("NodeMetrics", ["Prometheus", "Waku", metrics]),
         library("HTTPService", ["NIOSupport", hummingbird, hummingbirdCore, httpTypes, lifecycle, logging, nio, nioHTTPTypes]),
@@ -104,17 +110,26 @@ let package = Package(
         library(
             "PushNode",
             [
-                "AdminProtocol", "Gorush", "HTTPService", "HealthChecks", "NodeMetrics", "Primitives", "Prometheus", "ProtobufWire",
-                "PushServer", "PushStore", "StatusPage", "StatusProtocol", "Waku", "WakuCrypto", hummingbird, deque, httpTypes, logging,
-                nio,
+                "AdminProtocol", "Delivery", "Gorush", "HTTPService", "HealthChecks", "NodeMetrics", "Primitives", "Prometheus",
+                "PushTypes", "StatusPage", "Storage", "StoreSQLite", "Waku", "WakuCrypto", hummingbird, deque, httpTypes, logging, nio,
                 lifecycle,
             ]),
+        library(
+            "StatusServer",
+            [
+                "Delivery", "Gorush", "NodeMetrics", "Primitives", "ProtobufWire", "PushNode", "PushTypes", "StatusProtocol",
+                "StatusRules", "Storage", "Waku", "WakuCrypto", logging,
+            ]),
+        library(
+            "NodeAssembly",
+            ["Delivery", "NodeMetrics", "PushNode", "StatusRules", "StatusServer", "Storage", "StoreSQLite", "Waku", "WakuCrypto", logging]),
         library("Systemd"),
-        library("PushClient", ["StatusProtocol", "Waku", "WakuCrypto"]),
+        library("PushClient", ["PushTypes", "StatusProtocol", "Waku", "WakuCrypto"]),
         library(
             "PushBench",
             [
-                "CSecp256k1", "COpenSSL", "CPushMessages", "CCurl", "NodeMetrics", "PushNode", "PushServer", "PushStore", "Gorush",
+                "Delivery", "NodeAssembly", "PushTypes", "StatusServer", "Storage",
+                "CSecp256k1", "COpenSSL", "CPushMessages", "CCurl", "NodeMetrics", "PushNode", "StatusRules", "StoreSQLite", "Gorush",
                 "NwakuRelay",
                 "LoopbackRelay", "HTTPService",
                 "CurlClient", "GossipSub", "LibP2P", "StatusProtocol", "Waku", "WakuCrypto", "WakuP2P", sqlite, hummingbird, lifecycle,
@@ -123,7 +138,8 @@ let package = Package(
         library(
             "WakuPushCommands",
             [
-                "AdminProtocol", "Doctor", "HealthChecks", "PushBench", "PushNode", "PushClient", "PushStore", "NwakuRelay",
+                "Delivery", "Gorush", "NodeAssembly", "NodeMetrics", "PushTypes", "StatusRules", "StatusServer", "Storage",
+                "AdminProtocol", "Doctor", "HealthChecks", "PushBench", "PushNode", "PushClient", "StoreSQLite", "NwakuRelay",
                 "LoopbackRelay", "LibP2P", "StatusProtocol", "Waku",
                 "WakuCrypto", "WakuP2P", "CurlClient", "CVersion", "HTTPService", "Systemd", hummingbird, logging, lifecycle, signals,
                 arguments, yaml,
@@ -133,14 +149,16 @@ let package = Package(
         .target(name: "CFaultVFS", path: "Tests/CFaultVFS", linkerSettings: [.linkedLibrary("sqlite3")]),
         .target(
             name: "TestSupport",
-            dependencies: ["CFaultVFS", "Primitives", "PushServer", "StatusProtocol", "Waku", "WakuCrypto", hummingbird],
+            dependencies: ["CFaultVFS", "Primitives", "PushTypes", "StatusRules", "StatusProtocol", "Waku", "WakuCrypto", hummingbird],
             path: "Tests/TestSupport",
             resources: [.copy("Vectors")], swiftSettings: strict),
         // Runs waku-push as a process, which is built for itself.
         .executableTarget(
             name: "crash-test",
             dependencies: [
-                "TestSupport", "PushClient", "PushStore", "HTTPService", "LoopbackRelay", "StatusProtocol", "Waku", "WakuCrypto",
+                "TestSupport", "Delivery", "NodeAssembly", "PushClient", "PushTypes", "StatusServer", "Storage", "StoreSQLite",
+                "HTTPService",
+                "LoopbackRelay", "StatusProtocol", "Waku", "WakuCrypto",
                 "CurlClient",
                 grdb, hummingbird, logging, nio, arguments,
             ], path: "Tests/CrashTest", swiftSettings: strict),
@@ -150,41 +168,55 @@ let package = Package(
         tests("NIOSupport", [logging, nio, nioEmbedded]),
         tests("Waku", ["ProtobufWire", "WakuCrypto"]),
         tests("LibP2P", ["ProtobufWire", "WakuCrypto", logging, nio, nioSockets, nioEmbedded]),
-        tests("StatusProtocol", ["ProtobufWire", "Waku", "WakuCrypto", "CPushMessages"]),
+        tests("StatusProtocol", ["ProtobufWire", "PushTypes", "Waku", "WakuCrypto", "CPushMessages"]),
         tests("GossipSub", ["ProtobufWire", "WakuCrypto"]),
         tests("WakuP2P", ["GossipSub", "LibP2P", "ProtobufWire", "Waku", "WakuCrypto", logging, nio, nioSockets]),
         .testTarget(
             name: "FuzzTests", dependencies: ["GossipSub", "LibP2P", "ProtobufWire", "WakuP2P", "Waku", "WakuCrypto", "TestSupport", nio],
             swiftSettings: strict),
-        tests("PushServer", ["StatusProtocol", "Waku", "WakuCrypto"]),
-        tests("PushStore", ["StatusProtocol", "Waku", "WakuCrypto", grdb]),
+        tests("StatusRules", ["PushTypes", "StatusProtocol", "Waku", "WakuCrypto"]),
+        // What every engine of the store must keep to.
+        .target(
+            name: "StoreContract", dependencies: ["Storage", "TestSupport", "WakuCrypto"], path: "Tests/StoreContract",
+            swiftSettings: strict),
+        tests(
+            "StoreSQLite",
+            ["Delivery", "PushTypes", "StatusProtocol", "StatusServer", "Storage", "StoreContract", "Waku", "WakuCrypto", grdb]),
+        tests("Delivery", ["Gorush", "PushTypes", "Storage", "StoreSQLite", "Waku", "WakuCrypto"]),
+        tests(
+            "StatusServer",
+            ["Delivery", "PushTypes", "StatusProtocol", "StatusRules", "Storage", "StoreSQLite", "Waku", "WakuCrypto", grdb]),
         tests("Prometheus", [metrics]),
-        tests("Doctor", ["AdminProtocol", "Gorush", "HealthChecks", "NwakuRelay", "PushStore", "Waku"]),
+        tests("Doctor", ["AdminProtocol", "Delivery", "Gorush", "HealthChecks", "NwakuRelay", "StoreSQLite", "Waku"]),
         tests("StatusPage", ["NodeMetrics", "Primitives", "Waku"]),
-        tests("NodeMetrics", ["Prometheus", "Waku"]),
+        tests("NodeMetrics", ["Prometheus", "StatusServer", "Waku"]),
         tests("CurlClient", [hummingbird]),
-        tests("Gorush", ["CurlClient", "StatusProtocol", "Waku", "WakuCrypto", hummingbird]),
+        tests("Gorush", ["CurlClient", "PushTypes", "StatusProtocol", "StatusServer", "Waku", "WakuCrypto", hummingbird]),
         tests("NwakuRelay", ["LoopbackRelay", "Waku", "WakuCrypto", "CurlClient", hummingbird, lifecycle, logging, nio]),
         tests("HTTPService", [hummingbird, httpTypes, logging, nio, nioEmbedded, nioHTTPTypes]),
         tests("LoopbackRelay", ["Waku", "WakuCrypto", hummingbird]),
         tests(
             "PushNode",
             [
-                "CurlClient", "Gorush", "HealthChecks", "LoopbackRelay", "NodeMetrics", "NwakuRelay", "Prometheus", "PushClient",
-                "PushServer", "PushStore",
-                "StatusProtocol", "Waku", "WakuCrypto", grdb, hummingbird, logging, lifecycle,
+                "CurlClient", "Delivery", "Gorush", "HealthChecks", "LoopbackRelay", "NodeAssembly", "NodeMetrics", "NwakuRelay",
+                "Prometheus", "PushClient", "PushTypes", "StatusRules", "StatusServer", "Storage", "StoreSQLite", "StatusProtocol",
+                "Waku", "WakuCrypto", grdb, hummingbird, logging, lifecycle,
             ]),
-        tests("PushBench", ["StatusProtocol", "Waku"]),
+        tests("PushBench", ["Delivery", "NodeAssembly", "PushTypes", "StatusProtocol", "StatusServer", "Storage", "Waku"]),
         tests("Systemd"),
-        tests("PushClient", ["StatusProtocol", "Waku", "WakuCrypto"]),
+        tests("PushClient", ["PushTypes", "StatusProtocol", "Waku", "WakuCrypto"]),
         tests(
             "WakuPushCommands",
-            ["LibP2P", "PushNode", "PushServer", "PushStore", "StatusProtocol", "Waku", "WakuCrypto", "WakuP2P", grdb, arguments]),
+            [
+                "Delivery", "LibP2P", "NodeAssembly", "PushNode", "PushTypes", "StatusProtocol", "StatusRules", "StatusServer", "Storage",
+                "StoreSQLite", "Waku", "WakuCrypto", "WakuP2P", grdb, arguments,
+            ]),
         // Depends on the program so that it is built: it is run, not imported.
         .testTarget(
             name: "CommandLineTests",
             dependencies: [
-                "waku-push", "TestSupport", "PushClient", "PushStore", "NwakuRelay", "LibP2P", "StatusProtocol", "Waku", "WakuCrypto",
+                "waku-push", "TestSupport", "Delivery", "NodeAssembly", "PushClient", "PushTypes", "StatusServer", "Storage", "StoreSQLite",
+                "NwakuRelay", "LibP2P", "StatusProtocol", "Waku", "WakuCrypto",
                 "WakuP2P", "CurlClient", grdb, logging,
             ],
             path: "Tests/waku-pushTests", swiftSettings: strict),

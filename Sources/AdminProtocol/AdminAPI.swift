@@ -1,3 +1,4 @@
+package import Delivery
 package import Gorush
 package import Waku
 

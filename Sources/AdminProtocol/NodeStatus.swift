@@ -14,6 +14,26 @@ package struct NodeStatus: Codable, Sendable {
         }
     }
 
+    package struct ProtocolStatus: Codable, Sendable {
+        package struct Fact: Codable, Sendable {
+            package let name: String
+            package let value: String
+
+            package init(name: String, value: String) {
+                self.name = name
+                self.value = value
+            }
+        }
+
+        package let name: String
+        package let facts: [Fact]
+
+        package init(name: String, facts: [Fact]) {
+            self.name = name
+            self.facts = facts
+        }
+    }
+
     package let version: String
     package let processID: Int32
     package let started: Date
@@ -30,10 +50,13 @@ package struct NodeStatus: Codable, Sendable {
     package let breaker: String
     /// Since the start, by the names in the log.
     package let counters: [String: Int]
+    /// What each protocol of the node tells of itself; nil from an older node.
+    package let protocols: [ProtocolStatus]?
 
     package init(
         version: String, processID: Int32, started: Date, publicKey: String, isReady: Bool, isDraining: Bool, logLevel: String?,
-        findings: [Finding], pubsubTopics: [String], queryTopics: Int, outbox: Outbox, breaker: String, counters: [String: Int]
+        findings: [Finding], pubsubTopics: [String], queryTopics: Int, outbox: Outbox, breaker: String, counters: [String: Int],
+        protocols: [ProtocolStatus]? = nil
     ) {
         self.version = version
         self.processID = processID
@@ -48,5 +71,6 @@ package struct NodeStatus: Codable, Sendable {
         self.outbox = outbox
         self.breaker = breaker
         self.counters = counters
+        self.protocols = protocols
     }
 }

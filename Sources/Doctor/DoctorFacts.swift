@@ -1,7 +1,8 @@
 package import AdminProtocol
 package import HealthChecks
 package import NwakuRelay
-package import PushStore
+package import StatusServer
+package import StoreSQLite
 
 /// What `doctor` looked at, as it found it: `NodeChecks.doctor(_:)` makes verdicts of it.
 package struct DoctorFacts: Sendable {

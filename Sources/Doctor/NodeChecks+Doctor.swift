@@ -1,8 +1,10 @@
 import AdminProtocol
+import Delivery
 import Gorush
 package import HealthChecks
 import NwakuRelay
-import PushStore
+import StatusServer
+import StoreSQLite
 import StatusProtocol
 
 /// Verdicts on everything around a node, whether it runs or not.
@@ -50,13 +52,13 @@ extension NodeChecks {
         case .inspected(let inspection, let statistics):
             let remedy = "waku-push admin check has the details; restore a backup"
             if let problem = inspection.problems.first { return Finding("database", .fail, "damaged: \(problem)", remedy: remedy) }
-            let unreadable = (inspection.registrations?.unreadable ?? 0) + (inspection.notifications?.unreadable ?? 0)
+            let unreadable = inspection.unreadableCount
             if unreadable > 0 { return Finding("database", .fail, "\(unreadable) rows can't be opened", remedy: remedy) }
             if inspection.isRotationUnfinished {
                 return Finding(
                     "database", .warn, "a rotation of the storage key was interrupted", remedy: "waku-push admin rotate-storage-key again")
             }
-            let opened = inspection.registrations == nil ? "rows not opened" : "rows open"
+            let opened = inspection.rows == nil ? "rows not opened" : "rows open"
             return Finding("database", .ok, "sound, \(opened), \(statistics.apn + statistics.firebase) installations")
         }
     }

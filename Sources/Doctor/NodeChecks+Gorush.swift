@@ -1,7 +1,10 @@
 import AdminProtocol
+import Delivery
 import Gorush
 import HealthChecks
-import PushStore
+import PushTypes
+import StatusServer
+import StoreSQLite
 import StatusProtocol
 
 /// Verdicts on a gorush server.

@@ -1,9 +1,9 @@
-public import StatusProtocol
+package import PushTypes
 
 /// Why APNs or Firebase did not take a notification, as gorush passes it on. Anything that is not listed is ``other``.
 ///
 /// The names are fixed: they may be logged, what gorush wrote may not.
-public enum FailureReason: String, Sendable, CaseIterable {
+package enum FailureReason: String, Sendable, CaseIterable {
     // APNs.
     case unregistered = "Unregistered"
     case expiredToken = "ExpiredToken"
@@ -30,7 +30,7 @@ public enum FailureReason: String, Sendable, CaseIterable {
     /// - Parameters:
     ///   - platform: nil when gorush named none that is known here.
     ///   - error: the reason, as gorush got it.
-    public init(platform: Platform?, error: String) {
+    package init(platform: Platform?, error: String) {
         if error == Self.queueFull.rawValue {
             self = .queueFull
             return
@@ -57,7 +57,7 @@ public enum FailureReason: String, Sendable, CaseIterable {
         }
     }
 
-    public var verdict: TokenVerdict {
+    package var verdict: TokenVerdict {
         switch self {
         case .unregistered, .expiredToken, .entityNotFound, .notRegistered: .dead
         case .badDeviceToken, .deviceTokenNotForTopic, .badTopic, .topicDisallowed, .invalidRegistration, .invalidArgument,

@@ -1,10 +1,10 @@
-public import CurlClient
-public import Waku
+package import CurlClient
+package import Waku
 
 /// Posts notifications to a gorush server, and tells what became of them.
-public final class GorushClient: Sendable {
+package final class GorushClient: Sendable {
     /// With `core.sync: true` gorush answers after the last notification of a post, and goes on with it when the caller hangs up.
-    public static let standardTimeout = Duration.seconds(60)
+    package static let standardTimeout = Duration.seconds(60)
 
     private let client: CurlClient
     private let url: String
@@ -19,7 +19,7 @@ public final class GorushClient: Sendable {
     ///     to be posted again.
     ///   - now: what dates in Retry-After are compared with.
     /// - Throws: ``GorushError`` for a URL that can't be posted to.
-    public init(
+    package init(
         client: CurlClient, url: String, profile: PayloadProfile = .default, timeout: Duration = GorushClient.standardTimeout,
         now: @escaping @Sendable () -> Timestamp = { .now() }
     ) throws(GorushError) {
@@ -37,7 +37,7 @@ public final class GorushClient: Sendable {
     /// Posts once, and never throws: what went wrong is an outcome.
     ///
     /// - Parameter notifications: at most 100, each with an id of its own. None at all are accepted without a post.
-    public func post(_ notifications: [Notification]) async -> PostResult {
+    package func post(_ notifications: [Notification]) async -> PostResult {
         guard !notifications.isEmpty else { return PostResult(outcome: .accepted, postedTokenCount: 0, countedTokenCount: 0) }
         let push = PushRequest(notifications, profile: profile)
         let request = HTTPRequest(
@@ -66,7 +66,7 @@ public final class GorushClient: Sendable {
     private func result(of response: HTTPResponse, to push: PushRequest) -> PostResult {
         let tokenCount = push.members.reduce(0) { $0 + $1.count }
         var reason = "status \(response.status)"
-        var outcome = DeliveryQueue.Outcome.failed(retryAfter: nil)
+        var outcome = PostOutcome.failed(retryAfter: nil)
         var isOperatorsMistake = false
         switch response.status {
         case 200..<300:

@@ -1,27 +1,27 @@
 import Foundation
-public import StatusProtocol
+package import PushTypes
 
 /// One token that gorush could not deliver to: an entry of `logs` in its reply, or the body of its feedback hook.
 ///
 ///     {"notif_id": "…", "type": "failed-push", "platform": "ios", "token": "**…", "message": "…", "error": "Unregistered"}
 ///
 /// Everything but `error` may be missing. What is not a string counts as missing.
-public struct GorushFailure: Sendable, CustomStringConvertible, CustomReflectable {
+package struct GorushFailure: Sendable, CustomStringConvertible, CustomReflectable {
     /// Longer strings are cut: gorush passes on what others answered.
     static let maximumStringByteCount = 1024
 
     /// The id of the notification; nil from gorush versions that don't report it.
-    public let notificationID: String?
-    public let platform: Platform?
+    package let notificationID: String?
+    package let platform: Platform?
     /// With its first and last ten characters as `*`, unless gorush runs with `hide_token: false`.
-    public let maskedToken: DeviceToken
+    package let maskedToken: DeviceToken
     /// As APNs or Firebase put it.
-    public let error: String
+    package let error: String
 
-    public var verdict: TokenVerdict { TokenVerdict(platform: platform, error: error) }
+    package var verdict: TokenVerdict { TokenVerdict(platform: platform, error: error) }
 
     /// The body of a feedback hook; nil unless it is a JSON object about a failure.
-    public init?(parsing bytes: [UInt8]) {
+    package init?(parsing bytes: [UInt8]) {
         guard let object = try? JSONSerialization.jsonObject(with: Data(bytes)) as? [String: Any] else { return nil }
         self.init(object)
     }
@@ -42,12 +42,12 @@ public struct GorushFailure: Sendable, CustomStringConvertible, CustomReflectabl
     }
 
     /// Whether this can be the mask of a token. gorush leaves the length as it is, in bytes.
-    public func masks(_ token: DeviceToken) -> Bool {
+    package func masks(_ token: DeviceToken) -> Bool {
         token.bytes.count == maskedToken.bytes.count
             && zip(token.bytes, maskedToken.bytes).allSatisfy { $0 == $1 || $1 == UInt8(ascii: "*") }
     }
 
     /// The reason is what others wrote: it is not printed either.
-    public var description: String { "failure of \(notificationID ?? "unnamed notification"): \(verdict.rawValue)" }
-    public var customMirror: Mirror { Mirror(self, children: []) }
+    package var description: String { "failure of \(notificationID ?? "unnamed notification"): \(verdict.rawValue)" }
+    package var customMirror: Mirror { Mirror(self, children: []) }
 }

@@ -1,10 +1,10 @@
-public import CurlClient
+package import CurlClient
 import Foundation
 
 /// What a gorush server tells of itself, for whoever sets one up. Nothing is delivered by asking.
-public struct GorushInspection: Codable, Sendable {
+package struct GorushInspection: Codable, Sendable {
     /// What it answers to a post without notifications, which it refuses with 400 once it got that far.
-    public enum DryPost: Codable, Hashable, Sendable {
+    package enum DryPost: Codable, Hashable, Sendable {
         /// It would have taken notifications.
         case understood
         case status(Int)
@@ -15,13 +15,13 @@ public struct GorushInspection: Codable, Sendable {
     }
 
     /// From `/api/config`, as far as that is open.
-    public struct Configuration: Codable, Hashable, Sendable {
-        public let isSync: Bool?
-        public let isAPNEnabled: Bool?
-        public let isFirebaseEnabled: Bool?
-        public let hasFeedbackHook: Bool
+    package struct Configuration: Codable, Hashable, Sendable {
+        package let isSync: Bool?
+        package let isAPNEnabled: Bool?
+        package let isFirebaseEnabled: Bool?
+        package let hasFeedbackHook: Bool
 
-        public init(isSync: Bool?, isAPNEnabled: Bool?, isFirebaseEnabled: Bool?, hasFeedbackHook: Bool) {
+        package init(isSync: Bool?, isAPNEnabled: Bool?, isFirebaseEnabled: Bool?, hasFeedbackHook: Bool) {
             self.isSync = isSync
             self.isAPNEnabled = isAPNEnabled
             self.isFirebaseEnabled = isFirebaseEnabled
@@ -30,20 +30,20 @@ public struct GorushInspection: Codable, Sendable {
     }
 
     /// Of `/healthz`; nil when there was no answer.
-    public let healthStatus: Int?
+    package let healthStatus: Int?
     /// Why there was none.
-    public let problem: String?
-    public let version: String?
-    public let configuration: Configuration?
-    public let dryPost: DryPost
+    package let problem: String?
+    package let version: String?
+    package let configuration: Configuration?
+    package let dryPost: DryPost
     /// How far its clock is ahead of this machine's, to a second or so.
-    public let clockAhead: Duration?
+    package let clockAhead: Duration?
 
     /// - Parameters:
     ///   - client: holds the credentials, and whose certificates are trusted.
     ///   - url: as ``GorushClient`` takes it.
     /// - Throws: ``GorushError`` for a URL that can't be posted to.
-    public init(client: CurlClient, url: String) async throws(GorushError) {
+    package init(client: CurlClient, url: String) async throws(GorushError) {
         let base: HTTPBaseURL
         do throws(HTTPBaseURL.Problem) {
             base = try HTTPBaseURL(parsing: url)
@@ -67,7 +67,7 @@ public struct GorushInspection: Codable, Sendable {
         dryPost = await Self.dryPost(client, base)
     }
 
-    public init(
+    package init(
         healthStatus: Int?, problem: String? = nil, version: String? = nil, configuration: Configuration? = nil, dryPost: DryPost,
         clockAhead: Duration? = nil
     ) {

@@ -6,7 +6,7 @@ import Foundation
 ///
 /// `logs` is filled only when gorush runs with `sync: true`; otherwise failures come by its feedback hook. Read leniently: the status has
 /// already said that the notifications are accepted, so what is missing or strange is left out.
-public struct GorushReply: Sendable {
+package struct GorushReply: Sendable {
     /// Entries beyond are not looked at. A request has at most 100 tokens.
     static let maximumFailureCount = 1000
     /// A body with more values and members says nothing: each takes some hundred bytes to decode, empty objects too. A thousand failures have
@@ -14,10 +14,10 @@ public struct GorushReply: Sendable {
     static let maximumValueCount = 32_768
 
     /// Tokens that gorush took; nil when it did not say. Those of a platform that is switched off are not among them.
-    public let counts: Int?
-    public let failures: [GorushFailure]
+    package let counts: Int?
+    package let failures: [GorushFailure]
 
-    public init(parsing bytes: [UInt8]) {
+    package init(parsing bytes: [UInt8]) {
         // Each value but the first comes behind one of these, or opens with one.
         let valueCount = bytes.count { $0 == UInt8(ascii: ",") || $0 == UInt8(ascii: "[") || $0 == UInt8(ascii: "{") }
         guard valueCount <= Self.maximumValueCount else {

@@ -1,43 +1,43 @@
 /// Writes JSON, UTF-8, without blanks. Whoever calls it sees to the order of things; it sees to commas and escapes.
-struct JSONWriter {
-    private(set) var bytes: [UInt8] = []
+package struct JSONWriter {
+    package private(set) var bytes: [UInt8] = []
     private var needsComma = false
 
     init(capacity: Int) {
         bytes.reserveCapacity(capacity)
     }
 
-    mutating func object(_ name: StaticString? = nil, _ body: (inout JSONWriter) -> Void) {
+    package mutating func object(_ name: StaticString? = nil, _ body: (inout JSONWriter) -> Void) {
         nest(name, UInt8(ascii: "{"), UInt8(ascii: "}"), body)
     }
 
-    mutating func array(_ name: StaticString, _ body: (inout JSONWriter) -> Void) {
+    package mutating func array(_ name: StaticString, _ body: (inout JSONWriter) -> Void) {
         nest(name, UInt8(ascii: "["), UInt8(ascii: "]"), body)
     }
 
-    mutating func value(_ name: StaticString, _ text: String) {
+    package mutating func value(_ name: StaticString, _ text: String) {
         begin(name)
         write(text)
     }
 
     /// Of an array.
-    mutating func element(_ text: String) {
+    package mutating func element(_ text: String) {
         begin(nil)
         write(text)
     }
 
-    mutating func value(_ name: StaticString, _ number: some BinaryInteger) {
+    package mutating func value(_ name: StaticString, _ number: some BinaryInteger) {
         begin(name)
         bytes += String(number).utf8
     }
 
-    mutating func value(_ name: StaticString, _ flag: Bool) {
+    package mutating func value(_ name: StaticString, _ flag: Bool) {
         begin(name)
         bytes += (flag ? "true" : "false").utf8
     }
 
     /// `0x` and lower-case digits.
-    mutating func value(_ name: StaticString, hex content: [UInt8]) {
+    package mutating func value(_ name: StaticString, hex content: [UInt8]) {
         begin(name)
         bytes += "\"0x".utf8
         for byte in content {

@@ -1,45 +1,45 @@
 /// What became of one post.
-public struct PostResult: Sendable {
+package struct PostResult: Sendable {
     /// A token that gorush failed to deliver to.
-    public struct Failure: Sendable {
+    package struct Failure: Sendable {
         /// The id of the notification that the token came with, one of those that were posted.
-        public let notificationID: String
-        public let reason: FailureReason
-        public var verdict: TokenVerdict { reason.verdict }
+        package let notificationID: String
+        package let reason: FailureReason
+        package var verdict: TokenVerdict { reason.verdict }
 
-        public init(notificationID: String, reason: FailureReason) {
+        package init(notificationID: String, reason: FailureReason) {
             self.notificationID = notificationID
             self.reason = reason
         }
     }
 
-    public let outcome: DeliveryQueue.Outcome
+    package let outcome: PostOutcome
     /// For a log line: why the outcome is not `.accepted`.
-    public let reason: String?
+    package let reason: String?
     /// Of HTTP; nil when there was no answer.
-    public let status: Int?
+    package let status: Int?
     /// The outcome is `.failed`, and will be until the operator changes how gorush is reached.
-    public let isOperatorsMistake: Bool
-    public let postedTokenCount: Int
+    package let isOperatorsMistake: Bool
+    package let postedTokenCount: Int
     /// Of those, how many gorush says that it took; nil when it did not say.
-    public let countedTokenCount: Int?
+    package let countedTokenCount: Int?
     /// Only from a gorush that runs with `sync: true`.
-    public let failures: [Failure]
+    package let failures: [Failure]
     /// Failures that can't be told to be of one notification.
-    public let unmatchedFailureCount: Int
+    package let unmatchedFailureCount: Int
     /// Where notifications were put together: the id that each of them was posted under instead of its own.
-    public let sharedIDs: [String: String]
+    package let sharedIDs: [String: String]
 
     /// Notifications that gorush had no room for, though it accepted the post.
-    public var untaken: [String] { failures.filter { $0.reason == .queueFull }.map(\.notificationID) }
+    package var untaken: [String] { failures.filter { $0.reason == .queueFull }.map(\.notificationID) }
 
     /// Tokens that gorush took no notice of, because their platform is switched off there.
-    public var ignoredTokenCount: Int {
+    package var ignoredTokenCount: Int {
         max(0, postedTokenCount - (countedTokenCount ?? postedTokenCount))
     }
 
-    public init(
-        outcome: DeliveryQueue.Outcome, status: Int? = nil, reason: String? = nil, isOperatorsMistake: Bool = false,
+    package init(
+        outcome: PostOutcome, status: Int? = nil, reason: String? = nil, isOperatorsMistake: Bool = false,
         postedTokenCount: Int, countedTokenCount: Int? = nil, failures: [Failure] = [], unmatchedFailureCount: Int = 0,
         sharedIDs: [String: String] = [:]
     ) {

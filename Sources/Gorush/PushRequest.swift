@@ -1,9 +1,9 @@
-import StatusProtocol
+import PushTypes
 
 /// The body of gorush's `POST /api/push`: a JSON object with one array, `notifications`.
 ///
-/// Each has its own `notif_id`, since gorush masks the tokens in what it reports. In the `rfc` profile, devices with the same platform,
-/// topic, chat and message share one, which is the id of the first of them. Bytes are `0x` and lower-case hex.
+/// Each has its own `notif_id`, since gorush masks the tokens in what it reports. Devices with the same platform, topic and
+/// ``NotificationContent/groupKey(in:)`` share one, which is the id of the first of them. Bytes are `0x` and lower-case hex.
 ///
 /// Notifications for APNs are alerts in all profiles, and have their `notif_id` as `collapse_id` too: a device shows one that is delivered again
 /// in place of the first. Those for Firebase have nothing of the kind.
@@ -17,13 +17,13 @@ struct PushRequest {
 
     init(_ notifications: [Notification], profile: PayloadProfile) {
         self.profile = profile
-        members = profile == .rfc ? Self.grouped(notifications) : notifications.map { [$0] }
+        members = Self.grouped(notifications, profile)
     }
 
     /// UTF-8.
     func encoded() -> [UInt8] {
         let byteCount = members.reduce(0) { sum, group in
-            sum + 1000 + group.reduce(0) { $0 + $1.deviceToken.bytes.count } + 4 * ((group.first?.message.count ?? 0) + 64)
+            sum + 1000 + group.reduce(0) { $0 + $1.deviceToken.bytes.count } + (group.first?.content.byteCount ?? 0)
         }
         var writer = JSONWriter(capacity: byteCount)
         writer.object { writer in
@@ -36,61 +36,43 @@ struct PushRequest {
 
     private func write(_ devices: [Notification], to writer: inout JSONWriter) {
         guard let first = devices.first else { return }
-        let hasAdditions = first.platform == .apn && (profile == .status || profile == .combined)
         writer.object { writer in
             writer.value("notif_id", first.id)
             writer.array("tokens") { writer in
                 for device in devices { writer.element(device.deviceToken.revealed) }
             }
             writer.value("platform", first.platform.rawValue)
-            writer.value("message", profile.text(for: first.kind))
+            writer.value("message", first.content.text(in: profile))
             if first.platform == .apn {
                 writer.value("topic", first.apnTopic)
                 if (1...Self.maximumCollapseIDByteCount).contains(first.id.utf8.count) { writer.value("collapse_id", first.id) }
             }
             if first.isForSandbox { writer.value("development", true) }
-            if hasAdditions {
-                writer.value("content_available", true)
-                writer.value("sound", "default")
-                writer.value("priority", "high")
-                writer.value("push_type", "alert")
-            }
-            writer.object("data") { writer in
-                if profile != .rfc {
-                    writer.value("encryptedMessage", hex: first.message)
-                    writer.value("chatId", hex: first.chatID)
-                    writer.value("publicKey", hex: first.registrant.bytes)
-                }
-                if hasAdditions, let deepLink = profile.deepLink(for: first.kind) { writer.value("deepLink", deepLink) }
-                if profile == .rfc || profile == .combined {
-                    writer.value("chat_id", hex: first.chatID)
-                    writer.value("message", hex: first.message)
-                    writer.array("installation_ids") { writer in
-                        for device in devices { writer.element(device.installationID.string) }
-                    }
-                }
-            }
+            first.content.writeMembers(for: first.platform, in: profile, to: &writer)
+            writer.object("data") { first.content.writeData(for: devices, in: profile, to: &$0) }
         }
     }
 
     /// In the order of their first members.
-    private static func grouped(_ notifications: [Notification]) -> [[Notification]] {
-        struct Sameness: Hashable {
+    private static func grouped(_ notifications: [Notification], _ profile: PayloadProfile) -> [[Notification]] {
+        struct GroupKey: Hashable {
             let platform: Platform
             let topic: String?
-            let chatID: [UInt8]
-            let message: [UInt8]
+            let content: [UInt8]
         }
-        var places: [Sameness: Int] = [:]
+        var places: [GroupKey: Int] = [:]
         var groups: [[Notification]] = []
         for notification in notifications {
-            let sameness = Sameness(
-                platform: notification.platform, topic: notification.platform == .apn ? notification.apnTopic : nil,
-                chatID: notification.chatID, message: notification.message)
-            if let place = places[sameness] {
+            guard let content = notification.content.groupKey(in: profile) else {
+                groups.append([notification])
+                continue
+            }
+            let key = GroupKey(
+                platform: notification.platform, topic: notification.platform == .apn ? notification.apnTopic : nil, content: content)
+            if let place = places[key] {
                 groups[place].append(notification)
             } else {
-                places[sameness] = groups.count
+                places[key] = groups.count
                 groups.append([notification])
             }
         }
@@ -100,7 +82,7 @@ struct PushRequest {
 
 extension PayloadProfile {
     /// The JSON that gorush gets for at most 100 notifications.
-    public func encode(_ notifications: [Notification]) -> [UInt8] {
+    package func encode(_ notifications: [Notification]) -> [UInt8] {
         PushRequest(notifications, profile: self).encoded()
     }
 }

@@ -1,7 +1,7 @@
-public import StatusProtocol
+package import PushTypes
 
 /// What a failure says of a device token.
-public enum TokenVerdict: String, Sendable, CaseIterable {
+package enum TokenVerdict: String, Sendable, CaseIterable {
     /// APNs or Firebase knows the token no more: it will never work again.
     case dead
     /// The token, or the operator's own topic, key or environment: to be counted before anything is done about it.
@@ -14,7 +14,7 @@ public enum TokenVerdict: String, Sendable, CaseIterable {
     /// - Parameters:
     ///   - platform: nil when gorush named none that is known here; nothing is dead then.
     ///   - error: the reason, as gorush got it from APNs or Firebase.
-    public init(platform: Platform?, error: String) {
+    package init(platform: Platform?, error: String) {
         self = FailureReason(platform: platform, error: error).verdict
     }
 }

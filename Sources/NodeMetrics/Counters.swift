@@ -14,7 +14,6 @@ package final class Counters: Sendable {
     /// By ``KindLabel/place``.
     private let valid: [CounterCell]
     private let answerCells: [HistogramCell]
-    private let reports: [CounterCell]
     private let latencies: [Latency?]
     /// By ``KindLabel/place``.
     private let replyDelays: [HistogramCell?]
@@ -40,7 +39,6 @@ package final class Counters: Sendable {
         opened = registry.counter(.opened)
         valid = KindLabel.allCases.map { registry.counter(.valid, $0) }
         answerCells = KindLabel.allCases.map { registry.histogram(.sinceReceipt, StageLabel.answered, $0) }
-        reports = ReportLabel.allCases.map { registry.counter(.reports, $0) }
         replyDelays = KindLabel.allCases.map { $0 == .registration ? nil : registry.histogram(.replyDelay, $0) }
         latencies = StageLabel.allCases.flatMap { stage in
             KindLabel.allCases.map { kind in
@@ -123,11 +121,6 @@ package final class Counters: Sendable {
         replyDelays[kind.place]?.recordNanoseconds(time.nanoseconds)
     }
 
-    /// What a request is told.
-    package func reported(_ label: ReportLabel) {
-        reports[label.place].increment(by: 1)
-    }
-
     /// Valid messages since the start, by ``KindLabel/place``.
     package var validCounts: [Int] { valid.map { Int($0.value) } }
 
@@ -148,9 +141,9 @@ package final class Counters: Sendable {
 
     // MARK: Rare events
 
-    /// Adds 1 to a series that no ``Counter`` declares. It is looked up under a lock, so this is for what happens rarely.
-    package func increment(_ metric: Metric, _ labels: any MetricLabel...) {
-        registry.cell(metric, labels).increment(by: 1)
+    /// Adds to a series that no ``Counter`` declares. It is looked up under a lock, so this is for what happens rarely.
+    package func increment(_ metric: Metric, _ labels: any MetricLabel..., by count: Int64 = 1) {
+        registry.cell(metric, labels).increment(by: count)
     }
 
     /// Records a duration in a histogram, likewise.
@@ -186,18 +179,6 @@ extension KindLabel {
         case .registration: 0
         case .query: 1
         case .request: 2
-        }
-    }
-}
-
-extension ReportLabel {
-    package var place: Int {
-        switch self {
-        case .success: 0
-        case .unknownType: 1
-        case .wrongToken: 2
-        case .internalError: 3
-        case .notRegistered: 4
         }
     }
 }

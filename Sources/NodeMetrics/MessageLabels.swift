@@ -39,7 +39,7 @@ package enum LossReasonLabel: String, MetricLabel {
     case limited
 }
 
-/// One of PushServer's limits.
+/// One of the limits of the Status rules.
 package enum LimitLabel: String, MetricLabel {
     package static let labelName = "limit"
     case messagesBySender = "messages_by_sender"
@@ -56,7 +56,8 @@ package enum LimitLabel: String, MetricLabel {
     case answerKiB = "answer_kib"
     case installationsByKey = "installations_by_key"
     case registrationCount = "registration_count"
-    case unwelcome
+    /// The label keeps its first name: operators have it in their dashboards.
+    case denied = "unwelcome"
 }
 
 /// How a valid message ended.

@@ -6,6 +6,8 @@ extension MetricGroup {
             .received, .foreign, .ours, .duplicates, .opened, .valid, .dropped, .limited, .handled, .sinceReceipt, .sinceSent, .replyDelay,
         ],
         counters: [
+            .droppedMalformedEnvelope, .droppedOtherKind, .droppedEmpty, .droppedBadSignature, .droppedUnsealable, .droppedMalformedMessage,
+            .droppedTooMany, .droppedOldRequest, .droppedNoMessageID, .droppedLimited, .segment,
             .received, .foreign, .ours, .duplicate, .droppedOversized, .droppedVersion, .droppedUndecryptable, .droppedMalformedPayload,
             .droppedUnsigned,
         ])
@@ -56,6 +58,23 @@ extension Counter {
     package static let droppedVersion = Counter("dropped: not version 1", .dropped, LossStageLabel.opening, LossReasonLabel.version)
     package static let droppedUndecryptable = Counter(
         "dropped: undecryptable", .dropped, LossStageLabel.opening, LossReasonLabel.undecryptable)
+    package static let droppedMalformedEnvelope = Counter(
+        "dropped: malformed envelope", .dropped, LossStageLabel.reading, LossReasonLabel.malformedEnvelope)
+    package static let droppedOtherKind = Counter("dropped: other kind", .dropped, LossStageLabel.reading, LossReasonLabel.otherKind)
+    package static let droppedEmpty = Counter("dropped: empty envelope", .dropped, LossStageLabel.reading, LossReasonLabel.empty)
+    package static let droppedBadSignature = Counter(
+        "dropped: bad signature", .dropped, LossStageLabel.reading, LossReasonLabel.badSignature)
+    package static let droppedUnsealable = Counter(
+        "dropped: registration that can't be unsealed", .dropped, LossStageLabel.reading, LossReasonLabel.unsealable)
+    package static let droppedMalformedMessage = Counter(
+        "dropped: malformed message", .dropped, LossStageLabel.reading, LossReasonLabel.malformedMessage)
+    package static let droppedTooMany = Counter("dropped: too many entries", .dropped, LossStageLabel.reading, LossReasonLabel.tooMany)
+    package static let droppedOldRequest = Counter("dropped: request too old", .dropped, LossStageLabel.reading, LossReasonLabel.tooOld)
+    package static let droppedNoMessageID = Counter(
+        "dropped: request without message id", .dropped, LossStageLabel.reading, LossReasonLabel.noMessageID)
+    package static let droppedLimited = Counter("dropped: over a limit", .dropped, LossStageLabel.reading, LossReasonLabel.limited)
+    package static let segment = Counter(
+        "segment that completes nothing yet, or never will", .dropped, LossStageLabel.reading, LossReasonLabel.segment)
     package static let droppedMalformedPayload = Counter(
         "dropped: malformed Waku payload", .dropped, LossStageLabel.opening, LossReasonLabel.malformedPayload)
     package static let droppedUnsigned = Counter(

@@ -4,6 +4,7 @@ import LibP2P
 import Logging
 import LoopbackRelay
 import NIOCore
+import NodeAssembly
 import NwakuRelay
 import PushNode
 import StatusProtocol
@@ -123,7 +124,7 @@ public struct EndToEndBench: Sendable {
     }
 
     private func withNode<R: Sendable>(
-        _ configuration: NodeConfiguration, _ gorush: GorushLoopback, _ network: Network, _ body: @escaping Body<R>,
+        _ configuration: ServerConfiguration, _ gorush: GorushLoopback, _ network: Network, _ body: @escaping Body<R>,
         makeRelay: (RelayNeeds) throws -> any Relay
     ) async throws -> R {
         try await network.other.running(deliver: { network.answers.note($0) }) {
@@ -173,10 +174,10 @@ public struct EndToEndBench: Sendable {
         let cpu = Clock.process()
         let start = Clock.uptime()
         for (index, question) in questions.enumerated() {
-            var patience = 20_000
-            while network.answers.waitingCount >= Self.window, patience > 0 {
+            var attempts = 20_000
+            while network.answers.waitingCount >= Self.window, attempts > 0 {
                 try await Task.sleep(for: .milliseconds(1))
-                patience -= 1
+                attempts -= 1
             }
             network.answers.asked(question.answerTopic, at: Clock.uptime())
             try await network.publish(question)

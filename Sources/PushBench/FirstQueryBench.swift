@@ -1,6 +1,9 @@
+import NodeAssembly
 import NodeMetrics
 import PushNode
+import PushTypes
 import StatusProtocol
+import StatusServer
 import WakuCrypto
 
 /// How soon the first query about each registrant is answered once the keys of their topics were derived ahead, and what deriving them costs

@@ -1,6 +1,8 @@
+import NodeAssembly
 import PushNode
-import PushServer
+import StatusRules
 import StatusProtocol
+import StatusServer
 import WakuCrypto
 
 /// What others notice when one key sends far more than its share: the same requests alone, and amid a flood of ten times as many by one sender, with

@@ -1,6 +1,10 @@
 import Foundation
 import LoopbackRelay
-import PushStore
+import NodeAssembly
+import PushTypes
+import StatusServer
+import Storage
+import StoreSQLite
 import StatusProtocol
 import Waku
 import WakuCrypto
@@ -58,26 +62,24 @@ public struct StartupBench: Sendable {
         } catch {
             throw BenchError.disk
         }
-        let store = try Store(folder: data, storageKey: Store.storageKey(of: identity))
+        let store = try NodeAssembly.store(in: data, of: identity)
         let server = identity.publicKey
         var ownBytes = 0
         for start in stride(from: 0, to: registrationCount, by: Self.chunk) {
             settings.progress("start-up: \(registrationCount) registrations", Double(start) / Double(registrationCount))
             let count = min(Self.chunk, registrationCount - start)
-            ownBytes += try await store.commit { transaction in
-                var sum = 0
-                for number in start..<start + count {
-                    // The last one is asked about; the others need no key that anyone has.
-                    let isOwner = number == registrationCount - 1
-                    let registration = isOwner ? owner.registration(version: 1, server: server) : Self.stranger()
-                    let hash = isOwner ? owner.keyHash : KeyHash(bytes: randomBytes(KeyHash.byteCount)) ?? owner.keyHash
-                    let bytes = registration.encoded()
-                    let key = RegistrationKey(keyHash: hash, installationID: registration.installationID)
-                    try transaction.store(registration, bytes: bytes, as: key, at: .now())
-                    sum += bytes.count + hash.bytes.count + registration.installationID.bytes.count
-                }
-                return sum
+            var records: [RegistrationRecord] = []
+            for number in start..<start + count {
+                // The last one is asked about; the others need no key that anyone has.
+                let isOwner = number == registrationCount - 1
+                let registration = isOwner ? owner.registration(version: 1, server: server) : Self.stranger()
+                let hash = isOwner ? owner.keyHash : KeyHash(bytes: randomBytes(KeyHash.byteCount)) ?? owner.keyHash
+                let bytes = registration.encoded()
+                let key = RegistrationKey(keyHash: hash, installationID: registration.installationID)
+                records.append(RegistrationRecord(key: key, version: registration.version, changedAt: .now(), registration: bytes))
+                ownBytes += bytes.count + hash.bytes.count + registration.installationID.bytes.count
             }
+            for result in await store.commitEach(records.map(Registrations(store.sealer).merge)) { _ = try result.get() }
         }
         try store.close()
         return (ownBytes, try BareDatabase.byteCount(path: DataFolder.databasePath(in: data)))

@@ -1,3 +1,4 @@
+import PushTypes
 public import StatusProtocol
 import Waku
 public import WakuCrypto

@@ -31,6 +31,21 @@ package struct StatusFigures: Sendable {
         }
     }
 
+    package struct ProtocolLines: Sendable, Encodable {
+        package struct Line: Sendable, Encodable {
+            package let name: String
+            package let value: String
+        }
+
+        package let name: String
+        package let lines: [Line]
+
+        package init(name: String, lines: [(name: String, value: String)]) {
+            self.name = name
+            self.lines = lines.map { Line(name: $0.name, value: $0.value) }
+        }
+    }
+
     package struct Line: Sendable, Encodable {
         package let name: String
         /// One for each of ``Charts/times``.
@@ -94,6 +109,8 @@ package struct StatusFigures: Sendable {
     /// nil while they can't be read.
     package var registrations: Registrations?
     package var topics = 0
+    /// What each protocol tells of itself.
+    package var protocols: [ProtocolLines] = []
 
     /// The way of a message, and of a notification.
     package var messages: [Step] = []
@@ -111,6 +128,14 @@ package struct StatusFigures: Sendable {
     package init() {}
 
     package var isReady: Bool { obstacles.isEmpty }
+
+    /// Registrations of a protocol.
+    package mutating func add(_ other: Registrations) {
+        let sum = registrations ?? Registrations(apn: 0, firebase: 0, inDoubt: 0, unregistered: 0)
+        registrations = Registrations(
+            apn: sum.apn + other.apn, firebase: sum.firebase + other.firebase, inDoubt: sum.inDoubt + other.inDoubt,
+            unregistered: sum.unregistered + other.unregistered)
+    }
 }
 
 // MARK: - JSON

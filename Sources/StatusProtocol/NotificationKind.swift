@@ -9,11 +9,3 @@ public struct NotificationKind: RawRepresentable, Hashable, Sendable {
     public static let requestToJoinCommunity = NotificationKind(rawValue: 3)
     public static let contactRequest = NotificationKind(rawValue: 4)
 }
-
-/// TokenType. 1 and 2 are gorush's numbers for its platforms as well.
-public enum Platform: Int32, Sendable, CaseIterable, Codable {
-    case apn = 1
-    case firebase = 2
-
-    public var name: String { self == .apn ? "apn" : "firebase" }
-}

@@ -1,5 +1,6 @@
 import CPushMessages
 public import ProtobufWire
+public import PushTypes
 import Waku
 
 /// What a client registers: how to reach one of its devices, who may have it notified, and what it does not want to hear of.

@@ -10,7 +10,10 @@ public enum SHA256 {
     nonisolated(unsafe) private static let algorithm = EVP_MD_fetch(nil, "SHA256", nil)
 
     /// Of all parts, one after the other.
-    public static func hash(_ parts: [UInt8]...) -> [UInt8] {
+    public static func hash(_ parts: [UInt8]...) -> [UInt8] { hash(parts) }
+
+    /// Of all parts, one after the other.
+    public static func hash(_ parts: [[UInt8]]) -> [UInt8] {
         contexts.withContext { context in
             require(EVP_DigestInit_ex2(context, algorithm, nil))
             for part in parts {

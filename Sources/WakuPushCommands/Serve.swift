@@ -1,11 +1,14 @@
 import AdminProtocol
 import ArgumentParser
+import Delivery
 import Foundation
 import Gorush
 import HTTPService
 import Logging
+import NodeAssembly
 import PushNode
 import ServiceLifecycle
+import StatusServer
 import Systemd
 import UnixSignals
 import Waku
@@ -114,7 +117,7 @@ struct Serve: AsyncParsableCommand {
 
     /// Everything that is needed, read and checked. Nothing was opened or reached for.
     struct Plan: Sendable {
-        var configuration: NodeConfiguration
+        var configuration: ServerConfiguration
         let gorush: [GorushSettings]
         let level: Logger.Level
         /// All options, as they are in force.
@@ -126,7 +129,7 @@ struct Serve: AsyncParsableCommand {
         guard let identity = identity ?? Environment.string("identity") else {
             throw CommandFailure(.usage, "--identity is missing: make a key with waku-push identity new --out id.key")
         }
-        var configuration = NodeConfiguration(identity: try IdentityFile.read(identity), dataPath: data)
+        var configuration = ServerConfiguration(identity: try IdentityFile.read(identity), dataPath: data)
         configuration.pubsubTopics = try topics()
         configuration.maximumRequestAge = maxRequestAge.duration
         configuration.idempotentRegistrations = idempotentRegistrations
@@ -209,14 +212,14 @@ struct Serve: AsyncParsableCommand {
                 GorushEndpoint(
                     poster, rule: settings.rule, connections: settings.connections, batch: settings.batch, timeout: settings.timeout)
             }
-            let node = try PushNode(plan.configuration, gorush: endpoints, logger: logger) { try attachment.relay($0) }
+            let server = try Server(plan.configuration, gorush: endpoints, logger: logger) { try attachment.relay($0) }
             try await attachment.listen()
-            let reloading = ReloadService(node: node, plan: plan, gorush: posters, level: level, logger: logger)
+            let reloading = ReloadService(server: server, plan: plan, gorush: posters, level: level, logger: logger)
             let manager = ServiceManager(environment: ProcessInfo.processInfo.environment, processID: getpid())
-            let notifiers = manager.map { [SystemdNotifier(manager: $0, node: node, logger: logger)] } ?? []
+            let notifiers = manager.map { [SystemdNotifier(manager: $0, node: server.node, logger: logger)] } ?? []
             // Services stop in reverse: the node is done with the loopback relay before that ends.
             var group = ServiceGroupConfiguration(
-                services: [any Service](attachment.services + [node, reloading] + notifiers).map {
+                services: [any Service](attachment.services + [server.node, reloading] + notifiers).map {
                     .init(
                         service: $0, successTerminationBehavior: .gracefullyShutdownGroup,
                         failureTerminationBehavior: .gracefullyShutdownGroup)

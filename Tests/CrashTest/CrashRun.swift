@@ -1,8 +1,10 @@
+import Delivery
 import Foundation
 import GRDB
 import LoopbackRelay
 import PushClient
-import PushStore
+import Storage
+import StoreSQLite
 import StatusProtocol
 import TestSupport
 import Waku
@@ -259,7 +261,7 @@ final class CrashRun: Sendable {
         try await Task.sleep(for: .seconds(1))
         let store = try stage.store()
         let deadline = ContinuousClock.now + .seconds(120)
-        while try store.read({ try $0.waitingCount() }) > 0 {
+        while try store.read(DeliveryStorage.waitingCount()) > 0 {
             guard ContinuousClock.now < deadline else { throw Failed("the outbox does not get empty") }
             try await Task.sleep(for: .milliseconds(20))
         }

@@ -3,6 +3,7 @@ import HTTPService
 import Hummingbird
 import Logging
 import NIOCore
+import PushTypes
 import StatusProtocol
 import Synchronization
 import TestSupport

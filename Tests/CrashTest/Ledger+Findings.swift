@@ -1,4 +1,8 @@
-import PushStore
+import Delivery
+import PushTypes
+import StatusServer
+import Storage
+import StoreSQLite
 import StatusProtocol
 
 /// What a database has of everything in a ledger.
@@ -7,12 +11,18 @@ struct Findings {
     var accepted: Set<DeliveryID> = []
     var waiting: Set<DeliveryID> = []
 
-    init(of ledger: Ledger, in store: Store) throws {
-        try store.read { transaction in
-            states = try ledger.devices.map { try transaction.state(of: $0.key) }
-            waiting = Set(try transaction.waitingDeliveries().map(\.delivery))
-            for delivery in ledger.notices.keys where try transaction.wasAccepted(delivery) { accepted.insert(delivery) }
-        }
+    init(of ledger: Ledger, in store: any Store) throws {
+        let deliveries = Array(ledger.notices.keys)
+        // On one snapshot.
+        let found = try store.read(
+            StoreCommand.each(ledger.devices.map { Registrations(store.sealer).state(of: $0.key) }).then { states in
+                DeliveryStorage.waitingDeliveries().then { waiting in
+                    DeliveryStorage.states(of: deliveries).map { (states, waiting, $0) }
+                }
+            })
+        states = found.0
+        waiting = Set(found.1.map(\.delivery))
+        for (delivery, state) in zip(deliveries, found.2) where state == .accepted { accepted.insert(delivery) }
     }
 }
 

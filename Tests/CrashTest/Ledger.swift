@@ -1,3 +1,4 @@
+import PushTypes
 import StatusProtocol
 
 /// What was asked of the daemon, what it promised, and what came of it. Answers, posts and findings come in; what is not as promised is

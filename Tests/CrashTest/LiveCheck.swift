@@ -1,4 +1,5 @@
 import PushClient
+import PushTypes
 import StatusProtocol
 import WakuCrypto
 

@@ -1,7 +1,10 @@
+import Delivery
 import Foundation
 import LoopbackRelay
 import PushClient
-import PushStore
+import PushTypes
+import Storage
+import StoreSQLite
 import StatusProtocol
 import Synchronization
 import TestSupport
@@ -184,7 +187,7 @@ final class OutageRun: Sendable {
 
     /// Looks at the daemon twice a second, prints a line each while, and returns when the time has passed, or earlier when `isEnough`.
     private func watch(
-        _ daemon: DaemonProcess, _ store: Store, _ name: String, for time: Duration, _ report: inout Report,
+        _ daemon: DaemonProcess, _ store: any Store, _ name: String, for time: Duration, _ report: inout Report,
         until isEnough: ((_ waiting: Int) -> Bool)? = nil
     ) async throws {
         let began = Instant.now
@@ -195,7 +198,7 @@ final class OutageRun: Sendable {
             try await Task.sleep(for: .milliseconds(500))
             let now = Instant.now
             guard let memory = daemon.residentByteCount else { throw Failed("the daemon is gone: \(daemon.lastLines)") }
-            let waiting = try store.read { try $0.waitingCount() }
+            let waiting = try store.read(DeliveryStorage.waitingCount())
             report.samples.append(Sample(memory: memory, waiting: waiting))
             let isOver = now - began >= time || isEnough?(waiting) == true
             if now - lastLine >= line || isOver {

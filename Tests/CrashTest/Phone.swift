@@ -1,5 +1,6 @@
 import Foundation
 import PushClient
+import PushTypes
 import StatusProtocol
 import Synchronization
 import TestSupport

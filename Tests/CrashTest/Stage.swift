@@ -1,6 +1,7 @@
 import Foundation
 import LoopbackRelay
-import PushStore
+import NodeAssembly
+import StoreSQLite
 import TestSupport
 import WakuCrypto
 
@@ -88,7 +89,7 @@ struct Stage: Sendable {
     }
 
     /// The database beside the daemon.
-    func store(at path: String? = nil) throws -> Store {
-        try Store(existing: path ?? dataPath, storageKey: Store.storageKey(of: identity))
+    func store(at path: String? = nil) throws -> SQLiteStore {
+        try NodeAssembly.existingStore(in: path ?? dataPath, of: identity)
     }
 }

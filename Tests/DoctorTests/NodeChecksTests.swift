@@ -1,11 +1,13 @@
 import AdminProtocol
+import Delivery
 import Doctor
 import Foundation
 import Gorush
 import NodeMetrics
 import HealthChecks
 import NwakuRelay
-import PushStore
+import StatusServer
+import StoreSQLite
 import Testing
 import Waku
 
@@ -30,7 +32,8 @@ struct NodeChecksTests {
         var facts = DoctorFacts(
             keyProblem: nil, folder: DoctorFacts.Folder(exists: true, isOwned: true, isWritable: true, mode: 0o700),
             freeBytes: 50 << 30, files: OpenFiles(used: 30, limit: 20_000),
-            database: .inspected(StoreInspection(registrations: StoreInspection.Rows(count: 3)), statistics), daemon: Self.status(),
+            database: .inspected(StoreInspection(rows: ["registrations": StoreInspection.Rows(count: 3)]), statistics),
+            daemon: Self.status(),
             pubsubTopics: ["/waku/2/rs/16/32"], relays: [.node(address: Self.address, node)],
             selfTest: .seen(milliseconds: 12, how: "by the running daemon"),
             gorushes: [.init(EndpointRule(), gorush)], takesFeedback: false)
@@ -91,7 +94,7 @@ struct NodeChecksTests {
         }
         try expect("database", .fail, "2 rows can't be opened") {
             $0.database = .inspected(
-                StoreInspection(registrations: .init(count: 5, unreadable: 1), notifications: .init(count: 2, unreadable: 1)),
+                StoreInspection(rows: ["registrations": .init(count: 5, unreadable: 1), "notifications": .init(count: 2, unreadable: 1)]),
                 RegistrationStatistics())
         }
         try expect("database", .warn, "rotation") {

@@ -1,5 +1,6 @@
 import CurlClient
 import Gorush
+import PushTypes
 import StatusProtocol
 import TestSupport
 import Testing
@@ -37,11 +38,11 @@ struct GorushClientTests {
     }
 
     @Test(arguments: [
-        (200, DeliveryQueue.Outcome.accepted), (201, .accepted), (204, .accepted), (400, .refused), (413, .refused), (422, .refused),
+        (200, PostOutcome.accepted), (201, .accepted), (204, .accepted), (400, .refused), (413, .refused), (422, .refused),
         (408, .failed(retryAfter: nil)), (425, .failed(retryAfter: nil)), (429, .failed(retryAfter: nil)),
         (500, .failed(retryAfter: nil)), (503, .failed(retryAfter: nil)), (599, .failed(retryAfter: nil)),
     ])
-    func statuses(status: Int, outcome: DeliveryQueue.Outcome) async throws {
+    func statuses(status: Int, outcome: PostOutcome) async throws {
         let reply = status == 204 ? RawHTTPServer.Reply.bytes(Array("HTTP/1.1 204 No Content\r\n\r\n".utf8)) : .status(status)
         let result = try await post([Sample.notification()], reply)
         #expect(result.outcome == outcome)

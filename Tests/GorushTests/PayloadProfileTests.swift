@@ -1,6 +1,8 @@
 import Foundation
 import Gorush
+import PushTypes
 import StatusProtocol
+import StatusServer
 import Testing
 
 /// Each profile, kind and platform as it is on the wire.
@@ -184,8 +186,9 @@ struct PayloadProfileTests {
         return Gorush.Notification(
             id: "n", platform: try #require((json["platform"] as? Int32).flatMap(Platform.init)),
             deviceToken: DeviceToken(try #require((json["tokens"] as? [String])?.first)), apnTopic: json["topic"] as? String ?? "",
-            kind: kind, chatID: try bytes(data["chatId"]), registrant: try #require(KeyHash(bytes: bytes(data["publicKey"]))),
-            message: try bytes(data["encryptedMessage"]), installationID: InstallationID("i"))
+            content: StatusContent(
+                kind: kind, chatID: try bytes(data["chatId"]), registrant: try #require(KeyHash(bytes: bytes(data["publicKey"]))),
+                message: try bytes(data["encryptedMessage"]), installationID: InstallationID("i")))
     }
 
     /// A phone shows a notification that is posted twice once. Firebase drops what has the same key: data would be lost.
@@ -204,8 +207,8 @@ struct PayloadProfileTests {
     func sandbox(profile: PayloadProfile) throws {
         let plain = try Sample.notification(platform: .apn, kind: .message)
         let sandboxed = Notification(
-            id: plain.id, platform: .apn, deviceToken: plain.deviceToken, apnTopic: plain.apnTopic, kind: plain.kind, chatID: plain.chatID,
-            registrant: plain.registrant, message: plain.message, installationID: plain.installationID, isForSandbox: true)
+            id: plain.id, platform: .apn, deviceToken: plain.deviceToken, apnTopic: plain.apnTopic, isForSandbox: true,
+            content: plain.content)
         for (notification, expected) in [(plain, false), (sandboxed, true)] {
             #expect(String(decoding: profile.encode([notification]), as: UTF8.self).contains(#""development":true"#) == expected)
         }

@@ -1,6 +1,8 @@
 import Foundation
 import Gorush
+import PushTypes
 import StatusProtocol
+import StatusServer
 import Testing
 
 /// Notifications and JSON for the tests.
@@ -13,8 +15,10 @@ enum Sample {
         installation: String = "installation-1"
     ) throws -> Gorush.Notification {
         Gorush.Notification(
-            id: id, platform: platform, deviceToken: DeviceToken(token), apnTopic: topic, kind: kind, chatID: chatID,
-            registrant: try #require(KeyHash(bytes: registrant)), message: message, installationID: InstallationID(installation))
+            id: id, platform: platform, deviceToken: DeviceToken(token), apnTopic: topic,
+            content: StatusContent(
+                kind: kind, chatID: chatID, registrant: try #require(KeyHash(bytes: registrant)), message: message,
+                installationID: InstallationID(installation)))
     }
 
     /// The array `notifications` of a body, which has nothing else.

@@ -1,4 +1,5 @@
 import Prometheus
+import StatusServer
 import Testing
 
 @testable import NodeMetrics
@@ -90,7 +91,6 @@ struct CountersTests {
     func places() {
         #expect(KindLabel.allCases.map(\.place) == [0, 1, 2])
         #expect(StageLabel.allCases.map(\.place) == [0, 1, 2, 3, 4])
-        #expect(ReportLabel.allCases.map(\.place) == [0, 1, 2, 3, 4])
     }
 
     @Test("A status of HTTP that nobody knows is another's")

@@ -1,3 +1,4 @@
+import PushTypes
 import StatusProtocol
 import Synchronization
 import TestSupport

@@ -1,4 +1,5 @@
 import LoopbackRelay
+import NodeAssembly
 import NodeMetrics
 import NwakuRelay
 import StatusProtocol
@@ -26,20 +27,20 @@ struct AnswerArrivalTests {
         let received = Mutex<[WakuMessage]>([])
         let listening = Task { await others.run { messages in received.withLock { $0 += messages.map(\.message) } } }
         defer { listening.cancel() }
-        let counters = Counters(MetricGroup.all)
+        let counters = Counters(NodeAssembly.metrics)
         try await ServedNetwork.run(network) { served in
             let relay = try served.relay(
                 port: await served.port,
                 RelayNeeds(pubsubTopics: [.statusDefault], ownTopics: [], seenUntil: [:], wants: { _ in true }, report: { _ in }))
             try await relay.api.subscribe(to: [.statusDefault])
             let publisher = Publisher(
-                identity: .generate(), relay: relay, seen: SeenMessages(), handled: HandledMessages(), counters: counters, logger: quiet,
+                relay: relay, seen: SeenMessages(), handled: HandledMessages(), counters: counters, logger: quiet,
                 confirmation: Confirmations.Configuration(
-                    delay: .milliseconds(20), gathering: .milliseconds(5), patience: .seconds(60), pause: .milliseconds(20)))
+                    delay: .milliseconds(20), gathering: .milliseconds(5), timeout: .seconds(60), pause: .milliseconds(20)))
             let running = Task { await publisher.run() }
             for _ in 0..<count {
                 publisher.publish(
-                    Answer(kind: .response, payload: [1, 2, 3], recipient: Self.recipient.publicKey, pubsubTopic: .statusDefault))
+                    .test([1, 2, 3], to: Self.recipient.publicKey))
             }
             while !condition(counters.snapshot) { try await Task.sleep(for: .milliseconds(2)) }
             publisher.finish()

@@ -8,16 +8,17 @@ import WakuCrypto
 @Suite struct AnswerBufferTests {
     private static let recipient = PrivateKey.generate().publicKey
 
-    /// The payload's first byte tells answers apart.
+    /// Its place among the relays, of an earlier publication, tells an answer from others.
     private static func item(_ mark: UInt8, byteCount: Int = 10) -> Publisher.Item {
-        let payload = [mark] + [UInt8](repeating: 0, count: byteCount - 1)
+        let payload = [UInt8](repeating: 0, count: byteCount)
         return Publisher.Item(
-            answer: Answer(kind: .queryResponse, payload: payload, recipient: recipient, pubsubTopic: .statusDefault))
+            answer: .test(payload, to: recipient, kind: .queryResponse),
+            publications: [[Confirmations.Message(hash: MessageHash(bytes: []), places: [Int(mark)])]])
     }
 
     private static func marks(_ buffer: inout AnswerBuffer) -> [UInt8] {
         var marks: [UInt8] = []
-        while let item = buffer.take() { marks.append(item.answer.payload[0]) }
+        while let item = buffer.take() { marks += item.publications.flatMap(\.self).flatMap(\.places).map(UInt8.init) }
         return marks
     }
 

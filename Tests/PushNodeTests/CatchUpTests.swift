@@ -1,9 +1,12 @@
 import Foundation
 import Gorush
 import LoopbackRelay
+import NodeAssembly
 import NodeMetrics
 import NwakuRelay
-import PushStore
+import StatusServer
+import Storage
+import StoreSQLite
 import StatusProtocol
 import Synchronization
 import TestSupport
@@ -185,7 +188,7 @@ struct CatchUpTests {
             let port = await served.port
             try await answerHundreds(served, port: port, upkeep: wasSaved ? .milliseconds(50) : .seconds(3600)) { [fixture] node in
                 let store = node.node.store
-                if wasSaved { try await node.wait { (try? store.read { try $0.handledMessages().count }) ?? 0 >= 351 } }
+                if wasSaved { try await node.wait { (try? store.read(NodeStorage.handledMessages()).count) ?? 0 >= 351 } }
                 // What a kill leaves is what the files hold now.
                 for name in try FileManager.default.contentsOfDirectory(atPath: fixture.folder.path)
                 where name.hasPrefix("waku-push.sqlite") {

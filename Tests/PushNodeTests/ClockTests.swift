@@ -1,8 +1,10 @@
 import Foundation
 import Gorush
+import NodeAssembly
 import NodeMetrics
 import PushNode
-import PushStore
+import Storage
+import StoreSQLite
 import StatusProtocol
 import Synchronization
 import TestSupport
@@ -73,11 +75,11 @@ struct ClockTests {
 
     /// Pruning goes with every twelfth upkeep, and each of those leaves its time.
     private static func waitForPruning(_ fixture: NodeFixture) async throws {
-        let store = try Store(existing: fixture.folder.path, storageKey: nil)
+        let store = try NodeAssembly.existingStore(in: fixture.folder.path, of: nil)
         var times: Set<[UInt8]> = []
         let deadline = ContinuousClock.now + .seconds(240)
         while times.count < 40, ContinuousClock.now < deadline {
-            if let time = try store.read({ try $0.property("alive at") }) { times.insert(time) }
+            if let time = try store.read(Properties.property("alive at")) { times.insert(time) }
             try await Task.sleep(for: .milliseconds(1))
         }
         #expect(times.count >= 40)

@@ -30,7 +30,7 @@ struct ConfirmationEvidenceTests {
     }
 
     private func sent(_ publications: [[Message]]) -> Confirmations.Sent {
-        let answer = Answer(kind: .response, payload: [1], recipient: Self.recipient, pubsubTopic: .statusDefault)
+        let answer = Reply.test([1], to: Self.recipient)
         return Confirmations.Sent(answer: answer, publications: publications, publishedAt: .zero)
     }
 

@@ -10,8 +10,8 @@ import WakuCrypto
 struct ConfirmationsTests {
     private static let recipient = PrivateKey.generate().publicKey
 
-    private func answer(_ byteCount: Int = 10) -> Answer {
-        Answer(kind: .response, payload: [UInt8](repeating: 1, count: byteCount), recipient: Self.recipient, pubsubTopic: .statusDefault)
+    private func answer(_ byteCount: Int = 10) -> Reply {
+        .test([UInt8](repeating: 1, count: byteCount), to: Self.recipient)
     }
 
     private func hash(_ number: Int) -> MessageHash { MessageHash(bytes: withUnsafeBytes(of: number, Array.init)) }

@@ -1,9 +1,11 @@
+import Delivery
 import Gorush
 import HealthChecks
 import NodeMetrics
 import PushClient
 import PushNode
-import PushStore
+import PushTypes
+import StoreSQLite
 import StatusProtocol
 import TestSupport
 import Testing

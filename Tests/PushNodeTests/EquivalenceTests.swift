@@ -1,11 +1,15 @@
 import Foundation
 import Gorush
-import PushStore
+import NodeAssembly
+import Storage
+import StoreSQLite
 import StatusProtocol
 import TestSupport
 import Testing
 import Waku
 import WakuCrypto
+
+@testable import StatusServer
 
 /// The pipeline opens on all cores, commits in groups and answers when it can; the plain rules take one message after the other.
 @Suite("The pipeline and the plain rules")
@@ -73,9 +77,9 @@ struct EquivalenceTests {
             }
         }
 
-        let store = try Store(folder: folder.path, storageKey: Store.storageKey(of: identity))
+        let store = try NodeAssembly.store(in: folder.path, of: identity)
         for client in traffic.clients {
-            let state = try store.read { try $0.state(of: client.key) }
+            let state = try store.read(Registrations(store.sealer).state(of: client.key))
             #expect(state?.version == plain.stored[client.key]?.version, "seed \(seed)")
             #expect(state?.registration == plain.stored[client.key]?.registration, "seed \(seed)")
         }

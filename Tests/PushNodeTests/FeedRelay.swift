@@ -1,7 +1,10 @@
+import Delivery
 import Logging
+import NodeAssembly
 import NodeMetrics
 import PushNode
 import ServiceLifecycle
+import StatusServer
 import Synchronization
 import Waku
 import WakuCrypto
@@ -42,16 +45,16 @@ final class FeedRelay: Relay {
 /// Runs a node on a ``FeedRelay`` while `body` runs, and stops it as SIGTERM does.
 func withFedNode(
     _ identity: PrivateKey, _ dataPath: String, _ gorush: any NotificationPosting,
-    configure: (inout NodeConfiguration) -> Void = { _ in }, _ body: @escaping @Sendable (FedNode, FeedRelay) async throws -> Void
+    configure: (inout ServerConfiguration) -> Void = { _ in }, _ body: @escaping @Sendable (FedNode, FeedRelay) async throws -> Void
 ) async throws {
     let relay = FeedRelay()
     let quiet = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
-    var configuration = NodeConfiguration(identity: identity, dataPath: dataPath)
+    var configuration = ServerConfiguration(identity: identity, dataPath: dataPath)
     configuration.answerDeadline = .seconds(60)
     configuration.replyDelay = .zero
     configuration.deriveAheadLimit = nil
     configure(&configuration)
-    let node = FedNode(node: try PushNode(configuration, gorush: gorush, logger: quiet) { _ in relay })
+    let node = FedNode(node: try Server(configuration, gorush: gorush, logger: quiet) { _ in relay }.node)
     let services = ServiceGroup(services: [node.node], logger: quiet)
     try await withThrowingTaskGroup(of: Void.self) { group in
         group.addTask { try await services.run() }

@@ -1,9 +1,11 @@
 import CurlClient
 import Foundation
 import Gorush
+import NodeAssembly
 import NodeMetrics
 import PushClient
 import PushNode
+import PushTypes
 import StatusProtocol
 import Synchronization
 import TestSupport
@@ -58,7 +60,7 @@ struct FeedbackTests {
 
     private func withServed(
         now: @escaping @Sendable () -> Timestamp = Timestamp.now, secret: String? = FeedbackTests.secret,
-        configure: (inout NodeConfiguration) -> Void = { _ in }, _ body: @escaping @Sendable (Served) async throws -> Void
+        configure: (inout ServerConfiguration) -> Void = { _ in }, _ body: @escaping @Sendable (Served) async throws -> Void
     ) async throws {
         try await fixture.withNode(
             configure: { configuration in

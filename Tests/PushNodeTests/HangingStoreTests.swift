@@ -1,8 +1,10 @@
 import CurlClient
 import Dispatch
+import NodeAssembly
 import NodeMetrics
 import PushClient
-import PushStore
+import Storage
+import StoreSQLite
 import StatusProtocol
 import Synchronization
 import TestSupport
@@ -56,7 +58,7 @@ struct HangingStoreTests {
             #expect(try await node.get("/metrics").status == 200)
             #expect(try await node.get("/status.json").status == 200)
             _ = await node.node.status()
-            await node.node.showLife()
+            await node.node.checkLiveness()
             // After ten seconds it is no mere slowness any more.
             try await node.wait { node.node.store.failure != nil }
             let ready = try await node.get("/readyz")

@@ -1,7 +1,9 @@
+import NodeAssembly
 import NodeMetrics
 import PushNode
-import PushServer
+import StatusRules
 import StatusProtocol
+import StatusServer
 import TestSupport
 import Testing
 import Waku

@@ -1,11 +1,15 @@
+import Delivery
 import Gorush
 import Logging
 import LoopbackRelay
+import NodeAssembly
 import NodeMetrics
 import PushClient
 import PushNode
+import PushTypes
 import ServiceLifecycle
 import StatusProtocol
+import StatusServer
 import Synchronization
 import TestSupport
 import Waku
@@ -14,7 +18,7 @@ import WakuCrypto
 /// What gorush does with notifications, as a test says; it remembers all of them.
 final class ScriptedGorush: NotificationPosting {
     private struct State {
-        var outcome = DeliveryQueue.Outcome.accepted
+        var outcome = PostOutcome.accepted
         var verdict: TokenVerdict?
         var accepted: [Notification] = []
         var attempts = 0
@@ -24,7 +28,7 @@ final class ScriptedGorush: NotificationPosting {
 
     private let state = Mutex(State())
 
-    func answer(_ outcome: DeliveryQueue.Outcome, verdict: TokenVerdict? = nil) {
+    func answer(_ outcome: PostOutcome, verdict: TokenVerdict? = nil) {
         state.withLock { state in
             state.outcome = outcome
             state.verdict = verdict
@@ -74,12 +78,12 @@ struct NodeFixture {
     ///   - posting: instead of the scripted gorush; or several, by ``endpoints``.
     ///   - makeRelay: a relay beside the network of one, or instead of it.
     func withNode<R: Sendable>(
-        configure: (inout NodeConfiguration) -> Void = { _ in }, posting: (any NotificationPosting)? = nil,
+        configure: (inout ServerConfiguration) -> Void = { _ in }, posting: (any NotificationPosting)? = nil,
         endpoints: [GorushEndpoint]? = nil,
         now: @escaping @Sendable () -> Timestamp = Timestamp.now, makeRelay: ((RelayNeeds, LoopbackRelay) throws -> any Relay)? = nil,
         _ body: @escaping @Sendable (RunningNode) async throws -> R
     ) async throws -> R {
-        var configuration = NodeConfiguration(identity: identity, dataPath: folder.path)
+        var configuration = ServerConfiguration(identity: identity, dataPath: folder.path)
         // A slow machine is no failure: tests that wait for the deadline set a short one.
         configuration.answerDeadline = .seconds(60)
         // What tests of these set.
@@ -87,11 +91,12 @@ struct NodeFixture {
         configuration.deriveAheadLimit = nil
         configure(&configuration)
         let quiet = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
-        let node = try PushNode(configuration, gorush: endpoints ?? [GorushEndpoint(posting ?? gorush)], logger: quiet, now: now) {
+        let server = try Server(configuration, gorush: endpoints ?? [GorushEndpoint(posting ?? gorush)], logger: quiet, now: now) {
             [network] needs in
             let relay = network.relay(pubsubTopics: needs.pubsubTopics)
             return try makeRelay?(needs, relay) ?? relay
         }
+        let node = server.node
         let services = ServiceGroup(services: [node], logger: quiet)
         return try await withThrowingTaskGroup(of: R?.self) { group in
             group.addTask {
@@ -99,7 +104,7 @@ struct NodeFixture {
                 return nil
             }
             group.addTask { [network, identity, gorush] in
-                let running = RunningNode(node: node, network: network, server: identity.publicKey, gorush: gorush)
+                let running = RunningNode(process: server, network: network, server: identity.publicKey, gorush: gorush)
                 let result: R
                 do {
                     result = try await body(running)
@@ -121,10 +126,12 @@ struct NodeFixture {
 }
 
 struct RunningNode: Sendable {
-    let node: PushNode
+    let process: Server
     let network: LoopbackNetwork
     let server: PublicKey
     let gorush: ScriptedGorush
+
+    var node: PushNode { process.node }
 
     func count(_ counter: Counter) -> Int { node.counters.snapshot[counter] ?? 0 }
 

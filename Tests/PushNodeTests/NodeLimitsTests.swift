@@ -1,14 +1,18 @@
+import NodeAssembly
 import NodeMetrics
 import PushClient
 import PushNode
-import PushServer
-import PushStore
+import StatusRules
+import Storage
+import StoreSQLite
 import StatusProtocol
 import Synchronization
 import TestSupport
 import Testing
 import Waku
 import WakuCrypto
+
+@testable import StatusServer
 
 @Suite("A node with limits")
 struct NodeLimitsTests {
@@ -93,8 +97,8 @@ struct NodeLimitsTests {
             await relay.feed([unregistration(devices[0], version: 2)])
             try await node.wait { node.count(.registrationEnded) == 4 }
         }
-        let store = try Store(folder: folder.path, storageKey: Store.storageKey(of: identity))
-        #expect(try store.read { try $0.countedRegistrations() } == 3)
+        let store = try NodeAssembly.store(in: folder.path, of: identity)
+        #expect(try store.read(Registrations.countedRegistrations()) == 3)
     }
 
     @Test("Who may not register leaves no rows by unregistering, and may end what was registered before")
@@ -113,8 +117,8 @@ struct NodeLimitsTests {
             try await node.wait { relay.published.count == 2 }
             #expect(node.count(.registrationLimited) == 1 && node.count(.registrationEnded) == 1)
         }
-        let store = try Store(folder: folder.path, storageKey: Store.storageKey(of: identity))
-        #expect(try store.read { try $0.state(of: stranger.key) } == nil)
+        let store = try NodeAssembly.store(in: folder.path, of: identity)
+        #expect(try store.read(Registrations(store.sealer).state(of: stranger.key)) == nil)
     }
 
     @Test("knows a flood by its signer, before it knows what it is")
@@ -168,7 +172,7 @@ struct NodeLimitsTests {
         try await fixture.withNode(configure: { [limits] in $0.limits = limits }) { node async throws in
             #expect(try await node.register(TestClient(of: node.server, identity: friend)) == nil)
             #expect(try await node.register(TestClient(of: node.server, identity: foe), version: 2) == .internalError)
-            #expect(node.count(.limitUnwelcome) == 1)
+            #expect(node.count(.limitDenied) == 1)
             #expect(
                 try await node.withClient(foe) {
                     try await $0.unregister(InstallationID("installation-1"), version: 3, with: node.server, timeout: .seconds(60))
@@ -196,10 +200,10 @@ struct NodeLimitsTests {
         try await fixture.withNode { node async throws in
             let client = TestClient(of: node.server)
             #expect(try await node.register(client) == nil)
-            node.node.replaceLimits(try Self.limits("notifications-by-target=1/d"))
+            node.process.replaceLimits(try Self.limits("notifications-by-target=1/d"))
             #expect(try await node.notify(client) == nil)
             #expect(try await node.notify(client) == .internalError)
-            node.node.replaceLimits(.none)
+            node.process.replaceLimits(.none)
             #expect(try await node.notify(client) == nil)
         }
     }
@@ -209,7 +213,7 @@ struct NodeLimitsTests {
         let fixture = try NodeFixture()
         let clock = Mutex(Timestamp.now())
         let (old, renewed) = (PrivateKey.generate(), PrivateKey.generate())
-        let configure: @Sendable (inout NodeConfiguration) -> Void = {
+        let configure: @Sendable (inout ServerConfiguration) -> Void = {
             $0.registrationLifetime = .seconds(90 * 86_400)
             $0.upkeepInterval = .milliseconds(10)
         }

@@ -3,6 +3,7 @@ import Foundation
 import Gorush
 import Logging
 import LoopbackRelay
+import NodeAssembly
 import NodeMetrics
 import NwakuRelay
 import PushClient

@@ -1,7 +1,9 @@
+import NodeAssembly
 import NodeMetrics
 import PushClient
 import PushNode
 import StatusProtocol
+import StatusServer
 import TestSupport
 import Testing
 import Waku

@@ -1,12 +1,18 @@
+import Delivery
 import Foundation
 import Gorush
+import NodeAssembly
 import PushNode
-import PushStore
+import PushTypes
+import Storage
+import StoreSQLite
 import StatusProtocol
 import TestSupport
 import Testing
 import Waku
 import WakuCrypto
+
+@testable import StatusServer
 
 /// gorush was away for ten minutes, at 100 requests a second. Time is compressed: the store has what such an outage leaves.
 @Suite("After an outage of gorush's")
@@ -42,7 +48,7 @@ struct OutageTests {
             #expect(try await node.notify(bob) == nil)
             #expect(node.gorush.accepted.count < Self.count / 2)
             let store = try openStore()
-            while try store.read({ try $0.waitingCount() }) > 0 { try await Task.sleep(for: .milliseconds(50)) }
+            while try store.read(DeliveryStorage.waitingCount()) > 0 { try await Task.sleep(for: .milliseconds(50)) }
             try store.close()
         }
 
@@ -63,28 +69,32 @@ struct OutageTests {
         withUnsafeBytes(of: UInt64(index).bigEndian, Array.init)
     }
 
-    private func openStore() throws -> Store {
-        try Store(existing: fixture.folder.path, storageKey: Store.storageKey(of: fixture.identity))
+    private func openStore() throws -> SQLiteStore {
+        try NodeAssembly.existingStore(in: fixture.folder.path, of: fixture.identity)
     }
 
     /// For one device after the other, none of them Bob's.
     private func enqueue(_ expiries: [Timestamp]) async throws {
         let store = try openStore()
         let devices = (0..<Self.deviceCount).map { TestClient(of: bob.server, installationID: InstallationID("device \($0)")) }
-        try await store.commit { transaction in
-            var stored: [StoredRegistration] = []
-            for device in devices {
-                let registration = device.registration()
-                try transaction.store(registration, bytes: registration.encoded(), as: device.key, at: .now())
-                stored.append(StoredRegistration(key: device.key, registration: registration, storedAt: .now()))
-            }
-            for (index, expires) in expiries.enumerated() {
-                let (device, message) = (index % Self.deviceCount, Self.message(index))
-                let notification = devices[device].notification { $0.message = message }
-                let delivery = DeliveryID(messageID: message, key: devices[device].key)
-                _ = try transaction.enqueue(delivery, notification, to: stored[device], expires: expires)
-            }
+        let registrations = Registrations(store.sealer)
+        var rows: [Int64] = []
+        for device in devices {
+            let registration = device.registration()
+            try await store.commit(registrations.store(registration, bytes: registration.encoded(), as: device.key, at: .now()))
+            rows.append(try #require(try store.read(Registrations.head(of: device.key))).id)
         }
+        var changes: [Change] = []
+        for (index, expires) in expiries.enumerated() {
+            let (device, message) = (index % Self.deviceCount, Self.message(index))
+            let notification = devices[device].notification { $0.message = message }
+            changes.append(
+                DeliveryStorage.enqueue(
+                    DeliveryID(messageID: message, key: devices[device].key),
+                    for: DeviceID(StatusStorage.protocolNumber, row: rows[device]), payload: StatusPayload.encode(notification),
+                    expires: expires, by: store.sealer))
+        }
+        try await store.commit(StoreCommand.change(changes))
         try store.close()
     }
 }

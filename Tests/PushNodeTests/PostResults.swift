@@ -1,7 +1,7 @@
 import Gorush
 
 /// What posting these notifications came to, with the same verdict on each of their tokens.
-func result(_ outcome: DeliveryQueue.Outcome, _ verdict: TokenVerdict?, _ notifications: [Notification]) -> PostResult {
+func result(_ outcome: PostOutcome, _ verdict: TokenVerdict?, _ notifications: [Notification]) -> PostResult {
     let failures = verdict.map { verdict in
         notifications.map { PostResult.Failure(notificationID: $0.id, reason: reason(verdict)) }
     }

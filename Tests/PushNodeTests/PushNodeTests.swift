@@ -1,16 +1,21 @@
 import Foundation
 import GRDB
 import Gorush
+import NodeAssembly
 import NodeMetrics
 import PushClient
 import LoopbackRelay
-import PushNode
-import PushStore
+import PushTypes
+import StatusServer
+import Storage
+import StoreSQLite
 import StatusProtocol
 import TestSupport
 import Testing
 import Waku
 import WakuCrypto
+
+@testable import PushNode
 
 @Suite("A node, from the relay to gorush and back")
 struct PushNodeTests {
@@ -172,8 +177,8 @@ struct PushNodeTests {
                 #expect(node.count(.registrationOutdated) == 0)
             }
             // A kill leaves unsaved what was handled in the last seconds.
-            let store = try Store(folder: fixture.folder.path, storageKey: Store.storageKey(of: fixture.identity))
-            try await store.commit { try $0.forgetHandled(before: .now() + .seconds(60)) }
+            let store = try NodeAssembly.store(in: fixture.folder.path, of: fixture.identity)
+            try await store.commit(NodeStorage.forgetHandled(before: .now() + .seconds(60)))
             try store.close()
         }
     }

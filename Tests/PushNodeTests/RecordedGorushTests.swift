@@ -1,9 +1,11 @@
 import CurlClient
+import Delivery
 import Foundation
 import Gorush
 import NodeMetrics
 import PushClient
 import PushNode
+import PushTypes
 import StatusProtocol
 import Synchronization
 import TestSupport

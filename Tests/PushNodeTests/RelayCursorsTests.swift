@@ -1,4 +1,6 @@
-import PushStore
+import NodeAssembly
+import Storage
+import StoreSQLite
 import TestSupport
 import Testing
 import Waku
@@ -12,9 +14,9 @@ struct RelayCursorsTests {
     private let other = PubsubTopic(rawValue: "/waku/2/rs/16/64")
     private let time = Timestamp(rawValue: 1_800_000_000_123_456_789)
 
-    private func withStore(_ body: (Store) async throws -> Void) async throws {
+    private func withStore(_ body: (any Store) async throws -> Void) async throws {
         let folder = try TemporaryFolder()
-        let store = try Store(folder: folder.path, storageKey: Store.storageKey(of: .generate()))
+        let store = try NodeAssembly.store(in: folder.path, of: .generate())
         try await body(store)
         try store.close()
     }
@@ -22,11 +24,11 @@ struct RelayCursorsTests {
     @Test("Each topic has its own, and keeps it while it is not listened on")
     func own() async throws {
         try await withStore { [one, other, time] store async throws in
-            #expect(try store.read { try RelayCursors.read(of: [one, other], from: $0) } == [:])
-            try await store.commit { try RelayCursors.write([one: time], to: $0) }
-            try await store.commit { try RelayCursors.write([other: time + .seconds(1)], to: $0) }
+            #expect(try store.read(RelayCursors.read(of: [one, other])) == [:])
+            try await store.commit(StoreCommand.change(RelayCursors.write([one: time])))
+            try await store.commit(StoreCommand.change(RelayCursors.write([other: time + .seconds(1)])))
             #expect(
-                try store.read { try RelayCursors.read(of: [one, other], from: $0) } == [one: time, other: time + .seconds(1)])
+                try store.read(RelayCursors.read(of: [one, other])) == [one: time, other: time + .seconds(1)])
         }
     }
 
@@ -34,13 +36,13 @@ struct RelayCursorsTests {
     func migrated() async throws {
         try await withStore { [one, other, time] store async throws in
             let bytes = withUnsafeBytes(of: time.rawValue.bigEndian, Array.init)
-            try await store.commit { try $0.setProperty("relay seen until", bytes) }
-            #expect(try store.read { try RelayCursors.read(of: [one, other], from: $0) } == [one: time, other: time])
+            try await store.commit(StoreCommand.change([Properties.set("relay seen until", to: bytes)]))
+            #expect(try store.read(RelayCursors.read(of: [one, other])) == [one: time, other: time])
             // A relay that knows nothing yet leaves it.
-            try await store.commit { try RelayCursors.write([:], to: $0) }
-            #expect(try store.read { try RelayCursors.read(of: [one], from: $0) } == [one: time])
-            try await store.commit { try RelayCursors.write([one: time + .seconds(5)], to: $0) }
-            #expect(try store.read { try RelayCursors.read(of: [one, other], from: $0) } == [one: time + .seconds(5)])
+            try await store.commit(StoreCommand.change(RelayCursors.write([:])))
+            #expect(try store.read(RelayCursors.read(of: [one])) == [one: time])
+            try await store.commit(StoreCommand.change(RelayCursors.write([one: time + .seconds(5)])))
+            #expect(try store.read(RelayCursors.read(of: [one, other])) == [one: time + .seconds(5)])
         }
     }
 }

@@ -1,10 +1,12 @@
 import Gorush
 import Logging
+import NodeAssembly
 import NodeMetrics
 import Prometheus
 import PushNode
 import ServiceLifecycle
 import StatusProtocol
+import StatusServer
 import TestSupport
 import Testing
 import Waku
@@ -97,10 +99,10 @@ struct ReplyDelayTests {
     private func stopWhileHeld() async throws -> Int {
         let relay = FeedRelay()
         let quiet = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
-        var configuration = NodeConfiguration(identity: identity, dataPath: folder.path)
+        var configuration = ServerConfiguration(identity: identity, dataPath: folder.path)
         configuration.replyDelay = .milliseconds(1_500)
         configuration.deriveAheadLimit = nil
-        let node = FedNode(node: try PushNode(configuration, gorush: ScriptedGorush(), logger: quiet) { _ in relay })
+        let node = FedNode(node: try Server(configuration, gorush: ScriptedGorush(), logger: quiet) { _ in relay }.node)
         let services = ServiceGroup(services: [node.node], logger: quiet)
         try await withThrowingTaskGroup(of: Void.self) { group in
             group.addTask { try await services.run() }

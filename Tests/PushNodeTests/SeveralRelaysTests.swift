@@ -1,5 +1,6 @@
 import Logging
 import LoopbackRelay
+import NodeAssembly
 import NodeMetrics
 import NwakuRelay
 import StatusProtocol
@@ -68,21 +69,20 @@ struct SeveralRelaysTests {
         let received = Mutex<[WakuMessage]>([])
         let listening = Task { await others.run { messages in received.withLock { $0 += messages.map(\.message) } } }
         defer { listening.cancel() }
-        let counters = Counters(MetricGroup.all)
+        let counters = Counters(NodeAssembly.metrics)
         return try await ServedNetwork.run(network) { served in
             let needs = RelayNeeds(pubsubTopics: [.statusDefault], ownTopics: [], seenUntil: [:], wants: { _ in true }, report: { _ in })
             let second = try served.relay(port: await served.port, needs)
             try await second.api.subscribe(to: [.statusDefault])
             let relays = RelaySet([try served.relay(port: Int(first.port), needs), second])
             let publisher = Publisher(
-                identity: .generate(), relay: relays, seen: SeenMessages(), handled: HandledMessages(), counters: counters, logger: quiet,
+                relay: relays, seen: SeenMessages(), handled: HandledMessages(), counters: counters, logger: quiet,
                 confirmation: Confirmations.Configuration(
-                    delay: .milliseconds(20), gathering: .milliseconds(5), patience: .seconds(60), pause: .milliseconds(20)))
+                    delay: .milliseconds(20), gathering: .milliseconds(5), timeout: .seconds(60), pause: .milliseconds(20)))
             let running = Task { await publisher.run() }
             for number in 1...count {
                 publisher.publish(
-                    Answer(
-                        kind: .response, payload: [UInt8(number)], recipient: Self.recipient.publicKey, pubsubTopic: .statusDefault))
+                    .test([UInt8(number)], to: Self.recipient.publicKey))
                 try await waitFor { (counters.snapshot[.answerConfirmed] ?? 0) + (counters.snapshot[.answerUnconfirmed] ?? 0) == number }
             }
             publisher.finish()

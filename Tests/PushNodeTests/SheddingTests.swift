@@ -1,13 +1,17 @@
 import GRDB
 import Gorush
+import NodeAssembly
 import NodeMetrics
 import PushNode
-import PushStore
+import Storage
+import StoreSQLite
 import StatusProtocol
 import TestSupport
 import Testing
 import Waku
 import WakuCrypto
+
+@testable import StatusServer
 
 @Suite("When the store is slow")
 struct SheddingTests {
@@ -66,7 +70,7 @@ struct SheddingTests {
             try await node.wait { relay.published.count == 2 + news.count + 2 }
             #expect(node.count(.registrationStored) == clients.count)
         }
-        let store = try Store(folder: folder.path, storageKey: Store.storageKey(of: identity))
-        for client in clients { #expect(try store.read { try $0.state(of: client.key)?.version } == 1) }
+        let store = try NodeAssembly.store(in: folder.path, of: identity)
+        for client in clients { #expect(try store.read(Registrations(store.sealer).state(of: client.key))?.version == 1) }
     }
 }

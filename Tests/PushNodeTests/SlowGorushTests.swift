@@ -1,7 +1,9 @@
 import CurlClient
+import Delivery
 import Foundation
 import Gorush
 import HealthChecks
+import NodeAssembly
 import NodeMetrics
 import PushClient
 import PushNode
@@ -140,7 +142,7 @@ struct SlowGorushNodeTests {
         let server = try RawHTTPServer { gorush.reply(to: $0, timePerNotification: 0.001) }
         defer { server.stop() }
         let client = try GorushClient(client: CurlClient(), url: server.url)
-        func configure(_ configuration: inout NodeConfiguration) {
+        func configure(_ configuration: inout ServerConfiguration) {
             configuration.answerDeadline = .milliseconds(100)
             configuration.httpAddress = SocketAddress(host: "127.0.0.1", port: 0)
         }

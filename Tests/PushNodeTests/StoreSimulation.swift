@@ -1,12 +1,17 @@
+import NodeAssembly
 import NodeMetrics
-import PushStore
+import PushTypes
+import Storage
+import StoreSQLite
 import StatusProtocol
 import TestSupport
 import Waku
 import WakuCrypto
 
+@testable import Delivery
 @testable import PushNode
-@testable import PushServer
+@testable import StatusRules
+@testable import StatusServer
 
 /// A node's rules over a database whose disk fails, beside a model of what it has acknowledged.
 ///
@@ -26,8 +31,8 @@ struct StoreSimulation {
     }
 
     private enum Message {
-        case registration(RegistrationClaim, Work)
-        case request(PushNotificationRequest, MetadataEnvelope, Work)
+        case registration(RegistrationClaim, MessageHash)
+        case request(PushNotificationRequest, MetadataEnvelope, MessageHash)
     }
 
     private static let accessToken = AccessToken("9f1b0c6e-52d3-4b7a-8a57-0d2c6d1e4f3a")
@@ -41,8 +46,9 @@ struct StoreSimulation {
     private let folder: TemporaryFolder
     private let faults: StoreFaults
     private let identity: PrivateKey
-    private let decider: Decider
-    private var store: Store
+    private let registrationHandler: RegistrationHandler
+    private let requestHandler: RequestHandler
+    private var store: SQLiteStore
     private var now = Timestamp(rawValue: 1_800_000_000_000_000_000)
 
     private let owners: [PublicKey]
@@ -83,10 +89,12 @@ struct StoreSimulation {
         faults = StoreFaults(in: folder.path)
         faults.seed(seed)
         faults.trackSyncs()
-        store = try Store(folder: folder.path, storageKey: Store.storageKey(of: identity))
-        decider = Decider(
-            registrations: RegistrationRules(identity: identity, isIdempotent: seed.isMultiple(of: 2)),
-            requests: RequestRules(maximumAge: .seconds(600)), gate: Gate(.none, counters: Counters(MetricGroup.all)))
+        store = try NodeAssembly.store(in: folder.path, of: identity)
+        let (registrations, gate) = (Registrations(store.sealer), Gate(.none))
+        registrationHandler = RegistrationHandler(
+            rules: RegistrationRules(identity: identity, isIdempotent: seed.isMultiple(of: 2)), registrations: registrations, gate: gate,
+            drain: Drain())
+        requestHandler = RequestHandler(rules: RequestRules(maximumAge: .seconds(600)), registrations: registrations, gate: gate)
         keys = owners.flatMap { owner in
             ["phone", "tablet"].map { RegistrationKey(keyHash: KeyHash(of: owner), installationID: InstallationID($0)) }
         }
@@ -114,14 +122,18 @@ struct StoreSimulation {
     private mutating func takeMessages() async throws {
         let batch = try (0..<Int.random(in: 1...6, using: &generator)).map { _ in try nextMessage() }
         step += batch.count
-        let (decider, time) = (decider, now)
-        let results = await store.commitEach(batch) { transaction, message in
-            switch message {
-            case .registration(let claim, let work): try decider.decide(claim, work, transaction, at: time)
-            case .request(let request, let envelope, let work):
-                try decider.decide(request, envelope, work, expires: time + .seconds(600), transaction, at: time)
-            }
-        }
+        let time = now
+        let results = await store.commitEach(
+            batch.map { message -> StoreCommand<StatusHandler.Outcome> in
+                switch message {
+                case .registration(let claim, let hash):
+                    return registrationHandler.change(claim, hash, at: time).map(StatusHandler.Outcome.registration)
+                case .request(let request, let envelope, let hash):
+                    let pending = PendingRequest(request, envelope, hash: hash, pubsubTopic: .statusDefault, times: nil)
+                    return requestHandler.change(request, pending, expires: time + .seconds(600), at: time)
+                        .map(StatusHandler.Outcome.request)
+                }
+            })
         // What changes nothing writes nothing, and so overwrites nothing of what was tried before.
         var hasWritten = false
         for (message, result) in zip(batch, results) {
@@ -154,9 +166,8 @@ struct StoreSimulation {
         return message
     }
 
-    private mutating func work(_ task: Work.Task) -> Work {
-        let message = WakuMessage(payload: generator.bytes(16), contentTopic: ContentTopic(rawValue: "/a"), timestamp: now)
-        return Work(task: task, hash: message.hash(on: .statusDefault), pubsubTopic: .statusDefault, cost: 1)
+    private mutating func hash() -> MessageHash {
+        WakuMessage(payload: generator.bytes(16), contentTopic: ContentTopic(rawValue: "/a"), timestamp: now).hash(on: .statusDefault)
     }
 
     private mutating func registration() -> Message {
@@ -178,7 +189,7 @@ struct StoreSimulation {
         let claim = RegistrationClaim(
             sender: owners[index / 2], requestID: [],
             intent: isEnd ? .unregister(key, version: version) : .register(key, registration, bytes: registration.encoded(), flaw: nil))
-        return .registration(claim, work(.registration(claim)))
+        return .registration(claim, hash())
     }
 
     private mutating func request() throws -> Message {
@@ -201,16 +212,16 @@ struct StoreSimulation {
             let key = RegistrationKey(keyHash: keyHash, installationID: entry.installationID)
             deliveryKeys[DeliveryID(messageID: messageID, key: key)] = key
         }
-        return .request(request, envelope, work(.request(request, envelope, expires: now)))
+        return .request(request, envelope, hash())
     }
 
     // MARK: The model
 
-    private mutating func note(_ claim: RegistrationClaim, _ outcome: Decider.Outcome) throws {
-        guard case .registration(let answer, _, _) = outcome, let key = claim.key else {
+    private mutating func note(_ claim: RegistrationClaim, _ outcome: StatusHandler.Outcome) throws {
+        guard case .registration(let outcome) = outcome, let key = claim.key else {
             throw Broken("a registration became something else")
         }
-        let isSuccess = try PushNotificationRegistrationResponse(parsing: answer.payload).error == nil
+        let isSuccess = outcome.error == nil
         let before = rows[key]
         let row = Row(version: claim.version, isRegistered: claim.isRegistration)
         switch (before, isSuccess) {
@@ -232,9 +243,10 @@ struct StoreSimulation {
         outbox = outbox.filter { $0.value != key }
     }
 
-    private mutating func note(_ envelope: MetadataEnvelope, _ outcome: Decider.Outcome) throws {
-        guard case .request(let pending, let queued) = outcome else { throw Broken("a request became something else") }
-        for delivery in queued.map(\.waiting) {
+    private mutating func note(_ envelope: MetadataEnvelope, _ outcome: StatusHandler.Outcome) throws {
+        guard case .request(let outcome) = outcome else { throw Broken("a request became something else") }
+        let pending = outcome.pending
+        for delivery in outcome.queued.map(\.postable.waiting) {
             guard let key = deliveryKeys[delivery.delivery] else { throw Broken("a delivery that nobody asked for") }
             guard rows[key]?.isRegistered == true else { throw Broken("a delivery to a device that is not registered") }
             guard !accepted.contains(delivery.delivery), outbox[delivery.delivery] == nil else {
@@ -264,7 +276,7 @@ struct StoreSimulation {
     }
 
     /// What a commit kept overwrote in the log what others before had tried; those of its own group that failed may have come after it.
-    private mutating func forgetTried(but batch: Zip2Sequence<[Message], [Result<Decider.Outcome, StoreError>]>) {
+    private mutating func forgetTried(but batch: Zip2Sequence<[Message], [Result<StatusHandler.Outcome, StoreError>]>) {
         (triedRows, triedDeliveries, triedRemovals, triedAcceptances) = ([:], [], [], [])
         for case (let message, .failure) in batch { noteTried(message) }
     }
@@ -278,7 +290,7 @@ struct StoreSimulation {
             let batch = waiting.values.sorted { $0.id < $1.id }.prefix(Int.random(in: 1...5, using: &generator))
             for item in batch {
                 // The node looks into the outbox before it posts.
-                guard case .entry? = (try? store.read({ try $0.outboxEntries([item.id]) }))?[item.id] else { continue }
+                guard (try? store.read(DeliveryStorage.stored([item.id])))?.first != nil else { continue }
                 guard !accepted.contains(item.delivery) else { throw Broken("posted after it was accepted") }
                 postCounts[item.delivery, default: 0] += 1
                 guard postCounts[item.delivery, default: 0] <= 1 + excusedPosts[item.delivery, default: 0] else {
@@ -290,9 +302,12 @@ struct StoreSimulation {
         guard !unnoted.isEmpty else { return }
         let (items, time) = (Array(unnoted.values), now)
         do {
-            try await store.commit { transaction in
-                for item in items { try transaction.accepted(item.delivery, at: time) }
-            }
+            try await store.commit(
+                .change(
+                    items.flatMap {
+                        DeliveryStorage.accept(
+                            PostedNotification(delivery: $0.delivery, device: $0.device, version: 1), postedAs: nil, at: time)
+                    }))
         } catch {
             failedCommitCount += 1
             triedAcceptances.formUnion(unnoted.keys)
@@ -312,7 +327,7 @@ struct StoreSimulation {
         step += 1
         guard let item = waiting.values.filter({ unnoted[$0.delivery] == nil }).min(by: { $0.id < $1.id }) else { return }
         do {
-            try await store.commit { try $0.drop(item.id) }
+            try await store.commit(DeliveryStorage.drop([item.id]))
         } catch {
             failedCommitCount += 1
             triedRemovals.insert(item.delivery)
@@ -360,7 +375,7 @@ struct StoreSimulation {
         faults.revive()
         for delivery in unnoted.keys { excusedPosts[delivery, default: 0] += 1 }
         (waiting, unnoted) = ([:], [:])
-        store = try Store(folder: folder.path, storageKey: Store.storageKey(of: identity))
+        store = try NodeAssembly.store(in: folder.path, of: identity)
         try adopt(isCrash: isKilled)
         setFault()
     }
@@ -376,7 +391,7 @@ struct StoreSimulation {
             rows[key] = found
             if !found.isRegistered { triedRemovals.formUnion(outbox.filter { $0.value == key }.keys) }
         }
-        let stored = try store.read { try $0.waitingDeliveries() }
+        let stored = try store.read(DeliveryStorage.waitingDeliveries())
         let found = Set(stored.map(\.delivery))
         for delivery in Set(outbox.keys).subtracting(found) {
             guard isCrash, triedRemovals.contains(delivery) else { throw Broken("an accepted notification is lost") }
@@ -384,7 +399,7 @@ struct StoreSimulation {
         for delivery in found.subtracting(outbox.keys) {
             guard isCrash, triedDeliveries.contains(delivery) else { throw Broken("a notification came from nowhere") }
         }
-        for delivery in triedAcceptances where try store.read({ try $0.wasAccepted(delivery) }) { accepted.insert(delivery) }
+        for delivery in triedAcceptances where try isAccepted(delivery) { accepted.insert(delivery) }
         outbox = [:]
         for item in stored {
             outbox[item.delivery] = deliveryKeys[item.delivery]
@@ -392,15 +407,19 @@ struct StoreSimulation {
         }
         (triedRows, triedDeliveries, triedRemovals, triedAcceptances) = ([:], [], [], [])
         for delivery in accepted {
-            guard try store.read({ try $0.wasAccepted(delivery) }) else { throw Broken("an acceptance was forgotten") }
+            guard try isAccepted(delivery) else { throw Broken("an acceptance was forgotten") }
         }
         for (message, codes) in answers {
-            guard try store.read({ try $0.answer(to: message) }) == codes else { throw Broken("an answer was forgotten") }
+            guard try store.read(AnswerStorage.answer(to: message)) == codes else { throw Broken("an answer was forgotten") }
         }
     }
 
+    private func isAccepted(_ delivery: DeliveryID) throws -> Bool {
+        try store.read(DeliveryStorage.states(of: [delivery]))[0] == .accepted
+    }
+
     private func row(of key: RegistrationKey) throws -> Row? {
-        try store.read { try $0.state(of: key) }.map { Row(version: $0.version, isRegistered: $0.registration != nil) }
+        try store.read(Registrations(store.sealer).state(of: key)).map { Row(version: $0.version, isRegistered: $0.registration != nil) }
     }
 
     // MARK: Check
@@ -411,7 +430,7 @@ struct StoreSimulation {
         for key in keys where try row(of: key) != rows[key] {
             throw Broken("\(String(describing: try row(of: key))) instead of \(String(describing: rows[key]))")
         }
-        let found = Set(try store.read { try $0.waitingDeliveries() }.map(\.delivery))
+        let found = Set(try store.read(DeliveryStorage.waitingDeliveries()).map(\.delivery))
         guard found == Set(outbox.keys) else { throw Broken("the outbox is not what was acknowledged") }
     }
 }

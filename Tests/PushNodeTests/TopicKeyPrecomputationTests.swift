@@ -1,7 +1,8 @@
 import Glibc
+import NodeAssembly
 import NodeMetrics
 import PushNode
-import PushStore
+import StoreSQLite
 import StatusProtocol
 import TestSupport
 import Testing
@@ -9,6 +10,7 @@ import Waku
 import WakuCrypto
 
 @testable import PushNode
+@testable import StatusServer
 
 @Suite("Topic keys ahead of the first query", .timeLimit(.minutes(3)))
 struct TopicKeyPrecomputationTests {
@@ -32,7 +34,7 @@ struct TopicKeyPrecomputationTests {
     }
 
     /// At normal priority: other tests leave no core idle for long.
-    private static func derive(_ configuration: inout NodeConfiguration, limit: Int) {
+    private static func derive(_ configuration: inout ServerConfiguration, limit: Int) {
         configuration.deriveAheadLimit = limit
         configuration.derivesAheadWhenIdle = false
     }

@@ -1,4 +1,5 @@
 import ProtobufWire
+import PushTypes
 import StatusProtocol
 import TestSupport
 import Testing

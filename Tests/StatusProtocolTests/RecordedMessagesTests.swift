@@ -1,3 +1,4 @@
+import PushTypes
 import StatusProtocol
 import TestSupport
 import Testing

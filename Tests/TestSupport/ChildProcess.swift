@@ -1,8 +1,8 @@
-public import Foundation
+package import Foundation
 import Synchronization
 
 /// The program under test, run as a process. What it prints goes to files; it is killed when it runs longer than its limit, or is let go.
-public final class ChildProcess: Sendable {
+package final class ChildProcess: Sendable {
     private static let builtProgram = Result { try findExecutable() }
     /// How many times longer things take than usually, as under a sanitizer.
     private static let patience = ProcessInfo.processInfo.environment["TEST_PATIENCE"].flatMap { Int($0) } ?? 1
@@ -10,7 +10,7 @@ public final class ChildProcess: Sendable {
     private static let spawning = Mutex(())
 
     /// Starts any process, when no other is just being started.
-    public static func start(_ process: Process) throws {
+    package static func start(_ process: Process) throws {
         try spawning.withLock { _ in try process.run() }
     }
 
@@ -22,7 +22,7 @@ public final class ChildProcess: Sendable {
     ///   - program: nil for the `waku-push` that was built with the program that runs: beside it, or in a folder around.
     ///   - environment: in addition to what is inherited, of which no option of the program is kept.
     ///   - shell: what starts it instead, with the program and its arguments as "$0" and "$@".
-    public init(
+    package init(
         _ arguments: [String], program: URL? = nil, environment: [String: String] = [:], limit: Duration = .seconds(60),
         shell: String? = nil
     ) throws {
@@ -59,21 +59,21 @@ public final class ChildProcess: Sendable {
     }
 
     /// The exit code once it has ended; below 0 when a signal ended it.
-    public var status: Int32 {
+    package var status: Int32 {
         get async { await exit.value }
     }
 
-    public var isRunning: Bool { process.isRunning }
-    public var processID: Int32 { process.processIdentifier }
-    public var output: String { text("output") }
-    public var errors: String { text("errors") }
+    package var isRunning: Bool { process.isRunning }
+    package var processID: Int32 { process.processIdentifier }
+    package var output: String { text("output") }
+    package var errors: String { text("errors") }
     /// Of its output, those that are whole: a program may write one in pieces.
-    public var lines: [Substring] {
+    package var lines: [Substring] {
         let output = output
         return output[..<(output.lastIndex(of: "\n") ?? output.startIndex)].split(separator: "\n")
     }
 
-    public func send(_ signal: Int32) {
+    package func send(_ signal: Int32) {
         if process.isRunning { Foundation.kill(process.processIdentifier, signal) }
     }
 

@@ -1,13 +1,13 @@
 import Foundation
 
 /// A Unix datagram socket that others send to.
-public final class DatagramListener: Sendable {
+package final class DatagramListener: Sendable {
     /// As systemd writes it into `NOTIFY_SOCKET`.
-    public let address: String
+    package let address: String
     private let handle: Int32
 
     /// - Parameter address: a path, or an abstract name that starts with `@`.
-    public init(_ address: String) throws {
+    package init(_ address: String) throws {
         self.address = address
         handle = socket(AF_UNIX, Int32(SOCK_DGRAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
         var name = Array(address.utf8)
@@ -27,7 +27,7 @@ public final class DatagramListener: Sendable {
     }
 
     /// The next datagram that has come; nil when there is none.
-    public func next() -> String? {
+    package func next() -> String? {
         var buffer = [UInt8](repeating: 0, count: 8_192)
         let count = recv(handle, &buffer, buffer.count, Int32(MSG_DONTWAIT))
         return count < 0 ? nil : String(decoding: buffer[..<count], as: UTF8.self)

@@ -1,29 +1,29 @@
 import Foundation
 
 /// How a run of the program ended, and its output.
-public struct Ended: Sendable {
-    public let status: Int32
-    public let output: String
-    public let errors: String
+package struct Ended: Sendable {
+    package let status: Int32
+    package let output: String
+    package let errors: String
 
-    public init(status: Int32, output: String, errors: String) {
+    package init(status: Int32, output: String, errors: String) {
         self.status = status
         self.output = output
         self.errors = errors
     }
 
     /// Standard error, when it is one line as all failures are told; else nil.
-    public var failure: String? {
+    package var failure: String? {
         guard errors.hasPrefix("waku-push: "), errors.hasSuffix("\n"), errors.filter(\.isNewline).count == 1 else { return nil }
         return String(errors.dropFirst("waku-push: ".count).dropLast())
     }
 
-    public func json<T: Decodable>(_ type: T.Type = T.self) throws -> T {
+    package func json<T: Decodable>(_ type: T.Type = T.self) throws -> T {
         try JSONDecoder().decode(type, from: Data(output.utf8))
     }
 
     /// Of lines that begin with a name, two blanks or more, and a value.
-    public func field(_ name: String) -> String? {
+    package func field(_ name: String) -> String? {
         for line in output.split(separator: "\n") where line.hasPrefix(name + "  ") {
             return line.dropFirst(name.count).trimmingCharacters(in: .whitespaces)
         }
@@ -31,7 +31,7 @@ public struct Ended: Sendable {
     }
 
     /// Lines of a table, cell by cell.
-    public var rows: [[String]] {
+    package var rows: [[String]] {
         output.split(separator: "\n").map { line in
             line.replacing("  ", with: "\t").split(separator: "\t").map { $0.trimmingCharacters(in: .whitespaces) }
         }

@@ -1,21 +1,21 @@
 import Foundation
 
 /// A program of the system's that a test needs.
-public enum ExternalTool {
-    public struct Missing: Error, CustomStringConvertible {
-        public let description: String
+package enum ExternalTool {
+    package struct Missing: Error, CustomStringConvertible {
+        package let description: String
     }
 
-    public struct Ended: Sendable {
-        public let status: Int32
-        public let output: String
-        public let errors: String
+    package struct Ended: Sendable {
+        package let status: Int32
+        package let output: String
+        package let errors: String
     }
 
     /// Where it is: a name is looked for, a path is taken as it is.
     ///
     /// - Throws: ``Missing``, which says what to do.
-    public static func path(of name: String) throws -> String {
+    package static func path(of name: String) throws -> String {
         if name.hasPrefix("/"), FileManager.default.isExecutableFile(atPath: name) { return name }
         let folders = (ProcessInfo.processInfo.environment["PATH"] ?? "").split(separator: ":") + ["/usr/bin"]
         for folder in folders where FileManager.default.isExecutableFile(atPath: "\(folder)/\(name)") { return "\(folder)/\(name)" }
@@ -23,7 +23,7 @@ public enum ExternalTool {
     }
 
     /// Runs it to its end, with a text as its input.
-    public static func run(_ name: String, _ arguments: [String], input: String = "") async throws -> Ended {
+    package static func run(_ name: String, _ arguments: [String], input: String = "") async throws -> Ended {
         let folder = try TemporaryFolder()
         let file = folder.path + "/input"
         try Data(input.utf8).write(to: URL(fileURLWithPath: file))

@@ -5,7 +5,7 @@ import Synchronization
 private let given = Mutex<Set<UInt16>>([])
 
 /// A port of 127.0.0.1 that nobody listened on just now. Not one of those that the system gives to whoever asks for any, so that it stays free.
-public func freePort() throws -> UInt16 {
+package func freePort() throws -> UInt16 {
     for _ in 0..<1000 {
         let port = UInt16.random(in: 12_000..<32_000)
         if isFree(port), given.withLock({ $0.insert(port).inserted }) { return port }

@@ -1,27 +1,27 @@
-public import Foundation
+package import Foundation
 
 /// A part of an article that is made from the code, between the lines `<!-- NAME -->` and `<!-- /NAME -->`.
 ///
 /// `Deploy/generate-tables` runs the tests that check such parts with `WAKU_PUSH_WRITE_TABLES=1`: then they are written instead.
-public struct GeneratedTable {
+package struct GeneratedTable {
     private static let folder = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
         .appending(path: "../../Sources/PushNode/PushNode.docc").standardized
 
-    public let name: String
-    public let article: URL
+    package let name: String
+    package let article: URL
 
     /// - Parameter article: Its file's name.
-    public init(_ name: String, in article: String) {
+    package init(_ name: String, in article: String) {
         self.name = name
         self.article = Self.article(article)
     }
 
-    public static func article(_ name: String) -> URL { folder.appending(path: name) }
+    package static func article(_ name: String) -> URL { folder.appending(path: name) }
 
     /// Whether the article has these lines in its part.
     ///
     /// - Throws: what reading and writing throw; ``MissingMarks``.
-    public func isCurrent(_ lines: [String]) throws -> Bool {
+    package func isCurrent(_ lines: [String]) throws -> Bool {
         let text = try String(contentsOf: article, encoding: .utf8)
         guard let start = text.range(of: "<!-- \(name) -->\n")?.upperBound,
             let stop = text.range(of: "<!-- /\(name) -->\n", range: start..<text.endIndex)?.lowerBound
@@ -34,7 +34,7 @@ public struct GeneratedTable {
         return text[start..<stop] == table
     }
 
-    public struct MissingMarks: Error {
-        public let name: String
+    package struct MissingMarks: Error {
+        package let name: String
     }
 }

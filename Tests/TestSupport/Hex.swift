@@ -1,10 +1,10 @@
 import WakuCrypto
 
 /// Bytes that JSON holds as hexadecimal digits.
-public struct Hex: Decodable, Hashable, Sendable {
-    public let bytes: [UInt8]
+package struct Hex: Decodable, Hashable, Sendable {
+    package let bytes: [UInt8]
 
-    public init(from decoder: any Decoder) throws {
+    package init(from decoder: any Decoder) throws {
         let container = try decoder.singleValueContainer()
         let digits = try container.decode(String.self)
         guard let bytes = WakuCrypto.bytes(hex: digits) else {
@@ -17,7 +17,7 @@ public struct Hex: Decodable, Hashable, Sendable {
 /// The bytes of a literal in hexadecimal digits; spaces and line ends are left out.
 ///
 /// - Precondition: pairs of digits.
-public func hex(_ digits: String) -> [UInt8] {
+package func hex(_ digits: String) -> [UInt8] {
     guard let bytes = WakuCrypto.bytes(hex: digits.filter { !$0.isWhitespace }) else { preconditionFailure("not hexadecimal: \(digits)") }
     return bytes
 }

@@ -1,25 +1,25 @@
 import Foundation
-public import WakuCrypto
+package import WakuCrypto
 
 /// A key in a file, as the program makes them.
-public struct KeyFile: Sendable {
-    public let path: String
-    public let key: PrivateKey
+package struct KeyFile: Sendable {
+    package let path: String
+    package let key: PrivateKey
 
-    public init(in folder: TemporaryFolder, _ name: String, key: PrivateKey = .generate()) throws {
+    package init(in folder: TemporaryFolder, _ name: String, key: PrivateKey = .generate()) throws {
         path = folder.path + "/" + name
         self.key = key
         try write(hexString(key.withBytes { Array($0) }) + "\n", to: path)
     }
 
-    public var publicKey: String { "0x" + key.publicKey.hex }
-    public var digits: String { key.withBytes { hexString($0) } }
+    package var publicKey: String { "0x" + key.publicKey.hex }
+    package var digits: String { key.withBytes { hexString($0) } }
 }
 
 /// Writes a file.
 ///
 /// - Parameter mode: of the file, whatever the umask is.
-public func write(_ text: String, to path: String, mode: Int = 0o600) throws {
+package func write(_ text: String, to path: String, mode: Int = 0o600) throws {
     try Data(text.utf8).write(to: URL(fileURLWithPath: path))
     try FileManager.default.setAttributes([.posixPermissions: mode], ofItemAtPath: path)
 }

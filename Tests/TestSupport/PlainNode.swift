@@ -1,23 +1,24 @@
-import PushServer
-public import StatusProtocol
-public import Waku
-public import WakuCrypto
+import StatusRules
+package import PushTypes
+package import StatusProtocol
+package import Waku
+package import WakuCrypto
 
 /// A node without sockets, threads or files: what the rules decide about messages one by one, with dictionaries for a store and a gorush
 /// that accepts or fails.
-public struct PlainNode: Sendable {
-    public struct Answer: Sendable {
-        public let kind: MessageKind
-        public let recipient: PublicKey
-        public let contentTopic: ContentTopic
-        public let payload: [UInt8]
+package struct PlainNode: Sendable {
+    package struct Answer: Sendable {
+        package let kind: MessageKind
+        package let recipient: PublicKey
+        package let contentTopic: ContentTopic
+        package let payload: [UInt8]
     }
 
-    public struct Notified: Hashable, Sendable {
-        public let token: DeviceToken
-        public let platform: Platform?
+    package struct Notified: Hashable, Sendable {
+        package let token: DeviceToken
+        package let platform: Platform?
 
-        public init(token: DeviceToken, platform: Platform?) {
+        package init(token: DeviceToken, platform: Platform?) {
             self.token = token
             self.platform = platform
         }
@@ -28,7 +29,7 @@ public struct PlainNode: Sendable {
     private let queryRules: QueryRules
     private let requestRules = RequestRules(maximumAge: .seconds(300))
 
-    public private(set) var stored: [RegistrationKey: StoredState] = [:]
+    package private(set) var stored: [RegistrationKey: StoredState] = [:]
     /// Of everybody who was ever registered.
     private var topicKeys: [TopicTag: (owner: KeyHash, key: SymmetricKey)] = [:]
     private var assembler = SegmentAssembler()
@@ -37,18 +38,18 @@ public struct PlainNode: Sendable {
     /// Reports of requests by the id of their envelope: the same again gets the same answer.
     private var answered: [[UInt8]: [PushNotificationReport]] = [:]
 
-    public private(set) var notified: [Notified] = []
-    public var gorushAccepts = true {
+    package private(set) var notified: [Notified] = []
+    package var gorushAccepts = true {
         didSet { if gorushAccepts { emptyOutbox() } }
     }
 
-    public init(identity: PrivateKey) {
+    package init(identity: PrivateKey) {
         self.identity = identity
         registrationRules = RegistrationRules(identity: identity)
         queryRules = QueryRules(server: identity.publicKey)
     }
 
-    public mutating func receive(_ message: WakuMessage) throws -> Answer? {
+    package mutating func receive(_ message: WakuMessage) throws -> Answer? {
         guard let plain = open(message), let frame = try? PayloadFrame(parsing: plain), let signer = frame.signer else { return nil }
         var bytes = frame.data
         if let segment = SegmentMessage(parsing: bytes) {

@@ -2,22 +2,22 @@ import Foundation
 
 /// Independent implementations of libp2p, where the environment names them: `LIBP2P_PYTHON`, a Python with libp2p 0.8.1, and `LIBP2P_P2PD`, a
 /// go-libp2p daemon. Deploy/test installs both.
-public enum OtherLibP2P {
-    public static let python = ProcessInfo.processInfo.environment["LIBP2P_PYTHON"]
-    public static let daemon = ProcessInfo.processInfo.environment["LIBP2P_P2PD"]
+package enum OtherLibP2P {
+    package static let python = ProcessInfo.processInfo.environment["LIBP2P_PYTHON"]
+    package static let daemon = ProcessInfo.processInfo.environment["LIBP2P_P2PD"]
 }
 
 /// `Tests/Interop/py_waku_relay.py` as a process: a Waku node made of py-libp2p.
-public struct PythonRelay: Sendable {
-    public struct Ended: Error, CustomStringConvertible {
-        public let description: String
+package struct PythonRelay: Sendable {
+    package struct Ended: Error, CustomStringConvertible {
+        package let description: String
     }
 
-    public let process: ChildProcess
+    package let process: ChildProcess
     private let folder: TemporaryFolder
     private var commands: String { folder.path + "/commands" }
 
-    public init(pubsubTopic: String = "/waku/2/rs/16/32") throws {
+    package init(pubsubTopic: String = "/waku/2/rs/16/32") throws {
         guard let python = OtherLibP2P.python else { throw Ended(description: "LIBP2P_PYTHON names no Python") }
         folder = try TemporaryFolder()
         try Data().write(to: URL(fileURLWithPath: folder.path + "/commands"))
@@ -27,7 +27,7 @@ public struct PythonRelay: Sendable {
             [script, pubsubTopic, folder.path + "/commands"], program: URL(fileURLWithPath: python), limit: .seconds(300))
     }
 
-    public func tell(_ command: String) throws {
+    package func tell(_ command: String) throws {
         let file = try FileHandle(forWritingTo: URL(fileURLWithPath: commands))
         defer { try? file.close() }
         try file.seekToEnd()
@@ -35,13 +35,13 @@ public struct PythonRelay: Sendable {
     }
 
     /// What it said after this word, so far.
-    public func said(_ word: String) -> [String] {
+    package func said(_ word: String) -> [String] {
         process.lines.filter { $0.hasPrefix(word + " ") }.map { String($0.dropFirst(word.count + 1)) }
     }
 
     /// What it says after this word, for the first time that it is wanted.
     @discardableResult
-    public func says(_ word: String, where isWanted: (String) -> Bool = { _ in true }) async throws -> String {
+    package func says(_ word: String, where isWanted: (String) -> Bool = { _ in true }) async throws -> String {
         for _ in 0..<6000 {
             if let said = said(word).first(where: isWanted) { return said }
             guard process.isRunning else { break }

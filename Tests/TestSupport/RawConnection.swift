@@ -1,13 +1,13 @@
 import Foundation
 
 /// A client's connection that sends what it is told to, and nothing else.
-public final class RawConnection: Sendable {
+package final class RawConnection: Sendable {
     private let descriptor: Int32
 
     /// To a port of 127.0.0.1.
     ///
     /// - Throws: `POSIXError` when there is no connection, as when the other side's queue is full.
-    public init(port: UInt16, sending text: String = "") throws {
+    package init(port: UInt16, sending text: String = "") throws {
         var address = sockaddr_in()
         address.sin_family = sa_family_t(AF_INET)
         address.sin_port = port.bigEndian
@@ -17,7 +17,7 @@ public final class RawConnection: Sendable {
     }
 
     /// To a Unix socket, by a path of at most 107 bytes.
-    public init(path: String, sending text: String = "") throws {
+    package init(path: String, sending text: String = "") throws {
         var address = sockaddr_un()
         address.sun_family = sa_family_t(AF_UNIX)
         withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: path.utf8.prefix(107)) }
@@ -45,14 +45,14 @@ public final class RawConnection: Sendable {
     }
 
     /// What a peer that is gone does not take is lost.
-    public func send(_ text: String) {
+    package func send(_ text: String) {
         guard !text.isEmpty else { return }
         let bytes = Array(text.utf8)
         _ = bytes.withUnsafeBytes { Glibc.send(descriptor, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL)) }
     }
 
     /// Whether the other side ended it. What it sent before is thrown away.
-    public var isClosed: Bool {
+    package var isClosed: Bool {
         var buffer = [UInt8](repeating: 0, count: 4096)
         while true {
             let count = recv(descriptor, &buffer, buffer.count, Int32(MSG_DONTWAIT))

@@ -2,16 +2,16 @@ import Foundation
 import Synchronization
 
 /// A server on 127.0.0.1 that reads requests and answers with whatever bytes a test wants, HTTP or not. A thread a connection.
-public final class RawHTTPServer: Sendable {
-    public struct Request: Sendable {
+package final class RawHTTPServer: Sendable {
+    package struct Request: Sendable {
         /// Counts the connections from 0.
-        public let connection: Int
+        package let connection: Int
         /// Request line and headers, without the empty line after them.
-        public let head: String
-        public let body: [UInt8]
+        package let head: String
+        package let body: [UInt8]
 
         /// Its value, when a header of this name came, in any case of letters.
-        public func header(_ name: String) -> String? {
+        package func header(_ name: String) -> String? {
             for line in head.split(separator: "\r\n").dropFirst() {
                 let parts = line.split(separator: ":", maxSplits: 1)
                 if parts.count == 2, parts[0].lowercased() == name.lowercased() { return parts[1].trimmingCharacters(in: .whitespaces) }
@@ -20,7 +20,7 @@ public final class RawHTTPServer: Sendable {
         }
     }
 
-    public enum Reply: Sendable {
+    package enum Reply: Sendable {
         case bytes([UInt8])
         /// Ends the connection after the bytes.
         case last([UInt8])
@@ -32,15 +32,15 @@ public final class RawHTTPServer: Sendable {
         case drip([UInt8], every: Duration)
 
         /// A whole response that keeps the connection.
-        public static func status(_ status: Int, headers: [String] = [], body: String = "") -> Reply {
+        package static func status(_ status: Int, headers: [String] = [], body: String = "") -> Reply {
             let lines = ["HTTP/1.1 \(status) Some reason", "Content-Length: \(body.utf8.count)"] + headers
             return .bytes(Array((lines.joined(separator: "\r\n") + "\r\n\r\n" + body).utf8))
         }
     }
 
-    public let port: UInt16
-    public var url: String { "http://127.0.0.1:\(port)" }
-    public var requests: [Request] { state.withLock { $0.requests } }
+    package let port: UInt16
+    package var url: String { "http://127.0.0.1:\(port)" }
+    package var requests: [Request] { state.withLock { $0.requests } }
 
     private struct State {
         var requests: [Request] = []
@@ -51,7 +51,7 @@ public final class RawHTTPServer: Sendable {
     private let state = Mutex(State())
     private let reply: @Sendable (Request) -> Reply
 
-    public init(reply: @escaping @Sendable (Request) -> Reply) throws {
+    package init(reply: @escaping @Sendable (Request) -> Reply) throws {
         let listener = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
         var address = sockaddr_in()
         address.sin_family = sa_family_t(AF_INET)
@@ -70,7 +70,7 @@ public final class RawHTTPServer: Sendable {
     }
 
     /// Ends all connections. No request is answered afterwards.
-    public func stop() {
+    package func stop() {
         shutdown(listener, Int32(SHUT_RDWR))
         for connection in state.withLock({ $0.connections }) { shutdown(connection, Int32(SHUT_RDWR)) }
     }

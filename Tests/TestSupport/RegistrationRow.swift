@@ -3,13 +3,13 @@ import Waku
 import WakuCrypto
 
 /// A row in the JSON output of `admin registrations list` and `remove`.
-public struct RegistrationRow: Decodable, Equatable {
-    public let keyHash: String
-    public let installation: String
-    public let state: String
-    public let version: UInt64
+package struct RegistrationRow: Decodable, Equatable {
+    package let keyHash: String
+    package let installation: String
+    package let state: String
+    package let version: UInt64
 
-    public init(_ client: TestClient, state: String = "apn", version: UInt64 = 1) {
+    package init(_ client: TestClient, state: String = "apn", version: UInt64 = 1) {
         keyHash = client.keyHash.hex
         installation = client.installationID.string
         self.state = state
@@ -18,14 +18,14 @@ public struct RegistrationRow: Decodable, Equatable {
 }
 
 /// A row in the JSON output of `admin registrations show`.
-public struct RegistrationDetail: Decodable {
-    public let row: RegistrationRow
-    public let opened: Opened?
+package struct RegistrationDetail: Decodable {
+    package let row: RegistrationRow
+    package let opened: Opened?
 
-    public struct Opened: Decodable {
-        public let enabled: Bool
-        public let apnTopic: String
-        public let deviceToken: String?
-        public let accessToken: String?
+    package struct Opened: Decodable {
+        package let enabled: Bool
+        package let apnTopic: String
+        package let deviceToken: String?
+        package let accessToken: String?
     }
 }

@@ -1,29 +1,29 @@
 import Primitives
 
 /// Random numbers that are the same in every run, and random and damaged bytes.
-public struct SeededGenerator: RandomNumberGenerator, Sendable {
+package struct SeededGenerator: RandomNumberGenerator, Sendable {
     private var numbers: SplitMix64
 
-    public init(seed: UInt64) {
+    package init(seed: UInt64) {
         numbers = SplitMix64(seed: seed)
     }
 
-    public mutating func next() -> UInt64 {
+    package mutating func next() -> UInt64 {
         numbers.next()
     }
 
     /// As many random bytes.
-    public mutating func bytes(_ count: Int) -> [UInt8] {
+    package mutating func bytes(_ count: Int) -> [UInt8] {
         (0..<count).map { _ in UInt8.random(in: .min ... .max, using: &self) }
     }
 
     /// One of these, which are not none.
-    public mutating func pick<Element>(_ elements: [Element]) -> Element {
+    package mutating func pick<Element>(_ elements: [Element]) -> Element {
         elements[Int.random(in: elements.indices, using: &self)]
     }
 
     /// The bytes after what may happen to them on their way: bits flipped, cut off, a part left out or doubled.
-    public mutating func damaged(_ bytes: [UInt8]) -> [UInt8] {
+    package mutating func damaged(_ bytes: [UInt8]) -> [UInt8] {
         var bytes = bytes
         for _ in 0..<Int.random(in: 1...3, using: &self) {
             guard !bytes.isEmpty else { return bytes }

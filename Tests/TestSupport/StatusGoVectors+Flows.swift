@@ -1,159 +1,159 @@
-public import Foundation
+package import Foundation
 
 extension StatusGoVectors {
     /// Messages that came to the server, and what followed. Flows build on each other.
-    public struct Flow: Decodable, Sendable, CustomStringConvertible {
-        public let name: String
-        public let note: String
-        public let wireIn: [Message]
-        public let wireOut: [Message]?
-        public let gorush: [Post]?
+    package struct Flow: Decodable, Sendable, CustomStringConvertible {
+        package let name: String
+        package let note: String
+        package let wireIn: [Message]
+        package let wireOut: [Message]?
+        package let gorush: [Post]?
 
-        public var description: String { name }
+        package var description: String { name }
     }
 
     /// A message as it travelled, layer by layer. Layers that could not be made sense of were not recorded.
-    public struct Message: Decodable, Sendable {
-        public let pubsubTopic: String?
-        public let contentTopic: String
+    package struct Message: Decodable, Sendable {
+        package let pubsubTopic: String?
+        package let contentTopic: String
         /// How many answers had come after this message, where there are several.
-        public let answersSoFar: Int?
-        public let wakuMessage: Waku?
-        public let encryption: Encryption?
-        public let payloadPlain: Plain?
-        public let applicationMetadata: Envelope?
-        public let segment: Hex?
+        package let answersSoFar: Int?
+        package let wakuMessage: Waku?
+        package let encryption: Encryption?
+        package let payloadPlain: Plain?
+        package let applicationMetadata: Envelope?
+        package let segment: Hex?
 
-        public let registration: SealedRegistration?
-        public let query: Query?
-        public let request: Request?
-        public let registrationResponse: RegistrationResponse?
-        public let queryResponse: QueryResponse?
-        public let response: Response?
+        package let registration: SealedRegistration?
+        package let query: Query?
+        package let request: Request?
+        package let registrationResponse: RegistrationResponse?
+        package let queryResponse: QueryResponse?
+        package let response: Response?
     }
 
-    public struct Waku: Decodable, Sendable {
-        public let payload: Hex
-        public let proto: Hex?
-        public let hash: Hex?
-        public let timestamp: Int64?
-        public let version: UInt32?
-        public let ephemeral: Bool?
-        public let meta: Hex?
+    package struct Waku: Decodable, Sendable {
+        package let payload: Hex
+        package let proto: Hex?
+        package let hash: Hex?
+        package let timestamp: Int64?
+        package let version: UInt32?
+        package let ephemeral: Bool?
+        package let meta: Hex?
     }
 
-    public struct Encryption: Decodable, Sendable {
+    package struct Encryption: Decodable, Sendable {
         /// `asymmetric` or `symmetric`.
-        public let kind: String
-        public let recipientPublicKey: Hex?
+        package let kind: String
+        package let recipientPublicKey: Hex?
         /// The topic string, and the key it gives.
-        public let password: String?
-        public let key: Hex?
-        public let nonce: Hex?
+        package let password: String?
+        package let key: Hex?
+        package let nonce: Hex?
     }
 
-    public struct Plain: Decodable, Sendable {
-        public let bytes: Hex
-        public let data: Hex
-        public let padding: Hex
-        public let signature: Hex
-        public let signerPublicKey: Hex
+    package struct Plain: Decodable, Sendable {
+        package let bytes: Hex
+        package let data: Hex
+        package let padding: Hex
+        package let signature: Hex
+        package let signerPublicKey: Hex
     }
 
-    public struct Envelope: Decodable, Sendable {
-        public let bytes: Hex
-        public let type: UInt32?
-        public let payload: Hex?
-        public let signature: Hex?
+    package struct Envelope: Decodable, Sendable {
+        package let bytes: Hex
+        package let type: UInt32?
+        package let payload: Hex?
+        package let signature: Hex?
         /// Empty when it is unsigned.
-        public let signerPublicKey: Hex?
-        public let messageId: Hex?
+        package let signerPublicKey: Hex?
+        package let messageId: Hex?
     }
 
-    public struct SealedRegistration: Decodable, Sendable {
-        public let sharedKey: Hex
+    package struct SealedRegistration: Decodable, Sendable {
+        package let sharedKey: Hex
         /// Nonce first.
-        public let ciphertext: Hex
-        public let requestId: Hex
-        public let plaintext: Hex?
-        public let registration: Registration?
+        package let ciphertext: Hex
+        package let requestId: Hex
+        package let plaintext: Hex?
+        package let registration: Registration?
     }
 
     /// Fields that were not set are missing.
-    public struct Registration: Decodable, Sendable {
-        public let tokenType: UInt32?
-        public let deviceToken: String?
-        public let installationId: String?
-        public let accessToken: String?
-        public let enabled: Bool?
-        public let version: UInt64?
-        public let allowedKeyList: [Data]?
-        public let blockedChatList: [Data]?
-        public let unregister: Bool?
-        public let grant: Data?
-        public let allowFromContactsOnly: Bool?
-        public let apnTopic: String?
-        public let blockMentions: Bool?
-        public let allowedMentionsChatList: [Data]?
-        public let mutedChatList: [Data]?
+    package struct Registration: Decodable, Sendable {
+        package let tokenType: UInt32?
+        package let deviceToken: String?
+        package let installationId: String?
+        package let accessToken: String?
+        package let enabled: Bool?
+        package let version: UInt64?
+        package let allowedKeyList: [Data]?
+        package let blockedChatList: [Data]?
+        package let unregister: Bool?
+        package let grant: Data?
+        package let allowFromContactsOnly: Bool?
+        package let apnTopic: String?
+        package let blockMentions: Bool?
+        package let allowedMentionsChatList: [Data]?
+        package let mutedChatList: [Data]?
     }
 
-    public struct Query: Decodable, Sendable {
-        public let publicKeys: [Hex]?
+    package struct Query: Decodable, Sendable {
+        package let publicKeys: [Hex]?
     }
 
-    public struct Request: Decodable, Sendable {
-        public struct Entry: Decodable, Sendable {
-            public let accessToken: String
-            public let chatId: Hex
-            public let publicKey: Hex
-            public let installationId: String
-            public let message: Hex
-            public let type: Int32
-            public let author: Hex
+    package struct Request: Decodable, Sendable {
+        package struct Entry: Decodable, Sendable {
+            package let accessToken: String
+            package let chatId: Hex
+            package let publicKey: Hex
+            package let installationId: String
+            package let message: Hex
+            package let type: Int32
+            package let author: Hex
         }
 
-        public let messageId: Hex
-        public let requests: [Entry]?
+        package let messageId: Hex
+        package let requests: [Entry]?
     }
 
-    public struct RegistrationResponse: Decodable, Sendable {
-        public let success: Bool
-        public let errorCode: UInt32
-        public let requestId: Hex
+    package struct RegistrationResponse: Decodable, Sendable {
+        package let success: Bool
+        package let errorCode: UInt32
+        package let requestId: Hex
     }
 
-    public struct QueryResponse: Decodable, Sendable {
-        public struct Row: Decodable, Sendable {
-            public let accessToken: String
-            public let installationId: String
-            public let publicKey: Hex
-            public let allowedKeyList: [Hex]?
-            public let grant: Hex
-            public let version: UInt64
-            public let serverPublicKey: Hex
+    package struct QueryResponse: Decodable, Sendable {
+        package struct Row: Decodable, Sendable {
+            package let accessToken: String
+            package let installationId: String
+            package let publicKey: Hex
+            package let allowedKeyList: [Hex]?
+            package let grant: Hex
+            package let version: UInt64
+            package let serverPublicKey: Hex
         }
 
-        public let info: [Row]?
-        public let messageId: Hex
-        public let success: Bool
+        package let info: [Row]?
+        package let messageId: Hex
+        package let success: Bool
     }
 
-    public struct Response: Decodable, Sendable {
-        public struct Report: Decodable, Sendable {
-            public let success: Bool
-            public let errorCode: UInt32
-            public let publicKey: Hex
-            public let installationId: String
+    package struct Response: Decodable, Sendable {
+        package struct Report: Decodable, Sendable {
+            package let success: Bool
+            package let errorCode: UInt32
+            package let publicKey: Hex
+            package let installationId: String
         }
 
-        public let messageId: Hex
-        public let reports: [Report]?
+        package let messageId: Hex
+        package let reports: [Report]?
     }
 
     /// What gorush got.
-    public struct Post: Decodable, Sendable {
+    package struct Post: Decodable, Sendable {
         /// JSON.
-        public let body: String
+        package let body: String
     }
 }

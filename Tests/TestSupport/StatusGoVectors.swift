@@ -1,61 +1,61 @@
 import Foundation
-public import WakuCrypto
+package import WakuCrypto
 
 /// What status-go's own client and server sent and computed, `Vectors/README.md`.
-public struct StatusGoVectors: Decodable, Sendable {
-    public static let recorded = load()
+package struct StatusGoVectors: Decodable, Sendable {
+    package static let recorded = load()
 
-    public let keys: [Key]
-    public let primitives: Primitives
-    public let flows: [Flow]
+    package let keys: [Key]
+    package let primitives: Primitives
+    package let flows: [Flow]
 
-    /// A key pair, with everything that is derived from its public half.
-    public struct Key: Decodable, Sendable, CustomStringConvertible {
-        public let name: String
-        public let privateKey: Hex
-        public let publicKey: Hex
-        public let compressed: Hex
-        public let hashedPublicKey: Hex
-        public let authorHash: Hex
-        public let personalTopic: Topic
-        public let partitionedTopic: Topic
-        public let queryTopic: Topic
-        public let contactCodeTopic: Topic
+    /// A key pair, with everything that is derived from its package half.
+    package struct Key: Decodable, Sendable, CustomStringConvertible {
+        package let name: String
+        package let privateKey: Hex
+        package let publicKey: Hex
+        package let compressed: Hex
+        package let hashedPublicKey: Hex
+        package let authorHash: Hex
+        package let personalTopic: Topic
+        package let partitionedTopic: Topic
+        package let queryTopic: Topic
+        package let contactCodeTopic: Topic
 
-        public var description: String { name }
+        package var description: String { name }
 
-        public func pair() throws -> PrivateKey {
+        package func pair() throws -> PrivateKey {
             try PrivateKey(bytes: privateKey.bytes)
         }
     }
 
-    public struct Topic: Decodable, Sendable, CustomStringConvertible {
-        public let string: String
+    package struct Topic: Decodable, Sendable, CustomStringConvertible {
+        package let string: String
         /// The first 4 bytes of Keccak-256.
-        public let topic: Hex
-        public let contentTopic: String
+        package let topic: Hex
+        package let contentTopic: String
 
-        public var description: String { string }
+        package var description: String { string }
     }
 
-    public struct NoSuchKey: Error {
-        public let name: String
+    package struct NoSuchKey: Error {
+        package let name: String
     }
 
     /// The pair of one of ``keys``.
-    public func pair(_ name: String) throws -> PrivateKey {
+    package func pair(_ name: String) throws -> PrivateKey {
         guard let key = keys.first(where: { $0.name == name }) else { throw NoSuchKey(name: name) }
         return try key.pair()
     }
 
-    /// The pair of the one of ``keys`` with this public key.
-    public func pair(publicKey: Hex) throws -> PrivateKey {
+    /// The pair of the one of ``keys`` with this package key.
+    package func pair(publicKey: Hex) throws -> PrivateKey {
         guard let key = keys.first(where: { $0.publicKey == publicKey }) else { throw NoSuchKey(name: hexString(publicKey.bytes)) }
         return try key.pair()
     }
 
     /// Every recorded message, in and out, in order.
-    public var messages: [Message] {
+    package var messages: [Message] {
         flows.flatMap { $0.wireIn + ($0.wireOut ?? []) }
     }
 

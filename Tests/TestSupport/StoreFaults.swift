@@ -3,30 +3,30 @@ import CFaultVFS
 /// Makes a database fail: what SQLite reads and writes in a folder goes through a VFS of ours.
 ///
 /// To be made before the database is opened. What it takes stays until the process ends, since connections may outlive a test.
-public final class StoreFaults: Sendable {
-    public struct Operations: OptionSet, Sendable {
-        public let rawValue: Int32
-        public init(rawValue: Int32) { self.rawValue = rawValue }
+package final class StoreFaults: Sendable {
+    package struct Operations: OptionSet, Sendable {
+        package let rawValue: Int32
+        package init(rawValue: Int32) { self.rawValue = rawValue }
 
-        public static let read = Operations(rawValue: Int32(FAULT_READ))
-        public static let write = Operations(rawValue: Int32(FAULT_WRITE))
-        public static let sync = Operations(rawValue: Int32(FAULT_SYNC))
-        public static let truncate = Operations(rawValue: Int32(FAULT_TRUNCATE))
+        package static let read = Operations(rawValue: Int32(FAULT_READ))
+        package static let write = Operations(rawValue: Int32(FAULT_WRITE))
+        package static let sync = Operations(rawValue: Int32(FAULT_SYNC))
+        package static let truncate = Operations(rawValue: Int32(FAULT_TRUNCATE))
         /// Exclusive ones alone.
-        public static let lock = Operations(rawValue: Int32(FAULT_LOCK))
-        public static let open = Operations(rawValue: Int32(FAULT_OPEN))
+        package static let lock = Operations(rawValue: Int32(FAULT_LOCK))
+        package static let open = Operations(rawValue: Int32(FAULT_OPEN))
     }
 
-    public struct Files: OptionSet, Sendable {
-        public let rawValue: Int32
-        public init(rawValue: Int32) { self.rawValue = rawValue }
+    package struct Files: OptionSet, Sendable {
+        package let rawValue: Int32
+        package init(rawValue: Int32) { self.rawValue = rawValue }
 
-        public static let database = Files(rawValue: Int32(FAULT_DATABASE))
-        public static let log = Files(rawValue: Int32(FAULT_WAL))
-        public static let all: Files = [.database, .log]
+        package static let database = Files(rawValue: Int32(FAULT_DATABASE))
+        package static let log = Files(rawValue: Int32(FAULT_WAL))
+        package static let all: Files = [.database, .log]
     }
 
-    public enum Effect: Sendable {
+    package enum Effect: Sendable {
         /// A result code of SQLite's.
         case code(Int32)
         /// What was read is wrong, and nobody says so.
@@ -38,7 +38,7 @@ public final class StoreFaults: Sendable {
     /// `fault_plan`s live on, and have a lock of their own.
     nonisolated(unsafe) private let plan: OpaquePointer
 
-    public init(in folder: String) {
+    package init(in folder: String) {
         plan = fault_plan_create(folder)
     }
 
@@ -46,7 +46,7 @@ public final class StoreFaults: Sendable {
     ///   - after: calls that succeed before.
     ///   - count: calls that fail then; nil: all.
     ///   - permille: how many of 1000 of them, at random.
-    public func add(
+    package func add(
         _ effect: Effect, to operations: Operations, of files: Files = .all, after: Int = 0, count: Int? = nil, permille: Int = 1000
     ) {
         let code =
@@ -63,22 +63,22 @@ public final class StoreFaults: Sendable {
     }
 
     /// All works again.
-    public func clear() { fault_plan_clear(plan) }
+    package func clear() { fault_plan_clear(plan) }
 
     /// How many calls failed.
-    public var hits: Int { Int(fault_plan_hits(plan)) }
+    package var hits: Int { Int(fault_plan_hits(plan)) }
 
     /// What is random from now on.
-    public func seed(_ seed: UInt64) { fault_plan_seed(plan, seed) }
+    package func seed(_ seed: UInt64) { fault_plan_seed(plan, seed) }
 
     /// From now on it is known what was not synced. A sync does no more than to note that: real ones are not waited for.
-    public func trackSyncs() { fault_plan_track(plan) }
+    package func trackSyncs() { fault_plan_track(plan) }
 
     /// Nothing reaches a file any more: to be called before the database is closed, which else would tidy up.
-    public func kill() { fault_plan_kill(plan) }
+    package func kill() { fault_plan_kill(plan) }
 
     /// To be called when a killed database is closed: what was not synced is lost, or part of it, as chance says.
-    public func cutPower() { fault_plan_cut_power(plan) }
+    package func cutPower() { fault_plan_cut_power(plan) }
 
-    public func revive() { fault_plan_revive(plan) }
+    package func revive() { fault_plan_revive(plan) }
 }

@@ -1,10 +1,10 @@
 import Foundation
 
 /// A folder of its own, gone with the test.
-public final class TemporaryFolder: Sendable {
-    public let path: String
+package final class TemporaryFolder: Sendable {
+    package let path: String
 
-    public init() throws {
+    package init() throws {
         path = NSTemporaryDirectory() + "waku-push-" + UUID().uuidString
         try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
     }

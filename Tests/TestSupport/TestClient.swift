@@ -1,15 +1,16 @@
-public import StatusProtocol
+import PushTypes
+package import StatusProtocol
 import Waku
-public import WakuCrypto
+package import WakuCrypto
 
 /// A registrant with one device, and what it sends to a server.
-public struct TestClient: Sendable {
-    public let identity: PrivateKey
-    public let server: PublicKey
-    public let installationID: InstallationID
-    public let accessToken: AccessToken
+package struct TestClient: Sendable {
+    package let identity: PrivateKey
+    package let server: PublicKey
+    package let installationID: InstallationID
+    package let accessToken: AccessToken
 
-    public init(
+    package init(
         of server: PublicKey, identity: PrivateKey = .generate(), installationID: InstallationID = InstallationID("installation-1"),
         accessToken: AccessToken = AccessToken("9f1b0c6e-52d3-4b7a-8a57-0d2c6d1e4f3a")
     ) {
@@ -19,11 +20,11 @@ public struct TestClient: Sendable {
         self.accessToken = accessToken
     }
 
-    public var keyHash: KeyHash { KeyHash(of: identity.publicKey) }
-    public var key: RegistrationKey { RegistrationKey(keyHash: keyHash, installationID: installationID) }
+    package var keyHash: KeyHash { KeyHash(of: identity.publicKey) }
+    package var key: RegistrationKey { RegistrationKey(keyHash: keyHash, installationID: installationID) }
 
     /// Valid in every field, but for what `change` does to it.
-    public func registration(
+    package func registration(
         version: UInt64 = 1, _ change: (inout PushNotificationRegistration) -> Void = { _ in }
     ) -> PushNotificationRegistration {
         var registration = PushNotificationRegistration()
@@ -40,7 +41,7 @@ public struct TestClient: Sendable {
     }
 
     /// As it is wanted in ``PushNotificationRegistration/unregister``: nothing but a version.
-    public func unregistration(version: UInt64) -> PushNotificationRegistration {
+    package func unregistration(version: UInt64) -> PushNotificationRegistration {
         var registration = PushNotificationRegistration()
         registration.installationID = installationID
         registration.version = version
@@ -49,17 +50,17 @@ public struct TestClient: Sendable {
     }
 
     /// What is encoded, sealed to the server, nonce first.
-    public func sealed(_ plain: [UInt8]) -> [UInt8] {
+    package func sealed(_ plain: [UInt8]) -> [UInt8] {
         AESGCM.seal(plain, key: identity.sharedKey(with: server), layout: .nonceFirst)
     }
 
     /// The signed envelope of a registration.
-    public func envelope(_ registration: PushNotificationRegistration) -> [UInt8] {
+    package func envelope(_ registration: PushNotificationRegistration) -> [UInt8] {
         MetadataEnvelope.encode(.registration, payload: sealed(registration.encoded()), signedBy: identity).bytes
     }
 
     /// An entry of a request that notifies this device.
-    public func notification(
+    package func notification(
         _ kind: NotificationKind = .message, _ change: (inout PushNotification) -> Void = { _ in }
     ) -> PushNotification {
         var notification = PushNotification(
@@ -72,12 +73,12 @@ public struct TestClient: Sendable {
 }
 
 /// Waku payloads around an envelope, signed and sealed as clients do it.
-public enum TestPayload {
-    public static func sealed(_ envelope: [UInt8], signedBy signer: PrivateKey, to recipient: PublicKey) -> [UInt8] {
+package enum TestPayload {
+    package static func sealed(_ envelope: [UInt8], signedBy signer: PrivateKey, to recipient: PublicKey) -> [UInt8] {
         ECIES.seal(PayloadFrame.encode(envelope, signedBy: signer), to: recipient)
     }
 
-    public static func sealed(_ envelope: [UInt8], signedBy signer: PrivateKey, topic: String) -> [UInt8] {
+    package static func sealed(_ envelope: [UInt8], signedBy signer: PrivateKey, topic: String) -> [UInt8] {
         AESGCM.seal(PayloadFrame.encode(envelope, signedBy: signer), key: KeyDerivation.topicKey(topic), layout: .nonceLast)
     }
 }

@@ -1,6 +1,6 @@
 import Foundation
 import GRDB
-import PushStore
+import StoreSQLite
 import StatusProtocol
 import TestSupport
 import Testing

@@ -1,4 +1,5 @@
 import Foundation
+import PushTypes
 import StatusProtocol
 import TestSupport
 import Testing

@@ -1,8 +1,14 @@
-import PushStore
+import Delivery
+import NodeAssembly
+import PushTypes
+import Storage
+import StoreSQLite
 import StatusProtocol
 import TestSupport
 import Waku
 import WakuCrypto
+
+@testable import StatusServer
 
 /// A data folder as a daemon leaves it: Bob has two phones, Carol one, Dave had one. Something waits for Bob's first.
 struct AdminFixture {
@@ -30,22 +36,23 @@ struct AdminFixture {
         self.dave = dave
 
         let folder = try DataFolder(locking: data)
-        let store = try Store(folder: folder.path, storageKey: Store.storageKey(of: server.key))
+        let store = try NodeAssembly.store(in: folder.path, of: server.key)
         for client in [bob, bobsOther, carol, dave] { try await Self.register(client, in: store) }
-        try await store.commit { transaction in
-            try transaction.unregister(dave.key, version: 2, at: .now())
-            guard case .registered(let stored)? = try transaction.state(of: bob.key) else { throw NotStored() }
-            let id = DeliveryID(messageID: [1], key: bob.key)
-            _ = try transaction.enqueue(id, bob.notification(), to: stored, expires: Timestamp(rawValue: 1_800_000_000_000_000_000))
-        }
+        try await store.commit(Registrations.unregister(dave.key, version: 2, at: .now()))
+        guard let row = try store.read(Registrations.head(of: bob.key))?.id else { throw NotStored() }
+        let waiting = DeliveryStorage.enqueue(
+            DeliveryID(messageID: [1], key: bob.key), for: DeviceID(StatusStorage.protocolNumber, row: row),
+            payload: StatusPayload.encode(bob.notification()), expires: Timestamp(rawValue: 1_800_000_000_000_000_000), by: store.sealer)
+        try await store.commit(StoreCommand.change([waiting]))
         try store.close()
     }
 
     private struct NotStored: Error {}
 
-    private static func register(_ client: TestClient, in store: Store) async throws {
+    private static func register(_ client: TestClient, in store: any Store) async throws {
         let registration = client.registration { $0.deviceToken = DeviceToken(deviceToken) }
-        try await store.commit { try $0.store(registration, bytes: registration.encoded(), as: client.key, at: .now()) }
+        try await store.commit(
+            Registrations(store.sealer).store(registration, bytes: registration.encoded(), as: client.key, at: .now()))
     }
 
     /// With the same first digit, and no more than that.

@@ -1,5 +1,6 @@
 import Foundation
-import PushStore
+import StatusServer
+import StoreSQLite
 import StatusProtocol
 import TestSupport
 import Testing

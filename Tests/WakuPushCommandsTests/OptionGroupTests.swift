@@ -1,6 +1,6 @@
 import ArgumentParser
 import LibP2P
-import PushServer
+import StatusRules
 import StatusProtocol
 import TestSupport
 import Testing

@@ -1,10 +1,14 @@
 import Foundation
-import PushStore
+import NodeAssembly
+import Storage
+import StoreSQLite
 import StatusProtocol
 import TestSupport
 import Testing
 import Waku
 import WakuCrypto
+
+@testable import StatusServer
 
 /// Backup, restore, import and key rotation beside a daemon, or killed.
 @Suite(.timeLimit(.minutes(5)))
@@ -71,12 +75,14 @@ struct AdminRecoveryTests {
         let client = TestClient(of: server.key.publicKey)
         let count = 4000
         let lock = try DataFolder(locking: data)
-        let store = try Store(folder: data, storageKey: Store.storageKey(of: server.key))
-        let results = await store.commitEach(Array(0..<count)) { transaction, number in
-            let key = RegistrationKey(keyHash: client.keyHash, installationID: InstallationID("phone-\(number)"))
-            let registration = client.registration { $0.installationID = key.installationID }
-            try transaction.store(registration, bytes: registration.encoded(), as: key, at: .now())
-        }
+        let store = try NodeAssembly.store(in: data, of: server.key)
+        let registrations = Registrations(store.sealer)
+        let results = await store.commitEach(
+            (0..<count).map { number in
+                let key = RegistrationKey(keyHash: client.keyHash, installationID: InstallationID("phone-\(number)"))
+                let registration = client.registration { $0.installationID = key.installationID }
+                return registrations.store(registration, bytes: registration.encoded(), as: key, at: .now())
+            })
         for result in results { try result.get() }
         try store.close()
         lock.unlock()
@@ -89,8 +95,8 @@ struct AdminRecoveryTests {
             try await Task.sleep(for: delay)
             child.send(SIGKILL)
             let status = await child.status
-            let found = try StoreInspection(of: path, storageKey: Store.storageKey(of: server.key))
-            #expect(found.registrations == StoreInspection.Rows(count: count, unreadable: 0))
+            let found = try StoreInspection(of: path, storageKey: Sealer.storageKey(of: server.key), parts: NodeAssembly.parts)
+            #expect(found.rows?["registrations"] == StoreInspection.Rows(count: count, unreadable: 0))
             #expect(found.problems == [])
             if status == 0 {
                 #expect(!found.isRotationUnfinished)

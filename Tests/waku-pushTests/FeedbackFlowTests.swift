@@ -3,6 +3,7 @@ import Foundation
 import Logging
 import NwakuRelay
 import PushClient
+import PushTypes
 import StatusProtocol
 import Synchronization
 import TestSupport

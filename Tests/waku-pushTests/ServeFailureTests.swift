@@ -1,7 +1,8 @@
 import Foundation
 import GRDB
 import LibP2P
-import PushStore
+import NodeAssembly
+import StoreSQLite
 import TestSupport
 import Testing
 import WakuCrypto
@@ -77,7 +78,7 @@ struct ServeFailureTests {
 
     private func makeDatabase(identity: PrivateKey? = nil, change: (Database) throws -> Void = { _ in }) throws {
         try FileManager.default.createDirectory(atPath: data, withIntermediateDirectories: true)
-        try Store(folder: data, storageKey: Store.storageKey(of: identity ?? key.key)).close()
+        try NodeAssembly.store(in: data, of: identity ?? key.key).close()
         let queue = try DatabaseQueue(path: DataFolder.databasePath(in: data))
         try queue.write(change)
         try queue.close()

@@ -1,4 +1,5 @@
 import NIOCore
+import PushTypes
 import StatusProtocol
 import Synchronization
 import Waku
@@ -33,13 +34,13 @@ final class AnswerLog: Sendable {
     }
 
     /// False when none came for long.
-    func waitForAll(patience: Duration = .seconds(20)) async throws -> Bool {
+    func waitForAll(timeout: Duration = .seconds(20)) async throws -> Bool {
         var last = waitingCount
-        var deadline = ContinuousClock.now + patience
+        var deadline = ContinuousClock.now + timeout
         while true {
             let now = waitingCount
             if now == 0 { return true }
-            if now != last { (last, deadline) = (now, .now + patience) }
+            if now != last { (last, deadline) = (now, .now + timeout) }
             guard ContinuousClock.now < deadline else { return false }
             try await Task.sleep(for: .milliseconds(5))
         }

@@ -1,5 +1,6 @@
 import Foundation
-import PushStore
+import PushTypes
+import StoreSQLite
 import StatusProtocol
 import Waku
 import WakuCrypto

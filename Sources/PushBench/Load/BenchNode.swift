@@ -1,7 +1,11 @@
+import Delivery
 import Gorush
 import Logging
+import NodeAssembly
 import PushNode
-import PushStore
+import StatusServer
+import Storage
+import StoreSQLite
 import ServiceLifecycle
 import StatusProtocol
 import Waku
@@ -20,15 +24,15 @@ struct BenchNode: Sendable {
     }
 
     /// Answers leave at once, and nothing is derived ahead: what is measured is the work that a message needs.
-    static func configuration(_ identity: PrivateKey, _ folder: String) -> NodeConfiguration {
-        var configuration = NodeConfiguration(identity: identity, dataPath: folder)
+    static func configuration(_ identity: PrivateKey, _ folder: String) -> ServerConfiguration {
+        var configuration = ServerConfiguration(identity: identity, dataPath: folder)
         configuration.replyDelay = .zero
         configuration.deriveAheadLimit = nil
         return configuration
     }
 
     static func running<R: Sendable>(
-        _ configuration: NodeConfiguration, gorush: any NotificationPosting, _ body: @escaping @Sendable (BenchNode) async throws -> R
+        _ configuration: ServerConfiguration, gorush: any NotificationPosting, _ body: @escaping @Sendable (BenchNode) async throws -> R
     ) async throws -> R {
         let bench = BenchNode(identity: configuration.identity)
         return try await withNode(configuration, gorush: gorush, makeRelay: { _ in bench.relay }) { _ in try await body(bench) }
@@ -36,11 +40,11 @@ struct BenchNode: Sendable {
 
     /// Runs a node with any relay.
     static func withNode<R: Sendable>(
-        _ configuration: NodeConfiguration, gorush: any NotificationPosting, makeRelay: (RelayNeeds) throws -> any Relay,
+        _ configuration: ServerConfiguration, gorush: any NotificationPosting, makeRelay: (RelayNeeds) throws -> any Relay,
         _ body: @escaping @Sendable (PushNode) async throws -> R
     ) async throws -> R {
         let quiet = Logger(label: "bench") { _ in SwiftLogNoOpLogHandler() }
-        let node = try PushNode(configuration, gorush: gorush, logger: quiet, makeRelay: makeRelay)
+        let node = try Server(configuration, gorush: gorush, logger: quiet, makeRelay: makeRelay).node
         let services = ServiceGroup(services: [node], logger: quiet)
         return try await withThrowingTaskGroup(of: R?.self) { group in
             group.addTask {
@@ -62,16 +66,16 @@ struct BenchNode: Sendable {
 
     /// Puts registrations into a database as if they had come in, many in a transaction.
     static func seed(_ clients: [BenchClient], identity: PrivateKey, folder: String) async throws {
-        let store = try Store(folder: folder, storageKey: Store.storageKey(of: identity))
+        let store = try NodeAssembly.store(in: folder, of: identity)
         let server = identity.publicKey
         for start in stride(from: 0, to: clients.count, by: 5_000) {
             let part = clients[start..<min(start + 5_000, clients.count)]
-            try await store.commit { transaction in
-                for client in part {
-                    let registration = client.registration(version: 1, server: server)
-                    try transaction.store(registration, bytes: registration.encoded(), as: client.key, at: .now())
-                }
+            let records = part.map { client in
+                let registration = client.registration(version: 1, server: server)
+                return RegistrationRecord(
+                    key: client.key, version: registration.version, changedAt: .now(), registration: registration.encoded())
             }
+            for result in await store.commitEach(records.map(Registrations(store.sealer).merge)) { _ = try result.get() }
         }
         try store.close()
     }

@@ -13,7 +13,7 @@ final class BenchRelay: Relay {
     }
 
     /// After the last answer, before the rest is given up.
-    static let patience = Duration.seconds(20)
+    static let timeout = Duration.seconds(20)
 
     private let deliver = Mutex<Deliver?>(nil)
     private let answerCount = Atomic<Int>(0)
@@ -87,14 +87,14 @@ final class BenchRelay: Relay {
         }
     }
 
-    /// Waits until there are so many answers in all. False when none came for `patience`.
-    func waitForAnswers(_ count: Int, patience: Duration = BenchRelay.patience) async throws -> Bool {
+    /// Waits until there are so many answers in all. False when none came for `timeout`.
+    func waitForAnswers(_ count: Int, timeout: Duration = BenchRelay.timeout) async throws -> Bool {
         var last = answers
-        var deadline = ContinuousClock.now + patience
+        var deadline = ContinuousClock.now + timeout
         while true {
             let now = answers
             if now >= count { return true }
-            if now != last { (last, deadline) = (now, .now + patience) }
+            if now != last { (last, deadline) = (now, .now + timeout) }
             guard ContinuousClock.now < deadline else { return false }
             try await Task.sleep(for: .milliseconds(2))
         }

@@ -49,7 +49,7 @@ struct OpenLoop {
             due = await relay.feed(messages, rate: rate * Double(share + 1))
             // How many of a flood are answered is not known: until no more come.
             _ = try await relay.waitForAnswers(
-                answered + messages.count, patience: flood.isEmpty ? BenchRelay.patience : .seconds(2))
+                answered + messages.count, timeout: flood.isEmpty ? BenchRelay.timeout : .seconds(2))
         }
         var matcher = AnswerMatcher<ContentTopic>()
         for (index, question) in questions.enumerated() where index * (share + 1) < due.count {

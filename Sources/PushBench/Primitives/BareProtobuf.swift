@@ -1,4 +1,5 @@
 import CPushMessages
+import PushTypes
 import StatusProtocol
 import WakuCrypto
 

@@ -1,53 +1,38 @@
-import Gorush
+import Delivery
 import NodeMetrics
 import Prometheus
-import PushStore
-import StatusProtocol
+import Storage
 import Waku
 
 /// What can be told of a node's parts at any moment: read when somebody asks, never on a message's way.
 struct NodeGauges: Sendable {
     private let counters: Counters
     private let relay: any Relay
-    private let store: Store
-    private let topics: TopicTable
-    private let deliveries: Deliveries
-    private let feedback: Feedback
+    private let store: any Store
+    private let delivery: DeliveryService
     private let publisher: Publisher
-    private let pipeline: Pipeline
-    private let precomputation: TopicKeyPrecomputation?
+    private let services: [any ProtocolService]
     private let alarms: Alarms
     private let now: @Sendable () -> Timestamp
-    private let registrationReading: PacedReading<RegistrationFigures>
     private let outboxReading: PacedReading<Duration>
 
     init(
-        counters: Counters, relay: any Relay, store: Store, topics: TopicTable, deliveries: Deliveries, feedback: Feedback,
-        publisher: Publisher, pipeline: Pipeline, precomputation: TopicKeyPrecomputation?, alarms: Alarms, maximumRequestAge: Duration,
-        now: @escaping @Sendable () -> Timestamp
+        counters: Counters, relay: any Relay, store: any Store, delivery: DeliveryService, publisher: Publisher,
+        services: [any ProtocolService], alarms: Alarms, maximumRequestAge: Duration, now: @escaping @Sendable () -> Timestamp
     ) {
         self.counters = counters
         self.relay = relay
         self.store = store
-        self.topics = topics
-        self.deliveries = deliveries
-        self.feedback = feedback
+        self.delivery = delivery
         self.publisher = publisher
-        self.pipeline = pipeline
-        self.precomputation = precomputation
+        self.services = services
         self.alarms = alarms
         self.now = now
-        registrationReading = PacedReading { try await store.fetch { try $0.registrationFigures() } }
         outboxReading = PacedReading {
-            let expires = try await store.fetch { try $0.oldestWaitingExpiry() }
+            let expires = try await store.fetch(DeliveryStorage.oldestWaitingExpiry())
             // A notification is given up that long after it was asked for.
             return expires.map { max(.zero, now().since($0 - maximumRequestAge)) } ?? .zero
         }
-    }
-
-    /// nil when it can't be read.
-    var registrations: RegistrationFigures? {
-        get async { await registrationReading.value() }
     }
 
     /// How long ago the oldest in the outbox was asked for; nil when it can't be read.
@@ -66,12 +51,11 @@ struct NodeGauges: Sendable {
         registry.set(.ready, to: isReady ? 1 : 0)
         registry.set(.storeWorks, to: store.failure == nil ? 1 : 0)
         registry.set(.databaseSize, to: Double(store.byteCount))
-        registry.set(.topics, to: Double(topics.queryTopicCount))
         registry.set(.relayAttached, to: relay.state == .attached ? 1 : 0)
         registry.set(.relaysDemoted, to: Double(relay.demotedRelays.count))
         registry.set(.relayLastMessage, to: (now() - counters.silence).seconds)
         registry.set(.relaySeenUntil, to: relay.seenUntil.values.min()?.seconds)
-        for (endpoint, state) in zip(EndpointLabel.allCases, deliveries.endpoints) {
+        for (endpoint, state) in zip(EndpointLabel.allCases, delivery.endpoints) {
             let breaker = BreakerLabel(state.breaker.state)
             for label in BreakerLabel.allCases { registry.set(.breaker, endpoint, label, to: label == breaker ? 1 : 0) }
             registry.set(.slow, endpoint, to: state.slowness == nil ? 0 : 1)
@@ -79,7 +63,7 @@ struct NodeGauges: Sendable {
             registry.set(.postsUnansweredAge, endpoint, to: state.unanswered.age.seconds)
             registry.set(.batchLimit, endpoint, to: Double(state.batchLimit))
         }
-        registry.set(.outbox, to: Double(deliveries.waitingCount))
+        registry.set(.outbox, to: Double(delivery.waitingCount))
         registry.set(.outboxAge, to: await outboxAge?.seconds)
         for kind in AlarmKind.allCases { registry.set(.alarmActive, kind, to: alarms.isActive(kind) ? 1 : 0) }
         for (queue, depth, limit) in queues {
@@ -87,18 +71,8 @@ struct NodeGauges: Sendable {
             registry.set(.queueLimit, queue, to: limit.map(Double.init))
         }
         update(registry, relay.peers, relay.traffic)
-        update(registry, await registrations)
+        for service in services { await service.updateGauges(counters) }
         update(registry, ProcessFigures.now())
-    }
-
-    private func update(_ registry: MetricRegistry, _ figures: RegistrationFigures?) {
-        for (label, platform) in [(PlatformLabel.apn, Platform.apn), (.firebase, .firebase)] {
-            let inDoubt = figures.map { $0.inDoubt[platform] ?? 0 }
-            let certain = figures.map { ($0.registered[platform] ?? 0) - (inDoubt ?? 0) }
-            registry.set(.registrations, label, RegistrationStateLabel.registered, to: certain.map(Double.init))
-            registry.set(.registrations, label, RegistrationStateLabel.inDoubt, to: inDoubt.map(Double.init))
-        }
-        registry.set(.registrations, PlatformLabel.none, RegistrationStateLabel.unregistered, to: figures.map { Double($0.unregistered) })
     }
 
     private func update(_ registry: MetricRegistry, _ peers: [RelayPeer], _ traffic: RelayTraffic) {
@@ -128,13 +102,11 @@ struct NodeGauges: Sendable {
     }
 
     /// nil: without a limit of its own.
-    var queues: [(QueueLabel, depth: Int, limit: Int?)] {
-        [
-            (.work, pipeline.workInHand, pipeline.workLimit), (.topicKeys, pipeline.waitingQueryCount, Pipeline.waitingQueryLimit),
-            (.topicKeysAhead, precomputation?.count ?? 0, precomputation?.limit),
-            (.requests, deliveries.requestCount, nil), (.answers, publisher.waitingCount, Publisher.capacity),
+    private var queues: [(queue: QueueLabel, depth: Int, limit: Int?)] {
+        services.flatMap(\.queues) + [
+            (.requests, delivery.awaitingCount, nil), (.answers, publisher.waitingCount, Publisher.capacity),
             (.confirmations, publisher.unconfirmedCount, publisher.confirmationLimit),
-            (.feedback, feedback.waitingCount, Feedback.capacity),
+            (.feedback, delivery.feedback.waitingCount, Feedback.capacity),
         ]
     }
 }

@@ -1,7 +1,8 @@
+import Delivery
 import Logging
 import NodeMetrics
 import Primitives
-import PushStore
+import Storage
 import StatusPage
 import Synchronization
 import Waku
@@ -15,9 +16,9 @@ final class NodeWatch: Sendable {
 
     let alarms: Alarms
     private let relay: any Relay
-    private let store: Store
+    private let store: any Store
     private let counters: Counters
-    private let deliveries: Deliveries
+    private let delivery: DeliveryService
     private let logger: Logger
     private let now: @Sendable () -> Timestamp
     private let silence: Mutex<SilenceWatch>
@@ -25,14 +26,15 @@ final class NodeWatch: Sendable {
     private let points = Mutex(StatusHistory())
 
     init(
-        alarms: Alarms, relay: any Relay, store: Store, counters: Counters, deliveries: Deliveries, silenceAlarm: Duration?, logger: Logger,
+        alarms: Alarms, relay: any Relay, store: any Store, counters: Counters, delivery: DeliveryService, silenceAlarm: Duration?,
+        logger: Logger,
         now: @escaping @Sendable () -> Timestamp
     ) {
         self.alarms = alarms
         self.relay = relay
         self.store = store
         self.counters = counters
-        self.deliveries = deliveries
+        self.delivery = delivery
         self.logger = logger
         self.now = now
         silence = Mutex(SilenceWatch(limit: silenceAlarm))
@@ -95,7 +97,7 @@ final class NodeWatch: Sendable {
     /// As it is now.
     var currentPoint: StatusHistory.Point {
         StatusHistory.Point(
-            time: now(), counts: counters.snapshot, valid: counters.validCounts, waiting: deliveries.waitingCount,
+            time: now(), counts: counters.snapshot, valid: counters.validCounts, waiting: delivery.waitingCount,
             answerTimes: counters.answerTimes)
     }
 }

@@ -1,8 +1,7 @@
-import Gorush
+import Delivery
 import NodeMetrics
-import PushStore
 import StatusPage
-import StatusProtocol
+import Storage
 import Waku
 
 /// Gathers a `StatusFigures` when somebody looks.
@@ -13,9 +12,10 @@ struct StatusSource: Sendable {
     let gauges: NodeGauges
     let watch: NodeWatch
     let relay: any Relay
-    let store: Store
-    let deliveries: Deliveries
-    let topics: TopicTable
+    let store: any Store
+    let delivery: DeliveryService
+    let protocols: [any NodeProtocol]
+    let services: [any ProtocolService]
     let now: @Sendable () -> Timestamp
     let started: ContinuousClock.Instant
 
@@ -28,8 +28,8 @@ struct StatusSource: Sendable {
         if case .detached(let reason) = relay.state { status.relayObstacle = reason }
         status.silence = counters.silence
         status.isSilent = watch.silenceObstacle != nil
-        let endpoints = deliveries.endpoints
-        status.breaker = BreakerLabel(deliveries.breaker.state)
+        let endpoints = delivery.endpoints
+        status.breaker = BreakerLabel(delivery.breaker.state)
         if status.breaker != .closed { status.gorushFailure = endpoints.first { !$0.breaker.isClosed }?.failure }
         status.gorushDelay = endpoints.lazy.compactMap { endpoint in endpoint.delay.map { "\(endpoint.name) \($0)" } }.first
         if endpoints.count > 1 {
@@ -37,15 +37,19 @@ struct StatusSource: Sendable {
                 StatusFigures.Endpoint(name: $0.name, breaker: BreakerLabel($0.breaker.state).rawValue, waiting: $0.waitingCount)
             }
         }
-        status.waiting = deliveries.waitingCount
+        status.waiting = delivery.waitingCount
         status.oldestWaiting = status.waiting > 0 ? await gauges.outboxAge : nil
         status.storeFailure = store.failure
         status.databaseBytes = store.byteCount
-        status.topics = topics.queryTopicCount
-        status.registrations = await gauges.registrations.map { figures in
-            StatusFigures.Registrations(
-                apn: figures.registered[.apn] ?? 0, firebase: figures.registered[.firebase] ?? 0,
-                inDoubt: figures.inDoubt.values.reduce(0, +), unregistered: figures.unregistered)
+        status.topics = protocols.reduce(0) { $0 + $1.topics.otherCount }
+        for (proto, service) in zip(protocols, services) {
+            if let counts = await service.registrations() {
+                status.add(
+                    StatusFigures.Registrations(
+                        apn: counts.apn, firebase: counts.firebase, inDoubt: counts.inDoubt, unregistered: counts.unregistered))
+            }
+            status.protocols.append(
+                StatusFigures.ProtocolLines(name: proto.name, lines: await service.facts().map { ($0.name, $0.value) }))
         }
         status.alarms = watch.alarms.all
         addFlow(to: &status)
@@ -110,7 +114,7 @@ extension StatusSource {
     /// What was lost on its way.
     private var losses: [Counter] {
         counters.declared.filter { $0.series?.metric == .dropped && $0 != .segment } + Counter.givenUp
-            + [.registrationLimited, .limitNotificationsByTarget, .answerLost, .tokenFailureLost, .feedbackShed]
+            + protocols.flatMap(\.losses) + [.answerLost, .tokenFailureLost, .feedbackShed]
     }
 }
 

@@ -1,6 +1,8 @@
 import ArgumentParser
 import Foundation
-import PushStore
+import NodeAssembly
+import Storage
+import StoreSQLite
 
 extension Admin {
     struct Backup: AsyncParsableCommand {
@@ -21,10 +23,10 @@ extension Admin {
 
         func run() async throws {
             try await reportingFailures {
-                let key = try admin.identityFile.map { Store.storageKey(of: try IdentityFile.read($0)) }
+                let key = try admin.identityFile.map { Sealer.storageKey(of: try IdentityFile.read($0)) }
                 let store = try admin.openStore(of: command, unsealing: key != nil)
                 try StoreBackup.write(store, to: file)
-                let inspection = try StoreInspection(of: file, storageKey: key)
+                let inspection = try StoreInspection(of: file, storageKey: key, parts: NodeAssembly.parts)
                 guard inspection.isWhole else {
                     throw CommandFailure(.data, "backup \(file) is as damaged as the database: see waku-push admin check")
                 }
@@ -71,7 +73,8 @@ extension Admin {
                 }
                 let folder = try DataFolder(locking: admin.folder(of: command))
                 defer { folder.unlock() }
-                let inspection = try StoreBackup.restore(file, into: folder, storageKey: Store.storageKey(of: identity))
+                let inspection = try StoreBackup.restore(
+                    file, into: folder, storageKey: Sealer.storageKey(of: identity), parts: NodeAssembly.parts)
                 if admin.json { return try Output.json(inspection) }
                 Output.line("restored from \(file)")
                 Output.fields(inspection.fields)
@@ -99,12 +102,12 @@ extension Admin {
 
         func run() async throws {
             try await reportingFailures {
-                let key = try admin.identityFile.map { Store.storageKey(of: try IdentityFile.read($0)) }
+                let key = try admin.identityFile.map { Sealer.storageKey(of: try IdentityFile.read($0)) }
                 let path = file ?? DataFolder.databasePath(in: admin.folder(of: command))
                 guard FileManager.default.fileExists(atPath: path) else {
                     throw CommandFailure(.data, "there is no database at \(path): has the daemon run with this data folder?")
                 }
-                let inspection = try StoreInspection(of: path, storageKey: key)
+                let inspection = try StoreInspection(of: path, storageKey: key, parts: NodeAssembly.parts)
                 if admin.json { try Output.json(inspection) } else { Output.fields(inspection.fields) }
                 guard inspection.isWhole else {
                     throw CommandFailure(.data, "the database at \(path) is damaged: restore a backup (waku-push admin restore)")
@@ -137,7 +140,7 @@ extension Admin {
                 }
                 let folder = try DataFolder(locking: path)
                 defer { folder.unlock() }
-                let count = try StorageKeyRotation.run(Store.storageKey(of: identity), in: folder)
+                let count = try StorageKeyRotation.run(Sealer.storageKey(of: identity), in: folder, parts: NodeAssembly.parts)
                 if admin.json { return try Output.json(["rows": count]) }
                 Output.line("\(count) rows are sealed under a new key. Backups made before need no other key file than this one.")
             }
@@ -148,11 +151,10 @@ extension Admin {
 extension StoreInspection {
     fileprivate var fields: [(String, String)] {
         var fields = [("integrity", problems.isEmpty ? "sound" : "damaged: " + problems.map(Output.printable).joined(separator: "; "))]
-        for (name, rows) in [("registrations", registrations), ("notifications", notifications)] {
-            guard let rows else { continue }
+        for (name, rows) in (rows ?? [:]).sorted(by: { $0.key > $1.key }) {
             fields.append((name, rows.unreadable == 0 ? "\(rows.count), all open" : "\(rows.unreadable) of \(rows.count) can't be opened"))
         }
-        if registrations == nil { fields.append(("sealed rows", "not opened: --identity is missing")) }
+        if rows == nil { fields.append(("sealed rows", "not opened: --identity is missing")) }
         if isRotationUnfinished {
             fields.append(("storage key", "its rotation was interrupted: run waku-push admin rotate-storage-key again"))
         }

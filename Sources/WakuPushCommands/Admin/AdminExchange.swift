@@ -1,8 +1,11 @@
 import AdminProtocol
 import ArgumentParser
 import Foundation
+import NodeAssembly
 import PushNode
-import PushStore
+import StatusServer
+import Storage
+import StoreSQLite
 import StatusProtocol
 import WakuCrypto
 
@@ -43,32 +46,28 @@ extension Admin.Registrations {
             var (byInstallation, byOwner) = (filter.filter, filter.filter)
             byInstallation.installationPrefix = Array(text.utf8)
             guard let registrant = RegistrantArgument(argument: text) else {
-                return try store.read { try $0.summaries(byInstallation, limit: limit) }
+                return try store.read(StatusServer.Registrations.summaries(byInstallation, limit: limit))
             }
             byOwner.keyHashPrefix = registrant.prefix
-            return try store.read { transaction in
-                let first = try transaction.summaries(byInstallation, limit: limit)
-                return try first + transaction.summaries(byOwner, limit: limit - first.count)
-            }
+            let first = try store.read(StatusServer.Registrations.summaries(byInstallation, limit: limit))
+            return try first + store.read(StatusServer.Registrations.summaries(byOwner, limit: limit - first.count))
         }
 
         private func find(byTokenIn path: String) throws -> [RegistrationSummary] {
             let store = try admin.openStore(of: command, unsealing: true)
             let token = try TokenInput.read(path)
-            return try store.read { transaction in
-                var found: [RegistrationSummary] = []
-                try transaction.forEachRecord(filter.filter) { record in
-                    guard let bytes = record.registration else { return true }
-                    let registration = try PushNotificationRegistration(parsing: bytes)
-                    if registration.deviceToken == token {
-                        found.append(
-                            RegistrationSummary(
-                                key: record.key, version: record.version, changedAt: record.changedAt, platform: registration.platform))
-                    }
-                    return found.count < limit
+            var found: [RegistrationSummary] = []
+            try StatusServer.Registrations(store.sealer).forEachRecord(filter.filter, in: store) { record in
+                guard let bytes = record.registration else { return true }
+                let registration = try PushNotificationRegistration(parsing: bytes)
+                if registration.deviceToken == token {
+                    found.append(
+                        RegistrationSummary(
+                            key: record.key, version: record.version, changedAt: record.changedAt, platform: registration.platform))
                 }
-                return found
+                return found.count < limit
             }
+            return found
         }
     }
 
@@ -96,11 +95,9 @@ extension Admin.Registrations {
                 do {
                     // What the store throws is its own: a full disk under the file is told apart from it.
                     var failure: (any Error)?
-                    try store.read { transaction in
-                        try transaction.forEachRecord(filter.filter) { record in
-                            do { try writer.add(record) } catch { failure = error }
-                            return failure == nil
-                        }
+                    try StatusServer.Registrations(store.sealer).forEachRecord(filter.filter, in: store) { record in
+                        do { try writer.add(record) } catch { failure = error }
+                        return failure == nil
                     }
                     if let failure { throw failure }
                     try writer.finish()
@@ -139,7 +136,7 @@ extension Admin.Registrations {
                 if !FileManager.default.fileExists(atPath: DataFolder.databasePath(in: folder)) {
                     let lock = try DataFolder(locking: folder)
                     defer { lock.unlock() }
-                    try Store(folder: folder, storageKey: Store.storageKey(of: identity)).close()
+                    try NodeAssembly.store(in: folder, of: identity).close()
                 }
                 let counts = try await read(try admin.openStore(of: command, unsealing: true), identity)
                 let client = try AdminClient(folder: folder)
@@ -156,7 +153,7 @@ extension Admin.Registrations {
             var kept = 0
         }
 
-        private func read(_ store: Store, _ identity: PrivateKey) async throws -> Counts {
+        private func read(_ store: any Store, _ identity: PrivateKey) async throws -> Counts {
             var reader = try RegistrationsFileReader(file, identity: identity)
             var counts = Counts()
             var batch: [RegistrationRecord] = []
@@ -169,7 +166,7 @@ extension Admin.Registrations {
                     failure = error
                 }
                 if batch.count >= Self.batch || isWhole || failure != nil {
-                    for result in await store.commitEach(batch, { try $0.merge($1) }) {
+                    for result in await store.commitEach(batch.map(StatusServer.Registrations(store.sealer).merge)) {
                         if try result.get() { counts.imported += 1 } else { counts.kept += 1 }
                     }
                     batch = []

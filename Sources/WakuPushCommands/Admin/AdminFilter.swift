@@ -1,6 +1,8 @@
 import ArgumentParser
 import Foundation
-import PushStore
+import PushTypes
+import StatusServer
+import StoreSQLite
 import StatusProtocol
 import Waku
 

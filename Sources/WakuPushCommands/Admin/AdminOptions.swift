@@ -1,5 +1,8 @@
 import ArgumentParser
-import PushStore
+import NodeAssembly
+import StatusServer
+import Storage
+import StoreSQLite
 import StatusProtocol
 import WakuCrypto
 
@@ -29,10 +32,9 @@ struct AdminOptions: ParsableArguments {
         return try IdentityFile.read(identityFile)
     }
 
-    func openStore(of command: Admin, unsealing: Bool = false) throws -> Store {
-        var key: SymmetricKey?
-        if unsealing { key = Store.storageKey(of: try requiredIdentity("what is registered is sealed with the node's key")) }
-        return try Store(existing: folder(of: command), storageKey: key)
+    func openStore(of command: Admin, unsealing: Bool = false) throws -> SQLiteStore {
+        let identity = unsealing ? try requiredIdentity("what is registered is sealed with the node's key") : nil
+        return try NodeAssembly.existingStore(in: folder(of: command), of: identity)
     }
 }
 
@@ -50,8 +52,8 @@ struct RegistrantArgument: ExpressibleByArgument {
         }
     }
 
-    func resolve(in store: Store) throws -> KeyHash {
-        let found = try store.read { try $0.keyHashes(prefix: prefix, limit: 2) }
+    func resolve(in store: any Store) throws -> KeyHash {
+        let found = try store.read(StatusServer.Registrations.keyHashes(prefix: prefix, limit: 2))
         guard let first = found.first else { throw CommandFailure(.data, "no registrant's key hash begins with \(prefix)") }
         guard found.count == 1 else { throw CommandFailure(.usage, "several key hashes begin with \(prefix): give more digits") }
         return first

@@ -1,7 +1,10 @@
 import AdminProtocol
 import ArgumentParser
+import Delivery
 import PushNode
-import PushStore
+import StatusServer
+import Storage
+import StoreSQLite
 import StatusProtocol
 import Waku
 import WakuCrypto
@@ -18,12 +21,19 @@ extension Admin.Outbox {
             try await reportingFailures {
                 guard limit > 0 else { throw CommandFailure(.usage, "--limit must be above 0") }
                 let store = try admin.openStore(of: command)
-                let rows = try store.read { try $0.outboxSummaries(limit: limit) }.map(Row.init)
+                let rows = try rows(store)
                 if admin.json { return try Output.json(rows) }
                 Output.table(
                     ["ID", "KEY HASH", "INSTALLATION", "EXPIRES"],
                     rows.map { [String($0.id), String($0.keyHash.prefix(16)) + "…", Output.printable($0.installation), $0.expires] })
             }
+        }
+
+        private func rows(_ store: any Store) throws -> [Row] {
+            let waiting = try store.read(DeliveryStorage.waitingDeliveries(limit: limit))
+            let devices = waiting.map(\.device).filter { $0.protocol == StatusStorage.protocolNumber }
+            let keys = try store.read(StatusServer.Registrations.keys(ofDevices: devices.map(\.row)))
+            return waiting.map { Row($0, keys[$0.device.row]) }
         }
 
         private struct Row: Encodable {
@@ -32,11 +42,11 @@ extension Admin.Outbox {
             let installation: String
             let expires: String
 
-            init(_ summary: OutboxSummary) {
-                id = summary.id
-                keyHash = summary.key.keyHash.hex
-                installation = summary.key.installationID.string
-                expires = summary.expires.formatted
+            init(_ waiting: WaitingDelivery, _ key: RegistrationKey?) {
+                id = waiting.id
+                keyHash = key?.keyHash.hex ?? ""
+                installation = key?.installationID.string ?? ""
+                expires = waiting.expires.formatted
             }
         }
     }
@@ -93,7 +103,7 @@ extension Admin.Outbox {
         }
 
         private func waiting(_ selection: AdminAPI.Selection) throws -> [Int64] {
-            let waiting = try admin.openStore(of: command).read { try $0.waitingDeliveries().map(\.id) }
+            let waiting = try admin.openStore(of: command).read(DeliveryStorage.waitingDeliveries()).map(\.id)
             return selection.ids.map { $0.filter(Set(waiting).contains) } ?? waiting
         }
 
@@ -108,9 +118,7 @@ extension Admin.Outbox {
             let lock = try DataFolder(locking: folder)
             defer { lock.unlock() }
             let ids = try waiting(selection)
-            try await admin.openStore(of: command).commit { transaction in
-                for id in ids { try transaction.drop(id) }
-            }
+            try await admin.openStore(of: command).commit(DeliveryStorage.drop(ids))
             return ids.count
         }
     }
@@ -135,7 +143,7 @@ extension Admin {
                     rows.append(Row(contentTopic: overview.personalTopic, purpose: "personal", keyHash: overview.keyHash))
                     rows.append(Row(contentTopic: overview.partitionedTopic, purpose: "partitioned", keyHash: overview.keyHash))
                 }
-                for keyHash in try store.read({ try $0.registeredKeyHashes(limit: limit) }) {
+                for keyHash in try store.read(StatusServer.Registrations.registeredKeyHashes(limit: limit)) {
                     let topics = QueryTopics(of: keyHash)
                     rows.append(Row(contentTopic: ContentTopic(topics.deployed).rawValue, purpose: "query", keyHash: keyHash.hex))
                     rows.append(

@@ -1,6 +1,10 @@
 import ArgumentParser
+import Delivery
 import Foundation
-import PushStore
+import PushTypes
+import StatusServer
+import Storage
+import StoreSQLite
 import StatusProtocol
 import Waku
 
@@ -25,7 +29,8 @@ extension Admin.Registrations {
             try await reportingFailures {
                 guard limit > 0, offset >= 0 else { throw CommandFailure(.usage, "--limit must be above 0, --offset not below") }
                 let store = try admin.openStore(of: command)
-                let rows = try store.read { try $0.summaries(filter.filter, limit: limit, offset: offset) }.map(RegistrationRow.init)
+                let rows = try store.read(StatusServer.Registrations.summaries(filter.filter, limit: limit, offset: offset))
+                    .map(RegistrationRow.init)
                 try rows.print(asJSON: admin.json)
             }
         }
@@ -52,12 +57,10 @@ extension Admin.Registrations {
                 let isOpened = reveal || admin.identityFile != nil
                 let store = try admin.openStore(of: command, unsealing: isOpened)
                 let keyHash = try registrant.resolve(in: store)
-                let details = try store.read { transaction in
-                    try transaction.summaries(keyHashPrefix: keyHash.hex, limit: .max).map { summary in
-                        var opened: StoredRegistration?
-                        if isOpened, case .registered(let stored)? = try transaction.state(of: summary.key) { opened = stored }
-                        return RegistrationDetail(summary, opened: opened?.registration, reveal: reveal)
-                    }
+                let registrations = StatusServer.Registrations(store.sealer)
+                let details = try store.read(StatusServer.Registrations.summaries(keyHashPrefix: keyHash.hex, limit: .max)).map { summary in
+                    let opened = isOpened ? try store.read(registrations.state(of: summary.key))?.registration : nil
+                    return RegistrationDetail(summary, opened: opened, reveal: reveal)
                 }
                 if admin.json { return try Output.json(details) }
                 for (index, detail) in details.enumerated() {
@@ -77,7 +80,9 @@ extension Admin.Registrations {
         func run() async throws {
             try await reportingFailures {
                 let store = try admin.openStore(of: command)
-                let (statistics, waiting) = try store.read { (try $0.statistics(), try $0.waitingCount()) }
+                let (statistics, waiting) = (
+                    try store.read(StatusServer.Registrations.statistics()), try store.read(DeliveryStorage.waitingCount())
+                )
                 let numbers = StoredNumbers(statistics, waiting: waiting, databaseBytes: store.byteCount)
                 if admin.json { return try Output.json(numbers) }
                 Output.fields(numbers.fields)
@@ -102,17 +107,15 @@ extension Admin.Registrations {
                 let keyHash = try registrant.resolve(in: store)
                 let wanted = installation.map(InstallationID.init)
                 // Registrations stay sealed: the key is not needed to end them.
-                let find: @Sendable (StoreTransaction) throws -> [RegistrationSummary] = { transaction in
-                    try transaction.summaries(keyHashPrefix: keyHash.hex, limit: .max)
-                        .filter { $0.platform != nil && (wanted == nil || $0.key.installationID == wanted) }
+                let found = StatusServer.Registrations.summaries(keyHashPrefix: keyHash.hex, limit: .max).map { rows in
+                    rows.filter { $0.platform != nil && (wanted == nil || $0.key.installationID == wanted) }
                 }
-                let rows =
-                    yes
-                    ? try await store.commit { transaction in
-                        let rows = try find(transaction)
-                        for row in rows { try transaction.unregister(row.key, version: row.version, at: .now()) }
-                        return rows
-                    } : try store.read(find)
+                let rows = try store.read(found)
+                if yes {
+                    // One after the other: with the last one the registrant's topic keys go.
+                    let ends = rows.map { StatusServer.Registrations.unregister($0.key, version: $0.version, at: .now()) }
+                    for result in await store.commitEach(ends) { try result.get() }
+                }
                 guard !rows.isEmpty else { throw CommandFailure(.data, "nothing is registered there that could be removed") }
                 if admin.json { return try Output.json(rows.map(RegistrationRow.init)) }
                 for row in rows {

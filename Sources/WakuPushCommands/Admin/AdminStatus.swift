@@ -1,9 +1,12 @@
 import AdminProtocol
 import ArgumentParser
+import Delivery
 import Foundation
 import HealthChecks
 import PushNode
-import PushStore
+import StatusServer
+import Storage
+import StoreSQLite
 
 extension Admin {
     struct Status: AsyncParsableCommand {
@@ -25,7 +28,9 @@ extension Admin {
                 let client = try AdminClient(folder: admin.folder(of: command))
                 let live = try await client.status()
                 let store = try admin.openStore(of: command)
-                let (statistics, waiting) = try store.read { (try $0.statistics(), try $0.waitingCount()) }
+                let (statistics, waiting) = (
+                    try store.read(StatusServer.Registrations.statistics()), try store.read(DeliveryStorage.waitingCount())
+                )
                 let overview = Overview(
                     live: live, registrations: StoredNumbers(statistics, waiting: waiting, databaseBytes: store.byteCount))
                 if admin.json { try Output.json(overview) } else { overview.print() }

@@ -1,6 +1,10 @@
 import ArgumentParser
+import Delivery
 import Gorush
-import PushStore
+import PushTypes
+import StatusServer
+import Storage
+import StoreSQLite
 import StatusProtocol
 import WakuCrypto
 
@@ -36,7 +40,7 @@ extension Admin {
             try await reportingFailures {
                 let target = try target()
                 let settings = try gorush.settings()
-                guard let place = GorushRouting(settings.map(\.rule)).endpoint(for: target.platform, apnTopic: target.apnTopic) else {
+                guard let place = EndpointRouting(settings.map(\.rule)).endpoint(for: target.platform, apnTopic: target.apnTopic) else {
                     throw CommandFailure(.data, "no gorush is configured for this app")
                 }
                 let result = await (try settings[place].client()).post([target])
@@ -54,12 +58,8 @@ extension Admin {
             }
             let store = try admin.openStore(of: command, unsealing: true)
             let keyHash = try registrant.resolve(in: store)
-            var found: [StoredRegistration] = []
-            try store.read { transaction in
-                try transaction.forEachRegistration(of: keyHash) { stored in
-                    if installation == nil || stored.key.installationID == InstallationID(installation ?? "") { found.append(stored) }
-                    return true
-                }
+            let found = try store.read(StatusServer.Registrations(store.sealer).registrations(of: [keyHash])).filter {
+                installation == nil || $0.key.installationID == InstallationID(installation ?? "")
             }
             guard let stored = found.first else { throw CommandFailure(.data, "nothing is registered there") }
             guard found.count == 1 else {
@@ -83,8 +83,10 @@ extension Admin {
             to token: DeviceToken, on platform: Platform, apnTopic: String, of key: RegistrationKey
         ) -> Notification {
             Notification(
-                id: "test-" + hexString(randomBytes(12)), platform: platform, deviceToken: token, apnTopic: apnTopic, kind: .message,
-                chatID: Shake256.hash64(randomBytes(32)), registrant: key.keyHash, message: [], installationID: key.installationID)
+                id: "test-" + hexString(randomBytes(12)), platform: platform, deviceToken: token, apnTopic: apnTopic,
+                content: StatusContent(
+                    kind: .message, chatID: Shake256.hash64(randomBytes(32)), registrant: key.keyHash, message: [],
+                    installationID: key.installationID))
         }
     }
 }

@@ -1,6 +1,7 @@
 import ArgumentParser
 import Foundation
 import PushClient
+import PushTypes
 import StatusProtocol
 import WakuCrypto
 

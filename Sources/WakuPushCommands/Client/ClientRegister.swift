@@ -1,7 +1,8 @@
 public import ArgumentParser
 import Foundation
 import PushClient
-public import StatusProtocol
+public import PushTypes
+import StatusProtocol
 import WakuCrypto
 
 extension Platform: ExpressibleByArgument {

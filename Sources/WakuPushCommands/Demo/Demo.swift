@@ -4,6 +4,7 @@ import Foundation
 import Gorush
 import Logging
 import LoopbackRelay
+import NodeAssembly
 import NwakuRelay
 import PushClient
 import PushNode
@@ -48,12 +49,12 @@ struct Demo: AsyncParsableCommand {
                 let relayURL = "http://127.0.0.1:\(relayPort)"
 
                 let identity = PrivateKey.generate()
-                let node = try PushNode(
-                    NodeConfiguration(identity: identity, dataPath: folder),
+                let server = try Server(
+                    ServerConfiguration(identity: identity, dataPath: folder),
                     gorush: GorushClient(client: CurlClient(), url: gorushURL), logger: logger
                 ) { network.relay(pubsubTopics: $0.pubsubTopics) }
                 group.addTask {
-                    try await node.run()
+                    try await server.node.run()
                     return false
                 }
 

@@ -1,5 +1,6 @@
 import Foundation
 import PushClient
+import PushTypes
 import StatusProtocol
 import WakuCrypto
 
@@ -10,7 +11,7 @@ struct DemoScript {
     let alice: DemoClient
     let gorush: GorushStandIn
     /// For machines that are busy with something else: clients in earnest wait 3 s.
-    private static let patience = Duration.seconds(60)
+    private static let timeout = Duration.seconds(60)
 
     func run() async throws {
         let device = DeviceRegistration(
@@ -19,10 +20,10 @@ struct DemoScript {
             version: 1)
 
         step("Bob's phone registers its APNs token, sealed so that only the node can read it.")
-        try check(try await bob.client.register(device, with: server, timeout: Self.patience) == nil, "the node answers success")
+        try check(try await bob.client.register(device, with: server, timeout: Self.timeout) == nil, "the node answers success")
 
         step("Alice asks the node which devices Bob has.")
-        let devices = try await alice.client.query(bob.identity.publicKey, at: server, timeout: Self.patience)
+        let devices = try await alice.client.query(bob.identity.publicKey, at: server, timeout: Self.timeout)
         try check(devices.map(\.installationID) == [device.installationID], "the node names Bob's installation")
         guard let token = devices.first?.accessToken else { throw failure("an access token") }
         try check(token == device.accessToken, "with an access token, and Bob's grant for it holds")
@@ -48,7 +49,7 @@ struct DemoScript {
         try check(try await notify(guessed, randomBytes(32)) == .wrongToken, "the node answers WRONG_TOKEN")
 
         step("Bob unregisters.")
-        let ended = try await bob.client.unregister(device.installationID, version: 2, with: server, timeout: Self.patience)
+        let ended = try await bob.client.unregister(device.installationID, version: 2, with: server, timeout: Self.timeout)
         try check(ended == nil, "the node answers success")
         try check(try await notify(notification, randomBytes(32)) == .notRegistered, "and to Alice's next request NOT_REGISTERED")
         try check(gorush.posts.count == 1, "gorush heard of none of it")
@@ -56,7 +57,7 @@ struct DemoScript {
 
     /// nil: no report came. The inner nil is success.
     private func notify(_ notification: PushNotification, _ messageID: [UInt8]) async throws -> PushNotificationReport.ErrorType?? {
-        try await alice.client.notify([notification], messageID: messageID, at: server, timeout: Self.patience).first?.error
+        try await alice.client.notify([notification], messageID: messageID, at: server, timeout: Self.timeout).first?.error
     }
 
     private func step(_ text: String) {

@@ -6,9 +6,12 @@ import Gorush
 import HealthChecks
 import LibP2P
 import Logging
+import NodeAssembly
 import NwakuRelay
 import PushNode
-import PushStore
+import StatusServer
+import Storage
+import StoreSQLite
 import StatusProtocol
 import Waku
 import WakuCrypto
@@ -89,10 +92,10 @@ struct DoctorExamination {
     private func database(_ identity: PrivateKey?) -> DoctorFacts.Database {
         let path = DataFolder.databasePath(in: options.data)
         guard FileManager.default.fileExists(atPath: path) else { return .missing }
-        let key = identity.map(Store.storageKey)
+        let key = identity.map(Sealer.storageKey)
         do throws(StoreError) {
-            let inspection = try StoreInspection(of: path, storageKey: key, isThorough: false)
-            let statistics = try Store(existing: options.data, storageKey: key).read { try $0.statistics() }
+            let inspection = try StoreInspection(of: path, storageKey: key, parts: NodeAssembly.parts, isThorough: false)
+            let statistics = try NodeAssembly.existingStore(in: options.data, of: identity).read(Registrations.statistics())
             return .inspected(inspection, statistics)
         } catch {
             return .unusable(error.message)

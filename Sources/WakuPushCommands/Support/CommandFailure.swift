@@ -6,7 +6,8 @@ import NwakuRelay
 import PushBench
 import PushClient
 import PushNode
-import PushStore
+import Storage
+import StoreSQLite
 
 /// Why a command ends: one line for the person, one code for the program that called it. Codes as in sysexits.h.
 struct CommandFailure: Error {

@@ -1,9 +1,11 @@
 import AdminProtocol
 import ArgumentParser
 import CurlClient
+import Delivery
 import Foundation
 import Gorush
 import PushNode
+import PushTypes
 import StatusProtocol
 
 /// How to reach gorush. Secrets come from files.

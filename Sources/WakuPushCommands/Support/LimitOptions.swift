@@ -1,7 +1,7 @@
 import ArgumentParser
 import Foundation
 import PushNode
-import PushServer
+import StatusRules
 import StatusProtocol
 import WakuCrypto
 

@@ -1,9 +1,12 @@
 import AdminProtocol
 import ArgumentParser
+import Delivery
 import Gorush
 import Logging
+import NodeAssembly
 import PushNode
 import ServiceLifecycle
+import StatusServer
 import Synchronization
 import UnixSignals
 
@@ -49,14 +52,14 @@ final class ReloadService: Service {
         "gorush-header", "gorush-timeout", "payload-profile",
     ]
 
-    private let node: PushNode
+    private let server: Server
     private let gorush: [ReplaceableGorush]
     private let level: LogLevel
     private let logger: Logger
     private let current: Mutex<Serve.Plan>
 
-    init(node: PushNode, plan: Serve.Plan, gorush: [ReplaceableGorush], level: LogLevel, logger: Logger) {
-        self.node = node
+    init(server: Server, plan: Serve.Plan, gorush: [ReplaceableGorush], level: LogLevel, logger: Logger) {
+        self.server = server
         self.gorush = gorush
         self.level = level
         self.logger = logger
@@ -81,7 +84,7 @@ final class ReloadService: Service {
             } else {
                 waiting.insert(ConfigurationFile.endpointsKey)
             }
-            node.replaceLimits(new.configuration.limits)
+            server.replaceLimits(new.configuration.limits)
             if new.level != old.level { level.current = new.level }
             current.withLock { $0 = new }
             let taken = changed.map(\.option).filter { !waiting.contains($0) }

@@ -57,7 +57,7 @@ final class SystemdNotifier: Service {
             }
             // Not waited for: the node must be able to stop when it hangs.
             Task {
-                await self.node.showLife()
+                await self.node.checkLiveness()
                 self.manager.socket.send(ServiceNotices.alive)
                 self.isAsked.withLock { $0 = false }
             }

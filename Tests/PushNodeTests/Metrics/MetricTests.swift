@@ -1,4 +1,5 @@
 import Foundation
+import NodeAssembly
 import NodeMetrics
 import TestSupport
 import Testing
@@ -7,7 +8,7 @@ import Testing
 
 @Suite("The node's metrics")
 struct MetricTests {
-    private let groups = MetricGroup.all
+    private let groups = NodeAssembly.metrics
 
     @Test("Each counter has a name and a series of its own, with the labels of a metric that the node has")
     func series() {

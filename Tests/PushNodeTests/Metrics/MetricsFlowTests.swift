@@ -2,10 +2,12 @@ import CurlClient
 import Foundation
 import Gorush
 import LoopbackRelay
+import NodeAssembly
 import NodeMetrics
 import PushClient
 @testable import PushNode
 import StatusProtocol
+import StatusServer
 import Synchronization
 import TestSupport
 import Testing
@@ -22,7 +24,7 @@ struct MetricsFlowTests {
         bob = TestClient(of: fixture.identity.publicKey)
     }
 
-    private func serving(_ configuration: inout NodeConfiguration) {
+    private func serving(_ configuration: inout ServerConfiguration) {
         configuration.httpAddress = SocketAddress(host: "127.0.0.1", port: 0)
     }
 
@@ -148,9 +150,9 @@ struct MetricsFlowTests {
         for series in scrape.samples.keys {
             let name = series.prefix { $0 != "{" }
             let family = ["_bucket", "_sum", "_count"].reduce(String(name)) { name, suffix in
-                name.hasSuffix(suffix) && MetricGroup.all.metric(named: name) == nil ? String(name.dropLast(suffix.count)) : name
+                name.hasSuffix(suffix) && NodeAssembly.metrics.metric(named: name) == nil ? String(name.dropLast(suffix.count)) : name
             }
-            guard let metric = MetricGroup.all.metric(named: family) else {
+            guard let metric = NodeAssembly.metrics.metric(named: family) else {
                 Issue.record("\(series) is not on the list")
                 continue
             }

@@ -1,4 +1,5 @@
 import Foundation
+import NodeAssembly
 import NodeMetrics
 import TestSupport
 import Testing
@@ -41,9 +42,9 @@ struct ObservabilityTests {
         for use in used {
             let (name, selector) = (String(use.1), use.2 ?? "")
             let family = ["_bucket", "_sum", "_count"].reduce(name) { name, suffix in
-                name.hasSuffix(suffix) && MetricGroup.all.metric(named: name) == nil ? String(name.dropLast(suffix.count)) : name
+                name.hasSuffix(suffix) && NodeAssembly.metrics.metric(named: name) == nil ? String(name.dropLast(suffix.count)) : name
             }
-            guard let metric = MetricGroup.all.metric(named: family) else {
+            guard let metric = NodeAssembly.metrics.metric(named: family) else {
                 Issue.record("\(file) uses \(name), which is no metric")
                 continue
             }

@@ -1,6 +1,7 @@
 import CurlClient
 import Foundation
 import LoopbackRelay
+import NodeAssembly
 @testable import PushNode
 import NodeMetrics
 import Synchronization

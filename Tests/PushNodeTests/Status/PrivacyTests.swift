@@ -1,8 +1,10 @@
 import CurlClient
 import Foundation
 import Gorush
+import NodeAssembly
 import NodeMetrics
 import PushClient
+import PushTypes
 import StatusProtocol
 import TestSupport
 import Testing

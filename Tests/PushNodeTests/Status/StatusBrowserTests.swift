@@ -2,6 +2,7 @@ import CurlClient
 import Foundation
 import Gorush
 import LoopbackRelay
+import NodeAssembly
 import NodeMetrics
 import PushClient
 import StatusProtocol
@@ -22,7 +23,7 @@ struct StatusBrowserTests {
         bob = TestClient(of: fixture.identity.publicKey)
     }
 
-    private func serving(_ configuration: inout NodeConfiguration) {
+    private func serving(_ configuration: inout ServerConfiguration) {
         configuration.httpAddress = SocketAddress(host: "127.0.0.1", port: 0)
         configuration.answerDeadline = .milliseconds(500)
     }

@@ -1,0 +1,66 @@
+package import Gorush
+package import PushTypes
+package import Storage
+package import Waku
+
+/// What a protocol's devices and payloads mean: all that delivery knows of a protocol.
+package protocol DeliverySource: Sendable {
+    var number: ProtocolNumber { get }
+
+    /// Rows of devices that are registered at present, with the conditions ``Storage/Condition/idAmong`` and what tells them from ended ones.
+    /// The first output is the id, the second the version of the registration.
+    var devices: Query { get }
+
+    /// Where a device is reached. Throws when the row can't be opened.
+    func address(of device: Row) throws -> DeviceAddress
+
+    /// What a payload from the outbox tells a device. Throws when it can't be read.
+    func content(of payload: [UInt8], to device: Row) throws -> any NotificationContent
+
+    /// Ends a device's registration because its token does not work: as if its owner had, so that a later registration works. Does nothing
+    /// when its version is another one by now. ``DeliveryStorage/forget(_:)`` is part of it.
+    func endDevice(_ row: Int64, version: UInt64, at now: Timestamp) -> StoreCommand<Void>
+}
+
+/// Where a device is reached, by the registration that is in force.
+package struct DeviceAddress: Sendable {
+    /// Of the registration.
+    package let version: UInt64
+    package let platform: Platform
+    package let deviceToken: DeviceToken
+    /// The app on APNs.
+    package let apnTopic: String
+
+    package init(version: UInt64, platform: Platform, deviceToken: DeviceToken, apnTopic: String) {
+        self.version = version
+        self.platform = platform
+        self.deviceToken = deviceToken
+        self.apnTopic = apnTopic
+    }
+}
+
+/// The sources of a node's protocols.
+package struct DeliverySources: Sendable {
+    private let sources: [ProtocolNumber: any DeliverySource]
+
+    /// - Precondition: no two have the same number.
+    package init(_ sources: [any DeliverySource]) {
+        self.sources = Dictionary(uniqueKeysWithValues: sources.map { ($0.number, $0) })
+    }
+
+    subscript(number: ProtocolNumber) -> (any DeliverySource)? { sources[number] }
+
+    /// Rows of the devices that are registered, of all protocols; a row each, with the columns of its source.
+    func rows(of devices: some Sequence<DeviceID>) -> StoreCommand<[DeviceID: Row]> {
+        let byProtocol = Dictionary(grouping: Set(devices), by: \.protocol).compactMap { number, devices in
+            sources[number].map { (number: number, read: $0.devices(ids: devices.map(\.row))) }
+        }
+        return .read(byProtocol.map(\.read)) { found in
+            var rows: [DeviceID: Row] = [:]
+            for ((number, _), found) in zip(byProtocol, found) {
+                for row in found { rows[DeviceID(number, row: try row.integer(0))] = row }
+            }
+            return .done(rows)
+        }
+    }
+}

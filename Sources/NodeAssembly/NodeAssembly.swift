@@ -1,0 +1,98 @@
+package import Delivery
+package import Logging
+package import NodeMetrics
+package import PushNode
+package import StatusRules
+package import StatusServer
+package import Storage
+package import StoreSQLite
+package import Waku
+package import WakuCrypto
+
+/// Which protocols waku-push speaks: the one place that lists them.
+package enum NodeAssembly {
+    /// The tables of all of them, whether a node speaks them or not, and of the node itself.
+    package static let parts: [StorePart] = PushNode.parts + protocolParts
+    fileprivate static let protocolParts: [StorePart] = [StatusStorage.part]
+
+    /// The store in a data folder, made if need be.
+    ///
+    /// - Throws: `StoreError`
+    package static func store(in folder: String, of identity: PrivateKey) throws(StoreError) -> SQLiteStore {
+        try SQLiteStore(folder: folder, storageKey: Sealer.storageKey(of: identity), parts: parts)
+    }
+
+    /// The store in a data folder, beside a running daemon or without one.
+    ///
+    /// - Parameters:
+    ///   - folder: which has one.
+    ///   - identity: nil to leave contents sealed.
+    /// - Throws: `StoreError`
+    package static func existingStore(in folder: String, of identity: PrivateKey?) throws(StoreError) -> SQLiteStore {
+        try SQLiteStore(existing: folder, storageKey: identity.map(Sealer.storageKey), parts: parts)
+    }
+
+    /// Every metric that a node may have.
+    package static let metrics: [MetricGroup] = PushNode.metrics(of: [StatusPush(identity: .generate())])
+}
+
+/// What a node and its protocols need to know beside relay and gorush. The members of ``node`` and ``status`` are this type's own.
+@dynamicMemberLookup
+package struct ServerConfiguration: Sendable {
+    package var node: NodeConfiguration
+    package var status = StatusPush.Configuration()
+
+    package init(identity: PrivateKey, dataPath: String) {
+        node = NodeConfiguration(identity: identity, dataPath: dataPath)
+    }
+
+    package subscript<Value>(dynamicMember path: WritableKeyPath<NodeConfiguration, Value>) -> Value {
+        get { node[keyPath: path] }
+        set { node[keyPath: path] = newValue }
+    }
+
+    package subscript<Value>(dynamicMember path: WritableKeyPath<StatusPush.Configuration, Value>) -> Value {
+        get { status[keyPath: path] }
+        set { status[keyPath: path] = newValue }
+    }
+}
+
+/// A node with the protocols that a configuration asks for.
+package struct Server: Sendable {
+    package let node: PushNode
+    private let status: StatusPush
+
+    /// Opens the data folder, and puts the parts together. Nothing runs yet.
+    ///
+    /// - Parameters:
+    ///   - configuration: of the node and its protocols.
+    ///   - gorush: at least one.
+    ///   - logger: of the node.
+    ///   - now: the system's clock.
+    ///   - makeRelay: makes the relay that the node is attached to.
+    /// - Throws: `StoreError`, and what `makeRelay` throws.
+    package init(
+        _ configuration: ServerConfiguration, gorush: [GorushEndpoint], logger: Logger,
+        now: @escaping @Sendable () -> Timestamp = Timestamp.now, makeRelay: (RelayNeeds) throws -> any Relay
+    ) throws {
+        var settings = configuration.status
+        settings.requestAgeLimit = configuration.node.maximumRequestAge
+        status = StatusPush(identity: configuration.node.identity, settings)
+        node = try PushNode(
+            configuration.node, protocols: [status], knownParts: NodeAssembly.protocolParts, gorush: gorush, logger: logger, now: now,
+            makeRelay: makeRelay)
+    }
+
+    /// With one gorush for all.
+    package init(
+        _ configuration: ServerConfiguration, gorush: any NotificationPosting, logger: Logger,
+        now: @escaping @Sendable () -> Timestamp = Timestamp.now, makeRelay: (RelayNeeds) throws -> any Relay
+    ) throws {
+        try self.init(configuration, gorush: [GorushEndpoint(gorush)], logger: logger, now: now, makeRelay: makeRelay)
+    }
+
+    /// Other limits from now on, and other keys that may register.
+    package func replaceLimits(_ limits: Limits) {
+        status.replaceLimits(limits)
+    }
+}

@@ -1,0 +1,99 @@
+import AdminProtocol
+import Delivery
+package import Foundation
+package import HealthChecks
+import Logging
+import NodeMetrics
+import Storage
+package import Waku
+import WakuCrypto
+
+/// What an operator may see of a running node, and do to it.
+extension PushNode: AdminOperations {
+    private static let selfTestLimit = Duration.seconds(5)
+
+    /// What was looked at just now.
+    package var findings: [Finding] {
+        [
+            NodeChecks.relay(relay.state), NodeChecks.silence(watch.silenceObstacle), NodeChecks.store(failure: store.failure),
+        ].compactMap(\.self) + delivery.endpoints.map { NodeChecks.gorush($0.name, obstacle: $0.obstacle, delay: $0.delay) }
+            + [
+                NodeChecks.freeDisk(bytes: Disk.freeBytes(at: configuration.dataPath)), NodeChecks.openFiles(OpenFiles.now()),
+                NodeChecks.drain(isOn: drain.isOn),
+            ].compactMap(\.self)
+    }
+
+    var peers: AdminAPI.Peers { AdminAPI.Peers(addresses: relay.ownAddresses, peers: relay.peers) }
+
+    /// Answers though the disk hangs: then it is not known when the first notification expires.
+    func status() async -> NodeStatus {
+        let findings = findings
+        let firstExpiry = await firstExpiryReading.value() ?? nil
+        var protocols: [NodeStatus.ProtocolStatus] = []
+        for (proto, service) in zip(self.protocols, services) {
+            let facts = await service.facts().map { NodeStatus.ProtocolStatus.Fact(name: $0.name, value: $0.value) }
+            protocols.append(NodeStatus.ProtocolStatus(name: proto.name, facts: facts))
+        }
+        return NodeStatus(
+            version: configuration.version, processID: ProcessInfo.processInfo.processIdentifier, started: started,
+            publicKey: configuration.identity.publicKey.hex, isReady: findings.worst < .fail, isDraining: drain.isOn,
+            logLevel: configuration.logLevel?.current.rawValue, findings: findings,
+            pubsubTopics: configuration.pubsubTopics.map(\.rawValue),
+            queryTopics: topicCount,
+            outbox: NodeStatus.Outbox(waiting: delivery.waitingCount, firstExpires: firstExpiry.map(\.date)),
+            breaker: delivery.breakerState,
+            counters: Dictionary(uniqueKeysWithValues: counters.snapshot.map { ($0.key.name, $0.value) }), protocols: protocols)
+    }
+
+    /// Whether registrations are refused from now on, and unregistrations with them: what was answered success is then complete, and on disk
+    /// when this returns.
+    func setDrain(_ isOn: Bool) async {
+        drain.isOn = isOn
+        // What was decided before has its place in the order of commits before this one.
+        await store.settle()
+        logger.notice(isOn ? "draining: registrations are not taken" : "registrations are taken again")
+    }
+
+    /// Returns what it was; nil when it can't be changed.
+    func setLogLevel(_ level: Logger.Level) -> Logger.Level? {
+        guard let control = configuration.logLevel else { return nil }
+        defer { control.current = level }
+        return control.current
+    }
+
+    /// - Parameter ids: nil for all that wait. Returns how many are tried again at once.
+    func retry(_ ids: [Int64]?) -> Int {
+        delivery.retry(ids)
+    }
+
+    /// - Parameter ids: nil for all that wait. Returns how many were given up.
+    func dropWaiting(_ ids: [Int64]?) async -> Int {
+        await delivery.drop(ids)
+    }
+
+    /// Another process stored registrations: queries about them are answered from now on. Returns the number of topics.
+    ///
+    /// - Throws: ``StoreError``
+    func registrationsChanged() async throws(StoreError) -> Int {
+        for service in services { try await service.reload() }
+        return topicCount
+    }
+
+    func setup() -> AdminAPI.Setup { configuration.setup() }
+    func inspectGorush() async -> [AdminAPI.InspectedGorush] { await configuration.inspectGorush() }
+
+    /// Publishes a message to the node itself, on its first pubsub topic, and waits for it.
+    func selfTest() async -> AdminAPI.SelfTest {
+        do throws(RelayError) {
+            let time = try await probe.run(by: relay, on: configuration.pubsubTopics[0], limit: Self.selfTestLimit)
+            return AdminAPI.SelfTest(milliseconds: time.map { Int($0.nanoseconds / 1_000_000) }, problem: nil)
+        } catch {
+            return AdminAPI.SelfTest(milliseconds: nil, problem: error.message)
+        }
+    }
+}
+
+extension Timestamp {
+    /// To the millisecond.
+    package var date: Date { Date(timeIntervalSince1970: TimeInterval(rawValue / 1_000_000) / 1000) }
+}

@@ -1,0 +1,324 @@
+import AdminProtocol
+package import Delivery
+import Foundation
+import HealthChecks
+import Hummingbird
+package import Logging
+package import NodeMetrics
+import Primitives
+import ServiceLifecycle
+package import Storage
+import StoreSQLite
+import Synchronization
+package import Waku
+import WakuCrypto
+
+/// What a relay is to bring to a node.
+package struct RelayNeeds: Sendable {
+    package let pubsubTopics: [PubsubTopic]
+    /// The node's own topics: what was missed there is worth catching up.
+    package let ownTopics: [ContentTopic]
+    /// Until when an earlier run missed nothing, on the pubsub topics that it listened on.
+    package let seenUntil: [PubsubTopic: Timestamp]
+    /// Whether a message on this topic is worth handing over.
+    package let wants: @Sendable (TopicTag) -> Bool
+    /// Those topics at present, for a relay that must name them: the node's own, and as many of registrants as there is room for.
+    package internal(set) var contentTopics: @Sendable (_ limit: Int) -> [ContentTopic] = { _ in [] }
+    /// What the relay has to tell, beside messages.
+    package let report: @Sendable (RelayEvent) -> Void
+}
+
+/// A push notification node: everything put together. Runs as a service until it is told to stop.
+package final class PushNode: Service {
+    /// When it stops: until requests are answered, posts to gorush have ended, answers are published. Together below 10 s.
+    private static let answerLimit = Duration.milliseconds(2500)
+    private static let postLimit = Duration.milliseconds(5200)
+    private static let publishLimit = Duration.milliseconds(1500)
+
+    let configuration: NodeConfiguration
+    let relay: any Relay
+    let store: any Store
+    private let folder: DataFolder
+    let protocols: [any NodeProtocol]
+    let services: [any ProtocolService]
+    let delivery: DeliveryService
+    private let publisher: Publisher
+    private let sorter: MessageSorter
+    private let maintenance: Maintenance
+    private let gauges: NodeGauges
+    let watch: NodeWatch
+    private let statusSource: StatusSource
+    let logger: Logger
+    package let counters: Counters
+    /// When the first notification that waits is given up.
+    let firstExpiryReading: PacedReading<Timestamp?>
+    let drain = Drain()
+    let probe: SelfProbe
+    let started = Date()
+    private let boundPort = Mutex<Int?>(nil)
+    /// The port of the HTTP address once it is listened on, which differs when that is port 0.
+    package var httpPort: Int? { boundPort.withLock(\.self) }
+
+    /// The tables of the node itself, beside those of its protocols.
+    package static let parts = [DeliveryStorage.part, NodeStorage.part]
+    private static let metrics: [MetricGroup] = [.messages, .answers, .delivery, .feedback, .relay, .node, .process]
+
+    /// Every metric of a node with these protocols.
+    package static func metrics(of protocols: [any NodeProtocol]) -> [MetricGroup] {
+        metrics + protocols.flatMap(\.metrics)
+    }
+
+    /// Opens the data folder, and puts the parts together. Nothing runs yet.
+    ///
+    /// - Parameters:
+    ///   - configuration: of the node, without its protocols'.
+    ///   - protocols: at least one; their numbers and names differ.
+    ///   - knownParts: tables of protocols that the node does not speak at present: they are made as well, so that they can be looked at.
+    ///   - gorush: at least one.
+    ///   - logger: of the node.
+    ///   - now: the system's clock.
+    ///   - makeRelay: makes the relay that the node is attached to.
+    /// - Throws: `StoreError`, and what `makeRelay` throws.
+    package init(
+        _ configuration: NodeConfiguration, protocols: [any NodeProtocol], knownParts: [StorePart] = [], gorush: [GorushEndpoint],
+        logger: Logger, now: @escaping @Sendable () -> Timestamp = Timestamp.now, makeRelay: (RelayNeeds) throws -> any Relay
+    ) throws {
+        self.configuration = configuration
+        self.protocols = protocols
+        self.logger = logger
+        let counters = Counters(Self.metrics(of: protocols))
+        self.counters = counters
+        folder = try DataFolder(locking: configuration.dataPath)
+        let parts = protocols.map(\.part)
+        let store = try SQLiteStore(
+            folder: configuration.dataPath, storageKey: Sealer.storageKey(of: configuration.identity),
+            parts: Self.parts + parts + knownParts.filter { known in !parts.contains { $0.name == known.name } })
+        self.store = store
+        firstExpiryReading = PacedReading(pause: .zero, restFactor: 0) { try await store.fetch(DeliveryStorage.firstExpiry()) }
+        let topics = protocols.map(\.topics)
+        let ownTopics = topics.flatMap(\.own)
+        probe = SelfProbe(topic: ownTopics.first ?? ContentTopic(TopicTag(rawValue: 0)))
+        let alarms = Alarms(registry: counters.registry, now: now)
+
+        let handled = HandledMessages()
+        let seen = SeenMessages()
+        for hash in try store.read(NodeStorage.handledMessages()) { _ = seen.insert(hash) }
+        var deliveryConfiguration = DeliveryService.Configuration()
+        deliveryConfiguration.awaitLimit = configuration.answerDeadline
+        deliveryConfiguration.outboxLimit = configuration.outboxLimit
+        delivery = DeliveryService(
+            deliveryConfiguration, store: store, sources: DeliverySources(protocols.map { $0.makeDeliverySource(store.sealer) }),
+            gorush: gorush, counters: counters, alarms: alarms, logger: logger, now: now)
+
+        // Replies go out by the relay, which brings messages on topics that the services know.
+        let replies = LateReplies()
+        let nodeServices = NodeServices(
+            store: store, delivery: delivery, replies: replies, handled: handled, drain: drain, counters: counters, logger: logger,
+            now: now,
+            workLimit: configuration.workLimit)
+        services = try protocols.map { try $0.makeService(nodeServices) }
+        try delivery.load()
+        relay = try makeRelay(
+            RelayNeeds(
+                pubsubTopics: configuration.pubsubTopics, ownTopics: ownTopics,
+                seenUntil: try store.read(RelayCursors.read(of: configuration.pubsubTopics)),
+                wants: { tag in topics.contains { $0.contains(tag) } },
+                contentTopics: { limit in
+                    topics.reduce(into: []) { $0 += $1.contentTopics(limit: max(0, limit - $0.count)) }
+                },
+                report: { event in
+                    counters.add(event)
+                    if case .gap = event { alarms.raise(.gap, "what the relay's store has is looked up") }
+                }))
+        publisher = Publisher(
+            relay: relay, seen: seen, handled: handled, counters: counters, logger: logger, replyDelay: configuration.replyDelay)
+        replies.set(publisher)
+        sorter = MessageSorter(
+            zip(topics, services).map { ($0, $1.receiver) }, seen: seen, handled: handled, counters: counters, now: now)
+        maintenance = Maintenance(
+            interval: configuration.upkeepInterval, memory: configuration.memory, relay: relay, store: store, delivery: delivery,
+            handled: handled, protocols: services, counters: counters, topicCount: { topics.reduce(0) { $0 + $1.otherCount } },
+            logger: logger, now: now)
+        gauges = NodeGauges(
+            counters: counters, relay: relay, store: store, delivery: delivery, publisher: publisher, services: services, alarms: alarms,
+            maximumRequestAge: configuration.maximumRequestAge, now: now)
+        watch = NodeWatch(
+            alarms: alarms, relay: relay, store: store, counters: counters, delivery: delivery,
+            silenceAlarm: configuration.silenceAlarm, logger: logger, now: now)
+        statusSource = StatusSource(
+            counters: counters, gauges: gauges, watch: watch, relay: relay, store: store, delivery: delivery, protocols: protocols,
+            services: services, now: now, started: .now)
+    }
+
+    /// Topics that are listened on beside the node's own.
+    var topicCount: Int { protocols.reduce(0) { $0 + $1.topics.otherCount } }
+
+    /// Runs until graceful shutdown: then it takes no more, finishes what is in hand, and returns.
+    ///
+    /// - Throws: ``NodeError`` when the HTTP address can't be used.
+    package func run() async throws {
+        logger.info(
+            "node started",
+            metadata: [
+                "key": "\(configuration.identity.publicKey.hex)", "topics": "\(topicCount)",
+                "waiting": "\(delivery.waitingCount)", "http": "\(configuration.httpAddress?.description ?? "off")",
+                "silence-alarm": "\(configuration.silenceAlarm?.inWords ?? "off")",
+            ])
+        try await withThrowingTaskGroup(of: Part.self) { group in
+            group.addTask {
+                try await self.serveHealth()
+                return .health
+            }
+            group.addTask {
+                await self.serveAdmin()
+                return .admin
+            }
+            group.addTask {
+                await self.watch.run()
+                return .watch
+            }
+            group.addTask {
+                await self.maintenance.run()
+                return .upkeep
+            }
+            for service in services {
+                group.addTask {
+                    await service.run()
+                    return .service
+                }
+            }
+            group.addTask {
+                await self.work()
+                return .work
+            }
+            for try await part in group where part == .work { break }
+            group.cancelAll()
+        }
+        await relay.close()
+        await maintenance.saveCursors()
+        do {
+            try store.close()
+        } catch {
+            // The log of the database stays, and is read at the next start.
+            logger.warning("store not closed")
+        }
+        folder.unlock()
+        logger.info("node stopped")
+    }
+
+    private enum Part {
+        case work, publishing, posting, health, admin, upkeep, watch, service
+    }
+
+    // MARK: Work
+
+    private func work() async {
+        await withTaskGroup(of: Part.self) { group in
+            group.addTask {
+                await self.publisher.run()
+                return .publishing
+            }
+            group.addTask {
+                await self.delivery.run()
+                return .posting
+            }
+            group.addTask {
+                await self.relayUntilShutdown()
+                let stopping = ContinuousClock.now
+                self.logger.info("stopping")
+                await self.wait(Self.answerLimit) { self.isIdle && self.delivery.awaitingCount == 0 }
+                self.delivery.stopPosting()
+                await self.wait(Self.postLimit) { !self.delivery.isPosting }
+                if self.delivery.isPosting {
+                    self.logger.warning(
+                        "posts to gorush are unanswered at the stop: their notifications are posted again after the start",
+                        metadata: ["count": "\(self.delivery.unansweredCount)"])
+                }
+                self.publisher.finish()
+                // Replies that are held leave at their time. Returns earlier by the publisher's end.
+                let end = max(.now, stopping + self.configuration.replyDelay) + Self.publishLimit
+                try? await Task.sleep(until: end, clock: .continuous)
+                return .work
+            }
+            for await part in group where part != .posting { break }
+            group.cancelAll()
+        }
+    }
+
+    private func relayUntilShutdown() async {
+        await withTaskGroup(of: Void.self) { group in
+            group.addTask { await self.relay.run { await self.sorter.take(self.probe.take($0)) } }
+            group.addTask { try? await gracefulShutdown() }
+            await group.next()
+            group.cancelAll()
+        }
+    }
+
+    /// Nothing is on its way to the store.
+    private var isIdle: Bool { services.allSatisfy { $0.receiver.isIdle } }
+
+    private func wait(_ limit: Duration, until condition: () -> Bool) async {
+        let deadline = ContinuousClock.now + limit
+        while !condition(), ContinuousClock.now < deadline, (try? await Task.sleep(for: .milliseconds(10))) != nil {}
+    }
+
+    // MARK: Health
+
+    private func serveHealth() async throws {
+        guard let address = configuration.httpAddress else { return }
+        let endpoint = configuration.feedbackSecret.map { FeedbackEndpoint(secret: $0, feedback: delivery.feedback, counters: counters) }
+        let server = HealthServer(
+            address: address, hostNames: configuration.httpHosts, feedback: endpoint, obstacles: { self.obstacles },
+            metrics: { await self.gauges.exposition(as: $0, isReady: self.obstacles.isEmpty) },
+            status: { await self.statusSource.status(obstacles: self.obstacles) },
+            bound: { port in self.boundPort.withLock { $0 = port } }, logger: logger)
+        do {
+            try await server.run()
+        } catch {
+            throw NodeError(message: "\(address) can't be listened on: is another program using it? Choose another by --http")
+        }
+    }
+
+    /// What stands in the way of being ready; empty when nothing does.
+    package var obstacles: [String] {
+        findings.filter { $0.verdict == .fail }.map { "\($0.check): \($0.text)" }
+    }
+
+    /// Without it the node runs all the same: it is seen and steered less.
+    private func serveAdmin() async {
+        guard configuration.servesAdmin else { return }
+        guard let socket = AdminSocket(in: configuration.dataPath) else {
+            return logger.error("admin socket not served", metadata: ["reason": "the data folder can't be opened"])
+        }
+        do {
+            try await AdminServer(node: self, socket: socket, logger: logger).run()
+        } catch {
+            logger.error("admin socket not served", metadata: ["reason": "it can't be made in the data folder"])
+        }
+    }
+
+    /// Checks liveness: returns once something went the way that a message's change and its delivery go. A store that fails shows life as well: the node goes on
+    /// without. One that hangs does not, nor do deliveries that do.
+    package func checkLiveness() async {
+        await store.settle()
+        _ = delivery.waitingCount
+    }
+}
+
+/// Why a node can't run. The message says how to mend it.
+package struct NodeError: Error, Hashable, Sendable, CustomStringConvertible {
+    package let message: String
+    package var description: String { message }
+}
+
+extension Counters {
+    fileprivate func add(_ event: RelayEvent) {
+        switch event {
+        case .foreign(let count):
+            received(count)
+            add(.foreign, count)
+        case .gap: add(.gapFound)
+        case .recovered(let count): add(.messageRecovered, count)
+        }
+    }
+}

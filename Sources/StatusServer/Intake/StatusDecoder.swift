@@ -1,0 +1,124 @@
+import NodeMetrics
+import ProtobufWire
+import PushNode
+import StatusProtocol
+import StatusRules
+import Synchronization
+import Waku
+import WakuCrypto
+
+/// What a Status message asks for.
+enum StatusCommand: Sendable {
+    case registration(RegistrationClaim)
+    case query(PushNotificationQuery, MetadataEnvelope)
+    case request(PushNotificationRequest, MetadataEnvelope, expires: Timestamp)
+
+    var kind: KindLabel {
+        switch self {
+        case .registration: .registration
+        case .query: .query
+        case .request: .request
+        }
+    }
+}
+
+/// From a Waku message to what it asks for: decrypts, checks signatures, unseals and parses. Needs nothing stored, and runs on any core.
+final class StatusDecoder: Sendable {
+    private let identity: PrivateKey
+    private let registrations: RegistrationRules
+    private let requests: RequestRules
+    private let versions: RecentVersions
+    private let gate: Gate
+    private let assembler = Mutex(SegmentAssembler())
+
+    init(identity: PrivateKey, registrations: RegistrationRules, requests: RequestRules, versions: RecentVersions, gate: Gate) {
+        self.identity = identity
+        self.registrations = registrations
+        self.requests = requests
+        self.versions = versions
+        self.gate = gate
+    }
+
+    /// - Parameters:
+    ///   - message: on a topic of this protocol's.
+    ///   - isOwnTopic: whether it may be encrypted to the node's own key.
+    ///   - keys: symmetric keys that may open it.
+    ///   - now: when it came.
+    func decode(_ message: ReceivedMessage, isOwnTopic: Bool, keys: [SymmetricKey], at now: Timestamp) throws(Drop) -> StatusCommand {
+        let envelope = try envelope(in: message.message, isOwnTopic: isOwnTopic, keys: keys, at: now)
+        return try command(in: envelope, sentAt: message.message.timestamp, now: now)
+    }
+
+    private func envelope(
+        in message: WakuMessage, isOwnTopic: Bool, keys: [SymmetricKey], at now: Timestamp
+    ) throws(Drop) -> MetadataEnvelope {
+        let payload: OpenedPayload
+        do throws(OpeningError) {
+            payload = try EnvelopeSealing.open(message, identity: isOwnTopic ? identity : nil, topicKeys: keys)
+        } catch {
+            throw Drop(error)
+        }
+        // The signature of the envelope, the keys and grants behind it cost several times what is done by now.
+        try gate.admit { $0.message(from: payload.signer, at: now) }
+        var bytes = payload.data
+        if let segment = payload.segment {
+            guard let whole = assembler.withLock({ $0.add(segment, from: payload.signer, at: now) }) else {
+                throw Drop(.segment)
+            }
+            bytes = whole
+        }
+        let envelope: MetadataEnvelope
+        do throws(EnvelopeError) {
+            envelope = try MetadataEnvelope(parsing: bytes, wakuSigner: payload.signer)
+        } catch {
+            throw Drop(error)
+        }
+        try gate.admit { $0.message(envelope.kind, from: envelope.sender, at: now) }
+        return envelope
+    }
+
+    private func command(in envelope: MetadataEnvelope, sentAt timestamp: Timestamp, now: Timestamp) throws(Drop) -> StatusCommand {
+        switch envelope.kind {
+        case .registration:
+            guard let claim = registrations.claim(in: envelope, knownVersion: versions.version) else { throw Drop(.droppedUnsealable) }
+            return .registration(claim)
+        case .query:
+            return .query(try parse { () throws(ProtobufError) in try PushNotificationQuery(parsing: envelope.payload) }, envelope)
+        case .request:
+            let request = try parse { () throws(ProtobufError) in try PushNotificationRequest(parsing: envelope.payload) }
+            guard !request.messageID.isEmpty else { throw Drop(.droppedNoMessageID) }
+            guard let expires = requests.expiry(of: timestamp, at: now) else { throw Drop(.droppedOldRequest) }
+            return .request(request, envelope, expires: expires)
+        case .registrationResponse, .queryResponse, .response:
+            throw Drop(.droppedOtherKind)
+        }
+    }
+
+    private func parse<T>(_ parsing: () throws(ProtobufError) -> T) throws(Drop) -> T {
+        do throws(ProtobufError) { return try parsing() } catch { throw Drop(error) }
+    }
+}
+
+extension Drop {
+    init(_ error: OpeningError) {
+        switch error {
+        case .version: self.init(.droppedVersion)
+        case .undecryptable: self.init(.droppedUndecryptable)
+        case .malformed: self.init(.droppedMalformedPayload)
+        case .unsigned: self.init(.droppedUnsigned)
+        }
+    }
+
+    init(_ error: EnvelopeError) {
+        switch error {
+        case .malformed: self.init(.droppedMalformedEnvelope)
+        case .otherKind: self.init(.droppedOtherKind)
+        case .empty: self.init(.droppedEmpty)
+        case .badSignature: self.init(.droppedBadSignature)
+        }
+    }
+
+    init(_ error: ProtobufError) {
+        self.init(error == .tooMany ? .droppedTooMany : .droppedMalformedMessage)
+    }
+}

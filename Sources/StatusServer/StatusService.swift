@@ -1,0 +1,149 @@
+import Delivery
+import Logging
+import NodeMetrics
+import PushTypes
+import PushNode
+import StatusProtocol
+import StatusRules
+import Storage
+import Waku
+import WakuCrypto
+
+/// Status at work: see ``StatusPush``.
+struct StatusService: ProtocolService {
+    private static let expiryChunk = 200
+    /// For how long tombstones of installations that were never registered are kept.
+    private static let unfoundedLifetime = Duration.seconds(30 * 24 * 3600)
+    private static let unfoundedChunk = 2_000
+
+    private let node: NodeServices
+    private let configuration: StatusPush.Configuration
+    private let topics: TopicTable
+    private let topicKeys: TopicKeys
+    private let precomputation: TopicKeyPrecomputation?
+    private let gate: Gate
+    private let intake: WakuIntake<StatusHandler>
+    private let figures: PacedReading<RegistrationFigures>
+
+    /// - Throws: `StoreError`
+    init(
+        _ identity: PrivateKey, _ configuration: StatusPush.Configuration, _ topics: TopicTable, _ gate: Gate, _ node: NodeServices
+    ) throws {
+        self.node = node
+        self.configuration = configuration
+        self.topics = topics
+        self.gate = gate
+        let store = node.store
+        try topics.load(from: store)
+        gate.count(with: node.counters)
+        // Reports that were never given are shown as 0.
+        for label in ReportLabel.allCases { node.counters.increment(.reports, label, by: 0) }
+        if gate.countsRegistrations { gate.counted(registrations: try store.read(Registrations.countedRegistrations())) }
+        topicKeys = TopicKeys(store: store, counters: node.counters)
+        precomputation = configuration.deriveAheadLimit.map {
+            TopicKeyPrecomputation(
+                store: store, counters: node.counters, limit: $0, isIdle: configuration.derivesAheadWhenIdle, logger: node.logger)
+        }
+        figures = PacedReading { try await store.fetch(Registrations.figures()) }
+
+        let registrations = Registrations(store.sealer)
+        let rules = RegistrationRules(
+            identity: identity, isIdempotent: configuration.idempotentRegistrations,
+            serves: { [routing = node.delivery.routing] in routing.endpoint(for: $0, apnTopic: $1) != nil })
+        let requestRules = RequestRules(maximumAge: configuration.requestAgeLimit)
+        let versions = RecentVersions()
+        intake = WakuIntake(
+            StatusHandler(
+                node: node, topics: topics, topicKeys: topicKeys, precomputation: precomputation,
+                decoder: StatusDecoder(
+                    identity: identity, registrations: rules, requests: requestRules, versions: versions, gate: gate),
+                versions: versions,
+                registration: RegistrationHandler(rules: rules, registrations: registrations, gate: gate, drain: node.drain),
+                request: RequestHandler(rules: requestRules, registrations: registrations, gate: gate),
+                queries: QueryRules(server: identity.publicKey), gate: gate, replies: StatusReplies(identity: identity)), node)
+    }
+
+    var receiver: any WakuReceiver { intake }
+
+    func run() async {
+        await precomputation?.run()
+    }
+
+    // MARK: Maintenance
+
+    func prune(_ forgetting: Forgetting) async {
+        do throws(StoreError) {
+            try await node.store.commit(AnswerStorage.prune(before: forgetting.cutoff, keeping: forgetting.rowLimit))
+            let unfounded = forgetting.now - Self.unfoundedLifetime
+            while try await node.store.commit(Registrations.forgetUnfounded(before: unfounded, limit: Self.unfoundedChunk))
+                == Self.unfoundedChunk
+            {}
+        } catch {
+            node.logger.error("old answers not pruned", metadata: ["reason": "\(error.message)"])
+        }
+        if gate.countsRegistrations, let count = try? await node.store.fetch(Registrations.countedRegistrations()) {
+            gate.counted(registrations: count)
+        }
+    }
+
+    /// Ends what was not renewed: as if the client had, so that its old messages don't revive it.
+    func expire(at now: Timestamp) async {
+        guard let lifetime = configuration.registrationLifetime else { return }
+        let cutoff = now - lifetime
+        do throws(StoreError) {
+            let old = try await node.store.fetch(Registrations.registrations(unchangedSince: cutoff))
+            for start in stride(from: 0, to: old.count, by: Self.expiryChunk) {
+                let chunk = old[start..<min(start + Self.expiryChunk, old.count)]
+                let results = await node.store.commitEach(chunk.map { Registrations.expire($0, unchangedSince: cutoff, at: now) })
+                for (key, result) in zip(chunk, results) where try result.get() {
+                    node.counters.add(.registrationExpired)
+                    topicKeys.forget(QueryTopics(of: key.keyHash))
+                }
+            }
+        } catch {
+            node.logger.error("registrations that were not renewed did not end", metadata: ["reason": "\(error.message)"])
+        }
+    }
+
+    func reload() async throws(StoreError) {
+        try await node.store.onReader { [topics] store throws(StoreError) in try topics.load(from: store) }
+        topicKeys.forgetAll()
+    }
+
+    // MARK: Figures
+
+    var queues: [(queue: QueueLabel, depth: Int, limit: Int?)] {
+        [
+            (.work, intake.load.depth, intake.load.limit), (.topicKeys, intake.waitingForKeys, IntakeLimits.waiting),
+            (.topicKeysAhead, precomputation?.count ?? 0, precomputation?.limit),
+        ]
+    }
+
+    func updateGauges(_ counters: Counters) async {
+        let registry = counters.registry
+        registry.set(.topics, to: Double(topics.otherCount))
+        let figures = await figures.value()
+        for (label, platform) in [(PlatformLabel.apn, Platform.apn), (.firebase, .firebase)] {
+            let inDoubt = figures.map { $0.inDoubt[platform] ?? 0 }
+            let certain = figures.map { ($0.registered[platform] ?? 0) - (inDoubt ?? 0) }
+            registry.set(.registrations, label, RegistrationStateLabel.registered, to: certain.map(Double.init))
+            registry.set(.registrations, label, RegistrationStateLabel.inDoubt, to: inDoubt.map(Double.init))
+        }
+        registry.set(.registrations, PlatformLabel.none, RegistrationStateLabel.unregistered, to: figures.map { Double($0.unregistered) })
+    }
+
+    func registrations() async -> RegistrationCounts? {
+        await figures.value().map { figures in
+            var counts = RegistrationCounts()
+            counts.apn = figures.registered[.apn] ?? 0
+            counts.firebase = figures.registered[.firebase] ?? 0
+            counts.inDoubt = figures.inDoubt.values.reduce(0, +)
+            counts.unregistered = figures.unregistered
+            return counts
+        }
+    }
+
+    func facts() async -> [ProtocolFact] {
+        [ProtocolFact("query topics", "\(topics.otherCount)")]
+    }
+}

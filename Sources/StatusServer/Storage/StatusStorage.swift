@@ -1,0 +1,60 @@
+package import Delivery
+package import Storage
+import WakuCrypto
+
+/// The tables of the Status protocol: registrations, keys of topics, and answers that were given.
+package enum StatusStorage {
+    /// In stored rows.
+    package static let protocolNumber = ProtocolNumber(rawValue: 1)
+
+    package static let part = StorePart("status", tables: [registration, topicKey, answer])
+
+    // MARK: Registrations
+
+    static let keyHash = Column("key_hash", .bytes)
+    static let installation = Column("installation", .bytes)
+    static let version = Column("version", .integer)
+    static let changedAt = Column("changed_at", .integer)
+    static let platform = Column("platform", .integer, isOptional: true)
+    /// First 4 bytes of Keccak-256 of the topic string.
+    static let queryTopic = Column("query_topic", .integer, isOptional: true)
+    static let publishedQueryTopic = Column("published_query_topic", .integer, isOptional: true)
+    /// PushNotificationRegistration as it came.
+    static let sealed = Column("sealed", .bytes, isOptional: true)
+    /// The message that a registration came with: ``MessageMark``.
+    static let message = Column("message", .integer, isOptional: true)
+    /// 1 for the tombstone of an installation that was never registered here: it is forgotten after a while.
+    static let unfounded = Column("unfounded", .integer, isOptional: true)
+
+    /// One row for each installation ever registered or unregistered. A tombstone has neither content, platform nor topics.
+    static let registration = Table(
+        "registration",
+        columns: [
+            keyHash, installation, version, changedAt, platform, queryTopic, publishedQueryTopic, sealed, message, unfounded,
+        ], unique: [keyHash, installation],
+        indexes: [
+            Index(queryTopicIndex, on: [queryTopic], where: .present(queryTopic)),
+            Index(publishedQueryTopicIndex, on: [publishedQueryTopic], where: .present(publishedQueryTopic)),
+            Index("registration_unfounded", on: [changedAt], where: .equal(unfounded, 1)),
+        ], sealed: SealedColumn(sealed, boundTo: [keyHash, version, installation], label: "registrations"))
+    static let queryTopicIndex = "registration_query_topic"
+    static let publishedQueryTopicIndex = "registration_published_query_topic"
+
+    // MARK: Topic keys
+
+    /// 32 bytes, bound to the topic string.
+    static let sealedKey = Column("sealed", .bytes)
+    /// Symmetric keys of query topics, by the first 8 bytes of Keccak-256 of the topic string.
+    static let topicKey = Table(
+        "topic_key", columns: [sealedKey], sealed: SealedColumn(sealedKey, boundTo: [], label: "topic keys", isCache: true))
+
+    // MARK: Answers
+
+    /// 32 bytes that name the message.
+    static let answered = Column("message", .bytes)
+    /// One byte for each part of the answer.
+    static let codes = Column("codes", .bytes)
+    static let at = Column("at", .integer)
+    /// Answers that were given, so that the same message gets the same answer.
+    static let answer = Table("answer", columns: [answered, codes, at], unique: [answered])
+}

@@ -1,0 +1,116 @@
+package import StatusProtocol
+import Storage
+package import Waku
+import WakuCrypto
+
+/// Query topics of registrants, and their keys as far as they were kept.
+struct TopicKeyStorage: Sendable {
+    /// More registrants than this on one topic are no accident: the rest is not looked for.
+    private static let candidateLimit = 16
+
+    let sealer: Sealer
+
+    init(_ sealer: Sealer) {
+        self.sealer = sealer
+    }
+
+    private static let findByTopic = Query(
+        StatusStorage.registration, [.column(StatusStorage.keyHash)], where: [.equal(StatusStorage.queryTopic)], isDistinct: true)
+    private static let findByPublishedTopic = Query(
+        StatusStorage.registration, [.column(StatusStorage.keyHash)], where: [.equal(StatusStorage.publishedQueryTopic)], isDistinct: true)
+
+    /// The registrants who may be asked about on a topic, with the form of the topic string that fits.
+    static func queryTopics(withTag tag: TopicTag) -> StoreCommand<[String]> {
+        let value = Value.integer(Int64(tag.rawValue))
+        return .read([findByTopic(value, limit: candidateLimit), findByPublishedTopic(value, limit: candidateLimit)]) { found in
+            func keyHashes(_ rows: [Row]) throws -> [KeyHash] { try rows.compactMap { KeyHash(bytes: try $0.bytes(0)) } }
+            return .done(try keyHashes(found[0]).map(StatusTopics.query) + keyHashes(found[1]).map(StatusTopics.publishedQuery))
+        }
+    }
+
+    private static let highestID = Query(StatusStorage.registration, [Query.Output.maximum(.id)])
+    private static let topics = Query(
+        StatusStorage.registration, [.column(StatusStorage.queryTopic)], where: [.present(StatusStorage.queryTopic)],
+        index: StatusStorage.queryTopicIndex)
+    private static let publishedTopics = Query(
+        StatusStorage.registration, [.column(StatusStorage.publishedQueryTopic)], where: [.present(StatusStorage.publishedQueryTopic)],
+        index: StatusStorage.publishedQueryTopicIndex)
+
+    /// Every topic on which queries may come. Blocks as the store's `scan` does.
+    static func allTopics(in store: any Store) throws(StoreError) -> Set<TopicTag> {
+        let highest = try store.read(StoreCommand.find(highestID()) { .done(try $0[0].optionalInteger(0) ?? 0) })
+        var tags = Set<TopicTag>(minimumCapacity: Int(2 * min(highest, 5_000_000)))
+        for query in [topics, publishedTopics] {
+            try store.scan(query()) { row in
+                tags.insert(TopicTag(rawValue: UInt32(truncatingIfNeeded: try row.integer(0))))
+                return true
+            }
+        }
+        return tags
+    }
+
+    // MARK: Keys
+
+    private static let findKey = Query(StatusStorage.topicKey, [StatusStorage.sealedKey], where: [.equal(.id)])
+    private static let findKeys = Query(StatusStorage.topicKey, [.id], where: [.idAmong])
+    private static let writeKey = Mutation(StatusStorage.topicKey, .upsert([.id, StatusStorage.sealedKey]))
+    private static let removeKeys = Mutation(StatusStorage.topicKey, .delete(where: [.idAmong]))
+
+    /// The key of a topic string, when it was kept.
+    func key(of topic: String) -> StoreCommand<SymmetricKey?> {
+        .find(Self.findKey(.integer(Self.id(topic)))) { rows in
+            .done(try rows.first.flatMap { sealer.openKey(try $0.bytes(0), boundTo: [.text(topic)]) })
+        }
+    }
+
+    func keep(_ key: SymmetricKey, of topic: String) -> Change {
+        Self.writeKey(.integer(Self.id(topic)), sealer.seal(key, boundTo: [.text(topic)]))
+    }
+
+    /// Those of a registrant's topics.
+    static func forget(_ keyHash: KeyHash) -> Change {
+        removeKeys(ids: [id(StatusTopics.query(keyHash)), id(StatusTopics.publishedQuery(keyHash))])
+    }
+
+    static func id(_ topic: String) -> Int64 {
+        Keccak256.hash(Array(topic.utf8)).prefix(8).reduce(0) { $0 << 8 | Int64($1) }
+    }
+
+    // MARK: What has no key
+
+    private static let page = Query(
+        StatusStorage.registration, [.id, StatusStorage.keyHash], where: [.less(.id), .present(StatusStorage.queryTopic)],
+        order: [.descending(.id)])
+
+    /// Registrants in force whose query topic, in its deployed form, has no key yet: the newest rows first.
+    ///
+    /// - Parameters:
+    ///   - id: rows before this one are looked at; nil: all.
+    ///   - limit: rows to look at.
+    /// - Returns: Registrants, each once, and where to go on; nil at the end.
+    static func registrantsWithoutKey(before id: Int64?, limit: Int) -> StoreCommand<(registrants: [KeyHash], next: Int64?)> {
+        .find(page(.integer(id ?? .max), limit: limit)) { rows in
+            var (candidates, seen) = ([(keyHash: KeyHash, key: Int64)](), Set<KeyHash>())
+            for row in rows {
+                guard let keyHash = KeyHash(bytes: try row.bytes(1)), seen.insert(keyHash).inserted else { continue }
+                candidates.append((keyHash, Self.id(StatusTopics.query(keyHash))))
+            }
+            let next = rows.count < limit ? nil : try rows.last?.integer(0)
+            return .find(findKeys(ids: candidates.map(\.key))) { [candidates] found in
+                let known = Set(try found.map { try $0.integer(0) })
+                return .done((candidates.filter { !known.contains($0.key) }.map(\.keyHash), next))
+            }
+        }
+    }
+}
+
+/// Where queries for a registrant come in.
+package struct QueryTopics: Hashable, Sendable {
+    package let deployed: TopicTag
+    package let published: TopicTag
+
+    package init(of keyHash: KeyHash) {
+        deployed = TopicTag(of: StatusTopics.query(keyHash))
+        published = TopicTag(of: StatusTopics.publishedQuery(keyHash))
+    }
+}

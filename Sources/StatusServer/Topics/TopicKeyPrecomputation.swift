@@ -1,0 +1,94 @@
+import Logging
+import NodeMetrics
+import StatusProtocol
+import Storage
+import Synchronization
+import WakuCrypto
+
+/// Derives the keys of query topics ahead of the first query, on a thread that runs when no other wants a core.
+///
+/// A derivation takes some 12 ms of a core. Clients ask on the deployed form of the topic string: that one is derived. A key that a query
+/// needs before its turn is derived by ``TopicKeys`` at once.
+final class TopicKeyPrecomputation: Sendable {
+    /// Rows of the store that are looked at in one go.
+    private static let scanLimit = 4_096
+    /// After the store failed.
+    private static let pause = Duration.seconds(5)
+
+    private let store: any Store
+    private let storage: TopicKeyStorage
+    private let counters: Counters
+    private let logger: Logger
+    private let backlog: Mutex<TopicKeyBacklog>
+    let limit: Int
+    private let isIdle: Bool
+    private let wakes: AsyncStream<Void>
+    private let wake: AsyncStream<Void>.Continuation
+
+    /// - Parameters:
+    ///   - limit: registrants that wait at most. The others are found in the store when it is their turn.
+    ///   - isIdle: only while nothing else wants a core.
+    init(store: any Store, counters: Counters, limit: Int, isIdle: Bool, logger: Logger) {
+        self.isIdle = isIdle
+        self.store = store
+        storage = TopicKeyStorage(store.sealer)
+        self.counters = counters
+        self.limit = limit
+        self.logger = logger
+        backlog = Mutex(TopicKeyBacklog(limit: limit))
+        (wakes, wake) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1))
+        wake.yield()
+    }
+
+    /// Registrants that wait.
+    var count: Int { backlog.withLock { $0.count } }
+
+    /// One whose registration was just answered.
+    func add(_ registrant: KeyHash) {
+        backlog.withLock { $0.add(registrant) }
+        wake.yield()
+    }
+
+    /// Runs until cancelled.
+    func run() async {
+        for await _ in wakes {
+            while !Task.isCancelled, let action = backlog.withLock({ $0.next() }) {
+                do throws(StoreError) {
+                    switch action {
+                    case .derive(let registrants): try await derive(registrants)
+                    case .scan(let before): try await scan(before: before)
+                    }
+                } catch {
+                    logger.warning("topic keys not derived ahead", metadata: ["reason": "\(error.message)"])
+                    try? await Task.sleep(for: Self.pause)
+                }
+            }
+        }
+    }
+
+    private func scan(before: Int64?) async throws(StoreError) {
+        var found: (registrants: [KeyHash], next: Int64?) = ([], nil)
+        // What fails ends the scan: it begins anew with the next start.
+        defer { backlog.withLock { $0.scanned(found.registrants, next: found.next) } }
+        found = try await store.fetch(TopicKeyStorage.registrantsWithoutKey(before: before, limit: min(Self.scanLimit, limit)))
+    }
+
+    private func derive(_ registrants: [KeyHash]) async throws(StoreError) {
+        let known = try await store.fetch(StoreCommand.each(registrants.map { storage.key(of: StatusTopics.query($0)) }))
+        let missing = zip(registrants, known).filter { $1 == nil }.map(\.0)
+        var keys: [(registrant: KeyHash, key: SymmetricKey)] = []
+        for await key in IdleThread.map(missing, isIdle: isIdle, { KeyDerivation.topicKey(StatusTopics.query($0)) }) {
+            keys.append((missing[keys.count], key))
+        }
+        guard !keys.isEmpty else { return }
+        counters.add(.topicKeyDerivedAhead, keys.count)
+        // A registrant who unregistered meanwhile leaves no key behind.
+        store.enqueue(
+            StoreCommand.all(
+                keys.map { registrant, key in
+                    Registrations.installationCount(of: registrant).then { [storage] count in
+                        .change(count > 0 ? [storage.keep(key, of: StatusTopics.query(registrant))] : [])
+                    }
+                }))
+    }
+}

@@ -1,0 +1,53 @@
+package import WakuCrypto
+
+/// Encrypts contents of rows: AES-256-GCM, 12 bytes of random nonce first, bound to the row.
+///
+/// The rows' key is the storage key, which comes from the identity, or after a rotation a key derived from it with a random salt that is kept
+/// in the database.
+package struct Sealer: Sendable {
+    private let key: SymmetricKey
+
+    /// - Parameters:
+    ///   - storageKey: of the identity.
+    ///   - salt: nil before the first rotation.
+    package init(storageKey: SymmetricKey, salt: [UInt8]?) {
+        key = salt.map { storageKey.derivedKey(salt: $0, purpose: "waku-push rows 1") } ?? storageKey
+    }
+
+    /// The key of an identity's store: see ``init(storageKey:salt:)``.
+    package static func storageKey(of identity: PrivateKey) -> SymmetricKey {
+        identity.derivedKey(purpose: "waku-push storage 1")
+    }
+
+    /// - Parameter binding: values of ``SealedColumn/binding``.
+    package func seal(_ content: [UInt8], boundTo binding: [Value]) -> Value {
+        .bytes(AESGCM.seal(content, key: key, layout: .nonceFirst, associatedData: SealedColumn.associatedData(binding)))
+    }
+
+    /// - Throws: `CryptoError` when it was altered, is another row's, or is sealed with another key.
+    package func open(_ sealed: [UInt8], boundTo binding: [Value]) throws -> [UInt8] {
+        try AESGCM.open(sealed, key: key, layout: .nonceFirst, associatedData: SealedColumn.associatedData(binding))
+    }
+
+    /// Known text, by which a store recognizes its key.
+    package func sealCheck() -> [UInt8] {
+        AESGCM.seal(Self.check, key: key, layout: .nonceFirst)
+    }
+
+    package func opensCheck(_ sealed: [UInt8]) -> Bool {
+        (try? AESGCM.open(sealed, key: key, layout: .nonceFirst)) == Self.check
+    }
+
+    private static let check = Array("waku-push".utf8)
+}
+
+extension Sealer {
+    package func seal(_ secret: SymmetricKey, boundTo binding: [Value]) -> Value {
+        .bytes(AESGCM.seal(secret, key: key, layout: .nonceFirst, associatedData: SealedColumn.associatedData(binding)))
+    }
+
+    /// nil when it was altered, is another row's, or is sealed with another key.
+    package func openKey(_ sealed: [UInt8], boundTo binding: [Value]) -> SymmetricKey? {
+        try? AESGCM.openKey(sealed, key: key, layout: .nonceFirst, associatedData: SealedColumn.associatedData(binding))
+    }
+}

@@ -1,0 +1,97 @@
+/// A column of a ``Table``.
+package struct Column: Hashable, Sendable {
+    package enum Kind: Hashable, Sendable {
+        case integer, text, bytes
+    }
+
+    package let name: String
+    package let kind: Kind
+    package let isOptional: Bool
+
+    package init(_ name: String, _ kind: Kind, isOptional: Bool = false) {
+        self.name = name
+        self.kind = kind
+        self.isOptional = isOptional
+    }
+
+    /// Every table has it: the primary key, assigned by the store, increasing.
+    package static let id = Column("id", .integer)
+}
+
+/// A table as data, from which each engine makes its own.
+///
+/// Ids of clients are bytes, since they may hold NULs. Versions are unsigned 64-bit numbers: see ``Row/unsigned(_:)``.
+package struct Table: Sendable {
+    package let name: String
+    /// Beside ``Column/id``.
+    package let columns: [Column]
+    /// No two rows have the same values in these columns; a change that would make such a row is a conflict.
+    package let uniqueColumns: [Column]
+    package let indexes: [Index]
+    /// Ids of deleted rows are never assigned again.
+    package let neverReusesIDs: Bool
+    /// The column whose content is encrypted; nil when nothing in the table is secret.
+    package let sealed: SealedColumn?
+
+    package init(
+        _ name: String, columns: [Column], unique uniqueColumns: [Column] = [], indexes: [Index] = [], neverReusesIDs: Bool = false,
+        sealed: SealedColumn? = nil
+    ) {
+        self.name = name
+        self.columns = columns
+        self.uniqueColumns = uniqueColumns
+        self.indexes = indexes
+        self.neverReusesIDs = neverReusesIDs
+        self.sealed = sealed
+    }
+}
+
+/// An index of a table, over all rows or those that meet a condition.
+package struct Index: Sendable {
+    package enum Condition: Sendable {
+        case present(Column)
+        case equal(Column, Int64)
+    }
+
+    package let name: String
+    package let columns: [Column]
+    package let condition: Condition?
+
+    package init(_ name: String, on columns: [Column], where condition: Condition? = nil) {
+        self.name = name
+        self.columns = columns
+        self.condition = condition
+    }
+}
+
+/// A column with contents encrypted by a ``Sealer``, bound to other columns of the row so that rows can't be exchanged.
+package struct SealedColumn: Sendable {
+    package let column: Column
+    /// Integers are bound as 8 bytes, big-endian; texts as UTF-8.
+    package let binding: [Column]
+    /// How operators call such rows: in `admin check`.
+    package let label: String
+    /// The rows only save work: when they can't be opened, they are made again.
+    package let isCache: Bool
+
+    package init(_ column: Column, boundTo binding: [Column], label: String, isCache: Bool = false) {
+        self.column = column
+        self.binding = binding
+        self.label = label
+        self.isCache = isCache
+    }
+
+    /// What a row's content is bound to.
+    ///
+    /// - Parameter values: of ``binding``, in its order.
+    package static func associatedData(_ values: [Value]) -> [UInt8] {
+        values.reduce(into: []) { bytes, value in
+            switch value {
+            case .null: break
+            case .integer(let integer): withUnsafeBytes(of: integer.bigEndian) { bytes += $0 }
+            case .text(let text): bytes += Array(text.utf8)
+            case .bytes(let part): bytes += part
+            }
+        }
+    }
+}

@@ -1,0 +1,64 @@
+/// A value of a column.
+package enum Value: Hashable, Sendable {
+    case null
+    case integer(Int64)
+    case text(String)
+    case bytes([UInt8])
+
+    package init(_ integer: Int64?) {
+        self = integer.map(Value.integer) ?? .null
+    }
+
+    package init(_ bytes: [UInt8]?) {
+        self = bytes.map(Value.bytes) ?? .null
+    }
+}
+
+/// Values in the order of the ``Query/outputs`` that they were read for.
+package struct Row: Hashable, Sendable {
+    package let values: [Value]
+
+    package init(_ values: [Value]) {
+        self.values = values
+    }
+
+    package func isNull(_ index: Int) -> Bool { values[index] == .null }
+
+    /// - Throws: ``UnexpectedValue``
+    package func integer(_ index: Int) throws(UnexpectedValue) -> Int64 {
+        guard case .integer(let integer) = values[index] else { throw UnexpectedValue() }
+        return integer
+    }
+
+    /// - Throws: ``UnexpectedValue``
+    package func bytes(_ index: Int) throws(UnexpectedValue) -> [UInt8] {
+        guard case .bytes(let bytes) = values[index] else { throw UnexpectedValue() }
+        return bytes
+    }
+
+    /// nil for null.
+    ///
+    /// - Throws: ``UnexpectedValue``
+    package func optionalInteger(_ index: Int) throws(UnexpectedValue) -> Int64? {
+        isNull(index) ? nil : try integer(index)
+    }
+
+    /// nil for null.
+    ///
+    /// - Throws: ``UnexpectedValue``
+    package func optionalBytes(_ index: Int) throws(UnexpectedValue) -> [UInt8]? {
+        isNull(index) ? nil : try bytes(index)
+    }
+
+    /// A version: an unsigned number, kept as the signed number with the same bits.
+    ///
+    /// - Throws: ``UnexpectedValue``
+    package func unsigned(_ index: Int) throws(UnexpectedValue) -> UInt64 {
+        UInt64(bitPattern: try integer(index))
+    }
+}
+
+/// A row holds something other than what was written: a damaged page can hold anything.
+package struct UnexpectedValue: Error {
+    package init() {}
+}

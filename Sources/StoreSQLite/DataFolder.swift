@@ -1,0 +1,54 @@
+import Foundation
+package import Storage
+
+/// The folder that a daemon keeps its data in, and the lock that keeps a second one out.
+package final class DataFolder: Sendable {
+    package let path: String
+    private let lock: Int32
+
+    package static func databasePath(in path: String) -> String { path + "/waku-push.sqlite" }
+
+    /// Makes the folder if it is missing, for its owner alone, and locks it until ``unlock()``, or until this value goes.
+    ///
+    /// A folder that everybody may write to is refused: others could put a database, a node key or an admin socket of their own in the
+    /// place of this node's. One that others may read is taken, since every file in it is for its owner alone; so is one that a group may
+    /// write to, as volumes of containers are.
+    ///
+    /// - Throws: ``StoreError`` with `cannotCreate`, `permission` or `locked`
+    package init(locking path: String) throws(StoreError) {
+        self.path = path
+        do {
+            try FileManager.default.createDirectory(
+                atPath: path, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
+        } catch {
+            throw StoreError(code: .cannotCreate, message: "data folder \(path) can't be made: make it, or choose another by --data")
+        }
+        let mode = (try? FileManager.default.attributesOfItem(atPath: URL(fileURLWithPath: path).resolvingSymlinksInPath().path))
+            .flatMap { $0[.posixPermissions] as? Int }
+        if let mode, mode & 0o002 != 0 {
+            throw StoreError(
+                code: .permission,
+                message:
+                    "data folder \(path) can be written to by everybody (mode 0\(String(mode, radix: 8))): chmod 700 \(path), or give a folder "
+                    + "in it by --data")
+        }
+        lock = open(path + "/lock", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
+        guard lock >= 0 else {
+            throw StoreError(code: .permission, message: "data folder \(path) can't be written to: give this user access to it")
+        }
+        guard flock(lock, LOCK_EX | LOCK_NB) == 0 else {
+            // All properties are set by now: deinit closes the file.
+            throw StoreError(
+                code: .locked, message: "data folder \(path) is in use by another waku-push: stop that one, or choose another by --data")
+        }
+    }
+
+    /// Lets another daemon have the folder. Nothing of it may be used after that.
+    package func unlock() {
+        flock(lock, LOCK_UN)
+    }
+
+    deinit {
+        close(lock)
+    }
+}

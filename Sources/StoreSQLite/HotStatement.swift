@@ -1,0 +1,83 @@
+import GRDB
+import GRDBSQLite
+import Storage
+
+/// A statement of the way of a message, by SQLite's own calls: the boxes that GRDB makes for arguments and rows cost more than most of these
+/// statements do. It comes from GRDB's cache, and goes back there, without its arguments, when it ends.
+///
+/// Arguments are numbered from 1, columns from 0, as SQLite does.
+struct HotStatement: ~Copyable {
+    /// SQLITE_TRANSIENT, which is -1 as a pointer: SQLite takes a copy.
+    private static var transient: sqlite3_destructor_type { unsafeBitCast(-1, to: sqlite3_destructor_type.self) }
+
+    private let statement: Statement
+    private let handle: OpaquePointer
+
+    init(_ sql: String, _ db: Database) throws {
+        statement = try db.cachedStatement(sql: sql)
+        handle = statement.sqliteStatement
+    }
+
+    deinit {
+        sqlite3_reset(handle)
+        sqlite3_clear_bindings(handle)
+    }
+
+    // MARK: Arguments
+
+    borrowing func bind(_ index: Int32, _ bytes: [UInt8]) {
+        if bytes.isEmpty {
+            // No bytes may have no address, which would stand for NULL.
+            sqlite3_bind_zeroblob(handle, index, 0)
+        } else {
+            sqlite3_bind_blob(handle, index, bytes, Int32(bytes.count), Self.transient)
+        }
+    }
+
+    borrowing func bind(_ index: Int32, _ integer: Int64) {
+        sqlite3_bind_int64(handle, index, integer)
+    }
+
+    borrowing func bind(_ index: Int32, _ value: Value) {
+        switch value {
+        case .null: sqlite3_bind_null(handle, index)
+        case .integer(let integer): bind(index, integer)
+        case .text(let text): sqlite3_bind_text(handle, index, text, Int32(text.utf8.count), Self.transient)
+        case .bytes(let bytes): bind(index, bytes)
+        }
+    }
+
+    // MARK: Running
+
+    /// Whether there is a row.
+    borrowing func next() throws -> Bool {
+        let result = sqlite3_step(handle)
+        switch result {
+        case SQLITE_ROW: return true
+        case SQLITE_DONE: return false
+        default: throw DatabaseError(resultCode: ResultCode(rawValue: result))
+        }
+    }
+
+    /// To its end.
+    borrowing func run() throws {
+        while try next() {}
+    }
+
+    // MARK: The row
+
+    /// As it was stored, whatever type the column is declared with.
+    borrowing func value(_ column: Int32) -> Value {
+        switch sqlite3_column_type(handle, column) {
+        case SQLITE_INTEGER: .integer(sqlite3_column_int64(handle, column))
+        case SQLITE_BLOB: .bytes(bytes(column))
+        case SQLITE_TEXT: .text(String(decoding: bytes(column), as: UTF8.self))
+        default: .null
+        }
+    }
+
+    private borrowing func bytes(_ column: Int32) -> [UInt8] {
+        let count = Int(sqlite3_column_bytes(handle, column))
+        return Array(UnsafeRawBufferPointer(start: sqlite3_column_blob(handle, column), count: count))
+    }
+}

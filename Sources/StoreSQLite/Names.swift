@@ -1,0 +1,7 @@
+import Storage
+
+// GRDB has types of these names as well.
+typealias Column = Storage.Column
+typealias Index = Storage.Index
+typealias Row = Storage.Row
+typealias Table = Storage.Table

@@ -1,0 +1,68 @@
+import Dispatch
+import GRDB
+import Storage
+
+extension SQLiteStore {
+    /// Why the database can't be written or read at present; nil when it can.
+    package var failure: String? { monitor.failure(oldestRead: readers.oldestStart) }
+
+    /// Moves the log into the database, which shows whether that can be written, and looks again at what could not be read.
+    package func maintain() async {
+        do {
+            _ = try await queue.run { try $0.checkpoint(.passive) }
+            monitor.checkpointed(nil)
+        } catch {
+            monitor.checkpointed(error)
+        }
+        if monitor.wantsCheck { await check() }
+    }
+
+    /// Looks whether all can be read. Takes seconds for a large database; ends early when the task is cancelled.
+    package func check() async {
+        do {
+            try await StoreCheck(path: pool.path, sealer: sealer, schema: schema).run { [pool] in pool.releaseMemory() }
+            monitor.checked(nil)
+        } catch is CancellationError {
+            return
+        } catch {
+            monitor.checked(error)
+        }
+    }
+}
+
+/// Reads all that there is, by a connection of its own: it must not find in memory what is lost on disk.
+private struct StoreCheck {
+    let path: String
+    let sealer: Sealer
+    let schema: Schema
+
+    /// - Parameter prepare: done first, on the thread of the check.
+    func run(prepare: @escaping @Sendable () -> Void) async throws {
+        var configuration = Configuration()
+        configuration.readonly = true
+        let database = try DatabaseQueue(path: path, configuration: configuration)
+        do {
+            try await withTaskCancellationHandler {
+                try await withCheckedThrowingContinuation { continuation in
+                    DispatchQueue.global(qos: .utility).async {
+                        prepare()
+                        continuation.resume(with: Result { try database.read(look) })
+                    }
+                }
+            } onCancel: {
+                database.interrupt()
+            }
+        } catch let error as DatabaseError where error.resultCode == .SQLITE_INTERRUPT {
+            throw CancellationError()
+        }
+    }
+
+    private func look(_ db: Database) throws {
+        guard try String.fetchOne(db, sql: "PRAGMA quick_check(1)") == "ok" else { throw DatabaseError(resultCode: .SQLITE_CORRUPT) }
+        for (table, sealed) in schema.sealedTables where !sealed.isCache {
+            try sealer.openAll(of: table, sealed, in: db) { error in
+                if let error { throw error }
+            }
+        }
+    }
+}

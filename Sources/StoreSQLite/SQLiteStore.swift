@@ -1,0 +1,240 @@
+import Foundation
+import GRDB
+package import Storage
+import Synchronization
+package import WakuCrypto
+
+/// A ``Store`` in one SQLite file in WAL mode with `synchronous=FULL`. Several processes may use the file at once.
+///
+/// One writer: everything that waits becomes one transaction, in which each command reads, decides and changes before the next one does. So
+/// what a command rests on can't have changed meanwhile.
+package final class SQLiteStore: Store {
+    let pool: DatabasePool
+    package let sealer: Sealer
+    let schema: Schema
+    let queue: CommitQueue
+    let monitor: StoreMonitor
+    let readers = ReaderThreads()
+
+    /// Opens the database, making it and bringing it up to date first.
+    ///
+    /// - Parameters:
+    ///   - path: the data folder.
+    ///   - storageKey: see ``Storage/Sealer/storageKey(of:)``.
+    ///   - parts: all that have tables in it.
+    /// - Throws: `StoreError`
+    package convenience init(folder path: String, storageKey: SymmetricKey, parts: [StorePart]) throws(StoreError) {
+        try self.init(opening: path, mayCreate: true, storageKey: storageKey, schema: Schema(parts: parts)) { schema, pool in
+            try schema.migrate(pool, in: path)
+        }
+    }
+
+    /// The database beside a running daemon, or without one. It must exist.
+    ///
+    /// - Parameters:
+    ///   - path: the data folder.
+    ///   - storageKey: nil to do without the contents: then nothing sealed can be opened.
+    ///   - parts: all that have tables in it.
+    /// - Throws: `StoreError`
+    package convenience init(existing path: String, storageKey: SymmetricKey?, parts: [StorePart]) throws(StoreError) {
+        try self.init(opening: path, mayCreate: false, storageKey: storageKey, schema: Schema(parts: parts)) { schema, pool in
+            guard try pool.read(schema.isComplete) else {
+                throw StoreError(
+                    code: .damaged, message: "the database in \(path) is of an older version: start the daemon once to bring it up to date")
+            }
+        }
+    }
+
+    private init(
+        opening path: String, mayCreate: Bool, storageKey: SymmetricKey?, schema: Schema, _ prepare: (Schema, DatabasePool) throws -> Void
+    ) throws(StoreError) {
+        let pool = try Self.open(DataFolder.databasePath(in: path), mayCreate: mayCreate)
+        self.pool = pool
+        self.schema = schema
+        monitor = StoreMonitor()
+        queue = CommitQueue(pool: pool) { [monitor] in monitor.note($0) }
+        do {
+            try prepare(schema, pool)
+            try Self.setUpWriter(pool)
+            sealer = try pool.read { try Sealer(storageKey: storageKey ?? SymmetricKey.random(), in: $0) }
+        } catch {
+            throw StoreError(explaining: error, in: path)
+        }
+        if storageKey != nil { try checkKey(path) }
+    }
+
+    // MARK: Commands
+
+    package func submit<Outcome>(
+        _ commands: [StoreCommand<Outcome>], completion: @escaping @Sendable ([Result<Outcome, StoreError>]) -> Void
+    ) {
+        queue.add(Batch(commands, completion: completion))
+    }
+
+    package func afterCommits(_ body: @escaping @Sendable () -> Void) {
+        if queue.isIdle { return body() }
+        submit([StoreCommand<Void>]()) { _ in body() }
+    }
+
+    private final class Batch<Outcome: Sendable>: CommitBatch {
+        private let commands: [StoreCommand<Outcome>]
+        private let completion: @Sendable ([Result<Outcome, StoreError>]) -> Void
+        private let results: Mutex<[Result<Outcome, StoreError>?]>
+
+        init(_ commands: [StoreCommand<Outcome>], completion: @escaping @Sendable ([Result<Outcome, StoreError>]) -> Void) {
+            self.commands = commands
+            self.completion = completion
+            results = Mutex(Array(repeating: nil, count: commands.count))
+        }
+
+        var count: Int { commands.count }
+
+        func run(_ index: Int, _ db: Database) throws {
+            let outcome = try StoreSession(db: db).perform(commands[index])
+            results.withLock { $0[index] = .success(outcome) }
+        }
+
+        func fail(_ index: Int, _ error: any Error) {
+            let error = StoreError(explaining: error)
+            results.withLock { $0[index] = .failure(error) }
+        }
+
+        func complete() {
+            let results = results.withLock { $0.compactMap { $0 } }
+            completion(results)
+        }
+    }
+
+    // MARK: Reading
+
+    package func onReader(_ body: @escaping @Sendable () -> Void) {
+        readers.run(body)
+    }
+
+    package func readEach<Outcome>(_ commands: [StoreCommand<Outcome>]) throws(StoreError) -> [Result<Outcome, StoreError>] {
+        let results: [Result<Outcome, any Error>]
+        do {
+            results = try pool.read { db in
+                try commands.map { command in
+                    do {
+                        let (changes, outcome) = try StoreSession(db: db).decide(command)
+                        guard changes.isEmpty else { throw StoreError(code: .unavailable, message: "a command to be read changes rows") }
+                        return .success(outcome([]))
+                    } catch let error as DatabaseError where !db.isInsideTransaction {
+                        // SQLite gave the snapshot up.
+                        throw error
+                    } catch {
+                        return .failure(error)
+                    }
+                }
+            }
+        } catch {
+            throw monitor.readFailed(error)
+        }
+        return results.map { $0.mapError(monitor.readFailed) }
+    }
+
+    package func scan(_ read: Read, _ visit: (Storage.Row) throws -> Bool) throws(StoreError) {
+        do {
+            try pool.read { try StoreSession(db: $0).scan(read, visit) }
+        } catch {
+            throw monitor.readFailed(error)
+        }
+    }
+
+    // MARK: Files
+
+    /// Of the database and its log.
+    package var byteCount: Int {
+        ["", "-wal"].reduce(0) { sum, suffix in
+            let attributes = try? FileManager.default.attributesOfItem(atPath: pool.path + suffix)
+            return sum + (attributes?[.size] as? Int ?? 0)
+        }
+    }
+
+    /// Finishes what waits, moves the log into the database and closes both.
+    package func close() throws {
+        queue.finish()
+        // The last connection that closes is one that only reads, and moves nothing.
+        let moved = Result { try pool.writeWithoutTransaction { _ = try $0.checkpoint(.truncate) } }
+        try pool.close()
+        try moved.get()
+    }
+
+    /// How SQLite keeps what is committed: `synchronous` 2 is FULL.
+    package func pragmas() throws(StoreError) -> (synchronous: Int, journal: String) {
+        do {
+            return try pool.writeWithoutTransaction { db in
+                (
+                    try Int.fetchOne(db, sql: "PRAGMA synchronous") ?? -1,
+                    try String.fetchOne(db, sql: "PRAGMA journal_mode") ?? ""
+                )
+            }
+        } catch {
+            throw StoreError(explaining: error)
+        }
+    }
+
+    // MARK: Opening
+
+    private static func open(_ path: String, mayCreate: Bool) throws(StoreError) -> DatabasePool {
+        let exists = FileManager.default.fileExists(atPath: path)
+        guard exists || mayCreate else {
+            throw StoreError(code: .missing, message: "there is no database at \(path): has the daemon run with this data folder?")
+        }
+        if !exists {
+            // SQLite gives its other files the mode of this one.
+            let file = Foundation.open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
+            guard file >= 0 else {
+                throw StoreError(code: .permission, message: "database \(path) can't be made: give this user access to the folder")
+            }
+            Foundation.close(file)
+        }
+        var configuration = Configuration()
+        // Who asks waits for 3 s.
+        configuration.busyMode = .timeout(2)
+        configuration.journalMode = .wal
+        do {
+            return try DatabasePool(path: path, configuration: configuration)
+        } catch {
+            throw StoreError(explaining: error, in: path)
+        }
+    }
+
+    /// Of the connection that writes. GRDB's pool sets NORMAL, under which a commit may be lost when the machine stops.
+    private static func setUpWriter(_ pool: DatabasePool) throws {
+        try pool.writeWithoutTransaction { db in
+            try db.execute(
+                sql: """
+                    PRAGMA synchronous = FULL;
+                    -- What is deleted or replaced is overwritten, whatever SQLite was compiled with.
+                    PRAGMA secure_delete = ON;
+                    -- KiB. Where rows go is spread over the indexes: with SQLite's 2 MB most pages are read for each transaction.
+                    PRAGMA cache_size = -16384;
+                    -- Pages, 16 MiB: a page that many transactions change is moved into the database less often.
+                    PRAGMA wal_autocheckpoint = 4096;
+                    """)
+            guard try Int.fetchOne(db, sql: "PRAGMA synchronous") == 2 else {
+                throw StoreError(code: .unavailable, message: "SQLite does not take synchronous=FULL")
+            }
+            guard try Int.fetchOne(db, sql: "PRAGMA secure_delete") == 1 else {
+                throw StoreError(code: .unavailable, message: "SQLite does not take secure_delete=ON")
+            }
+        }
+    }
+
+    private func checkKey(_ path: String) throws(StoreError) {
+        let fits: Bool
+        do {
+            fits = try pool.write { db in
+                if let fits = try sealer.fits(db) { return fits }
+                let check = Properties.set(Sealer.checkProperty, to: sealer.sealCheck())
+                try StoreSession(db: db).perform(StoreCommand.change([check]))
+                return true
+            }
+        } catch {
+            throw StoreError(explaining: error, in: path)
+        }
+        guard fits else { throw StoreError(otherIdentityIn: path) }
+    }
+}

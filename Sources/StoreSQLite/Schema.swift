@@ -1,0 +1,59 @@
+import GRDB
+import Storage
+
+/// The tables of a node's parts, and how older databases get them.
+struct Schema: Sendable {
+    let parts: [StorePart]
+
+    private var migrator: DatabaseMigrator {
+        var migrator = DatabaseMigrator()
+        for part in parts {
+            for (index, steps) in part.migrations.enumerated() {
+                migrator.registerMigration(Self.identifier(part.name, index + 1)) { db in
+                    for sql in steps.flatMap(\.sql) { try db.execute(sql: sql) }
+                }
+            }
+        }
+        return migrator
+    }
+
+    private static func identifier(_ part: String, _ number: Int) -> String { "\(part) \(number)" }
+
+    /// - Throws: ``StoreError`` with `newer`, and errors of the database.
+    func migrate(_ pool: DatabasePool, in place: String) throws {
+        guard try !pool.read(isNewer) else { throw StoreError(newerIn: place) }
+        try pool.write { try $0.execute(sql: Self.properties) }
+        try LegacySchema.upgrade(pool)
+        try migrator.migrate(pool)
+    }
+
+    /// Before anything else: the engine has properties of its own.
+    private static let properties =
+        "CREATE TABLE IF NOT EXISTS property (name TEXT PRIMARY KEY NOT NULL, value BLOB NOT NULL) WITHOUT ROWID"
+
+    /// Whether a later version of this program has changed the tables of a part that this one knows. Parts that it does not know are left
+    /// alone.
+    func isNewer(_ db: Database) throws -> Bool {
+        let known = Set(migrator.migrations)
+        return try migrator.appliedIdentifiers(db).contains { identifier in
+            guard !known.contains(identifier), !LegacySchema.isIdentifier(identifier) else { return false }
+            // Before tables belonged to parts, identifiers began with a number.
+            if let number = identifier.split(separator: " ").first, Int(number) != nil { return true }
+            return parts.contains { identifier.hasPrefix($0.name + " ") && Int(identifier.dropFirst($0.name.count + 1)) != nil }
+        }
+    }
+
+    func isComplete(_ db: Database) throws -> Bool {
+        try migrator.hasCompletedMigrations(db)
+    }
+
+    /// Whether the database is this program's at all.
+    func isKnown(_ db: Database) throws -> Bool {
+        try !migrator.appliedIdentifiers(db).isEmpty
+    }
+
+    /// Tables with encrypted contents.
+    var sealedTables: [(table: Table, column: SealedColumn)] {
+        parts.flatMap(\.tables).compactMap { table in table.sealed.map { (table, $0) } }
+    }
+}

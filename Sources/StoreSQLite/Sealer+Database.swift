@@ -1,0 +1,56 @@
+import GRDB
+import Storage
+import WakuCrypto
+
+extension Sealer {
+    static let checkProperty = "storage key check"
+    static let saltProperty = "storage key salt"
+
+    /// As a database has them.
+    init(storageKey: SymmetricKey, in db: Database) throws {
+        self.init(storageKey: storageKey, salt: try StoreSession(db: db).perform(Properties.property(Self.saltProperty)))
+    }
+
+    /// Whether a database is sealed with this key; nil when it does not say.
+    func fits(_ db: Database) throws -> Bool? {
+        try StoreSession(db: db).perform(Properties.property(Self.checkProperty)).map(opensCheck)
+    }
+
+    /// Opens the sealed rows of a table, or the first ones. `visit` gets what went wrong with each; nil when nothing did.
+    ///
+    /// A database of an older version, or a backup of one, may be without the table or some of its columns.
+    func openAll(of table: Table, _ sealed: SealedColumn, in db: Database, limit: Int? = nil, _ visit: ((any Error)?) throws -> Void) throws
+    {
+        guard try db.tableExists(table.name) else { return }
+        let present = Set(try db.columns(in: table.name).map(\.name))
+        let columns = table.columns.filter { present.contains($0.name) }
+        let query = Query(table, [sealed.column] + sealed.binding + columns, where: [.present(sealed.column)])
+        try StoreSession(db: db).scan(query(limit: limit)) { row in
+            do {
+                let (binding, values) = (
+                    row.values.dropFirst().prefix(sealed.binding.count), row.values.dropFirst(sealed.binding.count + 1)
+                )
+                guard zip(columns, values).allSatisfy({ $0.admits($1) }) else { throw UnexpectedValue() }
+                _ = try open(try row.bytes(0), boundTo: Array(binding))
+            } catch let error as DatabaseError {
+                throw error
+            } catch {
+                try visit(error)
+                return true
+            }
+            try visit(nil)
+            return true
+        }
+    }
+}
+
+extension Column {
+    /// SQLite keeps a value of any type in any column.
+    fileprivate func admits(_ value: Value) -> Bool {
+        switch (value, kind) {
+        case (.null, _): isOptional
+        case (.integer, .integer), (.text, .text), (.bytes, .bytes): true
+        default: false
+        }
+    }
+}

@@ -1,0 +1,142 @@
+import Foundation
+import GRDB
+package import Storage
+package import WakuCrypto
+
+/// Copies of a database, and putting one in its place.
+package enum StoreBackup {
+    /// Copies what is committed by now into one file of mode 0600, while a daemon goes on. What was deleted is not in it.
+    ///
+    /// - Throws: ``StoreError``; `cannotCreate` when the file is there already, or can't be made
+    package static func write(_ store: SQLiteStore, to path: String) throws(StoreError) {
+        let partial = path + ".partial"
+        unlink(partial)
+        close(try create(partial))
+        do {
+            try store.pool.writeWithoutTransaction { try $0.execute(sql: "VACUUM INTO ?", arguments: [partial]) }
+            try sync(partial)
+        } catch {
+            unlink(partial)
+            throw StoreError(explaining: error, in: partial)
+        }
+        // Under its name there is never less than the whole, and nothing that was there before is replaced.
+        defer { unlink(partial) }
+        guard link(partial, path) == 0 else {
+            let reason =
+                errno == EEXIST ? "exists already: choose another name" : "can't be made: choose a folder that this user may write to"
+            throw StoreError(code: .cannotCreate, message: "backup \(path) \(reason)")
+        }
+        syncFolder(of: path)
+    }
+
+    /// Puts a backup in the place of the folder's database, once it was read whole. What was there is kept beside it as
+    /// `waku-push.sqlite.replaced`.
+    ///
+    /// A process that is killed leaves the old database or the new one.
+    ///
+    /// - Parameters:
+    ///   - backup: a file that ``write(_:to:)`` made, or a copy of a stopped daemon's database.
+    ///   - folder: locked by the caller, so that no daemon has it.
+    ///   - storageKey: see ``Storage/Sealer/storageKey(of:)``.
+    ///   - parts: all that have tables in it.
+    /// - Returns: What was found in the backup.
+    /// - Throws: ``StoreError``, and then nothing is changed.
+    package static func restore(
+        _ backup: String, into folder: DataFolder, storageKey: SymmetricKey, parts: [StorePart]
+    ) throws(StoreError) -> StoreInspection {
+        let path = DataFolder.databasePath(in: folder.path)
+        let candidate = path + ".restoring"
+        defer { for suffix in ["", "-wal", "-shm"] { unlink(candidate + suffix) } }
+        for suffix in ["", "-wal", "-shm"] { unlink(candidate + suffix) }
+        try copy(backup, to: candidate)
+        // A copy of a folder has a log beside the database.
+        if FileManager.default.fileExists(atPath: backup + "-wal") { try copy(backup + "-wal", to: candidate + "-wal") }
+        let inspection = try inspect(candidate, named: backup, storageKey, Schema(parts: parts))
+        guard inspection.isWhole else {
+            throw StoreError(
+                code: .damaged, message: "backup \(backup) is damaged: waku-push admin check has the details; restore another one")
+        }
+        try replace(path, by: candidate)
+        return inspection
+    }
+
+    /// Moves the log into the file on the way, by closing it.
+    private static func inspect(
+        _ path: String, named name: String, _ storageKey: SymmetricKey, _ schema: Schema
+    ) throws(StoreError) -> StoreInspection {
+        do {
+            let database = try DatabaseQueue(path: path)
+            let inspection = try database.read { try StoreInspection(db: $0, storageKey: storageKey, name, schema: schema) }
+            try database.close()
+            try sync(path)
+            return inspection
+        } catch {
+            throw StoreError(explaining: error, in: name)
+        }
+    }
+
+    private static func replace(_ path: String, by candidate: String) throws(StoreError) {
+        let replaced = path + ".replaced"
+        for suffix in ["", "-wal"] { unlink(replaced + suffix) }
+        if FileManager.default.fileExists(atPath: path) {
+            // Its log becomes part of it; one that can't be opened any more is kept with its log.
+            if let old = try? DatabaseQueue(path: path) {
+                _ = try? old.writeWithoutTransaction { try $0.checkpoint(.truncate) }
+                try? old.close()
+            }
+            for suffix in ["", "-wal"] where FileManager.default.fileExists(atPath: path + suffix) {
+                guard link(path + suffix, replaced + suffix) == 0 else {
+                    throw StoreError(code: .cannotCreate, message: "\(replaced) can't be made: is the disk full?")
+                }
+            }
+        }
+        // A log belongs to its database: it must not meet another.
+        for suffix in ["-wal", "-shm"] { unlink(path + suffix) }
+        guard rename(candidate, path) == 0 else {
+            throw StoreError(code: .cannotCreate, message: "\(path) can't be replaced: give this user access to the folder")
+        }
+        syncFolder(of: path)
+    }
+
+    // MARK: Files
+
+    private static func create(_ path: String) throws(StoreError) -> Int32 {
+        let file = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
+        guard file >= 0 else {
+            throw StoreError(code: .cannotCreate, message: "\(path) can't be made: choose a folder that this user may write to")
+        }
+        return file
+    }
+
+    private static func copy(_ source: String, to target: String) throws(StoreError) {
+        let unreadable = StoreError(code: .missing, message: "backup \(source) can't be read: is it there, and may this user read it?")
+        let from = open(source, O_RDONLY | O_CLOEXEC)
+        guard from >= 0 else { throw unreadable }
+        defer { close(from) }
+        let to = try create(target)
+        defer { close(to) }
+        var buffer = [UInt8](repeating: 0, count: 1 << 20)
+        while true {
+            let count = read(from, &buffer, buffer.count)
+            guard count >= 0 else { throw unreadable }
+            if count == 0 { return }
+            guard Foundation.write(to, buffer, count) == count else {
+                throw StoreError(code: .unavailable, message: "no room for \(target): free some disk space")
+            }
+        }
+    }
+
+    private static func sync(_ path: String) throws {
+        let file = open(path, O_RDONLY | O_CLOEXEC)
+        defer { close(file) }
+        guard file >= 0, fsync(file) == 0 else { throw DatabaseError(resultCode: .SQLITE_IOERR) }
+    }
+
+    /// So that names are on disk as well.
+    private static func syncFolder(of path: String) {
+        let folder = open(URL(fileURLWithPath: path).deletingLastPathComponent().path, O_RDONLY | O_CLOEXEC)
+        guard folder >= 0 else { return }
+        fsync(folder)
+        close(folder)
+    }
+}

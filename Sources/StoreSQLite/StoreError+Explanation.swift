@@ -1,0 +1,51 @@
+import GRDB
+import Storage
+import WakuCrypto
+
+extension StoreError {
+    /// What went wrong, and how to mend it. Never SQLite's own words: they may quote what was to be stored.
+    init(explaining error: any Error, in place: String = "the data folder") {
+        switch error {
+        case let error as StoreError:
+            self = error
+        case let error as DatabaseError:
+            self.init(error, "the database in \(place)")
+        case is CryptoError, is RowDecodingError, is UnexpectedValue:
+            self.init(
+                code: .damaged,
+                message: "a row of the database in \(place) can't be opened: it was altered; restore a backup, or have it registered anew")
+        default:
+            self.init(code: .unavailable, message: "a change was given up")
+        }
+    }
+
+    init(newerIn place: String) {
+        self.init(code: .newer, message: "the database in \(place) was made by a newer waku-push: run that version")
+    }
+
+    init(otherIdentityIn place: String) {
+        self.init(
+            code: .otherIdentity,
+            message: "the database in \(place) belongs to another identity: use that one's key file, or another data folder")
+    }
+
+    private init(_ error: DatabaseError, _ database: String) {
+        let code = error.extendedResultCode.rawValue
+        switch error.resultCode {
+        case _ where error.isDamage:
+            self.init(code: .damaged, message: "\(database) is damaged: restore a backup, or move the file away (SQLite code \(code))")
+        case .SQLITE_PERM, .SQLITE_READONLY, .SQLITE_AUTH:
+            self.init(code: .permission, message: "\(database) can't be written to: give this user access to it")
+        case .SQLITE_CANTOPEN:
+            self.init(code: .cannotCreate, message: "\(database) can't be opened: is the folder there and accessible?")
+        case .SQLITE_FULL:
+            self.init(code: .unavailable, message: "no room for \(database): free some disk space")
+        case .SQLITE_BUSY, .SQLITE_LOCKED:
+            self.init(code: .unavailable, message: "\(database) is locked by another program: end what uses it")
+        case .SQLITE_IOERR:
+            self.init(code: .unavailable, message: "the disk fails under \(database) (SQLite code \(code)): look at the disk")
+        default:
+            self.init(code: .unavailable, message: "\(database) failed with SQLite code \(code)")
+        }
+    }
+}

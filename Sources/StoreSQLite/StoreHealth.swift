@@ -1,0 +1,69 @@
+/// What stands in the way of a database. Outcomes and time come in, what to say of them goes out.
+///
+/// A commit tells anew each time whether the database can be written. A read that failed says nothing of the next, which looks at other pages:
+/// so it counts until a check has looked at all.
+struct StoreHealth {
+    private static let firstPause = Duration.seconds(5)
+    private static let longestPause = Duration.seconds(1800)
+    /// SQLite waits for others for 2 s at most: what takes longer is the disk.
+    private static let responseTimeout = Duration.seconds(10)
+
+    private var commitFailure: String?
+    private var readFailure: String?
+    /// Why the log could not be moved into the database.
+    private var checkpointFailure: String?
+    /// Since when a commit is on its way.
+    private var committingSince: ContinuousClock.Instant?
+    private var checkPause = Self.firstPause
+    private var nextCheck: ContinuousClock.Instant?
+
+    /// nil when nothing does.
+    ///
+    /// - Parameter read: when the read began that has been going on for longest.
+    func failure(at now: ContinuousClock.Instant, oldestRead read: ContinuousClock.Instant? = nil) -> String? {
+        if let start = [committingSince, read].compactMap(\.self).min(), now - start > Self.responseTimeout {
+            return "the disk has not answered for \((now - start).components.seconds) s: look at what it is doing"
+        }
+        return commitFailure ?? readFailure ?? checkpointFailure
+    }
+
+    mutating func committing(at now: ContinuousClock.Instant) {
+        committingSince = now
+    }
+
+    /// - Parameter failure: nil when it was kept.
+    mutating func committed(_ failure: String?) {
+        committingSince = nil
+        commitFailure = failure
+    }
+
+    mutating func checkpointed(_ failure: String?) {
+        checkpointFailure = failure
+    }
+
+    /// A commit ended that says nothing of the next.
+    mutating func committedNothing() {
+        committingSince = nil
+    }
+
+    mutating func readFailed(_ failure: String, at now: ContinuousClock.Instant) {
+        readFailure = failure
+        if nextCheck == nil { nextCheck = now + checkPause }
+    }
+
+    /// Whether all is to be looked at now: with growing pauses, while something can't be read.
+    func wantsCheck(at now: ContinuousClock.Instant) -> Bool {
+        nextCheck.map { $0 <= now } ?? false
+    }
+
+    /// All was looked at.
+    mutating func checked(_ failure: String?, at now: ContinuousClock.Instant) {
+        readFailure = failure
+        if failure == nil {
+            (nextCheck, checkPause) = (nil, Self.firstPause)
+        } else {
+            checkPause = min(checkPause * 2, Self.longestPause)
+            nextCheck = now + checkPause
+        }
+    }
+}

@@ -1,0 +1,42 @@
+import GRDB
+import Storage
+import Synchronization
+
+/// Knows what stands in the way of a database: see ``StoreHealth``.
+final class StoreMonitor: Sendable {
+    private let health = Mutex(StoreHealth())
+
+    /// - Parameter start: of the read that has been going on for longest.
+    func failure(oldestRead start: ContinuousClock.Instant?) -> String? { health.withLock { $0.failure(at: .now, oldestRead: start) } }
+    var wantsCheck: Bool { health.withLock { $0.wantsCheck(at: .now) } }
+
+    func note(_ event: CommitQueue.Event) {
+        health.withLock { health in
+            switch event {
+            case .committing: health.committing(at: .now)
+            case .committed(let error): health.committed(error.map { StoreError(explaining: $0).message })
+            case .failed(let error):
+                health.committedNothing()
+                let explained = StoreError(explaining: error)
+                if explained.code == .damaged { health.readFailed(explained.message, at: .now) }
+            }
+        }
+    }
+
+    /// Returns what to tell of it.
+    func readFailed(_ error: any Error) -> StoreError {
+        let explained = StoreError(explaining: error)
+        if error is DatabaseError || explained.code == .damaged {
+            health.withLock { $0.readFailed(explained.message, at: .now) }
+        }
+        return explained
+    }
+
+    func checkpointed(_ error: (any Error)?) {
+        health.withLock { $0.checkpointed(error.map { StoreError(explaining: $0).message }) }
+    }
+
+    func checked(_ error: (any Error)?) {
+        health.withLock { $0.checked(error.map { StoreError(explaining: $0).message }, at: .now) }
+    }
+}

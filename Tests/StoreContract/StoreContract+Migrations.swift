@@ -1,0 +1,108 @@
+import Storage
+import Testing
+
+extension StoreContract {
+    private static let value = Column("value", .integer)
+    private static let later = Column("later", .text, isOptional: true)
+
+    /// A part with one table of one column.
+    private static func part(_ name: String) -> (part: StorePart, table: Table) {
+        let table = Table("table_of_\(name)", columns: [value])
+        return (StorePart(name, tables: [table]), table)
+    }
+
+    private static func add(_ number: Int64, to table: Table) -> StoreCommand<Void> {
+        .change([Mutation(table, .insert([value]))(.integer(number))])
+    }
+
+    private static func values(of table: Table, in store: any Store) throws -> [Int64] {
+        let query = Query(table, [value], order: [.ascending(.id)])
+        return try store.read(.find(query()) { .done(try $0.map { try $0.integer(0) }) })
+    }
+
+    static var migrations: [StoreContract] {
+        [
+            StoreContract("Parts that are added later get their tables, wherever they stand among the others") { fixture in
+                let (first, second, third) = (part("first"), part("second"), part("third"))
+                let store = try fixture.open([second.part])
+                try await store.commit(add(2, to: second.table))
+                try store.close()
+                let reopened = try fixture.open([first.part, second.part, third.part])
+                try await reopened.commit(.all([add(1, to: first.table), add(3, to: third.table)]))
+                for (number, table) in [first.table, second.table, third.table].enumerated() {
+                    #expect(try values(of: table, in: reopened) == [Int64(number + 1)])
+                }
+            },
+            StoreContract("A part's second migration adds columns, indexes and tables, and drops tables; its rows stay") { fixture in
+                let (old, gone) = (part("grown"), Table("gone", columns: [value]))
+                let first: [StorePart.Step] = [.create(old.table), .create(gone)]
+                let store = try fixture.open([StorePart("grown", tables: [old.table, gone], migrations: [first])])
+                try await store.commit(.all([add(1, to: old.table), add(7, to: gone)]))
+                try store.close()
+
+                let index = Index("grown_later", on: [later])
+                let new = Table(old.table.name, columns: [value, later], indexes: [index])
+                let added = Table("added", columns: [value])
+                let second: [StorePart.Step] = [
+                    .addColumn(later, to: new), .createIndex(index, on: new), .create(added), .drop(table: "gone"),
+                ]
+                let grown = StorePart("grown", tables: [new, added], migrations: [first, second])
+                let other = part("other")
+                let reopened = try fixture.open([grown, other.part])
+                let insert = Mutation(new, .insert([value, later]))
+                try await reopened.commit(.change([insert(.integer(2), .text("new"))]))
+                try await reopened.commit(.all([add(3, to: added), add(4, to: other.table)]))
+                let query = Query(new, [value, later], order: [.ascending(.id)])
+                let found = try reopened.read(.find(query()) { .done($0.map(\.values)) })
+                #expect(found == [[.integer(1), .null], [.integer(2), .text("new")]])
+                #expect(throws: StoreError.self) { try values(of: gone, in: reopened) }
+                // A database that begins with both migrations has the same tables.
+                try reopened.close()
+                let again = try fixture.open([grown, other.part])
+                #expect(try values(of: added, in: again) == [3])
+            },
+            StoreContract("A database that is made by all migrations at once has what one has that was brought up to date") { fixture in
+                let (base, index) = (Table("base", columns: [value]), Index("base_later", on: [later], where: .present(later)))
+                let table = Table("base", columns: [value, later], indexes: [index])
+                let part = StorePart(
+                    "base", tables: [table],
+                    migrations: [[.create(base)], [.addColumn(later, to: table)], [.createIndex(index, on: table)]])
+                let store = try fixture.open([part])
+                try await store.commit(.change([Mutation(table, .insert([value, later]))(.integer(1), .text("x"))]))
+                let query = Query(table, [.column(later)], where: [.present(later)], index: "base_later")
+                #expect(try store.read(.find(query()) { .done($0.map(\.values)) }) == [[.text("x")]])
+            },
+            StoreContract("Parts that a store does not know are left alone") { fixture in
+                let (known, unknown) = (part("known"), part("unknown"))
+                let store = try fixture.open([known.part, unknown.part])
+                try await store.commit(.all([add(1, to: known.table), add(2, to: unknown.table)]))
+                try store.close()
+                let without = try fixture.open([known.part])
+                try await without.commit(add(3, to: known.table))
+                try without.close()
+                let reopened = try fixture.open([known.part, unknown.part])
+                #expect(try values(of: known.table, in: reopened) == [1, 3])
+                #expect(try values(of: unknown.table, in: reopened) == [2])
+            },
+            StoreContract("A database that a later version made is refused, and left as it is") { fixture in
+                let old = part("part")
+                let table = Table(old.table.name, columns: [value, later])
+                let new = StorePart("part", tables: [table], migrations: [[.create(old.table)], [.addColumn(later, to: table)]])
+                let store = try fixture.open([new])
+                try await store.commit(add(1, to: table))
+                try store.close()
+                let error = #expect(throws: StoreError.self) { try fixture.open([old.part]) }
+                #expect(error?.code == .newer)
+                #expect(try values(of: table, in: fixture.open([new])) == [1])
+            },
+            StoreContract("A part whose name begins with another's is another part") { fixture in
+                let (short, long) = (part("v"), part("v_long"))
+                let store = try fixture.open([short.part, long.part])
+                try await store.commit(add(1, to: long.table))
+                try store.close()
+                let without = try fixture.open([short.part])
+                #expect(try values(of: short.table, in: without) == [])
+            },
+        ]
+    }
+}

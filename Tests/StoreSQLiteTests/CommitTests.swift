@@ -1,0 +1,127 @@
+import Foundation
+import GRDB
+import Storage
+import StoreSQLite
+import TestSupport
+import Testing
+import WakuCrypto
+
+@Suite("Commits and the database file")
+struct CommitTests {
+    let fixture: StoreFixture
+    var store: SQLiteStore { fixture.store }
+
+    init() throws {
+        fixture = try StoreFixture()
+    }
+
+    @Test("Every commit is synced: WAL with synchronous=FULL")
+    func durability() async throws {
+        let mode = try store.pragmas()
+        #expect(mode.synchronous == 2)
+        #expect(mode.journal == "wal")
+    }
+
+    @Test("What one command does wrong takes nothing with it, and nothing of it stays")
+    func isolation() async throws {
+        struct Refused: Error {}
+        let names = (0..<8).map(String.init)
+        let results = await store.commitEach(
+            names.map { name in
+                Records.put(name, store.sealer).then { () -> StoreCommand<String> in
+                    if name == "5" { throw Refused() }
+                    return .done(name)
+                }
+            })
+        for (name, result) in zip(names, results) {
+            #expect(try (store.version(of: name) != nil) == (name != "5"))
+            #expect((try? result.get()) == (name == "5" ? nil : name))
+        }
+    }
+
+    @Test("A second daemon is kept off the folder")
+    func lock() throws {
+        let first = try DataFolder(locking: fixture.folder.path)
+        let error = #expect(throws: StoreError.self) { try DataFolder(locking: fixture.folder.path) }
+        #expect(error?.code == .locked)
+        withExtendedLifetime(first) {}
+    }
+
+    @Test("Another identity is refused, and told so")
+    func otherIdentity() throws {
+        let error = #expect(throws: StoreError.self) {
+            try SQLiteStore(folder: fixture.folder.path, storageKey: Sealer.storageKey(of: .generate()), parts: [Records.part])
+        }
+        #expect(error?.code == .otherIdentity)
+    }
+
+    @Test("A database of a later version is refused", arguments: ["99 from the future", "records 2"])
+    func newer(migration: String) throws {
+        try store.close()
+        let queue = try DatabaseQueue(path: fixture.path)
+        try queue.write { try $0.execute(sql: "INSERT INTO grdb_migrations (identifier) VALUES (?)", arguments: [migration]) }
+        try queue.close()
+        let error = #expect(throws: StoreError.self) { try fixture.reopened() }
+        #expect(error?.code == .newer)
+        let inspection = #expect(throws: StoreError.self) {
+            try StoreInspection(of: fixture.path, storageKey: nil, parts: [Records.part])
+        }
+        #expect(inspection?.code == .newer)
+    }
+
+    @Test("What is no database is refused")
+    func damaged() throws {
+        try store.close()
+        for file in [fixture.path, fixture.path + "-wal", fixture.path + "-shm"] { try? FileManager.default.removeItem(atPath: file) }
+        try Data(repeating: 0x5A, count: 8192).write(to: URL(fileURLWithPath: fixture.path))
+        let error = #expect(throws: StoreError.self) { try fixture.reopened() }
+        #expect(error?.code == .damaged)
+    }
+
+    @Test("Without a database there is nothing to look into")
+    func missing() throws {
+        let empty = try TemporaryFolder()
+        let error = #expect(throws: StoreError.self) { try SQLiteStore(existing: empty.path, storageKey: nil, parts: [Records.part]) }
+        #expect(error?.code == .missing)
+    }
+
+    @Test("A database that lacks a part's tables is not opened beside a daemon")
+    func incomplete() throws {
+        let error = #expect(throws: StoreError.self) {
+            try SQLiteStore(
+                existing: fixture.folder.path, storageKey: nil,
+                parts: [Records.part, StorePart("later", tables: [Table("later", columns: [])])])
+        }
+        #expect(error?.message.contains("older version") == true)
+    }
+
+    @Test("Another process sees what was committed, and can change it, while the daemon runs")
+    func besides() async throws {
+        try await store.put("phone")
+        let other = try SQLiteStore(existing: fixture.folder.path, storageKey: nil, parts: [Records.part])
+        #expect(try other.read(Records.recordCount()) == 1)
+        try await other.commit(Records.put("phone", version: 2, content: nil, other.sealer))
+        #expect(try store.version(of: "phone") == 2)
+    }
+
+    @Test("The files disclose no content, and nobody else may read them")
+    func sealed() async throws {
+        let token = "a-token-that-must-not-be-found"
+        try await store.put("phone", content: Array(token.utf8))
+        for file in try FileManager.default.contentsOfDirectory(atPath: fixture.folder.path) {
+            let path = fixture.folder.path + "/" + file
+            let content = try #require(FileManager.default.contents(atPath: path))
+            #expect(content.range(of: Data(token.utf8)) == nil, "\(file) holds the token")
+            let mode = try FileManager.default.attributesOfItem(atPath: path)[.posixPermissions] as? Int
+            #expect(try #require(mode) & 0o077 == 0, "\(file) can be read by others")
+        }
+    }
+
+    @Test("Texts may hold NULs")
+    func embeddedNul() async throws {
+        let name = "a\0b"
+        try await store.commit(.change([Properties.set(name, to: [1])]))
+        #expect(try store.read(Properties.property(name)) == [1])
+        #expect(try store.read(Properties.property("a")) == nil)
+    }
+}
