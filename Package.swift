@@ -47,6 +47,7 @@ let package = Package(
     products: [
         .executable(name: "waku-push", targets: ["waku-push"]),
         .library(name: "PushClient", targets: ["PushClient"]),
+        .library(name: "PushClientSQLite", targets: ["PushClientSQLite"]),
         .library(name: "WakuCrypto", targets: ["WakuCrypto"]),
         .library(name: "Waku", targets: ["Waku"]),
         .library(name: "StatusProtocol", targets: ["StatusProtocol"]),
@@ -101,6 +102,7 @@ let package = Package(
             ]),
         room("Systemd"),
         room("PushClient", ["StatusProtocol", "Waku", "WakuCrypto"]),
+        room("PushClientSQLite", ["PushClient", "WakuCrypto", grdb, sqlite]),
         room(
             "PushBench",
             [
@@ -161,7 +163,8 @@ let package = Package(
             ]),
         tests("PushBench", ["StatusProtocol", "Waku"]),
         tests("Systemd"),
-        tests("PushClient", ["StatusProtocol", "Waku", "WakuCrypto"]),
+        tests("PushClient", ["Primitives", "StatusProtocol", "Waku", "WakuCrypto"]),
+        tests("PushClientSQLite", ["PushClient", "StatusProtocol", "Waku", "WakuCrypto", grdb]),
         tests(
             "WakuPushCommands",
             ["LibP2P", "PushNode", "PushServer", "PushStore", "StatusProtocol", "Waku", "WakuCrypto", "WakuP2P", grdb, arguments]),
