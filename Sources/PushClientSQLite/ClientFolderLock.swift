@@ -6,7 +6,7 @@ final class ClientFolderLock: Sendable {
     let folder: String
     private let descriptor: Int32
 
-    /// - Throws: ``ClientStoreError`` with `permission` or `locked`
+    /// - Throws: `ClientStoreError` with `permission` or `locked`
     init(_ folder: String) throws(ClientStoreError) {
         self.folder = folder
         do {

@@ -9,7 +9,7 @@ public import WakuCrypto
 ///
 /// Every record is sealed under a key that is derived from the identity, with its hashed name as associated data: the file shows how many records there
 /// are and how long they are. A commit is one transaction with `synchronous=FULL`. The file and those beside it are for their owner alone; a
-/// second client that opens the same folder gets ``ClientStoreError/Code-swift.enum/locked``.
+/// second client that opens the same folder gets `ClientStoreError.Code.locked`.
 public final class SQLiteClientStore: ClientStore {
     private static let fileName = "client.sqlite"
     /// `user_version` of the file.
@@ -26,7 +26,7 @@ public final class SQLiteClientStore: ClientStore {
     /// - Parameters:
     ///   - folder: Of this client alone.
     ///   - identity: Whose client it is: the state can be read with it only.
-    /// - Throws: ``ClientStoreError``
+    /// - Throws: `ClientStoreError`
     public convenience init(folder: String, identity: PrivateKey) throws(ClientStoreError) {
         try self.init(lock: ClientFolderLock(folder), identity: identity)
     }

@@ -260,6 +260,42 @@ import WakuCrypto
         }
     }
 
+    /// A program may end as soon as it has its answer.
+    @Test func whatACallReturnsIsKept() async throws {
+        let server = network.addServer()
+        let store = MemoryClientStore()
+        let identity = PrivateKey.generate()
+        for round in UInt64(1)...5 {
+            try await running(try await client(identity, store: store)) { client in
+                client.setReceiving(true)
+                var profile = Self.device
+                profile.mutedChats = ["\(round)"]
+                try await client.register(profile, with: [PushServer(key: server)])
+            }
+            let kept = try await client(identity, store: store).registrations
+            #expect(kept == [server: .registered(version: round)])
+        }
+    }
+
+    @Test func nextTryIsTold() async throws {
+        let server = network.addServer()
+        let client = try await client()
+        #expect(client.nextTry(at: server) == nil)
+        let relay = network.relay()
+        relay.setFailure(RelayError(code: .unavailable, message: "no peers"))
+        try await running(try await self.client(relay: relay)) { client in
+            client.setReceiving(true)
+            let events = client.events
+            async let states = client.register(Self.device, with: [PushServer(key: server)], timeout: .milliseconds(300))
+            for await event in events {
+                if case .relayFailed = event { break }
+            }
+            _ = try await states
+            let pause = try #require(client.nextTry(at: server))
+            #expect(pause > .seconds(25) && pause <= .seconds(33))
+        }
+    }
+
     @Test func damagedRecordIsOneClearError() async throws {
         let store = MemoryClientStore(["own": [1, 2, 3]])
         await #expect(throws: ClientStoreError.self) { try await client(store: store) }

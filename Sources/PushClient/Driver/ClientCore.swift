@@ -33,6 +33,9 @@ struct ClientCore: Sendable {
     var bells: [Int: AsyncStream<Void>.Continuation] = [:]
     var nextID = 0
     var isStarted = false
+    /// Outputs so far, and how many of them were kept.
+    private(set) var outputCount = 0
+    var keptCount = 0
 
     init(identity: PrivateKey, records: [ClientRecord], deviceLimit: Int) {
         var kept: Timestamp?
@@ -46,6 +49,12 @@ struct ClientCore: Sendable {
     }
 
     var now: Timestamp { clock.time(at: Moment.now().uptime) }
+
+    mutating func add(_ output: ClientOutput) {
+        guard !output.isEmpty else { return }
+        outputs.append(output)
+        outputCount += 1
+    }
 
     mutating func add(_ ticket: Ticket) {
         tickets.append(ticket)

@@ -79,6 +79,14 @@ extension PushClient {
         core.withLock { core in core.machine.registrations.servers.mapValues(\.status) }
     }
 
+    /// When a server that did not answer, or could not, is tried again: after so long. nil when nothing waits for time to pass.
+    public func nextTry(at server: PublicKey) -> Duration? {
+        core.withLock { core in
+            guard case .paused(let until) = core.machine.registrations.servers[server]?.attempt?.state else { return nil }
+            return max(until.time.since(core.now), .zero)
+        }
+    }
+
     /// An encoded ChatIdentity to go with the advertisements; empty for none.
     public func setChatIdentity(_ chatIdentity: [UInt8]) {
         turn { $0.setChatIdentity(chatIdentity, at: $1) }

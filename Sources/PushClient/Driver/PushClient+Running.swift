@@ -26,7 +26,7 @@ extension PushClient {
             let now = core.now
             let isFirst = !core.isStarted
             core.isStarted = true
-            core.outputs.append(isFirst ? core.machine.start(at: now) : core.machine.wake(at: now))
+            core.add(isFirst ? core.machine.start(at: now) : core.machine.wake(at: now))
         }
     }
 
@@ -35,7 +35,7 @@ extension PushClient {
     func turn<R>(_ body: (inout ClientMachine, Timestamp) -> (ClientOutput, R)) -> R {
         let (result, bells) = core.withLock { core in
             let (output, result) = body(&core.machine, core.now)
-            if !output.isEmpty { core.outputs.append(output) }
+            core.add(output)
             return (result, Array(core.bells.values))
         }
         for bell in bells { bell.yield() }
@@ -63,7 +63,7 @@ extension PushClient {
         core.withLock { $0.bells.removeValue(forKey: id) }?.finish()
     }
 
-    /// Waits until `test` says something of the machine.
+    /// Waits until `test` says something of the machine, and what led to that was kept.
     ///
     /// - Returns: nil when the time is over, or the task was cancelled.
     func wait<R: Sendable>(_ timeout: Duration?, _ test: @escaping @Sendable (ClientMachine) -> R?) async -> R? {
@@ -71,8 +71,12 @@ extension PushClient {
         defer { removeBell(id) }
         return await withTaskGroup(of: R?.self) { group in
             group.addTask { [self] in
+                var outcome: (result: R, outputCount: Int)?
                 for await _ in bell {
-                    if let result = core.withLock({ test($0.machine) }) { return result }
+                    if outcome == nil {
+                        outcome = core.withLock { core in test(core.machine).map { ($0, core.outputCount) } }
+                    }
+                    if let outcome, core.withLock(\.keptCount) >= outcome.outputCount { return outcome.result }
                 }
                 return nil
             }
@@ -101,9 +105,9 @@ extension PushClient {
                 group.cancelAll()
             }
             for await _ in bell {
-                let outputs = core.withLock { core in
+                let (outputs, outputCount) = core.withLock { core in
                     defer { core.outputs = [] }
-                    return core.outputs
+                    return (core.outputs, core.outputCount)
                 }
                 for output in outputs {
                     for (key, record) in output.changes {
@@ -116,6 +120,7 @@ extension PushClient {
                     if !unkept.isEmpty { try await store.commit(unkept) }
                     failures = 0
                     unkept = [:]
+                    if noteKept(outputCount) { ring() }
                     for action in undone { begin(action, in: &group) }
                     undone = []
                 } catch {
@@ -131,6 +136,14 @@ extension PushClient {
                 alarm?.task.cancel()
                 alarm = next.map { time in (time, wakeUp(at: time)) }
             }
+        }
+    }
+
+    /// - Returns: Whether that is news.
+    private func noteKept(_ outputCount: Int) -> Bool {
+        core.withLock { core in
+            defer { core.keptCount = outputCount }
+            return core.keptCount != outputCount
         }
     }
 

@@ -19,7 +19,7 @@ public struct OutgoingNotification: Sendable {
     /// Sent to servers as a hash only.
     public let chatID: String
     public let kind: NotificationKind
-    /// The encrypted message, for the device. Together with the chat's hash at most ``PushNotification/contentByteLimit``.
+    /// The encrypted message, for the device. Together with the chat's hash at most `PushNotification.contentByteLimit`.
     public let content: [UInt8]
     public let recipients: [Recipient]
 

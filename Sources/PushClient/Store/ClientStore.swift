@@ -3,7 +3,7 @@ import Synchronization
 /// Where a client remembers what it must not forget: a value for each name.
 ///
 /// What is committed is there after the process was killed at any moment; a commit is kept as a whole or not at all. A store belongs to one
-/// client: whoever opens one that is in use gets ``ClientStoreError/Code-swift.enum/locked``.
+/// client: whoever opens one that is in use gets a `ClientStoreError` with `locked`.
 public protocol ClientStore: Sendable {
     /// Everything that was committed.
     /// - Throws: ``ClientStoreError``

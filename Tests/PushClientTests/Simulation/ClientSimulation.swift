@@ -25,6 +25,19 @@ struct ClientSimulation {
     private static let numbersByHash = Dictionary(uniqueKeysWithValues: zip(clientHashes.map(\.bytes), 0...))
     private static let installations = (0..<clientCount).map { InstallationID("device-\($0)") }
 
+    /// How much was possible.
+    struct Figures {
+        var registered = 0
+        var mustArrive = 0
+        var notified = 0
+
+        static func += (sum: inout Figures, other: Figures) {
+            sum.registered += other.registered
+            sum.mustArrive += other.mustArrive
+            sum.notified += other.notified
+        }
+    }
+
     private enum Event {
         case wake(client: Int, life: Int)
         case atServer(Int, ClientAction, client: Int, life: Int)
@@ -87,7 +100,7 @@ struct ClientSimulation {
     private var rights: [AccessToken: Set<PublicKey>?] = [:]
     private(set) var findings: [String] = []
     private(set) var eventCount = 0
-    private(set) var figures = (registered: 0, mustArrive: 0, notified: 0)
+    private(set) var figures = Figures()
 
     init(seed: UInt64) {
         random = SplitMix64(seed: seed)

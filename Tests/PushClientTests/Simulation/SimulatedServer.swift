@@ -68,12 +68,18 @@ struct SimulatedServer {
             let registration = character == .oldVersions ? stored.first : stored.registration
             let isFiltered = registration.allowFromContactsOnly
             return PushNotificationQueryInfo(
-                accessToken: isFiltered ? AccessToken("") : registration.accessToken, installationID: id, publicKey: hash.bytes,
-                allowedKeyList: registration.allowedKeyList, grant: character == .foreignGrants ? [1, 2, 3] : registration.grant,
+                accessToken: token(isFiltered ? AccessToken("") : registration.accessToken), installationID: id, publicKey: hash.bytes,
+                allowedKeyList: character == .foreignGrants ? [] : registration.allowedKeyList,
+                grant: character == .foreignGrants ? [1, 2, 3] : registration.grant,
                 version: character == .boasts ? .max : registration.version,
                 serverPublicKey: character == .boasts ? other.compressed : key.compressed)
         }
         return rows.isEmpty ? nil : rows
+    }
+
+    /// With foreign grants come foreign tokens: whoever believes them shows them around.
+    private func token(_ token: AccessToken) -> AccessToken {
+        character == .foreignGrants ? AccessToken("66666666-6666-4666-8666-666666666666") : token
     }
 
     mutating func report(_ request: PushNotificationRequest) -> [PushNotificationReport] {
