@@ -48,6 +48,7 @@ let package = Package(
     products: [
         .executable(name: "waku-push", targets: ["waku-push"]),
         .library(name: "PushClient", targets: ["PushClient"]),
+        .library(name: "PushClientSQLite", targets: ["PushClientSQLite"]),
         .library(name: "WakuCrypto", targets: ["WakuCrypto"]),
         .library(name: "Waku", targets: ["Waku"]),
         .library(name: "StatusProtocol", targets: ["StatusProtocol"]),
@@ -125,6 +126,7 @@ let package = Package(
             ["Delivery", "NodeMetrics", "PushNode", "StatusRules", "StatusServer", "Storage", "StoreSQLite", "Waku", "WakuCrypto", logging]),
         library("Systemd"),
         library("PushClient", ["PushTypes", "StatusProtocol", "Waku", "WakuCrypto"]),
+        library("PushClientSQLite", ["PushClient", "WakuCrypto", grdb, sqlite]),
         library(
             "PushBench",
             [
@@ -204,7 +206,8 @@ let package = Package(
             ]),
         tests("PushBench", ["Delivery", "NodeAssembly", "PushTypes", "StatusProtocol", "StatusServer", "Storage", "Waku"]),
         tests("Systemd"),
-        tests("PushClient", ["PushTypes", "StatusProtocol", "Waku", "WakuCrypto"]),
+        tests("PushClient", ["Primitives", "PushTypes", "StatusProtocol", "Waku", "WakuCrypto"]),
+        tests("PushClientSQLite", ["PushClient", "PushTypes", "StatusProtocol", "Waku", "WakuCrypto", grdb]),
         tests(
             "WakuPushCommands",
             [

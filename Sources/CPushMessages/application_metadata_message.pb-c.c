@@ -52,9 +52,10 @@ void   protobuf__application_metadata_message__free_unpacked
   assert(message->base.descriptor == &protobuf__application_metadata_message__descriptor);
   protobuf_c_message_free_unpacked ((ProtobufCMessage*)message, allocator);
 }
-static const ProtobufCEnumValue protobuf__application_metadata_message__type__enum_values_by_number[7] =
+static const ProtobufCEnumValue protobuf__application_metadata_message__type__enum_values_by_number[8] =
 {
   { "UNKNOWN", "PROTOBUF__APPLICATION_METADATA_MESSAGE__TYPE__UNKNOWN", 0 },
+  { "CONTACT_CODE_ADVERTISEMENT", "PROTOBUF__APPLICATION_METADATA_MESSAGE__TYPE__CONTACT_CODE_ADVERTISEMENT", 15 },
   { "PUSH_NOTIFICATION_REGISTRATION", "PROTOBUF__APPLICATION_METADATA_MESSAGE__TYPE__PUSH_NOTIFICATION_REGISTRATION", 16 },
   { "PUSH_NOTIFICATION_REGISTRATION_RESPONSE", "PROTOBUF__APPLICATION_METADATA_MESSAGE__TYPE__PUSH_NOTIFICATION_REGISTRATION_RESPONSE", 17 },
   { "PUSH_NOTIFICATION_QUERY", "PROTOBUF__APPLICATION_METADATA_MESSAGE__TYPE__PUSH_NOTIFICATION_QUERY", 18 },
@@ -63,16 +64,17 @@ static const ProtobufCEnumValue protobuf__application_metadata_message__type__en
   { "PUSH_NOTIFICATION_RESPONSE", "PROTOBUF__APPLICATION_METADATA_MESSAGE__TYPE__PUSH_NOTIFICATION_RESPONSE", 21 },
 };
 static const ProtobufCIntRange protobuf__application_metadata_message__type__value_ranges[] = {
-{0, 0},{16, 1},{0, 7}
+{0, 0},{15, 1},{0, 8}
 };
-static const ProtobufCEnumValueIndex protobuf__application_metadata_message__type__enum_values_by_name[7] =
+static const ProtobufCEnumValueIndex protobuf__application_metadata_message__type__enum_values_by_name[8] =
 {
-  { "PUSH_NOTIFICATION_QUERY", 3 },
-  { "PUSH_NOTIFICATION_QUERY_RESPONSE", 4 },
-  { "PUSH_NOTIFICATION_REGISTRATION", 1 },
-  { "PUSH_NOTIFICATION_REGISTRATION_RESPONSE", 2 },
-  { "PUSH_NOTIFICATION_REQUEST", 5 },
-  { "PUSH_NOTIFICATION_RESPONSE", 6 },
+  { "CONTACT_CODE_ADVERTISEMENT", 1 },
+  { "PUSH_NOTIFICATION_QUERY", 4 },
+  { "PUSH_NOTIFICATION_QUERY_RESPONSE", 5 },
+  { "PUSH_NOTIFICATION_REGISTRATION", 2 },
+  { "PUSH_NOTIFICATION_REGISTRATION_RESPONSE", 3 },
+  { "PUSH_NOTIFICATION_REQUEST", 6 },
+  { "PUSH_NOTIFICATION_RESPONSE", 7 },
   { "UNKNOWN", 0 },
 };
 const ProtobufCEnumDescriptor protobuf__application_metadata_message__type__descriptor =
@@ -82,9 +84,9 @@ const ProtobufCEnumDescriptor protobuf__application_metadata_message__type__desc
   "Type",
   "Protobuf__ApplicationMetadataMessage__Type",
   "protobuf",
-  7,
+  8,
   protobuf__application_metadata_message__type__enum_values_by_number,
-  7,
+  8,
   protobuf__application_metadata_message__type__enum_values_by_name,
   2,
   protobuf__application_metadata_message__type__value_ranges,

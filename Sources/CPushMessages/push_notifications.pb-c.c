@@ -1384,7 +1384,7 @@ const ProtobufCMessageDescriptor protobuf__push_notification_response__descripto
   (ProtobufCMessageInit) protobuf__push_notification_response__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor protobuf__contact_code_advertisement__field_descriptors[1] =
+static const ProtobufCFieldDescriptor protobuf__contact_code_advertisement__field_descriptors[2] =
 {
   {
     "push_notification_info",
@@ -1398,14 +1398,27 @@ static const ProtobufCFieldDescriptor protobuf__contact_code_advertisement__fiel
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "chat_identity",
+    2,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Protobuf__ContactCodeAdvertisement, chat_identity),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned protobuf__contact_code_advertisement__field_indices_by_name[] = {
+  1,   /* field[1] = chat_identity */
   0,   /* field[0] = push_notification_info */
 };
 static const ProtobufCIntRange protobuf__contact_code_advertisement__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 1 }
+  { 0, 2 }
 };
 const ProtobufCMessageDescriptor protobuf__contact_code_advertisement__descriptor =
 {
@@ -1415,7 +1428,7 @@ const ProtobufCMessageDescriptor protobuf__contact_code_advertisement__descripto
   "Protobuf__ContactCodeAdvertisement",
   "protobuf",
   sizeof(Protobuf__ContactCodeAdvertisement),
-  1,
+  2,
   protobuf__contact_code_advertisement__field_descriptors,
   protobuf__contact_code_advertisement__field_indices_by_name,
   1,  protobuf__contact_code_advertisement__number_ranges,

@@ -1,132 +1,103 @@
-import StatusProtocol
+public import StatusProtocol
 import Synchronization
 public import Waku
 public import WakuCrypto
 
-/// A client of push servers: registers a device, asks about others', has them notified.
+/// A client of push servers: keeps a device registered, advertises it, discovers others' devices, and has them notified.
 ///
-/// It believes no answer that is not signed by the server it asked, and no grant that the registrant did not sign.
+/// One client is one identity with any number of servers. It believes no answer that the server did not sign, and no grant that the
+/// registrant did not sign. Nothing is registered before ``setReceiving(_:)``, nobody is notified before ``setSending(_:)``.
+///
+/// While ``run()`` does not run, nothing is sent and no answer comes.
 public final class PushClient: Sendable {
+    public struct Configuration: Sendable {
+        public var pubsubTopic = PubsubTopic.statusDefault
+        /// How many devices of a registrant are notified when a message does not name them; at most 5.
+        public var deviceLimit = 3
+        /// Key bundles of the secure transport, encoded, to go with advertisements.
+        public var bundles: [[UInt8]] = []
+
+        public init() {}
+    }
+
     let identity: PrivateKey
     let relay: any Relay
     let pubsubTopic: PubsubTopic
-    private let waiting = Mutex(Waiting())
+    let bundles: [[UInt8]]
+    let store: any ClientStore
+    /// One-shot questions.
+    let waiting = Mutex(WaitingAsks())
+    let assembler = Mutex(SegmentAssembler(limits: .answers))
+    let core: Mutex<ClientCore>
+    let topicKeys = TopicKeyCache()
 
-    /// Answers that somebody waits for.
-    private struct Waiting {
-        struct Ask {
-            let recipient: PrivateKey
-            /// Where its answer comes in.
-            let topic: TopicTag?
-            let server: PublicKey
-            /// Whether this is what was asked for.
-            let match: @Sendable (MetadataEnvelope) -> Bool
-            let answers: AsyncStream<[UInt8]>.Continuation
-        }
-        var asks: [Int: Ask] = [:]
-        var nextID = 0
-        var assembler = SegmentAssembler(limits: .answers)
+    /// A client that remembers nothing after its process ended. `identity` is who registers, and to whose key lists of allowed keys are
+    /// sealed. Queries and requests do not show it.
+    public convenience init(identity: PrivateKey, relay: any Relay, pubsubTopic: PubsubTopic = .statusDefault) {
+        var configuration = Configuration()
+        configuration.pubsubTopic = pubsubTopic
+        self.init(identity: identity, relay: relay, store: MemoryClientStore(), records: [], configuration)
     }
 
-    /// `identity` is who registers, and to whose key lists of allowed keys are sealed. Queries and requests do not show it.
-    public init(identity: PrivateKey, relay: any Relay, pubsubTopic: PubsubTopic = .statusDefault) {
+    private init(identity: PrivateKey, relay: any Relay, store: any ClientStore, records: [ClientRecord], _ configuration: Configuration) {
         self.identity = identity
         self.relay = relay
-        self.pubsubTopic = pubsubTopic
+        self.store = store
+        pubsubTopic = configuration.pubsubTopic
+        bundles = configuration.bundles
+        core = Mutex(ClientCore(identity: identity, records: records, deviceLimit: configuration.deviceLimit))
     }
 
-    /// Where answers to a key come in.
-    public static func answerTopic(_ key: PublicKey) -> ContentTopic {
-        ContentTopic(TopicTag(of: StatusTopics.partitioned(key)))
-    }
-
-    /// Stays attached until cancelled. While it does not run, no answer comes.
-    public func run() async {
-        await relay.run { [self] batch in
-            for received in batch { take(received.message) }
-        }
-    }
-
-    // MARK: Asking
-
-    /// Publishes an envelope, and waits for the answer to `sender` that `match` recognizes.
+    /// A client that goes on where it was when its process ended, however that was.
     ///
-    /// - Throws: ``PushClientError``
-    func ask(
-        _ envelope: [UInt8], to recipient: Recipient, sender: PrivateKey, wakuSigner: PrivateKey, server: PublicKey, timeout: Duration,
-        match: @escaping @Sendable (MetadataEnvelope) -> Bool
-    ) async throws(PushClientError) -> [UInt8] {
-        let messages = EnvelopeSealing.seal(envelope, to: recipient, wakuSigner: wakuSigner, at: .now())
-        let topic = Self.answerTopic(sender.publicKey)
-        relay.watch([topic])
-        let (answers, feed) = AsyncStream.makeStream(of: [UInt8].self, bufferingPolicy: .bufferingOldest(1))
-        let ask = Waiting.Ask(recipient: sender, topic: topic.tag, server: server, match: match, answers: feed)
-        let id = waiting.withLock { waiting in
-            defer { waiting.nextID += 1 }
-            waiting.asks[waiting.nextID] = ask
-            return waiting.nextID
+    /// - Parameters:
+    ///   - identity: Whose client it is.
+    ///   - relays: One or more ways onto the network.
+    ///   - store: What it remembers. Of this client alone.
+    ///   - configuration: The rest.
+    /// - Throws: ``ClientStoreError``
+    public static func open(
+        identity: PrivateKey, relays: [any Relay], store: any ClientStore, configuration: Configuration = Configuration()
+    ) async throws(ClientStoreError) -> PushClient {
+        var records: [ClientRecord] = []
+        for (name, value) in try await store.load().sorted(by: { $0.key < $1.key }) {
+            records.append(try RecordCoding.decode(name, value))
         }
-        defer { _ = waiting.withLock { $0.asks.removeValue(forKey: id) } }
+        let relay = relays.count == 1 ? relays[0] : RelaySet(relays)
+        return PushClient(identity: identity, relay: relay, store: store, records: records, configuration)
+    }
 
-        let outcome = await withTaskGroup(of: Result<[UInt8], PushClientError>.self) { group in
-            let noAnswer = PushClientError(code: .noAnswer, message: "the server did not answer within \(timeout.formatted)")
-            group.addTask {
-                for await answer in answers { return .success(answer) }
-                return .failure(noAnswer)
-            }
-            group.addTask { [relay, pubsubTopic] in
-                do throws(RelayError) {
-                    for message in messages { try await relay.publish(message, on: pubsubTopic) }
-                } catch {
-                    return .failure(PushClientError(code: .notPublished, message: error.message))
-                }
-                try? await Task.sleep(for: timeout)
-                return .failure(noAnswer)
-            }
-            defer { group.cancelAll() }
-            return await group.next() ?? .failure(noAnswer)
+    /// A client in anonymous mode: an identity of its own, which nothing that it publishes links to `identity`. It is derived from that one's
+    /// private key, so that it is the same after each start; nobody else can derive it.
+    ///
+    /// Contacts are told ``publicKey`` by the application. They notify it, and watch its contact code topic, instead of the first one's.
+    ///
+    /// - Parameters:
+    ///   - identity: The first identity. It signs nothing here.
+    ///   - relays: One or more ways onto the network.
+    ///   - store: Of the anonymous client alone.
+    ///   - configuration: The rest. Bundles name the identity that made them: those of the first one don't belong here.
+    /// - Throws: ``ClientStoreError``
+    public static func anonymous(
+        for identity: PrivateKey, relays: [any Relay], store: any ClientStore, configuration: Configuration = Configuration()
+    ) async throws(ClientStoreError) -> PushClient {
+        try await open(identity: anonymousIdentity(for: identity), relays: relays, store: store, configuration: configuration)
+    }
+
+    /// The identity of ``anonymous(for:relays:store:configuration:)``: SHA-256(purpose ‖ private key ‖ counter), the first that is a key.
+    public static func anonymousIdentity(for identity: PrivateKey) -> PrivateKey {
+        let secret = identity.withBytes { Array($0) }
+        for counter in UInt8.min ... .max {
+            let digest = SHA256.hash(Array("waku-push anonymous identity 1".utf8), secret, [counter])
+            if let key = try? PrivateKey(bytes: digest) { return key }
         }
-        return try outcome.get()
+        // Each of the 256 fails once in 2^128 times.
+        return .generate()
     }
 
-    private func take(_ message: WakuMessage) {
-        // To try each message with each key would cost a client with many questions all its time.
-        let topic = message.contentTopic.tag
-        let asks = waiting.withLock { waiting in waiting.asks.values.filter { $0.topic == topic } }
-        for ask in asks {
-            guard let payload = try? EnvelopeSealing.open(message, identity: ask.recipient), payload.signer == ask.server,
-                let bytes = whole(of: payload),
-                let envelope = try? MetadataEnvelope(parsing: bytes, wakuSigner: payload.signer), envelope.sender == ask.server,
-                ask.match(envelope)
-            else { continue }
-            ask.answers.yield(envelope.payload)
-        }
-    }
+    /// Who registers: what contacts must know of an anonymous client.
+    public var publicKey: PublicKey { identity.publicKey }
 
-    private func whole(of payload: OpenedPayload) -> [UInt8]? {
-        guard let segment = payload.segment else { return payload.data }
-        return waiting.withLock { $0.assembler.add(segment, from: payload.signer, at: .now()) }
-    }
-}
-
-/// Why a client did not get what it asked for.
-public struct PushClientError: Error, Hashable, Sendable, CustomStringConvertible {
-    public enum Code: Hashable, Sendable {
-        case notPublished
-        case noAnswer
-        /// The answer is not what the protocol allows.
-        case badAnswer
-    }
-
-    public let code: Code
-    public let message: String
-    public var description: String { message }
-}
-
-extension Duration {
-    /// `3 s`, `300 ms`.
-    var formatted: String {
-        let milliseconds = nanoseconds / 1_000_000
-        return milliseconds.isMultiple(of: 1000) ? "\(milliseconds / 1000) s" : "\(milliseconds) ms"
-    }
+    /// Names this device.
+    public var installationID: InstallationID { core.withLock(\.machine.own.installationID) }
 }

@@ -35,27 +35,3 @@ public struct PushNotificationQueryResponse: Hashable, Sendable {
         }
     }
 }
-
-/// What a registrant makes public on its contact code topic, so that senders need not ask. `1 push_notification_info`.
-public struct ContactCodeAdvertisement: Hashable, Sendable {
-    public let pushNotificationInfo: [PushNotificationQueryInfo]
-
-    public init(pushNotificationInfo: [PushNotificationQueryInfo]) {
-        self.pushNotificationInfo = pushNotificationInfo
-    }
-
-    /// - Throws: `ProtobufError`
-    public init(parsing bytes: [UInt8]) throws(ProtobufError) {
-        try PushNotificationQueryInfo.checkCounts(in: bytes)
-        pushNotificationInfo = try Protobuf__ContactCodeAdvertisement.withUnpacked(bytes) { message throws(ProtobufError) in
-            try PushNotificationQueryInfo.rows(message.pointee.n_push_notification_info, message.pointee.push_notification_info)
-        }
-    }
-
-    public func encoded() -> [UInt8] {
-        Protobuf__ContactCodeAdvertisement.packed { message, arena in
-            message.n_push_notification_info = pushNotificationInfo.count
-            message.push_notification_info = arena.messages(pushNotificationInfo) { $0.fill(&$1, arena) }
-        }
-    }
-}

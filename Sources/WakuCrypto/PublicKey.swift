@@ -50,5 +50,5 @@ public struct PublicKey: Hashable, Sendable {
     public var hex: String { hexString(uncompressed) }
 
     public static func == (left: PublicKey, right: PublicKey) -> Bool { left.uncompressed == right.uncompressed }
-    public func hash(into hasher: inout Hasher) { hasher.combine(uncompressed) }
+    public func hash(into hasher: inout Hasher) { uncompressed.withUnsafeBytes { hasher.combine(bytes: $0) } }
 }

@@ -1,5 +1,6 @@
 #pragma once
 #include "application_metadata_message.pb-c.h"
+#include "protocol_message.pb-c.h"
 #include "push_notifications.pb-c.h"
 #include "segment_message.pb-c.h"
 #include "waku_message.pb-c.h"

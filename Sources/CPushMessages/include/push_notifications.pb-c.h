@@ -215,10 +215,14 @@ struct  Protobuf__ContactCodeAdvertisement
   ProtobufCMessage base;
   size_t n_push_notification_info;
   Protobuf__PushNotificationQueryInfo **push_notification_info;
+  /*
+   * A ChatIdentity, which this package does not read. Deployed, not in the published text.
+   */
+  ProtobufCBinaryData chat_identity;
 };
 #define PROTOBUF__CONTACT_CODE_ADVERTISEMENT__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&protobuf__contact_code_advertisement__descriptor) \
-    , 0,NULL }
+    , 0,NULL, {0,NULL} }
 
 
 /* Protobuf__PushNotificationRegistration methods */

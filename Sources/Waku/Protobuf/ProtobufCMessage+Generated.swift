@@ -105,3 +105,11 @@ extension Protobuf__ContactCodeAdvertisement: ProtobufCMessage {
     package static var measuring: ProtobufCMeasure<Self> { protobuf__contact_code_advertisement__get_packed_size }
     package static var packing: ProtobufCPack<Self> { protobuf__contact_code_advertisement__pack }
 }
+
+extension Protobuf__ProtocolMessage: ProtobufCMessage {
+    package static var unpacking: ProtobufCUnpack<Self> { protobuf__protocol_message__unpack }
+    package static var freeing: ProtobufCFree<Self> { protobuf__protocol_message__free_unpacked }
+    package static var initializing: ProtobufCInitialize<Self> { protobuf__protocol_message__init }
+    package static var measuring: ProtobufCMeasure<Self> { protobuf__protocol_message__get_packed_size }
+    package static var packing: ProtobufCPack<Self> { protobuf__protocol_message__pack }
+}

@@ -1,0 +1,59 @@
+import StatusProtocol
+import WakuCrypto
+
+/// What the machines need of the identity. Simulations put values in the place of signed and sealed bytes.
+protocol ClientCryptography: Sendable {
+    /// Of the identity.
+    var publicKey: PublicKey { get }
+
+    func makeAccessToken() -> AccessToken
+    func makeGrant(for server: PublicKey, accessToken: AccessToken) -> [UInt8]
+    func isValidGrant(_ grant: [UInt8], by registrant: PublicKey, for server: PublicKey, accessToken: AccessToken) -> Bool
+    /// The registration as the server alone reads it, with a fresh nonce.
+    func seal(_ registration: PushNotificationRegistration, for server: PublicKey) -> [UInt8]
+    /// An entry of allowed_key_list.
+    func seal(_ accessToken: AccessToken, for contact: PublicKey) -> [UInt8]
+    /// The token of the entry that is for this identity; nil when there is none.
+    func accessToken(in list: [[UInt8]], of registrant: PublicKey) -> AccessToken?
+}
+
+/// The real thing.
+struct IdentityCryptography: ClientCryptography {
+    let identity: PrivateKey
+
+    var publicKey: PublicKey { identity.publicKey }
+
+    func makeAccessToken() -> AccessToken {
+        // A random UUID, version 4.
+        var bytes = randomBytes(16)
+        bytes[6] = bytes[6] & 0x0f | 0x40
+        bytes[8] = bytes[8] & 0x3f | 0x80
+        let digits = Array(hexString(bytes).utf8)
+        let parts = [digits[0..<8], digits[8..<12], digits[12..<16], digits[16..<20], digits[20..<32]]
+        return AccessToken(bytes: Array(parts.joined(separator: [UInt8(ascii: "-")])))
+    }
+
+    func makeGrant(for server: PublicKey, accessToken: AccessToken) -> [UInt8] {
+        Grant.make(client: identity, server: server, accessToken: accessToken)
+    }
+
+    func isValidGrant(_ grant: [UInt8], by registrant: PublicKey, for server: PublicKey, accessToken: AccessToken) -> Bool {
+        Grant.isValid(grant, client: registrant, server: server, accessToken: accessToken)
+    }
+
+    func seal(_ registration: PushNotificationRegistration, for server: PublicKey) -> [UInt8] {
+        AESGCM.seal(registration.encoded(), key: identity.sharedKey(with: server), layout: .nonceFirst)
+    }
+
+    func seal(_ accessToken: AccessToken, for contact: PublicKey) -> [UInt8] {
+        AESGCM.seal(accessToken.bytes, key: identity.sharedKey(with: contact), layout: .nonceFirst)
+    }
+
+    func accessToken(in list: [[UInt8]], of registrant: PublicKey) -> AccessToken? {
+        guard !list.isEmpty else { return nil }
+        let key = identity.sharedKey(with: registrant)
+        return list.lazy
+            .compactMap { try? AESGCM.open($0, key: key, layout: .nonceFirst) }
+            .map(AccessToken.init(bytes:)).first(where: \.isUUID)
+    }
+}

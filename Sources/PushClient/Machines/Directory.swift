@@ -1,0 +1,223 @@
+import PushTypes
+import StatusProtocol
+import Waku
+import WakuCrypto
+
+/// Who can be notified by which server: rows from advertisements and from servers' answers.
+///
+/// A row counts only with its registrant's grant for its server. The newest version of each (registrant, installation, server) is kept; older
+/// ones never replace it.
+struct Directory: Sendable {
+    /// After which a server is asked whether a token still holds.
+    static let tokenLife = Duration.seconds(24 * 3600)
+    /// For how long rows of the own other devices are advertised.
+    static let pairedLife = Duration.seconds(30 * 24 * 3600)
+    /// Of one registrant: more are not taken.
+    static let rowLimit = 100
+
+    private let cryptography: any ClientCryptography
+    private(set) var registrants: [PublicKey: RegistrantRecord] = [:]
+    private(set) var changed: Set<PublicKey> = []
+
+    init(cryptography: any ClientCryptography, restoring records: [RegistrantRecord] = []) {
+        self.cryptography = cryptography
+        for record in records { registrants[record.registrant] = record }
+    }
+
+    mutating func takeChanges() -> Set<PublicKey> {
+        defer { changed = [] }
+        return changed
+    }
+
+    private mutating func update(_ registrant: PublicKey, _ body: (inout RegistrantRecord) -> Void) {
+        let before = registrants[registrant]
+        var record = before ?? RegistrantRecord(registrant)
+        body(&record)
+        guard record != before else { return }
+        registrants[registrant] = record
+        changed.insert(registrant)
+    }
+
+    // MARK: Watching
+
+    var watched: [PublicKey] { registrants.values.filter(\.isWatched).map(\.registrant) }
+
+    /// - Returns: Whether it was not watched before.
+    mutating func watch(_ registrant: PublicKey) -> Bool {
+        let isNew = registrants[registrant]?.isWatched != true
+        update(registrant) { $0.isWatched = true }
+        return isNew
+    }
+
+    /// Forgets a registrant altogether.
+    mutating func forget(_ registrant: PublicKey) {
+        guard registrants.removeValue(forKey: registrant) != nil else { return }
+        changed.insert(registrant)
+    }
+
+    mutating func lookedUp(_ registrant: PublicKey) {
+        update(registrant) { $0.wasLookedUp = true }
+    }
+
+    // MARK: Learning
+
+    /// What the registrant itself signed. Reading ends at a row without server key, of another key, or with a wrong grant: the rows before it
+    /// count.
+    ///
+    /// - Parameters:
+    ///   - installationID: The device that published it; nil when that is not known.
+    ///   - sentAt: When, in the client's time.
+    /// - Returns: Whether anything is known now that was not before.
+    @discardableResult
+    mutating func learn(
+        advertised rows: [PushNotificationQueryInfo], by owner: PublicKey, from installationID: InstallationID?, sentAt: Timestamp
+    ) -> Bool {
+        let isOwn = owner == cryptography.publicKey
+        var taken: [RegistrantRecord.Row] = []
+        let ownerHash = KeyHash(of: owner).bytes
+        for info in rows.prefix(Self.rowLimit) {
+            guard info.publicKey == ownerHash, let server = try? PublicKey(parsing: info.serverPublicKey),
+                let row = row(info, of: owner, at: server, learnedAt: sentAt)
+            else { break }
+            taken.append(row)
+        }
+        // A paired device tells of itself only: what others of the own devices repeat may be older.
+        if isOwn, let installationID { taken.removeAll { $0.installationID != installationID } }
+        let before = registrants[owner]
+        update(owner) { record in
+            if isOwn, let installationID {
+                let newest = record.rows.filter { $0.installationID == installationID }.map(\.learnedAt).max()
+                // A paired device that advertises no rows has none any more.
+                if newest.map({ $0 <= sentAt }) ?? true {
+                    record.rows.removeAll { old in
+                        old.installationID == installationID && !taken.contains { $0.server == old.server }
+                    }
+                }
+            }
+            for row in taken { Self.merge(row, into: &record) }
+            if let installationID { Self.noteActivity(of: installationID, at: sentAt, in: &record) }
+        }
+        return registrants[owner]?.rows.count != before?.rows.count
+    }
+
+    /// What a server answered. A row of another key, of another server, or with a wrong grant is left out.
+    ///
+    /// - Parameter server: Who signed the answer.
+    @discardableResult
+    mutating func learn(answered rows: [PushNotificationQueryInfo], about registrant: PublicKey, by server: PublicKey, at now: Timestamp)
+        -> Bool
+    {
+        let hash = KeyHash(of: registrant).bytes
+        let taken = rows.prefix(Self.rowLimit).compactMap { info -> RegistrantRecord.Row? in
+            guard info.publicKey == hash, info.serverPublicKey.isEmpty || info.serverPublicKey == server.compressed else { return nil }
+            return row(info, of: registrant, at: server, learnedAt: now)
+        }
+        guard !taken.isEmpty else { return false }
+        let before = registrants[registrant]?.rows.count
+        update(registrant) { record in
+            for row in taken { Self.merge(row, into: &record) }
+        }
+        return registrants[registrant]?.rows.count != before
+    }
+
+    private func row(
+        _ info: PushNotificationQueryInfo, of registrant: PublicKey, at server: PublicKey, learnedAt: Timestamp
+    ) -> RegistrantRecord.Row? {
+        guard !info.installationID.bytes.isEmpty, info.installationID.bytes.count <= InstallationID.maximumByteCount else { return nil }
+        let isOwn = registrant == cryptography.publicKey
+        let token = info.accessToken.isEmpty ? cryptography.accessToken(in: info.allowedKeyList, of: registrant) : info.accessToken
+        if let token {
+            guard cryptography.isValidGrant(info.grant, by: registrant, for: server, accessToken: token) else { return nil }
+        } else if info.allowedKeyList.isEmpty {
+            return nil
+        }
+        return RegistrantRecord.Row(
+            server: server, installationID: info.installationID, version: info.version, accessToken: token, grant: info.grant,
+            allowedKeyList: isOwn ? info.allowedKeyList.map(StoredData.init) : [], learnedAt: learnedAt)
+    }
+
+    private static func merge(_ row: RegistrantRecord.Row, into record: inout RegistrantRecord) {
+        if let index = record.rows.firstIndex(where: { $0.server == row.server && $0.installationID == row.installationID }) {
+            let old = record.rows[index]
+            guard row.version > old.version || (row.version == old.version && row.learnedAt >= old.learnedAt) else { return }
+            record.rows[index] = row
+        } else if record.rows.count < rowLimit {
+            record.rows.append(row)
+        }
+    }
+
+    private static func noteActivity(of installationID: InstallationID, at time: Timestamp, in record: inout RegistrantRecord) {
+        if let index = record.activities.firstIndex(where: { $0.installationID == installationID }) {
+            guard record.activities[index].time < time else { return }
+            record.activities[index].time = time
+        } else if record.activities.count < rowLimit {
+            record.activities.append(.init(installationID: installationID, time: time))
+        }
+    }
+
+    /// A message came from this device.
+    mutating func noteActivity(of installationID: InstallationID, of registrant: PublicKey, at time: Timestamp) {
+        update(registrant) { Self.noteActivity(of: installationID, at: time, in: &$0) }
+    }
+
+    /// A server said that a token is wrong, or that it knows no such device: it is not used again before a query confirmed it. A token that was
+    /// learned since then stays. The server may still be asked about the registrant.
+    mutating func forgetToken(of installationID: InstallationID, of registrant: PublicKey, at server: PublicKey, token: AccessToken) {
+        update(registrant) { record in
+            for index in record.rows.indices {
+                let row = record.rows[index]
+                guard row.server == server, row.installationID == installationID, row.accessToken == token else { continue }
+                record.rows[index].learnedAt = Timestamp(rawValue: 0)
+            }
+        }
+    }
+
+    // MARK: Finding
+
+    func rows(of registrant: PublicKey) -> [RegistrantRecord.Row] {
+        registrants[registrant]?.rows ?? []
+    }
+
+    /// Rows of a device with a token that needs no query.
+    func usableRows(of installationID: InstallationID, of registrant: PublicKey, at now: Timestamp) -> [RegistrantRecord.Row] {
+        rows(of: registrant).filter { $0.installationID == installationID && $0.accessToken != nil && $0.isFresh(at: now) }
+    }
+
+    /// Whether it is known that the device is for others to notify.
+    func isForOthers(_ installationID: InstallationID, of registrant: PublicKey, at now: Timestamp) -> Bool {
+        let fresh = rows(of: registrant).filter { $0.installationID == installationID && $0.isFresh(at: now) }
+        return !fresh.isEmpty && fresh.allSatisfy { $0.accessToken == nil }
+    }
+
+    /// Devices with usable tokens, most recently active first; `limit` at most.
+    func activeInstallations(of registrant: PublicKey, limit: Int, at now: Timestamp) -> [InstallationID] {
+        let rows = rows(of: registrant).filter { $0.accessToken != nil && $0.isFresh(at: now) }
+        var times: [InstallationID: Timestamp] = [:]
+        for row in rows { times[row.installationID] = max(times[row.installationID] ?? row.learnedAt, row.learnedAt) }
+        let activities = registrants[registrant]?.activities ?? []
+        for activity in activities where times[activity.installationID] != nil { times[activity.installationID] = activity.time }
+        let sorted = times.sorted { left, right in
+            left.value != right.value ? left.value > right.value : left.key.bytes.lexicographicallyPrecedes(right.key.bytes)
+        }
+        return sorted.prefix(limit).map(\.key)
+    }
+
+    /// Servers that the registrant is known to use.
+    func servers(of registrant: PublicKey) -> Set<PublicKey> {
+        Set(rows(of: registrant).map(\.server))
+    }
+
+    /// Rows of the own other devices, to be advertised with this one's.
+    func pairedRows(besides installationID: InstallationID, at now: Timestamp) -> [PushNotificationQueryInfo] {
+        let owner = cryptography.publicKey
+        let hash = KeyHash(of: owner).bytes
+        return rows(of: owner).compactMap { row in
+            guard row.installationID != installationID, now.since(row.learnedAt) < Self.pairedLife else { return nil }
+            let isFiltered = !row.allowedKeyList.isEmpty
+            return PushNotificationQueryInfo(
+                accessToken: isFiltered ? AccessToken("") : row.accessToken ?? AccessToken(""), installationID: row.installationID,
+                publicKey: hash, allowedKeyList: row.allowedKeyList.map(\.bytes), grant: row.grant, version: row.version,
+                serverPublicKey: row.server.compressed)
+        }
+    }
+}

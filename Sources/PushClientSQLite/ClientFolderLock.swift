@@ -1,0 +1,32 @@
+import Foundation
+import PushClient
+
+/// The folder of a client's state, locked for one process until this value goes. The system lets go of it when a process is killed.
+final class ClientFolderLock: Sendable {
+    let folder: String
+    private let descriptor: Int32
+
+    /// - Throws: `ClientStoreError` with `permission` or `locked`
+    init(_ folder: String) throws(ClientStoreError) {
+        self.folder = folder
+        do {
+            try FileManager.default.createDirectory(
+                atPath: folder, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
+        } catch {
+            throw ClientStoreError(code: .permission, message: "folder \(folder) can't be made: make it, or choose another")
+        }
+        descriptor = open(folder + "/lock", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
+        guard descriptor >= 0 else {
+            throw ClientStoreError(code: .permission, message: "folder \(folder) can't be written to: give this user access to it")
+        }
+        guard flock(descriptor, LOCK_EX | LOCK_NB) == 0 else {
+            // All properties are set by now: deinit closes the file.
+            throw ClientStoreError(
+                code: .locked, message: "client state in \(folder) is in use by another process: stop that one, or choose another folder")
+        }
+    }
+
+    deinit {
+        close(descriptor)
+    }
+}

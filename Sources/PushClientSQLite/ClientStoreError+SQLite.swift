@@ -1,0 +1,24 @@
+import GRDB
+import PushClient
+
+extension ClientStoreError {
+    /// SQLite's own words are left out but for its code: they may quote what is stored.
+    init(explaining error: any Error, in path: String) {
+        switch error {
+        case let error as ClientStoreError: self = error
+        case let error as DatabaseError:
+            switch error.resultCode {
+            case .SQLITE_NOTADB, .SQLITE_CORRUPT:
+                self.init(
+                    code: .damaged, message: "client state \(path) is damaged: restore it from a backup, or choose another folder")
+            case .SQLITE_PERM, .SQLITE_READONLY, .SQLITE_CANTOPEN, .SQLITE_AUTH:
+                self.init(code: .permission, message: "client state \(path) can't be used: give this user access to it")
+            case .SQLITE_FULL: self.init(code: .unavailable, message: "client state \(path) can't be written: the disk is full")
+            default:
+                let code = error.extendedResultCode.rawValue
+                self.init(code: .unavailable, message: "client state \(path) can't be used now (SQLite error \(code)): try again")
+            }
+        default: self.init(code: .unavailable, message: "client state \(path) can't be used now: try again")
+        }
+    }
+}

@@ -1,0 +1,72 @@
+import CPushMessages
+import ProtobufWire
+import Waku
+public import WakuCrypto
+
+/// A contact code advertisement with its owner's signature, as it stands in a Waku payload.
+///
+///     ProtocolMessage (deployed; a bare envelope is read as well) ‖ ApplicationMetadataMessage, type 15 ‖ ContactCodeAdvertisement
+///
+/// Only the envelope's signature tells who advertises: the Waku payload may be signed by another key.
+public struct SignedAdvertisement: Sendable {
+    /// The `type` of its ApplicationMetadataMessage.
+    public static let envelopeType: UInt32 = 15
+    private static let fieldLimit = 64
+
+    /// Whose devices these are: recovered from the signature.
+    public let owner: PublicKey
+    /// Which of the owner's devices published it; nil in a bare envelope.
+    public let installationID: InstallationID?
+    public let advertisement: ContactCodeAdvertisement
+
+    /// - Throws: ``EnvelopeError``, with `otherKind` for messages that are no advertisement.
+    public init(parsing data: [UInt8]) throws(EnvelopeError) {
+        let wrapping = try? ProtocolMessage(parsing: data)
+        let isWrapped = wrapping.map { !$0.publicMessage.isEmpty } ?? false
+        let envelope = isWrapped ? wrapping?.publicMessage ?? [] : data
+        let parts = try Self.parse(envelope)
+        guard parts.type == Self.envelopeType else { throw .otherKind }
+        do {
+            owner = try Signature(parsing: parts.signature).signer(of: Keccak256.hash(parts.payload))
+        } catch {
+            throw .badSignature
+        }
+        do {
+            advertisement = try ContactCodeAdvertisement(parsing: parts.payload)
+        } catch {
+            throw .malformed
+        }
+        installationID = isWrapped ? wrapping?.installationID : nil
+    }
+
+    /// The wrapped advertisement, for a Waku payload.
+    ///
+    /// - Parameters:
+    ///   - advertisement: What is advertised.
+    ///   - installationID: Of the device that publishes.
+    ///   - bundles: Encoded key bundles of the secure transport.
+    ///   - key: The owner's.
+    public static func encode(
+        _ advertisement: ContactCodeAdvertisement, from installationID: InstallationID, bundles: [[UInt8]] = [], signedBy key: PrivateKey
+    ) -> [UInt8] {
+        let payload = advertisement.encoded()
+        let signature = Signature(of: Keccak256.hash(payload), by: key)
+        let envelope = Protobuf__ApplicationMetadataMessage.packed { message, arena in
+            message.signature = arena.data(signature.bytes)
+            message.payload = arena.data(payload)
+            message.type = Protobuf__ApplicationMetadataMessage__Type(rawValue: envelopeType)
+        }
+        return ProtocolMessage(installationID: installationID, bundles: bundles, publicMessage: envelope).encoded()
+    }
+
+    private static func parse(_ bytes: [UInt8]) throws(EnvelopeError) -> (signature: [UInt8], payload: [UInt8], type: UInt32) {
+        do {
+            try ProtobufScan.check(bytes, fieldLimit: fieldLimit)
+            return try Protobuf__ApplicationMetadataMessage.withUnpacked(bytes) {
+                ($0.pointee.signature.bytes, $0.pointee.payload.bytes, $0.pointee.type.rawValue)
+            }
+        } catch {
+            throw .malformed
+        }
+    }
+}

@@ -1,0 +1,72 @@
+/// A relay that can tell when messages on content topics reach it: light clients, whose node must take a subscription first.
+///
+/// A relay without this brings everything on its pubsub topics while its ``Relay/state`` is ``RelayState/attached``.
+public protocol ConfirmingRelay: Relay {
+    /// Returns once messages on these topics, published from now on, will be handed over.
+    /// - Throws: ``RelayError``
+    func confirmWatching(_ contentTopics: [ContentTopic]) async throws(RelayError)
+}
+
+/// A relay with a store to read.
+public protocol StoreReadingRelay: Relay {
+    /// One page of what the store keeps.
+    /// - Throws: ``RelayError``, with `refused` when there is no store.
+    func storePage(_ query: StoreQuery) async throws(RelayError) -> StorePage
+}
+
+extension RelaySet: ConfirmingRelay, StoreReadingRelay {
+    /// Returns when the first of them confirmed: what reaches one of them was seen.
+    public func confirmWatching(_ contentTopics: [ContentTopic]) async throws(RelayError) {
+        let outcome = await withTaskGroup(of: RelayError?.self) { group -> RelayError? in
+            for relay in relays {
+                group.addTask {
+                    do throws(RelayError) {
+                        try await relay.waitUntilWatching(contentTopics)
+                        return nil
+                    } catch {
+                        return error
+                    }
+                }
+            }
+            defer { group.cancelAll() }
+            var last = RelayError(code: .unavailable, message: "no relay is configured")
+            for await error in group {
+                guard let error else { return nil }
+                last = error
+            }
+            return last
+        }
+        if let outcome { throw outcome }
+    }
+
+    /// Of the first store that answers.
+    public func storePage(_ query: StoreQuery) async throws(RelayError) -> StorePage {
+        var last = RelayError(code: .refused, message: "no relay has a store")
+        for relay in relays {
+            guard let relay = relay as? any StoreReadingRelay else { continue }
+            do throws(RelayError) {
+                return try await relay.storePage(query)
+            } catch {
+                last = error
+            }
+        }
+        throw last
+    }
+}
+
+extension Relay {
+    /// Returns once messages on these topics come in: as the relay confirms it, or as soon as it is attached.
+    ///
+    /// - Throws: ``RelayError`` with `unavailable` after 10 s, or what the relay says.
+    public func waitUntilWatching(_ contentTopics: [ContentTopic]) async throws(RelayError) {
+        watch(contentTopics)
+        if let relay = self as? any ConfirmingRelay { return try await relay.confirmWatching(contentTopics) }
+        var pause = Duration.milliseconds(10)
+        let deadline = ContinuousClock.now + .seconds(10)
+        while case .detached(let reason) = state {
+            guard ContinuousClock.now < deadline, !Task.isCancelled else { throw RelayError(code: .unavailable, message: reason) }
+            try? await Task.sleep(for: pause)
+            pause = min(pause * 2, .milliseconds(500))
+        }
+    }
+}

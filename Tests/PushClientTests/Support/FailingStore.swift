@@ -1,0 +1,17 @@
+import PushClient
+import Synchronization
+
+/// A store that keeps nothing while it fails.
+final class FailingStore: ClientStore {
+    private let memory = MemoryClientStore()
+    private let isFailing = Mutex(false)
+
+    func setFailing(_ value: Bool) { isFailing.withLock { $0 = value } }
+
+    func load() async throws(ClientStoreError) -> [String: [UInt8]] { try await memory.load() }
+
+    func commit(_ changes: [String: [UInt8]?]) async throws(ClientStoreError) {
+        if isFailing.withLock({ $0 }) { throw ClientStoreError(code: .unavailable, message: "the disk is full") }
+        try await memory.commit(changes)
+    }
+}

@@ -1,0 +1,168 @@
+import StatusProtocol
+import Synchronization
+import TestSupport
+import Waku
+import WakuCrypto
+
+/// A network in this process with servers that seal and sign for real. Messages reach everybody at once.
+final class TestNetwork: Sendable {
+    private struct Inner {
+        var relays: [TestRelay] = []
+        var servers: [PublicKey: TestServer] = [:]
+        var published: [WakuMessage] = []
+    }
+
+    struct TestServer: Sendable {
+        let identity: PrivateKey
+        var node: PlainNode
+        var isUp = true
+        /// Who signs its answers; nil: itself.
+        var signer: PrivateKey?
+        /// Answers wait here instead of going out.
+        var holdsAnswers = false
+        var held: [WakuMessage] = []
+    }
+
+    private let inner = Mutex(Inner())
+
+    func addServer(_ identity: PrivateKey = .generate()) -> PublicKey {
+        inner.withLock { $0.servers[identity.publicKey] = TestServer(identity: identity, node: PlainNode(identity: identity)) }
+        return identity.publicKey
+    }
+
+    func change(_ server: PublicKey, _ body: (inout TestServer) -> Void) {
+        inner.withLock { inner in
+            guard var changed = inner.servers[server] else { return }
+            body(&changed)
+            inner.servers[server] = changed
+        }
+    }
+
+    /// Lets out what a server held back.
+    func release(_ server: PublicKey) {
+        var held: [WakuMessage] = []
+        change(server) { server in
+            held = server.held
+            server.held = []
+            server.holdsAnswers = false
+        }
+        for message in held { spread(message) }
+    }
+
+    func relay(isAttached: Bool = true) -> TestRelay {
+        let relay = TestRelay(network: self, isAttached: isAttached)
+        inner.withLock { $0.relays.append(relay) }
+        return relay
+    }
+
+    /// Everything that anybody published, servers included.
+    var published: [WakuMessage] { inner.withLock(\.published) }
+
+    func notifiedCount(by server: PublicKey) -> Int {
+        inner.withLock { $0.servers[server]?.node.notified.count ?? 0 }
+    }
+
+    func spread(_ message: WakuMessage) {
+        let relays = inner.withLock { inner in
+            inner.published.append(message)
+            return inner.relays
+        }
+        for relay in relays { relay.receive(message) }
+    }
+
+    func publish(_ message: WakuMessage) {
+        spread(message)
+        let answers = inner.withLock { inner in
+            inner.servers.keys.flatMap { key -> [WakuMessage] in
+                guard var server = inner.servers[key], server.isUp else { return [] }
+                let answer = try? server.node.receive(message)
+                defer { inner.servers[key] = server }
+                guard let answer else { return [] }
+                let signer = server.signer ?? server.identity
+                let envelope = MetadataEnvelope.encode(answer.kind, payload: answer.payload, signedBy: signer).bytes
+                let messages = EnvelopeSealing.seal(
+                    envelope, to: .partitioned(answer.recipient), wakuSigner: signer, at: message.timestamp)
+                guard server.holdsAnswers else { return messages }
+                server.held += messages
+                return []
+            }
+        }
+        for answer in answers { spread(answer) }
+    }
+}
+
+/// One participant's way onto a ``TestNetwork``: as a light client, it gets what it asked for once that was confirmed.
+final class TestRelay: ConfirmingRelay, StoreReadingRelay {
+    private struct Inner {
+        var isAttached: Bool
+        var watched: Set<ContentTopic> = []
+        var confirmed: Set<ContentTopic> = []
+        var failure: RelayError?
+        var lookUpCount = 0
+        /// Publications whose answers' topic was not confirmed before.
+        var publishedTopics: [(topic: ContentTopic, confirmed: Set<ContentTopic>)] = []
+        var feed: AsyncStream<ReceivedMessage>.Continuation?
+        var isConfirming = true
+    }
+
+    private let network: TestNetwork
+    private let inner: Mutex<Inner>
+
+    init(network: TestNetwork, isAttached: Bool) {
+        self.network = network
+        inner = Mutex(Inner(isAttached: isAttached))
+    }
+
+    var state: RelayState { inner.withLock(\.isAttached) ? .attached : .detached("it was taken away") }
+    var lookUpCount: Int { inner.withLock(\.lookUpCount) }
+    var publishedTopics: [(topic: ContentTopic, confirmed: Set<ContentTopic>)] { inner.withLock(\.publishedTopics) }
+
+    func setAttached(_ isAttached: Bool) { inner.withLock { $0.isAttached = isAttached } }
+    func setFailure(_ failure: RelayError?) { inner.withLock { $0.failure = failure } }
+    func setConfirming(_ isConfirming: Bool) { inner.withLock { $0.isConfirming = isConfirming } }
+
+    func watch(_ contentTopics: [ContentTopic]) { inner.withLock { $0.watched.formUnion(contentTopics) } }
+
+    func confirmWatching(_ contentTopics: [ContentTopic]) async throws(RelayError) {
+        // A subscription takes a moment.
+        await Task.yield()
+        while !inner.withLock({ $0.isAttached && $0.isConfirming }) {
+            if Task.isCancelled { throw RelayError(code: .unavailable, message: "cancelled") }
+            try? await Task.sleep(for: .milliseconds(5))
+        }
+        inner.withLock { inner in inner.confirmed.formUnion(contentTopics.filter { inner.watched.contains($0) }) }
+    }
+
+    func run(deliver: @escaping @Sendable ([ReceivedMessage]) async -> Void) async {
+        let (stream, continuation) = AsyncStream.makeStream(of: ReceivedMessage.self)
+        inner.withLock { $0.feed = continuation }
+        for await received in stream { await deliver([received]) }
+    }
+
+    func receive(_ message: WakuMessage) {
+        inner.withLock { inner in
+            guard inner.confirmed.contains(message.contentTopic) || inner.watched.contains(message.contentTopic), inner.isAttached else {
+                return
+            }
+            inner.feed?.yield(ReceivedMessage(message: message, pubsubTopic: .statusDefault))
+        }
+    }
+
+    @discardableResult
+    func publish(_ message: WakuMessage, on pubsubTopic: PubsubTopic) async throws(RelayError) -> Publication {
+        let failure = inner.withLock { inner in
+            if inner.failure == nil { inner.publishedTopics.append((message.contentTopic, inner.confirmed)) }
+            return inner.failure
+        }
+        if let failure { throw failure }
+        network.publish(message)
+        return .confirmed
+    }
+
+    func storePage(_ query: StoreQuery) async throws(RelayError) -> StorePage {
+        inner.withLock { $0.lookUpCount += 1 }
+        let messages = network.published.filter { query.contentTopics.contains($0.contentTopic) }
+            .map { ReceivedMessage(message: $0, pubsubTopic: .statusDefault) }
+        return StorePage(messages: messages, hashes: messages.map(\.hash), cursor: nil)
+    }
+}
