@@ -28,12 +28,12 @@ public struct GossipConfiguration: Hashable, Sendable {
     public var floodsOwn = true
     public var fanoutPeriod = Duration.seconds(60)
 
-    public var pruneBackOff = Duration.seconds(60)
-    public var unsubscribeBackOff = Duration.seconds(5)
+    public var pruneBackoff = Duration.seconds(60)
+    public var unsubscribeBackoff = Duration.seconds(5)
     /// A graft that comes so soon after a prune counts twice.
     public var graftFloodPeriod = Duration.seconds(10)
     /// No peer keeps this node away for longer.
-    public var longestBackOff = Duration.seconds(3600)
+    public var longestBackoff = Duration.seconds(3600)
 
     /// Data of a message, in bytes: 1 MiB, as Status' nodes have it; 150 KiB on Waku's own network. Larger ones are dropped, and held against
     /// nobody, as far as a frame holds them: a node with another limit hands them on in good faith.
@@ -66,7 +66,7 @@ public struct GossipConfiguration: Hashable, Sendable {
 ///
 ///     min(first deliveries, cap) − invalidWeight · invalid² − behaviourWeight · max(0, behaviour − threshold)²
 ///
-/// The counters decay. Behaviour counts grafts within the back-off and promises that were broken.
+/// The counters decay. Behaviour counts grafts within the backoff and promises that were broken.
 public struct ScoreConfiguration: Hashable, Sendable {
     public var firstDeliveryCap = 10.0
     public var firstDeliveryDecay = 0.5

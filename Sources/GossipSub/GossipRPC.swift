@@ -5,7 +5,7 @@ public import ProtobufWire
 ///     RPC      { 1 subscriptions* { 1 subscribe(bool) · 2 topic }
 ///              · 2 messages* { 1 from · 2 data · 3 sequence number · 4 topic · 5 signature · 6 key }
 ///              · 3 control { 1 ihave* { 1 topic · 2 ids* } · 2 iwant* { 1 ids* } · 3 graft* { 1 topic }
-///                          · 4 prune* { 1 topic · 2 peers* · 3 back-off in seconds } · 5 idontwant* { 1 ids* } } }
+///                          · 4 prune* { 1 topic · 2 peers* · 3 backoff in seconds } · 5 idontwant* { 1 ids* } } }
 ///
 /// Fields that are not known are skipped, among them the peers that a prune offers. Ids that are not of 32 bytes are left out: they name
 /// nothing here. The messages' data stays in the frame.
@@ -38,7 +38,7 @@ public struct GossipRPC: Sendable {
     struct Prune: Hashable {
         let topic: String
         /// nil when it does not say.
-        let backOff: Duration?
+        let backoff: Duration?
     }
 
     struct Announcement: Hashable {
@@ -136,20 +136,20 @@ public struct GossipRPC: Sendable {
         ihave.append(Announcement(topic: topic, ids: ids))
     }
 
-    /// The back-off is of a prune alone: a graft has no such field.
+    /// The backoff is of a prune alone: a graft has no such field.
     private static func readTopic(_ nested: ProtobufReader) throws(ProtobufError) -> Prune {
         var reader = nested
         var topic: String?
-        var backOff: Duration?
+        var backoff: Duration?
         while let field = try reader.next() {
             switch field.number {
             case 1: topic = try field.string(of: reader, limit: maximumTopicByteCount)
-            case 3: backOff = .seconds(Int64(min(try field.varint(), 1 << 32)))
+            case 3: backoff = .seconds(Int64(min(try field.varint(), 1 << 32)))
             default: break
             }
         }
         guard let topic else { throw .malformed }
-        return Prune(topic: topic, backOff: backOff)
+        return Prune(topic: topic, backoff: backoff)
     }
 
     /// Those beyond the limit are passed over: honest peers announce more when they have more.

@@ -1,6 +1,8 @@
+public import Primitives
+
 extension GossipSub {
     /// To be told each ``GossipConfiguration/heartbeat``.
-    public mutating func heartbeat(at now: Duration) {
+    public mutating func heartbeat(at now: Instant) {
         heartbeatCount += 1
         for peer in promises.broken(at: now) {
             counters.brokenPromises += 1
@@ -13,7 +15,7 @@ extension GossipSub {
             leavesIfGrey(peer)
         }
         for topic in ownTopics {
-            topics[topic]?.forgetBackOffs(before: now - configuration.heartbeat * 2)
+            topics[topic]?.forgetBackoffs(before: now - configuration.heartbeat * 2)
             if isSubscribed(to: topic) {
                 maintainMesh(of: topic, at: now)
                 if heartbeatCount.isMultiple(of: configuration.score.opportunisticHeartbeats) { graftBetter(into: topic, at: now) }
@@ -26,7 +28,7 @@ extension GossipSub {
         cache.shift()
     }
 
-    private mutating func decayScores(at now: Duration) {
+    private mutating func decayScores(at now: Instant) {
         let due = nextDecay ?? now + configuration.score.decayPeriod
         nextDecay = due
         guard now >= due else { return }
@@ -39,17 +41,17 @@ extension GossipSub {
     // MARK: Meshes
 
     /// Who may be grafted, in random order.
-    private mutating func candidates(for topic: String, at now: Duration) -> [PeerNumber] {
+    private mutating func candidates(for topic: String, at now: Instant) -> [PeerNumber] {
         guard let state = topics[topic] else { return [] }
         return state.subscribers.filter { peer in
             // A little later than agreed: the peer's clock counts from when it heard.
             !state.mesh.contains(peer) && score(peer) >= 0 && peers[peer]?.isLeaving == false
-                && state.backOff[peer].map { now >= $0 + configuration.heartbeat } ?? true
+                && state.backoff[peer].map { now >= $0 + configuration.heartbeat } ?? true
         }.shuffled(using: &random)
     }
 
-    mutating func maintainMesh(of topic: String, at now: Duration) {
-        for peer in mesh(of: topic) where score(peer) < 0 { prune(peer, from: topic, backOff: configuration.pruneBackOff, at: now) }
+    mutating func maintainMesh(of topic: String, at now: Instant) {
+        for peer in mesh(of: topic) where score(peer) < 0 { prune(peer, from: topic, backoff: configuration.pruneBackoff, at: now) }
         if mesh(of: topic).count < configuration.meshLow {
             for peer in candidates(for: topic, at: now).prefix(configuration.meshSize - mesh(of: topic).count) { graft(peer, into: topic) }
         }
@@ -62,7 +64,7 @@ extension GossipSub {
     }
 
     /// Keeps the best, and of the others some at random; enough of those that this node dialled.
-    private mutating func shrinkMesh(of topic: String, at now: Duration) {
+    private mutating func shrinkMesh(of topic: String, at now: Instant) {
         let ranked = mesh(of: topic).shuffled(using: &random).sorted { score($0) > score($1) }
         var order = Array(ranked.prefix(configuration.meshBest)) + ranked.dropFirst(configuration.meshBest).shuffled(using: &random)
         func isOutbound(_ peer: PeerNumber) -> Bool { peers[peer]?.isOutbound ?? false }
@@ -73,12 +75,12 @@ extension GossipSub {
             missing -= 1
         }
         for peer in order.dropFirst(configuration.meshSize) {
-            prune(peer, from: topic, backOff: configuration.pruneBackOff, at: now)
+            prune(peer, from: topic, backoff: configuration.pruneBackoff, at: now)
         }
     }
 
     /// When half of the mesh brings little, two that bring more join it.
-    private mutating func graftBetter(into topic: String, at now: Duration) {
+    private mutating func graftBetter(into topic: String, at now: Instant) {
         let scores = mesh(of: topic).map { score($0) }.sorted()
         guard scores.count > 1 else { return }
         let median = scores[scores.count / 2]
@@ -86,8 +88,8 @@ extension GossipSub {
         for peer in candidates(for: topic, at: now).filter({ score($0) > median }).prefix(2) { graft(peer, into: topic) }
     }
 
-    private mutating func maintainFanout(of topic: String, at now: Duration) {
-        if now < topics[topic]?.fanoutUntil ?? .zero {
+    private mutating func maintainFanout(of topic: String, at now: Instant) {
+        if let until = topics[topic]?.fanoutUntil, now < until {
             fillFanout(of: topic)
         } else {
             topics[topic]?.fanout = []

@@ -1,6 +1,8 @@
+public import Primitives
+
 extension GossipSub {
     /// Publishes a message of this node.
-    public mutating func publish(_ data: [UInt8], on topic: String, at now: Duration) -> GossipPublication {
+    public mutating func publish(_ data: [UInt8], on topic: String, at now: Instant) -> GossipPublication {
         guard data.count <= configuration.maximumDataByteCount else { return .tooLarge }
         let id = MessageID(of: data[...])
         guard !seen.contains(id) else { return .duplicate }
@@ -15,7 +17,7 @@ extension GossipSub {
         return .sent(peerCount: recipients.count)
     }
 
-    private mutating func recipientsOfOwn(on topic: String, at now: Duration) -> [PeerNumber] {
+    private mutating func recipientsOfOwn(on topic: String, at now: Instant) -> [PeerNumber] {
         let threshold = configuration.score.publishThreshold
         if configuration.floodsOwn { return subscribers(of: topic).filter { score($0) >= threshold } }
         if isSubscribed(to: topic) {
@@ -41,7 +43,7 @@ extension GossipSub {
     }
 
     /// A frame of a peer came in.
-    public mutating func received(_ rpc: GossipRPC, from peer: PeerNumber, at now: Duration) {
+    public mutating func received(_ rpc: GossipRPC, from peer: PeerNumber, at now: Instant) {
         guard peers[peer] != nil, !leavesIfGrey(peer) else { return }
         for subscription in rpc.subscriptions { noteSubscription(subscription, of: peer) }
         for publication in rpc.publications {
@@ -74,7 +76,7 @@ extension GossipSub {
     }
 
     private mutating func receivedMessage(
-        _ publication: GossipRPC.Publication, in rpc: GossipRPC, from peer: PeerNumber, at now: Duration
+        _ publication: GossipRPC.Publication, in rpc: GossipRPC, from peer: PeerNumber, at now: Instant
     ) {
         counters.received += 1
         guard isSubscribed(to: publication.topic) else {
@@ -118,7 +120,7 @@ extension GossipSub {
     }
 
     /// The validator's word on a message; once.
-    public mutating func judged(_ id: MessageID, as verdict: GossipVerdict, at now: Duration) {
+    public mutating func judged(_ id: MessageID, as verdict: GossipVerdict, at now: Instant) {
         guard let (message, senders) = pending.removeValue(forKey: id).map({ ($0.message, $0.senders) }) else { return }
         pendingByteCount -= message.data.count
         switch verdict {

@@ -1,4 +1,4 @@
-import Primitives
+public import Primitives
 
 /// What is to be done; the order counts.
 public enum GossipAction: Sendable {
@@ -36,7 +36,7 @@ public enum GossipPublication: Hashable, Sendable {
 ///     frame ─▶ GossipRPC ─▶ received ─▶ seen? ─▶ .validate ─▶ judged ─▶ .forward to the mesh
 ///                             │ control                         │ reject
 ///                             ▼                                 ▼
-///                   mesh, promises, back-offs ─────────▶ score ─▶ .disconnect
+///                   mesh, promises, backoffs ─────────▶ score ─▶ .disconnect
 ///
 /// Times are durations since some start that never goes back. The same events with the same seed make the same actions. All that is kept
 /// is bounded, by the configuration and the number of peers, whatever they send.
@@ -56,7 +56,7 @@ public struct GossipSub: Sendable {
 
     struct Retained {
         var score: PeerScore
-        let until: Duration
+        let until: Instant
     }
 
     var random: SplitMix64
@@ -74,7 +74,7 @@ public struct GossipSub: Sendable {
     /// How many peers were asked for a message since the last heartbeat.
     var asked: [MessageID: Int] = [:]
     var heartbeatCount = 0
-    var nextDecay: Duration?
+    var nextDecay: Instant?
 
     public init(configuration: GossipConfiguration = GossipConfiguration(), seed: UInt64) {
         self.configuration = configuration
@@ -113,7 +113,7 @@ public struct GossipSub: Sendable {
         peers[peer]?.version = max(known, version)
     }
 
-    public mutating func disconnected(_ peer: PeerNumber, at now: Duration) {
+    public mutating func disconnected(_ peer: PeerNumber, at now: Instant) {
         guard var gone = peers.removeValue(forKey: peer) else { return }
         for topic in gone.topics {
             topics[topic]?.leaves(peer)
@@ -129,7 +129,7 @@ public struct GossipSub: Sendable {
 
     /// Whether its number still means something: numbers of others may be given anew.
     public func remembers(_ peer: PeerNumber) -> Bool {
-        peers[peer] != nil || retained[peer] != nil || ownTopics.contains { topics[$0]?.backOff[peer] != nil }
+        peers[peer] != nil || retained[peer] != nil || ownTopics.contains { topics[$0]?.backoff[peer] != nil }
     }
 
     func score(_ peer: PeerNumber) -> Double {
@@ -167,7 +167,7 @@ public struct GossipSub: Sendable {
 
     // MARK: Own subscriptions
 
-    public mutating func subscribe(to topic: String, at now: Duration) {
+    public mutating func subscribe(to topic: String, at now: Instant) {
         guard topics[topic]?.isSubscribed != true else { return }
         topics[topic, default: GossipTopic()].isSubscribed = true
         if !ownTopics.contains(topic) { ownTopics.append(topic) }
@@ -176,10 +176,10 @@ public struct GossipSub: Sendable {
         maintainMesh(of: topic, at: now)
     }
 
-    public mutating func unsubscribe(from topic: String, at now: Duration) {
+    public mutating func unsubscribe(from topic: String, at now: Instant) {
         guard topics[topic]?.isSubscribed == true else { return }
         topics[topic]?.isSubscribed = false
-        for peer in mesh(of: topic) { prune(peer, from: topic, backOff: configuration.unsubscribeBackOff, at: now) }
+        for peer in mesh(of: topic) { prune(peer, from: topic, backoff: configuration.unsubscribeBackoff, at: now) }
         for peer in peers.keys.sorted() { act(.send(.subscription(topic: topic, isOn: false), to: peer)) }
         ownTopics.removeAll { $0 == topic }
         forgetIfEmpty(topic)
@@ -201,9 +201,9 @@ public struct GossipSub: Sendable {
     }
 
     /// Also tells a peer that it can't be in the mesh.
-    mutating func prune(_ peer: PeerNumber, from topic: String, backOff: Duration, at now: Duration) {
+    mutating func prune(_ peer: PeerNumber, from topic: String, backoff: Duration, at now: Instant) {
         topics[topic]?.mesh.removeAll { $0 == peer }
-        topics[topic]?.keepAway(peer, until: now + backOff)
-        act(.send(.prune(topic: topic, backOff: backOff), to: peer))
+        topics[topic]?.keepAway(peer, until: now + backoff)
+        act(.send(.prune(topic: topic, backoff: backoff), to: peer))
     }
 }

@@ -1,3 +1,5 @@
+import Primitives
+
 /// What is known of a topic: who is there, and with whom messages are exchanged.
 struct GossipTopic {
     var isSubscribed = false
@@ -7,24 +9,24 @@ struct GossipTopic {
     var mesh: [PeerNumber] = []
     /// To whom own messages go while it is not subscribed, and until when.
     var fanout: [PeerNumber] = []
-    var fanoutUntil = Duration.zero
+    var fanoutUntil: Instant?
     /// Until when neither side is to graft.
-    var backOff: [PeerNumber: Duration] = [:]
+    var backoff: [PeerNumber: Instant] = [:]
 
     /// Beyond it, no more are kept: a peer that comes under ever new names gets that far.
-    static let backOffLimit = 10_000
+    static let backoffLimit = 10_000
 
     /// Whether there is anything left to know.
-    var isForgotten: Bool { !isSubscribed && subscribers.isEmpty && fanout.isEmpty && backOff.isEmpty }
+    var isForgotten: Bool { !isSubscribed && subscribers.isEmpty && fanout.isEmpty && backoff.isEmpty }
 
     /// The later of two counts.
-    mutating func keepAway(_ peer: PeerNumber, until: Duration) {
-        guard backOff[peer] != nil || backOff.count < Self.backOffLimit else { return }
-        backOff[peer] = max(backOff[peer] ?? until, until)
+    mutating func keepAway(_ peer: PeerNumber, until: Instant) {
+        guard backoff[peer] != nil || backoff.count < Self.backoffLimit else { return }
+        backoff[peer] = max(backoff[peer] ?? until, until)
     }
 
-    mutating func forgetBackOffs(before time: Duration) {
-        if !backOff.isEmpty { backOff = backOff.filter { $0.value > time } }
+    mutating func forgetBackoffs(before time: Instant) {
+        if !backoff.isEmpty { backoff = backoff.filter { $0.value > time } }
     }
 
     mutating func leaves(_ peer: PeerNumber) {

@@ -149,10 +149,10 @@ extension ProtobufWriter {
             }
         case .iwant(let ids): field(2) { (iwant: inout ProtobufWriter) in iwant.appendIDs(1, ids) }
         case .graft(let topic): field(3) { (graft: inout ProtobufWriter) in graft.field(1, topic) }
-        case .prune(let topic, let backOff):
+        case .prune(let topic, let backoff):
             field(4) { (prune: inout ProtobufWriter) in
                 prune.field(1, topic)
-                prune.field(3, UInt64(max(0, backOff.components.seconds)))
+                prune.field(3, UInt64(max(0, backoff.components.seconds)))
             }
         case .idontwant(let ids): field(5) { (idontwant: inout ProtobufWriter) in idontwant.appendIDs(1, ids) }
         case .subscription, .message, .reply: break

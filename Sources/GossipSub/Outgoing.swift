@@ -2,8 +2,8 @@
 public enum Outgoing: Sendable {
     case subscription(topic: String, isOn: Bool)
     case graft(topic: String)
-    /// - Parameter backOff: For which the peer shall not graft.
-    case prune(topic: String, backOff: Duration)
+    /// - Parameter backoff: For which the peer shall not graft.
+    case prune(topic: String, backoff: Duration)
     case message(GossipMessage)
     /// That the peer asked for.
     case reply(GossipMessage)

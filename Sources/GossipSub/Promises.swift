@@ -1,9 +1,11 @@
+import Primitives
+
 /// Who was asked for what, and has yet to send it. Of each request one id at random stands for all.
 struct Promises: Sendable {
     private struct Promise {
         let id: MessageID
         let peer: PeerNumber
-        let due: Duration
+        let due: Instant
     }
 
     /// In the order in which they fall due.
@@ -13,7 +15,7 @@ struct Promises: Sendable {
 
     var count: Int { promises.count }
 
-    mutating func add(_ id: MessageID, by peer: PeerNumber, due: Duration) {
+    mutating func add(_ id: MessageID, by peer: PeerNumber, due: Instant) {
         guard !open[id, default: []].contains(peer) else { return }
         open[id, default: []].append(peer)
         promises.append(Promise(id: id, peer: peer, due: due))
@@ -25,7 +27,7 @@ struct Promises: Sendable {
     }
 
     /// Who did not keep its word by now, once for each promise.
-    mutating func broken(at now: Duration) -> [PeerNumber] {
+    mutating func broken(at now: Instant) -> [PeerNumber] {
         var peers: [PeerNumber] = []
         while let promise = promises.first, promise.due <= now {
             _ = promises.popFirst()

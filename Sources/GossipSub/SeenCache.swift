@@ -1,3 +1,5 @@
+import Primitives
+
 /// The ids of the messages that came lately, in a few generations: the oldest is forgotten as a whole.
 struct SeenCache {
     private static let generationCount = 4
@@ -6,7 +8,7 @@ struct SeenCache {
     private let capacity: Int
     /// The newest last.
     private var generations: [Set<MessageID>] = [[]]
-    private var newestSince: Duration?
+    private var newestSince: Instant?
 
     /// - Parameters:
     ///   - period: For which an id is known at least, unless there are more than the capacity.
@@ -24,7 +26,7 @@ struct SeenCache {
     }
 
     /// - Returns: Whether it was not known yet.
-    mutating func insert(_ id: MessageID, at now: Duration) -> Bool {
+    mutating func insert(_ id: MessageID, at now: Instant) -> Bool {
         advance(to: now)
         guard !contains(id) else { return false }
         generations[generations.count - 1].insert(id)
@@ -35,7 +37,7 @@ struct SeenCache {
         for index in generations.indices { generations[index].remove(id) }
     }
 
-    private mutating func advance(to now: Duration) {
+    private mutating func advance(to now: Instant) {
         let since = newestSince ?? now
         newestSince = since
         let share = period / Self.generationCount

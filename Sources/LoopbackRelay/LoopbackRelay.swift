@@ -1,3 +1,4 @@
+import Primitives
 import Synchronization
 public import Waku
 
@@ -6,8 +7,8 @@ public final class LoopbackRelay: Relay {
     private struct Buffer {
         var messages: [ReceivedMessage] = []
         var droppedCount = 0
-        /// Of the run in progress.
-        var arrival: AsyncStream<Void>.Continuation?
+        /// Of the run in progress; nil before the first.
+        var added: WakeUpSignal?
     }
 
     private let network: LoopbackNetwork
@@ -45,11 +46,11 @@ public final class LoopbackRelay: Relay {
 
     /// Hands over all that is waiting in one go. One at a time.
     public func run(deliver: @escaping @Sendable ([ReceivedMessage]) async -> Void) async {
-        let (arrivals, arrival) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
-        buffer.withLock { $0.arrival = arrival }
+        let added = WakeUpSignal()
+        buffer.withLock { $0.added = added }
         // What came before the run began.
-        arrival.yield()
-        for await _ in arrivals {
+        added.signal()
+        for await _ in added {
             let messages = buffer.withLock { buffer in
                 defer { buffer.messages = [] }
                 return buffer.messages
@@ -67,7 +68,7 @@ public final class LoopbackRelay: Relay {
                 return
             }
             buffer.messages.append(message)
-            buffer.arrival?.yield()
+            buffer.added?.signal()
         }
     }
 }

@@ -1,3 +1,4 @@
+import Primitives
 import Waku
 
 /// Decides what to ask the node next, and when messages may have been lost on the way. Outcomes and time come in; whoever holds it does the
@@ -22,7 +23,7 @@ struct NwakuAttachment {
         var pollInterval: Duration = .milliseconds(300)
         /// How many messages the node keeps for its pollers.
         var cacheCapacity = 50
-        var backOff = BackOff()
+        var backoff = ExponentialBackoff()
 
         /// Longer without a poll means that messages may be lost.
         var longestSilence: Duration { max(.seconds(2), pollInterval * 3) }
@@ -31,13 +32,13 @@ struct NwakuAttachment {
     enum Action: Hashable {
         case subscribe
         case poll
-        case wait(until: Duration)
+        case wait(until: Instant)
     }
 
     private enum Phase {
         case subscribing
-        case polling(next: Duration)
-        case backingOff(until: Duration)
+        case polling(next: Instant)
+        case backingOff(until: Instant)
     }
 
     private let configuration: Configuration
@@ -62,7 +63,7 @@ struct NwakuAttachment {
         earlierLife = [:]
         for topic in configuration.pubsubTopics {
             guard let seen = lastSeen[topic] else { continue }
-            earlierLife[topic] = now - (seen <= now.clock ? now.clock.since(seen) : StoreCatchUp.clockLookBack)
+            earlierLife[topic] = now - (seen <= now.wallClock ? now.wallClock.since(seen) : StoreCatchUp.clockLookBack)
         }
     }
 
@@ -77,14 +78,14 @@ struct NwakuAttachment {
     func next(at now: Moment) -> Action {
         switch phase {
         case .subscribing: .subscribe
-        case .polling(let next): now.uptime >= next ? .poll : .wait(until: next)
-        case .backingOff(let until): now.uptime >= until ? .subscribe : .wait(until: until)
+        case .polling(let next): now.instant >= next ? .poll : .wait(until: next)
+        case .backingOff(let until): now.instant >= until ? .subscribe : .wait(until: until)
         }
     }
 
     /// The node took the subscription. Attached it is only when a poll worked.
     mutating func subscribed(at now: Moment) {
-        phase = .polling(next: now.uptime)
+        phase = .polling(next: now.instant)
     }
 
     /// All topics were polled, and what they brought was handed over.
@@ -93,7 +94,7 @@ struct NwakuAttachment {
     ///   - sent: When the first of the requests went out.
     /// - Returns: The topics on which messages may be lost, and since when.
     mutating func polled(messageCount: Int, sent: Moment) -> [PubsubTopic: Moment] {
-        let isLate = sent.uptime - lastPoll.uptime > configuration.longestSilence
+        let isLate = sent.instant - lastPoll.instant > configuration.longestSilence
         let isFull = messageCount + (isShared ? lastCount : 0) >= configuration.cacheCapacity
         var gaps = earlierLife
         if mayHaveLost || isLate || isFull {
@@ -108,7 +109,7 @@ struct NwakuAttachment {
         state = .attached
         // A half-full cache fills faster than the interval drains it.
         let isBusy = messageCount * 2 >= configuration.cacheCapacity
-        phase = .polling(next: isBusy ? sent.uptime : sent.uptime + configuration.pollInterval)
+        phase = .polling(next: isBusy ? sent.instant : sent.instant + configuration.pollInterval)
         return gaps
     }
 
@@ -127,6 +128,6 @@ struct NwakuAttachment {
         failures += 1
         mayHaveLost = true
         state = .detached(reason)
-        phase = .backingOff(until: now.uptime + configuration.backOff.delay(failures: failures, jitter: jitter))
+        phase = .backingOff(until: now.instant + configuration.backoff.delay(afterFailures: failures, jitter: jitter))
     }
 }

@@ -26,7 +26,7 @@ struct NwakuProgress {
     func seenUntil(at now: Moment) -> [PubsubTopic: Timestamp] {
         var seen: [PubsubTopic: Timestamp] = [:]
         for catchUp in catchUps {
-            let polled = attachment.polledUntil(catchUp.pubsubTopic).earliestClock(at: now)
+            let polled = attachment.polledUntil(catchUp.pubsubTopic).earliestWallClock(at: now)
             seen[catchUp.pubsubTopic] = min(polled, catchUp.missingFrom(at: now) ?? polled)
         }
         return seen

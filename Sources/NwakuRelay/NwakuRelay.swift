@@ -1,3 +1,4 @@
+import Primitives
 public import CurlClient
 public import Logging
 import Synchronization
@@ -46,8 +47,8 @@ public final class NwakuRelay: Relay {
 
     /// What tests make shorter.
     struct Timing: Sendable {
-        var nodeBackOff = BackOff()
-        var storeBackOff = BackOff(initial: .seconds(1), maximum: .seconds(60))
+        var nodeBackoff = ExponentialBackoff()
+        var storeBackoff = ExponentialBackoff(initial: .seconds(1), maximum: .seconds(60))
         /// From one walk through the store to the next, at least.
         var catchUpPeriod = Duration.seconds(5)
         /// From a gap to its walk.
@@ -90,10 +91,10 @@ public final class NwakuRelay: Relay {
             NwakuProgress(
                 attachment: NwakuAttachment.Configuration(
                     pubsubTopics: configuration.pubsubTopics, pollInterval: configuration.pollInterval,
-                    cacheCapacity: configuration.cacheCapacity, backOff: timing.nodeBackOff),
+                    cacheCapacity: configuration.cacheCapacity, backoff: timing.nodeBackoff),
                 catchUp: StoreCatchUp.Configuration(
                     contentTopics: configuration.catchUpTopics, settling: timing.settling, shortestPeriod: timing.catchUpPeriod,
-                    backOff: timing.storeBackOff),
+                    backoff: timing.storeBackoff),
                 lastSeen: configuration.lastSeen, at: .now()))
     }
 
@@ -120,16 +121,16 @@ public final class NwakuRelay: Relay {
 
     /// One at a time.
     public func run(deliver: @escaping @Sendable ([ReceivedMessage]) async -> Void) async {
-        let signals = topics.map { _ in AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1)) }
+        let gaps = topics.map { _ in WakeUpSignal() }
         await withDiscardingTaskGroup { group in
             group.addTask {
                 await self.attach(deliver: deliver) {
-                    for signal in signals { signal.continuation.yield() }
+                    for gap in gaps { gap.signal() }
                 }
             }
             // Topics wait neither for each other nor for what fails on another.
-            for (index, signal) in signals.enumerated() {
-                group.addTask { await self.catchUp(on: index, deliver: deliver, gaps: signal.stream) }
+            for (index, gap) in gaps.enumerated() {
+                group.addTask { await self.catchUp(on: index, deliver: deliver, gaps: gap) }
             }
         }
     }
@@ -209,14 +210,14 @@ public final class NwakuRelay: Relay {
     // MARK: Catching up
 
     private func catchUp(
-        on index: Int, deliver: @Sendable ([ReceivedMessage]) async -> Void, gaps: AsyncStream<Void>
+        on index: Int, deliver: @Sendable ([ReceivedMessage]) async -> Void, gaps: WakeUpSignal
     ) async {
         var gaps = gaps.makeAsyncIterator()
         while !Task.isCancelled {
             switch progress.withLock({ $0.catchUps[index].next(at: .now()) }) {
             case .idle: _ = await gaps.next()
             // In steps, because a reconnection ends the pause.
-            case .wait(let until): await Self.sleep(until: min(until, Moment.now().uptime + .seconds(1)))
+            case .wait(let until): await Self.sleep(until: min(until, Instant.now + .seconds(1)))
             case .query(let query): await ask(query, on: index, deliver: deliver)
             }
         }
@@ -248,7 +249,7 @@ public final class NwakuRelay: Relay {
     }
 
     /// Returns early when the task is cancelled: its loop sees that.
-    private static func sleep(until uptime: Duration) async {
-        try? await Task.sleep(for: uptime - Moment.now().uptime)
+    private static func sleep(until instant: Instant) async {
+        try? await instant.sleep()
     }
 }

@@ -1,3 +1,4 @@
+import Primitives
 public import CurlClient
 public import Logging
 import Synchronization
@@ -45,7 +46,7 @@ public final class NwakuStoreWatch: Relay {
     /// How far senders' clocks may be off: sweeps overlap by this.
     private static let overlap = Duration.seconds(60)
     private static let pageLimit = 1000
-    private static let backOff = BackOff()
+    private static let backoff = ExponentialBackoff()
 
     /// - Parameter client: May be shared with others.
     public init(configuration: Configuration, contentTopics: [ContentTopic] = [], client: CurlClient, logger: Logger) {
@@ -96,7 +97,7 @@ public final class NwakuStoreWatch: Relay {
                     if error.isTooMuch { watch.pageSize.wasTooMuch() }
                     return watch.failures
                 }
-                pause = max(pause, Self.backOff.delay(failures: failures, jitter: .random(in: 0...1)))
+                pause = max(pause, Self.backoff.delay(afterFailures: failures, jitter: .random(in: 0...1)))
                 if failures == 1 {
                     logger.warning("store can't be asked", metadata: ["node": "\(api.address)", "reason": "\(error)"])
                 }

@@ -15,7 +15,7 @@ public struct ReceivedMessage: Hashable, Sendable {
 /// A way onto the Waku network: nwaku's REST API, or a network in this very process.
 ///
 /// It hands over what arrives on its pubsub topics, the same message perhaps more than once, and publishes. It heals itself: what it can't
-/// do now it tries again, with back-off, until it is cancelled.
+/// do now it tries again, with backoff, until it is cancelled.
 public protocol Relay: Sendable {
     /// Stays attached until the task is cancelled. While `deliver` runs, nothing more is fetched: that is the back-pressure.
     func run(deliver: @escaping @Sendable ([ReceivedMessage]) async -> Void) async

@@ -1,3 +1,5 @@
+public import Primitives
+
 /// In which order relays publish: the operator's, but for those whose answers nobody confirms. What was asked, verdicts and time come in, an
 /// order comes out.
 ///
@@ -17,7 +19,7 @@ public struct RelayRanking: Sendable {
     private struct Standing {
         var unconfirmedCount = 0
         /// nil while it has its rank.
-        var nextTrial: Duration?
+        var nextTrial: Instant?
     }
 
     private var standings: [Standing]
@@ -35,7 +37,7 @@ public struct RelayRanking: Sendable {
     ///   - isAttached: For each relay. One that is not may still publish.
     ///   - avoided: Places of those by which it went out before: they come last.
     ///   - now: Since a fixed start.
-    public mutating func groups(isAttached: [Bool], avoiding avoided: Set<Int> = [], at now: Duration) -> [[Int]] {
+    public mutating func groups(isAttached: [Bool], avoiding avoided: Set<Int> = [], at now: Instant) -> [[Int]] {
         var groups: [[Int]] = []
         if let trial = takeTrial(isAttached: isAttached, avoiding: avoided, at: now) { groups.append([trial]) }
         for isAvoided in [false, true] {
@@ -49,7 +51,7 @@ public struct RelayRanking: Sendable {
         return groups
     }
 
-    private mutating func takeTrial(isAttached: [Bool], avoiding avoided: Set<Int>, at now: Duration) -> Int? {
+    private mutating func takeTrial(isAttached: [Bool], avoiding avoided: Set<Int>, at now: Instant) -> Int? {
         let due = standings.indices.first { place in
             guard let nextTrial = standings[place].nextTrial else { return false }
             return nextTrial <= now && isAttached[place] && !avoided.contains(place)
@@ -59,7 +61,7 @@ public struct RelayRanking: Sendable {
     }
 
     /// What became of a message that one relay alone published.
-    public mutating func note(_ verdict: RelayVerdict, at now: Duration) {
+    public mutating func note(_ verdict: RelayVerdict, at now: Instant) {
         guard standings.indices.contains(verdict.place) else { return }
         if verdict.isConfirmed {
             standings[verdict.place] = Standing()

@@ -1,3 +1,4 @@
+import Primitives
 import Synchronization
 
 /// Several ways onto the network at once: what one misses, another brings, and what one does not publish, another does.
@@ -37,7 +38,7 @@ public final class RelaySet: Relay {
         _ message: WakuMessage, on pubsubTopic: PubsubTopic, avoiding avoided: Set<Int>
     ) async throws(RelayError) -> PlacedPublication {
         let isAttached = relays.map { $0.state == .attached }
-        let groups = ranking.withLock { $0.groups(isAttached: isAttached, avoiding: avoided, at: Moment.now().uptime) }
+        let groups = ranking.withLock { $0.groups(isAttached: isAttached, avoiding: avoided, at: Instant.now) }
         var failures: [RelayError] = []
         for group in groups {
             let outcomes = await publish(message, on: pubsubTopic, by: group)
@@ -148,7 +149,7 @@ public final class RelaySet: Relay {
 
     public func note(_ verdicts: [RelayVerdict]) {
         guard !verdicts.isEmpty else { return }
-        let now = Moment.now().uptime
+        let now = Instant.now
         ranking.withLock { ranking in
             for verdict in verdicts { ranking.note(verdict, at: now) }
         }

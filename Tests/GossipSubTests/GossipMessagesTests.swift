@@ -1,3 +1,4 @@
+import TestSupport
 import Testing
 
 @testable import GossipSub
@@ -356,12 +357,12 @@ struct HostilePeerTests {
         var router = try Router.subscribed(peerCount: 0, configuration)
         for number in 0..<20_000 as Range<UInt32> {
             router.gossip.connected(peer(number), version: .v11, isOutbound: false)
-            try router.send([.prune(topic: Router.topic, backOff: .seconds(3600))], from: peer(number))
+            try router.send([.prune(topic: Router.topic, backoff: .seconds(3600))], from: peer(number))
             router.gossip.receivedMalformed(from: peer(number))
             router.gossip.disconnected(peer(number), at: router.now)
         }
         #expect(router.gossip.retained.count == 50)
-        #expect(router.gossip.topics[Router.topic]?.backOff.count == 10_000)
+        #expect(router.gossip.topics[Router.topic]?.backoff.count == 10_000)
         #expect(router.gossip.peers.isEmpty)
     }
 }

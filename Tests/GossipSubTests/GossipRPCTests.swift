@@ -43,7 +43,7 @@ struct GossipRPCTests {
         #expect(rpc.ihave == [.init(topic: "/t", ids: [known])])
         #expect(rpc.iwant == [known])
         #expect(rpc.graft == ["/t"])
-        #expect(rpc.prune == [.init(topic: "/t", backOff: .seconds(60))])
+        #expect(rpc.prune == [.init(topic: "/t", backoff: .seconds(60))])
         #expect(rpc.idontwant == [known])
     }
 
@@ -119,7 +119,7 @@ struct GossipRPCTests {
         let known = MessageID(of: [1][...])
         var queue = OutboundQueue()
         for item in [
-            .subscription(topic: "/t", isOn: true), .graft(topic: "/t"), .prune(topic: "/t", backOff: .seconds(3)),
+            .subscription(topic: "/t", isOn: true), .graft(topic: "/t"), .prune(topic: "/t", backoff: .seconds(3)),
             .message(GossipMessage(topic: "/t", data: [1, 2, 3])), .ihave(topic: "/t", ids: [known]), .iwant([known]), .idontwant([known]),
         ] as [Outgoing] {
             #expect(queue.append(item) == .kept)

@@ -1,3 +1,4 @@
+import Primitives
 import ProtobufWire
 import TestSupport
 
@@ -67,7 +68,7 @@ struct GossipSimulation {
         let latency: Duration
         let dialer: Int
         /// When the last frame arrives, each way: TCP keeps their order.
-        var lastArrival = [Duration.zero, .zero]
+        var lastArrival = [Instant.zero, .zero]
     }
 
     private enum Event {
@@ -88,7 +89,7 @@ struct GossipSimulation {
     private static let topic = "/waku/2/rs/16/32"
     private static let invalidMark: UInt8 = 0xFF
     /// Hostile nodes begin when the network stands.
-    private static let warmUp = Duration.seconds(5)
+    private static let warmUp = Instant.seconds(5)
 
     private let settings: Settings
     private var generator: SeededGenerator
@@ -97,8 +98,8 @@ struct GossipSimulation {
     private var links: [[Int]: Link] = [:]
     private var order: [[Int]] = []
     private var events = EventQueue<Event>()
-    private var now = Duration.zero
-    private var published: [MessageID: Duration] = [:]
+    private var now = Instant.zero
+    private var published: [MessageID: Instant] = [:]
     private var delivered: [MessageID: Set<Int>] = [:]
     private(set) var figures = Figures()
 
@@ -201,7 +202,7 @@ struct GossipSimulation {
         if degree < gossip.configuration.meshLow {
             let candidates = gossip.subscribers(of: Self.topic).filter { peer in
                 !gossip.mesh(of: Self.topic).contains(peer) && gossip.score(peer) >= 0
-                    && gossip.topics[Self.topic]?.backOff[peer] == nil
+                    && gossip.topics[Self.topic]?.backoff[peer] == nil
             }
             if !candidates.isEmpty { figures.starved += 1 }
         }
@@ -329,7 +330,7 @@ struct GossipSimulation {
 /// Events by their time, and among the same by the order in which they were added: a binary heap.
 private struct EventQueue<Event> {
     private struct Item {
-        let time: Duration
+        let time: Instant
         let number: Int
         let event: Event
 
@@ -339,7 +340,7 @@ private struct EventQueue<Event> {
     private var items: [Item] = []
     private var count = 0
 
-    mutating func add(_ event: Event, at time: Duration) {
+    mutating func add(_ event: Event, at time: Instant) {
         items.append(Item(time: time, number: count, event: event))
         count += 1
         var index = items.count - 1
@@ -349,7 +350,7 @@ private struct EventQueue<Event> {
         }
     }
 
-    mutating func next() -> (Duration, Event)? {
+    mutating func next() -> (Instant, Event)? {
         guard let first = items.first else { return nil }
         items.swapAt(0, items.count - 1)
         items.removeLast()

@@ -1,3 +1,5 @@
+import Primitives
+import TestSupport
 import ProtobufWire
 import Testing
 
@@ -7,7 +9,7 @@ import Testing
 struct Router {
     static let topic = "/waku/2/rs/16/32"
     var gossip: GossipSub
-    var now = Duration.zero
+    var now = Instant.zero
 
     init(_ configuration: GossipConfiguration = GossipConfiguration(), seed: UInt64 = 1) {
         gossip = GossipSub(configuration: configuration, seed: seed)
@@ -155,11 +157,11 @@ struct MeshTests {
         #expect(!router.mesh.contains(peer(9)))
     }
 
-    @Test("A prune ends it, and no graft follows before the back-off has passed")
-    func backOff() throws {
+    @Test("A prune ends it, and no graft follows before the backoff has passed")
+    func backoff() throws {
         var router = try Router.subscribed(peerCount: 1)
         #expect(router.mesh == [peer(0)])
-        try router.send([.prune(topic: topic, backOff: .seconds(30))], from: peer(0))
+        try router.send([.prune(topic: topic, backoff: .seconds(30))], from: peer(0))
         #expect(router.mesh.isEmpty)
         router.heartbeat(30)
         #expect(router.mesh.isEmpty)
@@ -168,19 +170,19 @@ struct MeshTests {
     }
 
     @Test("Without a number a prune means a minute, and no number means more than an hour")
-    func backOffLimits() throws {
+    func backoffLimits() throws {
         var router = try Router.subscribed(peerCount: 1)
         let control = field(0x1A, field(0x22, field(0x0A, Array(topic.utf8))))
         router.gossip.received(try GossipRPC(parsing: control), from: peer(0), at: router.now)
-        #expect(router.gossip.topics[topic]?.backOff[peer(0)] == router.now + .seconds(60))
-        try router.send([.prune(topic: topic, backOff: .seconds(1 << 40))], from: peer(0))
-        #expect(router.gossip.topics[topic]?.backOff[peer(0)] == router.now + .seconds(3600))
+        #expect(router.gossip.topics[topic]?.backoff[peer(0)] == router.now + .seconds(60))
+        try router.send([.prune(topic: topic, backoff: .seconds(1 << 40))], from: peer(0))
+        #expect(router.gossip.topics[topic]?.backoff[peer(0)] == router.now + .seconds(3600))
     }
 
-    @Test("Who grafts within the back-off again and again is pruned, then goes")
+    @Test("Who grafts within the backoff again and again is pruned, then goes")
     func graftFlood() throws {
         var router = try Router.subscribed(peerCount: 1)
-        try router.send([.prune(topic: topic, backOff: .seconds(60))], from: peer(0))
+        try router.send([.prune(topic: topic, backoff: .seconds(60))], from: peer(0))
         _ = router.gossip.takeActions()
         var words: [String] = []
         for _ in 0..<100 {

@@ -1,3 +1,4 @@
+import TestSupport
 import ProtobufWire
 import Testing
 
@@ -27,7 +28,7 @@ struct OutboundQueueTests {
         var queue = OutboundQueue()
         let sent = message(3)
         for item in [
-            .subscription(topic: "/t", isOn: true), .graft(topic: "/a"), .prune(topic: "/b", backOff: .seconds(61)), .message(sent),
+            .subscription(topic: "/t", isOn: true), .graft(topic: "/a"), .prune(topic: "/b", backoff: .seconds(61)), .message(sent),
             .reply(message(4)), .ihave(topic: "/t", ids: [id(1), id(2)]), .iwant([id(3)]), .idontwant([id(4)]),
         ] as [Outgoing] {
             #expect(queue.append(item) == .kept)
@@ -37,7 +38,7 @@ struct OutboundQueueTests {
         #expect(frames.count == 1)
         #expect(frame.subscriptions == [.init(topic: "/t", isOn: true)])
         #expect(frame.graft == ["/a"])
-        #expect(frame.prune == [.init(topic: "/b", backOff: .seconds(61))])
+        #expect(frame.prune == [.init(topic: "/b", backoff: .seconds(61))])
         #expect(frame.publications.map(\.data.count) == [3, 4])
         #expect(frame.ihave == [.init(topic: "/t", ids: [id(1), id(2)])])
         #expect(frame.iwant == [id(3)])

@@ -1,3 +1,4 @@
+import Primitives
 import NIOCore
 import ProtobufWire
 import TestSupport
@@ -49,30 +50,30 @@ import Testing
         #expect(isRefused(table.add(2, to: ids[2], isInbound: true, at: now), .refused))
     }
 
-    @Test func backOffDoublesUpToItsLimit() {
-        var backOff = DialBackOff(initial: .seconds(1), maximum: .seconds(8))
+    @Test func backoffDoublesUpToItsLimit() {
+        var backoff = DialBackoff(initial: .seconds(1), maximum: .seconds(8))
         var waits: [Duration] = []
-        var now = Duration.seconds(100)
+        var now = Instant.seconds(100)
         for _ in 0..<6 {
-            #expect(backOff.mayDial(ids[0], at: now))
-            backOff.failed(ids[0], at: now, jitter: 1)
-            let retry = backOff.retryTime(ids[0]) ?? .zero
+            #expect(backoff.mayDial(ids[0], at: now))
+            backoff.failed(ids[0], at: now, jitter: 1)
+            let retry = backoff.retryTime(ids[0]) ?? .zero
             waits.append(retry - now)
-            #expect(!backOff.mayDial(ids[0], at: retry - .nanoseconds(1)))
+            #expect(!backoff.mayDial(ids[0], at: retry - .nanoseconds(1)))
             now = retry
         }
         #expect(waits == [1, 2, 4, 8, 8, 8].map { .seconds($0) })
-        backOff.failed(ids[0], at: now, jitter: 0)
-        #expect(backOff.retryTime(ids[0]) == now + .seconds(4))
-        backOff.succeeded(ids[0])
-        #expect(backOff.mayDial(ids[0], at: now))
+        backoff.failed(ids[0], at: now, jitter: 0)
+        #expect(backoff.retryTime(ids[0]) == now + .seconds(4))
+        backoff.succeeded(ids[0])
+        #expect(backoff.mayDial(ids[0], at: now))
     }
 
-    @Test func backOffForgetsWhoIsDueFirst() {
-        var backOff = DialBackOff(initial: .seconds(1), capacity: 2)
-        for (index, id) in ids.enumerated() { backOff.failed(id, at: .seconds(index), jitter: 1) }
-        #expect(backOff.retryTime(ids[0]) == nil)
-        #expect(backOff.retryTime(ids[1]) != nil && backOff.retryTime(ids[2]) != nil)
+    @Test func backoffForgetsWhoIsDueFirst() {
+        var backoff = DialBackoff(initial: .seconds(1), capacity: 2)
+        for (index, id) in ids.enumerated() { backoff.failed(id, at: .seconds(index), jitter: 1) }
+        #expect(backoff.retryTime(ids[0]) == nil)
+        #expect(backoff.retryTime(ids[1]) != nil && backoff.retryTime(ids[2]) != nil)
     }
 
     @Test func identifyMessagesComeBack() throws {

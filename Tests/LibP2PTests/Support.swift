@@ -32,18 +32,6 @@ func withTwoHosts(
     await listener.host.close()
 }
 
-/// Waits for a condition that others bring about.
-func eventually(within limit: Duration = .seconds(60), _ condition: () async throws -> Bool) async throws {
-    let end = ContinuousClock.now + limit
-    while try await !condition() {
-        guard ContinuousClock.now < end else {
-            Issue.record("it did not come about")
-            return
-        }
-        try await Task.sleep(for: .milliseconds(5))
-    }
-}
-
 extension AsyncStream where Element: Sendable {
     /// The first element that fits.
     func first<R>(as pick: (Element) -> R?) async -> R? {

@@ -1,3 +1,4 @@
+import TestSupport
 import LoopbackRelay
 import Testing
 import Waku

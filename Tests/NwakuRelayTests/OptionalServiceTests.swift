@@ -1,3 +1,5 @@
+import Primitives
+import TestSupport
 import Testing
 import Waku
 
@@ -5,7 +7,7 @@ import Waku
 
 struct OptionalServiceTests {
     private func moment(_ uptime: Duration) -> Moment {
-        Moment(uptime: uptime, clock: Timestamp(rawValue: 0) + uptime)
+        Moment(instant: Instant(sinceEpoch: uptime), wallClock: Timestamp(rawValue: 0) + uptime)
     }
 
     @Test func isLeftForAWhileOnceItIsNotServed() {

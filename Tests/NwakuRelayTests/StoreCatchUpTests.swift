@@ -1,3 +1,5 @@
+import Primitives
+import TestSupport
 import Testing
 import Waku
 
@@ -8,7 +10,7 @@ struct StoreCatchUpTests {
     private static let topic = ContentTopic(rawValue: "/waku/1/0x00000001/rfc26")
 
     private func moment(_ uptime: Duration) -> Moment {
-        Moment(uptime: uptime, clock: Self.day + uptime)
+        Moment(instant: Instant(sinceEpoch: uptime), wallClock: Self.day + uptime)
     }
 
     private func catchUp(topicCount: Int = 1, pageLimit: Int = 1000, remembered: Int = 100) -> StoreCatchUp {
@@ -185,18 +187,18 @@ struct StoreCatchUpTests {
     @Test func asksAtOnceAndAgainWhenTheStoreHadAMoment() throws {
         var catchUp = StoreCatchUp(configuration: StoreCatchUp.Configuration(contentTopics: [Self.topic]))
         catchUp.noteGap(from: moment(.seconds(10)), at: moment(.seconds(12)))
-        #expect(try query(catchUp.next(at: moment(.seconds(12)))).startTime == moment(.seconds(-50)).clock)
+        #expect(try query(catchUp.next(at: moment(.seconds(12)))).startTime == moment(.seconds(-50)).wallClock)
         _ = catchUp.answered(page())
         let action = catchUp.next(at: moment(.seconds(12)))
         #expect(action == .wait(until: .seconds(17)))
-        #expect(catchUp.missingFrom(at: moment(.seconds(12))) == moment(.seconds(10)).clock)
+        #expect(catchUp.missingFrom(at: moment(.seconds(12))) == moment(.seconds(10)).wallClock)
         catchUp.noteGap(from: moment(.seconds(15)), at: moment(.milliseconds(16_000)))
         catchUp.noteGap(from: moment(.seconds(16)), at: moment(.milliseconds(16_500)))
-        #expect(try query(catchUp.next(at: moment(.seconds(17)))).startTime == moment(.seconds(-50)).clock)
+        #expect(try query(catchUp.next(at: moment(.seconds(17)))).startTime == moment(.seconds(-50)).wallClock)
         _ = catchUp.answered(page())
         // The first gap had its time, those after it had not.
-        #expect(catchUp.missingFrom(at: moment(.seconds(17))) == moment(.seconds(15)).clock)
-        #expect(try query(catchUp.next(at: moment(.seconds(22)))).startTime == moment(.seconds(-45)).clock)
+        #expect(catchUp.missingFrom(at: moment(.seconds(17))) == moment(.seconds(15)).wallClock)
+        #expect(try query(catchUp.next(at: moment(.seconds(22)))).startTime == moment(.seconds(-45)).wallClock)
         _ = catchUp.answered(page())
         let action2 = catchUp.next(at: moment(.seconds(22)))
         #expect(action2 == .idle)
@@ -213,8 +215,8 @@ struct StoreCatchUpTests {
         for step in [-1000, 1000] {
             var catchUp = catchUp()
             catchUp.noteGap(from: moment(.seconds(10)), at: moment(.seconds(20)))
-            let now = Moment(uptime: .seconds(30), clock: moment(.seconds(30 + step)).clock)
-            let start = moment(.seconds(10 + min(step, 0))).clock
+            let now = Moment(instant: .seconds(30), wallClock: moment(.seconds(30 + step)).wallClock)
+            let start = moment(.seconds(10 + min(step, 0))).wallClock
             #expect(catchUp.missingFrom(at: now) == start)
             #expect(try query(catchUp.next(at: now)).startTime == start - .seconds(60))
         }
@@ -222,7 +224,9 @@ struct StoreCatchUpTests {
 
     @Test func whatWasWalkedByAClockAheadIsWalkedAgainOnce() throws {
         var catchUp = catchUp()
-        func ahead(_ uptime: Duration) -> Moment { Moment(uptime: uptime, clock: moment(uptime + .seconds(500)).clock) }
+        func ahead(_ uptime: Duration) -> Moment {
+            Moment(instant: Instant(sinceEpoch: uptime), wallClock: moment(uptime + .seconds(500)).wallClock)
+        }
         catchUp.noteGap(from: ahead(.seconds(100)), at: ahead(.seconds(200)))
         _ = try query(catchUp.next(at: ahead(.seconds(200))))
         _ = catchUp.answered(page())
@@ -230,7 +234,7 @@ struct StoreCatchUpTests {
         #expect(!isGap)
         let isGap2 = catchUp.noteClock(at: moment(.seconds(301)))
         #expect(isGap2)
-        #expect(try query(catchUp.next(at: moment(.seconds(301)))).startTime == moment(.seconds(40)).clock)
+        #expect(try query(catchUp.next(at: moment(.seconds(301)))).startTime == moment(.seconds(40)).wallClock)
         _ = catchUp.answered(page())
         // Neither the same step nor one forward makes another.
         let isGap3 = catchUp.noteClock(at: moment(.seconds(302)))
@@ -245,11 +249,11 @@ struct StoreCatchUpTests {
         catchUp.noteGap(from: moment(.zero), at: moment(.zero))
         for round in 1...500 {
             let uptime = Duration.seconds(round * 20)
-            let now = Moment(uptime: uptime, clock: moment(uptime + .seconds(round % 2 * 300)).clock)
+            let now = Moment(instant: Instant(sinceEpoch: uptime), wallClock: moment(uptime + .seconds(round % 2 * 300)).wallClock)
             catchUp.noteClock(at: now)
             guard case .query(let query) = catchUp.next(at: now) else { continue }
             let start = try #require(query.startTime)
-            #expect(now.clock.since(start) <= StoreCatchUp.clockLookBack + .seconds(60 + 20))
+            #expect(now.wallClock.since(start) <= StoreCatchUp.clockLookBack + .seconds(60 + 20))
             _ = catchUp.answered(page())
         }
     }

@@ -1,3 +1,4 @@
+import Primitives
 import CurlClient
 import Hummingbird
 import Logging
@@ -32,11 +33,6 @@ final class Inbox: Sendable {
         if condition(self) { return }
         for await _ in arrivals where condition(self) { return }
     }
-}
-
-/// Returns when the condition holds; the test's time limit ends what never does.
-func eventually(_ condition: @Sendable () -> Bool) async throws {
-    while !condition() { try await Task.sleep(for: .milliseconds(2)) }
 }
 
 /// Runs something beside the body, and ends it after that.
@@ -127,13 +123,13 @@ func makeRelay(
     wants: (@Sendable (TopicTag) -> Bool)? = nil, report: @escaping @Sendable (RelayEvent) -> Void = { _ in }
 ) throws -> NwakuRelay {
     let api = try makeAPI(port: port)
-    let short = BackOff(initial: .milliseconds(10), maximum: .milliseconds(20))
+    let short = ExponentialBackoff(initial: .milliseconds(10), maximum: .milliseconds(20))
     return try NwakuRelay(
         configuration: NwakuRelay.Configuration(
             address: api.address, pollInterval: pollInterval, catchUpTopics: catchUpTopics,
             lastSeen: lastSeen.map { [.statusDefault: $0] } ?? [:], wants: wants, report: report),
         api: api, logger: quiet,
-        timing: NwakuRelay.Timing(nodeBackOff: short, storeBackOff: short, catchUpPeriod: .milliseconds(10), settling: .milliseconds(5)))
+        timing: NwakuRelay.Timing(nodeBackoff: short, storeBackoff: short, catchUpPeriod: .milliseconds(10), settling: .milliseconds(5)))
 }
 
 func message(_ number: Int, topic: ContentTopic = topicA, timestamp: Timestamp = .now()) -> WakuMessage {

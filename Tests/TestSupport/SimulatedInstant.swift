@@ -1,11 +1,10 @@
-/// Instants of simulated time, counted from an arbitrary origin: a test writes `machine.fail(at: .seconds(3))`.
-extension ContinuousClock.Instant {
-    public static var zero: Self { ContinuousClock().systemEpoch }
+public import Primitives
 
-    public static func seconds(_ count: Int) -> Self { zero + .seconds(count) }
-    public static func seconds(_ count: Double) -> Self { zero + .seconds(count) }
-    public static func milliseconds(_ count: Int) -> Self { zero + .milliseconds(count) }
+/// Instants of simulated time, counted from the epoch: a test writes `machine.fail(at: .seconds(3))`.
+extension Instant {
+    public static var zero: Instant { Instant(sinceEpoch: .zero) }
 
-    /// The simulated time since the origin.
-    public var sinceZero: Duration { self - .zero }
+    public static func seconds(_ count: Int) -> Instant { zero + .seconds(count) }
+    public static func seconds(_ count: Double) -> Instant { zero + .seconds(count) }
+    public static func milliseconds(_ count: Int) -> Instant { zero + .milliseconds(count) }
 }

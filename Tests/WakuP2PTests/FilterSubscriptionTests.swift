@@ -1,3 +1,5 @@
+import Primitives
+import TestSupport
 import LibP2P
 import Testing
 import Waku
@@ -11,10 +13,10 @@ struct FilterSubscriptionTests {
     private let others = (0..<1200).map { ContentTopic(TopicTag(of: "topic \($0)")) }
 
     private func moment(_ seconds: Double) -> Moment {
-        Moment(uptime: .milliseconds(Int(seconds * 1000)), clock: Self.day + .milliseconds(Int(seconds * 1000)))
+        Moment(instant: .milliseconds(Int(seconds * 1000)), wallClock: Self.day + .milliseconds(Int(seconds * 1000)))
     }
 
-    private func time(_ seconds: Double) -> Duration { moment(seconds).uptime }
+    private func time(_ seconds: Double) -> Instant { moment(seconds).instant }
 
     private func subscription() -> FilterSubscription {
         FilterSubscription(ownTopics: own, pubsubTopicCount: 1, topicLimit: 1000, timing: FilterTiming(), at: .zero)
@@ -90,7 +92,7 @@ struct FilterSubscriptionTests {
     @Test func aNodeThatForgetsWithEveryPingIsToldWithinItsPace() {
         var subscription = subscription()
         let wanted = own + others[..<900]
-        var (requestCount, now) = (0, Duration.zero)
+        var (requestCount, now) = (0, Instant.zero)
         while now < .seconds(600) {
             switch subscription.next(wanted: wanted, at: now) {
             case .ask(.ping):
@@ -98,7 +100,7 @@ struct FilterSubscriptionTests {
                 subscription.forgotten(at: now)
             case .ask(.subscribe):
                 requestCount += 1
-                _ = subscription.subscribed(sent: Moment(uptime: now, clock: Self.day + now))
+                _ = subscription.subscribed(sent: Moment(instant: now, wallClock: Self.day + now.sinceEpoch))
             case .wait(let until):
                 #expect(until > now)
                 now = until
@@ -166,7 +168,7 @@ struct FilterPeersTests {
     private let first = Life()
     private let second = Life()
 
-    private func moment(_ seconds: Int) -> Moment { Moment(uptime: .seconds(seconds), clock: Self.day + .seconds(seconds)) }
+    private func moment(_ seconds: Int) -> Moment { Moment(instant: .seconds(seconds), wallClock: Self.day + .seconds(seconds)) }
 
     private func peers() -> FilterPeers { FilterPeers(pubsubTopicCount: 1, ownTopics: own) }
 

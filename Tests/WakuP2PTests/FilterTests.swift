@@ -1,3 +1,4 @@
+import TestSupport
 import LibP2P
 import Logging
 import NIOCore

@@ -1,3 +1,5 @@
+import Primitives
+import TestSupport
 import GossipSub
 import LibP2P
 import NIOCore
@@ -25,8 +27,8 @@ struct GossipRouterTests {
     }
 
     private final class SetClock: Sendable {
-        let uptime = Mutex(Duration.zero)
-        var now: Moment { Moment(uptime: uptime.withLock { $0 }, clock: .now()) }
+        let instant = Mutex(Instant.zero)
+        var now: Moment { Moment(instant: instant.withLock { $0 }, wallClock: .now()) }
     }
 
     /// A frame of these, as it comes off the wire, without its length.
@@ -138,7 +140,7 @@ struct GossipRouterTests {
         _ = router.connected(peer, over: life, version: .v11, isOutbound: false, isCurrent: { true })
         while router.nextFrame(to: peer, over: life) != nil {}
         // Nothing waits.
-        clock.uptime.withLock { $0 += GossipRouter.patience }
+        clock.instant.withLock { $0 += GossipRouter.patience }
         #expect(router.peersThatTakeNothing == [])
         // Four frames wait, and one is taken just in time, and another.
         _ = router.received([try frame(hello)], from: peer)
@@ -148,11 +150,11 @@ struct GossipRouterTests {
             _ = router.publish(message.encoded(), on: Self.topic)
         }
         for _ in 0..<2 {
-            clock.uptime.withLock { $0 += GossipRouter.patience - .seconds(1) }
+            clock.instant.withLock { $0 += GossipRouter.patience - .seconds(1) }
             #expect(router.peersThatTakeNothing == [])
             #expect(router.nextFrame(to: peer, over: life) != nil)
         }
-        clock.uptime.withLock { $0 += GossipRouter.patience }
+        clock.instant.withLock { $0 += GossipRouter.patience }
         #expect(router.peersThatTakeNothing == [peer])
         while router.nextFrame(to: peer, over: life) != nil {}
         #expect(router.peersThatTakeNothing == [])

@@ -1,3 +1,4 @@
+import TestSupport
 import GossipSub
 import Logging
 import NIOCore
@@ -44,17 +45,6 @@ final class Log<Element: Sendable>: Sendable {
     private let elements = Mutex<[Element]>([])
     func add(_ new: [Element]) { elements.withLock { $0 += new } }
     var all: [Element] { elements.withLock { $0 } }
-}
-
-struct TooLate: Error {}
-
-/// Waits for a condition, as long as a slow machine may need.
-func eventually(_ condition: @Sendable () -> Bool) async throws {
-    for _ in 0..<6000 {
-        if condition() { return }
-        try await Task.sleep(for: .milliseconds(10))
-    }
-    throw TooLate()
 }
 
 @Suite("The relay over loopback sockets", .timeLimit(.minutes(5)))

@@ -1,3 +1,4 @@
+import TestSupport
 import Testing
 import Waku
 
@@ -7,7 +8,7 @@ struct QueryLookBackTests {
     private static let day = Timestamp(rawValue: 1_800_000_000_000_000_000)
     private let topics = (0..<25).map { ContentTopic(TopicTag(of: "topic \($0)")) }
 
-    private func moment(_ seconds: Int) -> Moment { Moment(uptime: .seconds(seconds), clock: Self.day + .seconds(seconds)) }
+    private func moment(_ seconds: Int) -> Moment { Moment(instant: .seconds(seconds), wallClock: Self.day + .seconds(seconds)) }
 
     @Test func theLastFiveSecondsAreAskedForTenTopicsAtATime() throws {
         var lookBack = QueryLookBack(pubsubTopics: [.statusDefault])
@@ -15,7 +16,7 @@ struct QueryLookBackTests {
         var queries: [StoreQuery] = []
         while let query = lookBack.next(at: .seconds(100)) { queries.append(query) }
         #expect(queries.map(\.contentTopics.count) == [10, 10, 5] && queries.flatMap(\.contentTopics) == topics)
-        #expect(queries.allSatisfy { $0.startTime == moment(95).clock && $0.pubsubTopic == .statusDefault })
+        #expect(queries.allSatisfy { $0.startTime == moment(95).wallClock && $0.pubsubTopic == .statusDefault })
     }
 
     @Test func nothingIsAskedTooLateNorAfterAFailure() {

@@ -1,3 +1,5 @@
+import Primitives
+import TestSupport
 import Testing
 import Waku
 
@@ -8,7 +10,7 @@ struct RelayRankingTests {
         return ranking
     }
 
-    private func fail(_ ranking: inout RelayRanking, _ place: Int, _ count: Int, at now: Duration) {
+    private func fail(_ ranking: inout RelayRanking, _ place: Int, _ count: Int, at now: Instant) {
         for _ in 0..<count { ranking.note(RelayVerdict(place: place, isConfirmed: false), at: now) }
     }
 

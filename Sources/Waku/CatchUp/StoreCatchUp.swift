@@ -1,3 +1,5 @@
+package import Primitives
+
 /// Decides what to ask the store after messages may have been lost on a pubsub topic. Gaps, pages and time come in, queries go out.
 ///
 ///     idle ──(gap)──▶ due ──(time passed)──▶ walking ──(page)──▶ walking ──(last page)──▶ idle, or due again
@@ -24,24 +26,24 @@ package struct StoreCatchUp {
         /// For one query, of whole pages or as many messages on smaller ones: a store that never ends is left.
         package var pageLimit = 1000
         package var rememberedHashCount = 20_000
-        package var backOff = BackOff(initial: .seconds(1), maximum: .seconds(60))
+        package var backoff = ExponentialBackoff(initial: .seconds(1), maximum: .seconds(60))
 
         package init(
             contentTopics: [ContentTopic], settling: Duration = .seconds(1), shortestPeriod: Duration = .seconds(5), pageLimit: Int = 1000,
-            rememberedHashCount: Int = 20_000, backOff: BackOff = BackOff(initial: .seconds(1), maximum: .seconds(60))
+            rememberedHashCount: Int = 20_000, backoff: ExponentialBackoff = ExponentialBackoff(initial: .seconds(1), maximum: .seconds(60))
         ) {
             self.contentTopics = contentTopics
             self.settling = settling
             self.shortestPeriod = shortestPeriod
             self.pageLimit = pageLimit
             self.rememberedHashCount = rememberedHashCount
-            self.backOff = backOff
+            self.backoff = backoff
         }
     }
 
     package enum Action: Hashable {
         case query(StoreQuery)
-        case wait(until: Duration)
+        case wait(until: Instant)
         /// Until there is a gap.
         case idle
     }
@@ -63,7 +65,7 @@ package struct StoreCatchUp {
 
     private struct Gap {
         var from: Moment
-        var notedAt: Duration
+        var notedAt: Instant
     }
 
     private struct Walk {
@@ -88,12 +90,12 @@ package struct StoreCatchUp {
     private var gaps: [Gap] = []
     private var walk: Walk?
     private var recent: RecentHashes
-    private var lastStart: Duration?
+    private var lastStart: Instant?
     private var pageSize = StorePageSize()
     private var failures = 0
-    private var pausedUntil: Duration = .zero
+    private var pausedUntil: Instant?
     /// What was walked since the clock was last set back: since when, and how far ahead the clock was at most.
-    private var walked: (from: Duration, origin: Timestamp)?
+    private var walked: (from: Instant, wallClockAtEpoch: Timestamp)?
 
     package init(configuration: Configuration) {
         self.configuration = configuration
@@ -105,7 +107,7 @@ package struct StoreCatchUp {
 
     /// Since when messages may still be missing, by the clock of now; nil when none are.
     package func missingFrom(at now: Moment) -> Timestamp? {
-        (gaps.map(\.from) + [walk?.from].compactMap { $0 }).map { $0.earliestClock(at: now) }.min()
+        (gaps.map(\.from) + [walk?.from].compactMap { $0 }).map { $0.earliestWallClock(at: now) }.min()
     }
 
     /// Messages since then may be lost.
@@ -114,9 +116,9 @@ package struct StoreCatchUp {
     package mutating func noteGap(from start: Moment, at now: Moment) -> Bool {
         guard !contentTopics.isEmpty else { return false }
         if gaps.count < 2 {
-            gaps.append(Gap(from: start, notedAt: now.uptime))
+            gaps.append(Gap(from: start, notedAt: now.instant))
         } else {
-            gaps[1] = Gap(from: .earliest(gaps[1].from, start), notedAt: now.uptime)
+            gaps[1] = Gap(from: .earliest(gaps[1].from, start), notedAt: now.instant)
         }
         return true
     }
@@ -125,16 +127,16 @@ package struct StoreCatchUp {
     /// - Returns: Whether that makes a gap.
     @discardableResult
     package mutating func noteClock(at now: Moment) -> Bool {
-        guard let walked, walked.origin.since(now.origin) > Self.clockTolerance else { return false }
+        guard let walked, walked.wallClockAtEpoch.since(now.wallClockAtEpoch) > Self.clockTolerance else { return false }
         self.walked = nil
         // A clock that goes back and forth for ever does not make windows that grow for ever.
-        return noteGap(from: now - min(now.uptime - walked.from, Self.clockLookBack), at: now)
+        return noteGap(from: now - min(now.instant - walked.from, Self.clockLookBack), at: now)
     }
 
     /// The node is back: what failed may work now, and is worth a word again when it does not.
     package mutating func noteReconnection() {
         failures = 0
-        pausedUntil = .zero
+        pausedUntil = nil
     }
 
     /// These came by polling: they are no news when the store tells them.
@@ -147,22 +149,24 @@ package struct StoreCatchUp {
     /// The same query again until it is answered or failed.
     package mutating func next(at now: Moment) -> Action {
         noteClock(at: now)
-        if now.uptime < pausedUntil, walk != nil || !gaps.isEmpty { return .wait(until: pausedUntil) }
+        if let pausedUntil, now.instant < pausedUntil, walk != nil || !gaps.isEmpty { return .wait(until: pausedUntil) }
         if let query = walk?.queries.first { return .query(sized(query)) }
         guard let first = gaps.first else { return .idle }
-        if let lastStart, now.uptime < lastStart + configuration.shortestPeriod {
+        if let lastStart, now.instant < lastStart + configuration.shortestPeriod {
             return .wait(until: lastStart + configuration.shortestPeriod)
         }
         return .query(begin(at: now, from: gaps.map(\.from).reduce(first.from, Moment.earliest)))
     }
 
     private mutating func begin(at now: Moment, from: Moment) -> StoreQuery {
-        gaps.removeAll { now.uptime >= $0.notedAt + configuration.settling }
+        gaps.removeAll { now.instant >= $0.notedAt + configuration.settling }
         let queries = StoreQuery.queries(
             pubsubTopics: [pubsubTopic], contentTopics: configuration.contentTopics,
-            from: from.earliestClock(at: now) - configuration.overlap)
-        lastStart = now.uptime
-        walked = (min(walked?.from ?? from.uptime, from.uptime), max(walked?.origin ?? now.origin, now.origin))
+            from: from.earliestWallClock(at: now) - configuration.overlap)
+        lastStart = now.instant
+        walked = (
+            min(walked?.from ?? from.instant, from.instant), max(walked?.wallClockAtEpoch ?? now.wallClockAtEpoch, now.wallClockAtEpoch)
+        )
         walk = Walk(from: from, queries: queries[...])
         return sized(queries[0])
     }
@@ -210,7 +214,7 @@ package struct StoreCatchUp {
     package mutating func failed(isTooMuch: Bool = false, at now: Moment, jitter: Double) -> Bool {
         if isTooMuch { pageSize.wasTooMuch() }
         failures += 1
-        pausedUntil = now.uptime + configuration.backOff.delay(failures: failures, jitter: jitter)
+        pausedUntil = now.instant + configuration.backoff.delay(afterFailures: failures, jitter: jitter)
         // The message that the cursor names may be gone, and with it every page behind: then the time of the last page leads on.
         if failures > 1, let index = walk?.queries.startIndex, walk?.queries[index].cursor != nil {
             walk?.queries[index].cursor = nil

@@ -1,3 +1,4 @@
+import Primitives
 import LibP2P
 import Waku
 
@@ -20,8 +21,8 @@ struct PeerFinder {
     private let own: PeerID
     private var candidates: [PeerID: Multiaddr] = [:]
     private var dialling: Set<PeerID> = []
-    private var backOff = DialBackOff()
-    private var lastReading: Duration?
+    private var backoff = DialBackoff()
+    private var lastReading: Instant?
     private var generator: any RandomNumberGenerator & Sendable
 
     init(
@@ -36,7 +37,7 @@ struct PeerFinder {
     var isDialling: Bool { !dialling.isEmpty }
 
     /// Whether the lists are to be read now.
-    mutating func wantsReading(peerCount: Int, at now: Duration) -> Bool {
+    mutating func wantsReading(peerCount: Int, at now: Instant) -> Bool {
         let period = peerCount < limits.target ? limits.eagerPeriod : limits.calmPeriod
         guard lastReading.map({ now - $0 >= period }) ?? true else { return false }
         lastReading = now
@@ -59,19 +60,19 @@ struct PeerFinder {
     }
 
     /// Whom to dial now, in random order.
-    mutating func toDial(connected: Set<PeerID>, peerCount: Int, at now: Duration) -> [Multiaddr] {
+    mutating func toDial(connected: Set<PeerID>, peerCount: Int, at now: Instant) -> [Multiaddr] {
         let room = min(limits.target - peerCount, limits.dialCount) - dialling.count
         guard room > 0 else { return [] }
-        let free = candidates.filter { !connected.contains($0.key) && !dialling.contains($0.key) && backOff.mayDial($0.key, at: now) }
+        let free = candidates.filter { !connected.contains($0.key) && !dialling.contains($0.key) && backoff.mayDial($0.key, at: now) }
         let chosen = free.sorted { $0.key.bytes.lexicographicallyPrecedes($1.key.bytes) }.shuffled(using: &generator).prefix(room)
         for (peer, _) in chosen { dialling.insert(peer) }
         return chosen.map(\.value)
     }
 
     /// - Parameter isGood: Whether it was there, and is of use.
-    mutating func dialled(_ peer: PeerID, isGood: Bool, at now: Duration, jitter: Double) {
+    mutating func dialled(_ peer: PeerID, isGood: Bool, at now: Instant, jitter: Double) {
         dialling.remove(peer)
-        if isGood { backOff.succeeded(peer) } else { backOff.failed(peer, at: now, jitter: jitter) }
+        if isGood { backoff.succeeded(peer) } else { backoff.failed(peer, at: now, jitter: jitter) }
     }
 }
 

@@ -1,3 +1,4 @@
+import Primitives
 import LibP2P
 import Waku
 
@@ -48,7 +49,7 @@ struct FilterPeers {
     func isAsked(_ peer: PeerID) -> Bool { peers[peer]?.subscription.topics.isEmpty == false }
 
     /// - Returns: false when it is being told over this connection already.
-    mutating func begin(_ peer: PeerID, over life: ObjectIdentifier, at now: Duration) -> Bool {
+    mutating func begin(_ peer: PeerID, over life: ObjectIdentifier, at now: Instant) -> Bool {
         guard peers[peer]?.life != life else { return false }
         noteGap(of: peer)
         peers[peer] = Peer(
@@ -60,7 +61,7 @@ struct FilterPeers {
 
     /// What to ask it next; nil when it is told over another connection.
     mutating func next(
-        _ peer: PeerID, over life: ObjectIdentifier, wanted: [ContentTopic], at now: Duration
+        _ peer: PeerID, over life: ObjectIdentifier, wanted: [ContentTopic], at now: Instant
     ) -> FilterSubscription.Action? {
         guard peers[peer]?.life == life else { return nil }
         return peers[peer]?.subscription.next(wanted: wanted, at: now)
@@ -69,7 +70,7 @@ struct FilterPeers {
     /// The node took the request.
     /// - Returns: The topics that no node was subscribed to before, without the own ones: what came on them a moment ago was not heard.
     mutating func succeeded(
-        _ request: FilterSubscription.Request, _ peer: PeerID, over life: ObjectIdentifier, sent: Moment, at now: Duration
+        _ request: FilterSubscription.Request, _ peer: PeerID, over life: ObjectIdentifier, sent: Moment, at now: Instant
     ) -> [ContentTopic] {
         guard peers[peer]?.life == life else { return [] }
         switch request {
@@ -85,14 +86,14 @@ struct FilterPeers {
 
     /// It would not be asked this now.
     mutating func askedTooOften(
-        _ request: FilterSubscription.Request, _ peer: PeerID, over life: ObjectIdentifier, sent: Moment, at now: Duration
+        _ request: FilterSubscription.Request, _ peer: PeerID, over life: ObjectIdentifier, sent: Moment, at now: Instant
     ) {
         guard peers[peer]?.life == life else { return }
-        peers[peer]?.subscription.askedTooOften(request, sent: sent.uptime, at: now)
+        peers[peer]?.subscription.askedTooOften(request, sent: sent.instant, at: now)
     }
 
     /// It knows no subscription of this client.
-    mutating func forgotten(_ peer: PeerID, over life: ObjectIdentifier, at now: Duration) {
+    mutating func forgotten(_ peer: PeerID, over life: ObjectIdentifier, at now: Instant) {
         guard peers[peer]?.life == life else { return }
         noteGap(of: peer)
         peers[peer]?.subscription.forgotten(at: now)
@@ -124,7 +125,7 @@ struct FilterPeers {
     /// there is to be caught up.
     mutating func takeStanding() -> Standing {
         let proofs = peers.values.compactMap(\.subscription.proven)
-        guard let latest = proofs.max(by: { $0.uptime < $1.uptime }) else { return Standing() }
+        guard let latest = proofs.max(by: { $0.instant < $1.instant }) else { return Standing() }
         defer { (gapFrom, uncertainFrom) = (nil, nil) }
         return Standing(isAccepted: true, provenUntil: latest, gapFrom: gapFrom, uncertainFrom: uncertainFrom)
     }

@@ -1,3 +1,4 @@
+import Primitives
 import Waku
 
 /// How often filter nodes are asked. Tests make it shorter.
@@ -36,7 +37,7 @@ struct FilterSubscription {
     enum Action: Hashable {
         /// The same until it is answered.
         case ask(Request)
-        case wait(until: Duration)
+        case wait(until: Instant)
     }
 
     /// After a good ping more topics may be told for so long.
@@ -54,12 +55,12 @@ struct FilterSubscription {
     private var plan: ArraySlice<[ContentTopic]> = []
     /// The last proof; nil unless the node took a subscription.
     private(set) var proven: Moment?
-    private var lastPing: Duration
-    private var lastGoodPing: Duration?
+    private var lastPing: Instant
+    private var lastGoodPing: Instant?
     /// Until when the requests so far are within the pace.
-    private var paidUntil: Duration
+    private var paidUntil: Instant
 
-    init(ownTopics: [ContentTopic], pubsubTopicCount: Int, topicLimit: Int, timing: FilterTiming, at now: Duration) {
+    init(ownTopics: [ContentTopic], pubsubTopicCount: Int, topicLimit: Int, timing: FilterTiming, at now: Instant) {
         self.ownTopics = ownTopics
         self.pubsubTopicCount = pubsubTopicCount
         self.topicLimit = topicLimit
@@ -71,7 +72,7 @@ struct FilterSubscription {
     // MARK: Asking
 
     /// - Parameter wanted: All the topics that are wanted now, the most important first.
-    mutating func next(wanted: [ContentTopic], at now: Duration) -> Action {
+    mutating func next(wanted: [ContentTopic], at now: Instant) -> Action {
         if let part = plan.first { return .ask(.subscribe(part)) }
         let new = Array(wanted.filter { !topics.contains($0) }.prefix(max(0, topicLimit - topics.count)))
         guard let proven else {
@@ -81,12 +82,12 @@ struct FilterSubscription {
         if !new.isEmpty, let lastGoodPing, now - lastGoodPing < Self.pingValidity, paidUntil - timing.pace <= now {
             return begin(new, at: now)
         }
-        let pingDue = max(proven.uptime, lastPing) + timing.pingPeriod
+        let pingDue = max(proven.instant, lastPing) + timing.pingPeriod
         if pingDue <= now || (!new.isEmpty && paidUntil <= now) { return .ask(.ping) }
         return .wait(until: min(now + timing.lookPeriod, pingDue))
     }
 
-    private mutating func begin(_ new: [ContentTopic], at now: Duration) -> Action {
+    private mutating func begin(_ new: [ContentTopic], at now: Instant) -> Action {
         let others = new.filter { !ownTopics.contains($0) }
         let size = FilterSubscribeRequest.maximumContentTopicCount - ownTopics.count
         let parts = stride(from: 0, to: others.count, by: size).map { ownTopics + others[$0..<min($0 + size, others.count)] }
@@ -112,8 +113,8 @@ struct FilterSubscription {
         return proven
     }
 
-    mutating func pinged(sent: Moment, at now: Duration) {
-        notePing(sent: sent.uptime)
+    mutating func pinged(sent: Moment, at now: Instant) {
+        notePing(sent: sent.instant)
         lastGoodPing = now
         prove(sent)
     }
@@ -124,16 +125,16 @@ struct FilterSubscription {
     }
 
     private mutating func prove(_ moment: Moment) {
-        if let proven, moment.uptime > proven.uptime { self.proven = moment }
+        if let proven, moment.instant > proven.instant { self.proven = moment }
     }
 
-    private mutating func notePing(sent: Duration) {
+    private mutating func notePing(sent: Instant) {
         lastPing = sent
         paidUntil = max(paidUntil, sent) + timing.pace
     }
 
     /// The node would not be asked this now (429).
-    mutating func askedTooOften(_ request: Request, sent: Duration, at now: Duration) {
+    mutating func askedTooOften(_ request: Request, sent: Instant, at now: Instant) {
         if request == .ping { lastPing = sent }
         // What it was not told it is told later. The own topics stay, if it took them once.
         for part in plan { topics.subtract(part) }
@@ -143,7 +144,7 @@ struct FilterSubscription {
     }
 
     /// The node answered a ping that it knows no subscription of this client (404): it is to be told everything again.
-    mutating func forgotten(at now: Duration) {
+    mutating func forgotten(at now: Instant) {
         topics = []
         plan = []
         proven = nil

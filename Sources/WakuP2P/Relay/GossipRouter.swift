@@ -1,3 +1,4 @@
+import Primitives
 public import GossipSub
 public import LibP2P
 import NIOCore
@@ -12,7 +13,7 @@ public struct PeerGossip: Hashable, Sendable {
     public let receivedCount: Int
     public let sentCount: Int
     /// When a frame last came, or it was connected: uptime.
-    let heardAt: Duration
+    let heardAt: Instant
 }
 
 /// Holds the state machine of gossip together with the peers' queues: frames come in, frames to write and messages to hand over come out.
@@ -44,13 +45,13 @@ final class GossipRouter: Sendable {
         var receivedCount = 0
         var sentCount = 0
         /// When a frame last came.
-        var heardAt: Duration
+        var heardAt: Instant
         /// Since when the first frame waits to be written.
-        var waitsSince: Duration?
-        let signal: AsyncStream<Void>.Continuation
-        let signals: AsyncStream<Void>
+        var waitsSince: Instant?
+        /// Frames wait to be written.
+        let framesQueued = WakeUpSignal()
 
-        mutating func nextFrame(at now: Duration) -> [UInt8]? {
+        mutating func nextFrame(at now: Instant) -> [UInt8]? {
             defer { waitsSince = queue.isEmpty ? nil : now }
             return queue.nextFrame()
         }
@@ -76,7 +77,7 @@ final class GossipRouter: Sendable {
         clock: @escaping @Sendable () -> Moment = Moment.now
     ) {
         var gossip = GossipSub(configuration: configuration, seed: seed)
-        for topic in topics { gossip.subscribe(to: topic.rawValue, at: clock().uptime) }
+        for topic in topics { gossip.subscribe(to: topic.rawValue, at: clock().instant) }
         state = Mutex(State(gossip: gossip))
         self.validator = validator
         self.clock = clock
@@ -90,23 +91,27 @@ final class GossipRouter: Sendable {
     @discardableResult
     func connected(
         _ peer: PeerID, over connection: ObjectIdentifier, version: GossipVersion, isOutbound: Bool, isCurrent: () -> Bool
-    ) -> (signals: AsyncStream<Void>, Outcome) {
+    ) -> (framesQueued: WakeUpSignal, Outcome) {
         act { state, now in
-            guard isCurrent() else { return AsyncStream { nil } }
+            guard isCurrent() else {
+                let ended = WakeUpSignal()
+                ended.finish()
+                return ended
+            }
             let number = state.numbers[peer] ?? PeerNumber(rawValue: state.nextNumber)
             if state.numbers.updateValue(number, forKey: peer) == nil { state.nextNumber += 1 }
             if let outlet = state.outlets[number] {
                 if outlet.connection == connection {
                     state.gossip.speaks(number, version)
-                    return outlet.signals
+                    return outlet.framesQueued
                 }
-                outlet.signal.finish()
-                state.gossip.disconnected(number, at: now.uptime)
+                outlet.framesQueued.finish()
+                state.gossip.disconnected(number, at: now.instant)
             }
-            let (signals, signal) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
-            state.outlets[number] = Outlet(peer: peer, connection: connection, heardAt: now.uptime, signal: signal, signals: signals)
+            let outlet = Outlet(peer: peer, connection: connection, heardAt: now.instant)
+            state.outlets[number] = outlet
             state.gossip.connected(number, version: version, isOutbound: isOutbound)
-            return signals
+            return outlet.framesQueued
         }
     }
 
@@ -115,8 +120,8 @@ final class GossipRouter: Sendable {
         state.withLock { state in
             guard let number = state.numbers[peer], let outlet = state.outlets[number], outlet.connection != current else { return }
             state.outlets[number] = nil
-            outlet.signal.finish()
-            state.gossip.disconnected(number, at: clock().uptime)
+            outlet.framesQueued.finish()
+            state.gossip.disconnected(number, at: clock().instant)
         }
     }
 
@@ -124,7 +129,7 @@ final class GossipRouter: Sendable {
     func nextFrame(to peer: PeerID, over connection: ObjectIdentifier) -> ByteBuffer? {
         state.withLock { state in
             guard let number = state.numbers[peer], state.outlets[number]?.connection == connection else { return nil }
-            return state.outlets[number]?.nextFrame(at: clock().uptime).map { ByteBuffer(bytes: $0) }
+            return state.outlets[number]?.nextFrame(at: clock().instant).map { ByteBuffer(bytes: $0) }
         }
     }
 
@@ -137,10 +142,10 @@ final class GossipRouter: Sendable {
             let rpc = try? GossipRPC(parsing: Array(frame.readableBytesView))
             let received = act { state, now in
                 guard let number = state.numbers[peer] else { return }
-                state.outlets[number]?.heardAt = now.uptime
+                state.outlets[number]?.heardAt = now.instant
                 if let rpc {
                     state.outlets[number]?.receivedCount += rpc.messageCount
-                    state.gossip.received(rpc, from: number, at: now.uptime)
+                    state.gossip.received(rpc, from: number, at: now.instant)
                 } else {
                     state.gossip.receivedMalformed(from: number)
                 }
@@ -153,10 +158,10 @@ final class GossipRouter: Sendable {
 
     private func validate(_ messages: [GossipMessage]) -> Outcome {
         guard !messages.isEmpty else { return Outcome() }
-        let time = clock().clock
+        let time = clock().wallClock
         let judgements = messages.map { (id: $0.id, judgement: validator.judge($0, at: time)) }
         var outcome = act { state, now in
-            for (id, judgement) in judgements { state.gossip.judged(id, as: judgement.verdict, at: now.uptime) }
+            for (id, judgement) in judgements { state.gossip.judged(id, as: judgement.verdict, at: now.instant) }
         }.1
         for (_, judgement) in judgements {
             guard let message = judgement.message else { continue }
@@ -166,12 +171,12 @@ final class GossipRouter: Sendable {
     }
 
     func publish(_ data: [UInt8], on topic: PubsubTopic) -> (GossipPublication, Outcome) {
-        act { state, now in state.gossip.publish(data, on: topic.rawValue, at: now.uptime) }
+        act { state, now in state.gossip.publish(data, on: topic.rawValue, at: now.instant) }
     }
 
     func heartbeat() -> Outcome {
         act { state, now in
-            state.gossip.heartbeat(at: now.uptime)
+            state.gossip.heartbeat(at: now.instant)
             // Numbers of peers that are forgotten are given up, now and then.
             if state.numbers.count > 2 * state.outlets.count + 64 {
                 state.numbers = state.numbers.filter { state.outlets[$0.value] != nil || state.gossip.remembers($0.value) }
@@ -186,7 +191,7 @@ final class GossipRouter: Sendable {
     /// To which nothing could be written for long, though something waits: their queues would stay full for good.
     var peersThatTakeNothing: [PeerID] {
         state.withLock { state in
-            let now = clock().uptime
+            let now = clock().instant
             return state.outlets.values.filter { now - ($0.waitsSince ?? now) >= Self.patience }.map(\.peer)
         }
     }
@@ -246,8 +251,8 @@ final class GossipRouter: Sendable {
         if enqueued == .overflow {
             state.outcome.peersToLeave.append(outlet.peer)
         } else {
-            if outlet.waitsSince == nil { state.outlets[number]?.waitsSince = now.uptime }
-            outlet.signal.yield()
+            if outlet.waitsSince == nil { state.outlets[number]?.waitsSince = now.instant }
+            outlet.framesQueued.signal()
         }
     }
 }

@@ -1,3 +1,4 @@
+import Primitives
 import Synchronization
 import Waku
 
@@ -14,13 +15,11 @@ final class Inbox: Sendable {
 
     private let limit: Int
     private let state = Mutex(State())
-    private let arrivals: AsyncStream<Void>
-    private let arrival: AsyncStream<Void>.Continuation
+    private let added = WakeUpSignal()
 
     /// - Parameter limit: In bytes of payload; one batch more than that may wait for each peer.
     init(limit: Int) {
         self.limit = limit
-        (arrivals, arrival) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
     }
 
     /// Whether all that came was taken and is done with. Never again once nobody takes any more.
@@ -35,7 +34,7 @@ final class Inbox: Sendable {
             state.byteCount += messages.reduce(0) { $0 + $1.message.payload.count + 100 }
             return state.byteCount > limit
         }
-        arrival.yield()
+        added.signal()
         if isFull { await waitForRoom() }
     }
 
@@ -52,7 +51,7 @@ final class Inbox: Sendable {
 
     /// Takes what comes, all that waits at once, until the task is cancelled. One at a time.
     func forEachBatch(_ body: ([ReceivedMessage]) async -> Void) async {
-        for await _ in arrivals {
+        for await _ in added {
             let (batch, waiters) = state.withLock { state in
                 defer {
                     state.messages = []

@@ -23,7 +23,8 @@ struct P2PProgress {
         topics = pubsubTopics.map { topic in
             var configuration = catchUp
             configuration.pubsubTopic = topic
-            let seen = lastSeen[topic].map { seen in now - (seen <= now.clock ? now.clock.since(seen) : StoreCatchUp.clockLookBack) }
+            let seen = lastSeen[topic].map { seen in now - (seen <= now.wallClock ? now.wallClock.since(seen) : StoreCatchUp.clockLookBack)
+            }
             return Topic(catchUp: StoreCatchUp(configuration: configuration), seen: seen)
         }
     }
@@ -37,7 +38,7 @@ struct P2PProgress {
     func seenUntil(at now: Moment) -> [PubsubTopic: Timestamp] {
         var result: [PubsubTopic: Timestamp] = [:]
         for (name, topic) in zip(pubsubTopics, topics) {
-            guard let seen = topic.seen?.earliestClock(at: now) else { continue }
+            guard let seen = topic.seen?.earliestWallClock(at: now) else { continue }
             result[name] = min(seen, topic.catchUp.missingFrom(at: now) ?? seen)
         }
         return result
@@ -83,7 +84,7 @@ struct P2PProgress {
         }
         if let lostFrom, topics[index].catchUp.noteGap(from: lostFrom, at: now) { isGap = true }
         // What waits may still be lost with this process. Of two filter nodes one may be proven later than the other that remains.
-        if hasPeers, seen.map({ isHandedOver && $0.uptime <= heardUntil.uptime }) ?? true { topics[index].seen = heardUntil }
+        if hasPeers, seen.map({ isHandedOver && $0.instant <= heardUntil.instant }) ?? true { topics[index].seen = heardUntil }
         topics[index].isAttached = hasPeers
         return isGap
     }

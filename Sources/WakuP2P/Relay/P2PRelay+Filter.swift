@@ -1,3 +1,4 @@
+import Primitives
 import LibP2P
 import Logging
 import NIOCore
@@ -26,7 +27,7 @@ extension P2PRelay {
                 let messages = frames.compactMap { self.wantedMessage($0) }
                 await inbox.append(messages)
                 let proof = heldUpSince ?? now
-                heldUpSince = Moment.now().uptime - now.uptime > .seconds(1) ? now : nil
+                heldUpSince = Instant.now - now.instant > .seconds(1) ? now : nil
                 filterPeers.withLock { peers in
                     for message in messages { peers.pushed(by: stream.peer, on: message.message.contentTopic, at: proof) }
                 }
@@ -45,12 +46,12 @@ extension P2PRelay {
     /// Tells a filter node what is wanted, anew whenever that grows or the node has forgotten it, until the connection is gone.
     func filter(over connection: Connection) async throws {
         let (peer, life) = (connection.peer, ObjectIdentifier(connection))
-        guard filterPeers.withLock({ isCurrent(connection) && $0.begin(peer, over: life, at: Moment.now().uptime) }) else { return }
+        guard filterPeers.withLock({ isCurrent(connection) && $0.begin(peer, over: life, at: Instant.now) }) else { return }
         defer { filterPeers.withLock { $0.end(peer, over: life) } }
         // What it remembers of an earlier life would count towards the topics that it takes.
         _ = try await tell(peer, .unsubscribeAll)
         while !Task.isCancelled, isCurrent(connection) {
-            let (wanted, now) = (wantedTopics(), Moment.now().uptime)
+            let (wanted, now) = (wantedTopics(), Instant.now)
             switch filterPeers.withLock({ $0.next(peer, over: life, wanted: wanted, at: now) }) {
             case .ask(let request): try await ask(request, peer, over: life)
             case .wait(let until): try await Task.sleep(for: until - now)
@@ -69,25 +70,25 @@ extension P2PRelay {
         }
         let now = Moment.now()
         if status.isTooOften {
-            filterPeers.withLock { $0.askedTooOften(request, peer, over: life, sent: sent, at: now.uptime) }
+            filterPeers.withLock { $0.askedTooOften(request, peer, over: life, sent: sent, at: now.instant) }
         } else if request == .ping, status.code == FilterSubscribeResponse.notFound {
             logger.info("filter node forgot this node's topics", metadata: ["peer": "\(peer)"])
-            filterPeers.withLock { $0.forgotten(peer, over: life, at: now.uptime) }
+            filterPeers.withLock { $0.forgotten(peer, over: life, at: now.instant) }
         } else {
             try expectSuccess(status, of: peer)
-            let unheard = filterPeers.withLock { $0.succeeded(request, peer, over: life, sent: sent, at: now.uptime) }
+            let unheard = filterPeers.withLock { $0.succeeded(request, peer, over: life, sent: sent, at: now.instant) }
             if request != .ping { noteListening() }
             if !unheard.isEmpty {
                 lookBack.withLock { $0.add(unheard, at: now) }
-                lookBacks.continuation.yield()
+                lookBackAdded.signal()
             }
         }
     }
 
     /// Looks up the last seconds' queries on topics that a node was just told.
     func lookBack(deliver: @Sendable ([ReceivedMessage]) async -> Void) async {
-        for await _ in lookBacks.stream {
-            while !Task.isCancelled, let query = lookBack.withLock({ $0.next(at: Moment.now().uptime) }) {
+        for await _ in lookBackAdded {
+            while !Task.isCancelled, let query = lookBack.withLock({ $0.next(at: Instant.now) }) {
                 do throws(StoreError) {
                     let page = try await self.query(query)
                     let fresh = lookBack.withLock { $0.fresh(page.messages) }

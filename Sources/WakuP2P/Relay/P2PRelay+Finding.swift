@@ -1,3 +1,4 @@
+import Primitives
 import LibP2P
 import Logging
 import Synchronization
@@ -11,7 +12,7 @@ extension P2PRelay {
         await withDiscardingTaskGroup { group in
             while !Task.isCancelled {
                 let peerCount = workingPeers.count
-                if finder.withLock({ $0.wantsReading(peerCount: peerCount, at: Moment.now().uptime) }) {
+                if finder.withLock({ $0.wantsReading(peerCount: peerCount, at: Instant.now) }) {
                     await readLists(&sequences)
                 }
                 for address in nodesToDial() { group.addTask { await self.dial(address) } }
@@ -22,7 +23,7 @@ extension P2PRelay {
 
     func nodesToDial() -> [Multiaddr] {
         let (connected, peerCount) = (Set(host.peers.map(\.connection.peer)), workingPeers.count)
-        return finder.withLock { $0.toDial(connected: connected, peerCount: peerCount, at: Moment.now().uptime) }
+        return finder.withLock { $0.toDial(connected: connected, peerCount: peerCount, at: Instant.now) }
     }
 
     private func readLists(_ sequences: inout [String: UInt64]) async {
@@ -50,7 +51,7 @@ extension P2PRelay {
             isGood = workingPeers.contains(peer) || (stores.contains(peer) && stores.count <= Self.storeTarget)
             if !isGood, !isTold(of: peer), !connection.isInbound, isCurrent(connection) { host.disconnect(peer) }
         }
-        finder.withLock { $0.dialled(peer, isGood: isGood, at: Moment.now().uptime, jitter: .random(in: 0...1)) }
+        finder.withLock { $0.dialled(peer, isGood: isGood, at: Instant.now, jitter: .random(in: 0...1)) }
     }
 
     /// So many nodes with a store are kept that do nothing else for this one: a fleet's stores may not be its filter nodes.

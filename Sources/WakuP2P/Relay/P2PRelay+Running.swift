@@ -1,3 +1,4 @@
+import Primitives
 import GossipSub
 import LibP2P
 import Logging
@@ -84,7 +85,7 @@ extension P2PRelay {
             return (wasAttached, progress.isAttached, gapCount, standing.uncertainFrom != nil)
         }
         for _ in 0..<gapCount { configuration.report(.gap) }
-        if gapCount > 0 || isUncertain { for gap in gaps { gap.continuation.yield() } }
+        if gapCount > 0 || isUncertain { for gap in gaps { gap.signal() } }
         log(wasAttached: wasAttached, isAttached: isAttached)
     }
 
@@ -129,7 +130,7 @@ extension P2PRelay {
 
     /// Keeps a connection to one peer.
     private func keep(_ address: Multiaddr) async {
-        let backOff = BackOff(initial: .milliseconds(500), maximum: .seconds(30))
+        let backoff = ExponentialBackoff(initial: .milliseconds(500), maximum: .seconds(30))
         var failures = 0
         while !Task.isCancelled {
             do {
@@ -144,7 +145,7 @@ extension P2PRelay {
                 if failures == 1 { logger.warning("peer can't be reached", metadata: ["address": "\(address)", "reason": "\(error)"]) }
                 reason.withLock { $0 = "the peers can't be reached" }
             }
-            try? await Task.sleep(for: backOff.delay(failures: failures, jitter: .random(in: 0...1)))
+            try? await Task.sleep(for: backoff.delay(afterFailures: failures, jitter: .random(in: 0...1)))
         }
     }
 
@@ -154,7 +155,7 @@ extension P2PRelay {
         await withDiscardingTaskGroup { group in
             while !Task.isCancelled {
                 let heard = router.statuses.map { SilenceWatch.Heard(peer: $0.peer, at: $0.heardAt, isOutbound: $0.status.isOutbound) }
-                for action in watch.look(at: heard, now: Moment.now().uptime) {
+                for action in watch.look(at: heard, now: Instant.now) {
                     switch action {
                     case .probe(let peer): group.addTask { await self.probe(peer) }
                     case .leave(let peer):
@@ -240,14 +241,14 @@ extension P2PRelay {
         guard stream.connection === connection else { return }
         let version = GossipVersion(protocolID: stream.protocolID) ?? .v11
         let life = ObjectIdentifier(connection)
-        let (signals, outcome) = router.connected(peer, over: life, version: version, isOutbound: !connection.isInbound) {
+        let (framesQueued, outcome) = router.connected(peer, over: life, version: version, isOutbound: !connection.isInbound) {
             isCurrent(connection)
         }
         await finish(outcome)
         try await withThrowingTaskGroup { group in
             group.addTask {
                 while let frame = self.router.nextFrame(to: peer, over: life) { try await stream.write(frame) }
-                for await _ in signals {
+                for await _ in framesQueued {
                     while let frame = self.router.nextFrame(to: peer, over: life) { try await stream.write(frame) }
                 }
             }

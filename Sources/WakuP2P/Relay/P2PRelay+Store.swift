@@ -1,3 +1,4 @@
+import Primitives
 import GossipSub
 import LibP2P
 import Logging
@@ -78,13 +79,13 @@ extension P2PRelay {
     // MARK: Catching up
 
     func catchUp(on index: Int, deliver: @Sendable ([ReceivedMessage]) async -> Void) async {
-        var gaps = gaps[index].stream.makeAsyncIterator()
+        var gaps = gaps[index].makeAsyncIterator()
         while !Task.isCancelled {
             switch progress.withLock({ $0.next(on: index, at: .now()) }) {
             case .idle: _ = await gaps.next()
             // In steps, because a reconnection ends the pause.
             case .wait(let until):
-                let now = Moment.now().uptime
+                let now = Instant.now
                 try? await Task.sleep(for: min(until - now, .seconds(1)))
             case .query(let query): await walk(query, on: index, deliver: deliver)
             }

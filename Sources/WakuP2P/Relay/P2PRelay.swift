@@ -2,6 +2,7 @@ public import GossipSub
 public import LibP2P
 public import Logging
 import NIOCore
+import Primitives
 import Synchronization
 public import Waku
 
@@ -74,13 +75,13 @@ public final class P2PRelay: Relay {
     let inbox = Inbox(limit: 8 << 20)
     let progress: Mutex<P2PProgress>
     /// Of each pubsub topic, that there is a gap.
-    let gaps: [(stream: AsyncStream<Void>, continuation: AsyncStream<Void>.Continuation)]
+    let gaps: [WakeUpSignal]
     let life = Mutex(Life())
     let finder: Mutex<PeerFinder>
     let filterPeers: Mutex<FilterPeers>
     let lookBack: Mutex<QueryLookBack>
     /// That there is something to look back for.
-    let lookBacks = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
+    let lookBackAdded = WakeUpSignal()
     let hasWarnedOfTopics = Atomic(false)
 
     struct Life {
@@ -100,7 +101,7 @@ public final class P2PRelay: Relay {
             configuration: configuration.gossip, topics: configuration.pubsubTopics,
             validator: MessageValidator(window: configuration.forwardingWindow, wants: configuration.wants),
             seed: .random(in: .min ... .max))
-        gaps = configuration.pubsubTopics.map { _ in AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1)) }
+        gaps = configuration.pubsubTopics.map { _ in WakeUpSignal() }
         var finding = PeerFinder.Limits()
         finding.target = configuration.peerTarget
         finder = Mutex(PeerFinder(own: host.peerID, limits: finding))

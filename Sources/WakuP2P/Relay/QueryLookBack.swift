@@ -1,3 +1,4 @@
+import Primitives
 import Waku
 
 /// Decides what to ask a store about registrants' topics that a filter node was just told: the queries of the last seconds, which came
@@ -14,7 +15,7 @@ struct QueryLookBack {
 
     private struct Entry {
         let query: StoreQuery
-        let until: Duration
+        let until: Instant
     }
 
     private let pubsubTopics: [PubsubTopic]
@@ -27,14 +28,14 @@ struct QueryLookBack {
 
     /// A node was told of these topics.
     mutating func add(_ topics: [ContentTopic], at now: Moment) {
-        let queries = StoreQuery.queries(pubsubTopics: pubsubTopics, contentTopics: topics, from: now.clock - Self.window)
+        let queries = StoreQuery.queries(pubsubTopics: pubsubTopics, contentTopics: topics, from: now.wallClock - Self.window)
         for query in queries.prefix(max(0, Self.capacity - waiting.count)) {
-            waiting.append(Entry(query: query, until: now.uptime + Self.window))
+            waiting.append(Entry(query: query, until: now.instant + Self.window))
         }
     }
 
     /// Each once; nil while there is nothing to ask.
-    mutating func next(at now: Duration) -> StoreQuery? {
+    mutating func next(at now: Instant) -> StoreQuery? {
         while let entry = waiting.popFirst() {
             if now < entry.until { return entry.query }
         }

@@ -1,3 +1,4 @@
+import Primitives
 import LibP2P
 
 /// After how long without gossip from a peer something is done.
@@ -18,7 +19,7 @@ public struct SilenceLimits: Hashable, Sendable {
 struct SilenceWatch {
     struct Heard {
         let peer: PeerID
-        let at: Duration
+        let at: Instant
         /// Whether this node dialled it.
         let isOutbound: Bool
     }
@@ -29,15 +30,15 @@ struct SilenceWatch {
     }
 
     let limits: SilenceLimits
-    private var probed: [PeerID: Duration] = [:]
+    private var probed: [PeerID: Instant] = [:]
 
     init(limits: SilenceLimits) {
         self.limits = limits
     }
 
-    mutating func look(at peers: [Heard], now: Duration) -> [Action] {
+    mutating func look(at peers: [Heard], now: Instant) -> [Action] {
         var actions: [Action] = []
-        var stillProbed: [PeerID: Duration] = [:]
+        var stillProbed: [PeerID: Instant] = [:]
         for heard in peers {
             let last = max(heard.at, probed[heard.peer] ?? heard.at)
             if heard.isOutbound, now - heard.at >= limits.leave {
