@@ -1,9 +1,9 @@
-public import Foundation
+package import Foundation
 
 /// The header `Date`, RFC 9110, in the form that servers send: `Sun, 06 Nov 1994 08:49:37 GMT`. To the second.
-public enum HTTPDate {
+package enum HTTPDate {
     /// nil when it is no such date.
-    public static func parse(_ text: String) -> Date? {
+    package static func parse(_ text: String) -> Date? {
         let formatter = DateFormatter()
         formatter.locale = Locale(identifier: "en_US_POSIX")
         formatter.timeZone = TimeZone(identifier: "GMT")
@@ -17,7 +17,7 @@ public enum HTTPDate {
     /// - Parameters:
     ///   - start: when the request was sent.
     ///   - end: when the response was there.
-    public static func clockAhead(_ text: String, from start: Date, to end: Date) -> Duration? {
+    package static func clockAhead(_ text: String, from start: Date, to end: Date) -> Duration? {
         guard let date = parse(text) else { return nil }
         // It was written at some moment of that second.
         let (earliest, latest) = (date.timeIntervalSince(end), date.timeIntervalSince(start) + 1)

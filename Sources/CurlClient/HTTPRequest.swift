@@ -1,23 +1,23 @@
 /// One request. Prints its method and size alone: URL, headers and body may hold what no log should.
-public struct HTTPRequest: Sendable, CustomStringConvertible, CustomReflectable {
-    public static let defaultMaximumResponseByteCount = 1_048_576
+package struct HTTPRequest: Sendable, CustomStringConvertible, CustomReflectable {
+    package static let defaultMaximumResponseByteCount = 1_048_576
 
     /// Upper case, as it is sent.
-    public var method: String
+    package var method: String
     /// Absolute, http or https, without userinfo: credentials belong in the client's configuration.
-    public var url: String
+    package var url: String
     /// Sent after the client's own.
-    public var headers: [(name: String, value: String)]
+    package var headers: [(name: String, value: String)]
     /// nil sends none; `[]` sends a length of zero.
-    public var body: [UInt8]?
+    package var body: [UInt8]?
     /// Longest wait for a name, a connection and its TLS handshake.
-    public var connectTimeout: Duration
+    package var connectTimeout: Duration
     /// Longest wait for the whole, a place in line included.
-    public var timeout: Duration
+    package var timeout: Duration
     /// A longer body ends the transfer with ``HTTPError/Code/tooLarge``.
-    public var maximumResponseByteCount: Int
+    package var maximumResponseByteCount: Int
 
-    public init(
+    package init(
         method: String = "GET", url: String, headers: [(name: String, value: String)] = [], body: [UInt8]? = nil,
         connectTimeout: Duration = .seconds(2), timeout: Duration = .seconds(5),
         maximumResponseByteCount: Int = defaultMaximumResponseByteCount
@@ -37,6 +37,6 @@ public struct HTTPRequest: Sendable, CustomStringConvertible, CustomReflectable 
         return url[..<(url[authority...].firstIndex { "/?#".contains($0) } ?? url.endIndex)]
     }
 
-    public var description: String { "\(method), \(body?.count ?? 0) bytes" }
-    public var customMirror: Mirror { Mirror(self, children: []) }
+    package var description: String { "\(method), \(body?.count ?? 0) bytes" }
+    package var customMirror: Mirror { Mirror(self, children: []) }
 }

@@ -84,7 +84,7 @@ public struct ScoreConfiguration: Hashable, Sendable {
     /// Below it own messages are not sent there.
     public var publishThreshold = -1000.0
     /// Below it nothing is heard, and the connection ends.
-    public var greyThreshold = -10_000.0
+    public var graylistThreshold = -10_000.0
     /// When half of a mesh is below it, better peers are grafted.
     public var opportunisticThreshold = 1.0
     public var opportunisticHeartbeats = 60

@@ -87,7 +87,7 @@ public struct GossipCounters: Hashable, Sendable {
     public var askedIDs = 0
     public var brokenPromises = 0
     public var graftFloods = 0
-    public var greyListed = 0
+    public var graylisted = 0
 
     public init() {}
 }

@@ -12,7 +12,7 @@ extension GossipSub {
         asked.removeAll(keepingCapacity: true)
         for peer in peers.keys.sorted() {
             peers[peer]?.beginHeartbeat(heartbeatCount)
-            leavesIfGrey(peer)
+            graylistIfNeeded(peer)
         }
         for topic in ownTopics {
             topics[topic]?.forgetBackoffs(before: now - configuration.heartbeat * 2)

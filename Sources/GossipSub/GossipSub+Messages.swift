@@ -44,14 +44,14 @@ extension GossipSub {
 
     /// A frame of a peer came in.
     public mutating func received(_ rpc: GossipRPC, from peer: PeerNumber, at now: Instant) {
-        guard peers[peer] != nil, !leavesIfGrey(peer) else { return }
+        guard peers[peer] != nil, !graylistIfNeeded(peer) else { return }
         for subscription in rpc.subscriptions { noteSubscription(subscription, of: peer) }
         for publication in rpc.publications {
             receivedMessage(publication, in: rpc, from: peer, at: now)
-            if leavesIfGrey(peer) { return }
+            if graylistIfNeeded(peer) { return }
         }
         receivedControl(rpc, from: peer, at: now)
-        leavesIfGrey(peer)
+        graylistIfNeeded(peer)
     }
 
     /// What came is no frame: the peer is not worth listening to.
@@ -139,7 +139,7 @@ extension GossipSub {
             counters.rejected += 1
             for peer in senders {
                 peers[peer]?.score.sentInvalid()
-                if peers[peer] != nil { leavesIfGrey(peer) }
+                if peers[peer] != nil { graylistIfNeeded(peer) }
             }
         }
     }

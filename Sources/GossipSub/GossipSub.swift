@@ -101,7 +101,7 @@ public struct GossipSub: Sendable {
         guard peers[peer] == nil else { return }
         let score = retained.removeValue(forKey: peer)?.score ?? PeerScore()
         peers[peer] = GossipPeer(version: version, isOutbound: isOutbound, score: score)
-        guard !leavesIfGrey(peer) else { return }
+        guard !graylistIfNeeded(peer) else { return }
         for topic in ownTopics where topics[topic]?.isSubscribed == true {
             act(.send(.subscription(topic: topic, isOn: true), to: peer))
         }
@@ -138,11 +138,11 @@ public struct GossipSub: Sendable {
 
     /// - Returns: Whether it has to go, or had to before.
     @discardableResult
-    mutating func leavesIfGrey(_ peer: PeerNumber) -> Bool {
+    mutating func graylistIfNeeded(_ peer: PeerNumber) -> Bool {
         guard peers[peer]?.isLeaving == false else { return true }
-        guard score(peer) < configuration.score.greyThreshold else { return false }
+        guard score(peer) < configuration.score.graylistThreshold else { return false }
         peers[peer]?.isLeaving = true
-        counters.greyListed += 1
+        counters.graylisted += 1
         act(.disconnect(peer))
         return true
     }

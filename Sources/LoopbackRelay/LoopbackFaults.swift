@@ -1,16 +1,16 @@
 /// What a node of a ``LoopbackNetwork`` does otherwise than one hopes.
-public struct LoopbackFaults: Hashable, Sendable {
+package struct LoopbackFaults: Hashable, Sendable {
     /// What the store answers instead of messages: 412 is a node without any, 429 one that is asked too often.
-    public var storeStatus: Int?
+    package var storeStatus: Int?
     /// How long the store takes.
-    public var storeDelay: Duration
-    public var servesLightpush: Bool
+    package var storeDelay: Duration
+    package var servesLightpush: Bool
     /// How many peers lightpush says that it reached; nil: it does not say.
-    public var relayPeerCount: Int?
+    package var relayPeerCount: Int?
     /// So many publications are taken, and go nowhere.
-    public var lostPublicationCount: Int
+    package var lostPublicationCount: Int
 
-    public init(
+    package init(
         storeStatus: Int? = nil, storeDelay: Duration = .zero, servesLightpush: Bool = true, relayPeerCount: Int? = 1,
         lostPublicationCount: Int = 0
     ) {

@@ -1,11 +1,11 @@
 import Synchronization
-public import Waku
+package import Waku
 
 /// A network within this process: one node's REST API by ``LoopbackServer``, and participants without any REST by ``relay(pubsubTopics:bufferCapacity:)``.
 ///
 /// What one publishes reaches all others, the pollers and the store, and does not come back to it unless it wants that. Polling sees everything, also what came
 /// by REST, as with a real node.
-public final class LoopbackNetwork: Sendable {
+package final class LoopbackNetwork: Sendable {
     private struct Inner {
         var state: LoopbackState
         var faults = LoopbackFaults()
@@ -23,7 +23,7 @@ public final class LoopbackNetwork: Sendable {
     ///   - cacheCapacity: How many messages are kept for pollers: 50 at an nwaku node whose operator did not raise it. At least 1.
     ///   - archiveCount: How many messages the store keeps.
     ///   - archiveByteCount: How many bytes of payloads and topics the store keeps.
-    public init(cacheCapacity: Int = 50, archiveCount: Int = 10_000, archiveByteCount: Int = 64 << 20) {
+    package init(cacheCapacity: Int = 50, archiveCount: Int = 10_000, archiveByteCount: Int = 64 << 20) {
         let limits = LoopbackState.Limits(
             cacheCapacity: max(cacheCapacity, 1), archiveCount: archiveCount, archiveByteCount: archiveByteCount)
         inner = Mutex(Inner(state: LoopbackState(limits: limits)))
@@ -34,7 +34,7 @@ public final class LoopbackNetwork: Sendable {
     /// - Parameters:
     ///   - bufferCapacity: Messages beyond it are dropped, and counted.
     ///   - hearsItself: What it publishes comes back to it, as it does to who polls a node.
-    public func relay(
+    package func relay(
         pubsubTopics: [PubsubTopic] = [.statusDefault], bufferCapacity: Int = 10_000, hearsItself: Bool = false
     ) -> LoopbackRelay {
         let relay = LoopbackRelay(network: self, pubsubTopics: pubsubTopics, bufferCapacity: bufferCapacity, hearsItself: hearsItself)
@@ -43,12 +43,12 @@ public final class LoopbackNetwork: Sendable {
     }
 
     /// Lets the node forget subscriptions and cache, as a restart does. The store keeps its messages.
-    public func restart() {
+    package func restart() {
         inner.withLock { $0.state.restart() }
     }
 
     /// What its node does wrong, from now on.
-    public var faults: LoopbackFaults {
+    package var faults: LoopbackFaults {
         get { inner.withLock { $0.faults } }
         set { inner.withLock { $0.faults = newValue } }
     }
@@ -63,7 +63,7 @@ public final class LoopbackNetwork: Sendable {
     }
 
     /// A message from nowhere: it reaches everybody.
-    public func publish(_ message: WakuMessage, on pubsubTopic: PubsubTopic) {
+    package func publish(_ message: WakuMessage, on pubsubTopic: PubsubTopic) {
         publish(message, on: pubsubTopic, from: nil)
     }
 

@@ -1,9 +1,9 @@
 import Primitives
 import Synchronization
-public import Waku
+package import Waku
 
 /// A participant of a ``LoopbackNetwork``: messages are handed over at once, and nothing is taken from those who poll.
-public final class LoopbackRelay: Relay {
+package final class LoopbackRelay: Relay {
     private struct Buffer {
         var messages: [ReceivedMessage] = []
         var droppedCount = 0
@@ -27,17 +27,17 @@ public final class LoopbackRelay: Relay {
     }
 
     /// How many messages came while the buffer was full.
-    public var droppedCount: Int {
+    package var droppedCount: Int {
         buffer.withLock { $0.droppedCount }
     }
 
-    public var name: String { "loopback" }
+    package var name: String { "loopback" }
 
     /// Always: there is nothing to lose touch with.
-    public var state: RelayState { .attached }
+    package var state: RelayState { .attached }
 
     @discardableResult
-    public func publish(_ message: WakuMessage, on pubsubTopic: PubsubTopic) async throws(RelayError) -> Publication {
+    package func publish(_ message: WakuMessage, on pubsubTopic: PubsubTopic) async throws(RelayError) -> Publication {
         if let flaw = message.flaw { throw RelayError(code: .refused, message: flaw) }
         network.publish(message, on: pubsubTopic, from: self)
         // It reached everybody.
@@ -45,7 +45,7 @@ public final class LoopbackRelay: Relay {
     }
 
     /// Hands over all that is waiting in one go. One at a time.
-    public func run(deliver: @escaping @Sendable ([ReceivedMessage]) async -> Void) async {
+    package func run(deliver: @escaping @Sendable ([ReceivedMessage]) async -> Void) async {
         let added = WakeUpSignal()
         buffer.withLock { $0.added = added }
         // What came before the run began.

@@ -1,11 +1,11 @@
 import Foundation
 import HTTPService
 import Hummingbird
-public import Logging
+package import Logging
 import NIOCore
 
 /// The REST API of an nwaku node over a ``LoopbackNetwork``: for development, tests and demonstrations without a network.
-public struct LoopbackServer: Sendable {
+package struct LoopbackServer: Sendable {
     private let network: LoopbackNetwork
     private let host: String
     private let port: Int
@@ -16,7 +16,7 @@ public struct LoopbackServer: Sendable {
     ///   - port: 0 for any that is free: ``run(bound:)`` tells which.
     ///   - hostNames: Names that requests may be for, beside loopback's and `host`. Others are answered 421: a page in a browser could have
     ///     its own name lead here (DNS rebinding), and publish, or take what is polled for.
-    public init(
+    package init(
         network: LoopbackNetwork, host: String = "127.0.0.1", port: Int = 8645, hostNames: [String] = [], logger: Logger? = nil
     ) {
         self.network = network
@@ -29,7 +29,7 @@ public struct LoopbackServer: Sendable {
     /// Serves until the task is cancelled or the process shuts down gracefully.
     /// - Parameter bound: Told the port, once it is open.
     /// - Throws: ``LoopbackServerError`` when the address can't be listened on.
-    public func run(bound: @escaping @Sendable (_ port: Int) async -> Void = { _ in }) async throws(LoopbackServerError) {
+    package func run(bound: @escaping @Sendable (_ port: Int) async -> Void = { _ in }) async throws(LoopbackServerError) {
         let listener = HTTPListener(
             .hostname(host, port: port), limits: HTTPLimits(.loopbackRelay), hosts: HostPolicy(names: hostNames + [host]), logger: logger)
         do {
@@ -41,17 +41,17 @@ public struct LoopbackServer: Sendable {
 }
 
 /// Why the loopback node can't serve. The message says what to do.
-public struct LoopbackServerError: Error, Hashable, CustomStringConvertible {
-    public enum Code: Hashable, Sendable {
+package struct LoopbackServerError: Error, Hashable, CustomStringConvertible {
+    package enum Code: Hashable, Sendable {
         case addressInUse
         /// Not this machine's, not allowed, or not an address.
         case addressUnavailable
     }
 
-    public let code: Code
-    public let message: String
+    package let code: Code
+    package let message: String
 
-    public var description: String { message }
+    package var description: String { message }
 
     init(_ error: any Error, address: String) {
         if let error = error as? IOError, error.errnoCode == EADDRINUSE {

@@ -1,11 +1,11 @@
 import CurlClient
 
 /// Where a node's REST API is: `http` or `https`, a host, perhaps a port and a path.
-public struct NodeAddress: Hashable, Sendable, CustomStringConvertible {
+package struct NodeAddress: Hashable, Sendable, CustomStringConvertible {
     private let base: HTTPBaseURL
 
     /// - Throws: ``NwakuRelayError`` with `invalidAddress` or `credentialsInAddress`
-    public init(_ url: String) throws(NwakuRelayError) {
+    package init(_ url: String) throws(NwakuRelayError) {
         do {
             base = try HTTPBaseURL(parsing: url)
         } catch {
@@ -30,5 +30,5 @@ public struct NodeAddress: Hashable, Sendable, CustomStringConvertible {
         base.appending(path: path)
     }
 
-    public var description: String { base.description }
+    package var description: String { base.description }
 }

@@ -3,8 +3,8 @@ import Foundation
 import Waku
 
 /// What a node tells of itself beside its health, for whoever sets one up. Nothing is taken from its caches.
-public struct NodeInspection: Sendable {
-    public enum Store: Hashable, Sendable {
+package struct NodeInspection: Sendable {
+    package enum Store: Hashable, Sendable {
         case present
         /// The node has none, and knows none.
         case missing
@@ -12,15 +12,15 @@ public struct NodeInspection: Sendable {
         case unknown(String)
     }
 
-    public let health: NodeHealth
+    package let health: NodeHealth
     /// nil when the node does not tell.
-    public let version: String?
-    public let shards: ShardsInRecord?
+    package let version: String?
+    package let shards: ShardsInRecord?
     /// By shard; nil when the node's admin API is off.
-    public let peers: [Int: Int]?
-    public let store: Store
+    package let peers: [Int: Int]?
+    package let store: Store
     /// How far its clock is ahead of this machine's, to a second or so; nil when it sends no date.
-    public let clockAhead: Duration?
+    package let clockAhead: Duration?
 }
 
 extension NwakuAPI {
@@ -37,7 +37,7 @@ extension NwakuAPI {
     ///
     /// - Parameter shards: whose peers are counted.
     /// - Throws: ``NwakuAPIError`` when it can't be reached.
-    public func inspect(shards: [Int]) async throws(NwakuAPIError) -> NodeInspection {
+    package func inspect(shards: [Int]) async throws(NwakuAPIError) -> NodeInspection {
         let start = Date()
         let answer = try await exchange(url: "/health", timeout: .seconds(5))
         let clockAhead = answer.header("Date").flatMap { HTTPDate.clockAhead($0, from: start, to: Date()) }

@@ -1,13 +1,13 @@
-public import CurlClient
+package import CurlClient
 import Foundation
-public import Waku
+package import Waku
 import WakuCrypto
 
 /// The REST API of an nwaku node, call by call: nothing is remembered or tried again.
 ///
 /// Every call throws ``NwakuAPIError``.
-public struct NwakuAPI: Sendable {
-    public let address: NodeAddress
+package struct NwakuAPI: Sendable {
+    package let address: NodeAddress
     private let client: CurlClient
     private let leastPatience: Duration
 
@@ -17,7 +17,7 @@ public struct NwakuAPI: Sendable {
     /// The largest answer that is read where it holds no messages. A decoder builds a value for each element of it.
     static let maximumSmallResponseByteCount = 256 << 10
 
-    public init(address: NodeAddress, client: CurlClient) {
+    package init(address: NodeAddress, client: CurlClient) {
         self.init(address: address, client: client, leastPatience: .zero)
     }
 
@@ -31,7 +31,7 @@ public struct NwakuAPI: Sendable {
     // MARK: Health
 
     /// `GET /health`. A node that does not know the call, such as go-waku with 501, has unknown health.
-    public func health() async throws(NwakuAPIError) -> NodeHealth {
+    package func health() async throws(NwakuAPIError) -> NodeHealth {
         let path = "/health"
         let answer = try await exchange(url: path, timeout: .seconds(5))
         if answer.status == 501 { return .unknown }
@@ -43,27 +43,27 @@ public struct NwakuAPI: Sendable {
 
     /// `POST /relay/v1/subscriptions`. Harmless when it subscribes already. There is no way back on purpose: the node would leave the topic
     /// for everybody.
-    public func subscribe(to topics: [PubsubTopic]) async throws(NwakuAPIError) {
+    package func subscribe(to topics: [PubsubTopic]) async throws(NwakuAPIError) {
         let path = "/relay/v1/subscriptions"
         let body = try encode(topics.map(\.rawValue), path: path)
         try check(try await exchange(url: path, body: body, timeout: .seconds(10)), path: path)
     }
 
     /// What a poll brought.
-    public struct Poll: Hashable, Sendable {
+    package struct Poll: Hashable, Sendable {
         /// Those that can be read, are within the network's limits, and wanted.
-        public let messages: [ReceivedMessage]
+        package let messages: [ReceivedMessage]
         /// On topics that nobody wants: nothing else was read of them.
-        public let unwantedCount: Int
+        package let unwantedCount: Int
         /// All, with the unreadable ones.
-        public let elementCount: Int
+        package let elementCount: Int
 
         var unreadableCount: Int { elementCount - unwantedCount - messages.count }
     }
 
     /// `GET /relay/v1/messages/{topic}`: takes what the node kept of the topic. Status 404 means that the node is not subscribed.
     /// - Parameter wants: Which topics of the form of ``ContentTopic/init(_:)`` are worth reading; nil: all messages are, whatever their topic.
-    public func messages(
+    package func messages(
         on topic: PubsubTopic, wants: (@Sendable (TopicTag) -> Bool)? = nil
     ) async throws(NwakuAPIError) -> Poll {
         let path = "/relay/v1/messages"
@@ -76,7 +76,7 @@ public struct NwakuAPI: Sendable {
     }
 
     /// `POST /relay/v1/messages/{topic}`. That it returns proves nothing: the node does not look whether it reached a peer.
-    public func publish(_ message: WakuMessage, on topic: PubsubTopic) async throws(NwakuAPIError) {
+    package func publish(_ message: WakuMessage, on topic: PubsubTopic) async throws(NwakuAPIError) {
         let path = "/relay/v1/messages"
         let body = MessageJSON.encode(message)
         try check(try await exchange(url: messagesPath(topic), body: body, timeout: .seconds(5)), path: path)
@@ -95,7 +95,7 @@ public struct NwakuAPI: Sendable {
     /// `POST /lightpush/v3/message`: publishes, and tells to how many peers, where the node says so. Status 505: it has none. 404 and 503:
     /// it does not serve lightpush.
     @discardableResult
-    public func push(_ message: WakuMessage, on topic: PubsubTopic) async throws(NwakuAPIError) -> Int? {
+    package func push(_ message: WakuMessage, on topic: PubsubTopic) async throws(NwakuAPIError) -> Int? {
         let path = "/lightpush/v3/message"
         var body = JSONText()
         body.beginObject()
@@ -111,7 +111,7 @@ public struct NwakuAPI: Sendable {
     // MARK: Store
 
     /// `GET /store/v3/messages`. Status 412: the node has no store and knows none. 429: it is asked too often.
-    public func query(_ query: StoreQuery, timeout: Duration = .seconds(30)) async throws(NwakuAPIError) -> StorePage {
+    package func query(_ query: StoreQuery, timeout: Duration = .seconds(30)) async throws(NwakuAPIError) -> StorePage {
         let path = "/store/v3/messages"
         let limit = query.includesMessages ? Self.maximumResponseByteCount : Self.maximumSmallResponseByteCount
         let answer = try await exchange(url: path + "?" + query.text, timeout: timeout, limit: limit)

@@ -1,8 +1,8 @@
 import CurlClient
 
 /// Why a call to a node's REST API brought nothing.
-public struct NwakuAPIError: Error, Hashable, CustomStringConvertible {
-    public enum Code: Hashable, Sendable {
+package struct NwakuAPIError: Error, Hashable, CustomStringConvertible {
+    package enum Code: Hashable, Sendable {
         /// No answer: refused, or cut off.
         case unreachable
         case tooSlow
@@ -13,16 +13,16 @@ public struct NwakuAPIError: Error, Hashable, CustomStringConvertible {
         case tooLong
     }
 
-    public let code: Code
+    package let code: Code
     /// One line for an operator.
-    public let message: String
+    package let message: String
 
-    public init(code: Code, message: String) {
+    package init(code: Code, message: String) {
         self.code = code
         self.message = message
     }
 
-    public var description: String { message }
+    package var description: String { message }
 
     /// Whether less may be had of a store: a node that asks another for it has time-outs of its own.
     var isTooMuch: Bool {

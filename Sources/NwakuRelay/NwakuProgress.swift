@@ -34,7 +34,7 @@ struct NwakuProgress {
 
     /// A topic was polled, before the others perhaps fail.
     mutating func brought(_ messages: [ReceivedMessage], on topicIndex: Int) {
-        catchUps[topicIndex].notePolled(messages)
+        catchUps[topicIndex].noteReceived(messages)
     }
 
     /// All topics were polled, and what they brought was handed over.

@@ -20,17 +20,17 @@ final class NwakuPublisher: Sendable {
         self.logger = logger
     }
 
-    func nodeIsBack() {
+    func noteReconnection() {
         services.withLock { services in
-            services.lightpush.nodeIsBack()
-            services.store.nodeIsBack()
+            services.lightpush.noteReconnection()
+            services.store.noteReconnection()
         }
     }
 
     func publish(_ message: WakuMessage, on topic: PubsubTopic) async throws(RelayError) -> Publication {
         if let flaw = message.flaw { throw RelayError(code: .refused, message: flaw) }
         let now = Moment.now()
-        let (triesLightpush, canBeLookedUp) = services.withLock { ($0.lightpush.isTried(at: now), $0.store.isTried(at: now)) }
+        let (triesLightpush, canBeLookedUp) = services.withLock { ($0.lightpush.isAvailable(at: now), $0.store.isAvailable(at: now)) }
         if triesLightpush {
             do {
                 let peerCount = try await api.push(message, on: topic)
@@ -39,7 +39,7 @@ final class NwakuPublisher: Sendable {
                 // That says nothing about the node.
                 if Task.isCancelled { throw RelayError(code: .unavailable, message: "publishing was cancelled") }
                 if error.code == .status(413) { throw RelayError(code: .refused, message: error.message) }
-                if Self.isLightpushMissing(error) { services.withLock { $0.lightpush.isMissing(at: .now()) } }
+                if Self.isLightpushMissing(error) { services.withLock { $0.lightpush.noteMissing(at: .now()) } }
                 logger.debug("lightpush failed, publishing by relay", metadata: ["node": "\(api.address)", "reason": "\(error)"])
             }
         }
@@ -57,7 +57,7 @@ final class NwakuPublisher: Sendable {
             return Set(page.hashes)
         } catch {
             guard Self.isStoreMissing(error) else { throw RelayError(code: .unavailable, message: error.message) }
-            services.withLock { $0.store.isMissing(at: .now()) }
+            services.withLock { $0.store.noteMissing(at: .now()) }
             throw RelayError(code: .refused, message: error.message)
         }
     }

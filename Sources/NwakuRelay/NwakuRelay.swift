@@ -1,8 +1,8 @@
 import Primitives
-public import CurlClient
-public import Logging
+package import CurlClient
+package import Logging
 import Synchronization
-public import Waku
+package import Waku
 
 /// One nwaku node, by its REST API: polls what comes in, asks the store for what polling lost, and publishes.
 ///
@@ -11,25 +11,25 @@ public import Waku
 ///
 /// What the store brings is delivered beside what polling brings, so that `deliver` may run twice at once, and the same message may come
 /// more than once. A node's own publications come back too: recognise messages by their hash.
-public final class NwakuRelay: Relay {
-    public struct Configuration: Sendable {
-        public var address: NodeAddress
-        public var pubsubTopics: [PubsubTopic]
+package final class NwakuRelay: Relay {
+    package struct Configuration: Sendable {
+        package var address: NodeAddress
+        package var pubsubTopics: [PubsubTopic]
         /// From the start of one poll to the start of the next.
-        public var pollInterval: Duration
+        package var pollInterval: Duration
         /// How many messages the node keeps for its pollers (`--rest-relay-cache-capacity`).
-        public var cacheCapacity: Int
+        package var cacheCapacity: Int
         /// What is looked up in the store after messages may have been lost: the node's own topics.
-        public var catchUpTopics: [ContentTopic]
+        package var catchUpTopics: [ContentTopic]
         /// Until when all was seen on each pubsub topic, in an earlier life (``NwakuRelay/seenUntil``); on the others nothing can have been
         /// missed.
-        public var lastSeen: [PubsubTopic: Timestamp]
+        package var lastSeen: [PubsubTopic: Timestamp]
         /// Which topics of the form of ``ContentTopic/init(_:)`` are worth handing over; nil: all messages are, whatever their topic.
-        public var wants: (@Sendable (TopicTag) -> Bool)?
+        package var wants: (@Sendable (TopicTag) -> Bool)?
         /// Told what is to be counted.
-        public var report: @Sendable (RelayEvent) -> Void
+        package var report: @Sendable (RelayEvent) -> Void
 
-        public init(
+        package init(
             address: NodeAddress, pubsubTopics: [PubsubTopic] = [.statusDefault], pollInterval: Duration = .milliseconds(300),
             cacheCapacity: Int = 50, catchUpTopics: [ContentTopic] = [], lastSeen: [PubsubTopic: Timestamp] = [:],
             wants: (@Sendable (TopicTag) -> Bool)? = nil, report: @escaping @Sendable (RelayEvent) -> Void = { _ in }
@@ -55,7 +55,7 @@ public final class NwakuRelay: Relay {
         var settling = Duration.seconds(1)
     }
 
-    public let api: NwakuAPI
+    package let api: NwakuAPI
     private let topics: [PubsubTopic]
     private let publisher: NwakuPublisher
     private let logger: Logger
@@ -68,7 +68,7 @@ public final class NwakuRelay: Relay {
 
     /// - Parameter client: May be shared with others.
     /// - Throws: ``NwakuRelayError`` with `noPubsubTopics` or `invalidSetting`
-    public convenience init(configuration: Configuration, client: CurlClient, logger: Logger) throws(NwakuRelayError) {
+    package convenience init(configuration: Configuration, client: CurlClient, logger: Logger) throws(NwakuRelayError) {
         try self.init(
             configuration: configuration, api: NwakuAPI(address: configuration.address, client: client), logger: logger,
             timing: Timing())
@@ -98,29 +98,29 @@ public final class NwakuRelay: Relay {
                 lastSeen: configuration.lastSeen, at: .now()))
     }
 
-    public var name: String { "\(api.address)" }
+    package var name: String { "\(api.address)" }
 
-    public var state: RelayState {
+    package var state: RelayState {
         progress.withLock { $0.attachment.state }
     }
 
     /// Until when, by the local clock, everything was handed over: what to go on from in the next life. It stands still while messages may be
     /// missing that the store has not told yet.
-    public var seenUntil: [PubsubTopic: Timestamp] {
+    package var seenUntil: [PubsubTopic: Timestamp] {
         progress.withLock { $0.seenUntil(at: .now()) }
     }
 
     @discardableResult
-    public func publish(_ message: WakuMessage, on pubsubTopic: PubsubTopic) async throws(RelayError) -> Publication {
+    package func publish(_ message: WakuMessage, on pubsubTopic: PubsubTopic) async throws(RelayError) -> Publication {
         try await publisher.publish(message, on: pubsubTopic)
     }
 
-    public func lookUp(_ hashes: [MessageHash]) async throws(RelayError) -> Set<MessageHash> {
+    package func lookUp(_ hashes: [MessageHash]) async throws(RelayError) -> Set<MessageHash> {
         try await publisher.lookUp(hashes)
     }
 
     /// One at a time.
-    public func run(deliver: @escaping @Sendable ([ReceivedMessage]) async -> Void) async {
+    package func run(deliver: @escaping @Sendable ([ReceivedMessage]) async -> Void) async {
         let gaps = topics.map { _ in WakeUpSignal() }
         await withDiscardingTaskGroup { group in
             group.addTask {
@@ -189,7 +189,7 @@ public final class NwakuRelay: Relay {
         }
         // What was fetched as this ends may not have been taken any more.
         guard !Task.isCancelled else { return }
-        if state != .attached { publisher.nodeIsBack() }
+        if state != .attached { publisher.noteReconnection() }
         let gapCount = progress.withLock { $0.polled(messageCount: count, sent: sent, at: .now()) }
         for _ in 0..<gapCount { report(.gap) }
         if gapCount > 0 { gapFound() }

@@ -1,6 +1,6 @@
 /// Why a relay can't be made from its configuration. The message says what to do.
-public struct NwakuRelayError: Error, Hashable, CustomStringConvertible {
-    public enum Code: Hashable, Sendable {
+package struct NwakuRelayError: Error, Hashable, CustomStringConvertible {
+    package enum Code: Hashable, Sendable {
         /// Not an http or https URL with a host, or with more behind it than a path.
         case invalidAddress
         /// The URL holds a user or a password.
@@ -11,13 +11,13 @@ public struct NwakuRelayError: Error, Hashable, CustomStringConvertible {
         case invalidSetting
     }
 
-    public let code: Code
-    public let message: String
+    package let code: Code
+    package let message: String
 
-    public init(code: Code, message: String) {
+    package init(code: Code, message: String) {
         self.code = code
         self.message = message
     }
 
-    public var description: String { message }
+    package var description: String { message }
 }

@@ -1,22 +1,22 @@
 import Primitives
-public import CurlClient
-public import Logging
+package import CurlClient
+package import Logging
 import Synchronization
-public import Waku
+package import Waku
 
 /// Watches content topics through a node's store: for command-line clients that live beside a daemon on the same node, whose messages they
 /// would steal by polling.
 ///
 /// Ephemeral messages, and those with a clock more than 20 s off, never come this way: stores refuse them.
-public final class NwakuStoreWatch: Relay {
-    public struct Configuration: Sendable {
-        public var address: NodeAddress
-        public var pubsubTopics: [PubsubTopic]
+package final class NwakuStoreWatch: Relay {
+    package struct Configuration: Sendable {
+        package var address: NodeAddress
+        package var pubsubTopics: [PubsubTopic]
         /// Messages with an older timestamp don't come.
-        public var startTime: Timestamp
-        public var interval: Duration
+        package var startTime: Timestamp
+        package var interval: Duration
 
-        public init(
+        package init(
             address: NodeAddress, pubsubTopics: [PubsubTopic] = [.statusDefault], startTime: Timestamp = .now(),
             interval: Duration = .milliseconds(200)
         ) {
@@ -37,7 +37,7 @@ public final class NwakuStoreWatch: Relay {
         var pageSize = StorePageSize()
     }
 
-    public let api: NwakuAPI
+    package let api: NwakuAPI
     private let configuration: Configuration
     private let publisher: NwakuPublisher
     private let logger: Logger
@@ -49,7 +49,7 @@ public final class NwakuStoreWatch: Relay {
     private static let backoff = ExponentialBackoff()
 
     /// - Parameter client: May be shared with others.
-    public init(configuration: Configuration, contentTopics: [ContentTopic] = [], client: CurlClient, logger: Logger) {
+    package init(configuration: Configuration, contentTopics: [ContentTopic] = [], client: CurlClient, logger: Logger) {
         let api = NwakuAPI(address: configuration.address, client: client)
         self.configuration = configuration
         self.api = api
@@ -60,7 +60,7 @@ public final class NwakuStoreWatch: Relay {
     }
 
     /// Watches these as well, from the start time on.
-    public func watch(_ contentTopics: [ContentTopic]) {
+    package func watch(_ contentTopics: [ContentTopic]) {
         sweep.withLock { watch in
             for topic in contentTopics where !watch.topics.contains(topic) {
                 watch.topics.append(topic)
@@ -70,20 +70,20 @@ public final class NwakuStoreWatch: Relay {
         }
     }
 
-    public var state: RelayState {
+    package var state: RelayState {
         sweep.withLock { $0.state }
     }
 
     @discardableResult
-    public func publish(_ message: WakuMessage, on pubsubTopic: PubsubTopic) async throws(RelayError) -> Publication {
+    package func publish(_ message: WakuMessage, on pubsubTopic: PubsubTopic) async throws(RelayError) -> Publication {
         try await publisher.publish(message, on: pubsubTopic)
     }
 
-    public func lookUp(_ hashes: [MessageHash]) async throws(RelayError) -> Set<MessageHash> {
+    package func lookUp(_ hashes: [MessageHash]) async throws(RelayError) -> Set<MessageHash> {
         try await publisher.lookUp(hashes)
     }
 
-    public func run(deliver: @escaping @Sendable ([ReceivedMessage]) async -> Void) async {
+    package func run(deliver: @escaping @Sendable ([ReceivedMessage]) async -> Void) async {
         while !Task.isCancelled {
             let began = ContinuousClock.now
             var pause = configuration.interval
@@ -94,7 +94,7 @@ public final class NwakuStoreWatch: Relay {
                 let failures = sweep.withLock { watch in
                     watch.state = .detached(error.message)
                     watch.failures += 1
-                    if error.isTooMuch { watch.pageSize.wasTooMuch() }
+                    if error.isTooMuch { watch.pageSize.noteTooLarge() }
                     return watch.failures
                 }
                 pause = max(pause, Self.backoff.delay(afterFailures: failures, jitter: .random(in: 0...1)))
@@ -118,7 +118,7 @@ public final class NwakuStoreWatch: Relay {
                 query.pageSize = sweep.withLock(\.pageSize.value)
                 let page = try await api.query(query)
                 let fresh = sweep.withLock { watch in
-                    watch.pageSize.wasGood()
+                    watch.pageSize.noteSuccess()
                     return page.messages.filter { watch.recent.insert($0.hash) }
                 }
                 if !fresh.isEmpty { await deliver(fresh) }

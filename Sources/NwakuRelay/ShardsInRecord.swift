@@ -6,15 +6,15 @@ import Waku
 ///     enr:base64url(RLP list of signature, sequence number, then names and values)
 ///
 /// The signature is not checked: the record comes from the node's own REST API.
-public struct ShardsInRecord: Hashable, Sendable {
-    public let cluster: Int
-    public let shards: Set<Int>
+package struct ShardsInRecord: Hashable, Sendable {
+    package let cluster: Int
+    package let shards: Set<Int>
 
     /// Longer records are none: ENRs end at 300 bytes.
     private static let longestText = 1024
 
     /// nil when it is no ENR, or tells no shards.
-    public init?(record: String) {
+    package init?(record: String) {
         guard record.hasPrefix("enr:"), record.utf8.count <= Self.longestText else { return nil }
         var text = String(record.dropFirst(4)).replacing("-", with: "+").replacing("_", with: "/")
         while !text.utf8.count.isMultiple(of: 4) { text += "=" }

@@ -3,7 +3,7 @@ import Foundation
 /// Where a service manager listens for what its service has to tell: a Unix datagram socket, sd_notify(3).
 ///
 /// An address that starts with `/` is a path; one that starts with `@` is in the abstract namespace, a NUL byte in the `@`'s place.
-public struct NotifySocket: Sendable {
+package struct NotifySocket: Sendable {
     /// Of `sockaddr_un.sun_path`.
     private static let capacity = MemoryLayout.size(ofValue: sockaddr_un().sun_path)
 
@@ -11,7 +11,7 @@ public struct NotifySocket: Sendable {
     private let name: [UInt8]
 
     /// nil for what is neither a path nor an abstract name, or is too long for one.
-    public init?(_ address: String) {
+    package init?(_ address: String) {
         let bytes = Array(address.utf8)
         guard bytes.count > 1, !bytes.contains(0) else { return nil }
         switch bytes[0] {
@@ -24,7 +24,7 @@ public struct NotifySocket: Sendable {
 
     /// Sends one datagram. Does not wait: whether the manager will have it.
     @discardableResult
-    public func send(_ notice: String) -> Bool {
+    package func send(_ notice: String) -> Bool {
         let handle = socket(AF_UNIX, Int32(SOCK_DGRAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
         guard handle >= 0 else { return false }
         defer { close(handle) }

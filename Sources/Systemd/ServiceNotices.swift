@@ -1,19 +1,19 @@
 /// What a service manager is to be told of a service, when it changes.
 ///
 ///     starting ──(listening)──▶ READY=1 ──▶ running ──(obstacles change)──▶ STATUS=…
-public struct ServiceNotices: Sendable {
-    public static let alive = "WATCHDOG=1"
-    public static let stopping = "STOPPING=1\nSTATUS=Stopping: finishing what is in hand"
+package struct ServiceNotices: Sendable {
+    package static let alive = "WATCHDOG=1"
+    package static let stopping = "STOPPING=1\nSTATUS=Stopping: finishing what is in hand"
 
     private static let statusLimit = 1_000
 
     private var isReady = false
     private var status = ""
 
-    public init() {}
+    package init() {}
 
     /// The next datagram; nil when nothing is new. Not ready, but running, is a service that has obstacles: it lives, and heals itself.
-    public mutating func next(isListening: Bool, obstacles: [String]) -> String? {
+    package mutating func next(isListening: Bool, obstacles: [String]) -> String? {
         let becomesReady = isListening && !isReady
         let newStatus = Self.status(isListening: isListening, obstacles)
         guard becomesReady || newStatus != status else { return nil }

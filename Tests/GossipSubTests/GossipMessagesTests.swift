@@ -80,7 +80,7 @@ struct GossipMessagesTests {
     }
 
     @Test("Ten invalid messages are the end of a connection, and of the next")
-    func greyListing() throws {
+    func graylisting() throws {
         var router = try Router.subscribed(peerCount: 2)
         for number in 0..<20 as Range<UInt8> {
             let message = message(number)

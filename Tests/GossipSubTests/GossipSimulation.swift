@@ -38,7 +38,7 @@ struct GossipSimulation {
         /// Below the least degree although there were candidates.
         var starved = 0
         var invalidForwarded = 0
-        var honestGrey = 0
+        var honestGraylisted = 0
         /// Pairs of an honest node and a hostile peer that are connected, and that still are at the end.
         var hostileLinks = 0
         var hostileLinksLeft = 0
@@ -55,7 +55,7 @@ struct GossipSimulation {
                 \(arrived) of \(expected) deliveries of \(messageCount) messages to \(honestCount) nodes; \(duplicatesAMessage) duplicates \
                 a delivery; latency p50 \(latency(500)) p99 \(latency(990)) max \(latency(1000)); mesh degree mean \(mean), \
                 \(degrees.min() ?? 0)–\(degrees.max() ?? 0), \(within) ‰ within 4–8, starved \(starved); \(replies) replies to IWANT; \
-                hostile links \(hostileLinks), left \(hostileLinksLeft); honest peers grey-listed \(honestGrey), invalid forwarded \
+                hostile links \(hostileLinks), left \(hostileLinksLeft); honest peers graylisted \(honestGraylisted), invalid forwarded \
                 \(invalidForwarded)
                 """
         }
@@ -267,7 +267,7 @@ struct GossipSimulation {
                     }
                     nodes[number].gossip.judged(message.id, as: isInvalid ? .reject : .accept, at: now)
                 case .disconnect(let other):
-                    if !nodes[Int(other.rawValue)].isHostile { figures.honestGrey += 1 }
+                    if !nodes[Int(other.rawValue)].isHostile { figures.honestGraylisted += 1 }
                     disconnect(Self.key(number, Int(other.rawValue)), redialAfter: nil)
                 }
             }

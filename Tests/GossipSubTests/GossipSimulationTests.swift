@@ -36,7 +36,7 @@ struct GossipSimulationTests {
         // A mesh may have two above for the outbound quota, until the next heartbeat.
         #expect(figures.degrees.allSatisfy { $0 <= 10 } && figures.starved == 0, "seed \(seed): \(figures)")
         #expect(figures.degrees.count { 4...8 ~= $0 } * 100 >= figures.degrees.count * 95, "seed \(seed): \(figures)")
-        #expect(figures.honestGrey == 0, "seed \(seed): \(figures)")
+        #expect(figures.honestGraylisted == 0, "seed \(seed): \(figures)")
     }
 
     @Test("With a fifth of them hostile, what is honest still arrives, and the hostile are shut out", arguments: seeds)
@@ -46,7 +46,7 @@ struct GossipSimulationTests {
         let figures = run(seed: seed, settings)
         #expect(figures.arrived == figures.expected, "seed \(seed): \(figures)")
         #expect(figures.duplicatesAMessage < 6, "seed \(seed): \(figures)")
-        #expect(figures.invalidForwarded == 0 && figures.honestGrey == 0, "seed \(seed): \(figures)")
+        #expect(figures.invalidForwarded == 0 && figures.honestGraylisted == 0, "seed \(seed): \(figures)")
         // One that came back a moment before the end may not have shown itself yet.
         #expect(figures.hostileLinks > 500 && figures.hostileLinksLeft * 50 < figures.hostileLinks, "seed \(seed): \(figures)")
     }

@@ -12,12 +12,12 @@ struct OptionalServiceTests {
 
     @Test func isLeftForAWhileOnceItIsNotServed() {
         var service = OptionalService()
-        #expect(service.isTried(at: moment(.zero)))
-        service.isMissing(at: moment(.zero))
-        #expect(!service.isTried(at: moment(.milliseconds(59_999))))
-        #expect(service.isTried(at: moment(.seconds(60))))
-        service.isMissing(at: moment(.seconds(60)))
-        service.nodeIsBack()
-        #expect(service.isTried(at: moment(.seconds(60))))
+        #expect(service.isAvailable(at: moment(.zero)))
+        service.noteMissing(at: moment(.zero))
+        #expect(!service.isAvailable(at: moment(.milliseconds(59_999))))
+        #expect(service.isAvailable(at: moment(.seconds(60))))
+        service.noteMissing(at: moment(.seconds(60)))
+        service.noteReconnection()
+        #expect(service.isAvailable(at: moment(.seconds(60))))
     }
 }

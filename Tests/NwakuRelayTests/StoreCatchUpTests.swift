@@ -206,7 +206,7 @@ struct StoreCatchUpTests {
 
     @Test func whatPollingBroughtIsNoNews() {
         var catchUp = catchUp()
-        catchUp.notePolled([message(1)])
+        catchUp.noteReceived([message(1)])
         let fresh = catchUp.fresh([message(1), message(2)])
         #expect(fresh == [message(2)])
     }

@@ -95,7 +95,7 @@ struct P2PProgress {
 
     mutating func brought(_ messages: [ReceivedMessage]) {
         for index in topics.indices {
-            topics[index].catchUp.notePolled(messages.filter { $0.pubsubTopic == pubsubTopics[index] })
+            topics[index].catchUp.noteReceived(messages.filter { $0.pubsubTopic == pubsubTopics[index] })
         }
     }
 

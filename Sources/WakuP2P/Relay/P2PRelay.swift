@@ -178,7 +178,7 @@ public final class P2PRelay: Relay {
         traffic.forwarded = counters.forwarded
         traffic.brokenPromises = counters.brokenPromises
         traffic.graftFloods = counters.graftFloods
-        traffic.greyListed = counters.greyListed
+        traffic.graylisted = counters.graylisted
         return traffic
     }
 
