@@ -6,11 +6,11 @@ import Synchronization
 ///
 /// Connections are kept and reused, and closed when the client is freed or shut down. Redirects are not followed: their status is the
 /// response. Credentials go to the host of each request, and nowhere else.
-package final class CurlClient: Sendable {
+public final class CurlClient: Sendable {
     private let mailbox: CurlMailbox
     private let lastID = Atomic<UInt64>(0)
 
-    package init(configuration: CurlConfiguration = CurlConfiguration()) {
+    public init(configuration: CurlConfiguration = CurlConfiguration()) {
         CurlLibrary.initialize()
         mailbox = CurlMailbox()
         let mailbox = mailbox
@@ -25,12 +25,12 @@ package final class CurlClient: Sendable {
     }
 
     /// Ends what is under way, and everything sent from now on, with ``HTTPError/Code/cancelled``. May be called more than once.
-    package func shutdown() {
+    public func shutdown() {
         mailbox.close()
     }
 
     /// Any status is a response. Cancelling the task closes the transfer's connection.
-    package func send(_ request: HTTPRequest) async throws(HTTPError) -> HTTPResponse {
+    public func send(_ request: HTTPRequest) async throws(HTTPError) -> HTTPResponse {
         // A transfer that fails at once could end before its cancellation comes.
         guard !Task.isCancelled else { throw .cancelled }
         let id = lastID.add(1, ordering: .relaxed).newValue

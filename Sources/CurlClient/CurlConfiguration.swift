@@ -1,24 +1,24 @@
 /// What all requests of a client have in common. Proxies come from the environment, as libcurl reads it.
-package struct CurlConfiguration: Sendable, CustomStringConvertible, CustomReflectable {
+public struct CurlConfiguration: Sendable, CustomStringConvertible, CustomReflectable {
     /// Whose certificates are trusted.
-    package enum Trust: Sendable, Hashable {
+    public enum Trust: Sendable, Hashable {
         /// The authorities that the system trusts.
         case system
         /// The authorities in this PEM file, and none else.
         case file(path: String)
     }
 
-    package var trust: Trust
-    package var credentials: HTTPCredentials
+    public var trust: Trust
+    public var credentials: HTTPCredentials
     /// Sent with every request. They may hold secrets, and are not printed.
-    package var headers: [(name: String, value: String)]
+    public var headers: [(name: String, value: String)]
     /// Requests above it wait in line, up to their time-out.
-    package var maximumConnectionsPerHost: Int
-    package var userAgent: String
+    public var maximumConnectionsPerHost: Int
+    public var userAgent: String
     /// A Unix socket to connect to, whatever the host of a request is; at most 107 bytes. nil: the host.
-    package var unixSocketPath: String?
+    public var unixSocketPath: String?
 
-    package init(
+    public init(
         trust: Trust = .system, credentials: HTTPCredentials = .none, headers: [(name: String, value: String)] = [],
         maximumConnectionsPerHost: Int = 16, userAgent: String = "waku-push"
     ) {
@@ -29,6 +29,6 @@ package struct CurlConfiguration: Sendable, CustomStringConvertible, CustomRefle
         self.userAgent = userAgent
     }
 
-    package var description: String { "trust \(trust), credentials \(credentials), \(headers.count) headers" }
-    package var customMirror: Mirror { Mirror(self, children: []) }
+    public var description: String { "trust \(trust), credentials \(credentials), \(headers.count) headers" }
+    public var customMirror: Mirror { Mirror(self, children: []) }
 }

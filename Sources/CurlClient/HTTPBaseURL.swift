@@ -3,9 +3,9 @@ import CCurl
 /// Where a service is found: scheme, host and port, with an optional path that its own paths come after.
 ///
 /// Parsed by libcurl, so that what is checked is what is connected to.
-package struct HTTPBaseURL: Hashable, Sendable, CustomStringConvertible {
+public struct HTTPBaseURL: Hashable, Sendable, CustomStringConvertible {
     /// Why text is no base URL. The text itself is in none of these: it may hold a password.
-    package enum Problem: Error, Hashable, Sendable {
+    public enum Problem: Error, Hashable, Sendable {
         case notHTTP
         case noHost
         /// A user or a password stands before the host.
@@ -18,7 +18,7 @@ package struct HTTPBaseURL: Hashable, Sendable, CustomStringConvertible {
     /// Without slashes at its end.
     private let text: String
 
-    package init(parsing text: String) throws(Problem) {
+    public init(parsing text: String) throws(Problem) {
         let scheme = text.prefix { $0 != ":" }.lowercased()
         guard scheme == "http" || scheme == "https", text.dropFirst(scheme.count).hasPrefix("://") else { throw .notHTTP }
         // libcurl looks for a host behind any number of slashes.
@@ -39,11 +39,11 @@ package struct HTTPBaseURL: Hashable, Sendable, CustomStringConvertible {
     }
 
     /// - Parameter path: begins with a slash, and is encoded as a URL wants it.
-    package func appending(path: String) -> String {
+    public func appending(path: String) -> String {
         text + path
     }
 
-    package var description: String { text }
+    public var description: String { text }
 
     private static func part(_ part: CURLUPart, of url: OpaquePointer) -> String? {
         var text: UnsafeMutablePointer<CChar>?

@@ -1,9 +1,9 @@
-package import Foundation
+public import Foundation
 
 /// The header `Date`, RFC 9110, in the form that servers send: `Sun, 06 Nov 1994 08:49:37 GMT`. To the second.
-package enum HTTPDate {
+public enum HTTPDate {
     /// nil when it is no such date.
-    package static func parse(_ text: String) -> Date? {
+    public static func parse(_ text: String) -> Date? {
         let formatter = DateFormatter()
         formatter.locale = Locale(identifier: "en_US_POSIX")
         formatter.timeZone = TimeZone(identifier: "GMT")
@@ -17,7 +17,7 @@ package enum HTTPDate {
     /// - Parameters:
     ///   - start: when the request was sent.
     ///   - end: when the response was there.
-    package static func clockAhead(_ text: String, from start: Date, to end: Date) -> Duration? {
+    public static func clockAhead(_ text: String, from start: Date, to end: Date) -> Duration? {
         guard let date = parse(text) else { return nil }
         // It was written at some moment of that second.
         let (earliest, latest) = (date.timeIntervalSince(end), date.timeIntervalSince(start) + 1)

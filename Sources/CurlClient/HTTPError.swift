@@ -1,6 +1,6 @@
 /// Why there is no response. Neither URL, credentials nor bodies are in it.
-package struct HTTPError: Error, Hashable, Sendable, CustomStringConvertible {
-    package enum Code: String, Hashable, Sendable, CaseIterable {
+public struct HTTPError: Error, Hashable, Sendable, CustomStringConvertible {
+    public enum Code: String, Hashable, Sendable, CaseIterable {
         /// The host's name, or the proxy's, has no address.
         case resolve
         /// Nothing accepted the connection.
@@ -21,14 +21,14 @@ package struct HTTPError: Error, Hashable, Sendable, CustomStringConvertible {
         case other
     }
 
-    package let code: Code
+    public let code: Code
     /// One lower-case phrase for a log line.
-    package let message: String
+    public let message: String
 
-    package init(_ code: Code, _ message: String) {
+    public init(_ code: Code, _ message: String) {
         self.code = code
         self.message = message
     }
 
-    package var description: String { message }
+    public var description: String { message }
 }

@@ -1,23 +1,23 @@
 /// One request. Prints its method and size alone: URL, headers and body may hold what no log should.
-package struct HTTPRequest: Sendable, CustomStringConvertible, CustomReflectable {
-    package static let defaultMaximumResponseByteCount = 1_048_576
+public struct HTTPRequest: Sendable, CustomStringConvertible, CustomReflectable {
+    public static let defaultMaximumResponseByteCount = 1_048_576
 
     /// Upper case, as it is sent.
-    package var method: String
+    public var method: String
     /// Absolute, http or https, without userinfo: credentials belong in the client's configuration.
-    package var url: String
+    public var url: String
     /// Sent after the client's own.
-    package var headers: [(name: String, value: String)]
+    public var headers: [(name: String, value: String)]
     /// nil sends none; `[]` sends a length of zero.
-    package var body: [UInt8]?
+    public var body: [UInt8]?
     /// Longest wait for a name, a connection and its TLS handshake.
-    package var connectTimeout: Duration
+    public var connectTimeout: Duration
     /// Longest wait for the whole, a place in line included.
-    package var timeout: Duration
+    public var timeout: Duration
     /// A longer body ends the transfer with ``HTTPError/Code/tooLarge``.
-    package var maximumResponseByteCount: Int
+    public var maximumResponseByteCount: Int
 
-    package init(
+    public init(
         method: String = "GET", url: String, headers: [(name: String, value: String)] = [], body: [UInt8]? = nil,
         connectTimeout: Duration = .seconds(2), timeout: Duration = .seconds(5),
         maximumResponseByteCount: Int = defaultMaximumResponseByteCount
@@ -37,6 +37,6 @@ package struct HTTPRequest: Sendable, CustomStringConvertible, CustomReflectable
         return url[..<(url[authority...].firstIndex { "/?#".contains($0) } ?? url.endIndex)]
     }
 
-    package var description: String { "\(method), \(body?.count ?? 0) bytes" }
-    package var customMirror: Mirror { Mirror(self, children: []) }
+    public var description: String { "\(method), \(body?.count ?? 0) bytes" }
+    public var customMirror: Mirror { Mirror(self, children: []) }
 }

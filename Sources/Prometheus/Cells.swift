@@ -1,38 +1,38 @@
-package import CoreMetrics
+public import CoreMetrics
 import Synchronization
 
 /// A number that only grows: adding to it is one atomic instruction.
-package final class CounterCell: CounterHandler {
+public final class CounterCell: CounterHandler {
     private let count = Atomic<Int64>(0)
 
-    package init() {}
+    public init() {}
 
-    package var value: Int64 { count.load(ordering: .relaxed) }
+    public var value: Int64 { count.load(ordering: .relaxed) }
 
-    package func increment(by amount: Int64) {
+    public func increment(by amount: Int64) {
         count.wrappingAdd(amount, ordering: .relaxed)
     }
 
-    package func reset() {
+    public func reset() {
         count.store(0, ordering: .relaxed)
     }
 }
 
 /// A number that is set. Not shown until it is; NaN takes it away again.
-package final class GaugeCell: MeterHandler {
+public final class GaugeCell: MeterHandler {
     private let bits = Atomic<UInt64>(Double.nan.bitPattern)
 
-    package var value: Double { Double(bitPattern: bits.load(ordering: .relaxed)) }
+    public var value: Double { Double(bitPattern: bits.load(ordering: .relaxed)) }
 
-    package func set(_ value: Int64) {
+    public func set(_ value: Int64) {
         set(Double(value))
     }
 
-    package func set(_ value: Double) {
+    public func set(_ value: Double) {
         bits.store(value.bitPattern, ordering: .relaxed)
     }
 
-    package func increment(by amount: Double) {
+    public func increment(by amount: Double) {
         var old = bits.load(ordering: .relaxed)
         while true {
             let value = Double(bitPattern: old)
@@ -43,13 +43,13 @@ package final class GaugeCell: MeterHandler {
         }
     }
 
-    package func decrement(by amount: Double) {
+    public func decrement(by amount: Double) {
         increment(by: -amount)
     }
 }
 
 /// How long things took, in buckets. Recording takes two atomic instructions and a search among the bounds.
-package final class HistogramCell: TimerHandler, RecorderHandler {
+public final class HistogramCell: TimerHandler, RecorderHandler {
     private static let nanosecondsPerSecond = 1e9
 
     /// Upper ends, in nanoseconds; what is above all of them has a bucket of its own.
@@ -63,7 +63,7 @@ package final class HistogramCell: TimerHandler, RecorderHandler {
         counts = (0...bounds.count).map { _ in CounterCell() }
     }
 
-    package func recordNanoseconds(_ duration: Int64) {
+    public func recordNanoseconds(_ duration: Int64) {
         var (low, high) = (0, bounds.count)
         while low < high {
             let middle = (low + high) / 2
@@ -74,18 +74,18 @@ package final class HistogramCell: TimerHandler, RecorderHandler {
     }
 
     /// In seconds.
-    package func record(_ value: Int64) {
+    public func record(_ value: Int64) {
         record(Double(value))
     }
 
     /// In seconds.
-    package func record(_ value: Double) {
+    public func record(_ value: Double) {
         guard value.isFinite else { return }
         recordNanoseconds(Int64(exactly: (value * Self.nanosecondsPerSecond).rounded()) ?? (value < 0 ? .min : .max))
     }
 
     /// Observations up to each bound, and at last all. The last is the count: it fits the others even while things are recorded.
-    package var cumulativeCounts: [Int64] {
+    public var cumulativeCounts: [Int64] {
         var total: Int64 = 0
         return counts.map { count in
             total += count.value
@@ -93,8 +93,8 @@ package final class HistogramCell: TimerHandler, RecorderHandler {
         }
     }
 
-    package var count: Int64 { cumulativeCounts.last ?? 0 }
+    public var count: Int64 { cumulativeCounts.last ?? 0 }
 
     /// Of all observations.
-    package var seconds: Double { Double(sum.load(ordering: .relaxed)) / Self.nanosecondsPerSecond }
+    public var seconds: Double { Double(sum.load(ordering: .relaxed)) / Self.nanosecondsPerSecond }
 }

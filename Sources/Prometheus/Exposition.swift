@@ -1,11 +1,11 @@
 /// How metrics are written for those who scrape them.
-package enum ExpositionFormat: Hashable, Sendable {
+public enum ExpositionFormat: Hashable, Sendable {
     /// Prometheus' text format, 0.0.4.
     case text
     /// OpenMetrics 1.0: counters are declared without `_total`, units are told, and the end is marked.
     case openMetrics
 
-    package var contentType: String {
+    public var contentType: String {
         switch self {
         case .text: "text/plain; version=0.0.4; charset=utf-8"
         case .openMetrics: "application/openmetrics-text; version=1.0.0; charset=utf-8"
@@ -15,7 +15,7 @@ package enum ExpositionFormat: Hashable, Sendable {
     /// By the header `Accept`: OpenMetrics when it is named, at no less than the weight of the text format.
     ///
     /// - Parameter accept: the header's value, `type/subtype;q=0.5, …`; nil when there is none.
-    package init(accept: String?) {
+    public init(accept: String?) {
         var weights: [Substring: Double] = [:]
         for range in (accept ?? "").lowercased().split(separator: ",") {
             let parts = range.split(separator: ";").map { part in
@@ -33,7 +33,7 @@ package enum ExpositionFormat: Hashable, Sendable {
 
 extension MetricRegistry {
     /// All that is known at this moment. Metrics without a series are left out.
-    package func exposition(as format: ExpositionFormat) -> String {
+    public func exposition(as format: ExpositionFormat) -> String {
         var writer = ExpositionWriter(format: format)
         for family in all { writer.write(family) }
         return writer.finished()

@@ -1,6 +1,6 @@
 /// What there is to say of a metric, whatever its values are.
-package struct MetricDefinition: Hashable, Sendable {
-    package enum Kind: Hashable, Sendable {
+public struct MetricDefinition: Hashable, Sendable {
+    public enum Kind: Hashable, Sendable {
         case counter
         case gauge
         /// - Parameter bounds: the upper ends of the buckets, ascending, without infinity. In seconds.
@@ -8,14 +8,14 @@ package struct MetricDefinition: Hashable, Sendable {
     }
 
     /// As it is scraped: that of a counter ends in `_total`.
-    package let name: String
+    public let name: String
     /// A sentence for whoever reads the figures.
-    package let help: String
-    package let kind: Kind
+    public let help: String
+    public let kind: Kind
     /// Names of the labels that each series of it has.
-    package let labels: [String]
+    public let labels: [String]
 
-    package init(name: String, help: String, kind: Kind, labels: [String] = []) {
+    public init(name: String, help: String, kind: Kind, labels: [String] = []) {
         self.name = name
         self.help = help
         self.kind = kind
@@ -23,7 +23,7 @@ package struct MetricDefinition: Hashable, Sendable {
     }
 
     /// The unit, which OpenMetrics wants to be told: names end in it.
-    package var unit: String? {
+    public var unit: String? {
         ["seconds", "bytes"].first { family.hasSuffix("_" + $0) }
     }
 
@@ -32,7 +32,7 @@ package struct MetricDefinition: Hashable, Sendable {
         kind == .counter && name.hasSuffix("_total") ? String(name.dropLast("_total".count)) : name
     }
 
-    package var typeName: String {
+    public var typeName: String {
         switch kind {
         case .counter: "counter"
         case .gauge: "gauge"

@@ -1,4 +1,4 @@
-package import CoreMetrics
+public import CoreMetrics
 import Synchronization
 
 /// Keeps the metrics of a closed list of definitions, behind the façade of swift-metrics: handles of `Counter`, `Meter` and `Timer` that are
@@ -6,7 +6,7 @@ import Synchronization
 ///
 /// What is not on the list, or has other labels than its definition, gets a handle that nobody reads: no name and no label can come in from
 /// elsewhere. A series shows from when its handle is made.
-package final class MetricRegistry: MetricsFactory {
+public final class MetricRegistry: MetricsFactory {
     enum Cell: Sendable {
         case counter(CounterCell)
         /// Also of counters that are read somewhere rather than counted here, such as processor time.
@@ -28,7 +28,7 @@ package final class MetricRegistry: MetricsFactory {
     private let order: [String]
     private let families: Mutex<[String: Family]>
 
-    package init(_ definitions: [MetricDefinition]) {
+    public init(_ definitions: [MetricDefinition]) {
         order = definitions.map(\.name)
         families = Mutex(Dictionary(definitions.map { ($0.name, Family(definition: $0)) }) { first, _ in first })
     }
@@ -40,11 +40,11 @@ package final class MetricRegistry: MetricsFactory {
 
     // MARK: Handles
 
-    package func makeCounter(label: String, dimensions: [(String, String)]) -> any CounterHandler {
+    public func makeCounter(label: String, dimensions: [(String, String)]) -> any CounterHandler {
         counter(label, dimensions)
     }
 
-    package func makeMeter(label: String, dimensions: [(String, String)]) -> any MeterHandler {
+    public func makeMeter(label: String, dimensions: [(String, String)]) -> any MeterHandler {
         let cell = cell(label, dimensions) { definition in
             if case .histogram = definition.kind { nil } else { .gauge(GaugeCell()) }
         }
@@ -52,22 +52,22 @@ package final class MetricRegistry: MetricsFactory {
         return GaugeCell()
     }
 
-    package func makeTimer(label: String, dimensions: [(String, String)]) -> any TimerHandler {
+    public func makeTimer(label: String, dimensions: [(String, String)]) -> any TimerHandler {
         histogram(label, dimensions)
     }
 
-    package func makeRecorder(label: String, dimensions: [(String, String)], aggregate: Bool) -> any RecorderHandler {
+    public func makeRecorder(label: String, dimensions: [(String, String)], aggregate: Bool) -> any RecorderHandler {
         histogram(label, dimensions)
     }
 
     /// What a counter's handle writes to, for those who want to read it too.
-    package func counter(_ name: String, _ dimensions: [(String, String)]) -> CounterCell {
+    public func counter(_ name: String, _ dimensions: [(String, String)]) -> CounterCell {
         let cell = cell(name, dimensions) { $0.kind == .counter ? .counter(CounterCell()) : nil }
         if case .counter(let counter) = cell { return counter }
         return CounterCell()
     }
 
-    package func histogram(_ name: String, _ dimensions: [(String, String)]) -> HistogramCell {
+    public func histogram(_ name: String, _ dimensions: [(String, String)]) -> HistogramCell {
         let cell = cell(name, dimensions) { definition in
             if case .histogram(let bounds) = definition.kind { .histogram(HistogramCell(bounds: bounds)) } else { nil }
         }
@@ -87,8 +87,8 @@ package final class MetricRegistry: MetricsFactory {
     }
 
     // Handles are kept for as long as the registry is: they are few.
-    package func destroyCounter(_ handler: any CounterHandler) {}
-    package func destroyMeter(_ handler: any MeterHandler) {}
-    package func destroyRecorder(_ handler: any RecorderHandler) {}
-    package func destroyTimer(_ handler: any TimerHandler) {}
+    public func destroyCounter(_ handler: any CounterHandler) {}
+    public func destroyMeter(_ handler: any MeterHandler) {}
+    public func destroyRecorder(_ handler: any RecorderHandler) {}
+    public func destroyTimer(_ handler: any TimerHandler) {}
 }
