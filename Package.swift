@@ -87,7 +87,7 @@ let package = Package(
         room("WakuP2P", ["GossipSub", "LibP2P", "Primitives", "ProtobufWire", "Waku", "WakuCrypto", logging, nio, nioSockets]),
         room("PushServer", ["Primitives", "StatusProtocol", "WakuCrypto"]),
         room("PushStore", ["ProtobufWire", "StatusProtocol", "Waku", "WakuCrypto", deque, grdb, sqlite]),
-        room("CurlClient", ["CCurl"]),
+        room("CurlClient", ["CCurl", "Primitives"]),
         room("Gorush", ["CurlClient", "StatusProtocol", "Waku", "WakuCrypto"]),
         room("NwakuRelay", ["Primitives", "Waku", "WakuCrypto", "CurlClient", logging]),
         room("Prometheus", [metrics]),

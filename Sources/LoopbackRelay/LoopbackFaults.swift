@@ -1,13 +1,13 @@
-/// What a node of a ``LoopbackNetwork`` does otherwise than one hopes.
+/// Faults that the node of a ``LoopbackNetwork`` simulates.
 package struct LoopbackFaults: Hashable, Sendable {
-    /// What the store answers instead of messages: 412 is a node without any, 429 one that is asked too often.
+    /// The status with which the store refuses queries: 412 from a node without a store, 429 from one over its rate limit. nil: it answers.
     package var storeStatus: Int?
-    /// How long the store takes.
+    /// The store's response time.
     package var storeDelay: Duration
     package var servesLightpush: Bool
-    /// How many peers lightpush says that it reached; nil: it does not say.
+    /// The number of peers that lightpush reports to have reached; nil omits it.
     package var relayPeerCount: Int?
-    /// So many publications are taken, and go nowhere.
+    /// The next publications, this many, are accepted and lost.
     package var lostPublicationCount: Int
 
     package init(

@@ -2,7 +2,7 @@ import Primitives
 import Synchronization
 package import Waku
 
-/// A participant of a ``LoopbackNetwork``: messages are handed over at once, and nothing is taken from those who poll.
+/// A participant of a ``LoopbackNetwork``. It receives messages without draining the cache that REST clients poll.
 package final class LoopbackRelay: Relay {
     private struct Buffer {
         var messages: [ReceivedMessage] = []
@@ -16,7 +16,7 @@ package final class LoopbackRelay: Relay {
     private let capacity: Int
     private let buffer = Mutex(Buffer())
 
-    /// Whether what it publishes comes back.
+    /// Whether it receives its own messages.
     let hearsItself: Bool
 
     init(network: LoopbackNetwork, pubsubTopics: [PubsubTopic], bufferCapacity: Int, hearsItself: Bool) {
@@ -26,29 +26,29 @@ package final class LoopbackRelay: Relay {
         capacity = bufferCapacity
     }
 
-    /// How many messages came while the buffer was full.
+    /// Messages dropped because the buffer was full.
     package var droppedCount: Int {
         buffer.withLock { $0.droppedCount }
     }
 
     package var name: String { "loopback" }
 
-    /// Always: there is nothing to lose touch with.
+    /// Always attached: there is no connection to lose.
     package var state: RelayState { .attached }
 
     @discardableResult
     package func publish(_ message: WakuMessage, on pubsubTopic: PubsubTopic) async throws(RelayError) -> Publication {
         if let flaw = message.flaw { throw RelayError(code: .refused, message: flaw) }
         network.publish(message, on: pubsubTopic, from: self)
-        // It reached everybody.
+        // All participants received it.
         return .confirmed
     }
 
-    /// Hands over all that is waiting in one go. One at a time.
+    /// Delivers all buffered messages in one batch. Runs once at a time.
     package func run(deliver: @escaping @Sendable ([ReceivedMessage]) async -> Void) async {
         let added = WakeUpSignal()
         buffer.withLock { $0.added = added }
-        // What came before the run began.
+        // For messages that were buffered before the run.
         added.signal()
         for await _ in added {
             let messages = buffer.withLock { buffer in
@@ -59,7 +59,7 @@ package final class LoopbackRelay: Relay {
         }
     }
 
-    /// Never waits: two participants that answer each other would wait for each other.
+    /// Never waits: two participants that answer each other would deadlock.
     func receive(_ message: ReceivedMessage) {
         guard pubsubTopics.contains(message.pubsubTopic) else { return }
         buffer.withLock { buffer in

@@ -4,7 +4,7 @@ import Hummingbird
 package import Logging
 import NIOCore
 
-/// The REST API of an nwaku node over a ``LoopbackNetwork``: for development, tests and demonstrations without a network.
+/// Serves the REST API of an nwaku node for a ``LoopbackNetwork``: for development, tests and demonstrations without a network.
 package struct LoopbackServer: Sendable {
     private let network: LoopbackNetwork
     private let host: String
@@ -13,9 +13,12 @@ package struct LoopbackServer: Sendable {
     private let logger: Logger
 
     /// - Parameters:
-    ///   - port: 0 for any that is free: ``run(bound:)`` tells which.
-    ///   - hostNames: Names that requests may be for, beside loopback's and `host`. Others are answered 421: a page in a browser could have
-    ///     its own name lead here (DNS rebinding), and publish, or take what is polled for.
+    ///   - network: The network of the node.
+    ///   - host: The host name or address to listen on.
+    ///   - port: 0 for a free port, which ``run(bound:)`` reports.
+    ///   - hostNames: Accepted values of the `Host` header besides loopback names and `host`. Others are answered 421, so that a web page
+    ///     cannot use its own name with this address (DNS rebinding) to publish or drain the cache.
+    ///   - logger: Told when connections cannot be accepted.
     package init(
         network: LoopbackNetwork, host: String = "127.0.0.1", port: Int = 8645, hostNames: [String] = [], logger: Logger? = nil
     ) {
@@ -27,8 +30,9 @@ package struct LoopbackServer: Sendable {
     }
 
     /// Serves until the task is cancelled or the process shuts down gracefully.
-    /// - Parameter bound: Told the port, once it is open.
-    /// - Throws: ``LoopbackServerError`` when the address can't be listened on.
+    ///
+    /// - Parameter bound: Called with the port once it is open.
+    /// - Throws: ``LoopbackServerError`` when the address cannot be listened on.
     package func run(bound: @escaping @Sendable (_ port: Int) async -> Void = { _ in }) async throws(LoopbackServerError) {
         let listener = HTTPListener(
             .hostname(host, port: port), limits: HTTPLimits(.loopbackRelay), hosts: HostPolicy(names: hostNames + [host]), logger: logger)
@@ -40,11 +44,11 @@ package struct LoopbackServer: Sendable {
     }
 }
 
-/// Why the loopback node can't serve. The message says what to do.
+/// Why the loopback node cannot listen. The message says what to do.
 package struct LoopbackServerError: Error, Hashable, CustomStringConvertible {
     package enum Code: Hashable, Sendable {
         case addressInUse
-        /// Not this machine's, not allowed, or not an address.
+        /// Not an address of this machine, not permitted, or not an address at all.
         case addressUnavailable
     }
 

@@ -1,8 +1,8 @@
 import Waku
 
-/// What a node says of itself, `GET /health`.
+/// A node's health, `GET /health`.
 package struct NodeHealth: Hashable, Sendable {
-    /// `READY`, `NOT_READY`, `INITIALIZING`, …; `UNKNOWN` from a node that answers without telling.
+    /// `READY`, `NOT_READY`, `INITIALIZING`, …; `UNKNOWN` when the node does not report it.
     package let status: String
     /// By the protocol's name: `Relay`, `Store`, `Lightpush`, …
     package let protocols: [String: String]

@@ -1,13 +1,13 @@
-/// Why a relay can't be made from its configuration. The message says what to do.
+/// Why a relay's configuration is invalid. The message says what to do.
 package struct NwakuRelayError: Error, Hashable, CustomStringConvertible {
     package enum Code: Hashable, Sendable {
-        /// Not an http or https URL with a host, or with more behind it than a path.
+        /// Not an http or https URL with a host, or one with a query or fragment.
         case invalidAddress
-        /// The URL holds a user or a password.
+        /// The URL contains a user or password.
         case credentialsInAddress
-        /// No pubsub topic to listen on.
+        /// There is no pubsub topic to subscribe to.
         case noPubsubTopics
-        /// A number out of its range.
+        /// A number is out of range.
         case invalidSetting
     }
 

@@ -4,15 +4,15 @@ package import Logging
 import Synchronization
 package import Waku
 
-/// Watches content topics through a node's store: for command-line clients that live beside a daemon on the same node, whose messages they
-/// would steal by polling.
+/// Receives content topics by querying a node's store repeatedly: for command-line clients that share a node with a daemon, whose messages
+/// they would take by polling.
 ///
-/// Ephemeral messages, and those with a clock more than 20 s off, never come this way: stores refuse them.
+/// Ephemeral messages, and messages whose timestamp is off by more than 20 s, are not received: stores do not keep them.
 package final class NwakuStoreWatch: Relay {
     package struct Configuration: Sendable {
         package var address: NodeAddress
         package var pubsubTopics: [PubsubTopic]
-        /// Messages with an older timestamp don't come.
+        /// Messages with older timestamps are not received.
         package var startTime: Timestamp
         package var interval: Duration
 
@@ -29,9 +29,9 @@ package final class NwakuStoreWatch: Relay {
 
     private struct Sweep {
         var topics: [ContentTopic]
-        var state = RelayState.detached("the store was not yet asked")
+        var state = RelayState.detached("the store was not queried yet")
         var failures = 0
-        /// When the last sweep that worked began.
+        /// When the last successful sweep started.
         var sweptUntil: Timestamp?
         var recent = RecentHashes(capacity: 20_000)
         var pageSize = StorePageSize()
@@ -43,12 +43,16 @@ package final class NwakuStoreWatch: Relay {
     private let logger: Logger
     private let sweep: Mutex<Sweep>
 
-    /// How far senders' clocks may be off: sweeps overlap by this.
+    /// Sweeps overlap by this, for senders whose clocks are off.
     private static let overlap = Duration.seconds(60)
     private static let pageLimit = 1000
     private static let backoff = ExponentialBackoff()
 
-    /// - Parameter client: May be shared with others.
+    /// - Parameters:
+    ///   - configuration: The settings.
+    ///   - contentTopics: The content topics to receive; ``watch(_:)`` adds more.
+    ///   - client: May be shared.
+    ///   - logger: Receives failures.
     package init(configuration: Configuration, contentTopics: [ContentTopic] = [], client: CurlClient, logger: Logger) {
         let api = NwakuAPI(address: configuration.address, client: client)
         self.configuration = configuration
@@ -59,12 +63,12 @@ package final class NwakuStoreWatch: Relay {
         watch(contentTopics)
     }
 
-    /// Watches these as well, from the start time on.
+    /// Adds content topics, received from the start time on.
     package func watch(_ contentTopics: [ContentTopic]) {
         sweep.withLock { watch in
             for topic in contentTopics where !watch.topics.contains(topic) {
                 watch.topics.append(topic)
-                // The next sweep looks back for the new one.
+                // The next sweep starts over, for the new topic.
                 watch.sweptUntil = nil
             }
         }
@@ -99,14 +103,14 @@ package final class NwakuStoreWatch: Relay {
                 }
                 pause = max(pause, Self.backoff.delay(afterFailures: failures, jitter: .random(in: 0...1)))
                 if failures == 1 {
-                    logger.warning("store can't be asked", metadata: ["node": "\(api.address)", "reason": "\(error)"])
+                    logger.warning("store query failed", metadata: ["node": "\(api.address)", "reason": "\(error)"])
                 }
             }
             try? await Task.sleep(until: began + pause, clock: .continuous)
         }
     }
 
-    /// Once through all topics and pages.
+    /// Queries all topics and pages once.
     private func sweep(deliver: @Sendable ([ReceivedMessage]) async -> Void) async throws(NwakuAPIError) {
         let now = Timestamp.now()
         let (topics, sweptUntil) = sweep.withLock { ($0.topics, $0.sweptUntil) }
@@ -128,7 +132,7 @@ package final class NwakuStoreWatch: Relay {
         }
         sweep.withLock { watch in
             watch.failures = 0
-            // Without topics the node was not asked.
+            // Without topics there were no queries.
             if !queries.isEmpty { watch.state = .attached }
             if watch.topics.count == topics.count { watch.sweptUntil = now }
         }

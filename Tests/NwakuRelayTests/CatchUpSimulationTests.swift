@@ -193,11 +193,11 @@ private struct Simulation {
                 // Topics are polled one after the other, and something comes in between.
                 if index > 0, happens(20) { arrivals(limit: 2 * node.cacheCapacity) }
                 guard !isDown, !happens(50) else { return progress.attachment.failed("", at: now, jitter: 0.5) }
-                guard let poll = node.poll(topic) else { return progress.attachment.forgotten(at: now, jitter: 0.5) }
+                guard let poll = node.poll(topic) else { return progress.attachment.subscriptionLost(at: now, jitter: 0.5) }
                 // Taken from the node, and lost on the way.
                 guard !happens(100) else { return progress.attachment.failed("", at: now, jitter: 0.5) }
                 count += poll.count
-                progress.brought(poll.ours, on: index)
+                progress.noteReceived(poll.ours, on: index)
                 _ = deliver(poll.ours)
                 time = time + .milliseconds(5)
             }

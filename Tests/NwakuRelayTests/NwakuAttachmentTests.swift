@@ -80,12 +80,12 @@ struct NwakuAttachmentTests {
 
     @Test func aSlowPollerHasLongerSilences() {
         let configuration = NwakuAttachment.Configuration(pollInterval: .seconds(1))
-        #expect(configuration.longestSilence == .seconds(3))
+        #expect(configuration.maximumPollGap == .seconds(3))
     }
 
     @Test func aForgottenSubscriptionIsRenewedAtOnceAndTellsAGap() {
         var attachment = attached()
-        attachment.forgotten(at: moment(.milliseconds(300)), jitter: 1)
+        attachment.subscriptionLost(at: moment(.milliseconds(300)), jitter: 1)
         #expect(attachment.state == .detached("the node lost its subscriptions"))
         let action = attachment.next(at: moment(.milliseconds(300)))
         #expect(action == .subscribe)
@@ -96,9 +96,9 @@ struct NwakuAttachmentTests {
 
     @Test func aNodeThatForgetsAgainIsNotHammered() {
         var attachment = attached()
-        attachment.forgotten(at: moment(.milliseconds(300)), jitter: 1)
+        attachment.subscriptionLost(at: moment(.milliseconds(300)), jitter: 1)
         attachment.subscribed(at: moment(.milliseconds(310)))
-        attachment.forgotten(at: moment(.milliseconds(320)), jitter: 1)
+        attachment.subscriptionLost(at: moment(.milliseconds(320)), jitter: 1)
         let action = attachment.next(at: moment(.milliseconds(321)))
         #expect(action == .wait(until: .milliseconds(820)))
         let action2 = attachment.next(at: moment(.milliseconds(820)))

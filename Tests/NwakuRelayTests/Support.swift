@@ -114,7 +114,7 @@ let topicA = ContentTopic(TopicTag(rawValue: 1))
 let topicB = ContentTopic(TopicTag(rawValue: 2))
 
 func makeAPI(port: Int) throws -> NwakuAPI {
-    NwakuAPI(address: try NodeAddress("http://127.0.0.1:\(port)"), client: client, leastPatience: .seconds(60))
+    NwakuAPI(address: try NodeAddress("http://127.0.0.1:\(port)"), client: client, minimumTimeout: .seconds(60))
 }
 
 /// Quicker than in life: tries again after 20 ms at most, and asks the store as often as it likes.

@@ -65,7 +65,7 @@ actor ServedNetwork {
             configuration: NwakuRelay.Configuration(
                 address: address, pubsubTopics: needs.pubsubTopics, pollInterval: .milliseconds(20), catchUpTopics: needs.ownTopics,
                 lastSeen: needs.seenUntil, wants: needs.wants, report: needs.report),
-            api: NwakuAPI(address: address, client: client, leastPatience: .seconds(60)), logger: quiet,
+            api: NwakuAPI(address: address, client: client, minimumTimeout: .seconds(60)), logger: quiet,
             timing: NwakuRelay.Timing(
                 nodeBackoff: short, storeBackoff: short, catchUpPeriod: .milliseconds(20), settling: .milliseconds(20)))
         attached.withLock { $0 = relay }
