@@ -2,7 +2,7 @@
 public struct CurlConfiguration: Sendable, CustomStringConvertible, CustomReflectable {
     /// The certificate authorities that are trusted.
     public enum Trust: Sendable, Hashable {
-        /// Those of the system.
+        /// The system's authorities.
         case system
         /// Only those in this PEM file.
         case file(path: String)

@@ -1,26 +1,26 @@
 import Primitives
 
-/// What is known of a topic: who is there, and with whom messages are exchanged.
+/// The peers of a topic: subscribers, mesh and fanout.
 struct GossipTopic {
     var isSubscribed = false
-    /// Connected peers that announced it, in the order in which they did.
+    /// Connected peers that subscribed, in order.
     var subscribers: [PeerNumber] = []
-    /// To whom messages go as they come. Empty unless it is subscribed.
+    /// The peers that messages are forwarded to. Empty unless this node is subscribed.
     var mesh: [PeerNumber] = []
-    /// To whom own messages go while it is not subscribed, and until when.
+    /// The peers that own messages are sent to while this node is not subscribed, and until when.
     var fanout: [PeerNumber] = []
     var fanoutUntil: Instant?
-    /// Until when neither side is to graft.
+    /// Until when neither side may graft.
     var backoff: [PeerNumber: Instant] = [:]
 
-    /// Beyond it, no more are kept: a peer that comes under ever new names gets that far.
+    /// The maximum number of backoffs: a bound for a peer that keeps changing its identity.
     static let backoffLimit = 10_000
 
-    /// Whether there is anything left to know.
-    var isForgotten: Bool { !isSubscribed && subscribers.isEmpty && fanout.isEmpty && backoff.isEmpty }
+    /// Whether nothing is stored, so that the topic can be removed.
+    var isEmpty: Bool { !isSubscribed && subscribers.isEmpty && fanout.isEmpty && backoff.isEmpty }
 
-    /// The later of two counts.
-    mutating func keepAway(_ peer: PeerNumber, until: Instant) {
+    /// Sets the backoff of a peer unless it has a later one.
+    mutating func setBackoff(of peer: PeerNumber, until: Instant) {
         guard backoff[peer] != nil || backoff.count < Self.backoffLimit else { return }
         backoff[peer] = max(backoff[peer] ?? until, until)
     }

@@ -7,7 +7,7 @@ package final class LoopbackRelay: Relay {
     private struct Buffer {
         var messages: [ReceivedMessage] = []
         var droppedCount = 0
-        /// Of the run in progress; nil before the first.
+        /// Wakes the run in progress; nil before the first.
         var added: WakeUpSignal?
     }
 

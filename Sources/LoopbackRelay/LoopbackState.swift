@@ -8,7 +8,7 @@ struct LoopbackState {
     struct Limits: Hashable, Sendable {
         var cacheCapacity: Int
         var archiveCount = 10_000
-        /// Of payloads and topics.
+        /// The total size of payloads and topics in the store.
         var archiveByteCount = 64 << 20
         /// Stores refuse messages whose timestamp differs from their clock by more than this.
         var archiveClockTolerance = Duration.seconds(20)

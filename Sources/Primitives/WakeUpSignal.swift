@@ -11,7 +11,7 @@
 ///     }
 ///
 /// A signal that was sent before the consumer began to wait is kept. Waiting ends for good with ``finish()``, and when the task that waits
-/// is cancelled: later iterations end at once. A consumer that is started anew after a cancellation needs a new signal.
+/// is cancelled: later iterations end at once. A consumer that is started again after a cancellation needs a new signal.
 package struct WakeUpSignal: AsyncSequence, Sendable {
     package typealias Element = Void
     package typealias Failure = Never

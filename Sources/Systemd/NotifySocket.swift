@@ -4,7 +4,7 @@ import Foundation
 ///
 /// An address that starts with `/` is a path; one that starts with `@` is in the abstract namespace, a NUL byte in the `@`'s place.
 package struct NotifySocket: Sendable {
-    /// Of `sockaddr_un.sun_path`.
+    /// The size of `sockaddr_un.sun_path`.
     private static let capacity = MemoryLayout.size(ofValue: sockaddr_un().sun_path)
 
     /// The contents of `sun_path`, the NUL at the end of a path included.

@@ -65,7 +65,7 @@ struct Decoder: Sendable, CustomTestStringConvertible {
         [
             reading("frames of gossip", [rpc]) { bytes in
                 var framing = LengthFraming(limit: GossipRPC.maximumByteCount)
-                var gossip = GossipSub(seed: 1)
+                var gossip = GossipSubRouter(seed: 1)
                 let peer = PeerNumber(rawValue: 1)
                 gossip.subscribe(to: PubsubTopic.statusDefault.rawValue, at: .zero)
                 gossip.connected(peer, version: .v12, isOutbound: false)

@@ -8,7 +8,7 @@ import TestSupport
 /// seed makes the same run.
 ///
 /// A link brings frames in order, late by its own latency. It loses what a full queue would lose: messages and gossip, never control. From
-/// time to time it breaks, and is dialled again.
+/// time to time it breaks, and is dialed again.
 struct GossipSimulation {
     struct Settings {
         var nodeCount = 200
@@ -80,7 +80,7 @@ struct GossipSimulation {
     }
 
     private struct Node {
-        var gossip: GossipSub
+        var gossip: GossipSubRouter
         let isHostile: Bool
         var links: [Int] = []
         var queues: [Int: OutboundQueue] = [:]
@@ -109,7 +109,7 @@ struct GossipSimulation {
         // Those that are hostile are spread among the others.
         let hostile = Set((0..<settings.nodeCount).shuffled(using: &generator).prefix(settings.hostileCount))
         for number in 0..<settings.nodeCount {
-            var gossip = GossipSub(seed: generator.next())
+            var gossip = GossipSubRouter(seed: generator.next())
             gossip.subscribe(to: Self.topic, at: .zero)
             nodes.append(Node(gossip: gossip, isHostile: hostile.contains(number)))
             events.add(.heartbeat(number), at: .milliseconds(Int.random(in: 0..<1000, using: &generator)))

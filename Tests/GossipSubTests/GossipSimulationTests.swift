@@ -5,7 +5,7 @@ import Testing
 
 /// Two hundred routers in simulated time. `WAKU_PUSH_SIMULATION_SEEDS=1-50` and `WAKU_PUSH_GOSSIP_MESSAGES=500` make it long,
 /// `WAKU_PUSH_GOSSIP_FIGURES=1` prints what came of it; a seed that fails is told with its figures.
-@Suite("Two hundred routers on lossy links", .timeLimit(.minutes(60)))
+@Suite("Simulation of two hundred routers on lossy links", .timeLimit(.minutes(60)))
 struct GossipSimulationTests {
     private static let environment = ProcessInfo.processInfo.environment
 
@@ -27,7 +27,7 @@ struct GossipSimulationTests {
         return simulation.figures
     }
 
-    @Test("Every message reaches every node, with few copies, through meshes of the right size", arguments: seeds)
+    @Test("Every message reaches every node with few copies and meshes of the right size", arguments: seeds)
     func honest(seed: UInt64) {
         let figures = run(seed: seed, Self.settings())
         #expect(figures.messageCount == Self.settings().messageCount)
@@ -39,7 +39,7 @@ struct GossipSimulationTests {
         #expect(figures.honestGraylisted == 0, "seed \(seed): \(figures)")
     }
 
-    @Test("With a fifth of them hostile, what is honest still arrives, and the hostile are shut out", arguments: seeds)
+    @Test("With a fifth of hostile nodes, honest messages arrive and hostile nodes are disconnected", arguments: seeds)
     func hostile(seed: UInt64) {
         var settings = Self.settings()
         settings.hostileCount = settings.nodeCount / 5
@@ -51,7 +51,7 @@ struct GossipSimulationTests {
         #expect(figures.hostileLinks > 500 && figures.hostileLinksLeft * 50 < figures.hostileLinks, "seed \(seed): \(figures)")
     }
 
-    @Test("The same seed makes the same run")
+    @Test("The same seed results in the same run")
     func deterministic() {
         var settings = GossipSimulation.Settings()
         settings.nodeCount = 40

@@ -70,7 +70,7 @@ struct NwakuAttachmentTests {
         #expect(lostFrom3 == [:])
     }
 
-    @Test func aLongSilenceMayHaveLost() {
+    @Test func messagesMayBeLostAfterALongTimeWithoutPoll() {
         var attachment = attached()
         let lostFrom = attachment.polled(messageCount: 0, sent: moment(.seconds(2)))
         #expect(lostFrom == [:])
@@ -78,12 +78,12 @@ struct NwakuAttachmentTests {
         #expect(lostFrom2 == [.statusDefault: moment(.seconds(2))])
     }
 
-    @Test func aSlowPollerHasLongerSilences() {
+    @Test func theMaximumPollGapScalesWithTheInterval() {
         let configuration = NwakuAttachment.Configuration(pollInterval: .seconds(1))
         #expect(configuration.maximumPollGap == .seconds(3))
     }
 
-    @Test func aForgottenSubscriptionIsRenewedAtOnceAndTellsAGap() {
+    @Test func aLostSubscriptionIsRenewedAtOnceAndMakesAGap() {
         var attachment = attached()
         attachment.subscriptionLost(at: moment(.milliseconds(300)), jitter: 1)
         #expect(attachment.state == .detached("the node lost its subscriptions"))
@@ -94,7 +94,7 @@ struct NwakuAttachmentTests {
         #expect(lostFrom == [.statusDefault: moment(.zero)])
     }
 
-    @Test func aNodeThatForgetsAgainIsNotHammered() {
+    @Test func repeatedlyLostSubscriptionsBackOff() {
         var attachment = attached()
         attachment.subscriptionLost(at: moment(.milliseconds(300)), jitter: 1)
         attachment.subscribed(at: moment(.milliseconds(310)))
@@ -128,7 +128,7 @@ struct NwakuAttachmentTests {
         #expect(action == .wait(until: .milliseconds(10_250)))
     }
 
-    @Test func anEarlierLifeIsAGapOnTheTopicsOfThen() {
+    @Test func aPreviousRunMakesAGapOnItsTopics() {
         let hourAgo = moment(.seconds(-3600))
         var attachment = attachment(lastSeen: [.statusDefault: hourAgo.wallClock], pubsubTopics: [.statusDefault, Self.other])
         #expect(attachment.polledUntil(.statusDefault) == hourAgo)
@@ -148,7 +148,7 @@ struct NwakuAttachmentTests {
         #expect(lostFrom == [.statusDefault: hourAgo, Self.other: moment(.zero)])
     }
 
-    @Test func aTimeToComeIsNoGuide() {
+    @Test func aFutureTimeOfThePreviousRunIsReplaced() {
         let attachment = attachment(lastSeen: [.statusDefault: Self.day + .seconds(5)])
         #expect(attachment.polledUntil(.statusDefault) == moment(.zero - StoreCatchUp.clockLookBack))
     }

@@ -10,7 +10,7 @@ struct OptionalServiceTests {
         Moment(instant: Instant(sinceEpoch: uptime), wallClock: Timestamp(rawValue: 0) + uptime)
     }
 
-    @Test func isLeftForAWhileOnceItIsNotServed() {
+    @Test func aMissingServiceIsPaused() {
         var service = OptionalService()
         #expect(service.isAvailable(at: moment(.zero)))
         service.noteMissing(at: moment(.zero))

@@ -50,7 +50,7 @@ struct StoreCatchUpTests {
         #expect(empty.missingFrom(at: moment(.seconds(4))) == nil)
     }
 
-    @Test func asksFromBeforeTheGap() throws {
+    @Test func windowsStartBeforeTheGap() throws {
         var catchUp = catchUp()
         catchUp.noteGap(from: moment(.zero), at: moment(.zero))
         let query = try query(catchUp.next(at: moment(.seconds(3))))
@@ -62,7 +62,7 @@ struct StoreCatchUpTests {
         #expect(catchUp.missingFrom(at: moment(.seconds(4))) == Self.day)
     }
 
-    @Test func followsTheCursorThenIsDone() throws {
+    @Test func followsTheCursorToTheLastPage() throws {
         var catchUp = catchUp()
         catchUp.noteGap(from: moment(.zero), at: moment(.zero))
         _ = try query(catchUp.next(at: moment(.zero)))
@@ -87,7 +87,7 @@ struct StoreCatchUpTests {
         #expect(counts == [10, 10, 1])
     }
 
-    @Test func gapsDuringAWalkMakeOneMoreAWhileLater() throws {
+    @Test func gapsDuringAWalkAreMergedIntoOneLaterWalk() throws {
         var catchUp = catchUp()
         catchUp.noteGap(from: moment(.zero), at: moment(.zero))
         _ = try query(catchUp.next(at: moment(.zero)))
@@ -100,7 +100,7 @@ struct StoreCatchUpTests {
         #expect(try query(catchUp.next(at: moment(.seconds(5)))).startTime == Self.day - .seconds(59))
     }
 
-    @Test func aFailedWalkGoesOnWhereItWas() throws {
+    @Test func aFailedWalkIsResumed() throws {
         var catchUp = catchUp()
         catchUp.noteGap(from: moment(.zero), at: moment(.zero))
         _ = try query(catchUp.next(at: moment(.zero)))
@@ -121,7 +121,7 @@ struct StoreCatchUpTests {
     }
 
     /// Large messages of others must not stand in the way.
-    @Test func asksForLessWhenItWasTooMuchAndForMoreAgain() throws {
+    @Test func pageSizeShrinksAfterOversizedResponsesAndGrowsAgain() throws {
         var catchUp = catchUp(pageLimit: 2)
         catchUp.noteGap(from: moment(.zero), at: moment(.zero))
         func size(_ second: Int) throws -> Int { try query(catchUp.next(at: moment(.seconds(second)))).pageSize }
@@ -152,7 +152,7 @@ struct StoreCatchUpTests {
         #expect(isFirst)
     }
 
-    @Test func handsOverAMessageOnce() {
+    @Test func aMessageIsFreshOnce() {
         var catchUp = catchUp(remembered: 2)
         let fresh = catchUp.fresh([message(1), message(2), message(1)])
         #expect(fresh == [message(1), message(2)])
@@ -163,7 +163,7 @@ struct StoreCatchUpTests {
         #expect(fresh3 == [message(1)])
     }
 
-    @Test func leavesAStoreThatNeverEnds() throws {
+    @Test func anEndlessStoreIsLimited() throws {
         var catchUp = catchUp(pageLimit: 3)
         catchUp.noteGap(from: moment(.zero), at: moment(.zero))
         var summary: StoreCatchUp.Summary?
@@ -184,7 +184,7 @@ struct StoreCatchUpTests {
         #expect(summary != nil)
     }
 
-    @Test func asksAtOnceAndAgainWhenTheStoreHadAMoment() throws {
+    @Test func aGapIsWalkedAtOnceAndAgainAfterSettling() throws {
         var catchUp = StoreCatchUp(configuration: StoreCatchUp.Configuration(contentTopics: [Self.topic]))
         catchUp.noteGap(from: moment(.seconds(10)), at: moment(.seconds(12)))
         #expect(try query(catchUp.next(at: moment(.seconds(12)))).startTime == moment(.seconds(-50)).wallClock)
@@ -204,14 +204,14 @@ struct StoreCatchUpTests {
         #expect(action2 == .idle)
     }
 
-    @Test func whatPollingBroughtIsNoNews() {
+    @Test func liveMessagesAreNotFresh() {
         var catchUp = catchUp()
         catchUp.noteReceived([message(1)])
         let fresh = catchUp.fresh([message(1), message(2)])
         #expect(fresh == [message(2)])
     }
 
-    @Test func aGapIsFoundByAClockThatWasSetMeanwhile() throws {
+    @Test func gapsAreFoundAfterTheClockWasSet() throws {
         for step in [-1000, 1000] {
             var catchUp = catchUp()
             catchUp.noteGap(from: moment(.seconds(10)), at: moment(.seconds(20)))
@@ -222,7 +222,7 @@ struct StoreCatchUpTests {
         }
     }
 
-    @Test func whatWasWalkedByAClockAheadIsWalkedAgainOnce() throws {
+    @Test func walksWithAClockAheadAreRepeatedOnce() throws {
         var catchUp = catchUp()
         func ahead(_ uptime: Duration) -> Moment {
             Moment(instant: Instant(sinceEpoch: uptime), wallClock: moment(uptime + .seconds(500)).wallClock)
@@ -244,7 +244,7 @@ struct StoreCatchUpTests {
         #expect(action == .idle)
     }
 
-    @Test func aClockThatNeverRestsMakesNoWindowsThatGrow() throws {
+    @Test func repeatedClockChangesDoNotGrowWindows() throws {
         var catchUp = catchUp()
         catchUp.noteGap(from: moment(.zero), at: moment(.zero))
         for round in 1...500 {
@@ -258,7 +258,7 @@ struct StoreCatchUpTests {
         }
     }
 
-    @Test func aCursorThatLeadsNowhereIsReplacedByATime() throws {
+    @Test func aDeadCursorIsReplacedByATimestamp() throws {
         var catchUp = catchUp()
         catchUp.noteGap(from: moment(.zero), at: moment(.zero))
         _ = try query(catchUp.next(at: moment(.zero)))

@@ -117,7 +117,7 @@ func makeAPI(port: Int) throws -> NwakuAPI {
     NwakuAPI(address: try NodeAddress("http://127.0.0.1:\(port)"), client: client, minimumTimeout: .seconds(60))
 }
 
-/// Quicker than in life: tries again after 20 ms at most, and asks the store as often as it likes.
+/// With short intervals: it retries after at most 20 ms and does not limit store queries.
 func makeRelay(
     port: Int, pollInterval: Duration = .milliseconds(20), catchUpTopics: [ContentTopic] = [], lastSeen: Timestamp? = nil,
     wants: (@Sendable (TopicTag) -> Bool)? = nil, report: @escaping @Sendable (RelayEvent) -> Void = { _ in }

@@ -31,7 +31,7 @@ struct FilterSubscriptionTests {
         return subscription
     }
 
-    @Test func topicsAreToldAHundredAtATimeWithTheOwnOnesInEach() {
+    @Test func eachSubscribeRequestHasUpToAHundredTopicsWithTheOwnOnes() {
         var subscription = subscription()
         var parts: [[ContentTopic]] = []
         while case .ask(.subscribe(let part)) = subscription.next(wanted: own + others[..<200], at: .zero) {
@@ -61,7 +61,7 @@ struct FilterSubscriptionTests {
         #expect(subscription.next(wanted: own, at: time(14.6)) == .ask(.ping))
     }
 
-    @Test func pushesAndGoodPingsAreProofsAndNothingElseIs() {
+    @Test func onlyPushesAndSuccessfulPingsAreProofs() {
         var subscription = accepted(others[..<1])
         #expect(subscription.proven == moment(0))
         // A ping proves what was when it was sent.
@@ -71,7 +71,7 @@ struct FilterSubscriptionTests {
         #expect(subscription.proven == moment(6))
         // On a topic that it was not told, it may be for anybody.
         subscription.pushed(on: others[1], at: moment(7))
-        subscription.askedTooOften(.ping, sent: time(11), at: time(11.1))
+        subscription.rateLimited(.ping, sent: time(11), at: time(11.1))
         // Late, as from a stream that was held up.
         subscription.pushed(on: others[0], at: moment(3))
         #expect(subscription.proven == moment(6))
@@ -79,7 +79,7 @@ struct FilterSubscriptionTests {
         #expect(subscription.next(wanted: own, at: time(16)) == .ask(.ping))
     }
 
-    @Test func aNodeThatForgotIsToldEverythingAtOnce() {
+    @Test func aForgottenSubscriptionIsRenewedAtOnce() {
         var subscription = accepted(others[..<1])
         subscription.pinged(sent: moment(5), at: time(5.1))
         subscription.forgotten(at: time(10.1))
@@ -89,7 +89,7 @@ struct FilterSubscriptionTests {
         #expect(subscription.proven == moment(10.1))
     }
 
-    @Test func aNodeThatForgetsWithEveryPingIsToldWithinItsPace() {
+    @Test func repeatedRenewalsRespectThePace() {
         var subscription = subscription()
         let wanted = own + others[..<900]
         var (requestCount, now) = (0, Instant.zero)
@@ -111,7 +111,7 @@ struct FilterSubscriptionTests {
         #expect(requestCount > 100)
     }
 
-    @Test func moreTopicsAreToldAfterAPingAndWithinThePace() {
+    @Test func topicsAreAddedAfterAPingAndWithinThePace() {
         var subscription = accepted()
         #expect(subscription.next(wanted: own + others[..<1], at: time(1)) == .wait(until: time(2)))
         #expect(subscription.next(wanted: own + others[..<1], at: time(2.5)) == .ask(.ping))
@@ -125,21 +125,21 @@ struct FilterSubscriptionTests {
         #expect(subscription.next(wanted: own + others[..<2], at: time(7.5)) == .ask(.ping))
     }
 
-    @Test func aNodeThatForgotIsFoundOutBeforeItIsToldMore() {
+    @Test func aForgottenSubscriptionIsDetectedBeforeTopicsAreAdded() {
         var subscription = accepted(others[..<1])
         #expect(subscription.next(wanted: own + others[..<2], at: time(2.5)) == .ask(.ping))
         subscription.forgotten(at: time(2.6))
         #expect(subscription.next(wanted: own + others[..<2], at: time(2.6)) == .ask(.subscribe(own + others[..<2])))
     }
 
-    @Test func whatANodeWouldNotBeAskedIsToldLater() {
+    @Test func rateLimitedTopicsAreSentLater() {
         var subscription = accepted(others[..<200])
         subscription.pinged(sent: moment(20), at: time(20))
         guard case .ask(.subscribe(let part)) = subscription.next(wanted: own + others[..<201], at: time(20)) else {
             Issue.record("not told")
             return
         }
-        subscription.askedTooOften(.subscribe(part), sent: time(20), at: time(20))
+        subscription.rateLimited(.subscribe(part), sent: time(20), at: time(20))
         // What it took before stays.
         #expect(subscription.proven != nil && subscription.topics == Set(own + others[..<200]))
         subscription.pinged(sent: moment(34), at: time(34))
@@ -149,7 +149,7 @@ struct FilterSubscriptionTests {
         #expect(subscription.next(wanted: own + others[..<201], at: time(37.5)) == .ask(.subscribe(own + others[200..<201])))
     }
 
-    @Test func aNodeIsToldAsManyTopicsAsItKeeps() {
+    @Test func topicsAreLimitedToWhatTheNodeAccepts() {
         let subscription = accepted(others[...])
         #expect(subscription.topics.count == 1000)
         #expect(subscription.topics.isSuperset(of: own))
@@ -176,17 +176,17 @@ struct FilterPeersTests {
     /// - Returns: What was not heard before.
     @discardableResult
     private func tell(_ peers: inout FilterPeers, _ peer: PeerID, over life: Life? = nil, at second: Int) -> [ContentTopic] {
-        let life = ObjectIdentifier(life ?? first)
-        _ = peers.begin(peer, over: life, at: .seconds(second))
-        guard case .ask(let request)? = peers.next(peer, over: life, wanted: own + [query], at: .seconds(second)) else { return [] }
-        return peers.succeeded(request, peer, over: life, sent: moment(second), at: .seconds(second))
+        let connection = ObjectIdentifier(life ?? first)
+        _ = peers.begin(peer, over: connection, at: .seconds(second))
+        guard case .ask(let request)? = peers.next(peer, over: connection, wanted: own + [query], at: .seconds(second)) else { return [] }
+        return peers.succeeded(request, peer, over: connection, sent: moment(second), at: .seconds(second))
     }
 
-    @Test func thePubsubTopicsShareWhatANodeKeeps() {
+    @Test func pubsubTopicsShareTheTopicLimit() {
         #expect(FilterPeers(pubsubTopicCount: 1).topicLimit == 1000 && FilterPeers(pubsubTopicCount: 3).topicLimit == 333)
     }
 
-    @Test func aGapIsToldOnceWhenANodeIsSubscribedToAgain() {
+    @Test func aGapIsReportedOnceAfterResubscribing() {
         var peers = peers()
         #expect(peers.takeStanding() == .init())
         tell(&peers, one, at: 0)
@@ -199,20 +199,20 @@ struct FilterPeersTests {
         #expect(peers.takeStanding().gapFrom == nil)
     }
 
-    @Test func aConnectionThatEndsMakesAGapToo() {
+    @Test func anEndedConnectionMakesAGap() {
         var peers = peers()
         tell(&peers, one, at: 0)
         peers.end(one, over: ObjectIdentifier(first))
-        #expect(!peers.isAsked(one))
+        #expect(!peers.isSubscribed(at: one))
         tell(&peers, one, over: second, at: 3)
         #expect(peers.takeStanding().gapFrom == moment(0))
         // It was replaced before its end was seen; and that end says nothing of its successor.
         tell(&peers, one, over: first, at: 9)
         peers.end(one, over: ObjectIdentifier(second))
-        #expect(peers.isAsked(one) && peers.takeStanding().gapFrom == moment(3))
+        #expect(peers.isSubscribed(at: one) && peers.takeStanding().gapFrom == moment(3))
     }
 
-    @Test func aGapOfOneNodeIsToldWhileAnotherIsThere() {
+    @Test func aGapAtOneNodeIsReportedWhileAnotherIsSubscribed() {
         var peers = peers()
         tell(&peers, one, at: 0)
         tell(&peers, two, at: 1)
@@ -221,7 +221,7 @@ struct FilterPeersTests {
         #expect(peers.takeStanding() == .init(isAccepted: true, provenUntil: moment(8), gapFrom: moment(0)))
     }
 
-    @Test func topicsThatNobodyWasSubscribedToWereNotHeard() {
+    @Test func newTopicsAreThoseThatNoNodeHadBefore() {
         var peers = peers()
         #expect(tell(&peers, one, at: 0) == [query])
         #expect(tell(&peers, two, at: 1) == [])
@@ -231,7 +231,7 @@ struct FilterPeersTests {
         #expect(tell(&peers, two, at: 31) == [query])
     }
 
-    @Test func whatBelongsToAnEarlierConnectionIsPassedOver() {
+    @Test func responsesOverAnEarlierConnectionAreIgnored() {
         var peers = peers()
         tell(&peers, one, over: second, at: 0)
         let old = ObjectIdentifier(first)
@@ -247,15 +247,15 @@ struct FilterPeersTests {
     @Test func addedSubscriptionsAreUncertainSinceTheLastProof() {
         var peers = peers()
         tell(&peers, one, at: 0)
-        let life = ObjectIdentifier(first)
+        let connection = ObjectIdentifier(first)
         let wanted = own + [query, ContentTopic(TopicTag(of: "new"))]
-        #expect(peers.next(one, over: life, wanted: wanted, at: .seconds(10)) == .ask(.ping))
-        _ = peers.succeeded(.ping, one, over: life, sent: moment(10), at: .seconds(10))
-        guard case .ask(let request)? = peers.next(one, over: life, wanted: wanted, at: .seconds(10)) else {
+        #expect(peers.next(one, over: connection, wanted: wanted, at: .seconds(10)) == .ask(.ping))
+        _ = peers.succeeded(.ping, one, over: connection, sent: moment(10), at: .seconds(10))
+        guard case .ask(let request)? = peers.next(one, over: connection, wanted: wanted, at: .seconds(10)) else {
             Issue.record("not told")
             return
         }
-        #expect(peers.succeeded(request, one, over: life, sent: moment(10), at: .seconds(11)) == [wanted[2]])
+        #expect(peers.succeeded(request, one, over: connection, sent: moment(10), at: .seconds(11)) == [wanted[2]])
         #expect(peers.takeStanding() == .init(isAccepted: true, provenUntil: moment(10), uncertainFrom: moment(10)))
     }
 }

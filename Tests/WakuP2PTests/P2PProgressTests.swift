@@ -4,7 +4,7 @@ import Waku
 
 @testable import WakuP2P
 
-@Suite("How far the network was listened to")
+@Suite("Receive progress")
 struct P2PProgressTests {
     private static let day = Timestamp(rawValue: 1_800_000_000_000_000_000)
     private let topic = PubsubTopic.statusDefault
@@ -18,7 +18,7 @@ struct P2PProgressTests {
             at: moment(0))
     }
 
-    @Test("Nothing is known before somebody is there; then it is seen up to now")
+    @Test("seenUntil is unknown before the first attachment, then current")
     func fresh() {
         var progress = progress()
         #expect(progress.seenUntil(at: moment(1)).isEmpty && !progress.isAttached)
@@ -33,7 +33,7 @@ struct P2PProgressTests {
         #expect(progress.seenUntil(at: moment(12)) == [topic: moment(9).wallClock])
     }
 
-    @Test("After a time without anybody the store is asked, and until it has told time stands still")
+    @Test("After a detachment the store is queried, and seenUntil waits for it")
     func gap() {
         var progress = progress()
         _ = progress.note(hasPeers: [true], isHandedOver: true, at: moment(10))
@@ -52,7 +52,7 @@ struct P2PProgressTests {
         #expect(progress.seenUntil(at: moment(33)) == [topic: moment(32).wallClock])
     }
 
-    @Test("An earlier life makes a gap at the first attachment; a time that is yet to come is no guide")
+    @Test("A previous run makes a gap at the first attachment; a future time is replaced")
     func earlierLife() {
         var progress = progress(lastSeen: [topic: Self.day - .seconds(500)])
         #expect(progress.seenUntil(at: moment(0)) == [topic: Self.day - .seconds(500)])

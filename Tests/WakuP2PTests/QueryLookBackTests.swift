@@ -10,7 +10,7 @@ struct QueryLookBackTests {
 
     private func moment(_ seconds: Int) -> Moment { Moment(instant: .seconds(seconds), wallClock: Self.day + .seconds(seconds)) }
 
-    @Test func theLastFiveSecondsAreAskedForTenTopicsAtATime() throws {
+    @Test func theLastFiveSecondsAreQueriedTenTopicsAtATime() throws {
         var lookBack = QueryLookBack(pubsubTopics: [.statusDefault])
         lookBack.add(topics, at: moment(100))
         var queries: [StoreQuery] = []
@@ -19,7 +19,7 @@ struct QueryLookBackTests {
         #expect(queries.allSatisfy { $0.startTime == moment(95).wallClock && $0.pubsubTopic == .statusDefault })
     }
 
-    @Test func nothingIsAskedTooLateNorAfterAFailure() {
+    @Test func queriesExpireAndEndAfterAFailure() {
         var lookBack = QueryLookBack(pubsubTopics: [.statusDefault])
         lookBack.add(Array(topics[..<10]), at: moment(0))
         lookBack.add(Array(topics[10..<20]), at: moment(4))
@@ -30,7 +30,7 @@ struct QueryLookBackTests {
         #expect(lookBack.next(at: .seconds(6)) == nil)
     }
 
-    @Test func whatWaitsIsBounded() {
+    @Test func pendingQueriesAreBounded() {
         var lookBack = QueryLookBack(pubsubTopics: [.statusDefault])
         for _ in 0..<1000 { lookBack.add(topics, at: moment(0)) }
         var count = 0
@@ -38,13 +38,13 @@ struct QueryLookBackTests {
         #expect(count == 200)
     }
 
-    @Test func messagesThatCameAreNoNews() {
+    @Test func receivedMessagesAreNotFresh() {
         var lookBack = QueryLookBack(pubsubTopics: [.statusDefault])
         let messages = (0..<3).map { number in
             ReceivedMessage(
                 message: WakuMessage(payload: [UInt8(number)], contentTopic: topics[0], timestamp: Self.day), pubsubTopic: .statusDefault)
         }
-        lookBack.brought([messages[0]])
+        lookBack.noteReceived([messages[0]])
         let fresh = lookBack.fresh(Array(messages[..<2]))
         #expect(fresh == [messages[1]])
         let fresher = lookBack.fresh(messages)

@@ -15,8 +15,8 @@ package struct Moment: Hashable, Sendable {
         Moment(instant: .now, wallClock: .now())
     }
 
-    /// What the wall clock, as it is set at this moment, would have shown at the monotonic clock's epoch. It changes only when the wall clock
-    /// is set.
+    /// The wall clock time of the monotonic clock's epoch, by the wall clock as it is set at this moment. It changes only when the wall clock is
+    /// set.
     package var wallClockAtEpoch: Timestamp { wallClock - instant.sinceEpoch }
 
     /// This moment as a wall clock time, however the wall clock was set since: the earlier of what it showed at this moment and what the wall

@@ -25,7 +25,7 @@ public enum RelayState: Hashable, Sendable {
     case detached(String)
 }
 
-/// What a relay reports to be counted.
+/// An event that a relay reports to be counted.
 public enum RelayEvent: Hashable, Sendable {
     /// Messages on content topics that nobody listens to; they were not delivered.
     case foreign(Int)

@@ -1,4 +1,4 @@
-/// What an operator is shown about a relay: in logs, metrics, alarms and the status page.
+/// The state of a relay for operators: for logs, metrics, alarms and the status page.
 public protocol RelayDiagnostics: Sendable {
     /// Names the relay, for example by the address of its node.
     var name: String { get }

@@ -1,13 +1,13 @@
 import Primitives
 
-extension GossipSub {
-    /// In one item of gossip: some 34 KB.
-    static let idsAnItem = 1000
+extension GossipSubRouter {
+    /// The maximum number of ids in one IHAVE or IWANT: about 34 KB.
+    static let idsPerItem = 1000
 
     mutating func receivedControl(_ rpc: GossipRPC, from peer: PeerNumber, at now: Instant) {
         for announcement in rpc.ihave { receivedIHave(announcement, from: peer, at: now) }
         receivedIWant(rpc.iwant, from: peer)
-        // Each topic once a frame: a graft of the same again is no more than noise.
+        // Each topic once per frame: repeated grafts are ignored.
         var grafted: Set<String> = []
         for topic in rpc.graft where grafted.insert(topic).inserted { receivedGraft(of: topic, from: peer, at: now) }
         for prune in rpc.prune { receivedPrune(prune, from: peer, at: now) }
@@ -16,7 +16,7 @@ extension GossipSub {
         }
     }
 
-    /// Asks for what is not known, of this peer and perhaps another: one may not keep its word.
+    /// Requests unknown messages from this peer, each from at most two peers, since one may not send it.
     private mutating func receivedIHave(_ announcement: GossipRPC.Announcement, from peer: PeerNumber, at now: Instant) {
         guard score(peer) >= configuration.score.gossipThreshold, isSubscribed(to: announcement.topic), var asking = peers[peer] else {
             return
@@ -34,12 +34,12 @@ extension GossipSub {
         asking.askedCount += wanted.count
         counters.askedIDs += wanted.count
         promises.add(promised, by: peer, due: now + configuration.promisePeriod)
-        for start in stride(from: 0, to: wanted.count, by: Self.idsAnItem) {
-            act(.send(.iwant(Array(wanted[start..<min(start + Self.idsAnItem, wanted.count)])), to: peer))
+        for start in stride(from: 0, to: wanted.count, by: Self.idsPerItem) {
+            act(.send(.iwant(Array(wanted[start..<min(start + Self.idsPerItem, wanted.count)])), to: peer))
         }
     }
 
-    /// Between two heartbeats, of all peers.
+    /// The maximum number of ids requested from all peers between two heartbeats.
     private static let askedLimit = 100_000
 
     private mutating func receivedIWant(_ ids: [MessageID], from peer: PeerNumber) {
@@ -52,7 +52,7 @@ extension GossipSub {
     }
 
     private mutating func receivedGraft(of topic: String, from peer: PeerNumber, at now: Instant) {
-        // Of a topic that is not ours nothing is answered: that would only help who sends many.
+        // Grafts for unsubscribed topics are not answered, so that a flood of them costs nothing.
         guard isSubscribed(to: topic), let state = topics[topic], !state.mesh.contains(peer) else { return }
         if let until = state.backoff[peer], now < until {
             counters.graftFloods += 1
@@ -74,6 +74,6 @@ extension GossipSub {
         guard isSubscribed(to: prune.topic) else { return }
         topics[prune.topic]?.mesh.removeAll { $0 == peer }
         let backoff = min(prune.backoff ?? configuration.pruneBackoff, configuration.longestBackoff)
-        topics[prune.topic]?.keepAway(peer, until: now + backoff)
+        topics[prune.topic]?.setBackoff(of: peer, until: now + backoff)
     }
 }

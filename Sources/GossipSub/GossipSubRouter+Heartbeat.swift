@@ -1,7 +1,7 @@
 public import Primitives
 
-extension GossipSub {
-    /// To be told each ``GossipConfiguration/heartbeat``.
+extension GossipSubRouter {
+    /// Maintains meshes, scores and caches. To be called every ``GossipConfiguration/heartbeat``.
     public mutating func heartbeat(at now: Instant) {
         heartbeatCount += 1
         for peer in promises.broken(at: now) {
@@ -40,11 +40,11 @@ extension GossipSub {
 
     // MARK: Meshes
 
-    /// Who may be grafted, in random order.
+    /// Peers that may be grafted, in random order.
     private mutating func candidates(for topic: String, at now: Instant) -> [PeerNumber] {
         guard let state = topics[topic] else { return [] }
         return state.subscribers.filter { peer in
-            // A little later than agreed: the peer's clock counts from when it heard.
+            // One heartbeat later than agreed: the peer's backoff started when it received the prune.
             !state.mesh.contains(peer) && score(peer) >= 0 && peers[peer]?.isLeaving == false
                 && state.backoff[peer].map { now >= $0 + configuration.heartbeat } ?? true
         }.shuffled(using: &random)
@@ -63,14 +63,14 @@ extension GossipSub {
         }
     }
 
-    /// Keeps the best, and of the others some at random; enough of those that this node dialled.
+    /// Keeps the peers with the best scores and random others, enough outbound ones among them.
     private mutating func shrinkMesh(of topic: String, at now: Instant) {
         let ranked = mesh(of: topic).shuffled(using: &random).sorted { score($0) > score($1) }
         var order = Array(ranked.prefix(configuration.meshBest)) + ranked.dropFirst(configuration.meshBest).shuffled(using: &random)
         func isOutbound(_ peer: PeerNumber) -> Bool { peers[peer]?.isOutbound ?? false }
         var missing = configuration.meshOutbound - order.prefix(configuration.meshSize).count(where: isOutbound)
         for index in order.indices.dropFirst(configuration.meshSize) where missing > 0 && isOutbound(order[index]) {
-            // Behind the best, before whoever would be the last to stay.
+            // After the best, in place of the last one that would be kept.
             order.insert(order.remove(at: index), at: configuration.meshBest)
             missing -= 1
         }
@@ -79,7 +79,7 @@ extension GossipSub {
         }
     }
 
-    /// When half of the mesh brings little, two that bring more join it.
+    /// Opportunistic grafting: when the median score of the mesh is low, grafts two peers above it.
     private mutating func graftBetter(into topic: String, at now: Instant) {
         let scores = mesh(of: topic).map { score($0) }.sorted()
         guard scores.count > 1 else { return }
@@ -100,7 +100,7 @@ extension GossipSub {
 
     // MARK: Gossip
 
-    /// Tells some who are not in the mesh what came lately.
+    /// Announces recent messages to some peers outside of the mesh.
     private mutating func gossip(about topic: String) {
         guard let state = topics[topic] else { return }
         let ids = cache.ids(of: topic)
@@ -110,11 +110,11 @@ extension GossipSub {
         }
         let count = max(configuration.gossipPeerCount, Int(configuration.gossipFactor * Double(others.count)))
         for peer in others.shuffled(using: &random).prefix(count) {
-            // Each peer another part, when there is more than can be told.
-            let told = ids.count > configuration.idLimit ? Array(ids.shuffled(using: &random).prefix(configuration.idLimit)) : ids
-            counters.announcedIDs += told.count
-            for start in stride(from: 0, to: told.count, by: Self.idsAnItem) {
-                let part = Array(told[start..<min(start + Self.idsAnItem, told.count)])
+            // A different random selection for each peer when there are too many.
+            let announced = ids.count > configuration.idLimit ? Array(ids.shuffled(using: &random).prefix(configuration.idLimit)) : ids
+            counters.announcedIDs += announced.count
+            for start in stride(from: 0, to: announced.count, by: Self.idsPerItem) {
+                let part = Array(announced[start..<min(start + Self.idsPerItem, announced.count)])
                 act(.send(.ihave(topic: topic, ids: part), to: peer))
             }
         }

@@ -5,29 +5,30 @@ import NIOCore
 import Synchronization
 import Waku
 
-/// What is known of a peer's gossip.
+/// The gossip with one peer.
 public struct PeerGossip: Hashable, Sendable {
     public let peer: PeerID
     public let status: GossipPeerStatus
-    /// Messages, whatever became of them.
+    /// All messages received from and queued to the peer.
     public let receivedCount: Int
     public let sentCount: Int
-    /// When a frame last came, or it was connected: uptime.
+    /// When the last frame was received, at first when the peer connected.
     let heardAt: Instant
 }
 
-/// Holds the state machine of gossip together with the peers' queues: frames come in, frames to write and messages to hand over come out.
+/// Drives the gossipsub state machine and the peers' outbound queues: received frames come in; frames to write and messages to deliver come
+/// out.
 ///
-/// The state machine is behind one lock, which is held for its decisions alone: frames are parsed before it is taken, and messages are validated after it
-/// was let go. Nothing here waits.
-final class GossipRouter: Sendable {
-    /// What is left to do outside of the lock.
+/// One lock protects the state machine. It is held only for its decisions: frames are parsed before, messages are validated after. No method
+/// waits.
+final class GossipDriver: Sendable {
+    /// The actions to carry out outside of the lock.
     struct Outcome {
         var messages: [ReceivedMessage] = []
-        /// On topics that nobody wants.
+        /// Valid messages on topics that nobody listens to.
         var unwantedCount = 0
         var peersToLeave: [PeerID] = []
-        /// Those that wait for their verdict; empty once ``GossipRouter/received(_:from:)`` returns.
+        /// Messages to validate; empty once ``GossipDriver/received(_:from:)`` returns.
         fileprivate var unjudged: [GossipMessage] = []
 
         fileprivate mutating func append(_ other: Outcome) {
@@ -37,36 +38,36 @@ final class GossipRouter: Sendable {
         }
     }
 
-    private struct Outlet {
+    private struct Outbound {
         let peer: PeerID
-        /// A peer may come back before it is known that it went: what it said then is not said again.
+        /// Identifies the connection: a peer may reconnect before the loss of its old connection is noticed, and starts over then.
         let connection: ObjectIdentifier
         var queue = OutboundQueue()
         var receivedCount = 0
         var sentCount = 0
-        /// When a frame last came.
+        /// When the last frame was received.
         var heardAt: Instant
-        /// Since when the first frame waits to be written.
-        var waitsSince: Instant?
+        /// When the queue became non-empty or was last written from; nil while it is empty.
+        var pendingSince: Instant?
         /// Frames wait to be written.
         let framesQueued = WakeUpSignal()
 
         mutating func nextFrame(at now: Instant) -> [UInt8]? {
-            defer { waitsSince = queue.isEmpty ? nil : now }
+            defer { pendingSince = queue.isEmpty ? nil : now }
             return queue.nextFrame()
         }
     }
 
     private struct State {
-        var gossip: GossipSub
+        var gossip: GossipSubRouter
         var numbers: [PeerID: PeerNumber] = [:]
         var nextNumber: UInt32 = 0
-        var outlets: [PeerNumber: Outlet] = [:]
+        var outbounds: [PeerNumber: Outbound] = [:]
         var outcome = Outcome()
     }
 
-    /// How long a frame may wait until its stream takes it.
-    static let patience = Duration.seconds(300)
+    /// A peer is stalled when nothing could be written to it for this long although its queue is not empty.
+    static let stallTimeout = Duration.seconds(300)
 
     private let state: Mutex<State>
     private let validator: MessageValidator
@@ -76,7 +77,7 @@ final class GossipRouter: Sendable {
         configuration: GossipConfiguration, topics: [PubsubTopic], validator: MessageValidator, seed: UInt64,
         clock: @escaping @Sendable () -> Moment = Moment.now
     ) {
-        var gossip = GossipSub(configuration: configuration, seed: seed)
+        var gossip = GossipSubRouter(configuration: configuration, seed: seed)
         for topic in topics { gossip.subscribe(to: topic.rawValue, at: clock().instant) }
         state = Mutex(State(gossip: gossip))
         self.validator = validator
@@ -85,9 +86,15 @@ final class GossipRouter: Sendable {
 
     // MARK: Peers
 
-    /// A stream of gossip is open over this connection, either way.
-    /// - Parameter isCurrent: Whether this is the connection to the peer. One that was lost meanwhile must not take its successor's place.
-    /// - Returns: Yields when there are frames to write; ends when the peer is gone.
+    /// A gossip stream is open over this connection, in either direction.
+    ///
+    /// - Parameters:
+    ///   - peer: The peer.
+    ///   - connection: Identifies the connection.
+    ///   - version: The protocol version of the stream.
+    ///   - isOutbound: Whether this node dialed the connection.
+    ///   - isCurrent: Whether this is still the connection to the peer. A connection lost meanwhile must not replace its successor.
+    /// - Returns: A signal that wakes when there are frames to write and ends when the peer disconnects.
     @discardableResult
     func connected(
         _ peer: PeerID, over connection: ObjectIdentifier, version: GossipVersion, isOutbound: Bool, isCurrent: () -> Bool
@@ -100,36 +107,38 @@ final class GossipRouter: Sendable {
             }
             let number = state.numbers[peer] ?? PeerNumber(rawValue: state.nextNumber)
             if state.numbers.updateValue(number, forKey: peer) == nil { state.nextNumber += 1 }
-            if let outlet = state.outlets[number] {
-                if outlet.connection == connection {
+            if let outbound = state.outbounds[number] {
+                if outbound.connection == connection {
                     state.gossip.speaks(number, version)
-                    return outlet.framesQueued
+                    return outbound.framesQueued
                 }
-                outlet.framesQueued.finish()
+                outbound.framesQueued.finish()
                 state.gossip.disconnected(number, at: now.instant)
             }
-            let outlet = Outlet(peer: peer, connection: connection, heardAt: now.instant)
-            state.outlets[number] = outlet
+            let outbound = Outbound(peer: peer, connection: connection, heardAt: now.instant)
+            state.outbounds[number] = outbound
             state.gossip.connected(number, version: version, isOutbound: isOutbound)
-            return outlet.framesQueued
+            return outbound.framesQueued
         }
     }
 
-    /// - Parameter current: The connection that there is to it all the same, if any.
+    /// - Parameters:
+    ///   - peer: The peer.
+    ///   - current: The present connection to the peer, if there is another one.
     func disconnected(_ peer: PeerID, current: ObjectIdentifier?) {
         state.withLock { state in
-            guard let number = state.numbers[peer], let outlet = state.outlets[number], outlet.connection != current else { return }
-            state.outlets[number] = nil
-            outlet.framesQueued.finish()
+            guard let number = state.numbers[peer], let outbound = state.outbounds[number], outbound.connection != current else { return }
+            state.outbounds[number] = nil
+            outbound.framesQueued.finish()
             state.gossip.disconnected(number, at: clock().instant)
         }
     }
 
-    /// What is to be written to a peer next, with its length; nil when there is nothing.
+    /// The next length-prefixed frame to write to a peer; nil when there is none.
     func nextFrame(to peer: PeerID, over connection: ObjectIdentifier) -> ByteBuffer? {
         state.withLock { state in
-            guard let number = state.numbers[peer], state.outlets[number]?.connection == connection else { return nil }
-            return state.outlets[number]?.nextFrame(at: clock().instant).map { ByteBuffer(bytes: $0) }
+            guard let number = state.numbers[peer], state.outbounds[number]?.connection == connection else { return nil }
+            return state.outbounds[number]?.nextFrame(at: clock().instant).map { ByteBuffer(bytes: $0) }
         }
     }
 
@@ -137,14 +146,14 @@ final class GossipRouter: Sendable {
 
     func received(_ frames: [ByteBuffer], from peer: PeerID) -> Outcome {
         var outcome = Outcome()
-        // One by one: no more than a frame's messages wait for their verdicts at a time.
+        // One by one, so that only the messages of one frame are pending validation at a time.
         for frame in frames {
             let rpc = try? GossipRPC(parsing: Array(frame.readableBytesView))
             let received = act { state, now in
                 guard let number = state.numbers[peer] else { return }
-                state.outlets[number]?.heardAt = now.instant
+                state.outbounds[number]?.heardAt = now.instant
                 if let rpc {
-                    state.outlets[number]?.receivedCount += rpc.messageCount
+                    state.outbounds[number]?.receivedCount += rpc.messageCount
                     state.gossip.received(rpc, from: number, at: now.instant)
                 } else {
                     state.gossip.receivedMalformed(from: number)
@@ -177,9 +186,9 @@ final class GossipRouter: Sendable {
     func heartbeat() -> Outcome {
         act { state, now in
             state.gossip.heartbeat(at: now.instant)
-            // Numbers of peers that are forgotten are given up, now and then.
-            if state.numbers.count > 2 * state.outlets.count + 64 {
-                state.numbers = state.numbers.filter { state.outlets[$0.value] != nil || state.gossip.remembers($0.value) }
+            // Release the numbers of forgotten peers from time to time.
+            if state.numbers.count > 2 * state.outbounds.count + 64 {
+                state.numbers = state.numbers.filter { state.outbounds[$0.value] != nil || state.gossip.remembers($0.value) }
             }
         }.1
     }
@@ -188,25 +197,25 @@ final class GossipRouter: Sendable {
         state.withLock { state in topics.map { !state.gossip.mesh(of: $0.rawValue).isEmpty } }
     }
 
-    /// To which nothing could be written for long, though something waits: their queues would stay full for good.
-    var peersThatTakeNothing: [PeerID] {
+    /// Peers to which nothing could be written for ``stallTimeout``: their queues would stay full forever.
+    var stalledPeers: [PeerID] {
         state.withLock { state in
             let now = clock().instant
-            return state.outlets.values.filter { now - ($0.waitsSince ?? now) >= Self.patience }.map(\.peer)
+            return state.outbounds.values.filter { now - ($0.pendingSince ?? now) >= Self.stallTimeout }.map(\.peer)
         }
     }
 
-    var queuedByteCount: Int { state.withLock { $0.outlets.values.reduce(0) { max($0, $1.queue.byteCount) } } }
+    var queuedByteCount: Int { state.withLock { $0.outbounds.values.reduce(0) { max($0, $1.queue.byteCount) } } }
 
     var counters: GossipCounters { state.withLock { $0.gossip.counters } }
 
     var statuses: [PeerGossip] {
         state.withLock { state in
             state.gossip.peerStatuses.compactMap { status in
-                state.outlets[status.peer].map { outlet in
+                state.outbounds[status.peer].map { outbound in
                     PeerGossip(
-                        peer: outlet.peer, status: status, receivedCount: outlet.receivedCount, sentCount: outlet.sentCount,
-                        heardAt: outlet.heardAt)
+                        peer: outbound.peer, status: status, receivedCount: outbound.receivedCount, sentCount: outbound.sentCount,
+                        heardAt: outbound.heardAt)
                 }
             }
         }
@@ -234,25 +243,25 @@ final class GossipRouter: Sendable {
                 case .forward(let message, let numbers):
                     for number in numbers { send(.message(message), to: number, &state, at: now) }
                 case .validate(let message, _): state.outcome.unjudged.append(message)
-                case .disconnect(let number): if let outlet = state.outlets[number] { state.outcome.peersToLeave.append(outlet.peer) }
+                case .disconnect(let number): if let outbound = state.outbounds[number] { state.outcome.peersToLeave.append(outbound.peer) }
                 }
             }
         }
     }
 
     private func send(_ item: Outgoing, to number: PeerNumber, _ state: inout State, at now: Moment) {
-        guard let enqueued = state.outlets[number]?.queue.append(item), let outlet = state.outlets[number] else { return }
+        guard let enqueued = state.outbounds[number]?.queue.append(item), let outbound = state.outbounds[number] else { return }
         if enqueued == .kept {
             switch item {
-            case .message, .reply: state.outlets[number]?.sentCount += 1
+            case .message, .reply: state.outbounds[number]?.sentCount += 1
             default: break
             }
         }
         if enqueued == .overflow {
-            state.outcome.peersToLeave.append(outlet.peer)
+            state.outcome.peersToLeave.append(outbound.peer)
         } else {
-            if outlet.waitsSince == nil { state.outlets[number]?.waitsSince = now.instant }
-            outlet.framesQueued.signal()
+            if outbound.pendingSince == nil { state.outbounds[number]?.pendingSince = now.instant }
+            outbound.framesQueued.signal()
         }
     }
 }
