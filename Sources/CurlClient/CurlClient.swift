@@ -2,10 +2,10 @@ import CCurl
 import Foundation
 import Synchronization
 
-/// HTTP by libcurl's multi interface, on a thread of its own.
+/// An HTTP client on libcurl's multi interface, with a thread of its own.
 ///
-/// Connections are kept and reused, and closed when the client is freed or shut down. Redirects are not followed: their status is the
-/// response. Credentials go to the host of each request, and nowhere else.
+/// Connections are reused, and closed when the client is deallocated or shut down. Redirects are not followed: their status is the response.
+/// Credentials are sent only to the host of each request.
 public final class CurlClient: Sendable {
     private let mailbox: CurlMailbox
     private let lastID = Atomic<UInt64>(0)
@@ -14,7 +14,7 @@ public final class CurlClient: Sendable {
         CurlLibrary.initialize()
         mailbox = CurlMailbox()
         let mailbox = mailbox
-        // The loop is made on its thread, and lives and dies there. The thread holds the mailbox but not the client.
+        // The loop is created, used and freed on its thread, which retains the mailbox but not the client.
         Thread.detachNewThread {
             CurlLoop(mailbox: mailbox, configuration: configuration).run()
         }
@@ -24,14 +24,14 @@ public final class CurlClient: Sendable {
         mailbox.close()
     }
 
-    /// Ends what is under way, and everything sent from now on, with ``HTTPError/Code/cancelled``. May be called more than once.
+    /// Ends all requests in progress, and all later ones, with ``HTTPError/Code/cancelled``. May be called more than once.
     public func shutdown() {
         mailbox.close()
     }
 
-    /// Any status is a response. Cancelling the task closes the transfer's connection.
+    /// Sends a request. Any status is a response, not an error. Cancelling the task closes the transfer's connection.
     public func send(_ request: HTTPRequest) async throws(HTTPError) -> HTTPResponse {
-        // A transfer that fails at once could end before its cancellation comes.
+        // A transfer that fails immediately could end before its cancellation arrives.
         guard !Task.isCancelled else { throw .cancelled }
         let id = lastID.add(1, ordering: .relaxed).newValue
         let result = await withTaskCancellationHandler {
@@ -51,7 +51,7 @@ public final class CurlClient: Sendable {
 enum CurlLibrary {
     private static let initialized: Bool = waku_curl_global_init() == CURLE_OK
 
-    /// Once in a process, however often it is called; libcurl wants it before anything else.
+    /// Initializes libcurl once per process, which must come before any other call.
     static func initialize() {
         precondition(initialized, "libcurl has no memory for its global state")
     }

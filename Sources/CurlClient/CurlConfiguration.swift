@@ -1,21 +1,21 @@
-/// What all requests of a client have in common. Proxies come from the environment, as libcurl reads it.
+/// The settings for all requests of a client. libcurl takes proxies from the environment.
 public struct CurlConfiguration: Sendable, CustomStringConvertible, CustomReflectable {
-    /// Whose certificates are trusted.
+    /// The certificate authorities that are trusted.
     public enum Trust: Sendable, Hashable {
-        /// The authorities that the system trusts.
+        /// The system's authorities.
         case system
-        /// The authorities in this PEM file, and none else.
+        /// Only those in this PEM file.
         case file(path: String)
     }
 
     public var trust: Trust
     public var credentials: HTTPCredentials
-    /// Sent with every request. They may hold secrets, and are not printed.
+    /// Sent with every request. May hold secrets, so they are not printed.
     public var headers: [(name: String, value: String)]
-    /// Requests above it wait in line, up to their time-out.
+    /// Further requests wait in a queue, up to their timeout.
     public var maximumConnectionsPerHost: Int
     public var userAgent: String
-    /// A Unix socket to connect to, whatever the host of a request is; at most 107 bytes. nil: the host.
+    /// A Unix socket to connect to instead of the host of a request; at most 107 bytes. nil connects to the host.
     public var unixSocketPath: String?
 
     public init(

@@ -1,25 +1,25 @@
 import CCurl
 
 extension CurlHandle {
-    /// What a client's requests have in common.
+    /// Applies the settings for all requests of a client.
     func configure(_ configuration: CurlConfiguration) throws(HTTPError) {
         collectDetail()
-        // Signals belong to the process, not to a library's thread.
+        // libcurl must not change the process's signal handlers.
         set(CURLOPT_NOSIGNAL, 1)
-        // A name lookup that hangs is left behind: waiting for its thread would halt every other transfer.
+        // Abandon a hanging name lookup: waiting for its thread would block all other transfers.
         set(CURLOPT_QUICK_EXIT, 1)
         set(CURLOPT_PROTOCOLS_STR, "http,https")
         set(CURLOPT_FOLLOWLOCATION, 0)
         set(CURLOPT_DISALLOW_USERNAME_IN_URL, 1)
         set(CURLOPT_TCP_KEEPALIVE, 1)
-        // What a proxy answers to CONNECT is not the response.
+        // A proxy's headers to CONNECT are not part of the response.
         set(CURLOPT_SUPPRESS_CONNECT_HEADERS, 1)
         try set(CURLOPT_USERAGENT, checked: configuration.userAgent)
         if let path = configuration.unixSocketPath { try set(CURLOPT_UNIX_SOCKET_PATH, checked: path) }
         waku_curl_set_tls_1_2(pointer)
         if case .file(let path) = configuration.trust {
             try set(CURLOPT_CAINFO, checked: path)
-            // Debian's libcurl trusts a folder besides.
+            // Debian's libcurl additionally trusts a folder by default.
             set(CURLOPT_CAPATH, nil)
         }
         switch configuration.credentials {
@@ -34,12 +34,12 @@ extension CurlHandle {
         }
     }
 
-    /// What is this request's own.
+    /// Applies the settings of one request.
     func configure(_ request: HTTPRequest, extraHeaders: [(name: String, value: String)]) throws(HTTPError) {
         try setURL(request.url)
         set(CURLOPT_CONNECTTIMEOUT_MS, Int(request.connectTimeout.wholeMilliseconds))
         try setMethod(request.method, body: request.body)
-        // libcurl would wait a second for "100 Continue", and call every body a form.
+        // Without these libcurl would wait a second for "100 Continue" and label every body as a form.
         addHeader("Expect:")
         if request.body != nil { addHeader("Content-Type:") }
         for header in extraHeaders + request.headers { try addHeader(name: header.name, value: header.value) }
@@ -47,7 +47,7 @@ extension CurlHandle {
     }
 
     private func setURL(_ url: String) throws(HTTPError) {
-        // libcurl guesses a scheme where there is none.
+        // libcurl would guess a missing scheme.
         let start = url.prefix(8).lowercased()
         guard start.hasPrefix("http://") || start == "https://", !url.utf8.contains(0) else {
             throw HTTPError(CURLE_URL_MALFORMAT, detail: "")
@@ -56,7 +56,7 @@ extension CurlHandle {
     }
 
     private func setMethod(_ method: String, body: [UInt8]?) throws(HTTPError) {
-        guard !method.isEmpty, method.utf8.allSatisfy(Self.isTokenByte) else { throw HTTPError(.other, "not a method of HTTP") }
+        guard !method.isEmpty, method.utf8.allSatisfy(Self.isTokenByte) else { throw HTTPError(.other, "not an HTTP method") }
         switch (method, body) {
         case ("GET", nil): set(CURLOPT_HTTPGET, 1)
         case ("HEAD", nil): set(CURLOPT_NOBODY, 1)
@@ -68,7 +68,7 @@ extension CurlHandle {
         }
     }
 
-    /// A line break in a header would be the start of another one.
+    /// Refuses line breaks, which would start another header.
     private func addHeader(name: String, value: String) throws(HTTPError) {
         guard !name.isEmpty, name.utf8.allSatisfy(Self.isTokenByte), value.utf8.allSatisfy(Self.isValueByte) else {
             throw HTTPError(.other, "a header with a name or value that HTTP does not allow")
@@ -76,13 +76,13 @@ extension CurlHandle {
         addHeader(value.isEmpty ? "\(name);" : "\(name): \(value)")
     }
 
-    /// For text that goes into a header or a path: neither a line break nor the NUL that ends libcurl's strings.
+    /// For text that becomes part of a header or path: refuses line breaks and NUL, which would end it.
     private func set(_ option: CURLoption, checked text: String) throws(HTTPError) {
         guard text.utf8.allSatisfy(Self.isValueByte) else { throw HTTPError(.other, "an option with a control character") }
         set(option, text)
     }
 
-    /// RFC 9110, a token.
+    /// A byte of a token, RFC 9110.
     private static func isTokenByte(_ byte: UInt8) -> Bool {
         switch byte {
         case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"), UInt8(ascii: "0")...UInt8(ascii: "9"): true

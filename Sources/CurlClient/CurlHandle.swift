@@ -1,6 +1,6 @@
 import CCurl
 
-/// An easy handle, with the memory that its transfer lends to libcurl. Not for more than one thread at a time.
+/// An easy handle, and the memory that libcurl uses during its transfer. Used by one thread at a time.
 final class CurlHandle {
     let pointer: UnsafeMutableRawPointer
     private var headers: UnsafeMutablePointer<curl_slist>?
@@ -19,7 +19,7 @@ final class CurlHandle {
         errorText.deallocate()
     }
 
-    /// As new, for another transfer. What libcurl learnt of hosts and connections stays.
+    /// Resets all options for another transfer. libcurl's caches of hosts and connections are kept.
     func reset() {
         curl_easy_reset(pointer)
         curl_slist_free_all(headers)
@@ -27,7 +27,7 @@ final class CurlHandle {
         errorText.pointee = 0
     }
 
-    /// What libcurl wrote about a failure.
+    /// libcurl's description of a failure.
     var detail: String { String(cString: errorText) }
 
     func collectDetail() {
@@ -63,9 +63,9 @@ final class CurlHandle {
         }
     }
 
-    /// One line as libcurl takes it: `name: value`, `name;` for an empty value, `name:` to leave out one of its own.
+    /// Adds a line in libcurl's syntax: `name: value`, `name;` for an empty value, `name:` to omit one of libcurl's own.
     func addHeader(_ line: String) {
-        // nil when there is no memory; the list is as it was then.
+        // nil when out of memory: the list is unchanged then.
         headers = curl_slist_append(headers, line) ?? headers
     }
 

@@ -1,30 +1,31 @@
 import CCurl
 import Foundation
+import Primitives
 
 /// Runs all transfers of a client on one thread.
 ///
-///     started ──▶ in line ──(a place is free)──▶ active ──(libcurl is done)──▶ response or error
-///                    │                             │
-///                    └──────────────┬──────────────┤
-///                                   ├─────(cancelled, shut down)──▶ cancelled
-///                                   └─────(its time passed)───────▶ timeout
+///     started ──▶ queued ──(connection slot free)──▶ active ──(completed)──▶ response or error
+///                    │                                 │
+///                    └────────────────┬────────────────┤
+///                                     ├─────(cancelled, shut down)──▶ cancelled
+///                                     └─────(deadline passed)───────▶ timeout
 ///
-/// Easy handles go back into a pool, and connections stay in the multi handle. The line is the loop's own: libcurl 7.88 now and then leaves transfers
-/// in its own (`CURLMOPT_MAX_HOST_CONNECTIONS`) when all connections are free again.
+/// Easy handles are pooled, and the multi handle keeps connections. Requests are queued here rather than by libcurl
+/// (`CURLMOPT_MAX_HOST_CONNECTIONS`), since libcurl 7.88 sometimes leaves transfers in its queue although connections are free.
 final class CurlLoop {
     private let mailbox: CurlMailbox
     private let configuration: CurlConfiguration
     private var active: [UInt64: CurlTransfer] = [:]
-    /// So many are active, and these wait for that, of each origin.
+    /// Active and queued transfers of each origin.
     private var activeCounts: [Substring: Int] = [:]
-    private var lines: [Substring: ArraySlice<Waiting>] = [:]
+    private var queues: [Substring: ArraySlice<Waiting>] = [:]
     private var idle: [CurlHandle] = []
-    /// Never later than any deadline. Earlier does no harm: then a look finds nothing, and sets it right.
-    private var earliestDeadline: ContinuousClock.Instant?
+    /// Not later than any deadline. It may be earlier: then a check finds nothing overdue and corrects it.
+    private var earliestDeadline: Instant?
 
     private struct Waiting {
         let task: CurlTask
-        let deadline: ContinuousClock.Instant
+        let deadline: Instant
     }
 
     private static let maximumIdleCount = 64
@@ -48,8 +49,8 @@ final class CurlLoop {
             finishOverdue()
             curl_multi_poll(mailbox.multi, nil, 0, pauseMilliseconds(), nil)
         }
-        let waiting = lines.values.joined()
-        lines = [:]
+        let waiting = queues.values.joined()
+        queues = [:]
         for waiting in waiting { waiting.task.continuation.resume(returning: .failure(.shutDown)) }
         for id in Array(active.keys) { finish(id, .failure(.shutDown)) }
         idle = []
@@ -60,24 +61,24 @@ final class CurlLoop {
         switch command {
         case .start(let task): start(task)
         case .cancel(let id):
-            if !finish(id, .failure(.cancelled)) { leaveLines(.cancelled) { $0.task.id == id } }
+            if !finish(id, .failure(.cancelled)) { failQueued(.cancelled) { $0.task.id == id } }
         }
     }
 
     private func start(_ task: CurlTask) {
-        let deadline = ContinuousClock.now + task.request.timeout
+        let deadline = Instant.now + task.request.timeout
         earliestDeadline = min(earliestDeadline ?? deadline, deadline)
         let origin = task.request.origin
-        lines[origin, default: []].append(Waiting(task: task, deadline: deadline))
+        queues[origin, default: []].append(Waiting(task: task, deadline: deadline))
         advance(origin)
     }
 
-    /// Those in line who have a place now.
+    /// Starts queued transfers while connection slots are free.
     private func advance(_ origin: Substring) {
-        while activeCounts[origin, default: 0] < configuration.maximumConnectionsPerHost, let next = lines[origin]?.popFirst() {
+        while activeCounts[origin, default: 0] < configuration.maximumConnectionsPerHost, let next = queues[origin]?.popFirst() {
             if begin(next) { activeCounts[origin, default: 0] += 1 }
         }
-        if lines[origin]?.isEmpty == true { lines[origin] = nil }
+        if queues[origin]?.isEmpty == true { queues[origin] = nil }
     }
 
     private func begin(_ waiting: Waiting) -> Bool {
@@ -97,13 +98,13 @@ final class CurlLoop {
         return true
     }
 
-    /// No more than once for an id: a second time finds nothing.
+    /// Resumes the caller of an active transfer with its result. Does nothing the second time.
     ///
-    /// - Returns: whether it was active.
+    /// - Returns: Whether the transfer was active.
     @discardableResult
     private func finish(_ id: UInt64, _ result: Result<HTTPResponse, HTTPError>) -> Bool {
         guard let transfer = active.removeValue(forKey: id) else { return false }
-        // Of a transfer that is not over, this closes the connection.
+        // Closes the connection of a transfer that is in progress.
         curl_multi_remove_handle(mailbox.multi, transfer.handle.pointer)
         transfer.handle.reset()
         if idle.count < Self.maximumIdleCount { idle.append(transfer.handle) }
@@ -115,11 +116,11 @@ final class CurlLoop {
         return true
     }
 
-    private func leaveLines(_ error: HTTPError, where isToGo: (Waiting) -> Bool) {
-        for (origin, line) in lines where line.contains(where: isToGo) {
-            for waiting in line where isToGo(waiting) { waiting.task.continuation.resume(returning: .failure(error)) }
-            let rest = line.filter { !isToGo($0) }
-            lines[origin] = rest.isEmpty ? nil : rest[...]
+    private func failQueued(_ error: HTTPError, where isMatch: (Waiting) -> Bool) {
+        for (origin, queue) in queues where queue.contains(where: isMatch) {
+            for waiting in queue where isMatch(waiting) { waiting.task.continuation.resume(returning: .failure(error)) }
+            let rest = queue.filter { !isMatch($0) }
+            queues[origin] = rest.isEmpty ? nil : rest[...]
         }
     }
 
@@ -127,30 +128,30 @@ final class CurlLoop {
         var left: Int32 = 0
         while let message = curl_multi_info_read(mailbox.multi, &left) {
             guard message.pointee.msg == CURLMSG_DONE, let handle = message.pointee.easy_handle else { continue }
-            // The message is libcurl's, and gone with the handle.
+            // libcurl owns the message and frees it with the handle.
             let result = waku_curl_message_result(message)
             guard let transfer = CurlTransfer.from(handle) else { continue }
             finish(transfer.task.id, transfer.result(result))
         }
     }
 
-    /// libcurl watches over time as well, but knows nothing of the line.
+    /// Ends overdue transfers. libcurl has timeouts too, but does not know about the queues.
     private func finishOverdue() {
-        let now = ContinuousClock.now
+        let now = Instant.now
         guard let earliest = earliestDeadline, earliest <= now else { return }
         let error = HTTPError(CURLE_OPERATION_TIMEDOUT, detail: "")
-        // First: none of them is to take a place.
-        leaveLines(error) { $0.deadline <= now }
+        // Queued ones first, so that none of them takes a free slot.
+        failQueued(error) { $0.deadline <= now }
         for (id, transfer) in active where transfer.deadline <= now { finish(id, .failure(error)) }
-        earliestDeadline = (active.values.lazy.map(\.deadline) + lines.values.lazy.joined().map(\.deadline)).min()
+        earliestDeadline = (active.values.lazy.map(\.deadline) + queues.values.lazy.joined().map(\.deadline)).min()
     }
 
     private func pauseMilliseconds() -> Int32 {
         guard let earliestDeadline else { return Self.longestPause.wholeMilliseconds }
-        return max(.zero, min(ContinuousClock.now.duration(to: earliestDeadline), Self.longestPause)).wholeMilliseconds
+        return max(.zero, min(earliestDeadline - Instant.now, Self.longestPause)).wholeMilliseconds
     }
 
-    /// Signals go to the threads that wait for them. SIGPIPE, which a broken connection may raise, is not for anyone.
+    /// Blocks all signals on this thread: others handle them, and SIGPIPE of a broken connection is to be ignored.
     private func blockSignals() {
         var all = sigset_t()
         sigfillset(&all)
@@ -159,7 +160,7 @@ final class CurlLoop {
 }
 
 extension Duration {
-    /// Rounded up, so that what it waits for has passed; within what libcurl takes.
+    /// Rounded up, so that a wait does not end early; clamped to the range that libcurl accepts.
     var wholeMilliseconds: Int32 {
         let (seconds, attoseconds) = components
         let (milliseconds, overflow) = seconds.multipliedReportingOverflow(by: 1_000)

@@ -1,16 +1,16 @@
 import CCurl
 import Synchronization
 
-/// A request with the one who waits for its result.
+/// A request and the continuation of its caller.
 struct CurlTask: Sendable {
     let id: UInt64
     let request: HTTPRequest
     let continuation: CheckedContinuation<Result<HTTPResponse, HTTPError>, Never>
 }
 
-/// Hands commands to the loop's thread, and wakes it.
+/// Passes commands to the loop's thread and wakes it.
 ///
-///     open ──close──▶ closed: the loop ends when it sees it; tasks are refused
+///     open ──close──▶ closed: the loop ends, further tasks are refused
 final class CurlMailbox: Sendable {
     enum Command: Sendable {
         case start(CurlTask)
@@ -23,8 +23,8 @@ final class CurlMailbox: Sendable {
     }
 
     private let state = Mutex(State())
-    /// Used by the loop's thread, except for `curl_multi_wakeup`, which libcurl allows on any. That is called with the lock held and
-    /// the mailbox open only; the loop frees the handle after it saw the mailbox closed, under the same lock.
+    /// Used only by the loop's thread, except for `curl_multi_wakeup`, which libcurl allows on any thread. That is called only with the lock
+    /// held and the mailbox open; the loop frees the handle after it saw the mailbox closed under the same lock.
     nonisolated(unsafe) let multi: UnsafeMutableRawPointer
 
     init() {
@@ -36,7 +36,7 @@ final class CurlMailbox: Sendable {
         let refused = state.withLock { state in
             guard !state.isClosed else { return true }
             state.commands.append(command)
-            // Whoever put the first one woke the loop, and it takes all there is.
+            // The first command woke the loop, which takes all commands at once.
             if state.commands.count == 1 { curl_multi_wakeup(multi) }
             return false
         }
@@ -51,7 +51,7 @@ final class CurlMailbox: Sendable {
         }
     }
 
-    /// For the loop. Nothing comes any more once it says closed.
+    /// Takes all commands, for the loop. No command follows after `isClosed` was returned.
     func take() -> (commands: [Command], isClosed: Bool) {
         state.withLock { state in
             defer { state.commands = [] }

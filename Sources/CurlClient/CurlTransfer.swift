@@ -1,14 +1,15 @@
 import CCurl
+import Primitives
 
-/// One request on its handle, and what came of it so far.
+/// A request on an easy handle, and the part of the response received so far.
 final class CurlTransfer {
-    /// A response may have this many bytes of headers, and this many lines.
+    /// Limits of a response's headers, in bytes and in lines.
     static let maximumHeaderByteCount = 65_536
     static let maximumHeaderCount = 256
 
     let task: CurlTask
     let handle: CurlHandle
-    let deadline: ContinuousClock.Instant
+    let deadline: Instant
 
     private var headers: [(name: String, value: String)] = []
     private var headerByteCount = 0
@@ -16,13 +17,13 @@ final class CurlTransfer {
     private var body: [UInt8] = []
     private var isTooLarge = false
 
-    init(task: CurlTask, handle: CurlHandle, deadline: ContinuousClock.Instant) {
+    init(task: CurlTask, handle: CurlHandle, deadline: Instant) {
         self.task = task
         self.handle = handle
         self.deadline = deadline
     }
 
-    /// The transfer that was prepared on a handle; the loop holds it as long as the handle is in use.
+    /// The transfer of an easy handle; the loop retains it while the handle is in use.
     static func from(_ handle: UnsafeMutableRawPointer) -> CurlTransfer? {
         var pointer: UnsafeMutableRawPointer?
         waku_curl_get_pointer(handle, CURLINFO_PRIVATE, &pointer)
@@ -33,9 +34,9 @@ final class CurlTransfer {
         Unmanaged<CurlTransfer>.fromOpaque(context).takeUnretainedValue()
     }
 
-    /// Sets everything on the handle.
+    /// Sets all options of the handle.
     ///
-    /// - Throws: ``HTTPError/Code/badURL``, or ``HTTPError/Code/other`` for a method or headers that can't be sent.
+    /// - Throws: ``HTTPError/Code/badURL``, or ``HTTPError/Code/other`` for an invalid method or header.
     func prepare(_ configuration: CurlConfiguration) throws(HTTPError) {
         try handle.configure(configuration)
         try handle.configure(task.request, extraHeaders: configuration.headers)
@@ -43,7 +44,7 @@ final class CurlTransfer {
         handle.set(CURLOPT_PRIVATE, context)
         handle.set(CURLOPT_WRITEDATA, context)
         handle.set(CURLOPT_HEADERDATA, context)
-        // A count other than the one given ends the transfer.
+        // Returning another count ends the transfer.
         handle.set(CURLOPT_WRITEFUNCTION) { bytes, _, count, context in
             guard let context else { return 0 }
             return CurlTransfer.from(context: context).receiveBody(UnsafeRawBufferPointer(start: bytes, count: count)) ? count : 0
@@ -54,7 +55,7 @@ final class CurlTransfer {
         }
     }
 
-    /// What the request came to, when libcurl is done with it.
+    /// The result of the request when libcurl completed the transfer.
     func result(_ result: CURLcode) -> Result<HTTPResponse, HTTPError> {
         if isTooLarge { return .failure(HTTPError(.tooLarge, "the response is larger than allowed")) }
         guard result == CURLE_OK else { return .failure(HTTPError(result, detail: handle.detail)) }
@@ -70,7 +71,8 @@ final class CurlTransfer {
         return true
     }
 
-    /// A line with its end. Status lines of interim responses begin the headers anew, but what they took still counts.
+    /// Receives one line, its end included. The status line of the next response discards the headers of an interim one, which still count
+    /// towards the limits.
     private func receiveHeader(_ bytes: UnsafeRawBufferPointer) -> Bool {
         headerByteCount += bytes.count
         headerCount += 1
@@ -89,7 +91,7 @@ final class CurlTransfer {
 }
 
 extension Substring {
-    /// Without the spaces, tabs and line ends around it.
+    /// The text without leading and trailing spaces, tabs and line ends.
     func trimmingHTTPSpace() -> String {
         let isSpace: (Character) -> Bool = { $0 == " " || $0 == "\t" || $0 == "\r\n" || $0 == "\n" || $0 == "\r" }
         guard let last = lastIndex(where: { !isSpace($0) }) else { return "" }

@@ -1,27 +1,27 @@
 import CCurl
 
-/// Where a service is found: scheme, host and port, with an optional path that its own paths come after.
+/// The base URL of a service: scheme, host, port and an optional path prefix.
 ///
-/// Parsed by libcurl, so that what is checked is what is connected to.
+/// Parsed by libcurl, so that validation and connection interpret the URL alike.
 public struct HTTPBaseURL: Hashable, Sendable, CustomStringConvertible {
-    /// Why text is no base URL. The text itself is in none of these: it may hold a password.
+    /// Why a text is not a base URL. Does not contain the text, which may hold a password.
     public enum Problem: Error, Hashable, Sendable {
         case notHTTP
         case noHost
-        /// A user or a password stands before the host.
+        /// There is a user or password before the host.
         case userinfo
-        /// A query or a fragment comes after the path.
+        /// There is a query or fragment after the path.
         case query
         case malformed
     }
 
-    /// Without slashes at its end.
+    /// Without trailing slashes.
     private let text: String
 
     public init(parsing text: String) throws(Problem) {
         let scheme = text.prefix { $0 != ":" }.lowercased()
         guard scheme == "http" || scheme == "https", text.dropFirst(scheme.count).hasPrefix("://") else { throw .notHTTP }
-        // libcurl looks for a host behind any number of slashes.
+        // libcurl would skip any number of slashes before the host.
         let rest = text.dropFirst(scheme.count + 3)
         guard let first = rest.utf8.first, !"/?#:".utf8.contains(first) else { throw .noHost }
         // libcurl's strings end at a NUL.
@@ -38,7 +38,7 @@ public struct HTTPBaseURL: Hashable, Sendable, CustomStringConvertible {
         self.text = String(trimmed)
     }
 
-    /// - Parameter path: begins with a slash, and is encoded as a URL wants it.
+    /// - Parameter path: Starts with a slash and is percent-encoded.
     public func appending(path: String) -> String {
         text + path
     }

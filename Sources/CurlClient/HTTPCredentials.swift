@@ -1,7 +1,7 @@
-/// How a client shows who it is. Prints as `<redacted>`, also inside of other values.
+/// The credentials that a client sends. Prints as `<redacted>`, also inside other values.
 public enum HTTPCredentials: Sendable, CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
     case none
-    /// RFC 7617. The user has no colon in it.
+    /// RFC 7617. The user must not contain a colon.
     case basic(user: String, password: String)
     /// RFC 6750.
     case bearer(token: String)

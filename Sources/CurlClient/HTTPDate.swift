@@ -1,8 +1,8 @@
 public import Foundation
 
-/// The header `Date`, RFC 9110, in the form that servers send: `Sun, 06 Nov 1994 08:49:37 GMT`. To the second.
+/// The `Date` header, RFC 9110: `Sun, 06 Nov 1994 08:49:37 GMT`, with a resolution of one second.
 public enum HTTPDate {
-    /// nil when it is no such date.
+    /// nil when the text is not such a date.
     public static func parse(_ text: String) -> Date? {
         let formatter = DateFormatter()
         formatter.locale = Locale(identifier: "en_US_POSIX")
@@ -11,15 +11,16 @@ public enum HTTPDate {
         return formatter.date(from: text)
     }
 
-    /// How far the clock of whoever sent it is ahead of this machine's: what is certain of it, since dates end at the second, and a
-    /// message takes its time.
+    /// How far the server's clock is certainly ahead of this machine's, below zero when it is behind: the smallest difference that explains
+    /// the date, given its resolution and the time that the request took. nil when the text is not a date.
     ///
     /// - Parameters:
-    ///   - start: when the request was sent.
-    ///   - end: when the response was there.
+    ///   - text: The value of the `Date` header.
+    ///   - start: When the request was sent.
+    ///   - end: When the response was received.
     public static func clockAhead(_ text: String, from start: Date, to end: Date) -> Duration? {
         guard let date = parse(text) else { return nil }
-        // It was written at some moment of that second.
+        // The date was written at some time within that second.
         let (earliest, latest) = (date.timeIntervalSince(end), date.timeIntervalSince(start) + 1)
         let ahead = earliest > 0 ? earliest : min(latest, 0)
         return .milliseconds(Int64(max(-1e15, min(1e15, ahead * 1000))))

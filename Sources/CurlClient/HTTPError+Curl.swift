@@ -1,7 +1,9 @@
 import CCurl
 
 extension HTTPError {
-    /// - Parameter detail: what libcurl wrote down about it. It is shown only where libcurl says no more than host, port and certificate.
+    /// - Parameters:
+    ///   - result: libcurl's result code.
+    ///   - detail: libcurl's description. Used only for errors for which it mentions nothing but host, port and certificate.
     init(_ result: CURLcode, detail: String) {
         switch result {
         case CURLE_COULDNT_RESOLVE_HOST, CURLE_COULDNT_RESOLVE_PROXY:
@@ -20,14 +22,14 @@ extension HTTPError {
         case CURLE_URL_MALFORMAT, CURLE_LOGIN_DENIED:
             self.init(.badURL, "not an absolute http or https URL without credentials")
         case CURLE_WEIRD_SERVER_REPLY, CURLE_UNSUPPORTED_PROTOCOL, CURLE_BAD_CONTENT_ENCODING:
-            // The scheme was checked before: what is unsupported is what the server speaks.
+            // The URL's scheme was checked before, so that the server's protocol is the unsupported one.
             self.init(.other, "the reply is not HTTP")
         default:
             self.init(.other, "the transfer failed (libcurl \(result.rawValue))")
         }
     }
 
-    /// A server chooses the names in its certificate: what is not plain text, or long, stays out of log lines.
+    /// Limits the detail to 160 printable ASCII characters for log lines: a server chooses the names in its certificate.
     private static func phrase(_ summary: String, _ detail: String) -> String {
         let plain = detail.unicodeScalars.filter { (0x20..<0x7f).contains($0.value) }.prefix(160)
         return plain.isEmpty ? summary : "\(summary): \(String(String.UnicodeScalarView(plain)))"

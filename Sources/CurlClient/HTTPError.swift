@@ -1,23 +1,23 @@
-/// Why there is no response. Neither URL, credentials nor bodies are in it.
+/// Why there is no response. Contains neither URL, credentials nor bodies.
 public struct HTTPError: Error, Hashable, Sendable, CustomStringConvertible {
     public enum Code: String, Hashable, Sendable, CaseIterable {
-        /// The host's name, or the proxy's, has no address.
+        /// The name of the host or proxy could not be resolved.
         case resolve
         /// Nothing accepted the connection.
         case connect
         /// ``HTTPRequest/connectTimeout`` or ``HTTPRequest/timeout`` passed.
         case timeout
-        /// No trust in the server's certificate, or no handshake.
+        /// The server's certificate is not trusted, or the handshake failed.
         case tls
         /// Body or headers are longer than allowed.
         case tooLarge
-        /// The connection broke before the response was whole.
+        /// The connection was lost before the response was complete.
         case interrupted
         /// The task was cancelled, or the client was shut down.
         case cancelled
         /// Not an absolute http or https URL without userinfo.
         case badURL
-        /// Everything else, such as a reply that is not HTTP.
+        /// Any other failure, such as a reply that is not HTTP.
         case other
     }
 

@@ -1,18 +1,18 @@
-/// One request. Prints its method and size alone: URL, headers and body may hold what no log should.
+/// A request. Prints only its method and size: URL, headers and body may contain secrets.
 public struct HTTPRequest: Sendable, CustomStringConvertible, CustomReflectable {
     public static let defaultMaximumResponseByteCount = 1_048_576
 
-    /// Upper case, as it is sent.
+    /// In upper case.
     public var method: String
-    /// Absolute, http or https, without userinfo: credentials belong in the client's configuration.
+    /// An absolute http or https URL without userinfo: credentials belong in the client's configuration.
     public var url: String
     /// Sent after the client's own.
     public var headers: [(name: String, value: String)]
     /// nil sends none; `[]` sends a length of zero.
     public var body: [UInt8]?
-    /// Longest wait for a name, a connection and its TLS handshake.
+    /// Limit for name resolution, connection and TLS handshake together.
     public var connectTimeout: Duration
-    /// Longest wait for the whole, a place in line included.
+    /// Limit for the whole request, waiting in the queue included.
     public var timeout: Duration
     /// A longer body ends the transfer with ``HTTPError/Code/tooLarge``.
     public var maximumResponseByteCount: Int
@@ -31,7 +31,7 @@ public struct HTTPRequest: Sendable, CustomStringConvertible, CustomReflectable 
         self.maximumResponseByteCount = maximumResponseByteCount
     }
 
-    /// Scheme, host and port as they are written: who shares them shares connections.
+    /// Scheme, host and port as written. Requests of the same origin share connections.
     var origin: Substring {
         let authority = url.firstRange(of: "://").map(\.upperBound) ?? url.startIndex
         return url[..<(url[authority...].firstIndex { "/?#".contains($0) } ?? url.endIndex)]

@@ -1,8 +1,8 @@
-/// The final answer to a request: no interim 1xx, nothing of a proxy's. Prints its status and size alone.
+/// The final response to a request, without interim 1xx responses and a proxy's headers. Prints only its status and size.
 public struct HTTPResponse: Sendable, CustomStringConvertible, CustomReflectable {
-    /// 200 to 599, whatever it is: a status is no error here.
+    /// 200 to 599. A status is not treated as an error here.
     public let status: Int
-    /// In the order they came.
+    /// In the order received.
     public let headers: [(name: String, value: String)]
     public let body: [UInt8]
 
@@ -12,7 +12,7 @@ public struct HTTPResponse: Sendable, CustomStringConvertible, CustomReflectable
         self.body = body
     }
 
-    /// The first one of this name, in any case of letters.
+    /// The first header of this name, case-insensitive.
     public func header(_ name: String) -> String? {
         let name = name.lowercased()
         return headers.first { $0.name.lowercased() == name }?.value

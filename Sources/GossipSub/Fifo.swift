@@ -1,4 +1,4 @@
-/// First in, first out.
+/// A first-in, first-out queue.
 struct Fifo<Element> {
     private var elements: [Element?] = []
     private var head = 0
@@ -16,7 +16,7 @@ struct Fifo<Element> {
         let element = elements[head]
         elements[head] = nil
         head += 1
-        // Each element is moved once for each time that the array was emptied by half: constant time in the mean.
+        // The array is compacted when half of it is empty: amortized constant time.
         if head == elements.count || head >= 64 && head * 2 >= elements.count {
             elements.removeFirst(head)
             head = 0

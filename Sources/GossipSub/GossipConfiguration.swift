@@ -1,72 +1,72 @@
-/// How a node gossips. What is set is what Waku's nodes have: RFC 29, and nwaku's and go-waku's own.
+/// The parameters of gossipsub. The defaults are those of Waku's nodes: RFC 29, nwaku and go-waku.
 public struct GossipConfiguration: Hashable, Sendable {
-    /// How many peers a mesh should have; below `meshLow` more are sought, above `meshHigh` some are let go.
+    /// The target size of a mesh (D). Below `meshLow` peers are grafted, above `meshHigh` pruned.
     public var meshSize = 6
     public var meshLow = 4
     public var meshHigh = 8
-    /// Of a mesh that is too large the best scores are kept, so many.
+    /// The number of peers with the best scores that are kept when a mesh is pruned (D_score).
     public var meshBest = 4
-    /// So many of a mesh's peers are those that this node dialled: nobody surrounds it by dialling alone. Below `meshLow`, at most half of
-    /// `meshSize`.
+    /// The minimum number of outbound peers in a mesh (D_out), so that nobody can surround this node by dialing it. Below `meshLow`, at most
+    /// half of `meshSize`.
     public var meshOutbound = 2
 
     public var heartbeat = Duration.seconds(1)
-    /// For how many heartbeats a message can be asked for, and is told of.
+    /// The number of heartbeats for which a message can be requested, and for which it is announced.
     public var historyLength = 6
     public var historyGossip = 3
-    /// All cached messages, in bytes.
+    /// The maximum size of the message cache, in bytes.
     public var cacheByteCount = 32 << 20
-    /// To how many peers outside of the mesh gossip goes: this many, or this part of them when that is more.
+    /// The number of peers outside of the mesh that gossip is sent to (D_lazy), or the fraction of them if that is more.
     public var gossipPeerCount = 6
     public var gossipFactor = 0.25
 
     public var seenPeriod = Duration.seconds(120)
-    /// More ids are not remembered: the oldest go before their time.
+    /// The maximum number of remembered ids: beyond it the oldest are dropped early.
     public var seenCapacity = 1_000_000
 
-    /// Whether what this node publishes goes to all peers of the topic, not the mesh alone.
+    /// Flood publishing: whether this node's own messages are sent to all peers of the topic, not only to the mesh.
     public var floodsOwn = true
     public var fanoutPeriod = Duration.seconds(60)
 
-    public var pruneBackOff = Duration.seconds(60)
-    public var unsubscribeBackOff = Duration.seconds(5)
-    /// A graft that comes so soon after a prune counts twice.
+    public var pruneBackoff = Duration.seconds(60)
+    public var unsubscribeBackoff = Duration.seconds(5)
+    /// A graft this soon after a prune counts as double misbehaviour.
     public var graftFloodPeriod = Duration.seconds(10)
-    /// No peer keeps this node away for longer.
-    public var longestBackOff = Duration.seconds(3600)
+    /// The longest backoff that is accepted from a peer.
+    public var longestBackoff = Duration.seconds(3600)
 
-    /// Data of a message, in bytes: 1 MiB, as Status' nodes have it; 150 KiB on Waku's own network. Larger ones are dropped, and held against
-    /// nobody, as far as a frame holds them: a node with another limit hands them on in good faith.
+    /// The maximum size of a message's data in bytes: 1 MiB, as on Status' nodes; 150 KiB on Waku's own network. Larger messages are dropped
+    /// without blame, since nodes with another limit forward them in good faith.
     public var maximumDataByteCount = 1 << 20
-    /// Messages that wait for their verdict, in bytes.
+    /// The maximum size of messages pending validation, in bytes.
     public var pendingByteCount = 16 << 20
-    /// Whether messages that tell their sender, or are signed, are refused: StrictNoSign. Otherwise that is taken off them.
+    /// Whether messages with an author or signature are refused (StrictNoSign). Otherwise author and signature are removed.
     public var refusesAuthors = true
 
-    /// Announcements of one peer between two heartbeats that are looked at, and ids that it is asked for.
+    /// The maximum number of IHAVE messages processed, and of ids requested, from one peer between two heartbeats.
     public var ihaveLimit = 10
     public var idLimit = 5000
-    /// After which a peer must have sent what it announced and was asked for.
+    /// How long a peer has to send a message that it announced and was asked for.
     public var promisePeriod = Duration.seconds(3)
-    /// How often one peer gets one message that it asks for.
+    /// How often a peer may request the same message.
     public var replyLimit: UInt8 = 3
-    /// Messages of so many bytes are declined at the other peers of the mesh, where these understand that.
+    /// For messages of at least this size, IDONTWANT is sent to the other peers of the mesh that support it.
     public var idontwantByteCount = 1024
-    /// For how many heartbeats a peer's word not to want a message holds.
+    /// The number of heartbeats for which an IDONTWANT of a peer is honored.
     public var idontwantHeartbeats = 3
 
-    /// Topics that are remembered of a peer, and announced to it.
+    /// The maximum number of subscriptions stored for a peer.
     public var topicLimit = 200
     public var score = ScoreConfiguration()
 
     public init() {}
 }
 
-/// What peers are thought of: the specification's score, but for what Waku leaves unset or what a few long connections don't need.
+/// The parameters of peer scoring: the specification's score without components that Waku leaves unset.
 ///
 ///     min(first deliveries, cap) − invalidWeight · invalid² − behaviourWeight · max(0, behaviour − threshold)²
 ///
-/// The counters decay. Behaviour counts grafts within the back-off and promises that were broken.
+/// The counters decay. Behaviour counts grafts within the backoff and broken promises.
 public struct ScoreConfiguration: Hashable, Sendable {
     public var firstDeliveryCap = 10.0
     public var firstDeliveryDecay = 0.5
@@ -76,19 +76,19 @@ public struct ScoreConfiguration: Hashable, Sendable {
     public var behaviourThreshold = 6.0
     public var behaviourDecay = 0.9
     public var decayPeriod = Duration.seconds(12)
-    /// Below which a counter is 0.
+    /// Counters below this are set to 0.
     public var zero = 0.01
 
-    /// Below it no gossip is exchanged.
+    /// No gossip (IHAVE, IWANT) is exchanged with peers below this score.
     public var gossipThreshold = -100.0
-    /// Below it own messages are not sent there.
+    /// Own messages are not sent to peers below this score.
     public var publishThreshold = -1000.0
-    /// Below it nothing is heard, and the connection ends.
-    public var greyThreshold = -10_000.0
-    /// When half of a mesh is below it, better peers are grafted.
+    /// Peers below this score are disconnected.
+    public var graylistThreshold = -10_000.0
+    /// Opportunistic grafting starts when the median score of a mesh is below this.
     public var opportunisticThreshold = 1.0
     public var opportunisticHeartbeats = 60
-    /// For how long a bad score outlives the connection, and of how many peers.
+    /// How long a bad score is kept after the connection ended, and for how many peers.
     public var retention = Duration.seconds(600)
     public var retainedCount = 10_000
 

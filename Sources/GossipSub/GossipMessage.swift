@@ -1,14 +1,14 @@
 import ProtobufWire
 
-/// A message of a topic, in the form in which it goes on to others: field 2 of an RPC.
+/// A message of a topic, encoded as it is forwarded: field 2 of an RPC.
 ///
 ///     0x12 ‖ length ‖ { 2 data · 4 topic }
 ///
-/// The data is copied once, from the frame that brought it, and shared by the cache, the queues and whoever validates it.
+/// The data is copied once, from the received frame, and shared by the cache, the queues and the validator.
 public final class GossipMessage: Sendable, CustomStringConvertible {
     public let topic: String
     public let id: MessageID
-    /// A whole field of an RPC.
+    /// The whole field, tag and length included.
     let field: [UInt8]
     private let dataRange: Range<Int>
 
@@ -33,7 +33,7 @@ public final class GossipMessage: Sendable, CustomStringConvertible {
     }
 
     public var data: ArraySlice<UInt8> { field[dataRange] }
-    /// As it counts in queues and caches.
+    /// The size that counts in queues and caches.
     var byteCount: Int { field.count }
     public var description: String { "\(topic) \(id)" }
 }

@@ -1,4 +1,4 @@
-/// A peer, as whoever holds the connections numbers them: the same one the same as long as ``GossipSub/remembers(_:)`` it.
+/// A number that the driver assigns to a peer. A peer keeps its number as long as ``GossipSubRouter/remembers(_:)`` it.
 public struct PeerNumber: RawRepresentable, Hashable, Comparable, Sendable, CustomStringConvertible {
     public let rawValue: UInt32
     public init(rawValue: UInt32) { self.rawValue = rawValue }
@@ -7,16 +7,16 @@ public struct PeerNumber: RawRepresentable, Hashable, Comparable, Sendable, Cust
     public var description: String { "\(rawValue)" }
 }
 
-/// What a peer understands, by the protocol that was agreed on.
+/// The protocol version of a peer, by the negotiated protocol id.
 public enum GossipVersion: Hashable, Comparable, Sendable {
     case v11
     /// With IDONTWANT.
     case v12
 
-    /// Waku's own id stands for 1.1: nwaku and go-waku send no IDONTWANT on it.
+    /// Waku's own protocol id. It implies version 1.1: nwaku and go-waku send no IDONTWANT on it.
     public static let wakuRelay = "/vac/waku/relay/2.0.0"
 
-    /// nil when it is no gossip.
+    /// nil for an id that is not of gossipsub.
     public init?(protocolID: String) {
         switch protocolID {
         case Self.wakuRelay, "/meshsub/1.0.0", "/meshsub/1.1.0": self = .v11
@@ -26,22 +26,22 @@ public enum GossipVersion: Hashable, Comparable, Sendable {
     }
 }
 
-/// What is known of a connected peer.
+/// A connected peer.
 struct GossipPeer {
     var version: GossipVersion
-    /// Whether this node dialled it.
+    /// Whether this node dialed the peer.
     let isOutbound: Bool
     var topics: Set<String> = []
     var score: PeerScore
-    /// New and valid messages that it was the first to bring.
+    /// Valid messages that this peer delivered first.
     var deliveredCount = 0
-    /// Once it was told to go, nothing more is heard from it.
+    /// Whether it is being disconnected. Its frames are ignored then.
     var isLeaving = false
 
-    // Since the last heartbeat.
+    // Counted since the last heartbeat.
     var ihaveCount = 0
     var askedCount = 0
-    /// Until which heartbeat it does not want these.
+    /// Messages that the peer does not want (IDONTWANT), each until a heartbeat number.
     var unwanted: [MessageID: Int] = [:]
 
     static let unwantedLimit = 1000
@@ -53,41 +53,41 @@ struct GossipPeer {
     }
 }
 
-/// What an operator sees of a peer.
+/// The state of a peer, for operators.
 public struct GossipPeerStatus: Hashable, Sendable {
     public let peer: PeerNumber
     public let score: Double
     public let isOutbound: Bool
     /// Sorted.
     public let topics: [String]
-    /// In whose mesh it is, sorted.
+    /// The topics in whose mesh the peer is, sorted.
     public let meshes: [String]
-    /// New and valid messages that it was the first to bring, since it was connected.
+    /// Valid messages that this peer delivered first, since it connected.
     public let deliveredCount: Int
 }
 
-/// What is counted.
+/// Totals since the router was created.
 public struct GossipCounters: Hashable, Sendable {
-    /// Messages in frames, whatever became of them.
+    /// All messages received.
     public var received = 0
-    /// On topics that this node is not subscribed to.
+    /// Messages on topics that are not subscribed.
     public var foreign = 0
     public var duplicates = 0
     public var accepted = 0
     public var ignored = 0
-    /// Invalid ones, authored ones too.
+    /// Invalid messages, those with an author included.
     public var rejected = 0
-    /// For want of room while others were validated.
+    /// Messages dropped because too many were pending validation.
     public var overloaded = 0
     public var published = 0
-    /// Copies sent on, own ones too.
+    /// Copies of messages sent to peers, own messages included.
     public var forwarded = 0
     public var replies = 0
     public var announcedIDs = 0
     public var askedIDs = 0
     public var brokenPromises = 0
     public var graftFloods = 0
-    public var greyListed = 0
+    public var graylisted = 0
 
     public init() {}
 }

@@ -1,23 +1,23 @@
 public import ProtobufWire
 
-/// What a peer sends in one frame, `rpc.proto` of the gossipsub specification:
+/// The contents of one frame, `rpc.proto` of the gossipsub specification:
 ///
 ///     RPC      { 1 subscriptions* { 1 subscribe(bool) · 2 topic }
 ///              · 2 messages* { 1 from · 2 data · 3 sequence number · 4 topic · 5 signature · 6 key }
 ///              · 3 control { 1 ihave* { 1 topic · 2 ids* } · 2 iwant* { 1 ids* } · 3 graft* { 1 topic }
-///                          · 4 prune* { 1 topic · 2 peers* · 3 back-off in seconds } · 5 idontwant* { 1 ids* } } }
+///                          · 4 prune* { 1 topic · 2 peers* · 3 backoff in seconds } · 5 idontwant* { 1 ids* } } }
 ///
-/// Fields that are not known are skipped, among them the peers that a prune offers. Ids that are not of 32 bytes are left out: they name
-/// nothing here. The messages' data stays in the frame.
+/// Unknown fields are skipped, and the peers that a prune offers (peer exchange). Message ids of other lengths than 32 bytes are skipped: no
+/// message here has such an id. The messages' data is not copied out of the frame.
 public struct GossipRPC: Sendable {
-    /// The largest frame, in bytes: a message of 1 MiB, with what stands around it.
+    /// The largest frame in bytes: a message of 1 MiB and its overhead.
     public static let maximumByteCount = 1 << 20 + 64 << 10
     static let maximumTopicByteCount = 256
     static let maximumMessageCount = 4096
     static let maximumSubscriptionCount = 1024
-    /// Of grafts and of prunes.
+    /// The maximum number of grafts, and of prunes.
     static let maximumTopicCount = 1024
-    /// Of ids in all, by kind of control.
+    /// The maximum number of message ids per kind of control message.
     static let maximumIDCount = 5000
 
     struct Subscription: Hashable {
@@ -27,18 +27,18 @@ public struct GossipRPC: Sendable {
 
     struct Publication: Hashable {
         let topic: String
-        /// In the frame.
+        /// The range of the data in the frame.
         let data: Range<Int>
-        /// Of the data: hashed here, so that the state machine, which is behind a lock, need not.
+        /// The hash of the data, computed while parsing, so that the state machine need not compute it behind its lock.
         let id: MessageID
-        /// Whether it tells who sent it, or is signed.
+        /// Whether the message names its author or is signed.
         let isAuthored: Bool
     }
 
     struct Prune: Hashable {
         let topic: String
-        /// nil when it does not say.
-        let backOff: Duration?
+        /// nil when the prune has none.
+        let backoff: Duration?
     }
 
     struct Announcement: Hashable {
@@ -136,23 +136,23 @@ public struct GossipRPC: Sendable {
         ihave.append(Announcement(topic: topic, ids: ids))
     }
 
-    /// The back-off is of a prune alone: a graft has no such field.
+    /// Reads a graft or prune; only a prune has a backoff.
     private static func readTopic(_ nested: ProtobufReader) throws(ProtobufError) -> Prune {
         var reader = nested
         var topic: String?
-        var backOff: Duration?
+        var backoff: Duration?
         while let field = try reader.next() {
             switch field.number {
             case 1: topic = try field.string(of: reader, limit: maximumTopicByteCount)
-            case 3: backOff = .seconds(Int64(min(try field.varint(), 1 << 32)))
+            case 3: backoff = .seconds(Int64(min(try field.varint(), 1 << 32)))
             default: break
             }
         }
         guard let topic else { throw .malformed }
-        return Prune(topic: topic, backOff: backOff)
+        return Prune(topic: topic, backoff: backoff)
     }
 
-    /// Those beyond the limit are passed over: honest peers announce more when they have more.
+    /// Ids beyond the limit are skipped rather than refused: honest peers may announce more.
     private static func readIDs(_ nested: ProtobufReader, number: Int, into ids: inout [MessageID]) throws(ProtobufError) {
         var reader = nested
         while let field = try reader.next() {

@@ -1,30 +1,32 @@
-/// What is known of a topic: who is there, and with whom messages are exchanged.
+import Primitives
+
+/// The peers of a topic: subscribers, mesh and fanout.
 struct GossipTopic {
     var isSubscribed = false
-    /// Connected peers that announced it, in the order in which they did.
+    /// Connected peers that subscribed, in order.
     var subscribers: [PeerNumber] = []
-    /// To whom messages go as they come. Empty unless it is subscribed.
+    /// The peers that messages are forwarded to. Empty unless this node is subscribed.
     var mesh: [PeerNumber] = []
-    /// To whom own messages go while it is not subscribed, and until when.
+    /// The peers that own messages are sent to while this node is not subscribed, and until when.
     var fanout: [PeerNumber] = []
-    var fanoutUntil = Duration.zero
-    /// Until when neither side is to graft.
-    var backOff: [PeerNumber: Duration] = [:]
+    var fanoutUntil: Instant?
+    /// Until when neither side may graft.
+    var backoff: [PeerNumber: Instant] = [:]
 
-    /// Beyond it, no more are kept: a peer that comes under ever new names gets that far.
-    static let backOffLimit = 10_000
+    /// The maximum number of backoffs: a bound for a peer that keeps changing its identity.
+    static let backoffLimit = 10_000
 
-    /// Whether there is anything left to know.
-    var isForgotten: Bool { !isSubscribed && subscribers.isEmpty && fanout.isEmpty && backOff.isEmpty }
+    /// Whether nothing is stored, so that the topic can be removed.
+    var isEmpty: Bool { !isSubscribed && subscribers.isEmpty && fanout.isEmpty && backoff.isEmpty }
 
-    /// The later of two counts.
-    mutating func keepAway(_ peer: PeerNumber, until: Duration) {
-        guard backOff[peer] != nil || backOff.count < Self.backOffLimit else { return }
-        backOff[peer] = max(backOff[peer] ?? until, until)
+    /// Sets the backoff of a peer unless it has a later one.
+    mutating func setBackoff(of peer: PeerNumber, until: Instant) {
+        guard backoff[peer] != nil || backoff.count < Self.backoffLimit else { return }
+        backoff[peer] = max(backoff[peer] ?? until, until)
     }
 
-    mutating func forgetBackOffs(before time: Duration) {
-        if !backOff.isEmpty { backOff = backOff.filter { $0.value > time } }
+    mutating func forgetBackoffs(before time: Instant) {
+        if !backoff.isEmpty { backoff = backoff.filter { $0.value > time } }
     }
 
     mutating func leaves(_ peer: PeerNumber) {

@@ -1,8 +1,9 @@
-/// The messages of the last heartbeats: what can be asked for, and what is told of. Bounded in bytes; the oldest go first.
+/// The messages of the last heartbeats: peers may request all of them (IWANT); those of the newest heartbeats are announced (IHAVE). Bounded
+/// in bytes; the oldest are evicted first.
 struct MessageCache {
     private struct Entry {
         let message: GossipMessage
-        /// Which peers asked for it, and how often.
+        /// How often each peer requested it.
         var replies: [PeerNumber: UInt8] = [:]
     }
 
@@ -28,7 +29,7 @@ struct MessageCache {
         windows[0].append(message)
         byteCount += message.byteCount
         while byteCount > capacity, windows.count > 1 { dropOldest() }
-        // One heartbeat brought too much: what came first of it goes, by the half, so that this costs little for each message.
+        // The current heartbeat alone exceeds the capacity: evict its older half, so that the cost per message stays small.
         if byteCount > capacity {
             let kept = windows[0].count / 2
             remove(windows[0].dropLast(kept))
@@ -41,12 +42,12 @@ struct MessageCache {
         while windows.count > length { dropOldest() }
     }
 
-    /// What is told of, the newest first.
+    /// The messages to announce, the newest first.
     func ids(of topic: String) -> [MessageID] {
         windows.prefix(gossip).joined().filter { $0.topic == topic }.map(\.id)
     }
 
-    /// For a peer that asks for it; nil when it is not there, or the peer had it often enough.
+    /// A message that a peer requests; nil when it is not cached or the peer requested it too often.
     mutating func reply(_ id: MessageID, to peer: PeerNumber, limit: UInt8) -> GossipMessage? {
         guard let index = entries.index(forKey: id) else { return nil }
         let count = entries.values[index].replies[peer, default: 0]

@@ -1,12 +1,12 @@
 import WakuCrypto
 
-/// What a message is known by in gossip: SHA-256 of its data, 32 bytes.
+/// The gossipsub message id: SHA-256 of the data, 32 bytes.
 public struct MessageID: Hashable, Sendable, CustomStringConvertible {
     public static let byteCount = 32
 
     private let words: SIMD4<UInt64>
 
-    /// nil unless it is of 32 bytes: other networks have other ids.
+    /// nil unless there are 32 bytes: other networks have other ids.
     public init?(_ bytes: some Collection<UInt8>) {
         guard bytes.count == Self.byteCount else { return nil }
         var words = SIMD4<UInt64>()

@@ -1,22 +1,22 @@
 import ProtobufWire
 
-/// What waits for one peer until its stream takes more, bounded, and put together into frames: as much as there is in each.
+/// The bounded outbound queue of one peer. Items are combined into frames, as many as fit in each.
 ///
-/// What goes first, from what has no room last:
+/// By priority, the highest first:
 ///
-///     control     subscriptions, grafts, prunes     never dropped; without room the peer must go
-///     idontwant                                     worth something at once or never
-///     messages    those to forward                  the newest are dropped
-///     replies     messages that were asked for      dropped first
-///     gossip      ihave, iwant                      dropped first
+///     control     subscriptions, grafts, prunes     never dropped: on overflow the peer is disconnected
+///     idontwant                                     dropped when it would be late
+///     messages    forwarded messages                the newest are dropped
+///     replies     requested messages (IWANT)        dropped first
+///     gossip      IHAVE, IWANT                      dropped first
 public struct OutboundQueue: Sendable {
     public struct Limits: Hashable, Sendable {
         public var controlCount = 4096
-        /// Of messages and replies together, in bytes.
+        /// Bytes of messages and replies together.
         public var messageByteCount = 4 << 20
-        /// Of ids in all: 32 bytes each.
+        /// Message ids in IHAVE and IWANT, 32 bytes each.
         public var gossipIDCount = 20_000
-        /// Up to which frames are filled. A message that is larger goes in a frame of its own.
+        /// The size up to which frames are filled. A larger message is sent in a frame of its own.
         public var frameByteCount = 64 << 10
 
         public init() {}
@@ -40,7 +40,7 @@ public struct OutboundQueue: Sendable {
         control.isEmpty && idontwant.isEmpty && messages.isEmpty && replies.isEmpty && gossip.isEmpty
     }
 
-    /// What waits, nearly in bytes.
+    /// The approximate size of the queue in bytes.
     public var byteCount: Int { messageByteCount + replyByteCount + 34 * (gossipIDCount + idontwant.count) + 64 * control.count }
 
     public mutating func append(_ item: Outgoing) -> Enqueued {
@@ -49,8 +49,8 @@ public struct OutboundQueue: Sendable {
             guard control.count < limits.controlCount else { return .overflow }
             control.append(item)
         case .idontwant(let ids):
-            // One that waits behind so many comes too late.
-            guard idontwant.count + ids.count <= Self.itemsAFrame else { return .dropped }
+            // Behind so many ids it would arrive too late.
+            guard idontwant.count + ids.count <= Self.itemsPerFrame else { return .dropped }
             idontwant += ids
         case .message(let message):
             var isDropping = false
@@ -81,14 +81,14 @@ public struct OutboundQueue: Sendable {
         replyByteCount = 0
     }
 
-    /// The next frame, `length(varint) ‖ RPC`; nil when nothing waits.
+    /// The next frame, `length(varint) ‖ RPC`; nil when the queue is empty.
     ///
-    /// All control of a frame stands in one field: some implementations read the last one alone.
+    /// All control messages of a frame are in one field: some implementations read only the last one.
     public mutating func nextFrame() -> [UInt8]? {
         guard !isEmpty else { return nil }
         var frame = ProtobufWriter(capacity: min(byteCount, limits.frameByteCount) + 256)
         var control = ProtobufWriter()
-        for item in self.control.prefix(Self.itemsAFrame) {
+        for item in self.control.prefix(Self.itemsPerFrame) {
             if case .subscription(let topic, let isOn) = item {
                 frame.field(1) { (option: inout ProtobufWriter) in
                     option.field(1, isOn)
@@ -98,10 +98,10 @@ public struct OutboundQueue: Sendable {
                 control.append(item)
             }
         }
-        self.control.removeFirst(min(Self.itemsAFrame, self.control.count))
+        self.control.removeFirst(min(Self.itemsPerFrame, self.control.count))
         if !idontwant.isEmpty {
-            control.append(.idontwant(Array(idontwant.prefix(Self.itemsAFrame))))
-            idontwant.removeFirst(min(Self.itemsAFrame, idontwant.count))
+            control.append(.idontwant(Array(idontwant.prefix(Self.itemsPerFrame))))
+            idontwant.removeFirst(min(Self.itemsPerFrame, idontwant.count))
         }
         func hasRoom(for byteCount: Int) -> Bool {
             let used = frame.bytes.count + control.bytes.count
@@ -126,7 +126,7 @@ public struct OutboundQueue: Sendable {
         return LengthFraming.framed(frame.bytes)
     }
 
-    private static let itemsAFrame = 1000
+    private static let itemsPerFrame = 1000
 }
 
 extension Outgoing {
@@ -139,7 +139,7 @@ extension Outgoing {
 }
 
 extension ProtobufWriter {
-    /// A field of the RPC's control.
+    /// Appends a field of the RPC's control message.
     fileprivate mutating func append(_ item: Outgoing) {
         switch item {
         case .ihave(let topic, let ids):
@@ -149,10 +149,10 @@ extension ProtobufWriter {
             }
         case .iwant(let ids): field(2) { (iwant: inout ProtobufWriter) in iwant.appendIDs(1, ids) }
         case .graft(let topic): field(3) { (graft: inout ProtobufWriter) in graft.field(1, topic) }
-        case .prune(let topic, let backOff):
+        case .prune(let topic, let backoff):
             field(4) { (prune: inout ProtobufWriter) in
                 prune.field(1, topic)
-                prune.field(3, UInt64(max(0, backOff.components.seconds)))
+                prune.field(3, UInt64(max(0, backoff.components.seconds)))
             }
         case .idontwant(let ids): field(5) { (idontwant: inout ProtobufWriter) in idontwant.appendIDs(1, ids) }
         case .subscription, .message, .reply: break

@@ -1,22 +1,24 @@
-/// What goes to a peer. What each kind is worth when a peer does not keep up, ``OutboundQueue`` decides.
+/// An item to send to a peer. ``OutboundQueue`` has the priorities of the kinds.
 public enum Outgoing: Sendable {
     case subscription(topic: String, isOn: Bool)
     case graft(topic: String)
-    /// - Parameter backOff: For which the peer shall not graft.
-    case prune(topic: String, backOff: Duration)
+    /// - Parameters:
+    ///   - topic: The topic.
+    ///   - backoff: How long the peer must not graft.
+    case prune(topic: String, backoff: Duration)
     case message(GossipMessage)
-    /// That the peer asked for.
+    /// A message that the peer requested.
     case reply(GossipMessage)
     case ihave(topic: String, ids: [MessageID])
     case iwant([MessageID])
     case idontwant([MessageID])
 }
 
-/// What happened to what was put into a queue.
+/// The result of appending an item to a queue.
 public enum Enqueued: Hashable, Sendable {
     case kept
-    /// It, or something of less worth in its stead.
+    /// The item, or one of lower priority, was dropped.
     case dropped
-    /// The peer reads nothing: not even what keeps the two in step has room. It must go.
+    /// The control queue is full: the peer must be disconnected.
     case overflow
 }

@@ -1,4 +1,4 @@
-/// What one peer did, as counters that decay. ``ScoreConfiguration`` says what it is worth.
+/// The decaying counters of one peer's score. ``ScoreConfiguration`` defines their weights.
 struct PeerScore: Hashable {
     private(set) var firstDeliveries = 0.0
     private(set) var invalid = 0.0
@@ -30,10 +30,10 @@ struct PeerScore: Hashable {
         behaviour = decayed(behaviour, configuration.behaviourDecay)
     }
 
-    /// Whether there is anything to hold against the peer.
+    /// Whether there is no misbehaviour.
     var isSpotless: Bool { invalid == 0 && behaviour == 0 }
 
-    /// The connection ended: what was good does not count for the next one.
+    /// The connection ended: credit does not outlive it.
     mutating func disconnected() {
         firstDeliveries = 0
     }

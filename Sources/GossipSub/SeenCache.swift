@@ -1,16 +1,18 @@
-/// The ids of the messages that came lately, in a few generations: the oldest is forgotten as a whole.
+import Primitives
+
+/// The ids of recently received messages, in a few generations of which the oldest is dropped as a whole.
 struct SeenCache {
     private static let generationCount = 4
 
     private let period: Duration
     private let capacity: Int
-    /// The newest last.
+    /// The newest is the last.
     private var generations: [Set<MessageID>] = [[]]
-    private var newestSince: Duration?
+    private var newestSince: Instant?
 
     /// - Parameters:
-    ///   - period: For which an id is known at least, unless there are more than the capacity.
-    ///   - capacity: Of all generations together.
+    ///   - period: How long an id is remembered at least, unless the capacity is exceeded.
+    ///   - capacity: The maximum number of ids in all generations.
     init(period: Duration, capacity: Int) {
         self.period = period
         self.capacity = max(capacity, Self.generationCount + 1)
@@ -23,8 +25,8 @@ struct SeenCache {
         return false
     }
 
-    /// - Returns: Whether it was not known yet.
-    mutating func insert(_ id: MessageID, at now: Duration) -> Bool {
+    /// - Returns: false when the id was known.
+    mutating func insert(_ id: MessageID, at now: Instant) -> Bool {
         advance(to: now)
         guard !contains(id) else { return false }
         generations[generations.count - 1].insert(id)
@@ -35,13 +37,13 @@ struct SeenCache {
         for index in generations.indices { generations[index].remove(id) }
     }
 
-    private mutating func advance(to now: Duration) {
+    private mutating func advance(to now: Instant) {
         let since = newestSince ?? now
         newestSince = since
         let share = period / Self.generationCount
         guard now - since >= share || generations[generations.count - 1].count >= capacity / (Self.generationCount + 1) else { return }
         newestSince = now
-        // With all but the newest full, each id is known for the whole period.
+        // One more generation than the period is divided into, so that each id is remembered for the whole period.
         generations.append([])
         if now - since >= period + share {
             generations = [[]]

@@ -2,9 +2,10 @@ import HTTPTypes
 import NIOCore
 import NIOHTTPTypes
 
-/// Closes a connection when its client is too slow, and keeps the listener's register up to date. ``ConnectionProgress`` decides.
+/// Closes the connections of slow clients and reports activity to the listener's ``ConnectionRegister``. ``ConnectionProgress`` decides.
 ///
-/// Hummingbird's own idle timeout begins anew with every part of a request, so that a slow one never ends, and has one duration for all.
+/// Hummingbird's own idle timeout restarts with every part of a request, so that a client that sends slowly is never closed, and has one
+/// duration for all steps.
 final class ConnectionHandler: ChannelDuplexHandler, RemovableChannelHandler {
     typealias InboundIn = HTTPRequestPart
     typealias InboundOut = HTTPRequestPart
@@ -68,7 +69,7 @@ final class ConnectionHandler: ChannelDuplexHandler, RemovableChannelHandler {
         setTimer(context)
     }
 
-    /// A timer that is early enough stays: when it fires, it is seen what there is to wait for by then.
+    /// An earlier timer is kept: when it fires, it is rescheduled for the deadline of that time.
     private func setTimer(_ context: ChannelHandlerContext) {
         guard let deadline = progress?.deadline else { return }
         if let timer {

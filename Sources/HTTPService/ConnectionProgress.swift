@@ -1,11 +1,11 @@
 import NIOCore
 
-/// How far a client is with its requests on one connection, and until when it must go on. Time comes in as a value.
+/// The progress of a client's requests on one connection, and the deadline of its next step. Time comes in as a value.
 ///
-///     head ──(head)──▶ body ──(end)──▶ head of the next request
-///     (response begins) ──▶ taking it ──(response taken)──▶ idle, once no request is outstanding
+///     reading head ──(head)──▶ reading body ──(end)──▶ reading the next head
+///     (response started) ──▶ sending ──(response sent)──▶ idle, once no request is outstanding
 ///
-/// What the listener itself takes to answer has no limit here.
+/// The time that the server takes to respond has no deadline here.
 struct ConnectionProgress {
     private enum Reading {
         case firstHead
@@ -15,10 +15,10 @@ struct ConnectionProgress {
 
     let limits: HTTPLimits
     private var reading = Reading.firstHead
-    /// Requests whose response was not taken whole.
+    /// Requests whose response was not sent completely.
     private var outstandingCount = 0
     private var responseBegan: NIODeadline?
-    /// Since when no request is outstanding.
+    /// When the last outstanding request ended.
     private var idleSince: NIODeadline
 
     init(limits: HTTPLimits, openedAt now: NIODeadline) {
@@ -35,25 +35,25 @@ struct ConnectionProgress {
         reading = .nextHead
     }
 
-    /// An error may be answered before a request was read.
+    /// May be called before a request was read completely: errors are answered early.
     mutating func beganResponse(at now: NIODeadline) {
         responseBegan = now
     }
 
-    /// All of a response is with the operating system.
+    /// The whole response was handed to the operating system.
     mutating func finishedResponse(at now: NIODeadline) {
         responseBegan = nil
         outstandingCount = max(outstandingCount - 1, 0)
         if outstandingCount == 0 { idleSince = now }
     }
 
-    /// Whether the next step is the listener's: it has a whole request, and no answer yet.
+    /// Whether the server is processing a complete request.
     var isBusy: Bool {
         if case .body = reading { return false }
         return outstandingCount > 0 && responseBegan == nil
     }
 
-    /// When the connection is closed unless something happens; nil while the client has nothing to do.
+    /// When to close the connection unless the client makes progress; nil while the server is the one to act.
     var deadline: NIODeadline? {
         [readingDeadline, responseBegan.map { $0 + limits.responseTimeout }].compactMap(\.self).min()
     }

@@ -1,7 +1,7 @@
 import NIOCore
 import Synchronization
 
-/// Carries out what a ``ConnectionTable`` decides: connections of one listener live on several event loops.
+/// Holds the ``ConnectionTable`` of a listener, whose connections are on several event loops, and closes the connections that it evicts.
 final class ConnectionRegister: Sendable {
     private struct State {
         var table: ConnectionTable<ObjectIdentifier>

@@ -1,7 +1,7 @@
 import NIOCore
 
-/// The connections of one listener. When there are too many it names the one to close: the one that its client did nothing on for longest.
-/// Those whose request the listener is working on stay.
+/// The connections of one listener. When there are too many it evicts the one whose client has been inactive for longest. Connections with
+/// a request in progress are not evicted.
 struct ConnectionTable<ID: Hashable & Sendable>: Sendable {
     private struct Entry {
         var isBusy: Bool
@@ -15,10 +15,12 @@ struct ConnectionTable<ID: Hashable & Sendable>: Sendable {
         self.limit = limit
     }
 
-    /// How many are open, without those that were named to be closed.
+    /// The number of open connections, without evicted ones.
     var count: Int { entries.count }
 
-    /// Returns the connection to close for it; nil when there is room, or all others are busy.
+    /// Adds a connection.
+    ///
+    /// - Returns: The evicted connection, to be closed; nil when the limit is not reached or all others are busy.
     mutating func opened(_ id: ID, at now: NIODeadline) -> ID? {
         var evicted: ID?
         if entries.count >= limit,
@@ -31,7 +33,7 @@ struct ConnectionTable<ID: Hashable & Sendable>: Sendable {
         return evicted
     }
 
-    /// One that was named to be closed is not there any more.
+    /// Records activity. Evicted connections are ignored.
     mutating func advanced(_ id: ID, isBusy: Bool, at now: NIODeadline) {
         guard entries[id] != nil else { return }
         entries[id] = Entry(isBusy: isBusy, lastActivity: now)

@@ -1,13 +1,14 @@
 import Foundation
 
-/// How many file descriptors this process may have open (`RLIMIT_NOFILE`).
+/// The limit of open file descriptors of this process, `RLIMIT_NOFILE`.
 package enum DescriptorLimit {
-    /// The soft limit; 1,024, the usual one, where the system does not tell.
+    /// The soft limit; 1,024, the usual one, when it cannot be read.
     package static var current: Int { limits.map { Int(clamping: $0.rlim_cur) } ?? 1024 }
 
-    /// Raises the soft limit to the hard one, which every process may do. The soft one is low for programs that use `select`; there is none here.
+    /// Raises the soft limit to the hard limit, which every process may do. The default soft limit is low for the sake of programs that use
+    /// `select`, which this one does not.
     ///
-    /// Returns the limit in force. A system that refuses leaves it as it was.
+    /// - Returns: The soft limit in force, unchanged when the system refuses.
     @discardableResult
     package static func raise() -> Int {
         if var limits, limits.rlim_cur < limits.rlim_max {

@@ -4,9 +4,9 @@ package import Logging
 package import NIOCore
 import NIOSupport
 
-/// An HTTP/1.1 server that slow, idle or many clients can't take descriptors, processor time or memory from: all of this program's are one.
+/// An HTTP/1.1 server that slow, idle or numerous clients cannot exhaust. All HTTP listeners of the program use it.
 package struct HTTPListener: Sendable {
-    /// Of all headers of a request, in bytes.
+    /// The maximum size of a request's headers, in bytes.
     private static let headerLimit = 32 << 10
 
     private let address: BindAddress
@@ -16,9 +16,11 @@ package struct HTTPListener: Sendable {
     private let logger: Logger
 
     /// - Parameters:
-    ///   - hosts: the names that requests may be for; nil for any, where no browser comes.
-    ///   - exemptPaths: answered under any name; without slashes at their ends.
-    ///   - logger: told when connections can't be accepted.
+    ///   - address: The address to listen on.
+    ///   - limits: Timeouts and connection limits.
+    ///   - hosts: The accepted values of the `Host` header; nil accepts any, for listeners that browsers cannot reach.
+    ///   - exemptPaths: Paths answered for any `Host`, without leading and trailing slashes.
+    ///   - logger: Told when connections cannot be accepted.
     package init(
         _ address: BindAddress, limits: HTTPLimits, hosts: HostPolicy?, exemptPaths: Set<String> = [], logger: Logger
     ) {
@@ -31,8 +33,10 @@ package struct HTTPListener: Sendable {
 
     /// Serves until the task is cancelled or the process shuts down gracefully.
     ///
-    /// - Parameter bound: given the listening channel, once it is open.
-    /// - Throws: what NIO throws for an address that can't be listened on.
+    /// - Parameters:
+    ///   - responder: Answers the requests.
+    ///   - bound: Called with the listening channel once it is open.
+    /// - Throws: NIO's error for an address that cannot be listened on.
     package func run(
         _ responder: some HTTPResponder<BasicRequestContext>, bound: @escaping @Sendable (any Channel) async -> Void
     ) async throws {

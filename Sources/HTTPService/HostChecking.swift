@@ -2,14 +2,14 @@ import HTTPTypes
 import Hummingbird
 import NIOCore
 
-/// Answers 421 to requests under a name that is not the listener's, as ``HostPolicy`` has it.
+/// Answers 421 to requests whose `Host` header the ``HostPolicy`` denies.
 struct HostChecking<Base: HTTPResponder>: HTTPResponder {
     typealias Context = Base.Context
 
     let base: Base
-    /// nil: any.
+    /// nil accepts any `Host`.
     let hosts: HostPolicy?
-    /// Answered under any name.
+    /// Answered for any `Host`.
     let exemptPaths: Set<String>
 
     func respond(to request: Request, context: Context) async throws -> Response {

@@ -1,19 +1,19 @@
 import Foundation
 
-/// Which `Host` headers a listener answers.
+/// The `Host` headers that a listener accepts: protection from DNS rebinding.
 ///
-/// A page in a browser may reach a listener of this machine under a name of its own whose address it changes (DNS rebinding), and then read
-/// what it answers. The browser sends that name. So only names that such a page can't have are answered: loopback's, and those that the
-/// operator gave. An IP address is no name, and always answered.
+/// A web page can make its own host name resolve to a listener of this machine and then read the listener's responses; the browser sends that
+/// name as `Host`. So only names are accepted that such a page cannot have: loopback names and those that the operator configured. IP
+/// addresses are always accepted.
 package struct HostPolicy: Hashable, Sendable {
     private let names: Set<String>
 
-    /// - Parameter names: beside loopback's, in any case of letters.
+    /// - Parameter names: Accepted besides loopback names; case-insensitive.
     package init(names: some Sequence<String> = [String]()) {
         self.names = Set(names.map(Self.normalized))
     }
 
-    /// - Parameter authority: the value of `Host`. Without a name in it, as in HTTP/1.0, nothing can be rebound.
+    /// - Parameter authority: The value of `Host`. A missing or empty one, as in HTTP/1.0, is permitted: browsers always send it.
     package func permits(_ authority: String?) -> Bool {
         guard let authority, !authority.isEmpty else { return true }
         guard let host = Self.host(of: authority) else { return false }
@@ -23,7 +23,7 @@ package struct HostPolicy: Hashable, Sendable {
             || names.contains(name)
     }
 
-    /// Whether it can be a name of a host: up to 253 letters, digits, `-`, `_` and `.`, without a port.
+    /// Whether the text is a valid host name: up to 253 letters, digits, `-`, `_` and `.`, without a port.
     package static func isName(_ text: String) -> Bool {
         (1...253).contains(text.utf8.count) && text.utf8.first != UInt8(ascii: ".")
             && text.utf8.allSatisfy { byte in
@@ -36,7 +36,7 @@ package struct HostPolicy: Hashable, Sendable {
             }
     }
 
-    /// Without a port; an IPv6 address without its brackets; nil when it is malformed.
+    /// The host without port, an IPv6 address without brackets; nil when the authority is malformed.
     private static func host(of authority: String) -> String? {
         let host: Substring
         let rest: Substring

@@ -2,10 +2,9 @@ package import Logging
 package import ServiceLifecycle
 
 extension Service {
-    /// Runs until the task is cancelled or the process shuts down gracefully, and ends gracefully either way.
+    /// Runs until the task is cancelled or the process shuts down, gracefully in both cases.
     ///
-    /// A Hummingbird application that is cancelled rather than asked to end drops connections that come in at that moment, which is fatal to
-    /// it.
+    /// Cancelling a Hummingbird application directly drops connections that are accepted at that moment, which crashes it.
     package func runUntilCancelled(logger: Logger) async throws {
         let group = ServiceGroup(services: [self], logger: logger)
         let run = Task { try await group.run() }

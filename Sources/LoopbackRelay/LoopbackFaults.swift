@@ -1,16 +1,16 @@
-/// What a node of a ``LoopbackNetwork`` does otherwise than one hopes.
-public struct LoopbackFaults: Hashable, Sendable {
-    /// What the store answers instead of messages: 412 is a node without any, 429 one that is asked too often.
-    public var storeStatus: Int?
-    /// How long the store takes.
-    public var storeDelay: Duration
-    public var servesLightpush: Bool
-    /// How many peers lightpush says that it reached; nil: it does not say.
-    public var relayPeerCount: Int?
-    /// So many publications are taken, and go nowhere.
-    public var lostPublicationCount: Int
+/// Faults that the node of a ``LoopbackNetwork`` simulates.
+package struct LoopbackFaults: Hashable, Sendable {
+    /// The status with which the store refuses queries: 412 from a node without a store, 429 from one over its rate limit. nil: it answers.
+    package var storeStatus: Int?
+    /// The store's response time.
+    package var storeDelay: Duration
+    package var servesLightpush: Bool
+    /// The number of peers that lightpush reports to have reached; nil omits it.
+    package var relayPeerCount: Int?
+    /// The next publications, this many, are accepted and lost.
+    package var lostPublicationCount: Int
 
-    public init(
+    package init(
         storeStatus: Int? = nil, storeDelay: Duration = .zero, servesLightpush: Bool = true, relayPeerCount: Int? = 1,
         lostPublicationCount: Int = 0
     ) {

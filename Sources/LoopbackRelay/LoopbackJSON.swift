@@ -1,6 +1,6 @@
 import Waku
 
-/// `GET /health`: this node has nothing to wait for.
+/// `GET /health`: the loopback node is always ready.
 struct HealthJSON: Encodable {
     let nodeHealth = "READY"
     let connectionStatus = "Connected"

@@ -1,18 +1,19 @@
 import Synchronization
-public import Waku
+package import Waku
 
-/// A network within this process: one node's REST API by ``LoopbackServer``, and participants without any REST by ``relay(pubsubTopics:bufferCapacity:)``.
+/// A Waku network inside this process: one node with a REST API, served by ``LoopbackServer``, and in-process participants, created by
+/// ``relay(pubsubTopics:bufferCapacity:hearsItself:)``.
 ///
-/// What one publishes reaches all others, the pollers and the store, and does not come back to it unless it wants that. Polling sees everything, also what came
-/// by REST, as with a real node.
-public final class LoopbackNetwork: Sendable {
+/// A message reaches all participants except its publisher, the pollers of the REST API and the store. Pollers receive all messages, those
+/// published by REST included, as with a real node.
+package final class LoopbackNetwork: Sendable {
     private struct Inner {
         var state: LoopbackState
         var faults = LoopbackFaults()
         var participants: [ObjectIdentifier: Participant] = [:]
     }
 
-    /// A participant that is gone is forgotten when the next message comes.
+    /// Deallocated participants are removed when the next message is published.
     private struct Participant {
         weak var relay: LoopbackRelay?
     }
@@ -20,21 +21,22 @@ public final class LoopbackNetwork: Sendable {
     private let inner: Mutex<Inner>
 
     /// - Parameters:
-    ///   - cacheCapacity: How many messages are kept for pollers: 50 at an nwaku node whose operator did not raise it. At least 1.
-    ///   - archiveCount: How many messages the store keeps.
-    ///   - archiveByteCount: How many bytes of payloads and topics the store keeps.
-    public init(cacheCapacity: Int = 50, archiveCount: Int = 10_000, archiveByteCount: Int = 64 << 20) {
+    ///   - cacheCapacity: Messages cached for pollers: nwaku's default is 50. At least 1.
+    ///   - archiveCount: Messages in the store.
+    ///   - archiveByteCount: Bytes of payloads and topics in the store.
+    package init(cacheCapacity: Int = 50, archiveCount: Int = 10_000, archiveByteCount: Int = 64 << 20) {
         let limits = LoopbackState.Limits(
             cacheCapacity: max(cacheCapacity, 1), archiveCount: archiveCount, archiveByteCount: archiveByteCount)
         inner = Mutex(Inner(state: LoopbackState(limits: limits)))
     }
 
-    /// Joins the network. From now on messages are kept for it; they are handed over while it runs.
+    /// Adds a participant. Messages are buffered for it from now on and delivered while it runs.
     ///
     /// - Parameters:
-    ///   - bufferCapacity: Messages beyond it are dropped, and counted.
-    ///   - hearsItself: What it publishes comes back to it, as it does to who polls a node.
-    public func relay(
+    ///   - pubsubTopics: The topics whose messages it receives.
+    ///   - bufferCapacity: Messages beyond it are dropped and counted.
+    ///   - hearsItself: Whether it receives its own messages, as pollers of a node do.
+    package func relay(
         pubsubTopics: [PubsubTopic] = [.statusDefault], bufferCapacity: Int = 10_000, hearsItself: Bool = false
     ) -> LoopbackRelay {
         let relay = LoopbackRelay(network: self, pubsubTopics: pubsubTopics, bufferCapacity: bufferCapacity, hearsItself: hearsItself)
@@ -42,18 +44,18 @@ public final class LoopbackNetwork: Sendable {
         return relay
     }
 
-    /// Lets the node forget subscriptions and cache, as a restart does. The store keeps its messages.
-    public func restart() {
+    /// Simulates a restart of the node: subscriptions and cache are lost, the store is kept.
+    package func restart() {
         inner.withLock { $0.state.restart() }
     }
 
-    /// What its node does wrong, from now on.
-    public var faults: LoopbackFaults {
+    /// The faults that the node simulates from now on.
+    package var faults: LoopbackFaults {
         get { inner.withLock { $0.faults } }
         set { inner.withLock { $0.faults = newValue } }
     }
 
-    /// Whether a publication at the node is to go nowhere.
+    /// Whether to lose a publication at the node. Counts down ``LoopbackFaults/lostPublicationCount``.
     func losesPublication() -> Bool {
         inner.withLock { inner in
             guard inner.faults.lostPublicationCount > 0 else { return false }
@@ -62,8 +64,8 @@ public final class LoopbackNetwork: Sendable {
         }
     }
 
-    /// A message from nowhere: it reaches everybody.
-    public func publish(_ message: WakuMessage, on pubsubTopic: PubsubTopic) {
+    /// Publishes a message from outside: all participants receive it.
+    package func publish(_ message: WakuMessage, on pubsubTopic: PubsubTopic) {
         publish(message, on: pubsubTopic, from: nil)
     }
 

@@ -1,13 +1,14 @@
+import Primitives
 import Synchronization
-public import Waku
+package import Waku
 
-/// A participant of a ``LoopbackNetwork``: messages are handed over at once, and nothing is taken from those who poll.
-public final class LoopbackRelay: Relay {
+/// A participant of a ``LoopbackNetwork``. It receives messages without draining the cache that REST clients poll.
+package final class LoopbackRelay: Relay {
     private struct Buffer {
         var messages: [ReceivedMessage] = []
         var droppedCount = 0
-        /// Of the run in progress.
-        var arrival: AsyncStream<Void>.Continuation?
+        /// Wakes the run in progress; nil before the first.
+        var added: WakeUpSignal?
     }
 
     private let network: LoopbackNetwork
@@ -15,7 +16,7 @@ public final class LoopbackRelay: Relay {
     private let capacity: Int
     private let buffer = Mutex(Buffer())
 
-    /// Whether what it publishes comes back.
+    /// Whether it receives its own messages.
     let hearsItself: Bool
 
     init(network: LoopbackNetwork, pubsubTopics: [PubsubTopic], bufferCapacity: Int, hearsItself: Bool) {
@@ -25,31 +26,31 @@ public final class LoopbackRelay: Relay {
         capacity = bufferCapacity
     }
 
-    /// How many messages came while the buffer was full.
-    public var droppedCount: Int {
+    /// Messages dropped because the buffer was full.
+    package var droppedCount: Int {
         buffer.withLock { $0.droppedCount }
     }
 
-    public var name: String { "loopback" }
+    package var name: String { "loopback" }
 
-    /// Always: there is nothing to lose touch with.
-    public var state: RelayState { .attached }
+    /// Always attached: there is no connection to lose.
+    package var state: RelayState { .attached }
 
     @discardableResult
-    public func publish(_ message: WakuMessage, on pubsubTopic: PubsubTopic) async throws(RelayError) -> Publication {
+    package func publish(_ message: WakuMessage, on pubsubTopic: PubsubTopic) async throws(RelayError) -> Publication {
         if let flaw = message.flaw { throw RelayError(code: .refused, message: flaw) }
         network.publish(message, on: pubsubTopic, from: self)
-        // It reached everybody.
+        // All participants received it.
         return .confirmed
     }
 
-    /// Hands over all that is waiting in one go. One at a time.
-    public func run(deliver: @escaping @Sendable ([ReceivedMessage]) async -> Void) async {
-        let (arrivals, arrival) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
-        buffer.withLock { $0.arrival = arrival }
-        // What came before the run began.
-        arrival.yield()
-        for await _ in arrivals {
+    /// Delivers all buffered messages in one batch. Runs once at a time.
+    package func run(deliver: @escaping @Sendable ([ReceivedMessage]) async -> Void) async {
+        let added = WakeUpSignal()
+        buffer.withLock { $0.added = added }
+        // For messages that were buffered before the run.
+        added.signal()
+        for await _ in added {
             let messages = buffer.withLock { buffer in
                 defer { buffer.messages = [] }
                 return buffer.messages
@@ -58,7 +59,7 @@ public final class LoopbackRelay: Relay {
         }
     }
 
-    /// Never waits: two participants that answer each other would wait for each other.
+    /// Never waits: two participants that answer each other would deadlock.
     func receive(_ message: ReceivedMessage) {
         guard pubsubTopics.contains(message.pubsubTopic) else { return }
         buffer.withLock { buffer in
@@ -67,7 +68,7 @@ public final class LoopbackRelay: Relay {
                 return
             }
             buffer.messages.append(message)
-            buffer.arrival?.yield()
+            buffer.added?.signal()
         }
     }
 }

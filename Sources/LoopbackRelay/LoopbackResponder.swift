@@ -3,7 +3,7 @@ import Hummingbird
 import Waku
 import WakuCrypto
 
-/// Answers as nwaku does: plain text for errors, `OK` for what was done, 404 for a poll without subscription.
+/// Responds as nwaku does: plain text for errors, `OK` for success, 404 for a poll without a subscription.
 struct LoopbackResponder: HTTPResponder {
     typealias Context = BasicRequestContext
 
@@ -13,13 +13,13 @@ struct LoopbackResponder: HTTPResponder {
 
     func respond(to request: Request, context: Context) async throws -> Response {
         do throws(Refusal) {
-            // A page that is open in a browser can send some requests anywhere, though it can't read the answers: it could publish, and take
-            // what others poll for. Browsers say so, and nothing else sends these headers.
+            // A web page can send some requests to any address, though it cannot read the responses: it could publish, and drain the
+            // cache that others poll. Only browsers send these headers.
             let site = request.headers.first { $0.name.canonicalName == "sec-fetch-site" }?.value
             guard request.headers[.origin] == nil, ["none", nil].contains(site) else {
                 throw Refusal(status: 403, reason: "Pages in browsers are not answered")
             }
-            // A topic's slashes come as %2F: the path is taken apart before it is decoded.
+            // Topics contain slashes, encoded as %2F: split the path before decoding it.
             let parts = request.uri.path.split(separator: "/").map { $0.removingPercentEncoding ?? String($0) }
             return try await answer(request, method: request.method.rawValue, parts: parts)
         } catch {
@@ -51,9 +51,9 @@ struct LoopbackResponder: HTTPResponder {
             try publish(push.message, on: push.pubsubTopic.map(PubsubTopic.init(rawValue:)) ?? .statusDefault)
             return try Self.json(["relayPeerCount": faults.relayPeerCount])
         case ("GET", ["store", "v3", "messages"]):
-            let asked = ContinuousClock.now
-            // In steps: who waits is answered as soon as the fault is mended.
-            while network.faults.storeDelay > asked.duration(to: .now), (try? await Task.sleep(for: .milliseconds(5))) != nil {}
+            let received = ContinuousClock.now
+            // In steps, so that waiting clients are answered as soon as the fault is removed.
+            while network.faults.storeDelay > received.duration(to: .now), (try? await Task.sleep(for: .milliseconds(5))) != nil {}
             if let status = network.faults.storeStatus { throw Refusal(status: status, reason: "the store does not answer") }
             return try query(request)
         default:
@@ -87,11 +87,11 @@ struct LoopbackResponder: HTTPResponder {
         network.publish(message, on: topic)
     }
 
-    // MARK: The store
+    // MARK: Store
 
     private func query(_ request: Request) throws(Refusal) -> Response {
-        let asked = request.uri.queryParameters
-        func value(_ name: String) -> String? { asked[Substring(name)].map(String.init) }
+        let parameters = request.uri.queryParameters
+        func value(_ name: String) -> String? { parameters[Substring(name)].map(String.init) }
         func list(_ name: String) -> [String] { value(name)?.split(separator: ",").map(String.init) ?? [] }
 
         let unreadable = Refusal(status: 400, reason: "Unable to parse the query")
@@ -167,7 +167,7 @@ struct LoopbackResponder: HTTPResponder {
     }
 }
 
-/// An answer that is not 200: its status, and words for it.
+/// An error response: status and text.
 private struct Refusal: Error {
     let status: Int
     var reason = ""

@@ -1,11 +1,11 @@
 import Foundation
 import HTTPService
 import Hummingbird
-public import Logging
+package import Logging
 import NIOCore
 
-/// The REST API of an nwaku node over a ``LoopbackNetwork``: for development, tests and demonstrations without a network.
-public struct LoopbackServer: Sendable {
+/// Serves the REST API of an nwaku node for a ``LoopbackNetwork``: for development, tests and demonstrations without a network.
+package struct LoopbackServer: Sendable {
     private let network: LoopbackNetwork
     private let host: String
     private let port: Int
@@ -13,10 +13,13 @@ public struct LoopbackServer: Sendable {
     private let logger: Logger
 
     /// - Parameters:
-    ///   - port: 0 for any that is free: ``run(bound:)`` tells which.
-    ///   - hostNames: Names that requests may be for, beside loopback's and `host`. Others are answered 421: a page in a browser could have
-    ///     its own name lead here (DNS rebinding), and publish, or take what is polled for.
-    public init(
+    ///   - network: The network of the node.
+    ///   - host: The host name or address to listen on.
+    ///   - port: 0 for a free port, which ``run(bound:)`` reports.
+    ///   - hostNames: Accepted values of the `Host` header besides loopback names and `host`. Others are answered 421, so that a web page
+    ///     cannot use its own name with this address (DNS rebinding) to publish or drain the cache.
+    ///   - logger: Told when connections cannot be accepted.
+    package init(
         network: LoopbackNetwork, host: String = "127.0.0.1", port: Int = 8645, hostNames: [String] = [], logger: Logger? = nil
     ) {
         self.network = network
@@ -27,9 +30,10 @@ public struct LoopbackServer: Sendable {
     }
 
     /// Serves until the task is cancelled or the process shuts down gracefully.
-    /// - Parameter bound: Told the port, once it is open.
-    /// - Throws: ``LoopbackServerError`` when the address can't be listened on.
-    public func run(bound: @escaping @Sendable (_ port: Int) async -> Void = { _ in }) async throws(LoopbackServerError) {
+    ///
+    /// - Parameter bound: Called with the port once it is open.
+    /// - Throws: ``LoopbackServerError`` when the address cannot be listened on.
+    package func run(bound: @escaping @Sendable (_ port: Int) async -> Void = { _ in }) async throws(LoopbackServerError) {
         let listener = HTTPListener(
             .hostname(host, port: port), limits: HTTPLimits(.loopbackRelay), hosts: HostPolicy(names: hostNames + [host]), logger: logger)
         do {
@@ -40,18 +44,18 @@ public struct LoopbackServer: Sendable {
     }
 }
 
-/// Why the loopback node can't serve. The message says what to do.
-public struct LoopbackServerError: Error, Hashable, CustomStringConvertible {
-    public enum Code: Hashable, Sendable {
+/// Why the loopback node cannot listen. The message says what to do.
+package struct LoopbackServerError: Error, Hashable, CustomStringConvertible {
+    package enum Code: Hashable, Sendable {
         case addressInUse
-        /// Not this machine's, not allowed, or not an address.
+        /// Not an address of this machine, not permitted, or not an address at all.
         case addressUnavailable
     }
 
-    public let code: Code
-    public let message: String
+    package let code: Code
+    package let message: String
 
-    public var description: String { message }
+    package var description: String { message }
 
     init(_ error: any Error, address: String) {
         if let error = error as? IOError, error.errnoCode == EADDRINUSE {

@@ -1,16 +1,16 @@
 import Waku
 
-/// What a node remembers, on a network of one: subscriptions, the cache for pollers, and the store's archive. Time comes in as a value.
+/// The state of the loopback node: subscriptions, the cache for pollers, and the store's archive. Time comes in as a value.
 ///
-/// The cache is one for all topics, as nwaku's: when it is full, the message with the smallest timestamp goes, and a poll takes what it
-/// returns. The archive refuses what a store refuses, and forgets its oldest.
+/// All topics share one cache, as in nwaku: when it is full, the message with the smallest timestamp is evicted. A poll removes the messages
+/// that it returns. The archive refuses the messages that a store refuses, and evicts its oldest.
 struct LoopbackState {
     struct Limits: Hashable, Sendable {
         var cacheCapacity: Int
         var archiveCount = 10_000
-        /// Of payloads and topics.
+        /// The total size of payloads and topics in the store.
         var archiveByteCount = 64 << 20
-        /// A store refuses messages whose timestamp is further off its clock.
+        /// Stores refuse messages whose timestamp differs from their clock by more than this.
         var archiveClockTolerance = Duration.seconds(20)
     }
 
@@ -45,7 +45,7 @@ struct LoopbackState {
         subscriptions.contains(topic)
     }
 
-    /// What a restart does: subscriptions and cache are gone, the archive stays.
+    /// Simulates a restart: removes subscriptions and cache, keeps the archive.
     mutating func restart() {
         subscriptions = []
         cache = [:]
@@ -63,7 +63,7 @@ struct LoopbackState {
         cache[message.hash] = Cached(message: message, number: arrivalCount)
     }
 
-    /// Takes what came in on a topic; nil without a subscription to it.
+    /// Removes and returns the cached messages of a topic; nil when the topic is not subscribed.
     mutating func poll(_ topic: PubsubTopic) -> [ReceivedMessage]? {
         guard subscriptions.contains(topic) else { return nil }
         let due = cache.values.filter { $0.message.pubsubTopic == topic }.sorted { $0.number < $1.number }
@@ -73,7 +73,7 @@ struct LoopbackState {
         return due.map(\.message)
     }
 
-    // MARK: The store
+    // MARK: Store
 
     private mutating func keep(_ message: ReceivedMessage, at now: Timestamp) {
         let offset = message.message.timestamp.since(now)
@@ -100,7 +100,7 @@ struct LoopbackState {
         return left.hash.bytes.lexicographicallyPrecedes(right.hash.bytes)
     }
 
-    /// Where a new message goes: nearly always at the end.
+    /// The index for a new message by binary search: nearly always the end.
     private func position(after message: ReceivedMessage) -> Int {
         var low = 0
         var high = archive.count
@@ -111,7 +111,7 @@ struct LoopbackState {
         return low
     }
 
-    /// One page of the archive, and the cursor for the next, if there is more.
+    /// One page of the archive, and the cursor for the next page if there is one.
     func query(_ query: LoopbackQuery) -> (messages: [ReceivedMessage], cursor: MessageHash?) {
         let topics = Set(query.contentTopics)
         let hashes = Set(query.hashes)
@@ -121,7 +121,7 @@ struct LoopbackState {
                 && (topics.isEmpty || topics.contains(message.contentTopic)) && (hashes.isEmpty || hashes.contains(received.hash))
                 && (query.pubsubTopic ?? received.pubsubTopic) == received.pubsubTopic
         }
-        // Only what a page needs, and one more to know whether there is a next.
+        // One message more than the page shows whether there is a next page.
         var found: [ReceivedMessage] = []
         var isPastCursor = query.cursor == nil
         let ordered = query.isAscending ? Array(archive) : archive.reversed()
@@ -135,16 +135,16 @@ struct LoopbackState {
     }
 }
 
-/// What the store is asked.
+/// A store query.
 struct LoopbackQuery: Hashable, Sendable {
     var pubsubTopic: PubsubTopic?
-    /// Any when empty.
+    /// All when it is empty.
     var contentTopics: [ContentTopic] = []
     var startTime = Timestamp(rawValue: .min)
     var endTime = Timestamp(rawValue: .max)
-    /// Any when empty.
+    /// All when it is empty.
     var hashes: [MessageHash] = []
-    /// The last message of the page before.
+    /// The last message of the previous page.
     var cursor: MessageHash?
     var isAscending = true
     /// At least 1.

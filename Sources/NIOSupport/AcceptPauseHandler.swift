@@ -4,8 +4,8 @@ package import NIOCore
 
 /// Stops a listener from accepting for a moment when the process or the system has no file descriptor or memory for another connection.
 ///
-/// Without it NIO tries again at once, for as long as a connection waits: its own `AcceptBackoffHandler` holds back the next read, and the one
-/// that failed is still pending. So reading is switched off, and reads that others ask for meanwhile are held.
+/// Without it NIO retries immediately while a connection is pending: its own `AcceptBackoffHandler` delays only the next read, while the
+/// failed read is still pending. This handler turns `autoRead` off and holds back reads that others request meanwhile.
 ///
 /// Other errors are passed on: after `ECONNABORTED`, which a client can cause, the next connection can be accepted at once.
 package final class AcceptPauseHandler: ChannelDuplexHandler {
@@ -18,7 +18,10 @@ package final class AcceptPauseHandler: ChannelDuplexHandler {
     private var isPaused = false
     private var pauseCount: Int64 = 0
 
-    /// - Parameter message: Logged at level warning for the first pause and once a minute while they go on, for the others at debug.
+    /// - Parameters:
+    ///   - pause: How long to stop accepting.
+    ///   - message: Logged at level warning for the first pause and once a minute while pauses continue, otherwise at debug.
+    ///   - logger: Where it is logged.
     package init(pause: TimeAmount, message: Logger.Message, logger: Logger) {
         self.pause = pause
         self.message = message
@@ -26,7 +29,7 @@ package final class AcceptPauseHandler: ChannelDuplexHandler {
     }
 
     package func read(context: ChannelHandlerContext) {
-        // Switched on again, the channel reads by itself.
+        // The channel reads by itself once autoRead is on again.
         if !isPaused { context.read() }
     }
 
@@ -53,7 +56,7 @@ package final class AcceptPauseHandler: ChannelDuplexHandler {
             metadata: ["reason": "\(String(cString: strerror(error.errnoCode)))", "pauses": "\(pauseCount)"])
     }
 
-    /// Of a channel that is closed by now there is nothing to set.
+    /// Does nothing when the channel is closed.
     private func setReading(_ isOn: Bool, _ context: ChannelHandlerContext) {
         try? context.channel.syncOptions?.setOption(.autoRead, value: isOn)
     }

@@ -1,15 +1,15 @@
 import CurlClient
 
-/// Where a node's REST API is: `http` or `https`, a host, perhaps a port and a path.
-public struct NodeAddress: Hashable, Sendable, CustomStringConvertible {
+/// The address of a node's REST API: an `http` or `https` URL with a host and optionally port and path.
+package struct NodeAddress: Hashable, Sendable, CustomStringConvertible {
     private let base: HTTPBaseURL
 
     /// - Throws: ``NwakuRelayError`` with `invalidAddress` or `credentialsInAddress`
-    public init(_ url: String) throws(NwakuRelayError) {
+    package init(_ url: String) throws(NwakuRelayError) {
         do {
             base = try HTTPBaseURL(parsing: url)
         } catch {
-            // The text is not repeated: it may hold a password.
+            // The error does not repeat the text, which may contain a password.
             switch error {
             case .userinfo:
                 throw NwakuRelayError(
@@ -25,10 +25,10 @@ public struct NodeAddress: Hashable, Sendable, CustomStringConvertible {
         }
     }
 
-    /// - Parameter path: Begins with a slash, and is percent-encoded.
+    /// - Parameter path: Starts with a slash and is percent-encoded.
     func appending(_ path: String) -> String {
         base.appending(path: path)
     }
 
-    public var description: String { base.description }
+    package var description: String { base.description }
 }

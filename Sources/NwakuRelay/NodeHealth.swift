@@ -1,18 +1,18 @@
 import Waku
 
-/// What a node says of itself, `GET /health`.
-public struct NodeHealth: Hashable, Sendable {
-    /// `READY`, `NOT_READY`, `INITIALIZING`, …; `UNKNOWN` from a node that answers without telling.
-    public let status: String
+/// A node's health, `GET /health`.
+package struct NodeHealth: Hashable, Sendable {
+    /// `READY`, `NOT_READY`, `INITIALIZING`, …; `UNKNOWN` when the node does not report it.
+    package let status: String
     /// By the protocol's name: `Relay`, `Store`, `Lightpush`, …
-    public let protocols: [String: String]
+    package let protocols: [String: String]
 
-    public init(status: String, protocols: [String: String]) {
+    package init(status: String, protocols: [String: String]) {
         self.status = status
         self.protocols = protocols
     }
 
-    public var isReady: Bool { status == "READY" }
+    package var isReady: Bool { status == "READY" }
 
     static let unknown = NodeHealth(status: "UNKNOWN", protocols: [:])
 }

@@ -2,25 +2,25 @@ import CurlClient
 import Foundation
 import Waku
 
-/// What a node tells of itself beside its health, for whoever sets one up. Nothing is taken from its caches.
-public struct NodeInspection: Sendable {
-    public enum Store: Hashable, Sendable {
+/// The configuration and state of a node, for operators who set one up. The inspection takes no messages from its caches.
+package struct NodeInspection: Sendable {
+    package enum Store: Hashable, Sendable {
         case present
-        /// The node has none, and knows none.
+        /// The node has no store and knows no peer with one.
         case missing
-        /// Why it could not be asked.
+        /// The query failed for this reason.
         case unknown(String)
     }
 
-    public var health: NodeHealth
-    /// nil when the node does not tell.
-    public var version: String?
-    public var shards: ShardsInRecord?
-    /// By shard; nil when the node's admin API is off.
-    public var peers: [Int: Int]?
-    public var store: Store
-    /// How far its clock is ahead of this machine's, to a second or so; nil when it sends no date.
-    public var clockAhead: Duration?
+    package var health: NodeHealth
+    /// nil when the node does not report it.
+    package var version: String?
+    package var shards: ShardsInRecord?
+    /// The number of relay peers by shard; nil when the node's admin API is off.
+    package var peers: [Int: Int]?
+    package var store: Store
+    /// How far the node's clock is ahead of this machine's, to about a second; nil when its responses have no date.
+    package var clockAhead: Duration?
 
     package init(
         health: NodeHealth, version: String? = nil, shards: ShardsInRecord? = nil, peers: [Int: Int]? = nil, store: Store,
@@ -45,11 +45,11 @@ extension NwakuAPI {
         let peers: [Peer]
     }
 
-    /// Asks a node about itself.
+    /// Inspects a node.
     ///
-    /// - Parameter shards: whose peers are counted.
-    /// - Throws: ``NwakuAPIError`` when it can't be reached.
-    public func inspect(shards: [Int]) async throws(NwakuAPIError) -> NodeInspection {
+    /// - Parameter shards: The shards whose peers to count.
+    /// - Throws: ``NwakuAPIError`` when the node cannot be reached.
+    package func inspect(shards: [Int]) async throws(NwakuAPIError) -> NodeInspection {
         let start = Date()
         let answer = try await exchange(url: "/health", timeout: .seconds(5))
         let clockAhead = answer.header("Date").flatMap { HTTPDate.clockAhead($0, from: start, to: Date()) }

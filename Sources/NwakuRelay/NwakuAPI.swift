@@ -1,37 +1,40 @@
-public import CurlClient
+package import CurlClient
 import Foundation
-public import Waku
+package import Waku
 import WakuCrypto
 
-/// The REST API of an nwaku node, call by call: nothing is remembered or tried again.
+/// A client of an nwaku node's REST API: one method per call, without state and retries.
 ///
 /// Every call throws ``NwakuAPIError``.
-public struct NwakuAPI: Sendable {
-    public let address: NodeAddress
+package struct NwakuAPI: Sendable {
+    package let address: NodeAddress
     private let client: CurlClient
-    private let leastPatience: Duration
+    private let minimumTimeout: Duration
 
-    /// The largest answer that is read. A full cache of 50 of the largest messages is longer in Base64 than this: then all of them are lost,
-    /// and looked up in the store.
+    /// The largest response with messages. A full cache of 50 of the largest messages is longer in Base64 than this: then all of them are lost
+    /// and fetched from the store.
     static let maximumResponseByteCount = 64 << 20
-    /// The largest answer that is read where it holds no messages. A decoder builds a value for each element of it.
+    /// The largest response without messages. Smaller, since JSONDecoder builds a value for each element.
     static let maximumSmallResponseByteCount = 256 << 10
 
-    public init(address: NodeAddress, client: CurlClient) {
-        self.init(address: address, client: client, leastPatience: .zero)
+    package init(address: NodeAddress, client: CurlClient) {
+        self.init(address: address, client: client, minimumTimeout: .zero)
     }
 
-    /// - Parameter leastPatience: Below which no call's time-out lies: for tests on slow machines.
-    init(address: NodeAddress, client: CurlClient, leastPatience: Duration) {
+    /// - Parameters:
+    ///   - address: The address of the node's REST API.
+    ///   - client: The HTTP client.
+    ///   - minimumTimeout: A lower limit for the timeouts of all calls: for tests on slow machines.
+    init(address: NodeAddress, client: CurlClient, minimumTimeout: Duration) {
         self.address = address
         self.client = client
-        self.leastPatience = leastPatience
+        self.minimumTimeout = minimumTimeout
     }
 
     // MARK: Health
 
-    /// `GET /health`. A node that does not know the call, such as go-waku with 501, has unknown health.
-    public func health() async throws(NwakuAPIError) -> NodeHealth {
+    /// `GET /health`. The health of a node without this call, such as go-waku with 501, is unknown.
+    package func health() async throws(NwakuAPIError) -> NodeHealth {
         let path = "/health"
         let answer = try await exchange(url: path, timeout: .seconds(5))
         if answer.status == 501 { return .unknown }
@@ -41,29 +44,32 @@ public struct NwakuAPI: Sendable {
 
     // MARK: Relay
 
-    /// `POST /relay/v1/subscriptions`. Harmless when it subscribes already. There is no way back on purpose: the node would leave the topic
-    /// for everybody.
-    public func subscribe(to topics: [PubsubTopic]) async throws(NwakuAPIError) {
+    /// `POST /relay/v1/subscriptions`. Has no effect on topics that are subscribed. There is deliberately no call to unsubscribe: the node would
+    /// leave the topic for all its clients.
+    package func subscribe(to topics: [PubsubTopic]) async throws(NwakuAPIError) {
         let path = "/relay/v1/subscriptions"
         let body = try encode(topics.map(\.rawValue), path: path)
         try check(try await exchange(url: path, body: body, timeout: .seconds(10)), path: path)
     }
 
-    /// What a poll brought.
-    public struct Poll: Hashable, Sendable {
-        /// Those that can be read, are within the network's limits, and wanted.
-        public let messages: [ReceivedMessage]
-        /// On topics that nobody wants: nothing else was read of them.
-        public let unwantedCount: Int
-        /// All, with the unreadable ones.
-        public let elementCount: Int
+    /// The result of a poll.
+    package struct Poll: Hashable, Sendable {
+        /// The wanted messages that are readable and within the network's limits.
+        package let messages: [ReceivedMessage]
+        /// Messages on unwanted topics, which were not decoded.
+        package let unwantedCount: Int
+        /// All messages, unreadable ones included.
+        package let elementCount: Int
 
         var unreadableCount: Int { elementCount - unwantedCount - messages.count }
     }
 
-    /// `GET /relay/v1/messages/{topic}`: takes what the node kept of the topic. Status 404 means that the node is not subscribed.
-    /// - Parameter wants: Which topics of the form of ``ContentTopic/init(_:)`` are worth reading; nil: all messages are, whatever their topic.
-    public func messages(
+    /// `GET /relay/v1/messages/{topic}`: takes the messages of a topic out of the node's cache. Status 404: the node is not subscribed.
+    ///
+    /// - Parameters:
+    ///   - topic: The pubsub topic.
+    ///   - wants: Whether to decode messages on a topic of the form of ``ContentTopic/init(_:)``; nil decodes all messages.
+    package func messages(
         on topic: PubsubTopic, wants: (@Sendable (TopicTag) -> Bool)? = nil
     ) async throws(NwakuAPIError) -> Poll {
         let path = "/relay/v1/messages"
@@ -75,8 +81,8 @@ public struct NwakuAPI: Sendable {
             unwantedCount: list.unwantedCount, elementCount: list.elementCount)
     }
 
-    /// `POST /relay/v1/messages/{topic}`. That it returns proves nothing: the node does not look whether it reached a peer.
-    public func publish(_ message: WakuMessage, on topic: PubsubTopic) async throws(NwakuAPIError) {
+    /// `POST /relay/v1/messages/{topic}`. Success does not mean that a peer received the message: the node does not check that.
+    package func publish(_ message: WakuMessage, on topic: PubsubTopic) async throws(NwakuAPIError) {
         let path = "/relay/v1/messages"
         let body = MessageJSON.encode(message)
         try check(try await exchange(url: messagesPath(topic), body: body, timeout: .seconds(5)), path: path)
@@ -92,10 +98,11 @@ public struct NwakuAPI: Sendable {
         let relayPeerCount: Int?
     }
 
-    /// `POST /lightpush/v3/message`: publishes, and tells to how many peers, where the node says so. Status 505: it has none. 404 and 503:
-    /// it does not serve lightpush.
+    /// `POST /lightpush/v3/message`: publishes a message. Status 505: the node has no peers. 404 and 503: it does not serve lightpush.
+    ///
+    /// - Returns: The number of peers that received it, if the node reports it.
     @discardableResult
-    public func push(_ message: WakuMessage, on topic: PubsubTopic) async throws(NwakuAPIError) -> Int? {
+    package func push(_ message: WakuMessage, on topic: PubsubTopic) async throws(NwakuAPIError) -> Int? {
         let path = "/lightpush/v3/message"
         var body = JSONText()
         body.beginObject()
@@ -104,14 +111,14 @@ public struct NwakuAPI: Sendable {
         body.endObject()
         let answer = try await exchange(url: path, body: body.bytes, timeout: .seconds(2))
         try check(answer, path: path)
-        // The message is out, whatever else the answer says.
+        // The message was published even if the response cannot be decoded.
         return (try? JSONDecoder().decode(PushAnswerJSON.self, from: Data(answer.body)))?.relayPeerCount
     }
 
     // MARK: Store
 
-    /// `GET /store/v3/messages`. Status 412: the node has no store and knows none. 429: it is asked too often.
-    public func query(_ query: StoreQuery, timeout: Duration = .seconds(30)) async throws(NwakuAPIError) -> StorePage {
+    /// `GET /store/v3/messages`. Status 412: the node has no store and knows no peer with one. 429: its rate limit is exceeded.
+    package func query(_ query: StoreQuery, timeout: Duration = .seconds(30)) async throws(NwakuAPIError) -> StorePage {
         let path = "/store/v3/messages"
         let limit = query.includesMessages ? Self.maximumResponseByteCount : Self.maximumSmallResponseByteCount
         let answer = try await exchange(url: path + "?" + query.text, timeout: timeout, limit: limit)
@@ -120,19 +127,19 @@ public struct NwakuAPI: Sendable {
         if let status = page.status, !(200..<300).contains(status) {
             throw .refused(status, path: path, text: NwakuAPIError.excerpt(Array(page.text.utf8)))
         }
-        return page.page(asked: query)
+        return page.page(for: query)
     }
 
-    // MARK: -
+    // MARK: HTTP
 
-    /// POSTs where there is a body.
+    /// Sends a POST request if there is a body, otherwise GET.
     func exchange(
         url: String, body: [UInt8]? = nil, timeout: Duration, limit: Int = maximumSmallResponseByteCount
     ) async throws(NwakuAPIError) -> HTTPResponse {
         let request = HTTPRequest(
             method: body == nil ? "GET" : "POST", url: address.appending(url),
             headers: body == nil ? [] : [("Content-Type", "application/json")], body: body,
-            connectTimeout: max(.seconds(2), leastPatience), timeout: max(timeout, leastPatience),
+            connectTimeout: max(.seconds(2), minimumTimeout), timeout: max(timeout, minimumTimeout),
             maximumResponseByteCount: limit)
         do {
             return try await client.send(request)
@@ -161,21 +168,21 @@ public struct NwakuAPI: Sendable {
         do {
             return Array(try encoder.encode(value))
         } catch {
-            throw NwakuAPIError(code: .unreadable, message: "the body for \(path) can't be written: \(error)")
+            throw NwakuAPIError(code: .unreadable, message: "the body for \(path) cannot be encoded: \(error)")
         }
     }
 }
 
 extension StoreAnswer {
-    /// Without what was not asked for: a node can't have answers go out on a pubsub topic of its choice, nor bring what nobody queried.
-    fileprivate func page(asked query: StoreQuery) -> StorePage {
+    /// The page without entries that the query did not ask for: a node must not be able to inject messages on other topics.
+    fileprivate func page(for query: StoreQuery) -> StorePage {
         let received = entries.compactMap { entry -> ReceivedMessage? in
             guard let message = entry.message, message.flaw == nil, let topic = entry.pubsubTopic ?? query.pubsubTopic else { return nil }
             let received = ReceivedMessage(message: message, pubsubTopic: topic)
             return query.covers(received) ? received : nil
         }
-        let asked = Set(query.hashes)
-        let hashes = entries.compactMap(\.hash).filter { asked.isEmpty || asked.contains($0) }
+        let requested = Set(query.hashes)
+        let hashes = entries.compactMap(\.hash).filter { requested.isEmpty || requested.contains($0) }
         return StorePage(messages: received, hashes: hashes, cursor: cursor)
     }
 }

@@ -1,30 +1,30 @@
 import CurlClient
 
-/// Why a call to a node's REST API brought nothing.
-public struct NwakuAPIError: Error, Hashable, CustomStringConvertible {
-    public enum Code: Hashable, Sendable {
-        /// No answer: refused, or cut off.
+/// Why a call to a node's REST API failed.
+package struct NwakuAPIError: Error, Hashable, CustomStringConvertible {
+    package enum Code: Hashable, Sendable {
+        /// No response: the connection was refused or lost.
         case unreachable
         case tooSlow
-        /// The node's status, from HTTP or from within a store's answer.
+        /// The node's error status, of the HTTP response or inside a store's response.
         case status(Int)
-        /// An answer that is not what the call promises.
+        /// A response of an unexpected form.
         case unreadable
         case tooLong
     }
 
-    public let code: Code
+    package let code: Code
     /// One line for an operator.
-    public let message: String
+    package let message: String
 
-    public init(code: Code, message: String) {
+    package init(code: Code, message: String) {
         self.code = code
         self.message = message
     }
 
-    public var description: String { message }
+    package var description: String { message }
 
-    /// Whether less may be had of a store: a node that asks another for it has time-outs of its own.
+    /// Whether a smaller store query may succeed. Includes server errors: a node that forwards queries to another store has timeouts of its own.
     var isTooMuch: Bool {
         switch code {
         case .tooLong, .tooSlow: true
@@ -33,8 +33,8 @@ public struct NwakuAPIError: Error, Hashable, CustomStringConvertible {
         }
     }
 
-    /// A node's own words, cut to one short line of printable ASCII: neither a terminal's escape sequences (U+009B begins some) nor
-    /// letters that turn the direction of a line come into logs.
+    /// The start of a node's response, limited to one short line of printable ASCII, so that neither terminal escape sequences nor characters
+    /// that change the text direction get into logs.
     static func excerpt(_ body: [UInt8]) -> String {
         let line = String(decoding: body.prefix(160), as: UTF8.self).split(whereSeparator: \.isNewline).first ?? ""
         return String(String.UnicodeScalarView(line.unicodeScalars.filter { (0x20..<0x7F).contains($0.value) }))
@@ -52,7 +52,7 @@ extension NwakuAPIError {
     }
 
     static func refused(_ status: Int, path: String, text: String) -> NwakuAPIError {
-        // Without its query: that holds topics.
+        // The path without the query, which contains topics.
         let words = text.isEmpty ? "" : ": \(text)"
         return NwakuAPIError(code: .status(status), message: "the node answered \(status) to \(path)\(words)")
     }

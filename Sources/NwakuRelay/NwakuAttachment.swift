@@ -1,74 +1,78 @@
+import Primitives
 import Waku
 
-/// Decides what to ask the node next, and when messages may have been lost on the way. Outcomes and time come in; whoever holds it does the
-/// talking.
+/// Decides which request to send to the node next, and when messages may have been lost. Outcomes and time come in; the driver sends the
+/// requests.
 ///
 ///     subscribing ──(subscribed)──▶ polling ──(polled)──▶ polling
 ///       ▲  ▲  │                       │  │
-///       │  │  └──(failed)──┐   (failed)  (forgotten: 404)
-///       │  │               ▼       │     │
-///       │  └─(time passed)─ backing off ◀┘ from the second in a row on
-///       └──────────────────────────────────┘ the first
+///       │  │  └──(failure)──┐   (failure) (subscription lost: 404)
+///       │  │                ▼       │     │
+///       │  └─(backoff passed)─ backing off ◀┘ from the second in a row on
+///       └─────────────────────────────────────┘ the first
 ///
-/// The node keeps few messages between two polls, and throws out the oldest by the *sender's* clock. So a poll that brought as many as it
-/// keeps, a failure, or a long silence mean that something may be lost since the last poll before: the next good poll tells from when. That
-/// is the local time of a poll, never a sender's.
+/// The node caches few messages between two polls and evicts the oldest by the *sender's* clock. So after a poll that returned a full cache, a
+/// failure, or a long time without a poll, messages since the previous poll may be lost. The next successful poll reports since when, as the
+/// local time of a poll, never a sender's timestamp.
 ///
-/// Topics are polled one after the other, and share the node's cache. What comes in between counts at the next poll for some of them: with
-/// several topics a cache that was full shows in two polls together, and what it lost may have come since the poll before both.
+/// Topics are polled one after the other and share the node's cache. Messages that arrive in between are counted in the next poll of some
+/// topics: with several topics a full cache shows in the sum of two polls, and the lost messages may have arrived since the poll before both.
 struct NwakuAttachment {
     struct Configuration: Hashable, Sendable {
         var pubsubTopics: [PubsubTopic] = [.statusDefault]
         var pollInterval: Duration = .milliseconds(300)
-        /// How many messages the node keeps for its pollers.
+        /// The node's cache capacity for pollers, in messages.
         var cacheCapacity = 50
-        var backOff = BackOff()
+        var backoff = ExponentialBackoff()
 
-        /// Longer without a poll means that messages may be lost.
-        var longestSilence: Duration { max(.seconds(2), pollInterval * 3) }
+        /// After a longer time without a poll, messages may be lost.
+        var maximumPollGap: Duration { max(.seconds(2), pollInterval * 3) }
     }
 
     enum Action: Hashable {
         case subscribe
         case poll
-        case wait(until: Duration)
+        case wait(until: Instant)
     }
 
     private enum Phase {
         case subscribing
-        case polling(next: Duration)
-        case backingOff(until: Duration)
+        case polling(next: Instant)
+        case backingOff(until: Instant)
     }
 
     private let configuration: Configuration
     private var phase = Phase.subscribing
     private var failures = 0
     private var mayHaveLost = false
-    /// Of topics that were seen in an earlier life, until the first good poll: up to when.
-    private var earlierLife: [PubsubTopic: Moment]
-    /// When the last good poll was sent, or when this began. All that reached the node before was handed over, but for the gaps that were
-    /// told.
+    /// Until the first successful poll: up to when each topic was seen in the previous run.
+    private var previousRun: [PubsubTopic: Moment]
+    /// When the last successful poll was sent; at first the time of initialization. All messages that reached the node before were delivered,
+    /// except for the reported gaps.
     private var lastPoll: Moment
     private var pollBefore: Moment
     private var lastCount = 0
 
     private(set) var state = RelayState.detached("not yet subscribed at the node")
 
-    /// - Parameter lastSeen: Until when all was seen, in an earlier life. On a topic that is not among them nothing can have been missed.
+    /// - Parameters:
+    ///   - configuration: The settings.
+    ///   - lastSeen: Up to when each topic was seen in the previous run. Topics without an entry have nothing to catch up with.
+    ///   - now: The current time.
     init(configuration: Configuration, lastSeen: [PubsubTopic: Timestamp], at now: Moment) {
         self.configuration = configuration
         lastPoll = now
         pollBefore = now
-        earlierLife = [:]
+        previousRun = [:]
         for topic in configuration.pubsubTopics {
             guard let seen = lastSeen[topic] else { continue }
-            earlierLife[topic] = now - (seen <= now.clock ? now.clock.since(seen) : StoreCatchUp.clockLookBack)
+            previousRun[topic] = now - (seen <= now.wallClock ? now.wallClock.since(seen) : StoreCatchUp.clockLookBack)
         }
     }
 
-    /// Until when all was seen on a topic, but for the gaps that were told.
+    /// The time up to which all messages of a topic were received, except for the reported gaps.
     func polledUntil(_ topic: PubsubTopic) -> Moment {
-        earlierLife[topic] ?? (isShared ? pollBefore : lastPoll)
+        previousRun[topic] ?? (isShared ? pollBefore : lastPoll)
     }
 
     /// Whether several topics share the node's cache.
@@ -77,45 +81,46 @@ struct NwakuAttachment {
     func next(at now: Moment) -> Action {
         switch phase {
         case .subscribing: .subscribe
-        case .polling(let next): now.uptime >= next ? .poll : .wait(until: next)
-        case .backingOff(let until): now.uptime >= until ? .subscribe : .wait(until: until)
+        case .polling(let next): now.instant >= next ? .poll : .wait(until: next)
+        case .backingOff(let until): now.instant >= until ? .subscribe : .wait(until: until)
         }
     }
 
-    /// The node took the subscription. Attached it is only when a poll worked.
+    /// The node accepted the subscription. The state becomes attached only after a successful poll.
     mutating func subscribed(at now: Moment) {
-        phase = .polling(next: now.uptime)
+        phase = .polling(next: now.instant)
     }
 
-    /// All topics were polled, and what they brought was handed over.
+    /// All topics were polled and their messages were delivered.
+    ///
     /// - Parameters:
-    ///   - messageCount: Of all topics together: they share the node's cache.
-    ///   - sent: When the first of the requests went out.
-    /// - Returns: The topics on which messages may be lost, and since when.
+    ///   - messageCount: The number of messages of all topics together, since they share the node's cache.
+    ///   - sent: When the first of the requests was sent.
+    /// - Returns: The topics on which messages may have been lost, and since when.
     mutating func polled(messageCount: Int, sent: Moment) -> [PubsubTopic: Moment] {
-        let isLate = sent.uptime - lastPoll.uptime > configuration.longestSilence
+        let isLate = sent.instant - lastPoll.instant > configuration.maximumPollGap
         let isFull = messageCount + (isShared ? lastCount : 0) >= configuration.cacheCapacity
-        var gaps = earlierLife
+        var gaps = previousRun
         if mayHaveLost || isLate || isFull {
             for topic in configuration.pubsubTopics { gaps[topic] = polledUntil(topic) }
         }
-        earlierLife = [:]
+        previousRun = [:]
         mayHaveLost = false
         failures = 0
         pollBefore = lastPoll
         lastPoll = sent
         lastCount = messageCount
         state = .attached
-        // A half-full cache fills faster than the interval drains it.
+        // Poll again at once when the cache fills faster than the interval drains it.
         let isBusy = messageCount * 2 >= configuration.cacheCapacity
-        phase = .polling(next: isBusy ? sent.uptime : sent.uptime + configuration.pollInterval)
+        phase = .polling(next: isBusy ? sent.instant : sent.instant + configuration.pollInterval)
         return gaps
     }
 
     /// The node does not know the subscription, as after a restart.
-    mutating func forgotten(at now: Moment, jitter: Double) {
+    mutating func subscriptionLost(at now: Moment, jitter: Double) {
         detach("the node lost its subscriptions", at: now, jitter: jitter)
-        // A node that forgets again and again is not asked again and again.
+        // Back off from a node that loses subscriptions repeatedly.
         if failures == 1 { phase = .subscribing }
     }
 
@@ -127,6 +132,6 @@ struct NwakuAttachment {
         failures += 1
         mayHaveLost = true
         state = .detached(reason)
-        phase = .backingOff(until: now.uptime + configuration.backOff.delay(failures: failures, jitter: jitter))
+        phase = .backingOff(until: now.instant + configuration.backoff.delay(afterFailures: failures, jitter: jitter))
     }
 }

@@ -1,6 +1,6 @@
 import Waku
 
-/// How far a node was listened to: what polling saw, and what the store has yet to tell, for each pubsub topic.
+/// The progress of receiving from one node: polling, and catching up from the store, for each pubsub topic.
 struct NwakuProgress {
     private(set) var pubsubTopics: [PubsubTopic]
     var attachment: NwakuAttachment
@@ -8,8 +8,10 @@ struct NwakuProgress {
     var catchUps: [StoreCatchUp]
 
     /// - Parameters:
-    ///   - catchUp: For each of the attachment's topics.
-    ///   - lastSeen: In an earlier life, see ``seenUntil(at:)``.
+    ///   - attachment: The settings for polling.
+    ///   - catchUp: The settings for catching up, used for each of the attachment's topics.
+    ///   - lastSeen: ``seenUntil(at:)`` of the previous run.
+    ///   - now: The current time.
     init(
         attachment: NwakuAttachment.Configuration, catchUp: StoreCatchUp.Configuration, lastSeen: [PubsubTopic: Timestamp], at now: Moment
     ) {
@@ -22,23 +24,29 @@ struct NwakuProgress {
         }
     }
 
-    /// Until when, by the local clock, everything was handed over. It stands still while messages may be missing that the store has not told.
+    /// For each topic, the local time up to which all messages were delivered. It stays unchanged while messages may be missing that were not
+    /// fetched from the store yet.
     func seenUntil(at now: Moment) -> [PubsubTopic: Timestamp] {
         var seen: [PubsubTopic: Timestamp] = [:]
         for catchUp in catchUps {
-            let polled = attachment.polledUntil(catchUp.pubsubTopic).earliestClock(at: now)
+            let polled = attachment.polledUntil(catchUp.pubsubTopic).earliestWallClock(at: now)
             seen[catchUp.pubsubTopic] = min(polled, catchUp.missingFrom(at: now) ?? polled)
         }
         return seen
     }
 
-    /// A topic was polled, before the others perhaps fail.
-    mutating func brought(_ messages: [ReceivedMessage], on topicIndex: Int) {
-        catchUps[topicIndex].notePolled(messages)
+    /// Records the messages of one topic's poll.
+    mutating func noteReceived(_ messages: [ReceivedMessage], on topicIndex: Int) {
+        catchUps[topicIndex].noteReceived(messages)
     }
 
-    /// All topics were polled, and what they brought was handed over.
-    /// - Returns: On how many topics messages may be lost that the store is to be asked for.
+    /// All topics were polled and their messages were delivered.
+    ///
+    /// - Parameters:
+    ///   - messageCount: The number of messages of all topics together.
+    ///   - sent: When the first of the requests was sent.
+    ///   - now: The current time.
+    /// - Returns: The number of topics on which messages may have been lost, to be fetched from the store.
     mutating func polled(messageCount: Int, sent: Moment, at now: Moment) -> Int {
         let isBack = attachment.state != .attached
         let lostFrom = attachment.polled(messageCount: messageCount, sent: sent)

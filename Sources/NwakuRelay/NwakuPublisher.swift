@@ -2,9 +2,9 @@ import Logging
 import Synchronization
 import Waku
 
-/// Publishes through one node, and looks up in its store what was published.
+/// Publishes through one node and looks up publications in its store.
 ///
-/// Lightpush tells whether the message reached a peer, relay doesn't: so lightpush comes first where the node serves it.
+/// Lightpush reports whether the message reached a peer, relay does not: so lightpush is tried first if the node serves it.
 final class NwakuPublisher: Sendable {
     private struct Services {
         var lightpush = OptionalService()
@@ -20,26 +20,26 @@ final class NwakuPublisher: Sendable {
         self.logger = logger
     }
 
-    func nodeIsBack() {
+    func noteReconnection() {
         services.withLock { services in
-            services.lightpush.nodeIsBack()
-            services.store.nodeIsBack()
+            services.lightpush.noteReconnection()
+            services.store.noteReconnection()
         }
     }
 
     func publish(_ message: WakuMessage, on topic: PubsubTopic) async throws(RelayError) -> Publication {
         if let flaw = message.flaw { throw RelayError(code: .refused, message: flaw) }
         let now = Moment.now()
-        let (triesLightpush, canBeLookedUp) = services.withLock { ($0.lightpush.isTried(at: now), $0.store.isTried(at: now)) }
+        let (triesLightpush, canBeLookedUp) = services.withLock { ($0.lightpush.isAvailable(at: now), $0.store.isAvailable(at: now)) }
         if triesLightpush {
             do {
                 let peerCount = try await api.push(message, on: topic)
                 return (peerCount ?? 0) >= 1 ? .confirmed : .unconfirmed(canBeLookedUp: canBeLookedUp)
             } catch {
-                // That says nothing about the node.
+                // A cancellation says nothing about the node.
                 if Task.isCancelled { throw RelayError(code: .unavailable, message: "publishing was cancelled") }
                 if error.code == .status(413) { throw RelayError(code: .refused, message: error.message) }
-                if Self.isLightpushMissing(error) { services.withLock { $0.lightpush.isMissing(at: .now()) } }
+                if Self.isLightpushMissing(error) { services.withLock { $0.lightpush.noteMissing(at: .now()) } }
                 logger.debug("lightpush failed, publishing by relay", metadata: ["node": "\(api.address)", "reason": "\(error)"])
             }
         }
@@ -57,22 +57,23 @@ final class NwakuPublisher: Sendable {
             return Set(page.hashes)
         } catch {
             guard Self.isStoreMissing(error) else { throw RelayError(code: .unavailable, message: error.message) }
-            services.withLock { $0.store.isMissing(at: .now()) }
+            services.withLock { $0.store.noteMissing(at: .now()) }
             throw RelayError(code: .refused, message: error.message)
         }
     }
 
-    /// Whether lightpush is not to be had for a while. One that does not answer in time would hold up every message.
+    /// Whether to stop using lightpush for a while: a service that does not answer in time would delay every message.
     private static func isLightpushMissing(_ error: NwakuAPIError) -> Bool {
         [.status(404), .status(503), .unreachable, .tooSlow].contains(error.code)
     }
 
-    /// Whether there is no store, or one that does not know such queries.
+    /// Whether there is no store, or one without support for such queries.
     private static func isStoreMissing(_ error: NwakuAPIError) -> Bool {
         [.status(400), .status(404), .status(412), .status(501)].contains(error.code)
     }
 
-    /// Whether the node would answer the same next time. 400 stands for both: too large, and not (or not yet again) subscribed.
+    /// Whether the node would refuse the message again. Status 400 means either that it is too large, or that the node is not subscribed,
+    /// perhaps not yet after a restart.
     private static func isFinal(_ error: NwakuAPIError) -> Bool {
         switch error.code {
         case .status(413): true

@@ -1,4 +1,4 @@
-public import Waku
+package import Waku
 
 extension NwakuRelay: StoreReadingRelay {
     public func storePage(_ query: StoreQuery) async throws(RelayError) -> StorePage {

@@ -1,34 +1,34 @@
-public import CurlClient
-public import Logging
+import Primitives
+package import CurlClient
+package import Logging
 import Synchronization
-public import Waku
+package import Waku
 
-/// One nwaku node, by its REST API: polls what comes in, asks the store for what polling lost, and publishes.
+/// A relay by the REST API of one nwaku node: polls messages, fetches lost ones from the store, and publishes.
 ///
-/// Polling loses messages by design: ``NwakuAttachment`` tells when, ``StoreCatchUp`` what to do about it. A node has room for one such
-/// relay: two steal each other's messages.
+/// Polling loses messages by design: ``NwakuAttachment`` decides when messages may have been lost, ``StoreCatchUp`` how to fetch them. Use
+/// one such relay per node: two would take each other's messages.
 ///
-/// What the store brings is delivered beside what polling brings, so that `deliver` may run twice at once, and the same message may come
-/// more than once. A node's own publications come back too: recognise messages by their hash.
-public final class NwakuRelay: Relay {
-    public struct Configuration: Sendable {
-        public var address: NodeAddress
-        public var pubsubTopics: [PubsubTopic]
+/// Messages from polls and from the store are delivered concurrently, so that `deliver` may run twice at the same time, and the same message
+/// may arrive several times. The node's own publications are received too: tell duplicates by the message hash.
+package final class NwakuRelay: Relay {
+    package struct Configuration: Sendable {
+        package var address: NodeAddress
+        package var pubsubTopics: [PubsubTopic]
         /// From the start of one poll to the start of the next.
-        public var pollInterval: Duration
-        /// How many messages the node keeps for its pollers (`--rest-relay-cache-capacity`).
-        public var cacheCapacity: Int
-        /// What is looked up in the store after messages may have been lost: the node's own topics.
-        public var catchUpTopics: [ContentTopic]
-        /// Until when all was seen on each pubsub topic, in an earlier life (``NwakuRelay/seenUntil``); on the others nothing can have been
-        /// missed.
-        public var lastSeen: [PubsubTopic: Timestamp]
-        /// Which topics of the form of ``ContentTopic/init(_:)`` are worth handing over; nil: all messages are, whatever their topic.
-        public var wants: (@Sendable (TopicTag) -> Bool)?
-        /// Told what is to be counted.
-        public var report: @Sendable (RelayEvent) -> Void
+        package var pollInterval: Duration
+        /// The node's cache capacity for pollers, in messages (`--rest-relay-cache-capacity`).
+        package var cacheCapacity: Int
+        /// The content topics to query from the store after messages may have been lost.
+        package var catchUpTopics: [ContentTopic]
+        /// ``NwakuRelay/seenUntil`` of the previous run, to catch up from. Topics without an entry have nothing to catch up with.
+        package var lastSeen: [PubsubTopic: Timestamp]
+        /// Whether to deliver messages on a topic of the form of ``ContentTopic/init(_:)``; others are dropped. nil delivers all messages.
+        package var wants: (@Sendable (TopicTag) -> Bool)?
+        /// Called with events to be counted.
+        package var report: @Sendable (RelayEvent) -> Void
 
-        public init(
+        package init(
             address: NodeAddress, pubsubTopics: [PubsubTopic] = [.statusDefault], pollInterval: Duration = .milliseconds(300),
             cacheCapacity: Int = 50, catchUpTopics: [ContentTopic] = [], lastSeen: [PubsubTopic: Timestamp] = [:],
             wants: (@Sendable (TopicTag) -> Bool)? = nil, report: @escaping @Sendable (RelayEvent) -> Void = { _ in }
@@ -44,17 +44,17 @@ public final class NwakuRelay: Relay {
         }
     }
 
-    /// What tests make shorter.
+    /// Intervals, which tests shorten.
     struct Timing: Sendable {
-        var nodeBackOff = BackOff()
-        var storeBackOff = BackOff(initial: .seconds(1), maximum: .seconds(60))
-        /// From one walk through the store to the next, at least.
+        var nodeBackoff = ExponentialBackoff()
+        var storeBackoff = ExponentialBackoff(initial: .seconds(1), maximum: .seconds(60))
+        /// The minimum time between the starts of two store walks.
         var catchUpPeriod = Duration.seconds(5)
-        /// From a gap to its walk.
+        /// ``StoreCatchUp/Configuration/settling``
         var settling = Duration.seconds(1)
     }
 
-    public let api: NwakuAPI
+    package let api: NwakuAPI
     private let topics: [PubsubTopic]
     private let publisher: NwakuPublisher
     private let logger: Logger
@@ -62,12 +62,15 @@ public final class NwakuRelay: Relay {
     private let report: @Sendable (RelayEvent) -> Void
     private let progress: Mutex<NwakuProgress>
 
-    /// Messages that are handed over at a time.
-    private static let deliveryStep = 1000
+    /// The maximum number of messages in a batch.
+    private static let batchLimit = 1000
 
-    /// - Parameter client: May be shared with others.
+    /// - Parameters:
+    ///   - configuration: The settings.
+    ///   - client: May be shared.
+    ///   - logger: Receives attachment changes and failures.
     /// - Throws: ``NwakuRelayError`` with `noPubsubTopics` or `invalidSetting`
-    public convenience init(configuration: Configuration, client: CurlClient, logger: Logger) throws(NwakuRelayError) {
+    package convenience init(configuration: Configuration, client: CurlClient, logger: Logger) throws(NwakuRelayError) {
         try self.init(
             configuration: configuration, api: NwakuAPI(address: configuration.address, client: client), logger: logger,
             timing: Timing())
@@ -90,46 +93,46 @@ public final class NwakuRelay: Relay {
             NwakuProgress(
                 attachment: NwakuAttachment.Configuration(
                     pubsubTopics: configuration.pubsubTopics, pollInterval: configuration.pollInterval,
-                    cacheCapacity: configuration.cacheCapacity, backOff: timing.nodeBackOff),
+                    cacheCapacity: configuration.cacheCapacity, backoff: timing.nodeBackoff),
                 catchUp: StoreCatchUp.Configuration(
                     contentTopics: configuration.catchUpTopics, settling: timing.settling, shortestPeriod: timing.catchUpPeriod,
-                    backOff: timing.storeBackOff),
+                    backoff: timing.storeBackoff),
                 lastSeen: configuration.lastSeen, at: .now()))
     }
 
-    public var name: String { "\(api.address)" }
+    package var name: String { "\(api.address)" }
 
-    public var state: RelayState {
+    package var state: RelayState {
         progress.withLock { $0.attachment.state }
     }
 
-    /// Until when, by the local clock, everything was handed over: what to go on from in the next life. It stands still while messages may be
-    /// missing that the store has not told yet.
-    public var seenUntil: [PubsubTopic: Timestamp] {
+    /// For each topic, the local time up to which all messages were delivered. It stays unchanged while messages may be missing that were not
+    /// fetched from the store yet.
+    package var seenUntil: [PubsubTopic: Timestamp] {
         progress.withLock { $0.seenUntil(at: .now()) }
     }
 
     @discardableResult
-    public func publish(_ message: WakuMessage, on pubsubTopic: PubsubTopic) async throws(RelayError) -> Publication {
+    package func publish(_ message: WakuMessage, on pubsubTopic: PubsubTopic) async throws(RelayError) -> Publication {
         try await publisher.publish(message, on: pubsubTopic)
     }
 
-    public func lookUp(_ hashes: [MessageHash]) async throws(RelayError) -> Set<MessageHash> {
+    package func lookUp(_ hashes: [MessageHash]) async throws(RelayError) -> Set<MessageHash> {
         try await publisher.lookUp(hashes)
     }
 
-    /// One at a time.
-    public func run(deliver: @escaping @Sendable ([ReceivedMessage]) async -> Void) async {
-        let signals = topics.map { _ in AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1)) }
+    /// Polls and catches up until the task is cancelled. Runs once at a time.
+    package func run(deliver: @escaping @Sendable ([ReceivedMessage]) async -> Void) async {
+        let gaps = topics.map { _ in WakeUpSignal() }
         await withDiscardingTaskGroup { group in
             group.addTask {
                 await self.attach(deliver: deliver) {
-                    for signal in signals { signal.continuation.yield() }
+                    for gap in gaps { gap.signal() }
                 }
             }
-            // Topics wait neither for each other nor for what fails on another.
-            for (index, signal) in signals.enumerated() {
-                group.addTask { await self.catchUp(on: index, deliver: deliver, gaps: signal.stream) }
+            // Concurrently, so that a failure on one topic does not delay others.
+            for (index, gap) in gaps.enumerated() {
+                group.addTask { await self.catchUp(on: index, deliver: deliver, gaps: gap) }
             }
         }
     }
@@ -169,26 +172,26 @@ public final class NwakuRelay: Relay {
                 }
                 if poll.unwantedCount > 0 { report(.foreign(poll.unwantedCount)) }
                 guard !poll.messages.isEmpty else { continue }
-                // In steps: a node that answers with a million messages must not hold up the end of this.
-                for start in stride(from: 0, to: poll.messages.count, by: Self.deliveryStep) where !Task.isCancelled {
-                    let messages = Array(poll.messages[start..<min(start + Self.deliveryStep, poll.messages.count)])
-                    progress.withLock { $0.brought(messages, on: index) }
+                // In batches, so that a response with a million messages does not delay cancellation.
+                for start in stride(from: 0, to: poll.messages.count, by: Self.batchLimit) where !Task.isCancelled {
+                    let messages = Array(poll.messages[start..<min(start + Self.batchLimit, poll.messages.count)])
+                    progress.withLock { $0.noteReceived(messages, on: index) }
                     await deliver(messages)
                 }
             }
         } catch {
             progress.withLock {
                 if error.code == .status(404) {
-                    $0.attachment.forgotten(at: .now(), jitter: .random(in: 0...1))
+                    $0.attachment.subscriptionLost(at: .now(), jitter: .random(in: 0...1))
                 } else {
                     $0.attachment.failed(error.message, at: .now(), jitter: .random(in: 0...1))
                 }
             }
             return
         }
-        // What was fetched as this ends may not have been taken any more.
+        // Messages fetched during cancellation may not have been processed.
         guard !Task.isCancelled else { return }
-        if state != .attached { publisher.nodeIsBack() }
+        if state != .attached { publisher.noteReconnection() }
         let gapCount = progress.withLock { $0.polled(messageCount: count, sent: sent, at: .now()) }
         for _ in 0..<gapCount { report(.gap) }
         if gapCount > 0 { gapFound() }
@@ -209,14 +212,14 @@ public final class NwakuRelay: Relay {
     // MARK: Catching up
 
     private func catchUp(
-        on index: Int, deliver: @Sendable ([ReceivedMessage]) async -> Void, gaps: AsyncStream<Void>
+        on index: Int, deliver: @Sendable ([ReceivedMessage]) async -> Void, gaps: WakeUpSignal
     ) async {
         var gaps = gaps.makeAsyncIterator()
         while !Task.isCancelled {
             switch progress.withLock({ $0.catchUps[index].next(at: .now()) }) {
             case .idle: _ = await gaps.next()
-            // In steps, because a reconnection ends the pause.
-            case .wait(let until): await Self.sleep(until: min(until, Moment.now().uptime + .seconds(1)))
+            // In steps, because a reconnection ends the pause early.
+            case .wait(let until): await Self.sleep(until: min(until, Instant.now + .seconds(1)))
             case .query(let query): await ask(query, on: index, deliver: deliver)
             }
         }
@@ -247,8 +250,8 @@ public final class NwakuRelay: Relay {
         }
     }
 
-    /// Returns early when the task is cancelled: its loop sees that.
-    private static func sleep(until uptime: Duration) async {
-        try? await Task.sleep(for: uptime - Moment.now().uptime)
+    /// Returns early when the task is cancelled, which the callers' loops check.
+    private static func sleep(until instant: Instant) async {
+        try? await instant.sleep()
     }
 }

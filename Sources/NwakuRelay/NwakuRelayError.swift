@@ -1,23 +1,23 @@
-/// Why a relay can't be made from its configuration. The message says what to do.
-public struct NwakuRelayError: Error, Hashable, CustomStringConvertible {
-    public enum Code: Hashable, Sendable {
-        /// Not an http or https URL with a host, or with more behind it than a path.
+/// Why a relay's configuration is invalid. The message says what to do.
+package struct NwakuRelayError: Error, Hashable, CustomStringConvertible {
+    package enum Code: Hashable, Sendable {
+        /// Not an http or https URL with a host, or one with a query or fragment.
         case invalidAddress
-        /// The URL holds a user or a password.
+        /// The URL contains a user or password.
         case credentialsInAddress
-        /// No pubsub topic to listen on.
+        /// There is no pubsub topic to subscribe to.
         case noPubsubTopics
-        /// A number out of its range.
+        /// A number is out of range.
         case invalidSetting
     }
 
-    public let code: Code
-    public let message: String
+    package let code: Code
+    package let message: String
 
-    public init(code: Code, message: String) {
+    package init(code: Code, message: String) {
         self.code = code
         self.message = message
     }
 
-    public var description: String { message }
+    package var description: String { message }
 }

@@ -1,21 +1,22 @@
-public import CurlClient
-public import Logging
+import Primitives
+package import CurlClient
+package import Logging
 import Synchronization
-public import Waku
+package import Waku
 
-/// Watches content topics through a node's store: for command-line clients that live beside a daemon on the same node, whose messages they
-/// would steal by polling.
+/// Receives content topics by querying a node's store repeatedly: for command-line clients that share a node with a daemon, whose messages
+/// they would take by polling.
 ///
-/// Ephemeral messages, and those with a clock more than 20 s off, never come this way: stores refuse them.
-public final class NwakuStoreWatch: Relay {
-    public struct Configuration: Sendable {
-        public var address: NodeAddress
-        public var pubsubTopics: [PubsubTopic]
-        /// Messages with an older timestamp don't come.
-        public var startTime: Timestamp
-        public var interval: Duration
+/// Ephemeral messages, and messages whose timestamp is off by more than 20 s, are not received: stores do not keep them.
+package final class NwakuStoreWatch: Relay {
+    package struct Configuration: Sendable {
+        package var address: NodeAddress
+        package var pubsubTopics: [PubsubTopic]
+        /// Messages with older timestamps are not received.
+        package var startTime: Timestamp
+        package var interval: Duration
 
-        public init(
+        package init(
             address: NodeAddress, pubsubTopics: [PubsubTopic] = [.statusDefault], startTime: Timestamp = .now(),
             interval: Duration = .milliseconds(200)
         ) {
@@ -28,27 +29,31 @@ public final class NwakuStoreWatch: Relay {
 
     private struct Sweep {
         var topics: [ContentTopic]
-        var state = RelayState.detached("the store was not yet asked")
+        var state = RelayState.detached("the store was not queried yet")
         var failures = 0
-        /// When the last sweep that worked began.
+        /// When the last successful sweep started.
         var sweptUntil: Timestamp?
         var recent = RecentHashes(capacity: 20_000)
         var pageSize = StorePageSize()
     }
 
-    public let api: NwakuAPI
+    package let api: NwakuAPI
     private let configuration: Configuration
     private let publisher: NwakuPublisher
     private let logger: Logger
     private let sweep: Mutex<Sweep>
 
-    /// How far senders' clocks may be off: sweeps overlap by this.
+    /// Sweeps overlap by this, for senders whose clocks are off.
     private static let overlap = Duration.seconds(60)
     private static let pageLimit = 1000
-    private static let backOff = BackOff()
+    private static let backoff = ExponentialBackoff()
 
-    /// - Parameter client: May be shared with others.
-    public init(configuration: Configuration, contentTopics: [ContentTopic] = [], client: CurlClient, logger: Logger) {
+    /// - Parameters:
+    ///   - configuration: The settings.
+    ///   - contentTopics: The content topics to receive; ``watch(_:)`` adds more.
+    ///   - client: May be shared.
+    ///   - logger: Receives failures.
+    package init(configuration: Configuration, contentTopics: [ContentTopic] = [], client: CurlClient, logger: Logger) {
         let api = NwakuAPI(address: configuration.address, client: client)
         self.configuration = configuration
         self.api = api
@@ -58,31 +63,31 @@ public final class NwakuStoreWatch: Relay {
         watch(contentTopics)
     }
 
-    /// Watches these as well, from the start time on.
-    public func watch(_ contentTopics: [ContentTopic]) {
+    /// Adds content topics, received from the start time on.
+    package func watch(_ contentTopics: [ContentTopic]) {
         sweep.withLock { watch in
             for topic in contentTopics where !watch.topics.contains(topic) {
                 watch.topics.append(topic)
-                // The next sweep looks back for the new one.
+                // The next sweep starts over, for the new topic.
                 watch.sweptUntil = nil
             }
         }
     }
 
-    public var state: RelayState {
+    package var state: RelayState {
         sweep.withLock { $0.state }
     }
 
     @discardableResult
-    public func publish(_ message: WakuMessage, on pubsubTopic: PubsubTopic) async throws(RelayError) -> Publication {
+    package func publish(_ message: WakuMessage, on pubsubTopic: PubsubTopic) async throws(RelayError) -> Publication {
         try await publisher.publish(message, on: pubsubTopic)
     }
 
-    public func lookUp(_ hashes: [MessageHash]) async throws(RelayError) -> Set<MessageHash> {
+    package func lookUp(_ hashes: [MessageHash]) async throws(RelayError) -> Set<MessageHash> {
         try await publisher.lookUp(hashes)
     }
 
-    public func run(deliver: @escaping @Sendable ([ReceivedMessage]) async -> Void) async {
+    package func run(deliver: @escaping @Sendable ([ReceivedMessage]) async -> Void) async {
         while !Task.isCancelled {
             let began = ContinuousClock.now
             var pause = configuration.interval
@@ -93,19 +98,19 @@ public final class NwakuStoreWatch: Relay {
                 let failures = sweep.withLock { watch in
                     watch.state = .detached(error.message)
                     watch.failures += 1
-                    if error.isTooMuch { watch.pageSize.wasTooMuch() }
+                    if error.isTooMuch { watch.pageSize.noteTooLarge() }
                     return watch.failures
                 }
-                pause = max(pause, Self.backOff.delay(failures: failures, jitter: .random(in: 0...1)))
+                pause = max(pause, Self.backoff.delay(afterFailures: failures, jitter: .random(in: 0...1)))
                 if failures == 1 {
-                    logger.warning("store can't be asked", metadata: ["node": "\(api.address)", "reason": "\(error)"])
+                    logger.warning("store query failed", metadata: ["node": "\(api.address)", "reason": "\(error)"])
                 }
             }
             try? await Task.sleep(until: began + pause, clock: .continuous)
         }
     }
 
-    /// Once through all topics and pages.
+    /// Queries all topics and pages once.
     private func sweep(deliver: @Sendable ([ReceivedMessage]) async -> Void) async throws(NwakuAPIError) {
         let now = Timestamp.now()
         let (topics, sweptUntil) = sweep.withLock { ($0.topics, $0.sweptUntil) }
@@ -117,7 +122,7 @@ public final class NwakuStoreWatch: Relay {
                 query.pageSize = sweep.withLock(\.pageSize.value)
                 let page = try await api.query(query)
                 let fresh = sweep.withLock { watch in
-                    watch.pageSize.wasGood()
+                    watch.pageSize.noteSuccess()
                     return page.messages.filter { watch.recent.insert($0.hash) }
                 }
                 if !fresh.isEmpty { await deliver(fresh) }
@@ -127,7 +132,7 @@ public final class NwakuStoreWatch: Relay {
         }
         sweep.withLock { watch in
             watch.failures = 0
-            // Without topics the node was not asked.
+            // Without topics there were no queries.
             if !queries.isEmpty { watch.state = .attached }
             if watch.topics.count == topics.count { watch.sweptUntil = now }
         }

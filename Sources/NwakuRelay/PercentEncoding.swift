@@ -1,4 +1,4 @@
-/// Everything but unreserved characters as `%XX`, RFC 3986: fit for one piece of a path or one value of a query.
+/// Percent-encodes all but unreserved characters, RFC 3986, for a path segment or a query value.
 func percentEncoded(_ text: String) -> String {
     let digits = Array("0123456789ABCDEF".utf8)
     var result: [UInt8] = []

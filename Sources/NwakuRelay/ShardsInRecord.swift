@@ -1,16 +1,16 @@
 import Foundation
 import Waku
 
-/// The cluster and shards in a node's ENR, from its entry `rs`, or `rsv` when there are many (`RelayShards`).
+/// The cluster and shards in a node's ENR, from its entry `rs` or `rsv` (`RelayShards`).
 ///
 ///     enr:base64url(RLP list of signature, sequence number, then names and values)
 ///
 /// The signature is not checked: the record comes from the node's own REST API.
-public struct ShardsInRecord: Hashable, Sendable {
-    public let cluster: Int
-    public let shards: Set<Int>
+package struct ShardsInRecord: Hashable, Sendable {
+    package let cluster: Int
+    package let shards: Set<Int>
 
-    /// Longer records are none: ENRs end at 300 bytes.
+    /// Longer texts are refused: ENRs have at most 300 bytes.
     private static let longestText = 1024
 
     package init(cluster: Int, shards: Set<Int>) {
@@ -18,8 +18,8 @@ public struct ShardsInRecord: Hashable, Sendable {
         self.shards = shards
     }
 
-    /// nil when it is no ENR, or tells no shards.
-    public init?(record: String) {
+    /// nil when the text is not an ENR, or one without shards.
+    package init?(record: String) {
         guard record.hasPrefix("enr:"), record.utf8.count <= Self.longestText else { return nil }
         var text = String(record.dropFirst(4)).replacing("-", with: "+").replacing("_", with: "/")
         while !text.utf8.count.isMultiple(of: 4) { text += "=" }
@@ -46,7 +46,7 @@ public struct ShardsInRecord: Hashable, Sendable {
     }
 }
 
-/// Items of RLP, one after the other: the contents of a string or of a list.
+/// Reads RLP items one after the other: the contents of a string or of a list.
 private struct RLPReader {
     private var rest: ArraySlice<UInt8>
 

@@ -2,7 +2,7 @@ import Waku
 import WakuCrypto
 
 extension StoreQuery {
-    /// For `GET /store/v3/messages`: `name=value&…`, percent-encoded, oldest first.
+    /// The query string for `GET /store/v3/messages`: `name=value&…`, percent-encoded, in ascending order of time.
     var text: String {
         var items = ["includeData=\(includesMessages)", "ascending=true", "pageSize=\(pageSize)"]
         if let pubsubTopic { items.append("pubsubTopic=" + percentEncoded(pubsubTopic.rawValue)) }

@@ -1,35 +1,38 @@
+// Public although only this package uses it: the compiler inlines and specializes public functions across modules, but not package ones
+// (Swift 6.3).
+
 /// A bounded dictionary that evicts its oldest entries in bulk, so that no operation has to find the oldest one.
 ///
 /// Entries are in two generations of at most `capacity` keys. When the young generation is full, it becomes the old one, and the old one is
 /// dropped. So the last `capacity` keys that were set are always found, and at most twice as many entries are kept.
-package struct GenerationalCache<Key: Hashable & Sendable, Value: Sendable>: Sendable {
+public struct GenerationalCache<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     @usableFromInline let capacity: Int
     @usableFromInline var young: [Key: Value] = [:]
     @usableFromInline var old: [Key: Value] = [:]
 
     /// - Parameter capacity: Keys per generation, at least 1.
     @inlinable
-    package init(capacity: Int) {
+    public init(capacity: Int) {
         self.capacity = max(capacity, 1)
     }
 
     /// The entries in memory: a key that was set again after its generation became the old one counts twice.
-    @inlinable package var count: Int { young.count + old.count }
+    @inlinable public var count: Int { young.count + old.count }
 
     @inlinable
-    package func contains(_ key: Key) -> Bool {
+    public func contains(_ key: Key) -> Bool {
         young.index(forKey: key) != nil || old.index(forKey: key) != nil
     }
 
     /// Reading does not make an entry younger.
     @inlinable
-    package func value(of key: Key) -> Value? {
+    public func value(of key: Key) -> Value? {
         young[key] ?? old[key]
     }
 
     /// Reads an entry and makes it young, so that entries in use stay.
     @inlinable
-    package mutating func refreshedValue(of key: Key) -> Value? {
+    public mutating func refreshedValue(of key: Key) -> Value? {
         if let value = young[key] { return value }
         guard let value = old[key] else { return nil }
         set(value, of: key)
@@ -37,19 +40,19 @@ package struct GenerationalCache<Key: Hashable & Sendable, Value: Sendable>: Sen
     }
 
     @inlinable
-    package mutating func set(_ value: Value, of key: Key) {
+    public mutating func set(_ value: Value, of key: Key) {
         if young.count >= capacity, young.index(forKey: key) == nil { (old, young) = (young, [:]) }
         young[key] = value
     }
 
     @inlinable
-    package mutating func remove(_ key: Key) {
+    public mutating func remove(_ key: Key) {
         young[key] = nil
         old[key] = nil
     }
 
     @inlinable
-    package mutating func removeAll() {
+    public mutating func removeAll() {
         (young, old) = ([:], [:])
     }
 }
@@ -57,7 +60,7 @@ package struct GenerationalCache<Key: Hashable & Sendable, Value: Sendable>: Sen
 extension GenerationalCache where Value == Void {
     /// - Returns: false when the key was there already.
     @inlinable
-    package mutating func insert(_ key: Key) -> Bool {
+    public mutating func insert(_ key: Key) -> Bool {
         guard !contains(key) else { return false }
         set((), of: key)
         return true

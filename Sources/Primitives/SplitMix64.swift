@@ -1,14 +1,17 @@
+// Public although only this package uses it: the compiler inlines and specializes public functions across modules, but not package ones
+// (Swift 6.3).
+
 /// The SplitMix64 generator: a seed always gives the same numbers, so that decisions can be reproduced. Not for secrets.
-package struct SplitMix64: RandomNumberGenerator, Sendable {
+public struct SplitMix64: RandomNumberGenerator, Sendable {
     @usableFromInline var state: UInt64
 
     @inlinable
-    package init(seed: UInt64) {
+    public init(seed: UInt64) {
         state = seed
     }
 
     @inlinable
-    package mutating func next() -> UInt64 {
+    public mutating func next() -> UInt64 {
         state &+= 0x9E37_79B9_7F4A_7C15
         var mixed = state
         mixed = (mixed ^ mixed >> 30) &* 0xBF58_476D_1CE4_E5B9

@@ -1,7 +1,7 @@
 public import CoreMetrics
 import Synchronization
 
-/// A number that only grows: adding to it is one atomic instruction.
+/// A counter. Incrementing takes one atomic instruction.
 public final class CounterCell: CounterHandler {
     private let count = Atomic<Int64>(0)
 
@@ -18,7 +18,7 @@ public final class CounterCell: CounterHandler {
     }
 }
 
-/// A number that is set. Not shown until it is; NaN takes it away again.
+/// A gauge. It is omitted from the exposition until it is set; setting NaN omits it again.
 public final class GaugeCell: MeterHandler {
     private let bits = Atomic<UInt64>(Double.nan.bitPattern)
 
@@ -48,16 +48,16 @@ public final class GaugeCell: MeterHandler {
     }
 }
 
-/// How long things took, in buckets. Recording takes two atomic instructions and a search among the bounds.
+/// A histogram of durations. Recording takes two atomic instructions and a binary search of the bounds.
 public final class HistogramCell: TimerHandler, RecorderHandler {
     private static let nanosecondsPerSecond = 1e9
 
-    /// Upper ends, in nanoseconds; what is above all of them has a bucket of its own.
+    /// Upper bounds of the buckets, in nanoseconds, without that of the last bucket, infinity.
     private let bounds: [Int64]
     private let counts: [CounterCell]
     private let sum = Atomic<Int64>(0)
 
-    /// - Parameter bounds: in seconds, ascending.
+    /// - Parameter bounds: In seconds, ascending.
     init(bounds: [Double]) {
         self.bounds = bounds.map { Int64($0 * Self.nanosecondsPerSecond) }
         counts = (0...bounds.count).map { _ in CounterCell() }
@@ -84,7 +84,7 @@ public final class HistogramCell: TimerHandler, RecorderHandler {
         recordNanoseconds(Int64(exactly: (value * Self.nanosecondsPerSecond).rounded()) ?? (value < 0 ? .min : .max))
     }
 
-    /// Observations up to each bound, and at last all. The last is the count: it fits the others even while things are recorded.
+    /// The number of observations up to each bound; the last is the total. Consistent even while observations are recorded concurrently.
     public var cumulativeCounts: [Int64] {
         var total: Int64 = 0
         return counts.map { count in
@@ -95,6 +95,6 @@ public final class HistogramCell: TimerHandler, RecorderHandler {
 
     public var count: Int64 { cumulativeCounts.last ?? 0 }
 
-    /// Of all observations.
+    /// The sum of all observations.
     public var seconds: Double { Double(sum.load(ordering: .relaxed)) / Self.nanosecondsPerSecond }
 }

@@ -1,8 +1,8 @@
-/// How metrics are written for those who scrape them.
+/// The text formats in which metrics are scraped.
 public enum ExpositionFormat: Hashable, Sendable {
     /// Prometheus' text format, 0.0.4.
     case text
-    /// OpenMetrics 1.0: counters are declared without `_total`, units are told, and the end is marked.
+    /// OpenMetrics 1.0: counters are declared without `_total`, units are declared, and the end is marked.
     case openMetrics
 
     public var contentType: String {
@@ -12,9 +12,9 @@ public enum ExpositionFormat: Hashable, Sendable {
         }
     }
 
-    /// By the header `Accept`: OpenMetrics when it is named, at no less than the weight of the text format.
+    /// Negotiates the format: OpenMetrics when it is accepted with at least the weight of the text format.
     ///
-    /// - Parameter accept: the header's value, `type/subtype;q=0.5, …`; nil when there is none.
+    /// - Parameter accept: The value of the `Accept` header, `type/subtype;q=0.5, …`; nil when there is none.
     public init(accept: String?) {
         var weights: [Substring: Double] = [:]
         for range in (accept ?? "").lowercased().split(separator: ",") {
@@ -32,7 +32,7 @@ public enum ExpositionFormat: Hashable, Sendable {
 }
 
 extension MetricRegistry {
-    /// All that is known at this moment. Metrics without a series are left out.
+    /// The current values of all metrics. Metrics without series are omitted.
     public func exposition(as format: ExpositionFormat) -> String {
         var writer = ExpositionWriter(format: format)
         for family in all { writer.write(family) }
@@ -40,7 +40,7 @@ extension MetricRegistry {
     }
 }
 
-/// Writes one family after the other. Both formats agree on everything but headers, and the end.
+/// Writes metric families one by one. The formats differ only in headers and in the end.
 struct ExpositionWriter {
     private let format: ExpositionFormat
     private var text = ""
@@ -96,7 +96,9 @@ struct ExpositionWriter {
         return "\(value)"
     }
 
-    /// - Parameter quotes: they are escaped too, as in label values and in OpenMetrics' help.
+    /// - Parameters:
+    ///   - text: The text to escape.
+    ///   - quotes: Whether to escape quotes too, as in label values and in the help texts of OpenMetrics.
     static func escaped(_ text: String, quotes: Bool) -> String {
         var escaped = ""
         for scalar in text.unicodeScalars {

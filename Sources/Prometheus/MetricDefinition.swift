@@ -1,18 +1,18 @@
-/// What there is to say of a metric, whatever its values are.
+/// The static description of a metric.
 public struct MetricDefinition: Hashable, Sendable {
     public enum Kind: Hashable, Sendable {
         case counter
         case gauge
-        /// - Parameter bounds: the upper ends of the buckets, ascending, without infinity. In seconds.
+        /// - Parameter bounds: The upper bounds of the buckets in seconds, ascending, without infinity.
         case histogram(bounds: [Double])
     }
 
-    /// As it is scraped: that of a counter ends in `_total`.
+    /// The name in scraped text: that of a counter ends in `_total`.
     public let name: String
-    /// A sentence for whoever reads the figures.
+    /// A sentence that describes the value.
     public let help: String
     public let kind: Kind
-    /// Names of the labels that each series of it has.
+    /// The names of the labels of each series.
     public let labels: [String]
 
     public init(name: String, help: String, kind: Kind, labels: [String] = []) {
@@ -22,7 +22,7 @@ public struct MetricDefinition: Hashable, Sendable {
         self.labels = labels
     }
 
-    /// The unit, which OpenMetrics wants to be told: names end in it.
+    /// The unit for OpenMetrics, from the end of the name.
     public var unit: String? {
         ["seconds", "bytes"].first { family.hasSuffix("_" + $0) }
     }

@@ -1,15 +1,15 @@
 public import CoreMetrics
 import Synchronization
 
-/// Keeps the metrics of a closed list of definitions, behind the façade of swift-metrics: handles of `Counter`, `Meter` and `Timer` that are
-/// made with this as their factory write to it, and Prometheus reads it.
+/// A swift-metrics backend for Prometheus with a fixed list of metrics: `Counter`, `Meter` and `Timer` handles that are created with this
+/// factory write to it.
 ///
-/// What is not on the list, or has other labels than its definition, gets a handle that nobody reads: no name and no label can come in from
-/// elsewhere. A series shows from when its handle is made.
+/// A handle for a metric that is not on the list, or with other labels than its definition, is accepted and ignored, so that no names and
+/// labels can be added at run time. A series is exposed as soon as its handle was created.
 public final class MetricRegistry: MetricsFactory {
     enum Cell: Sendable {
         case counter(CounterCell)
-        /// Also of counters that are read somewhere rather than counted here, such as processor time.
+        /// Also holds counters whose value is read elsewhere, such as processor time.
         case gauge(GaugeCell)
         case histogram(HistogramCell)
     }
@@ -33,7 +33,7 @@ public final class MetricRegistry: MetricsFactory {
         families = Mutex(Dictionary(definitions.map { ($0.name, Family(definition: $0)) }) { first, _ in first })
     }
 
-    /// As they are defined, with their series in the order in which they were made.
+    /// In the order of the definitions, with series in the order of their creation.
     var all: [Family] {
         families.withLock { families in order.compactMap { families[$0] } }
     }
@@ -60,7 +60,7 @@ public final class MetricRegistry: MetricsFactory {
         histogram(label, dimensions)
     }
 
-    /// What a counter's handle writes to, for those who want to read it too.
+    /// The storage of a counter, for code that also reads it.
     public func counter(_ name: String, _ dimensions: [(String, String)]) -> CounterCell {
         let cell = cell(name, dimensions) { $0.kind == .counter ? .counter(CounterCell()) : nil }
         if case .counter(let counter) = cell { return counter }
@@ -86,7 +86,7 @@ public final class MetricRegistry: MetricsFactory {
         }
     }
 
-    // Handles are kept for as long as the registry is: they are few.
+    // Handles are kept for the lifetime of the registry: their number is bounded.
     public func destroyCounter(_ handler: any CounterHandler) {}
     public func destroyMeter(_ handler: any MeterHandler) {}
     public func destroyRecorder(_ handler: any RecorderHandler) {}

@@ -1,3 +1,6 @@
+// Public although only this package uses it: the compiler inlines and specializes public functions across modules, but not package ones
+// (Swift 6.3), which made these 3 to 6 times slower.
+
 /// Reads the fields of a protobuf message, or of a message nested in it, without copying or allocating.
 ///
 ///     field = tag(varint: number << 3 | wire type) ‖ value
@@ -6,19 +9,19 @@
 ///
 /// Unknown fields are skipped by calling ``next()`` again. By default groups are skipped too, and field numbers may be longer than 29 bits: Go's
 /// gossip forwards the unknown fields of a message unchanged, so the peer that forwards them is not the one that wrote them.
-package struct ProtobufReader {
-    package struct Field {
-        package let number: Int
-        package let value: Value
+public struct ProtobufReader {
+    public struct Field {
+        public let number: Int
+        public let value: Value
 
         @inlinable
-        package init(number: Int, value: Value) {
+        public init(number: Int, value: Value) {
             self.number = number
             self.value = value
         }
     }
 
-    package enum Value: Hashable {
+    public enum Value: Hashable {
         case varint(UInt64)
         /// The range of a length-delimited field in ``ProtobufReader/bytes``.
         case content(Range<Int>)
@@ -27,31 +30,31 @@ package struct ProtobufReader {
     }
 
     /// What ``next()`` refuses although some protobuf decoders accept it.
-    package struct Refusals: OptionSet, Sendable {
-        package let rawValue: UInt8
+    public struct Refusals: OptionSet, Sendable {
+        public let rawValue: UInt8
 
         @inlinable
-        package init(rawValue: UInt8) { self.rawValue = rawValue }
+        public init(rawValue: UInt8) { self.rawValue = rawValue }
 
         /// Groups, which proto3 does not have.
-        @inlinable package static var groups: Refusals { Refusals(rawValue: 1) }
+        @inlinable public static var groups: Refusals { Refusals(rawValue: 1) }
         /// Field numbers from 2^29, which no message definition can have.
-        @inlinable package static var longFieldNumbers: Refusals { Refusals(rawValue: 2) }
+        @inlinable public static var longFieldNumbers: Refusals { Refusals(rawValue: 2) }
     }
 
-    package let bytes: [UInt8]
+    public let bytes: [UInt8]
     @usableFromInline var offset: Int
     @usableFromInline let end: Int
     @usableFromInline let refusals: Refusals
 
     @inlinable
-    package init(_ bytes: [UInt8], refusing refusals: Refusals = []) {
+    public init(_ bytes: [UInt8], refusing refusals: Refusals = []) {
         self.init(bytes, bytes.indices, refusing: refusals)
     }
 
     /// - Parameter range: Must lie within the bytes.
     @inlinable
-    package init(_ bytes: [UInt8], _ range: Range<Int>, refusing refusals: Refusals = []) {
+    public init(_ bytes: [UInt8], _ range: Range<Int>, refusing refusals: Refusals = []) {
         precondition(range.lowerBound >= 0 && range.upperBound <= bytes.count)
         self.bytes = bytes
         offset = range.lowerBound
@@ -60,14 +63,14 @@ package struct ProtobufReader {
     }
 
     /// The index in ``bytes`` of the next byte to read.
-    @inlinable package var position: Int { offset }
-    @inlinable package var isAtEnd: Bool { offset >= end }
+    @inlinable public var position: Int { offset }
+    @inlinable public var isAtEnd: Bool { offset >= end }
 
     /// The next field; nil at the end.
     ///
     /// - Throws: ``ProtobufError/malformed``
     @inlinable
-    package mutating func next() throws(ProtobufError) -> Field? {
+    public mutating func next() throws(ProtobufError) -> Field? {
         guard !isAtEnd else { return nil }
         let tag = try varint()
         guard tag >> 3 > 0 else { throw .malformed }
@@ -111,7 +114,7 @@ package struct ProtobufReader {
     ///
     /// - Throws: ``ProtobufError/malformed``
     @inlinable
-    package mutating func varint() throws(ProtobufError) -> UInt64 {
+    public mutating func varint() throws(ProtobufError) -> UInt64 {
         var value: UInt64 = 0
         var shift: UInt64 = 0
         while shift < 70 {
@@ -129,7 +132,7 @@ package struct ProtobufReader {
     ///
     /// - Throws: ``ProtobufError/malformed``
     @inlinable
-    package mutating func content() throws(ProtobufError) -> Range<Int> {
+    public mutating func content() throws(ProtobufError) -> Range<Int> {
         let length = try varint()
         let start = offset
         try skip(length)
@@ -138,7 +141,7 @@ package struct ProtobufReader {
 
     /// - Throws: ``ProtobufError/malformed``
     @inlinable
-    package mutating func skip(_ byteCount: UInt64) throws(ProtobufError) {
+    public mutating func skip(_ byteCount: UInt64) throws(ProtobufError) {
         guard byteCount <= UInt64(end - offset) else { throw .malformed }
         offset += Int(byteCount)
     }
@@ -147,21 +150,21 @@ package struct ProtobufReader {
 extension ProtobufReader.Field {
     /// - Throws: ``ProtobufError/malformed`` when it is not a varint.
     @inlinable
-    package func varint() throws(ProtobufError) -> UInt64 {
+    public func varint() throws(ProtobufError) -> UInt64 {
         guard case .varint(let value) = value else { throw .malformed }
         return value
     }
 
     /// - Throws: ``ProtobufError/malformed`` when it is not length-delimited.
     @inlinable
-    package func content() throws(ProtobufError) -> Range<Int> {
+    public func content() throws(ProtobufError) -> Range<Int> {
         guard case .content(let range) = value else { throw .malformed }
         return range
     }
 
     /// - Throws: ``ProtobufError/malformed``, ``ProtobufError/tooLong``
     @inlinable
-    package func bytes(of reader: ProtobufReader, limit: Int) throws(ProtobufError) -> [UInt8] {
+    public func bytes(of reader: ProtobufReader, limit: Int) throws(ProtobufError) -> [UInt8] {
         let range = try content()
         guard range.count <= limit else { throw .tooLong }
         return Array(reader.bytes[range])
@@ -169,7 +172,7 @@ extension ProtobufReader.Field {
 
     /// - Throws: ``ProtobufError/malformed``, ``ProtobufError/tooLong``, ``ProtobufError/notUTF8``
     @inlinable
-    package func string(of reader: ProtobufReader, limit: Int) throws(ProtobufError) -> String {
+    public func string(of reader: ProtobufReader, limit: Int) throws(ProtobufError) -> String {
         let range = try content()
         guard range.count <= limit else { throw .tooLong }
         guard let string = String(validating: reader.bytes[range], as: UTF8.self) else { throw .notUTF8 }
@@ -178,13 +181,13 @@ extension ProtobufReader.Field {
 
     /// A reader of the message in this field.
     @inlinable
-    package func nested(in reader: ProtobufReader) throws(ProtobufError) -> ProtobufReader {
+    public func nested(in reader: ProtobufReader) throws(ProtobufError) -> ProtobufReader {
         ProtobufReader(reader.bytes, try content())
     }
 }
 
 /// Decodes a `sint64`, which is zigzag-encoded.
 @inlinable
-package func unzigzag(_ value: UInt64) -> Int64 {
+public func unzigzag(_ value: UInt64) -> Int64 {
     Int64(bitPattern: value >> 1) ^ -Int64(bitPattern: value & 1)
 }

@@ -1,19 +1,22 @@
+// Public although only this package uses it: the compiler inlines and specializes public functions across modules, but not package ones
+// (Swift 6.3), which made these 3 to 6 times slower.
+
 /// Unsigned varints: seven bits per byte, lowest first; the highest bit of a byte says that another follows.
 ///
 /// Protobuf and multiformats write them alike. Readers differ: ``ProtobufReader/varint()`` accepts up to 10 bytes and non-minimal forms,
 /// ``Decoder`` those of multiformats only.
-package enum Varint {
+public enum Varint {
     /// The longest varint of multiformats, in bytes.
-    package static let byteLimit = 9
+    public static let byteLimit = 9
 
     /// The encoded length in bytes: 1 to 10.
     @inlinable
-    package static func byteCount(_ value: UInt64) -> Int {
+    public static func byteCount(_ value: UInt64) -> Int {
         max(1, (70 - value.leadingZeroBitCount) / 7)
     }
 
     @inlinable
-    package static func append(_ value: UInt64, to bytes: inout [UInt8]) {
+    public static func append(_ value: UInt64, to bytes: inout [UInt8]) {
         var rest = value
         while rest >= 0x80 {
             bytes.append(UInt8(truncatingIfNeeded: rest) | 0x80)
@@ -25,7 +28,8 @@ package enum Varint {
     /// Removes a multiformats varint from the front.
     ///
     /// - Throws: ``VarintError/malformed``, also for one that is not complete.
-    package static func take(from bytes: inout ArraySlice<UInt8>) throws(VarintError) -> UInt64 {
+    @inlinable
+    public static func take(from bytes: inout ArraySlice<UInt8>) throws(VarintError) -> UInt64 {
         var decoder = Decoder()
         while let byte = bytes.popFirst() {
             if let value = try decoder.value(after: byte) { return value }
@@ -34,18 +38,18 @@ package enum Varint {
     }
 
     /// Decodes a varint of multiformats/unsigned-varint byte by byte: at most ``byteLimit`` bytes, in its shortest form.
-    package struct Decoder {
+    public struct Decoder {
         @usableFromInline var value: UInt64 = 0
         @usableFromInline var count = 0
 
         @inlinable
-        package init() {}
+        public init() {}
 
         /// nil until the last byte.
         ///
         /// - Throws: ``VarintError/malformed``
         @inlinable
-        package mutating func value(after byte: UInt8) throws(VarintError) -> UInt64? {
+        public mutating func value(after byte: UInt8) throws(VarintError) -> UInt64? {
             guard count < Varint.byteLimit else { throw .malformed }
             value |= UInt64(byte & 0x7F) << UInt64(7 * count)
             count += 1
@@ -56,7 +60,7 @@ package enum Varint {
     }
 }
 
-package enum VarintError: Error, Hashable, Sendable {
+public enum VarintError: Error, Hashable, Sendable {
     /// Longer than ``Varint/byteLimit``, or not the shortest form.
     case malformed
 }

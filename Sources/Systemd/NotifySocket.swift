@@ -1,17 +1,17 @@
 import Foundation
 
-/// Where a service manager listens for what its service has to tell: a Unix datagram socket, sd_notify(3).
+/// The Unix datagram socket on which the service manager receives notifications, sd_notify(3).
 ///
 /// An address that starts with `/` is a path; one that starts with `@` is in the abstract namespace, a NUL byte in the `@`'s place.
-public struct NotifySocket: Sendable {
-    /// Of `sockaddr_un.sun_path`.
+package struct NotifySocket: Sendable {
+    /// The size of `sockaddr_un.sun_path`.
     private static let capacity = MemoryLayout.size(ofValue: sockaddr_un().sun_path)
 
-    /// As it stands in `sun_path`, a path's final NUL included.
+    /// The contents of `sun_path`, the NUL at the end of a path included.
     private let name: [UInt8]
 
-    /// nil for what is neither a path nor an abstract name, or is too long for one.
-    public init?(_ address: String) {
+    /// nil for an address that is neither a path nor an abstract name, or is too long.
+    package init?(_ address: String) {
         let bytes = Array(address.utf8)
         guard bytes.count > 1, !bytes.contains(0) else { return nil }
         switch bytes[0] {
@@ -22,9 +22,11 @@ public struct NotifySocket: Sendable {
         guard name.count <= Self.capacity else { return nil }
     }
 
-    /// Sends one datagram. Does not wait: whether the manager will have it.
+    /// Sends one datagram without waiting.
+    ///
+    /// - Returns: Whether the socket accepted it.
     @discardableResult
-    public func send(_ notice: String) -> Bool {
+    package func send(_ notice: String) -> Bool {
         let handle = socket(AF_UNIX, Int32(SOCK_DGRAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
         guard handle >= 0 else { return false }
         defer { close(handle) }

@@ -1,19 +1,25 @@
-/// What a service manager is to be told of a service, when it changes.
+/// Decides which notifications to send to the service manager: one for each change.
 ///
 ///     starting ──(listening)──▶ READY=1 ──▶ running ──(obstacles change)──▶ STATUS=…
-public struct ServiceNotices: Sendable {
-    public static let alive = "WATCHDOG=1"
-    public static let stopping = "STOPPING=1\nSTATUS=Stopping: finishing what is in hand"
+///
+/// A service that listens but has obstacles is running, not failed: it recovers by itself and must not be restarted.
+package struct ServiceNotices: Sendable {
+    package static let alive = "WATCHDOG=1"
+    package static let stopping = "STOPPING=1\nSTATUS=Stopping: finishing what is in hand"
 
     private static let statusLimit = 1_000
 
     private var isReady = false
     private var status = ""
 
-    public init() {}
+    package init() {}
 
-    /// The next datagram; nil when nothing is new. Not ready, but running, is a service that has obstacles: it lives, and heals itself.
-    public mutating func next(isListening: Bool, obstacles: [String]) -> String? {
+    /// The next notification; nil when nothing changed.
+    ///
+    /// - Parameters:
+    ///   - isListening: Whether the service accepts connections. Once it did, it stays ready.
+    ///   - obstacles: Why the service does not work fully, a phrase each.
+    package mutating func next(isListening: Bool, obstacles: [String]) -> String? {
         let becomesReady = isListening && !isReady
         let newStatus = Self.status(isListening: isListening, obstacles)
         guard becomesReady || newStatus != status else { return nil }
@@ -22,7 +28,7 @@ public struct ServiceNotices: Sendable {
         return (becomesReady ? "READY=1\n" : "") + "STATUS=" + newStatus
     }
 
-    /// Obstacles quote other programs: what they say must not become a line of its own.
+    /// Control characters are replaced: obstacles quote other programs, whose text must not start a line of its own.
     private static func status(isListening: Bool, _ obstacles: [String]) -> String {
         let text =
             !isListening ? "Starting" : obstacles.isEmpty ? "Ready" : "Running, not ready: " + obstacles.joined(separator: "; ")

@@ -4,8 +4,8 @@ public import WakuCrypto
 ///
 ///     flags(1) ‖ length(1–3, little-endian) ‖ data ‖ padding ‖ signature(65)
 ///
-/// Flags: bits 0–1 count the length bytes, bit 2 says that it is signed. The whole is padded to a multiple of 256 bytes,
-/// an exact multiple by 256 more; receivers ignore the padding.
+/// Flags: bits 0–1 are the number of length bytes, bit 2 marks a signed frame. The frame is padded to the next multiple of 256 bytes, an
+/// exact multiple by 256 more; receivers ignore the padding.
 public struct PayloadFrame: Sendable {
     static let blockByteCount = 256
     private static let lengthByteCountMask: UInt8 = 0b011
@@ -37,9 +37,9 @@ public struct PayloadFrame: Sendable {
         data = Array(bytes[start..<start + length])
     }
 
-    /// The frame of `data`, padded at random and signed.
+    /// Encodes `data` with random padding and a signature.
     ///
-    /// - Precondition: less than 16 MiB, which is what three length bytes can say.
+    /// - Precondition: `data` is shorter than 16 MiB, the limit of three length bytes.
     public static func encode(_ data: [UInt8], signedBy key: PrivateKey) -> [UInt8] {
         encode(data, signedBy: key, padding: randomBytes)
     }
@@ -65,7 +65,7 @@ public struct PayloadFrame: Sendable {
     }
 }
 
-/// Why a Waku payload can't be read.
+/// Why a Waku payload cannot be parsed.
 public enum PayloadError: Error, Hashable, Sendable {
     case truncated
     case badSignature

@@ -1,6 +1,6 @@
 import Foundation
 
-/// Unix time in nanoseconds, as messages carry it. Never a Double: today's values lie beyond 2^53.
+/// Wall-clock time: Unix time in nanoseconds, as messages carry it. Never converted to a Double: current values are beyond 2^53.
 public struct Timestamp: RawRepresentable, Hashable, Comparable, Sendable {
     public let rawValue: Int64
     public init(rawValue: Int64) { self.rawValue = rawValue }
@@ -14,7 +14,7 @@ public struct Timestamp: RawRepresentable, Hashable, Comparable, Sendable {
         return Timestamp(rawValue: Int64(time.tv_sec) * 1_000_000_000 + Int64(time.tv_nsec))
     }
 
-    /// Senders choose timestamps: sums and differences stop at the ends of the range rather than trap.
+    /// Saturates at the ends of the range: senders choose timestamps freely, so that sums must not trap.
     public static func + (time: Timestamp, duration: Duration) -> Timestamp {
         let (sum, overflow) = time.rawValue.addingReportingOverflow(duration.nanoseconds)
         return Timestamp(rawValue: overflow ? (duration < .zero ? .min : .max) : sum)
@@ -24,7 +24,7 @@ public struct Timestamp: RawRepresentable, Hashable, Comparable, Sendable {
         time + .nanoseconds(-duration.nanoseconds)
     }
 
-    /// How long `earlier` lies back.
+    /// The duration from `earlier` to this time, saturated at 292 years.
     public func since(_ earlier: Timestamp) -> Duration {
         let (difference, overflow) = rawValue.subtractingReportingOverflow(earlier.rawValue)
         return .nanoseconds(overflow ? (rawValue < earlier.rawValue ? .min : .max) : difference)
@@ -32,7 +32,7 @@ public struct Timestamp: RawRepresentable, Hashable, Comparable, Sendable {
 }
 
 extension Duration {
-    /// Whole nanoseconds; beyond 292 years the nearest number whose opposite is one too, so that it can be negated.
+    /// Whole nanoseconds, saturated at ±`Int64.max` (292 years), so that the result can be negated.
     public var nanoseconds: Int64 {
         let (seconds, attoseconds) = components
         let (product, overflow) = seconds.multipliedReportingOverflow(by: 1_000_000_000)

@@ -9,7 +9,7 @@ public struct PubsubTopic: RawRepresentable, Hashable, Sendable, CustomStringCon
     public var description: String { rawValue }
 }
 
-/// The first 4 bytes of Keccak-256 of a topic string, as a big-endian number. All that a message on the network tells of its topic.
+/// The first 4 bytes of Keccak-256 of a topic string, as a big-endian number. Messages on the network carry this instead of the string.
 public struct TopicTag: RawRepresentable, Hashable, Sendable {
     public let rawValue: UInt32
     public init(rawValue: UInt32) { self.rawValue = rawValue }
@@ -34,7 +34,7 @@ public struct ContentTopic: RawRepresentable, Hashable, Sendable, CustomStringCo
     private static let prefix = "/waku/1/0x"
     private static let suffix = "/rfc26"
 
-    /// nil when it is not of this form. Digits of either case, and more than 8 of them, are taken: only the first 4 bytes count.
+    /// nil when the topic is not of this form. Digits of either case, and more than 8, are accepted: only the first 4 bytes count.
     public var tag: TopicTag? {
         var copy = rawValue
         return copy.withUTF8(Self.tag)

@@ -2,15 +2,17 @@ import CPushMessages
 public import ProtobufWire
 
 extension WakuMessage {
-    /// From its form on the wire, `Protos/waku_message.proto`. Fields that are not known are skipped, however many.
+    /// Decodes a message from protobuf, `Protos/waku_message.proto`. Any number of unknown fields is skipped.
     ///
-    /// - Throws: `ProtobufError`; `tooMany` when it, or its meta, is longer than the network allows.
+    /// - Throws: `ProtobufError`; `tooMany` when the message or its meta is longer than the network allows.
     public init(parsing bytes: [UInt8]) throws(ProtobufError) {
         guard bytes.count <= Self.maximumByteCount else { throw .tooMany }
         try self.init(WakuMessageFields(parsing: bytes), of: bytes)
     }
 
-    /// - Parameter bytes: Those that the fields were read from.
+    /// - Parameters:
+    ///   - fields: The parsed fields.
+    ///   - bytes: The bytes that they were parsed from.
     /// - Throws: As ``init(parsing:)``.
     package init(_ fields: WakuMessageFields, of bytes: [UInt8]) throws(ProtobufError) {
         guard fields.meta.count <= Self.maximumMetaByteCount else { throw .tooMany }

@@ -2,18 +2,18 @@ import WakuCrypto
 
 /// A message as it travels on the network, 14/WAKU2-MESSAGE. Its protobuf form is in `Protos/waku_message.proto`.
 public struct WakuMessage: Hashable, Sendable {
-    /// The largest a message may be on the network: payload, topic and all.
+    /// The largest encoded message on the network.
     public static let maximumByteCount = 1 << 20
     public static let maximumMetaByteCount = 64
 
     public var payload: [UInt8]
     public var contentTopic: ContentTopic
-    /// 1 for everything that this project reads or writes: ``PayloadFrame`` says how it is encrypted.
+    /// The payload's encryption version, 26/WAKU2-PAYLOAD: 1 for all messages that this package reads or writes, see ``PayloadFrame``.
     public var version: UInt32
-    /// The sender's clock.
+    /// The time of sending by the sender's clock.
     public var timestamp: Timestamp
     public var meta: [UInt8]
-    /// Not to be kept by stores.
+    /// Whether stores should not keep the message.
     public var ephemeral: Bool
 
     public init(
@@ -35,7 +35,7 @@ public struct WakuMessage: Hashable, Sendable {
     }
 }
 
-/// Identifies a message on its pubsub topic, the same at every relay and store. 32 bytes.
+/// Identifies a message on its pubsub topic, deterministically: 32 bytes, 14/WAKU2-MESSAGE.
 public struct MessageHash: Hashable, Sendable, CustomStringConvertible {
     public let bytes: [UInt8]
     public init(bytes: [UInt8]) { self.bytes = bytes }

@@ -12,7 +12,7 @@ struct CurlClientFailureTests {
         #expect(error.code == .timeout)
     }
 
-    @Test func waitingInLineIsTimed() async throws {
+    @Test func waitingInTheQueueTimesOut() async throws {
         let line = try await Line(waiting: 0)
         defer { line.server.stop() }
         line.first.cancel()
@@ -20,7 +20,7 @@ struct CurlClientFailureTests {
         #expect(line.server.requests.count == 1)
     }
 
-    @Test func cancelledInLine() async throws {
+    @Test func queuedRequestsCanBeCancelled() async throws {
         let line = try await Line(waiting: 20)
         defer { line.server.stop() }
         for task in line.others { task.cancel() }
@@ -28,11 +28,11 @@ struct CurlClientFailureTests {
         line.first.cancel()
         #expect(try await line.first.value.code == .cancelled)
         // The place is free, and none of those that left took it.
-        #expect(try await line.client.send(patient(url: line.server.url)).status == 200)
+        #expect(try await line.client.send(longTimeoutRequest(url: line.server.url)).status == 200)
         #expect(line.server.requests.count == 2)
     }
 
-    @Test func shutDownInLine() async throws {
+    @Test func shutdownEndsQueuedRequests() async throws {
         let line = try await Line(waiting: 20)
         defer { line.server.stop() }
         line.client.shutdown()
@@ -55,9 +55,9 @@ struct CurlClientFailureTests {
                 return .hang
             }
             let client = client
-            first = Task { try await failure(of: patient(url: server.url + "/first"), client: client) }
+            first = Task { try await failure(of: longTimeoutRequest(url: server.url + "/first"), client: client) }
             for await _ in arrived { break }
-            others = (0..<count).map { _ in Task { try await failure(of: patient(url: server.url), client: client) } }
+            others = (0..<count).map { _ in Task { try await failure(of: longTimeoutRequest(url: server.url), client: client) } }
             // By the time that this one has waited in vain, the others stand in line.
             let last = try await failure(of: HTTPRequest(url: server.url, timeout: .milliseconds(50)), client: client)
             #expect(last.code == .timeout)
@@ -69,22 +69,22 @@ struct CurlClientFailureTests {
         let server = try RawHTTPServer { _ in .hang }
         server.stop()
         let closed = try closedPort()
-        let error = try await failure(of: patient(url: "http://127.0.0.1:\(closed)/path?secret"))
+        let error = try await failure(of: longTimeoutRequest(url: "http://127.0.0.1:\(closed)/path?secret"))
         #expect(error.code == .connect)
         #expect(!error.message.contains("secret"))
     }
 
     @Test func aNameWithoutAddress() async throws {
-        #expect(try await failure(of: patient(url: "http://gorush.invalid/")).code == .resolve)
+        #expect(try await failure(of: longTimeoutRequest(url: "http://gorush.invalid/")).code == .resolve)
     }
 
     @Test func bodiesAreBounded() async throws {
         let server = try RawHTTPServer { _ in .status(200, body: String(repeating: "a", count: 1001)) }
         defer { server.stop() }
         let client = CurlClient()
-        let error = try await failure(of: patient(url: server.url, maximumResponseByteCount: 1000), client: client)
+        let error = try await failure(of: longTimeoutRequest(url: server.url, maximumResponseByteCount: 1000), client: client)
         #expect(error.code == .tooLarge)
-        let response = try await client.send(patient(url: server.url, maximumResponseByteCount: 1001))
+        let response = try await client.send(longTimeoutRequest(url: server.url, maximumResponseByteCount: 1001))
         #expect(response.body.count == 1001)
     }
 
@@ -94,13 +94,13 @@ struct CurlClientFailureTests {
         let header = count == 300 ? "A: b" : "A: " + String(repeating: "b", count: 1000)
         let server = try RawHTTPServer { _ in .status(200, headers: Array(repeating: header, count: min(count, 300))) }
         defer { server.stop() }
-        #expect(try await failure(of: patient(url: server.url)).code == .tooLarge)
+        #expect(try await failure(of: longTimeoutRequest(url: server.url)).code == .tooLarge)
     }
 
     @Test func repliesThatAreNotHTTP() async throws {
         let server = try RawHTTPServer { _ in .last(Array("SSH-2.0-OpenSSH_9.2\r\n".utf8)) }
         defer { server.stop() }
-        let error = try await failure(of: patient(url: server.url))
+        let error = try await failure(of: longTimeoutRequest(url: server.url))
         #expect(error.code == .other)
         #expect(!error.message.contains("SSH"))
     }
@@ -113,10 +113,10 @@ struct CurlClientFailureTests {
     func connectionsThatBreak(reply: RawHTTPServer.Reply) async throws {
         let server = try RawHTTPServer { _ in reply }
         defer { server.stop() }
-        #expect(try await failure(of: patient(method: "POST", url: server.url, body: [1])).code == .interrupted)
+        #expect(try await failure(of: longTimeoutRequest(method: "POST", url: server.url, body: [1])).code == .interrupted)
     }
 
-    @Test func cancelledUnderWay() async throws {
+    @Test func activeRequestsCanBeCancelled() async throws {
         let (arrived, arrival) = AsyncStream.makeStream(of: Void.self)
         let server = try RawHTTPServer { _ in
             arrival.yield()
@@ -130,11 +130,11 @@ struct CurlClientFailureTests {
         #expect(try await task.value.code == .cancelled)
     }
 
-    @Test func cancelledBefore() async throws {
+    @Test func requestsOfACancelledTaskAreCancelled() async throws {
         let client = CurlClient()
         let task = Task {
             withUnsafeCurrentTask { $0?.cancel() }
-            return try await failure(of: patient(url: "http://127.0.0.1:9/"), client: client)
+            return try await failure(of: longTimeoutRequest(url: "http://127.0.0.1:9/"), client: client)
         }
         #expect(try await task.value.code == .cancelled)
     }
@@ -152,7 +152,7 @@ struct CurlClientFailureTests {
         client.shutdown()
         client.shutdown()
         #expect(try await task.value.code == .cancelled)
-        #expect(try await failure(of: patient(url: server.url), client: client).code == .cancelled)
+        #expect(try await failure(of: longTimeoutRequest(url: server.url), client: client).code == .cancelled)
     }
 
     @Test(arguments: [
@@ -161,21 +161,22 @@ struct CurlClientFailureTests {
         "http://a\r\nX: 1/", "http://127.0.0.1:99999/",
     ])
     func badURLs(url: String) async throws {
-        let error = try await failure(of: patient(url: url))
+        let error = try await failure(of: longTimeoutRequest(url: url))
         #expect(error.code == .badURL)
         #expect(!error.message.contains("word"))
     }
 
-    @Test func headersAndMethodsCannotSmuggle() async throws {
+    @Test func headersAndMethodsCannotInjectLines() async throws {
         let server = try RawHTTPServer { _ in .status(200) }
         defer { server.stop() }
         let requests = [
-            patient(url: server.url, headers: [("A", "b\r\nC: d")]), patient(url: server.url, headers: [("A: b\r\nC", "d")]),
-            patient(url: server.url, headers: [("", "d")]), patient(method: "GET / HTTP/1.1\r\nA:", url: server.url),
+            longTimeoutRequest(url: server.url, headers: [("A", "b\r\nC: d")]),
+            longTimeoutRequest(url: server.url, headers: [("A: b\r\nC", "d")]),
+            longTimeoutRequest(url: server.url, headers: [("", "d")]), longTimeoutRequest(method: "GET / HTTP/1.1\r\nA:", url: server.url),
         ]
         for request in requests { #expect(try await failure(of: request).code == .other) }
         let agent = CurlClient(configuration: CurlConfiguration(userAgent: "a\r\nB: c"))
-        #expect(try await failure(of: patient(url: server.url), client: agent).code == .other)
+        #expect(try await failure(of: longTimeoutRequest(url: server.url), client: agent).code == .other)
         #expect(server.requests.isEmpty)
     }
 

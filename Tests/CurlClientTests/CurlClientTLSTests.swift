@@ -9,12 +9,12 @@ struct CurlClientTLSTests {
         let server = try TLSServer()
         defer { server.stop() }
         let trusting = CurlClient(configuration: CurlConfiguration(trust: .file(path: server.authority)))
-        #expect(try await trusting.send(patient(url: server.url)).status == 200)
+        #expect(try await trusting.send(longTimeoutRequest(url: server.url)).status == 200)
 
         let others: [CurlConfiguration.Trust] = [.system, .file(path: server.otherAuthority), .file(path: "/nowhere/authority.pem")]
         for trust in others {
             let client = CurlClient(configuration: CurlConfiguration(trust: trust))
-            let error = try await #require(throws: HTTPError.self) { try await client.send(patient(url: server.url)) }
+            let error = try await #require(throws: HTTPError.self) { try await client.send(longTimeoutRequest(url: server.url)) }
             #expect(error.code == .tls)
         }
     }
@@ -23,7 +23,7 @@ struct CurlClientTLSTests {
         let server = try TLSServer(host: "another.example")
         defer { server.stop() }
         let client = CurlClient(configuration: CurlConfiguration(trust: .file(path: server.authority)))
-        let error = try await #require(throws: HTTPError.self) { try await client.send(patient(url: server.url)) }
+        let error = try await #require(throws: HTTPError.self) { try await client.send(longTimeoutRequest(url: server.url)) }
         #expect(error.code == .tls)
     }
 }

@@ -1,6 +1,7 @@
 import NIOCore
 import ProtobufWire
 import Testing
+import TestSupport
 import Waku
 import WakuCrypto
 
@@ -54,7 +55,7 @@ struct Decoder: Sendable, CustomTestStringConvertible {
         let message = GossipMessage(topic: topic, data: waku0.encoded())
         var queue = OutboundQueue()
         for item in [
-            Outgoing.subscription(topic: topic, isOn: true), .graft(topic: topic), .prune(topic: topic, backOff: .seconds(60)),
+            Outgoing.subscription(topic: topic, isOn: true), .graft(topic: topic), .prune(topic: topic, backoff: .seconds(60)),
             .message(message), .ihave(topic: topic, ids: [message.id]), .iwant([message.id]), .idontwant([message.id]),
         ] { _ = queue.append(item) }
         return queue.nextFrame() ?? []
@@ -64,7 +65,7 @@ struct Decoder: Sendable, CustomTestStringConvertible {
         [
             reading("frames of gossip", [rpc]) { bytes in
                 var framing = LengthFraming(limit: GossipRPC.maximumByteCount)
-                var gossip = GossipSub(seed: 1)
+                var gossip = GossipSubRouter(seed: 1)
                 let peer = PeerNumber(rawValue: 1)
                 gossip.subscribe(to: PubsubTopic.statusDefault.rawValue, at: .zero)
                 gossip.connected(peer, version: .v12, isOutbound: false)

@@ -1,8 +1,9 @@
+import TestSupport
 import Testing
 
 @testable import GossipSub
 
-@Suite("Messages on their way")
+@Suite("Message propagation")
 struct GossipMessagesTests {
     private let topic = Router.topic
 
@@ -10,7 +11,7 @@ struct GossipMessagesTests {
         GossipMessage(topic: topic, data: [UInt8](repeating: number, count: byteCount))
     }
 
-    @Test("An accepted message goes to the mesh once, but not to whom it came from")
+    @Test("An accepted message is forwarded once to the mesh, not to its senders")
     func forwards() throws {
         var router = try Router.subscribed(peerCount: 4)
         let message = message(1)
@@ -31,7 +32,7 @@ struct GossipMessagesTests {
         #expect(router.gossip.counters.duplicates == 2)
     }
 
-    @Test("What is ignored goes nowhere and is nobody's fault; what is rejected is held against all who sent it")
+    @Test("Ignored messages are not forwarded; rejected ones lower the score of all senders")
     func verdicts() throws {
         var router = try Router.subscribed(peerCount: 3)
         let (ignored, rejected) = (message(1), message(2))
@@ -47,7 +48,7 @@ struct GossipMessagesTests {
         #expect(router.gossip.pending.isEmpty && router.gossip.pendingByteCount == 0)
     }
 
-    @Test("Messages with an author and without data are rejected; those over the size limit are ignored")
+    @Test("Messages with an author or without data are rejected, oversized ones ignored")
     func refusals() throws {
         var router = try Router.subscribed(peerCount: 1)
         let name = field(0x22, Array(topic.utf8))
@@ -64,7 +65,7 @@ struct GossipMessagesTests {
         #expect(router.words(to: peer(0)) == ["validate"])
     }
 
-    @Test("A network that signs can be had: what tells of a sender is taken off")
+    @Test("Without StrictNoSign, author and signature are removed")
     func authors() throws {
         var configuration = GossipConfiguration()
         configuration.refusesAuthors = false
@@ -78,8 +79,8 @@ struct GossipMessagesTests {
         #expect(message.field == GossipMessage(topic: topic, data: [1, 2]).field)
     }
 
-    @Test("Ten invalid messages are the end of a connection, and of the next")
-    func greyListing() throws {
+    @Test("A peer is disconnected after ten invalid messages, and again when it reconnects")
+    func graylisting() throws {
         var router = try Router.subscribed(peerCount: 2)
         for number in 0..<20 as Range<UInt8> {
             let message = message(number)
@@ -101,7 +102,7 @@ struct GossipMessagesTests {
         #expect(router.words(to: peer(0)) == ["subscribe"])
     }
 
-    @Test("A frame that is none ends the connection")
+    @Test("A malformed frame disconnects the peer")
     func malformed() throws {
         var router = try Router.subscribed(peerCount: 1)
         router.gossip.receivedMalformed(from: peer(0))
@@ -110,7 +111,7 @@ struct GossipMessagesTests {
         #expect(router.gossip.takeActions().isEmpty)
     }
 
-    @Test("Own messages go to all peers of the topic, but for the worst")
+    @Test("Own messages are flooded to all peers above the publish threshold")
     func floodPublishing() throws {
         var router = try Router.subscribed(peerCount: 20)
         for number in 0..<4 as Range<UInt8> {
@@ -129,7 +130,7 @@ struct GossipMessagesTests {
         #expect(router.gossip.takeActions().isEmpty)
     }
 
-    @Test("Without subscription and flood a few are chosen, kept for a minute, and replaced when they go")
+    @Test("The fanout is kept for a minute and refilled when peers leave")
     func fanout() throws {
         var configuration = GossipConfiguration()
         configuration.floodsOwn = false
@@ -154,7 +155,7 @@ struct GossipMessagesTests {
         #expect(router.gossip.publish([2], on: topic, at: router.now) == .sent(peerCount: 6))
     }
 
-    @Test("Messages that wait for their verdict are bounded in bytes, and come again later")
+    @Test("Messages pending validation are bounded in bytes; dropped ones are accepted later")
     func pendingBound() throws {
         var configuration = GossipConfiguration()
         configuration.pendingByteCount = 25
@@ -167,7 +168,7 @@ struct GossipMessagesTests {
         #expect(router.words(to: peer(1)) == ["forward", "validate"])
     }
 
-    @Test("What is large is declined at the others of the mesh who understand that, and not sent to who declines")
+    @Test("IDONTWANT is sent for large messages, and honored")
     func idontwant() throws {
         var router = try Router.subscribed(peerCount: 3, version: .v12)
         let (large, small) = (message(1, byteCount: 2000), message(2))
@@ -188,7 +189,7 @@ struct GossipMessagesTests {
     }
 }
 
-@Suite("Gossip about messages")
+@Suite("Gossip: IHAVE and IWANT")
 struct LazyGossipTests {
     private let topic = Router.topic
 
@@ -196,7 +197,7 @@ struct LazyGossipTests {
         range.map { MessageID(of: [UInt8($0 & 255), UInt8($0 >> 8)][...]) }
     }
 
-    @Test("Those outside of the mesh are told what came, for three heartbeats, and can ask for six")
+    @Test("Messages are announced outside of the mesh for three heartbeats and served for six")
     func announcing() throws {
         var router = try Router.subscribed(peerCount: 9)
         let outside = try #require((0..<9).map { peer($0) }.first { !router.mesh.contains($0) })
@@ -215,7 +216,7 @@ struct LazyGossipTests {
         #expect(router.gossip.cache.count == 0)
     }
 
-    @Test("What is not known is asked for, of two peers at most, within limits")
+    @Test("Unknown messages are requested from at most two peers, within limits")
     func asking() throws {
         var configuration = GossipConfiguration()
         configuration.idLimit = 1500
@@ -238,7 +239,7 @@ struct LazyGossipTests {
         #expect(router.words(to: peer(2)).count == 10)
     }
 
-    @Test("Who does not send what was announced is thought less of; who does, or whom another precedes, is not")
+    @Test("Broken promises lower the score; fulfilled ones do not, by whichever peer")
     func promises() throws {
         var router = try Router.subscribed(peerCount: 3)
         let kept = GossipMessage(topic: topic, data: [9, 9])
@@ -265,13 +266,13 @@ struct LazyGossipTests {
     }
 }
 
-@Suite("What is remembered, and for how long")
+@Suite("Caches")
 struct CachesTests {
     private func id(_ number: Int) -> MessageID {
         MessageID(of: [UInt8(number & 255), UInt8(number >> 8 & 255), UInt8(number >> 16)][...])
     }
 
-    @Test("An id is known for two minutes at least, and forgotten soon after")
+    @Test("An id is remembered for at least two minutes, and not much longer")
     func seen() {
         var seen = SeenCache(period: .seconds(120), capacity: 1000)
         #expect(seen.insert(id(1), at: .zero) == true)
@@ -286,7 +287,7 @@ struct CachesTests {
         #expect(seen.count == 1)
     }
 
-    @Test("However many come, no more are kept than there is room for, and those are the latest")
+    @Test("The seen cache keeps the latest ids up to its capacity")
     func seenCapacity() {
         var seen = SeenCache(period: .seconds(120), capacity: 100)
         for number in 0..<10_000 {
@@ -296,7 +297,7 @@ struct CachesTests {
         #expect(seen.contains(id(9_999)) && seen.contains(id(9_930)) && !seen.contains(id(9_000)))
     }
 
-    @Test("The cache of messages is bounded in bytes, the latest stay")
+    @Test("The message cache is bounded in bytes and keeps the latest messages")
     func messages() {
         var cache = MessageCache(length: 6, gossip: 3, capacity: 10_000)
         var last: GossipMessage?
@@ -313,7 +314,7 @@ struct CachesTests {
         #expect(cache.count == 0 && cache.byteCount == 0)
     }
 
-    @Test("A score heals with time, and a good one is no credit for the next connection")
+    @Test("Scores decay, and positive ones do not outlive the connection")
     func scores() {
         let configuration = ScoreConfiguration()
         var score = PeerScore()
@@ -332,9 +333,9 @@ struct CachesTests {
     }
 }
 
-@Suite("Peers that send whatever they like")
+@Suite("Hostile peers")
 struct HostilePeerTests {
-    @Test("Topics, unwanted ids and announcements of a peer are bounded")
+    @Test("Topics, IDONTWANT ids and announcements of a peer are bounded")
     func bounds() throws {
         var router = try Router.subscribed(peerCount: 2)
         for start in stride(from: 0, to: 3000, by: 1000) {
@@ -349,19 +350,19 @@ struct HostilePeerTests {
         #expect(router.gossip.topics.count == 1)
     }
 
-    @Test("Peers that come under ever new names leave little behind")
+    @Test("Peers that keep changing their identity use bounded memory")
     func newNames() throws {
         var configuration = GossipConfiguration()
         configuration.score.retainedCount = 50
         var router = try Router.subscribed(peerCount: 0, configuration)
         for number in 0..<20_000 as Range<UInt32> {
             router.gossip.connected(peer(number), version: .v11, isOutbound: false)
-            try router.send([.prune(topic: Router.topic, backOff: .seconds(3600))], from: peer(number))
+            try router.send([.prune(topic: Router.topic, backoff: .seconds(3600))], from: peer(number))
             router.gossip.receivedMalformed(from: peer(number))
             router.gossip.disconnected(peer(number), at: router.now)
         }
         #expect(router.gossip.retained.count == 50)
-        #expect(router.gossip.topics[Router.topic]?.backOff.count == 10_000)
+        #expect(router.gossip.topics[Router.topic]?.backoff.count == 10_000)
         #expect(router.gossip.peers.isEmpty)
     }
 }

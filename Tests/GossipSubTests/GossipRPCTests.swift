@@ -11,12 +11,12 @@ func field(_ tag: UInt8, _ content: [UInt8]) -> [UInt8] {
     return [tag, UInt8(content.count)] + content
 }
 
-@Suite("Frames of gossip")
+@Suite("RPC frames")
 struct GossipRPCTests {
     private let topic = Array("/t".utf8)
     private let id = [UInt8](repeating: 7, count: 32)
 
-    @Test("A frame with all that is known, and what is not, byte by byte")
+    @Test("A frame with all known fields and unknown ones, byte by byte")
     func everything() throws {
         let frame: [UInt8] =
             field(0x0A, [0x08, 1] + field(0x12, topic))
@@ -43,17 +43,19 @@ struct GossipRPCTests {
         #expect(rpc.ihave == [.init(topic: "/t", ids: [known])])
         #expect(rpc.iwant == [known])
         #expect(rpc.graft == ["/t"])
-        #expect(rpc.prune == [.init(topic: "/t", backOff: .seconds(60))])
+        #expect(rpc.prune == [.init(topic: "/t", backoff: .seconds(60))])
         #expect(rpc.idontwant == [known])
     }
 
-    @Test("Whatever tells of a sender is noticed, empty as it may be", arguments: [UInt8(0x0A), 0x1A, 0x2A, 0x32])
+    @Test(
+        "Author, sequence number, signature and key mark a message as authored, even when empty",
+        arguments: [UInt8(0x0A), 0x1A, 0x2A, 0x32])
     func authors(tag: UInt8) throws {
         let frame = field(0x12, field(0x12, [1]) + field(0x22, topic) + field(tag, []))
         #expect(try GossipRPC(parsing: frame).publications.map(\.isAuthored) == [true])
     }
 
-    @Test("An empty frame is one")
+    @Test("An empty frame is valid")
     func empty() throws {
         let rpc = try GossipRPC(parsing: [])
         #expect(rpc.publications.isEmpty && rpc.subscriptions.isEmpty)
@@ -72,7 +74,7 @@ struct GossipRPCTests {
         #expect(throws: ProtobufError.malformed) { try GossipRPC(parsing: frame) }
     }
 
-    /// go-libp2p forwards unknown fields of a message: who forwards them is not to be disconnected for them.
+    /// go-libp2p forwards unknown fields of a message: peers must not be disconnected for them.
     @Test("Unknown fields of a message are skipped, groups and numbers of more than 29 bits too")
     func unknownFields() throws {
         let group: [UInt8] = [0x3B, 0x08, 1, 0x43, 0x12, 1, 9, 0x44, 0x3D, 1, 2, 3, 4, 0x39, 1, 2, 3, 4, 5, 6, 7, 8, 0x3C]
@@ -83,7 +85,7 @@ struct GossipRPCTests {
         #expect(rpc.publications.map(\.isAuthored) == [false])
     }
 
-    @Test("Topics must be UTF-8, and of a length")
+    @Test("Topics must be UTF-8 and within the length limit")
     func topics() {
         #expect(throws: ProtobufError.notUTF8) { try GossipRPC(parsing: field(0x12, field(0x22, [0xFF]))) }
         var writer = ProtobufWriter()
@@ -94,7 +96,7 @@ struct GossipRPCTests {
         #expect(throws: ProtobufError.tooLong) { try GossipRPC(parsing: writer.bytes) }
     }
 
-    @Test("Lists end at their limits")
+    @Test("Lists are limited")
     func limits() throws {
         let messages = [[UInt8]](repeating: field(0x12, field(0x22, topic)), count: 4097)
         #expect(throws: ProtobufError.tooMany) { try GossipRPC(parsing: Array(messages.joined())) }
@@ -113,13 +115,13 @@ struct GossipRPCTests {
         #expect(throws: ProtobufError.tooLong) { try GossipRPC(parsing: [UInt8](repeating: 0, count: GossipRPC.maximumByteCount + 1)) }
     }
 
-    @Test("Damaged frames are refused or read, and never trap", arguments: 1...20 as ClosedRange<UInt64>)
+    @Test("Damaged frames are refused or parsed, and never trap", arguments: 1...20 as ClosedRange<UInt64>)
     func damaged(seed: UInt64) {
         var generator = SeededGenerator(seed: seed)
         let known = MessageID(of: [1][...])
         var queue = OutboundQueue()
         for item in [
-            .subscription(topic: "/t", isOn: true), .graft(topic: "/t"), .prune(topic: "/t", backOff: .seconds(3)),
+            .subscription(topic: "/t", isOn: true), .graft(topic: "/t"), .prune(topic: "/t", backoff: .seconds(3)),
             .message(GossipMessage(topic: "/t", data: [1, 2, 3])), .ihave(topic: "/t", ids: [known]), .iwant([known]), .idontwant([known]),
         ] as [Outgoing] {
             #expect(queue.append(item) == .kept)
@@ -134,7 +136,7 @@ struct GossipRPCTests {
         }
     }
 
-    @Test("The id is SHA-256 of the data alone")
+    @Test("The message id is SHA-256 of the data")
     func identifier() throws {
         let message = GossipMessage(topic: "/t", data: Array("abc".utf8))
         #expect(message.id.description == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad")

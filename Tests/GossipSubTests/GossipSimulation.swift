@@ -1,3 +1,4 @@
+import Primitives
 import ProtobufWire
 import TestSupport
 
@@ -7,7 +8,7 @@ import TestSupport
 /// seed makes the same run.
 ///
 /// A link brings frames in order, late by its own latency. It loses what a full queue would lose: messages and gossip, never control. From
-/// time to time it breaks, and is dialled again.
+/// time to time it breaks, and is dialed again.
 struct GossipSimulation {
     struct Settings {
         var nodeCount = 200
@@ -37,7 +38,7 @@ struct GossipSimulation {
         /// Below the least degree although there were candidates.
         var starved = 0
         var invalidForwarded = 0
-        var honestGrey = 0
+        var honestGraylisted = 0
         /// Pairs of an honest node and a hostile peer that are connected, and that still are at the end.
         var hostileLinks = 0
         var hostileLinksLeft = 0
@@ -54,7 +55,7 @@ struct GossipSimulation {
                 \(arrived) of \(expected) deliveries of \(messageCount) messages to \(honestCount) nodes; \(duplicatesAMessage) duplicates \
                 a delivery; latency p50 \(latency(500)) p99 \(latency(990)) max \(latency(1000)); mesh degree mean \(mean), \
                 \(degrees.min() ?? 0)–\(degrees.max() ?? 0), \(within) ‰ within 4–8, starved \(starved); \(replies) replies to IWANT; \
-                hostile links \(hostileLinks), left \(hostileLinksLeft); honest peers grey-listed \(honestGrey), invalid forwarded \
+                hostile links \(hostileLinks), left \(hostileLinksLeft); honest peers graylisted \(honestGraylisted), invalid forwarded \
                 \(invalidForwarded)
                 """
         }
@@ -67,7 +68,7 @@ struct GossipSimulation {
         let latency: Duration
         let dialer: Int
         /// When the last frame arrives, each way: TCP keeps their order.
-        var lastArrival = [Duration.zero, .zero]
+        var lastArrival = [Instant.zero, .zero]
     }
 
     private enum Event {
@@ -79,7 +80,7 @@ struct GossipSimulation {
     }
 
     private struct Node {
-        var gossip: GossipSub
+        var gossip: GossipSubRouter
         let isHostile: Bool
         var links: [Int] = []
         var queues: [Int: OutboundQueue] = [:]
@@ -88,7 +89,7 @@ struct GossipSimulation {
     private static let topic = "/waku/2/rs/16/32"
     private static let invalidMark: UInt8 = 0xFF
     /// Hostile nodes begin when the network stands.
-    private static let warmUp = Duration.seconds(5)
+    private static let warmUp = Instant.seconds(5)
 
     private let settings: Settings
     private var generator: SeededGenerator
@@ -97,8 +98,8 @@ struct GossipSimulation {
     private var links: [[Int]: Link] = [:]
     private var order: [[Int]] = []
     private var events = EventQueue<Event>()
-    private var now = Duration.zero
-    private var published: [MessageID: Duration] = [:]
+    private var now = Instant.zero
+    private var published: [MessageID: Instant] = [:]
     private var delivered: [MessageID: Set<Int>] = [:]
     private(set) var figures = Figures()
 
@@ -108,7 +109,7 @@ struct GossipSimulation {
         // Those that are hostile are spread among the others.
         let hostile = Set((0..<settings.nodeCount).shuffled(using: &generator).prefix(settings.hostileCount))
         for number in 0..<settings.nodeCount {
-            var gossip = GossipSub(seed: generator.next())
+            var gossip = GossipSubRouter(seed: generator.next())
             gossip.subscribe(to: Self.topic, at: .zero)
             nodes.append(Node(gossip: gossip, isHostile: hostile.contains(number)))
             events.add(.heartbeat(number), at: .milliseconds(Int.random(in: 0..<1000, using: &generator)))
@@ -201,7 +202,7 @@ struct GossipSimulation {
         if degree < gossip.configuration.meshLow {
             let candidates = gossip.subscribers(of: Self.topic).filter { peer in
                 !gossip.mesh(of: Self.topic).contains(peer) && gossip.score(peer) >= 0
-                    && gossip.topics[Self.topic]?.backOff[peer] == nil
+                    && gossip.topics[Self.topic]?.backoff[peer] == nil
             }
             if !candidates.isEmpty { figures.starved += 1 }
         }
@@ -266,7 +267,7 @@ struct GossipSimulation {
                     }
                     nodes[number].gossip.judged(message.id, as: isInvalid ? .reject : .accept, at: now)
                 case .disconnect(let other):
-                    if !nodes[Int(other.rawValue)].isHostile { figures.honestGrey += 1 }
+                    if !nodes[Int(other.rawValue)].isHostile { figures.honestGraylisted += 1 }
                     disconnect(Self.key(number, Int(other.rawValue)), redialAfter: nil)
                 }
             }
@@ -329,7 +330,7 @@ struct GossipSimulation {
 /// Events by their time, and among the same by the order in which they were added: a binary heap.
 private struct EventQueue<Event> {
     private struct Item {
-        let time: Duration
+        let time: Instant
         let number: Int
         let event: Event
 
@@ -339,7 +340,7 @@ private struct EventQueue<Event> {
     private var items: [Item] = []
     private var count = 0
 
-    mutating func add(_ event: Event, at time: Duration) {
+    mutating func add(_ event: Event, at time: Instant) {
         items.append(Item(time: time, number: count, event: event))
         count += 1
         var index = items.count - 1
@@ -349,7 +350,7 @@ private struct EventQueue<Event> {
         }
     }
 
-    mutating func next() -> (Duration, Event)? {
+    mutating func next() -> (Instant, Event)? {
         guard let first = items.first else { return nil }
         items.swapAt(0, items.count - 1)
         items.removeLast()

@@ -5,7 +5,7 @@ import Testing
 
 /// Two hundred routers in simulated time. `WAKU_PUSH_SIMULATION_SEEDS=1-50` and `WAKU_PUSH_GOSSIP_MESSAGES=500` make it long,
 /// `WAKU_PUSH_GOSSIP_FIGURES=1` prints what came of it; a seed that fails is told with its figures.
-@Suite("Two hundred routers on lossy links", .timeLimit(.minutes(60)))
+@Suite("Simulation of two hundred routers on lossy links", .timeLimit(.minutes(60)))
 struct GossipSimulationTests {
     private static let environment = ProcessInfo.processInfo.environment
 
@@ -27,7 +27,7 @@ struct GossipSimulationTests {
         return simulation.figures
     }
 
-    @Test("Every message reaches every node, with few copies, through meshes of the right size", arguments: seeds)
+    @Test("Every message reaches every node with few copies and meshes of the right size", arguments: seeds)
     func honest(seed: UInt64) {
         let figures = run(seed: seed, Self.settings())
         #expect(figures.messageCount == Self.settings().messageCount)
@@ -36,22 +36,22 @@ struct GossipSimulationTests {
         // A mesh may have two above for the outbound quota, until the next heartbeat.
         #expect(figures.degrees.allSatisfy { $0 <= 10 } && figures.starved == 0, "seed \(seed): \(figures)")
         #expect(figures.degrees.count { 4...8 ~= $0 } * 100 >= figures.degrees.count * 95, "seed \(seed): \(figures)")
-        #expect(figures.honestGrey == 0, "seed \(seed): \(figures)")
+        #expect(figures.honestGraylisted == 0, "seed \(seed): \(figures)")
     }
 
-    @Test("With a fifth of them hostile, what is honest still arrives, and the hostile are shut out", arguments: seeds)
+    @Test("With a fifth of hostile nodes, honest messages arrive and hostile nodes are disconnected", arguments: seeds)
     func hostile(seed: UInt64) {
         var settings = Self.settings()
         settings.hostileCount = settings.nodeCount / 5
         let figures = run(seed: seed, settings)
         #expect(figures.arrived == figures.expected, "seed \(seed): \(figures)")
         #expect(figures.duplicatesAMessage < 6, "seed \(seed): \(figures)")
-        #expect(figures.invalidForwarded == 0 && figures.honestGrey == 0, "seed \(seed): \(figures)")
+        #expect(figures.invalidForwarded == 0 && figures.honestGraylisted == 0, "seed \(seed): \(figures)")
         // One that came back a moment before the end may not have shown itself yet.
         #expect(figures.hostileLinks > 500 && figures.hostileLinksLeft * 50 < figures.hostileLinks, "seed \(seed): \(figures)")
     }
 
-    @Test("The same seed makes the same run")
+    @Test("The same seed results in the same run")
     func deterministic() {
         var settings = GossipSimulation.Settings()
         settings.nodeCount = 40

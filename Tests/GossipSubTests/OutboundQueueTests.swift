@@ -1,9 +1,10 @@
+import TestSupport
 import ProtobufWire
 import Testing
 
 @testable import GossipSub
 
-@Suite("What waits for a peer")
+@Suite("Outbound queue")
 struct OutboundQueueTests {
     private func message(_ byteCount: Int, _ seed: UInt8 = 0) -> GossipMessage {
         GossipMessage(topic: "/t", data: [UInt8](repeating: seed, count: byteCount))
@@ -22,12 +23,12 @@ struct OutboundQueueTests {
         return frames
     }
 
-    @Test("What waits goes in one frame, and comes out as it was")
+    @Test("Queued items are combined into one frame and parsed unchanged")
     func together() throws {
         var queue = OutboundQueue()
         let sent = message(3)
         for item in [
-            .subscription(topic: "/t", isOn: true), .graft(topic: "/a"), .prune(topic: "/b", backOff: .seconds(61)), .message(sent),
+            .subscription(topic: "/t", isOn: true), .graft(topic: "/a"), .prune(topic: "/b", backoff: .seconds(61)), .message(sent),
             .reply(message(4)), .ihave(topic: "/t", ids: [id(1), id(2)]), .iwant([id(3)]), .idontwant([id(4)]),
         ] as [Outgoing] {
             #expect(queue.append(item) == .kept)
@@ -37,7 +38,7 @@ struct OutboundQueueTests {
         #expect(frames.count == 1)
         #expect(frame.subscriptions == [.init(topic: "/t", isOn: true)])
         #expect(frame.graft == ["/a"])
-        #expect(frame.prune == [.init(topic: "/b", backOff: .seconds(61))])
+        #expect(frame.prune == [.init(topic: "/b", backoff: .seconds(61))])
         #expect(frame.publications.map(\.data.count) == [3, 4])
         #expect(frame.ihave == [.init(topic: "/t", ids: [id(1), id(2)])])
         #expect(frame.iwant == [id(3)])
@@ -45,7 +46,7 @@ struct OutboundQueueTests {
         #expect(queue.isEmpty && queue.byteCount == 0)
     }
 
-    @Test("Frames are filled up to their size; what is larger goes alone")
+    @Test("Frames are filled up to their limit; larger messages get a frame of their own")
     func sizes() throws {
         var limits = OutboundQueue.Limits()
         limits.frameByteCount = 1000
@@ -55,7 +56,7 @@ struct OutboundQueueTests {
         #expect(try frames(&queue).map { $0.publications.map(\.data.count) } == [[400, 400], [400], [5000], [10]])
     }
 
-    @Test("Without room gossip and replies go before messages, messages before control, and then the peer must go")
+    @Test("When full, gossip and replies are dropped first, then messages; control overflows")
     func priorities() throws {
         var limits = OutboundQueue.Limits()
         limits.messageByteCount = 3000
@@ -79,7 +80,7 @@ struct OutboundQueueTests {
         #expect(frame.ihave.isEmpty && frame.graft.count == 2)
     }
 
-    @Test("Much gossip is spread over frames")
+    @Test("Large gossip is split over frames")
     func gossip() throws {
         var queue = OutboundQueue()
         for start in 0..<5 {
@@ -91,7 +92,7 @@ struct OutboundQueueTests {
         #expect(frames.allSatisfy { $0.frame.count <= 64 << 10 })
     }
 
-    @Test("First in, first out, over and over")
+    @Test("The FIFO keeps its order")
     func fifo() {
         var fifo = Fifo<Int>()
         var next = 0

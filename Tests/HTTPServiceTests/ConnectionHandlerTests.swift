@@ -64,8 +64,8 @@ import Testing
         #expect(!channel.isActive)
     }
 
-    /// It is written, and nobody takes it.
-    @Test func aResponseThatIsNotTakenIsClosed() throws {
+    /// The response is written, but the client does not read it.
+    @Test func aConnectionWithAnUnreadResponseIsClosed() throws {
         let loop = EmbeddedEventLoop()
         let channel = try connect(loop)
         try channel.writeInbound(Self.head)
@@ -78,7 +78,7 @@ import Testing
         #expect(!channel.isActive)
     }
 
-    @Test func whoIsOneTooManyTakesTheLongestIdlesPlace() throws {
+    @Test func aConnectionOverTheLimitEvictsTheLongestIdleOne() throws {
         let loop = EmbeddedEventLoop()
         let first = try connect(loop)
         loop.advanceTime(by: .seconds(1))

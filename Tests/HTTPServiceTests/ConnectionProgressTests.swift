@@ -24,14 +24,14 @@ import Testing
         #expect(!progress.isBusy)
     }
 
-    @Test mutating func answeringHasNone() {
+    @Test mutating func respondingHasNoTimeout() {
         progress.readHead(at: start)
         progress.readEnd()
         #expect(progress.deadline == nil)
         #expect(progress.isBusy)
     }
 
-    @Test mutating func aResponseMustBeTaken() {
+    @Test mutating func sendingAResponseTimesOut() {
         progress.readHead(at: start)
         progress.readEnd()
         progress.beganResponse(at: start + .seconds(5))

@@ -6,7 +6,7 @@ import Testing
 @Suite struct ConnectionTableTests {
     private func time(_ seconds: Int64) -> NIODeadline { .uptimeNanoseconds(1_000_000_000_000) + .seconds(seconds) }
 
-    @Test func theLongestIdleGivesWay() {
+    @Test func theLongestIdleConnectionIsEvicted() {
         var table = ConnectionTable<Int>(limit: 3)
         for id in 0..<3 { #expect(table.opened(id, at: time(Int64(id))) == nil) }
         table.advanced(0, isBusy: false, at: time(5))
@@ -16,7 +16,7 @@ import Testing
         #expect(table.count == 3)
     }
 
-    @Test func theBusyStay() {
+    @Test func busyConnectionsAreNotEvicted() {
         var table = ConnectionTable<Int>(limit: 2)
         for id in 0..<2 {
             _ = table.opened(id, at: time(0))
@@ -30,7 +30,7 @@ import Testing
         #expect(table.opened(5, at: time(6)) == 1)
     }
 
-    @Test func whatWasNamedToBeClosedIsForgotten() {
+    @Test func evictedConnectionsAreIgnored() {
         var table = ConnectionTable<Int>(limit: 1)
         _ = table.opened(0, at: time(0))
         #expect(table.opened(1, at: time(1)) == 0)

@@ -11,7 +11,7 @@ import Testing
         #expect(limits.allSatisfy { $0.connections >= 4 && $0.connections <= 1024 })
     }
 
-    @Test func thereIsRoomForAScraperAtLeast() {
+    @Test func theLimitsAllowAtLeastAScraper() {
         #expect(HTTPLimits(.status, descriptors: 8).connections == 4)
         #expect(HTTPLimits(.status, descriptors: 256).connections == 64)
         #expect(HTTPLimits(.loopbackRelay, descriptors: .max).connections == 1024)

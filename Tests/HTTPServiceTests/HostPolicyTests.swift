@@ -14,7 +14,7 @@ import Testing
     }
 
     @Test(arguments: ["push.example", "PUSH.example:9090", "push.example.", "waku-push:9090"])
-    func givenNamesPass(host: String) {
+    func configuredNamesArePermitted(host: String) {
         #expect(policy.permits(host))
         #expect(!HostPolicy().permits(host))
     }

@@ -1,3 +1,4 @@
+import Primitives
 import NIOCore
 import ProtobufWire
 import TestSupport
@@ -16,20 +17,20 @@ import Testing
         if case .refuse(reason) = decision { true } else { false }
     }
 
-    /// Whichever comes first on either side, both keep the one that the lower id dialled.
+    /// Whichever comes first on either side, both keep the one that the lower id dialed.
     @Test(arguments: [true, false], [true, false])
-    func simultaneousDialsAreSettledAlike(lowersFirstAtLower: Bool, lowersFirstAtHigher: Bool) {
+    func bothSidesKeepTheSameOfTwoSimultaneousConnections(lowersFirstAtLower: Bool, lowersFirstAtHigher: Bool) {
         var atLower = ConnectionTable<Int>(own: ids[0], limit: 10)
         var atHigher = ConnectionTable<Int>(own: ids[1], limit: 10)
         let now = NIODeadline.uptimeNanoseconds(1)
-        // Link 0 was dialled by the lower, link 1 by the higher.
+        // Link 0 was dialed by the lower, link 1 by the higher.
         for link in lowersFirstAtLower ? [0, 1] : [1, 0] { _ = atLower.add(link, to: ids[1], isInbound: link == 1, at: now) }
         for link in lowersFirstAtHigher ? [0, 1] : [1, 0] { _ = atHigher.add(link, to: ids[0], isInbound: link == 0, at: now) }
         #expect(atLower.entries[ids[1]]?.link == 0)
         #expect(atHigher.entries[ids[0]]?.link == 0)
     }
 
-    @Test func whoeverDialsAgainHasLostTheOlderOne() {
+    @Test func aNewerConnectionReplacesTheOlderOne() {
         var table = ConnectionTable<Int>(own: ids[0], limit: 10)
         let start = NIODeadline.uptimeNanoseconds(1)
         #expect(isKept(table.add(0, to: ids[1], isInbound: false, at: start), replacing: nil))
@@ -41,7 +42,7 @@ import Testing
         #expect(table.entries.isEmpty)
     }
 
-    @Test func oneselfAndTooManyAreRefused() {
+    @Test func connectionsToItselfAndOverTheLimitAreRefused() {
         var table = ConnectionTable<Int>(own: ids[0], limit: 1)
         let now = NIODeadline.uptimeNanoseconds(1)
         #expect(isRefused(table.add(0, to: ids[0], isInbound: true, at: now), .refused))
@@ -49,33 +50,33 @@ import Testing
         #expect(isRefused(table.add(2, to: ids[2], isInbound: true, at: now), .refused))
     }
 
-    @Test func backOffDoublesUpToItsLimit() {
-        var backOff = DialBackOff(initial: .seconds(1), maximum: .seconds(8))
+    @Test func backoffDoublesUpToItsLimit() {
+        var backoff = DialBackoff(initial: .seconds(1), maximum: .seconds(8))
         var waits: [Duration] = []
-        var now = Duration.seconds(100)
+        var now = Instant.seconds(100)
         for _ in 0..<6 {
-            #expect(backOff.mayDial(ids[0], at: now))
-            backOff.failed(ids[0], at: now, jitter: 1)
-            let retry = backOff.retryTime(ids[0]) ?? .zero
+            #expect(backoff.mayDial(ids[0], at: now))
+            backoff.failed(ids[0], at: now, jitter: 1)
+            let retry = backoff.retryTime(ids[0]) ?? .zero
             waits.append(retry - now)
-            #expect(!backOff.mayDial(ids[0], at: retry - .nanoseconds(1)))
+            #expect(!backoff.mayDial(ids[0], at: retry - .nanoseconds(1)))
             now = retry
         }
         #expect(waits == [1, 2, 4, 8, 8, 8].map { .seconds($0) })
-        backOff.failed(ids[0], at: now, jitter: 0)
-        #expect(backOff.retryTime(ids[0]) == now + .seconds(4))
-        backOff.succeeded(ids[0])
-        #expect(backOff.mayDial(ids[0], at: now))
+        backoff.failed(ids[0], at: now, jitter: 0)
+        #expect(backoff.retryTime(ids[0]) == now + .seconds(4))
+        backoff.succeeded(ids[0])
+        #expect(backoff.mayDial(ids[0], at: now))
     }
 
-    @Test func backOffForgetsWhoIsDueFirst() {
-        var backOff = DialBackOff(initial: .seconds(1), capacity: 2)
-        for (index, id) in ids.enumerated() { backOff.failed(id, at: .seconds(index), jitter: 1) }
-        #expect(backOff.retryTime(ids[0]) == nil)
-        #expect(backOff.retryTime(ids[1]) != nil && backOff.retryTime(ids[2]) != nil)
+    @Test func backoffForgetsThePeerThatIsDueFirst() {
+        var backoff = DialBackoff(initial: .seconds(1), capacity: 2)
+        for (index, id) in ids.enumerated() { backoff.failed(id, at: .seconds(index), jitter: 1) }
+        #expect(backoff.retryTime(ids[0]) == nil)
+        #expect(backoff.retryTime(ids[1]) != nil && backoff.retryTime(ids[2]) != nil)
     }
 
-    @Test func identifyMessagesComeBack() throws {
+    @Test func identifyMessagesAreEncodedAndDecoded() throws {
         var info = PeerInfo()
         info.publicKey = NodeKey.generate().publicKey
         info.listenAddresses = [try Multiaddr("/ip4/1.2.3.4/tcp/5")]

@@ -101,7 +101,7 @@ import WakuCrypto
 
     private func line(_ text: String) -> [UInt8] { Array(buffer: MultistreamNegotiation.line(text)) }
 
-    @Test func aPeerThatSaysNothingIsCutOff() throws {
+    @Test func aSilentHandshakeTimesOut() throws {
         let victim = try Victim()
         victim.channel.embeddedEventLoop.advanceTime(by: .seconds(9))
         #expect(victim.owner.end == nil && victim.channel.isActive)
@@ -110,7 +110,7 @@ import WakuCrypto
         #expect(throws: ConnectionError.timedOut) { try victim.opened.wait() }
     }
 
-    @Test func aPeerThatDripsIsCutOffAllTheSame() throws {
+    @Test func aSlowHandshakeTimesOut() throws {
         let victim = try Victim()
         for byte in line("/multistream/1.0.0").prefix(10) {
             #expect(victim.channel.isActive)
@@ -120,7 +120,7 @@ import WakuCrypto
         #expect(!victim.channel.isActive)
     }
 
-    @Test func anUnfinishedHandshakeIsCutOff() throws {
+    @Test func anUnfinishedHandshakeTimesOut() throws {
         let victim = try Victim()
         try victim.send(ByteBuffer(bytes: line("/multistream/1.0.0") + line("/noise")))
         victim.channel.embeddedEventLoop.advanceTime(by: .seconds(9))
@@ -182,7 +182,7 @@ import WakuCrypto
         #expect(victim.owner.ends.withLock { $0 } == ["answersUnread"])
     }
 
-    @Test func streamsThatAgreeOnNothingAreFewAndCutOff() throws {
+    @Test func streamsWithoutProtocolAreLimitedAndTimeOut() throws {
         let victim = try Victim()
         var attacker = try Attacker(victim)
         try attacker.send((0..<100).flatMap { frame(1, 1, 2 * $0 + 1, 0) }, to: victim)
@@ -211,7 +211,7 @@ import WakuCrypto
         #expect(answers == frame(1, 2, 1, 0) + data(1, line("/multistream/1.0.0")) + data(1, line("na") + line("/test")))
     }
 
-    @Test func aStreamThatTalksNonsenseIsResetAlone() throws {
+    @Test func aMalformedNegotiationResetsOnlyItsStream() throws {
         let victim = try Victim()
         var attacker = try Attacker(victim)
         try attacker.send(frame(1, 1, 1, 0) + data(1, [0xFF, 0xFF, 3]), to: victim)
@@ -219,8 +219,8 @@ import WakuCrypto
         #expect(victim.channel.isActive)
     }
 
-    /// Five streams, a window of data in each, and nobody reads.
-    @Test func dataThatNobodyReadsCountsUntilTheConnectionEnds() throws {
+    /// Five streams with a window of unread data each.
+    @Test func unreadDataCountsUntilTheConnectionEnds() throws {
         let victim = try Victim()
         var attacker = try Attacker(victim)
         let before = victim.owner.memory.byteCount
@@ -245,7 +245,7 @@ import WakuCrypto
         #expect(victim.owner.end == "goneAway(code: 0)" && !victim.channel.isActive)
     }
 
-    @Test func aSilentPeerIsAskedAndThenCutOff() throws {
+    @Test func aSilentPeerIsPingedAndThenDisconnected() throws {
         let victim = try Victim()
         var attacker = try Attacker(victim)
         let loop = victim.channel.embeddedEventLoop

@@ -1,3 +1,4 @@
+import TestSupport
 import NIOCore
 import Testing
 
@@ -13,7 +14,7 @@ import Testing
         return InboundTable(limits: limits)
     }
 
-    /// nil when refused; -1 when nobody was displaced.
+    /// nil when refused; -1 when no handshake was displaced.
     private func admit(_ table: inout InboundTable<Int>, _ id: Int, _ address: String, at second: Int64 = 0) -> Int? {
         switch table.admit(id, from: IPAddress(address), at: Self.start + .seconds(second)) {
         case .refused: nil
@@ -21,7 +22,7 @@ import Testing
         }
     }
 
-    /// nil when refused; -1 when nobody was evicted.
+    /// nil when refused; -1 when no peer was evicted.
     private func secure(_ table: inout InboundTable<Int>, _ id: Int, at second: Int64 = 0) -> Int? {
         switch table.secured(id, as: peers[id], at: Self.start + .seconds(second)) {
         case .refused: nil
@@ -72,7 +73,7 @@ import Testing
         }
     }
 
-    @Test func aBlocksIdlePeersMakeWayAfterAWhile() {
+    @Test func idlePeersOfABlockAreEvictedAfterAWhile() {
         var table = table { $0.connectionsPerBlock = 2 }
         for id in 0..<2 { #expect(connect(&table, id, "192.0.2.1") == -1) }
         #expect(connect(&table, 2, "192.0.2.1", at: 59) == nil)
@@ -93,7 +94,7 @@ import Testing
     }
 
     /// 32 half-open connections from two addresses kept everybody out.
-    @Test func halfOpenConnectionsOfAFewBlocksKeepNobodyOut() {
+    @Test func halfOpenConnectionsOfAFewBlocksDoNotBlockOthers() {
         var table = table {
             $0.handshakes = 8
             $0.handshakesPerBlock = 4
@@ -123,7 +124,7 @@ import Testing
     }
 
     /// 200 idle peers from 13 addresses kept everybody out.
-    @Test func idlePeersKeepNobodyOut() {
+    @Test func idlePeersDoNotBlockOthers() {
         var table = table()
         for id in 0..<200 { #expect(connect(&table, id, "192.0.\(id / 16).\(id)", at: Int64(id)) == -1) }
         // From the most crowded blocks, in the order in which they came.
@@ -191,7 +192,7 @@ import Testing
         #expect(connect(&table, 6, "192.0.2.1", at: 1000) == nil)
     }
 
-    @Test func aPeerThatComesBackReplacesItself() {
+    @Test func aReconnectingPeerReplacesItsOldConnection() {
         var table = table { $0.connections = 2 }
         for id in 0..<2 { #expect(connect(&table, id, "192.0.\(id).1") == -1) }
         #expect(admit(&table, 2, "198.51.100.1") == -1)
@@ -201,7 +202,7 @@ import Testing
         }
     }
 
-    @Test func memoryIsTakenFromThoseWhoAreOfNoUseFirst() {
+    @Test func memoryIsReleasedFromTheLeastUsefulPeersFirst() {
         var table = table()
         for id in 0..<5 { #expect(connect(&table, id, "192.0.\(id).1") == -1) }
         table.rate(

@@ -8,17 +8,12 @@ import WakuCrypto
 
 @testable import LibP2P
 
-private enum Others {
-    static let python = ProcessInfo.processInfo.environment["LIBP2P_PYTHON"]
-    static let daemon = ProcessInfo.processInfo.environment["LIBP2P_P2PD"]
-}
-
 /// Against py-libp2p 0.8.1, if `LIBP2P_PYTHON` names a Python that has it.
-@Suite(.enabled(if: Others.python != nil, "LIBP2P_PYTHON names no Python with libp2p 0.8.1"), .serialized) struct InteropTests {
+@Suite(.enabled(if: OtherLibP2P.python != nil, "LIBP2P_PYTHON names no Python with libp2p 0.8.1"), .serialized) struct InteropTests {
     private func peer(_ arguments: String...) throws -> ChildProcess {
         let script = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
             .appendingPathComponent("Interop/py_libp2p_peer.py").path
-        return try ChildProcess([script] + arguments, program: URL(fileURLWithPath: try #require(Others.python)), limit: .seconds(120))
+        return try ChildProcess([script] + arguments, program: URL(fileURLWithPath: try #require(OtherLibP2P.python)), limit: .seconds(120))
     }
 
     private func line(_ prefix: String, of process: ChildProcess) async throws -> String {
@@ -71,30 +66,17 @@ private enum Others {
 }
 
 /// Against a go-libp2p daemon, if `LIBP2P_P2PD` names one: `p2pd` out of the wheel hivemind 1.1.12 on PyPI.
-@Suite(.enabled(if: Others.daemon != nil, "LIBP2P_P2PD names no go-libp2p daemon"), .serialized) struct DaemonInteropTests {
+@Suite(.enabled(if: OtherLibP2P.daemon != nil, "LIBP2P_P2PD names no go-libp2p daemon"), .serialized) struct DaemonInteropTests {
     private struct Daemon {
-        let process: ChildProcess
+        let daemon: GoLibP2PDaemon
         let address: Multiaddr
-        let controlPort: UInt16
 
         init() async throws {
-            let port = try freePort()
-            controlPort = try freePort()
-            process = try ChildProcess(
-                [
-                    "-listen", "/ip4/127.0.0.1/tcp/\(controlPort)", "-hostAddrs", "/ip4/127.0.0.1/tcp/\(port)", "-quic=false", "-tls=false",
-                ], program: URL(fileURLWithPath: try #require(Others.daemon)), limit: .seconds(120))
-            var peer: PeerID?
-            let process = process
-            try await eventually {
-                let words = process.output.split { " \n".contains($0) }
-                peer = words.firstIndex(of: "ID:").flatMap { words.indices.contains($0 + 1) ? try? PeerID(words[$0 + 1]) : nil }
-                return peer != nil || !process.isRunning
-            }
-            address = try Multiaddr("/ip4/127.0.0.1/tcp/\(port)").with(try #require(peer, "\(process.output)\(process.errors)"))
+            daemon = try await GoLibP2PDaemon()
+            address = try Multiaddr(daemon.address)
         }
 
-        /// Its own protocol, go-libp2p-daemon, specs/CONTROL.md: `{1 type: 1 connect, 2 {1 peer, 2 address*}}` → `{1 type: 0 ok}`.
+        /// The control protocol, go-libp2p-daemon, specs/CONTROL.md: `{1 type: 1 connect, 2 {1 peer, 2 address*}}` → `{1 type: 0 ok}`.
         func connect(to address: Multiaddr) async throws -> [UInt8] {
             var target = ProtobufWriter()
             target.field(1, try #require(address.peerID).bytes)
@@ -104,7 +86,7 @@ private enum Others {
             request.field(2, target.bytes)
             let delimited = PeerStream.delimited(ByteBuffer(bytes: request.bytes))
             let channel = try await ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)
-                .connect(host: "127.0.0.1", port: Int(controlPort)) { channel in
+                .connect(unixDomainSocketPath: daemon.controlPath) { channel in
                     channel.eventLoop.makeCompletedFuture {
                         try NIOAsyncChannel<ByteBuffer, ByteBuffer>(wrappingChannelSynchronously: channel)
                     }

@@ -33,7 +33,7 @@ import Testing
         #expect(toResponder.readableBytes == 0 && toInitiator.readableBytes == 0)
     }
 
-    @Test func whatFollowsIsLeftAlone() throws {
+    @Test func bytesAfterTheNegotiationAreNotConsumed() throws {
         var responder = MultistreamNegotiation.responder()
         var input = bytes("/multistream/1.0.0", "/a")
         input.writeString("data")
@@ -57,7 +57,7 @@ import Testing
         #expect(output == bytes("na", "na", "/a"))
     }
 
-    @Test func refusalOfAllEndsIt() {
+    @Test func refusalOfAllProposalsFailsTheNegotiation() {
         var initiator = MultistreamNegotiation(proposing: ["/a", "/b"])
         var output = ByteBuffer()
         var input = bytes("/multistream/1.0.0", "na", "na")
@@ -74,7 +74,7 @@ import Testing
         }
     }
 
-    @Test func proposalsWithoutEndAreCutOff() {
+    @Test func tooManyProposalsAreRefused() {
         var responder = MultistreamNegotiation.responder()
         var output = ByteBuffer()
         var input = bytes("/multistream/1.0.0")
@@ -92,7 +92,7 @@ import Testing
         #expect(throws: MultistreamError.malformedLine) { try responder.receive(&input, output: &output, accepts: none) }
     }
 
-    @Test func anotherProtocolIsNoMultistream() {
+    @Test func anotherProtocolIsDetected() {
         var responder = MultistreamNegotiation.responder()
         var output = ByteBuffer()
         var input = bytes("/multistream/2.0.0")

@@ -143,7 +143,7 @@ import WakuCrypto
         return (one, other)
     }
 
-    @Test func bothLearnWhoTheOtherIs() throws {
+    @Test func bothSidesAuthenticateEachOther() throws {
         var (initiator, responder) = try exchange(expecting: responderKey.peerID)
         #expect(initiator.peer == responderKey.peerID)
         #expect(responder.peer == initiatorKey.peerID)
@@ -164,7 +164,7 @@ import WakuCrypto
         #expect(Array(buffer: opened) == Array(data.prefix(1_000)))
     }
 
-    @Test func anotherPeerIsRefusedBeforeItHearsWhoAsks() throws {
+    @Test func anUnexpectedPeerDoesNotLearnTheInitiatorsIdentity() throws {
         var initiator = NoiseUpgrade(.initiator, identity: NoiseIdentity(initiatorKey), expecting: initiatorKey.peerID)
         var responder = NoiseUpgrade(.responder, identity: NoiseIdentity(responderKey), expecting: nil)
         var (toResponder, toInitiator) = (ByteBuffer(), ByteBuffer())

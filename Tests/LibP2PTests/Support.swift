@@ -16,32 +16,20 @@ struct ListeningHost {
 
 /// Runs with two hosts, the first of which is connected to the second, and closes both.
 func withTwoHosts(
-    _ configuration: HostConfiguration = HostConfiguration(), _ body: (_ dialler: Host, _ listener: Host) async throws -> Void
+    _ configuration: HostConfiguration = HostConfiguration(), _ body: (_ dialer: Host, _ listener: Host) async throws -> Void
 ) async throws {
     let listener = try await ListeningHost(configuration)
-    let dialler = Host(key: .generate(.ed25519), configuration: configuration)
+    let dialer = Host(key: .generate(.ed25519), configuration: configuration)
     do {
-        try await dialler.connect(to: listener.address)
-        try await body(dialler, listener.host)
+        try await dialer.connect(to: listener.address)
+        try await body(dialer, listener.host)
     } catch {
-        await dialler.close()
+        await dialer.close()
         await listener.host.close()
         throw error
     }
-    await dialler.close()
+    await dialer.close()
     await listener.host.close()
-}
-
-/// Waits for a condition that others bring about.
-func eventually(within limit: Duration = .seconds(60), _ condition: () async throws -> Bool) async throws {
-    let end = ContinuousClock.now + limit
-    while try await !condition() {
-        guard ContinuousClock.now < end else {
-            Issue.record("it did not come about")
-            return
-        }
-        try await Task.sleep(for: .milliseconds(5))
-    }
 }
 
 extension AsyncStream where Element: Sendable {

@@ -94,7 +94,7 @@ import Testing
         #expect(session.sendWindow(1) == Int(UInt32.max))
     }
 
-    @Test func theWindowIsGivenBackByHalves() throws {
+    @Test func windowUpdatesAreSentForHalfAWindow() throws {
         var session = responder()
         _ = try receive(frame(1, 1, 1, 0), &session)
         session.output.clear()
@@ -109,7 +109,7 @@ import Testing
         #expect(output(&session) == frame(1, 0, 1, UInt32(half)))
     }
 
-    @Test func aWindowThatIsOverrunEndsTheSession() throws {
+    @Test func anOverrunWindowEndsTheSession() throws {
         var session = responder()
         _ = try receive(frame(1, 1, 1, 0), &session)
         #expect(throws: YamuxError.windowExceeded) { try receive(frame(0, 0, 1, 256 * 1024 + 1), &session) }
@@ -125,17 +125,17 @@ import Testing
     }
 
     @Test(arguments: [0, 2, 4] as [UInt32])
-    func numbersThatAreNotThePeersEndTheSession(number: UInt32) {
+    func streamIDsOfTheOtherSideEndTheSession(number: UInt32) {
         var session = responder()
         #expect(throws: YamuxError.invalidStream) { try receive(frame(1, 1, number, 0), &session) }
     }
 
-    @Test func aNumberInUseEndsTheSession() {
+    @Test func aStreamIDInUseEndsTheSession() {
         var session = responder()
         #expect(throws: YamuxError.invalidStream) { try receive(frame(1, 1, 1, 0) + frame(1, 1, 1, 0), &session) }
     }
 
-    @Test func moreStreamsThanThereMayBeAreReset() throws {
+    @Test func streamsOverTheLimitAreReset() throws {
         var session = responder(.init(inboundStreams: 2))
         let events = try receive((0..<5).flatMap { frame(1, 1, 2 * $0 + 1, 0) }, &session)
         #expect(events == [.opened(1), .opened(3)])
@@ -163,7 +163,7 @@ import Testing
         #expect(session.output.readableBytes <= 64 * 1024 + 12)
     }
 
-    @Test func tooMuchThatNobodyReadsResetsItsStream() throws {
+    @Test func tooMuchUnreadDataResetsItsStream() throws {
         var session = responder(.init(bufferedBytes: 300_000))
         _ = try receive(frame(1, 1, 1, 0) + frame(1, 1, 3, 0), &session)
         session.output.clear()
@@ -177,7 +177,7 @@ import Testing
         #expect(try receive(frame(0, 0, 5, 1, [1]), &session).count == 1)
     }
 
-    @Test func resetsAndEndsOfUnknownStreamsAreNothing() throws {
+    @Test func resetsAndEndsOfUnknownStreamsAreIgnored() throws {
         var session = responder()
         #expect(try receive(frame(1, 8, 1, 0) + frame(0, 4, 3, 0) + frame(1, 0, 5, 9) + frame(0, 0, 7, 2, [1, 2]), &session) == [])
         #expect(session.output.readableBytes == 0)
@@ -196,7 +196,7 @@ import Testing
         #expect(session.output.readableBytes == 0)
     }
 
-    @Test func goingAwayEndsOpening() throws {
+    @Test func noStreamIsOpenedAfterAGoAway() throws {
         var session = responder()
         #expect(try receive(frame(3, 0, 0, 2), &session) == [.goAway(code: 2)])
         #expect(session.open() == nil)

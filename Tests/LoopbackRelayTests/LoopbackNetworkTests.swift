@@ -53,7 +53,7 @@ struct LoopbackNetworkTests {
         #expect(relay.droppedCount == 3)
     }
 
-    @Test func refusesWhatNoNodeTakes() async {
+    @Test func refusesInvalidMessages() async {
         let relay = LoopbackNetwork().relay()
         let large = WakuMessage(
             payload: [UInt8](repeating: 0, count: 1 << 20), contentTopic: ContentTopic(TopicTag(rawValue: 1)), timestamp: .now())

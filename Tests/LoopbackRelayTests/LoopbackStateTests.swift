@@ -31,7 +31,7 @@ struct LoopbackStateTests {
         #expect(messages2 == [])
     }
 
-    @Test func nothingIsKeptForPollersWithoutASubscription() {
+    @Test func unsubscribedTopicsAreNotCached() {
         var state = state()
         state.arrive(message(1), at: Self.now)
         let messages = state.poll(.statusDefault)

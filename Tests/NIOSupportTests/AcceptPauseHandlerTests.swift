@@ -78,7 +78,7 @@ import Testing
         #expect(readsByItself == false)
     }
 
-    @Test func oneWarningAMinuteWhilePausesGoOn() {
+    @Test func warnsOnceAMinuteWhilePausesContinue() {
         for _ in 0..<481 {
             fail(EMFILE)
             loop.advanceTime(by: .milliseconds(250))

@@ -1,3 +1,4 @@
+import Primitives
 import TestSupport
 import Testing
 import Waku
@@ -73,7 +74,7 @@ private struct Simulation {
         random = SeededGenerator(seed: seed)
         topics = Array(Self.topics.prefix(Int.random(in: 1...2, using: &random)))
         node = ModelNode(cacheCapacity: Int.random(in: 5...20, using: &random))
-        progress = Self.progress(topics, capacity: node.cacheCapacity, lastSeen: [:], at: Moment(uptime: .zero, clock: Self.epoch))
+        progress = Self.progress(topics, capacity: node.cacheCapacity, lastSeen: [:], at: Moment(instant: .zero, wallClock: Self.epoch))
         // What came before the node was first listened to is nobody's promise.
         isHealthy = true
         for _ in 0..<2 { attach() }
@@ -90,7 +91,7 @@ private struct Simulation {
             at: now)
     }
 
-    private var now: Moment { Moment(uptime: time.since(startedAt), clock: time + clockError) }
+    private var now: Moment { Moment(instant: Instant(sinceEpoch: time.since(startedAt)), wallClock: time + clockError) }
 
     private mutating func happens(_ oneIn: Int) -> Bool { !isHealthy && Int.random(in: 0..<oneIn, using: &random) == 0 }
     private mutating func upTo(_ longest: Duration) -> Duration {
@@ -192,11 +193,11 @@ private struct Simulation {
                 // Topics are polled one after the other, and something comes in between.
                 if index > 0, happens(20) { arrivals(limit: 2 * node.cacheCapacity) }
                 guard !isDown, !happens(50) else { return progress.attachment.failed("", at: now, jitter: 0.5) }
-                guard let poll = node.poll(topic) else { return progress.attachment.forgotten(at: now, jitter: 0.5) }
+                guard let poll = node.poll(topic) else { return progress.attachment.subscriptionLost(at: now, jitter: 0.5) }
                 // Taken from the node, and lost on the way.
                 guard !happens(100) else { return progress.attachment.failed("", at: now, jitter: 0.5) }
                 count += poll.count
-                progress.brought(poll.ours, on: index)
+                progress.noteReceived(poll.ours, on: index)
                 _ = deliver(poll.ours)
                 time = time + .milliseconds(5)
             }

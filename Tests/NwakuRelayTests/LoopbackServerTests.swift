@@ -1,3 +1,4 @@
+import TestSupport
 import CurlClient
 import LoopbackRelay
 import Testing

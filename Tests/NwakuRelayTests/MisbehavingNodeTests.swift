@@ -1,3 +1,4 @@
+import TestSupport
 import Synchronization
 import Testing
 import Waku
@@ -40,7 +41,7 @@ import Waku
         }
     }
 
-    @Test func aNodeThatIsNotThereIsUnavailable() async throws {
+    @Test func anUnreachableNodeIsUnavailable() async throws {
         let relay = try makeRelay(port: 1)
         await #expect { try await relay.publish(message(1), on: .statusDefault) } throws: { ($0 as? RelayError)?.code == .unavailable }
     }
@@ -182,7 +183,7 @@ import Waku
         }
     }
 
-    @Test func aPageThatIsTooLongComesInSmallerOnes() async throws {
+    @Test func anOversizedPageIsFetchedInSmallerOnes() async throws {
         let tooLong = String(repeating: " ", count: NwakuAPI.maximumResponseByteCount + 1)
         let page = """
             {"statusCode": 200, "messages": [{"messageHash": "0x00", "message": {"payload": "\(Self.payload)", "contentTopic": "\(topicA)",

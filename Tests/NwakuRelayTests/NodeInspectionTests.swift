@@ -91,7 +91,7 @@ struct NodeInspectionTests {
         #expect(found.clockAhead == nil)
     }
 
-    @Test func aNodeThatTellsNothing() async throws {
+    @Test func aNodeWithoutInformation() async throws {
         let found = try await inspect { path in
             switch path {
             case "/health": .status(501)
@@ -105,8 +105,10 @@ struct NodeInspectionTests {
         #expect(found.store == .missing)
     }
 
-    @Test func nobodyThere() async throws {
-        let api = NwakuAPI(address: try NodeAddress("http://127.0.0.1:\(try freePort())"), client: CurlClient())
+    @Test func anUnreachableNodeIsAnError() async throws {
+        let port = try ReservedPort()
+        let api = NwakuAPI(address: try NodeAddress("http://127.0.0.1:\(port.number)"), client: CurlClient())
         await #expect(throws: NwakuAPIError.self) { try await api.inspect(shards: []) }
+        withExtendedLifetime(port) {}
     }
 }

@@ -1,3 +1,5 @@
+import Primitives
+import TestSupport
 import Testing
 import Waku
 
@@ -8,7 +10,7 @@ struct NwakuAttachmentTests {
 
     /// Both clocks, some time after the start.
     private func moment(_ uptime: Duration) -> Moment {
-        Moment(uptime: uptime, clock: Self.day + uptime)
+        Moment(instant: Instant(sinceEpoch: uptime), wallClock: Self.day + uptime)
     }
 
     private static let other = PubsubTopic(rawValue: "/waku/2/rs/16/64")
@@ -68,7 +70,7 @@ struct NwakuAttachmentTests {
         #expect(lostFrom3 == [:])
     }
 
-    @Test func aLongSilenceMayHaveLost() {
+    @Test func messagesMayBeLostAfterALongTimeWithoutPoll() {
         var attachment = attached()
         let lostFrom = attachment.polled(messageCount: 0, sent: moment(.seconds(2)))
         #expect(lostFrom == [:])
@@ -76,14 +78,14 @@ struct NwakuAttachmentTests {
         #expect(lostFrom2 == [.statusDefault: moment(.seconds(2))])
     }
 
-    @Test func aSlowPollerHasLongerSilences() {
+    @Test func theMaximumPollGapScalesWithTheInterval() {
         let configuration = NwakuAttachment.Configuration(pollInterval: .seconds(1))
-        #expect(configuration.longestSilence == .seconds(3))
+        #expect(configuration.maximumPollGap == .seconds(3))
     }
 
-    @Test func aForgottenSubscriptionIsRenewedAtOnceAndTellsAGap() {
+    @Test func aLostSubscriptionIsRenewedAtOnceAndMakesAGap() {
         var attachment = attached()
-        attachment.forgotten(at: moment(.milliseconds(300)), jitter: 1)
+        attachment.subscriptionLost(at: moment(.milliseconds(300)), jitter: 1)
         #expect(attachment.state == .detached("the node lost its subscriptions"))
         let action = attachment.next(at: moment(.milliseconds(300)))
         #expect(action == .subscribe)
@@ -92,11 +94,11 @@ struct NwakuAttachmentTests {
         #expect(lostFrom == [.statusDefault: moment(.zero)])
     }
 
-    @Test func aNodeThatForgetsAgainIsNotHammered() {
+    @Test func repeatedlyLostSubscriptionsBackOff() {
         var attachment = attached()
-        attachment.forgotten(at: moment(.milliseconds(300)), jitter: 1)
+        attachment.subscriptionLost(at: moment(.milliseconds(300)), jitter: 1)
         attachment.subscribed(at: moment(.milliseconds(310)))
-        attachment.forgotten(at: moment(.milliseconds(320)), jitter: 1)
+        attachment.subscriptionLost(at: moment(.milliseconds(320)), jitter: 1)
         let action = attachment.next(at: moment(.milliseconds(321)))
         #expect(action == .wait(until: .milliseconds(820)))
         let action2 = attachment.next(at: moment(.milliseconds(820)))
@@ -116,7 +118,7 @@ struct NwakuAttachmentTests {
         #expect(lostFrom == [.statusDefault: moment(.zero)])
     }
 
-    @Test func aGoodPollEndsTheBackOff() {
+    @Test func aGoodPollEndsTheBackoff() {
         var attachment = attached()
         for _ in 0..<5 { attachment.failed("gone", at: moment(.seconds(1)), jitter: 1) }
         attachment.subscribed(at: moment(.seconds(9)))
@@ -126,9 +128,9 @@ struct NwakuAttachmentTests {
         #expect(action == .wait(until: .milliseconds(10_250)))
     }
 
-    @Test func anEarlierLifeIsAGapOnTheTopicsOfThen() {
+    @Test func aPreviousRunMakesAGapOnItsTopics() {
         let hourAgo = moment(.seconds(-3600))
-        var attachment = attachment(lastSeen: [.statusDefault: hourAgo.clock], pubsubTopics: [.statusDefault, Self.other])
+        var attachment = attachment(lastSeen: [.statusDefault: hourAgo.wallClock], pubsubTopics: [.statusDefault, Self.other])
         #expect(attachment.polledUntil(.statusDefault) == hourAgo)
         #expect(attachment.polledUntil(Self.other) == moment(.zero))
         attachment.subscribed(at: moment(.zero))
@@ -140,13 +142,13 @@ struct NwakuAttachmentTests {
 
     @Test func aFailureBeforeTheFirstPollIsAGapOnEveryTopic() {
         let hourAgo = moment(.seconds(-3600))
-        var attachment = attachment(lastSeen: [.statusDefault: hourAgo.clock], pubsubTopics: [.statusDefault, Self.other])
+        var attachment = attachment(lastSeen: [.statusDefault: hourAgo.wallClock], pubsubTopics: [.statusDefault, Self.other])
         attachment.failed("gone", at: moment(.seconds(1)), jitter: 1)
         let lostFrom = attachment.polled(messageCount: 0, sent: moment(.seconds(2)))
         #expect(lostFrom == [.statusDefault: hourAgo, Self.other: moment(.zero)])
     }
 
-    @Test func aTimeToComeIsNoGuide() {
+    @Test func aFutureTimeOfThePreviousRunIsReplaced() {
         let attachment = attachment(lastSeen: [.statusDefault: Self.day + .seconds(5)])
         #expect(attachment.polledUntil(.statusDefault) == moment(.zero - StoreCatchUp.clockLookBack))
     }
@@ -162,16 +164,16 @@ struct NwakuAttachmentTests {
 
     @Test func aClockThatWasSetBackDoesNotHideAGap() {
         var attachment = attached()
-        let sent = Moment(uptime: .seconds(600), clock: Self.day - .seconds(100))
+        let sent = Moment(instant: .seconds(600), wallClock: Self.day - .seconds(100))
         let lostFrom = attachment.polled(messageCount: 50, sent: sent)
         #expect(lostFrom == [.statusDefault: moment(.zero)])
         // Ten minutes, by the clock as it is now.
-        #expect(moment(.zero).earliestClock(at: sent) == sent.clock - .seconds(600))
+        #expect(moment(.zero).earliestWallClock(at: sent) == sent.wallClock - .seconds(600))
         #expect(attachment.polledUntil(.statusDefault) == sent)
     }
 
     @Test(arguments: [(1, 0.0, 125), (1, 1, 250), (2, 1, 500), (6, 1, 8000), (7, 1, 10_000), (1000, 1, 10_000), (1000, 0, 5000)])
-    func backOff(failures: Int, jitter: Double, milliseconds: Int) {
-        #expect(BackOff().delay(failures: failures, jitter: jitter) == .milliseconds(milliseconds))
+    func backoff(failures: Int, jitter: Double, milliseconds: Int) {
+        #expect(ExponentialBackoff().delay(afterFailures: failures, jitter: jitter) == .milliseconds(milliseconds))
     }
 }

@@ -1,3 +1,4 @@
+import TestSupport
 import LoopbackRelay
 import Testing
 import Waku
@@ -6,7 +7,7 @@ import Waku
 
 /// Against a node that behaves, over real sockets.
 @Suite(.timeLimit(.minutes(1))) struct NwakuRelayTests {
-    @Test func subscribesAndHandsOverWhatComes() async throws {
+    @Test func subscribesAndDeliversMessages() async throws {
         let network = LoopbackNetwork()
         try await withLoopback(network) { port in
             let relay = try makeRelay(port: port)
@@ -80,7 +81,7 @@ import Waku
         }
     }
 
-    @Test func findsInTheStoreWhatTheCacheLost() async throws {
+    @Test func fetchesMessagesLostInTheCacheFromTheStore() async throws {
         let network = LoopbackNetwork()
         try await withLoopback(network) { port in
             // Pages of 100, more of them than one, and foreign topics in between.

@@ -1,3 +1,5 @@
+import Primitives
+import TestSupport
 import Testing
 import Waku
 
@@ -5,17 +7,17 @@ import Waku
 
 struct OptionalServiceTests {
     private func moment(_ uptime: Duration) -> Moment {
-        Moment(uptime: uptime, clock: Timestamp(rawValue: 0) + uptime)
+        Moment(instant: Instant(sinceEpoch: uptime), wallClock: Timestamp(rawValue: 0) + uptime)
     }
 
-    @Test func isLeftForAWhileOnceItIsNotServed() {
+    @Test func aMissingServiceIsPaused() {
         var service = OptionalService()
-        #expect(service.isTried(at: moment(.zero)))
-        service.isMissing(at: moment(.zero))
-        #expect(!service.isTried(at: moment(.milliseconds(59_999))))
-        #expect(service.isTried(at: moment(.seconds(60))))
-        service.isMissing(at: moment(.seconds(60)))
-        service.nodeIsBack()
-        #expect(service.isTried(at: moment(.seconds(60))))
+        #expect(service.isAvailable(at: moment(.zero)))
+        service.noteMissing(at: moment(.zero))
+        #expect(!service.isAvailable(at: moment(.milliseconds(59_999))))
+        #expect(service.isAvailable(at: moment(.seconds(60))))
+        service.noteMissing(at: moment(.seconds(60)))
+        service.noteReconnection()
+        #expect(service.isAvailable(at: moment(.seconds(60))))
     }
 }

@@ -1,3 +1,5 @@
+import Primitives
+import TestSupport
 import Testing
 import Waku
 
@@ -8,7 +10,7 @@ struct StoreCatchUpTests {
     private static let topic = ContentTopic(rawValue: "/waku/1/0x00000001/rfc26")
 
     private func moment(_ uptime: Duration) -> Moment {
-        Moment(uptime: uptime, clock: Self.day + uptime)
+        Moment(instant: Instant(sinceEpoch: uptime), wallClock: Self.day + uptime)
     }
 
     private func catchUp(topicCount: Int = 1, pageLimit: Int = 1000, remembered: Int = 100) -> StoreCatchUp {
@@ -48,7 +50,7 @@ struct StoreCatchUpTests {
         #expect(empty.missingFrom(at: moment(.seconds(4))) == nil)
     }
 
-    @Test func asksFromBeforeTheGap() throws {
+    @Test func windowsStartBeforeTheGap() throws {
         var catchUp = catchUp()
         catchUp.noteGap(from: moment(.zero), at: moment(.zero))
         let query = try query(catchUp.next(at: moment(.seconds(3))))
@@ -60,7 +62,7 @@ struct StoreCatchUpTests {
         #expect(catchUp.missingFrom(at: moment(.seconds(4))) == Self.day)
     }
 
-    @Test func followsTheCursorThenIsDone() throws {
+    @Test func followsTheCursorToTheLastPage() throws {
         var catchUp = catchUp()
         catchUp.noteGap(from: moment(.zero), at: moment(.zero))
         _ = try query(catchUp.next(at: moment(.zero)))
@@ -85,7 +87,7 @@ struct StoreCatchUpTests {
         #expect(counts == [10, 10, 1])
     }
 
-    @Test func gapsDuringAWalkMakeOneMoreAWhileLater() throws {
+    @Test func gapsDuringAWalkAreMergedIntoOneLaterWalk() throws {
         var catchUp = catchUp()
         catchUp.noteGap(from: moment(.zero), at: moment(.zero))
         _ = try query(catchUp.next(at: moment(.zero)))
@@ -98,7 +100,7 @@ struct StoreCatchUpTests {
         #expect(try query(catchUp.next(at: moment(.seconds(5)))).startTime == Self.day - .seconds(59))
     }
 
-    @Test func aFailedWalkGoesOnWhereItWas() throws {
+    @Test func aFailedWalkIsResumed() throws {
         var catchUp = catchUp()
         catchUp.noteGap(from: moment(.zero), at: moment(.zero))
         _ = try query(catchUp.next(at: moment(.zero)))
@@ -119,7 +121,7 @@ struct StoreCatchUpTests {
     }
 
     /// Large messages of others must not stand in the way.
-    @Test func asksForLessWhenItWasTooMuchAndForMoreAgain() throws {
+    @Test func pageSizeShrinksAfterOversizedResponsesAndGrowsAgain() throws {
         var catchUp = catchUp(pageLimit: 2)
         catchUp.noteGap(from: moment(.zero), at: moment(.zero))
         func size(_ second: Int) throws -> Int { try query(catchUp.next(at: moment(.seconds(second)))).pageSize }
@@ -150,7 +152,7 @@ struct StoreCatchUpTests {
         #expect(isFirst)
     }
 
-    @Test func handsOverAMessageOnce() {
+    @Test func aMessageIsFreshOnce() {
         var catchUp = catchUp(remembered: 2)
         let fresh = catchUp.fresh([message(1), message(2), message(1)])
         #expect(fresh == [message(1), message(2)])
@@ -161,7 +163,7 @@ struct StoreCatchUpTests {
         #expect(fresh3 == [message(1)])
     }
 
-    @Test func leavesAStoreThatNeverEnds() throws {
+    @Test func anEndlessStoreIsLimited() throws {
         var catchUp = catchUp(pageLimit: 3)
         catchUp.noteGap(from: moment(.zero), at: moment(.zero))
         var summary: StoreCatchUp.Summary?
@@ -182,47 +184,49 @@ struct StoreCatchUpTests {
         #expect(summary != nil)
     }
 
-    @Test func asksAtOnceAndAgainWhenTheStoreHadAMoment() throws {
+    @Test func aGapIsWalkedAtOnceAndAgainAfterSettling() throws {
         var catchUp = StoreCatchUp(configuration: StoreCatchUp.Configuration(contentTopics: [Self.topic]))
         catchUp.noteGap(from: moment(.seconds(10)), at: moment(.seconds(12)))
-        #expect(try query(catchUp.next(at: moment(.seconds(12)))).startTime == moment(.seconds(-50)).clock)
+        #expect(try query(catchUp.next(at: moment(.seconds(12)))).startTime == moment(.seconds(-50)).wallClock)
         _ = catchUp.answered(page())
         let action = catchUp.next(at: moment(.seconds(12)))
         #expect(action == .wait(until: .seconds(17)))
-        #expect(catchUp.missingFrom(at: moment(.seconds(12))) == moment(.seconds(10)).clock)
+        #expect(catchUp.missingFrom(at: moment(.seconds(12))) == moment(.seconds(10)).wallClock)
         catchUp.noteGap(from: moment(.seconds(15)), at: moment(.milliseconds(16_000)))
         catchUp.noteGap(from: moment(.seconds(16)), at: moment(.milliseconds(16_500)))
-        #expect(try query(catchUp.next(at: moment(.seconds(17)))).startTime == moment(.seconds(-50)).clock)
+        #expect(try query(catchUp.next(at: moment(.seconds(17)))).startTime == moment(.seconds(-50)).wallClock)
         _ = catchUp.answered(page())
         // The first gap had its time, those after it had not.
-        #expect(catchUp.missingFrom(at: moment(.seconds(17))) == moment(.seconds(15)).clock)
-        #expect(try query(catchUp.next(at: moment(.seconds(22)))).startTime == moment(.seconds(-45)).clock)
+        #expect(catchUp.missingFrom(at: moment(.seconds(17))) == moment(.seconds(15)).wallClock)
+        #expect(try query(catchUp.next(at: moment(.seconds(22)))).startTime == moment(.seconds(-45)).wallClock)
         _ = catchUp.answered(page())
         let action2 = catchUp.next(at: moment(.seconds(22)))
         #expect(action2 == .idle)
     }
 
-    @Test func whatPollingBroughtIsNoNews() {
+    @Test func liveMessagesAreNotFresh() {
         var catchUp = catchUp()
-        catchUp.notePolled([message(1)])
+        catchUp.noteReceived([message(1)])
         let fresh = catchUp.fresh([message(1), message(2)])
         #expect(fresh == [message(2)])
     }
 
-    @Test func aGapIsFoundByAClockThatWasSetMeanwhile() throws {
+    @Test func gapsAreFoundAfterTheClockWasSet() throws {
         for step in [-1000, 1000] {
             var catchUp = catchUp()
             catchUp.noteGap(from: moment(.seconds(10)), at: moment(.seconds(20)))
-            let now = Moment(uptime: .seconds(30), clock: moment(.seconds(30 + step)).clock)
-            let start = moment(.seconds(10 + min(step, 0))).clock
+            let now = Moment(instant: .seconds(30), wallClock: moment(.seconds(30 + step)).wallClock)
+            let start = moment(.seconds(10 + min(step, 0))).wallClock
             #expect(catchUp.missingFrom(at: now) == start)
             #expect(try query(catchUp.next(at: now)).startTime == start - .seconds(60))
         }
     }
 
-    @Test func whatWasWalkedByAClockAheadIsWalkedAgainOnce() throws {
+    @Test func walksWithAClockAheadAreRepeatedOnce() throws {
         var catchUp = catchUp()
-        func ahead(_ uptime: Duration) -> Moment { Moment(uptime: uptime, clock: moment(uptime + .seconds(500)).clock) }
+        func ahead(_ uptime: Duration) -> Moment {
+            Moment(instant: Instant(sinceEpoch: uptime), wallClock: moment(uptime + .seconds(500)).wallClock)
+        }
         catchUp.noteGap(from: ahead(.seconds(100)), at: ahead(.seconds(200)))
         _ = try query(catchUp.next(at: ahead(.seconds(200))))
         _ = catchUp.answered(page())
@@ -230,7 +234,7 @@ struct StoreCatchUpTests {
         #expect(!isGap)
         let isGap2 = catchUp.noteClock(at: moment(.seconds(301)))
         #expect(isGap2)
-        #expect(try query(catchUp.next(at: moment(.seconds(301)))).startTime == moment(.seconds(40)).clock)
+        #expect(try query(catchUp.next(at: moment(.seconds(301)))).startTime == moment(.seconds(40)).wallClock)
         _ = catchUp.answered(page())
         // Neither the same step nor one forward makes another.
         let isGap3 = catchUp.noteClock(at: moment(.seconds(302)))
@@ -240,21 +244,21 @@ struct StoreCatchUpTests {
         #expect(action == .idle)
     }
 
-    @Test func aClockThatNeverRestsMakesNoWindowsThatGrow() throws {
+    @Test func repeatedClockChangesDoNotGrowWindows() throws {
         var catchUp = catchUp()
         catchUp.noteGap(from: moment(.zero), at: moment(.zero))
         for round in 1...500 {
             let uptime = Duration.seconds(round * 20)
-            let now = Moment(uptime: uptime, clock: moment(uptime + .seconds(round % 2 * 300)).clock)
+            let now = Moment(instant: Instant(sinceEpoch: uptime), wallClock: moment(uptime + .seconds(round % 2 * 300)).wallClock)
             catchUp.noteClock(at: now)
             guard case .query(let query) = catchUp.next(at: now) else { continue }
             let start = try #require(query.startTime)
-            #expect(now.clock.since(start) <= StoreCatchUp.clockLookBack + .seconds(60 + 20))
+            #expect(now.wallClock.since(start) <= StoreCatchUp.clockLookBack + .seconds(60 + 20))
             _ = catchUp.answered(page())
         }
     }
 
-    @Test func aCursorThatLeadsNowhereIsReplacedByATime() throws {
+    @Test func aDeadCursorIsReplacedByATimestamp() throws {
         var catchUp = catchUp()
         catchUp.noteGap(from: moment(.zero), at: moment(.zero))
         _ = try query(catchUp.next(at: moment(.zero)))

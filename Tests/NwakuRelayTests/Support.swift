@@ -1,3 +1,4 @@
+import Primitives
 import CurlClient
 import Hummingbird
 import Logging
@@ -32,11 +33,6 @@ final class Inbox: Sendable {
         if condition(self) { return }
         for await _ in arrivals where condition(self) { return }
     }
-}
-
-/// Returns when the condition holds; the test's time limit ends what never does.
-func eventually(_ condition: @Sendable () -> Bool) async throws {
-    while !condition() { try await Task.sleep(for: .milliseconds(2)) }
 }
 
 /// Runs something beside the body, and ends it after that.
@@ -118,22 +114,22 @@ let topicA = ContentTopic(TopicTag(rawValue: 1))
 let topicB = ContentTopic(TopicTag(rawValue: 2))
 
 func makeAPI(port: Int) throws -> NwakuAPI {
-    NwakuAPI(address: try NodeAddress("http://127.0.0.1:\(port)"), client: client, leastPatience: .seconds(60))
+    NwakuAPI(address: try NodeAddress("http://127.0.0.1:\(port)"), client: client, minimumTimeout: .seconds(60))
 }
 
-/// Quicker than in life: tries again after 20 ms at most, and asks the store as often as it likes.
+/// With short intervals: it retries after at most 20 ms and does not limit store queries.
 func makeRelay(
     port: Int, pollInterval: Duration = .milliseconds(20), catchUpTopics: [ContentTopic] = [], lastSeen: Timestamp? = nil,
     wants: (@Sendable (TopicTag) -> Bool)? = nil, report: @escaping @Sendable (RelayEvent) -> Void = { _ in }
 ) throws -> NwakuRelay {
     let api = try makeAPI(port: port)
-    let short = BackOff(initial: .milliseconds(10), maximum: .milliseconds(20))
+    let short = ExponentialBackoff(initial: .milliseconds(10), maximum: .milliseconds(20))
     return try NwakuRelay(
         configuration: NwakuRelay.Configuration(
             address: api.address, pollInterval: pollInterval, catchUpTopics: catchUpTopics,
             lastSeen: lastSeen.map { [.statusDefault: $0] } ?? [:], wants: wants, report: report),
         api: api, logger: quiet,
-        timing: NwakuRelay.Timing(nodeBackOff: short, storeBackOff: short, catchUpPeriod: .milliseconds(10), settling: .milliseconds(5)))
+        timing: NwakuRelay.Timing(nodeBackoff: short, storeBackoff: short, catchUpPeriod: .milliseconds(10), settling: .milliseconds(5)))
 }
 
 func message(_ number: Int, topic: ContentTopic = topicA, timestamp: Timestamp = .now()) -> WakuMessage {

@@ -13,7 +13,7 @@ import Testing
         return numbers
     }
 
-    @Test func protobufFieldsComeBack() throws {
+    @Test func writtenFieldsAreReadBack() throws {
         var writer = ProtobufWriter()
         writer.field(1, 300 as UInt64)
         writer.field(2, [7, 8] as [UInt8])

@@ -17,14 +17,14 @@ import Testing
         return found
     }
 
-    @Test func everyWireTypeIsSteppedOver() throws {
+    @Test func everyWireTypeIsSkipped() throws {
         // A varint, 8 bytes, a length of 2, 4 bytes.
         let bytes = hex("08ac02 11 0102030405060708 1a02 0a0b 25 01020304")
         #expect(try fields(bytes) == [[1], [2], [3, 14, 16], [4]])
         #expect(try fields([]) == [])
     }
 
-    @Test func onlyTheRangeIsRead() throws {
+    @Test func onlyTheRangeIsScanned() throws {
         let bytes = hex("ffff 0801 ffff")
         #expect(try fields(bytes, in: 2..<4) == [[1]])
         #expect(throws: ProtobufError.malformed) { try fields(bytes, in: 2..<5) }
@@ -44,7 +44,7 @@ import Testing
         #expect(try fields(hex("08ffffffffffffffffff01")).count == 1)
     }
 
-    @Test func aLimitIsTheLastCountThatPasses() throws {
+    @Test func theFieldLimitIsInclusive() throws {
         let three = hex("0801 0802 0803")
         try ProtobufScan.check(three, fieldLimit: 3)
         #expect(throws: ProtobufError.tooMany) { try ProtobufScan.check(three, fieldLimit: 2) }

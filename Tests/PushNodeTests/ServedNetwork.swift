@@ -1,6 +1,7 @@
 import CurlClient
 import Logging
 import LoopbackRelay
+import Primitives
 import PushNode
 import Synchronization
 import Waku
@@ -58,15 +59,15 @@ actor ServedNetwork {
 
     /// Attaches a push node to it: quicker than in life.
     nonisolated func relay(port: Int, _ needs: RelayNeeds) throws -> NwakuRelay {
-        let short = BackOff(initial: .milliseconds(10), maximum: .milliseconds(50))
+        let short = ExponentialBackoff(initial: .milliseconds(10), maximum: .milliseconds(50))
         let address = try NodeAddress("http://127.0.0.1:\(port)")
         let relay = try NwakuRelay(
             configuration: NwakuRelay.Configuration(
                 address: address, pubsubTopics: needs.pubsubTopics, pollInterval: .milliseconds(20), catchUpTopics: needs.ownTopics,
                 lastSeen: needs.seenUntil, wants: needs.wants, report: needs.report),
-            api: NwakuAPI(address: address, client: client, leastPatience: .seconds(60)), logger: quiet,
+            api: NwakuAPI(address: address, client: client, minimumTimeout: .seconds(60)), logger: quiet,
             timing: NwakuRelay.Timing(
-                nodeBackOff: short, storeBackOff: short, catchUpPeriod: .milliseconds(20), settling: .milliseconds(20)))
+                nodeBackoff: short, storeBackoff: short, catchUpPeriod: .milliseconds(20), settling: .milliseconds(20)))
         attached.withLock { $0 = relay }
         return relay
     }

@@ -26,7 +26,7 @@ struct NotifySocketTests {
         #expect(try !#require(NotifySocket(folder.path + "/notify")).send("READY=1"))
     }
 
-    /// A manager that does not read keeps nobody waiting.
+    /// Sending does not wait for a manager that does not read.
     @Test func aManagerThatHangs() throws {
         let folder = try TemporaryFolder()
         let listener = try DatagramListener(folder.path + "/notify")

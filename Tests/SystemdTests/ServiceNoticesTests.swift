@@ -11,7 +11,7 @@ struct ServiceNoticesTests {
         #expect(notices.next(isListening: true, obstacles: []) == nil)
     }
 
-    /// Whoever waits for the service need not wait for its neighbours. It is ready once, whatever comes.
+    /// The service is ready as soon as it listens, whatever its neighbours do, and reports that once.
     @Test mutating func obstacles() {
         let both = "Running, not ready: relay: away; gorush: busy"
         #expect(notices.next(isListening: true, obstacles: ["relay: away", "gorush: busy"]) == "READY=1\nSTATUS=" + both)

@@ -4,8 +4,6 @@ import Synchronization
 /// The program under test, run as a process. What it prints goes to files; it is killed when it runs longer than its limit, or is let go.
 package final class ChildProcess: Sendable {
     private static let builtProgram = Result { try findExecutable() }
-    /// How many times longer things take than usually, as under a sanitizer.
-    private static let patience = ProcessInfo.processInfo.environment["TEST_PATIENCE"].flatMap { Int($0) } ?? 1
     /// One at a time, so that none inherits what another is just being given.
     private static let spawning = Mutex(())
 
@@ -50,7 +48,7 @@ package final class ChildProcess: Sendable {
         try Self.start(process)
         // The child has its own, and Foundation keeps these for longer than the process runs: a thousand would be open at the end.
         for file in [output, errors] { try file.close() }
-        let tooLong = DispatchTime.now() + .milliseconds(Int(limit * Self.patience / .milliseconds(1)))
+        let tooLong = DispatchTime.now() + .milliseconds(Int(limit * TestTimeout.factor / .milliseconds(1)))
         DispatchQueue.global().asyncAfter(deadline: tooLong) { [weak self] in self?.kill() }
     }
 

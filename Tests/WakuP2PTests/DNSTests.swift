@@ -89,7 +89,7 @@ final class DNSServer: Sendable {
 struct DNSTests {
     private static let long = String(repeating: "enr:abcdefghij", count: 60)
 
-    @Test("A question, byte by byte")
+    @Test("A query, byte by byte")
     func question() {
         let bytes = DNSMessage.question(for: "ab.c", id: 0x1234)
         #expect(bytes.map { hexString($0) } == "123401000001000000000001026162016300001000010000291000000000000000")
@@ -102,7 +102,7 @@ struct DNSTests {
         DNSServer.answer(to: try #require(DNSMessage.question(for: "List.example", id: 7)), texts)
     }
 
-    @Test("Answers: one text, several, long ones in parts, none, and through another name")
+    @Test("Responses with one, several, multi-part and no texts, and with a CNAME")
     func answers() throws {
         for texts in [["one"], ["one", "two"], [Self.long], []] {
             #expect(try DNSMessage.texts(in: try answer(texts), to: "List.example", id: 7) == texts)
@@ -115,7 +115,7 @@ struct DNSTests {
         #expect(try DNSMessage.texts(in: bytes, to: "list.example", id: 7) == ["hi"])
     }
 
-    @Test("What is no answer to the question is told from what is none at all")
+    @Test("Responses to other queries are distinguished from malformed ones")
     func refusals() throws {
         let good = try answer(["one"])
         #expect(throws: DNSMessage.Failure.unrelated) { try DNSMessage.texts(in: good, to: "list.example", id: 8) }
@@ -136,7 +136,7 @@ struct DNSTests {
         }
     }
 
-    @Test("Servers of the system")
+    @Test("System DNS servers")
     func configuration() {
         let text =
             "# nameserver 1.1.1.1\nsearch x\nnameserver 192.0.2.1\nnameserver\t2001:db8::1 \nnameserver nonsense\nnameserver 192.0.2.2\nnameserver 192.0.2.3"
@@ -144,7 +144,7 @@ struct DNSTests {
         #expect(DNSClient.servers(in: text).allSatisfy { $0.port == 53 })
     }
 
-    @Test("A server on loopback; one that lies first; one that is silent; one that is not there")
+    @Test("Forged responses, silent servers and unreachable servers")
     func server() async throws {
         let zone: Zone = ["list.example": [Self.long, "two"]]
         let server = try await DNSServer(zone)
@@ -159,13 +159,15 @@ struct DNSTests {
         #expect(await liar.client.texts(of: "list.example") == [Self.long, "two"])
         let silent = try await DNSServer(zone) { _ in [] }
         var both = silent.client
-        both.timeout = .milliseconds(50)
+        // The silent server costs one timeout; the other one must respond within it on a slow machine.
+        both.timeout = .seconds(3)
         let well = try await DNSServer(zone)
         both.servers += well.client.servers
-        // On a slow machine the second try may be needed.
         #expect(await both.texts(of: "list.example") == [Self.long, "two"])
         #expect(silent.asked.first == "list.example")
-        let gone = DNSClient(servers: [try SocketAddress(ipAddress: "127.0.0.1", port: Int(try freePort()))])
-        #expect(await gone.texts(of: "list.example").isEmpty)
+        let port = try ReservedPort(.udp)
+        let unreachable = DNSClient(servers: [try SocketAddress(ipAddress: "127.0.0.1", port: Int(port.number))])
+        #expect(await unreachable.texts(of: "list.example").isEmpty)
+        withExtendedLifetime(port) {}
     }
 }

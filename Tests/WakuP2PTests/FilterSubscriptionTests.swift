@@ -1,3 +1,5 @@
+import Primitives
+import TestSupport
 import LibP2P
 import Testing
 import Waku
@@ -11,10 +13,10 @@ struct FilterSubscriptionTests {
     private let others = (0..<1200).map { ContentTopic(TopicTag(of: "topic \($0)")) }
 
     private func moment(_ seconds: Double) -> Moment {
-        Moment(uptime: .milliseconds(Int(seconds * 1000)), clock: Self.day + .milliseconds(Int(seconds * 1000)))
+        Moment(instant: .milliseconds(Int(seconds * 1000)), wallClock: Self.day + .milliseconds(Int(seconds * 1000)))
     }
 
-    private func time(_ seconds: Double) -> Duration { moment(seconds).uptime }
+    private func time(_ seconds: Double) -> Instant { moment(seconds).instant }
 
     private func subscription() -> FilterSubscription {
         FilterSubscription(ownTopics: own, pubsubTopicCount: 1, topicLimit: 1000, timing: FilterTiming(), at: .zero)
@@ -29,7 +31,7 @@ struct FilterSubscriptionTests {
         return subscription
     }
 
-    @Test func topicsAreToldAHundredAtATimeWithTheOwnOnesInEach() {
+    @Test func eachSubscribeRequestHasUpToAHundredTopicsWithTheOwnOnes() {
         var subscription = subscription()
         var parts: [[ContentTopic]] = []
         while case .ask(.subscribe(let part)) = subscription.next(wanted: own + others[..<200], at: .zero) {
@@ -59,7 +61,7 @@ struct FilterSubscriptionTests {
         #expect(subscription.next(wanted: own, at: time(14.6)) == .ask(.ping))
     }
 
-    @Test func pushesAndGoodPingsAreProofsAndNothingElseIs() {
+    @Test func onlyPushesAndSuccessfulPingsAreProofs() {
         var subscription = accepted(others[..<1])
         #expect(subscription.proven == moment(0))
         // A ping proves what was when it was sent.
@@ -69,7 +71,7 @@ struct FilterSubscriptionTests {
         #expect(subscription.proven == moment(6))
         // On a topic that it was not told, it may be for anybody.
         subscription.pushed(on: others[1], at: moment(7))
-        subscription.askedTooOften(.ping, sent: time(11), at: time(11.1))
+        subscription.rateLimited(.ping, sent: time(11), at: time(11.1))
         // Late, as from a stream that was held up.
         subscription.pushed(on: others[0], at: moment(3))
         #expect(subscription.proven == moment(6))
@@ -77,7 +79,7 @@ struct FilterSubscriptionTests {
         #expect(subscription.next(wanted: own, at: time(16)) == .ask(.ping))
     }
 
-    @Test func aNodeThatForgotIsToldEverythingAtOnce() {
+    @Test func aForgottenSubscriptionIsRenewedAtOnce() {
         var subscription = accepted(others[..<1])
         subscription.pinged(sent: moment(5), at: time(5.1))
         subscription.forgotten(at: time(10.1))
@@ -87,10 +89,10 @@ struct FilterSubscriptionTests {
         #expect(subscription.proven == moment(10.1))
     }
 
-    @Test func aNodeThatForgetsWithEveryPingIsToldWithinItsPace() {
+    @Test func repeatedRenewalsRespectThePace() {
         var subscription = subscription()
         let wanted = own + others[..<900]
-        var (requestCount, now) = (0, Duration.zero)
+        var (requestCount, now) = (0, Instant.zero)
         while now < .seconds(600) {
             switch subscription.next(wanted: wanted, at: now) {
             case .ask(.ping):
@@ -98,7 +100,7 @@ struct FilterSubscriptionTests {
                 subscription.forgotten(at: now)
             case .ask(.subscribe):
                 requestCount += 1
-                _ = subscription.subscribed(sent: Moment(uptime: now, clock: Self.day + now))
+                _ = subscription.subscribed(sent: Moment(instant: now, wallClock: Self.day + now.sinceEpoch))
             case .wait(let until):
                 #expect(until > now)
                 now = until
@@ -109,7 +111,7 @@ struct FilterSubscriptionTests {
         #expect(requestCount > 100)
     }
 
-    @Test func moreTopicsAreToldAfterAPingAndWithinThePace() {
+    @Test func topicsAreAddedAfterAPingAndWithinThePace() {
         var subscription = accepted()
         #expect(subscription.next(wanted: own + others[..<1], at: time(1)) == .wait(until: time(2)))
         #expect(subscription.next(wanted: own + others[..<1], at: time(2.5)) == .ask(.ping))
@@ -123,21 +125,21 @@ struct FilterSubscriptionTests {
         #expect(subscription.next(wanted: own + others[..<2], at: time(7.5)) == .ask(.ping))
     }
 
-    @Test func aNodeThatForgotIsFoundOutBeforeItIsToldMore() {
+    @Test func aForgottenSubscriptionIsDetectedBeforeTopicsAreAdded() {
         var subscription = accepted(others[..<1])
         #expect(subscription.next(wanted: own + others[..<2], at: time(2.5)) == .ask(.ping))
         subscription.forgotten(at: time(2.6))
         #expect(subscription.next(wanted: own + others[..<2], at: time(2.6)) == .ask(.subscribe(own + others[..<2])))
     }
 
-    @Test func whatANodeWouldNotBeAskedIsToldLater() {
+    @Test func rateLimitedTopicsAreSentLater() {
         var subscription = accepted(others[..<200])
         subscription.pinged(sent: moment(20), at: time(20))
         guard case .ask(.subscribe(let part)) = subscription.next(wanted: own + others[..<201], at: time(20)) else {
             Issue.record("not told")
             return
         }
-        subscription.askedTooOften(.subscribe(part), sent: time(20), at: time(20))
+        subscription.rateLimited(.subscribe(part), sent: time(20), at: time(20))
         // What it took before stays.
         #expect(subscription.proven != nil && subscription.topics == Set(own + others[..<200]))
         subscription.pinged(sent: moment(34), at: time(34))
@@ -147,7 +149,7 @@ struct FilterSubscriptionTests {
         #expect(subscription.next(wanted: own + others[..<201], at: time(37.5)) == .ask(.subscribe(own + others[200..<201])))
     }
 
-    @Test func aNodeIsToldAsManyTopicsAsItKeeps() {
+    @Test func topicsAreLimitedToWhatTheNodeAccepts() {
         let subscription = accepted(others[...])
         #expect(subscription.topics.count == 1000)
         #expect(subscription.topics.isSuperset(of: own))
@@ -166,7 +168,7 @@ struct FilterPeersTests {
     private let first = Life()
     private let second = Life()
 
-    private func moment(_ seconds: Int) -> Moment { Moment(uptime: .seconds(seconds), clock: Self.day + .seconds(seconds)) }
+    private func moment(_ seconds: Int) -> Moment { Moment(instant: .seconds(seconds), wallClock: Self.day + .seconds(seconds)) }
 
     private func peers() -> FilterPeers { FilterPeers(pubsubTopicCount: 1, ownTopics: own) }
 
@@ -174,17 +176,17 @@ struct FilterPeersTests {
     /// - Returns: What was not heard before.
     @discardableResult
     private func tell(_ peers: inout FilterPeers, _ peer: PeerID, over life: Life? = nil, at second: Int) -> [ContentTopic] {
-        let life = ObjectIdentifier(life ?? first)
-        _ = peers.begin(peer, over: life, at: .seconds(second))
-        guard case .ask(let request)? = peers.next(peer, over: life, wanted: own + [query], at: .seconds(second)) else { return [] }
-        return peers.succeeded(request, peer, over: life, sent: moment(second), at: .seconds(second))
+        let connection = ObjectIdentifier(life ?? first)
+        _ = peers.begin(peer, over: connection, at: .seconds(second))
+        guard case .ask(let request)? = peers.next(peer, over: connection, wanted: own + [query], at: .seconds(second)) else { return [] }
+        return peers.succeeded(request, peer, over: connection, sent: moment(second), at: .seconds(second))
     }
 
-    @Test func thePubsubTopicsShareWhatANodeKeeps() {
+    @Test func pubsubTopicsShareTheTopicLimit() {
         #expect(FilterPeers(pubsubTopicCount: 1).topicLimit == 1000 && FilterPeers(pubsubTopicCount: 3).topicLimit == 333)
     }
 
-    @Test func aGapIsToldOnceWhenANodeIsSubscribedToAgain() {
+    @Test func aGapIsReportedOnceAfterResubscribing() {
         var peers = peers()
         #expect(peers.takeStanding() == .init())
         tell(&peers, one, at: 0)
@@ -197,20 +199,20 @@ struct FilterPeersTests {
         #expect(peers.takeStanding().gapFrom == nil)
     }
 
-    @Test func aConnectionThatEndsMakesAGapToo() {
+    @Test func anEndedConnectionMakesAGap() {
         var peers = peers()
         tell(&peers, one, at: 0)
         peers.end(one, over: ObjectIdentifier(first))
-        #expect(!peers.isAsked(one))
+        #expect(!peers.isSubscribed(at: one))
         tell(&peers, one, over: second, at: 3)
         #expect(peers.takeStanding().gapFrom == moment(0))
         // It was replaced before its end was seen; and that end says nothing of its successor.
         tell(&peers, one, over: first, at: 9)
         peers.end(one, over: ObjectIdentifier(second))
-        #expect(peers.isAsked(one) && peers.takeStanding().gapFrom == moment(3))
+        #expect(peers.isSubscribed(at: one) && peers.takeStanding().gapFrom == moment(3))
     }
 
-    @Test func aGapOfOneNodeIsToldWhileAnotherIsThere() {
+    @Test func aGapAtOneNodeIsReportedWhileAnotherIsSubscribed() {
         var peers = peers()
         tell(&peers, one, at: 0)
         tell(&peers, two, at: 1)
@@ -219,7 +221,7 @@ struct FilterPeersTests {
         #expect(peers.takeStanding() == .init(isAccepted: true, provenUntil: moment(8), gapFrom: moment(0)))
     }
 
-    @Test func topicsThatNobodyWasSubscribedToWereNotHeard() {
+    @Test func newTopicsAreThoseThatNoNodeHadBefore() {
         var peers = peers()
         #expect(tell(&peers, one, at: 0) == [query])
         #expect(tell(&peers, two, at: 1) == [])
@@ -229,7 +231,7 @@ struct FilterPeersTests {
         #expect(tell(&peers, two, at: 31) == [query])
     }
 
-    @Test func whatBelongsToAnEarlierConnectionIsPassedOver() {
+    @Test func responsesOverAnEarlierConnectionAreIgnored() {
         var peers = peers()
         tell(&peers, one, over: second, at: 0)
         let old = ObjectIdentifier(first)
@@ -245,15 +247,15 @@ struct FilterPeersTests {
     @Test func addedSubscriptionsAreUncertainSinceTheLastProof() {
         var peers = peers()
         tell(&peers, one, at: 0)
-        let life = ObjectIdentifier(first)
+        let connection = ObjectIdentifier(first)
         let wanted = own + [query, ContentTopic(TopicTag(of: "new"))]
-        #expect(peers.next(one, over: life, wanted: wanted, at: .seconds(10)) == .ask(.ping))
-        _ = peers.succeeded(.ping, one, over: life, sent: moment(10), at: .seconds(10))
-        guard case .ask(let request)? = peers.next(one, over: life, wanted: wanted, at: .seconds(10)) else {
+        #expect(peers.next(one, over: connection, wanted: wanted, at: .seconds(10)) == .ask(.ping))
+        _ = peers.succeeded(.ping, one, over: connection, sent: moment(10), at: .seconds(10))
+        guard case .ask(let request)? = peers.next(one, over: connection, wanted: wanted, at: .seconds(10)) else {
             Issue.record("not told")
             return
         }
-        #expect(peers.succeeded(request, one, over: life, sent: moment(10), at: .seconds(11)) == [wanted[2]])
+        #expect(peers.succeeded(request, one, over: connection, sent: moment(10), at: .seconds(11)) == [wanted[2]])
         #expect(peers.takeStanding() == .init(isAccepted: true, provenUntil: moment(10), uncertainFrom: moment(10)))
     }
 }

@@ -1,3 +1,4 @@
+import TestSupport
 import LibP2P
 import Logging
 import NIOCore
@@ -8,7 +9,7 @@ import WakuCrypto
 
 @testable import WakuP2P
 
-@Suite("As a client of filter nodes", .timeLimit(.minutes(5)))
+@Suite("Filter client", .timeLimit(.minutes(5)))
 struct FilterTests {
     private static let topic = PubsubTopic.statusDefault
 
@@ -16,7 +17,7 @@ struct FilterTests {
     private final class FilterNode: Sendable {
         let key = PrivateKey.generate()
         let host: Host
-        /// With which it answers who subscribes; nil: it is no filter node.
+        /// The status of its responses to subscribe requests; nil: it is not a filter node.
         private let code: UInt32?
         /// Subscriptions beyond so many are too often for it.
         private let subscriptionLimit: Int
@@ -79,7 +80,7 @@ struct FilterTests {
         WakuMessage(payload: [1, 2, 3], contentTopic: topic, timestamp: .now())
     }
 
-    @Test("Topics are told, 100 at a time and new ones later; what is sent for them comes in; answers go out by lightpush")
+    @Test("Topics are subscribed 100 at a time and when added; pushes are received; lightpush publishes")
     func client() async throws {
         let node = FilterNode()
         let address = try await node.listen()
@@ -120,7 +121,7 @@ struct FilterTests {
         func add(_ topic: ContentTopic) { topics.withLock { $0.append(topic) } }
     }
 
-    @Test("Who was not asked sends nothing")
+    @Test("Pushes of peers without a subscription are refused")
     func stranger() async throws {
         var configuration = P2PRelay.Configuration(key: .generate(), listenAddresses: [try Multiaddr("/ip4/127.0.0.1/tcp/0")])
         configuration.contentTopics = { _ in [] }
@@ -139,8 +140,8 @@ struct FilterTests {
         await node.host.close()
     }
 
-    @Test("What a node remembers is taken back first; one that is asked too often is kept; what is no push is passed over")
-    func patience() async throws {
+    @Test("Old subscriptions are removed first; rate limits are respected; malformed pushes are ignored")
+    func oldSubscriptionsRateLimitsAndMalformedPushes() async throws {
         let node = FilterNode(subscriptionLimit: 1)
         let topics = (0..<150).map { ContentTopic(TopicTag(of: "topic \($0)")) }
         var configuration = P2PRelay.Configuration(key: .generate(), peers: [try await node.listen()])
@@ -165,13 +166,13 @@ struct FilterTests {
         await node.host.close()
     }
 
-    @Test("A node that refuses the topics is none that messages come by")
+    @Test("A node that refuses the topics is not a working peer")
     func refusal() async throws {
         let node = FilterNode(answering: 503)
         var configuration = P2PRelay.Configuration(key: .generate(), peers: [try await node.listen()])
         configuration.contentTopics = { _ in [ContentTopic(TopicTag(of: "a"))] }
         let relay = RunningRelay(configuration)
-        // It is dialled and asked again.
+        // It is dialed and asked again.
         try await eventually { node.subscribed.all.count >= 2 }
         #expect(relay.relay.state != .attached)
         #expect(relay.reported.isEmpty)
@@ -208,7 +209,7 @@ struct FilterTests {
         return ListServer(url: tree.url, server: try await DNSServer(tree.zone))
     }
 
-    @Test("An answer goes out by two nodes, so that none can hold it back; what some refuse, others are offered")
+    @Test("Lightpush uses two nodes, and further ones when nodes refuse")
     func severalPublishers() async throws {
         let willing = [FilterNode(), FilterNode()]
         let refusing = [FilterNode(pushCode: 413), FilterNode(pushCode: 503)]
@@ -228,12 +229,12 @@ struct FilterTests {
         for node in refusing { await node.host.close() }
     }
 
-    @Test("Of the nodes on a list as many are kept as are wanted; one that is no filter node is left")
+    @Test("Nodes from a list are kept up to the target; those that are not filter nodes are disconnected")
     func list() async throws {
         let nodes = [FilterNode(), FilterNode(), FilterNode(answering: nil)]
         let server = try await list(nodes)
         var configuration = try server.configuration
-        // All are dialled, and the third is not good.
+        // All are dialed, and the third is not good.
         let wanting = RunningRelay(configuration)
         let filterNodes = Set(nodes[..<2].map(\.host.peerID))
         try await eventually { !nodes[2].host.peers.isEmpty }
@@ -246,20 +247,20 @@ struct FilterTests {
         configuration.peerTarget = 1
         configuration.peerTrial = .milliseconds(500)
         let content = RunningRelay(configuration)
-        try await eventually { content.relay.workingPeers.count == 1 && !content.relay.finder.withLock(\.isDialling) }
+        try await eventually { content.relay.workingPeers.count == 1 && !content.relay.lockedState.withLock(\.finder.isDialing) }
         #expect(content.relay.nodesToDial().isEmpty)
         await content.stop()
         for node in nodes { await node.host.close() }
     }
 
-    @Test("Nodes that have a store alone are kept, as long as there are few")
+    @Test("Nodes with only a store are kept while there are few")
     func stores() async throws {
         let nodes = (0..<3).map { _ in FilterNode(answering: nil, hasStore: true) }
         let server = try await list(nodes)
         let configuration = try server.configuration
         let relay = RunningRelay(configuration)
         try await eventually { !nodes.contains { $0.host.peers.isEmpty } }
-        try await eventually { relay.relay.host.peers.count == 2 && !relay.relay.finder.withLock(\.isDialling) }
+        try await eventually { relay.relay.host.peers.count == 2 && !relay.relay.lockedState.withLock(\.finder.isDialing) }
         #expect(relay.relay.hasStore && relay.relay.workingPeers.isEmpty)
         await relay.stop()
         for node in nodes { await node.host.close() }

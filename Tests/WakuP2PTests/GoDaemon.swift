@@ -1,4 +1,3 @@
-import Foundation
 import GossipSub
 import LibP2P
 import NIOCore
@@ -8,37 +7,21 @@ import Synchronization
 import TestSupport
 import Testing
 
-/// `p2pd` as a process, subscribed to a topic. It is steered over a socket, go-libp2p-daemon, specs/CONTROL.md and specs/PUBSUB.md:
+/// `p2pd` as a process, subscribed to a topic. It is controlled over a socket, go-libp2p-daemon, specs/CONTROL.md and specs/PUBSUB.md:
 ///
 ///     Request  { 1 type: 1 connect, 8 pubsub · 2 { 1 peer · 2 address* } · 8 { 1 type: 2 publish, 3 subscribe · 2 topic · 3 data } }
 ///     Response { 1 type: 0 ok }, and after a subscription messages { 1 from · 2 data · 3 sequence number · 4 topic* }
 final class GoDaemon: Sendable {
     let address: Multiaddr
-    private let process: ChildProcess
-    private let controlPort: Int
+    private let daemon: GoLibP2PDaemon
     private let messages = Log<[UInt8]>()
     private let subscription: any Channel
 
     init(subscribingTo topic: String) async throws {
-        let (port, control) = (try freePort(), try freePort())
-        let process = try ChildProcess(
-            [
-                "-listen", "/ip4/127.0.0.1/tcp/\(control)", "-hostAddrs", "/ip4/127.0.0.1/tcp/\(port)", "-quic=false", "-tls=false",
-                "-pubsub", "-pubsubSign=false", "-pubsubSignStrict=false", "-dht=false",
-            ], program: URL(fileURLWithPath: try #require(OtherLibP2P.daemon)), limit: .seconds(300))
-        let peer = Mutex<PeerID?>(nil)
-        try await eventually {
-            let words = process.output.split { " \n".contains($0) }
-            let id = words.firstIndex(of: "ID:").flatMap { words.indices.contains($0 + 1) ? try? PeerID(words[$0 + 1]) : nil }
-            peer.withLock { $0 = id }
-            return id != nil || !process.isRunning
-        }
-        address = try Multiaddr("/ip4/127.0.0.1/tcp/\(port)")
-            .with(try #require(peer.withLock { $0 }, "\(process.output)\(process.errors)"))
-        self.process = process
-        controlPort = Int(control)
+        daemon = try await GoLibP2PDaemon(["-pubsub", "-pubsubSign=false", "-pubsubSignStrict=false", "-dht=false"])
+        address = try Multiaddr(daemon.address)
         let answers = Answers(messages)
-        subscription = try await Self.open(controlPort, answers)
+        subscription = try await Self.open(daemon.controlPath, answers)
         try await subscription.writeAndFlush(Self.pubsub(3, topic, nil))
         try await eventually { answers.isOK }
     }
@@ -47,7 +30,7 @@ final class GoDaemon: Sendable {
         subscription.close(promise: nil)
     }
 
-    /// Data of the messages that came.
+    /// The data of the messages received.
     var received: [[UInt8]] { messages.all }
 
     func publish(_ data: [UInt8], on topic: String) async throws { try await ask(Self.pubsub(2, topic, data)) }
@@ -64,7 +47,7 @@ final class GoDaemon: Sendable {
 
     private func ask(_ request: ByteBuffer) async throws {
         let answers = Answers(messages)
-        let channel = try await Self.open(controlPort, answers)
+        let channel = try await Self.open(daemon.controlPath, answers)
         try await channel.writeAndFlush(request)
         try await eventually { answers.isOK }
         try await channel.close()
@@ -81,13 +64,13 @@ final class GoDaemon: Sendable {
         return PeerStream.delimited(ByteBuffer(bytes: request.bytes))
     }
 
-    private static func open(_ port: Int, _ answers: Answers) async throws -> any Channel {
+    private static func open(_ path: String, _ answers: Answers) async throws -> any Channel {
         try await ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)
             .channelInitializer { channel in channel.pipeline.addHandler(answers) }
-            .connect(host: "127.0.0.1", port: port).get()
+            .connect(unixDomainSocketPath: path).get()
     }
 
-    /// The first frame is an answer, those after it are messages.
+    /// The first frame is a response, later ones are messages.
     private final class Answers: ChannelInboundHandler, Sendable {
         typealias InboundIn = ByteBuffer
 
@@ -106,7 +89,7 @@ final class GoDaemon: Sendable {
                     if state.isOK {
                         found.append(Array(frame))
                     } else {
-                        // Of a refusal nothing more is taken.
+                        // After a refusal nothing more is read.
                         guard frame.starts(with: [8, 0]) else { break }
                         state.isOK = true
                     }

@@ -10,7 +10,7 @@ import Waku
 
 /// What becomes of each form of odd message: what go-waku and nwaku do with it, and what this node does. The rows make the table of the article on
 /// libp2p.
-@Suite("Verdicts on gossiped messages")
+@Suite("Message validation")
 struct GossipVerdictTests {
     enum Outcome: String {
         case forwarded = "accept"
@@ -126,7 +126,7 @@ struct GossipVerdictTests {
         ]
     }
 
-    @Test("What this node does is what deployed nodes do", arguments: rows.map(\.form))
+    @Test("Verdicts match those of deployed nodes", arguments: rows.map(\.form))
     func verdicts(form: String) throws {
         let row = try #require(Self.rows.first { $0.form == form })
         for data in row.messages {
@@ -148,7 +148,7 @@ struct GossipVerdictTests {
     }
 
     /// By the columns of the other nodes.
-    @Test("What both reject is rejected, and what one of them rejects is ignored", arguments: rows)
+    @Test("Messages that both implementations reject are rejected, those that one rejects ignored", arguments: rows)
     func columns(row: Row) {
         let expected: [Outcome] =
             switch (row.goWaku, row.nwaku) {
@@ -159,7 +159,7 @@ struct GossipVerdictTests {
         #expect(expected.contains(row.outcome))
     }
 
-    @Test("A peer that forwards what deployed nodes forward keeps its place, whatever the messages")
+    @Test("A peer that forwards what deployed nodes forward is not disconnected")
     func honestForwarders() throws {
         let gossip = try Gossip()
         for row in Self.rows where row.outcome != .rejected {
@@ -185,13 +185,13 @@ struct GossipVerdictTests {
     private struct Gossip {
         private final class Life {}
 
-        let router: GossipRouter
+        let router: GossipDriver
         private let sender = NodeKey.generate().peerID
         private let other = NodeKey.generate().peerID
         private let life = Life()
 
         init() throws {
-            router = GossipRouter(
+            router = GossipDriver(
                 configuration: GossipConfiguration(), topics: [topic], validator: MessageValidator(window: .seconds(60), wants: nil),
                 seed: 1)
             for peer in [sender, other] {
@@ -202,7 +202,7 @@ struct GossipVerdictTests {
             while router.nextFrame(to: other, over: ObjectIdentifier(life)) != nil {}
         }
 
-        func receive(_ data: [UInt8]) throws -> GossipRouter.Outcome {
+        func receive(_ data: [UInt8]) throws -> GossipDriver.Outcome {
             router.received([try Self.frame(.message(GossipMessage(topic: topic.rawValue, data: data)))], from: sender)
         }
 

@@ -29,7 +29,7 @@ struct NodeRecordTests {
         #expect(record.tcp == nil && record.multiaddrs.isEmpty && record.shards == nil)
     }
 
-    @Test("The fields that Waku adds")
+    @Test("Waku's fields")
     func waku() throws {
         let key = PrivateKey.generate()
         let address: [UInt8] = [4, 127, 0, 0, 1, 6, 0x1F, 0x90]
@@ -51,7 +51,7 @@ struct NodeRecordTests {
         #expect(odd.shards == nil && odd.ip4 == nil && odd.tcp == nil)
     }
 
-    @Test("Another signature, scheme or size is refused")
+    @Test("Invalid signatures, schemes and sizes are refused")
     func refusals() throws {
         let key = PrivateKey.generate()
         var bytes = Self.record([("ip", [10, 0, 0, 1])], by: key)

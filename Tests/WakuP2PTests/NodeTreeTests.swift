@@ -64,7 +64,7 @@ struct Tree {
     }
 }
 
-@Suite("Lists of nodes in the DNS")
+@Suite("DNS node lists")
 struct NodeTreeTests {
     /// Of the key that the EIP tells: the URL beside it there is of another, which did not sign the list.
     private static let url = "enrtree://AKPYQIUQIL7PSIACI32J7FGZW56E5FKHEFCCOFHILBIMW3M6LWXS2@nodes.example.org"
@@ -104,7 +104,7 @@ struct NodeTreeTests {
         return (walk, count)
     }
 
-    @Test("The URL of EIP-1459, and its key")
+    @Test("The URL and key of EIP-1459")
     func url() throws {
         let url = try NodeTreeURL(parsing: Self.url)
         #expect(
@@ -120,7 +120,7 @@ struct NodeTreeTests {
         }
     }
 
-    @Test("The list of EIP-1459, in any order", arguments: 1...5 as ClosedRange<UInt64>)
+    @Test("The list of EIP-1459 in any order", arguments: 1...5 as ClosedRange<UInt64>)
     func example(seed: UInt64) async throws {
         let (walk, lookUps) = try await walk(Self.url, in: Self.zone, seed: seed)
         #expect(walk.nodes.count == 3)
@@ -131,7 +131,7 @@ struct NodeTreeTests {
         #expect(lookUps == 7)
     }
 
-    @Test("A root of another key, or changed, leads nowhere")
+    @Test("A root that is altered or signed by another key is refused")
     func signatures() async throws {
         #expect(try await walk(Self.otherURL, in: Self.zone).0.failures == ["nodes.example.org": .badSignature])
         var zone = Self.zone
@@ -145,7 +145,7 @@ struct NodeTreeTests {
         #expect(walk.nodes.isEmpty)
     }
 
-    @Test("An entry that does not fit its hash is left out, the others hold")
+    @Test("An entry that does not match its hash is skipped")
     func hashes() async throws {
         var zone = Self.zone
         let name = "2XS2367YHAXJFGLZHVAWLQD4ZY.nodes.example.org"
@@ -169,7 +169,7 @@ struct NodeTreeTests {
         #expect(lookUps == zone.count)
     }
 
-    @Test("Nodes among links, and links among nodes, are not taken")
+    @Test("Nodes in the link tree and links in the node tree are skipped")
     func halves() async throws {
         var tree = Tree(domain: "one.example")
         let record = "enr:" + base64(NodeRecordTests.record([], by: .generate()))
@@ -178,7 +178,7 @@ struct NodeTreeTests {
         #expect(walk.nodes.isEmpty && walk.failures.count == 2)
     }
 
-    @Test("However large a list is, and however it goes round, the walk ends")
+    @Test("The walk ends for lists of any size and with cycles")
     func bounds() async throws {
         // Each entry leads on for ever: a branch to itself can't be made, but many branches can.
         var tree = Tree(domain: "one.example")

@@ -24,7 +24,7 @@ struct PeerFinderTests {
         return PeerFinder(own: NodeKey.generate().peerID, limits: limits, generator: SeededGenerator(seed: 1))
     }
 
-    @Test("The lists are read soon again with too few peers, late with enough")
+    @Test("Lists are read every minute with too few peers, every hour with enough")
     func reading() {
         var finder = finder()
         var times: [Int] = []
@@ -33,7 +33,7 @@ struct PeerFinderTests {
         #expect(times == [5, 65, 3665])
     }
 
-    @Test("Nodes of other clusters and shards are passed over, and this node itself; not more are kept than there is room for")
+    @Test("Nodes of other clusters and shards, and this node, are skipped; candidates are bounded")
     func candidates() throws {
         let key = PrivateKey.generate()
         var finder = PeerFinder(own: NodeKey(key).peerID)
@@ -49,8 +49,8 @@ struct PeerFinderTests {
         #expect(small.candidateCount == 10)
     }
 
-    @Test("As many are dialled as are missing, a few at a time; who fails has to wait")
-    func dialling() throws {
+    @Test("Missing peers are dialed, a few at a time, with backoff after failures")
+    func dialing() throws {
         var finder = finder()
         finder.found(try (0..<3).map { _ in try record() }, clusterID: 16, shards: [32])
         let first = finder.toDial(connected: [], peerCount: 0, at: .zero)
@@ -58,12 +58,12 @@ struct PeerFinderTests {
         let none = finder.toDial(connected: [], peerCount: 0, at: .zero)
         #expect(none.isEmpty)
         let peers = first.compactMap(\.peerID)
-        finder.dialled(peers[0], isGood: true, at: .zero, jitter: 0)
-        finder.dialled(peers[1], isGood: false, at: .zero, jitter: 1)
+        finder.dialed(peers[0], isGood: true, at: .zero, jitter: 0)
+        finder.dialed(peers[1], isGood: false, at: .zero, jitter: 1)
         let second = finder.toDial(connected: [peers[0]], peerCount: 1, at: .zero)
         let other = try #require(second.first?.peerID)
         #expect(second.count == 1 && !peers.contains(other))
-        finder.dialled(other, isGood: true, at: .zero, jitter: 0)
+        finder.dialed(other, isGood: true, at: .zero, jitter: 0)
         let third = finder.toDial(connected: [peers[0], other], peerCount: 2, at: .milliseconds(900))
         let fourth = finder.toDial(connected: [peers[0], other], peerCount: 2, at: .milliseconds(1100))
         #expect(third.isEmpty && fourth.map(\.peerID) == [peers[1]])
@@ -73,7 +73,7 @@ struct PeerFinderTests {
         #expect(nobody.isEmpty)
     }
 
-    @Test("Addresses of a record: IPv4 first, then the addresses that it lists, then IPv6")
+    @Test("The dial address of a record is IPv4 first, then multiaddrs, then IPv6")
     func addresses() throws {
         let key = PrivateKey.generate()
         let peer = NodeKey(key).peerID
@@ -98,7 +98,7 @@ struct PeerFinderTests {
     }
 
     /// From the DNS to messages.
-    @Test("A relay that knows a list alone finds its nodes, among others that are not there")
+    @Test("A relay with only a node list finds the reachable nodes on it")
     func relay() async throws {
         var tree = Tree(domain: "nodes.test")
         var nodes: [RunningRelay] = []
@@ -110,7 +110,8 @@ struct PeerFinderTests {
             texts.append(Self.text(of: key, port: try #require(try await node.address().endpoint?.port)))
             nodes.append(node)
         }
-        texts.append(Self.text(of: .generate(), port: try freePort()))
+        let unreachable = try ReservedPort()
+        texts.append(Self.text(of: .generate(), port: unreachable.number))
         tree.sign(nodes: texts, links: [])
         let server = try await DNSServer(tree.zone)
         var configuration = P2PRelay.Configuration(key: .generate())
@@ -123,5 +124,6 @@ struct PeerFinderTests {
         let others = nodes
         try await eventually { others.allSatisfy { $0.received.map(\.message) == [message] } }
         for node in nodes + [finder] { await node.stop() }
+        withExtendedLifetime(unreachable) {}
     }
 }

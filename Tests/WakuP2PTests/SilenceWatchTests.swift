@@ -1,3 +1,4 @@
+import TestSupport
 import LibP2P
 import Testing
 
@@ -24,12 +25,12 @@ struct SilenceWatchTests {
         return result
     }
 
-    @Test("Who is heard is left in peace")
+    @Test("Peers that send are not pinged")
     func heard() {
         #expect(actions(heardAt: { $0 / 9 * 9 }, isOutbound: true).isEmpty)
     }
 
-    @Test("Who is silent is asked, once for each time, and left at last if this node dialled it")
+    @Test("Silent peers are pinged periodically, and outbound ones disconnected in the end")
     func silent() {
         let outbound = actions(heardAt: { _ in 0 }, isOutbound: true)
         #expect(outbound[10] == [.probe(peer)] && outbound[20] == [.probe(peer)] && outbound[30] == [.probe(peer)])
@@ -39,7 +40,7 @@ struct SilenceWatchTests {
         #expect(inbound == [10: [.probe(peer)], 20: [.probe(peer)], 30: [.probe(peer)], 40: [.probe(peer)]])
     }
 
-    @Test("A word after the question counts anew")
+    @Test("A message after a ping restarts the timeout")
     func speaksAgain() {
         #expect(actions(heardAt: { $0 < 15 ? 0 : 15 }, isOutbound: true).keys.sorted() == [10, 25, 35])
     }

@@ -14,7 +14,7 @@ private let message = WakuMessage(payload: [1, 2], contentTopic: content, versio
 /// payload, content topic, version, timestamp by zigzag.
 private let messageBytes: [UInt8] = [0x0A, 2, 1, 2, 0x12, 2, 0x2F, 0x63, 0x18, 1, 0x50, 10]
 
-@Suite("Questions to a store, and its answers")
+@Suite("Store queries and responses")
 struct StoreMessagesTests {
     @Test("A query, byte by byte")
     func query() throws {
@@ -31,13 +31,13 @@ struct StoreMessagesTests {
         #expect(try StoreRequest(parsing: [0xF8, 0x07, 1, 0xF2, 0x07, 1, 0] + bytes) == request)
     }
 
-    @Test("Times at the ends of their range", arguments: [Int64.min, -1, 0, 1, 1_800_000_000_000_000_000, .max])
+    @Test("Times at the limits of their range", arguments: [Int64.min, -1, 0, 1, 1_800_000_000_000_000_000, .max])
     func times(time: Int64) throws {
         let request = StoreRequest(requestID: "", startTime: Timestamp(rawValue: time))
         #expect(try StoreRequest(parsing: request.encoded()).startTime?.rawValue == time)
     }
 
-    @Test("A look-up of hashes")
+    @Test("A query for hashes")
     func hashes() throws {
         let hash = MessageHash(bytes: [UInt8](repeating: 3, count: 32))
         let request = StoreRequest(requestID: "", includesMessages: false, hashes: [hash], pageSize: nil)
@@ -45,7 +45,7 @@ struct StoreMessagesTests {
         #expect(try StoreRequest(parsing: request.encoded()) == request)
     }
 
-    @Test("An answer, byte by byte; hashes are those of the messages")
+    @Test("A response, byte by byte; hashes are computed from the messages")
     func answer() throws {
         let received = ReceivedMessage(message: message, pubsubTopic: topic)
         let wrong = [UInt8](repeating: 4, count: 32)
@@ -61,7 +61,7 @@ struct StoreMessagesTests {
         #expect(try StoreResponse(parsing: response.encoded()) == response)
     }
 
-    @Test("A message that can't be read leaves its hash, and the others")
+    @Test("An invalid message keeps its hash and the other entries")
     func unreadable() throws {
         let hash = [UInt8](repeating: 4, count: 32)
         let entry: [UInt8] = [0x0A, 32] + hash + [0x12, 1, 0xFF, 0x1A, 16] + topicField
@@ -69,7 +69,7 @@ struct StoreMessagesTests {
         #expect(response.entries == [.init(hash: MessageHash(bytes: hash), message: nil)])
     }
 
-    @Test("An answer without a status, a hash of another length and too many entries are refused")
+    @Test("Responses without status, with invalid hashes or too many entries are refused")
     func refusals() {
         #expect(throws: ProtobufError.malformed) { try StoreResponse(parsing: []) }
         #expect(throws: ProtobufError.malformed) { try StoreResponse(parsing: [0x50, 1, 0xA2, 0x01, 3, 0x0A, 1, 1]) }
@@ -85,7 +85,7 @@ struct StoreMessagesTests {
     }
 }
 
-@Suite("Lightpush and filter")
+@Suite("Lightpush and filter messages")
 struct LightpushMessagesTests {
     @Test("Lightpush 3, byte by byte")
     func lightpush() throws {
@@ -103,7 +103,7 @@ struct LightpushMessagesTests {
         #expect(throws: ProtobufError.malformed) { try LightpushResponse(parsing: [0x0A, 1, 0x72]) }
     }
 
-    @Test("The older form, byte by byte")
+    @Test("The older lightpush version, byte by byte")
     func old() throws {
         let request = OldLightpushMessage(requestID: "r", content: .request(topic, message))
         let inner: [UInt8] = [0x0A, 16] + topicField + [0x12, UInt8(messageBytes.count)] + messageBytes
@@ -137,7 +137,7 @@ struct LightpushMessagesTests {
         #expect(throws: ProtobufError.malformed) { try FilterPush(parsing: [0x12, 16] + topicField) }
     }
 
-    @Test("Damaged messages are refused or read, and never trap", arguments: 1...10 as ClosedRange<UInt64>)
+    @Test("Damaged messages are refused or parsed, and never trap", arguments: 1...10 as ClosedRange<UInt64>)
     func damaged(seed: UInt64) {
         var generator = SeededGenerator(seed: seed)
         let received = ReceivedMessage(message: message, pubsubTopic: topic)

@@ -6,7 +6,7 @@ import Testing
 
 @Suite("Metadata")
 struct WakuMetadataTests {
-    @Test("Shards are written for old and new nodes, byte by byte")
+    @Test("Shards are encoded for old and new nodes, byte by byte")
     func encodes() {
         let metadata = WakuMetadata(clusterID: 16, shards: [32, 300])
         #expect(metadata.encoded() == [0x08, 16, 0x10, 32, 0x10, 0xAC, 0x02, 0x1A, 3, 32, 0xAC, 0x02])
@@ -23,13 +23,13 @@ struct WakuMetadataTests {
         #expect(try WakuMetadata(parsing: bytes) == WakuMetadata(clusterID: 16, shards: [32, 33]))
     }
 
-    @Test("No cluster is none, not 0")
+    @Test("A missing cluster differs from cluster 0")
     func absent() throws {
         #expect(try WakuMetadata(parsing: []).clusterID == nil)
         #expect(try WakuMetadata(parsing: [0x08, 0]).clusterID == 0)
     }
 
-    @Test("What is malformed is refused, and so are too many shards")
+    @Test("Malformed metadata and too many shards are refused")
     func refusals() {
         for bytes in [[0x08], [0x0A, 0], [0x1A, 2, 0x80, 0x80], [0x1A, 5, 1]] as [[UInt8]] {
             #expect(throws: ProtobufError.malformed) { try WakuMetadata(parsing: bytes) }

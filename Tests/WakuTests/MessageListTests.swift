@@ -24,7 +24,7 @@ struct MessageListTests {
     @Test(arguments: [
         "null", " null ", "[]", "[ ]",
     ])
-    func nothingIsNothing(text: String) throws {
+    func absentAndNullMembersAreEmpty(text: String) throws {
         let list = try #require(read(text))
         #expect(list.messages == [] && list.elementCount == 0)
     }
@@ -55,7 +55,7 @@ struct MessageListTests {
         #expect(list.messages.map(\.timestamp.rawValue) == [.min])
     }
 
-    @Test func ofUnwantedTopicsNothingIsRead() throws {
+    @Test func messagesOnUnwantedTopicsAreNotDecoded() throws {
         let element = { (topic: String, payload: String) in #"{"payload":"\#(payload)","contentTopic":"\#(topic)"}"# }
         let elements = [
             element("/waku/1/0x00000001/rfc26", "AQ=="), element("/waku/1/0x00000002/rfc26", "!"),
@@ -83,7 +83,7 @@ struct MessageListTests {
         }
     }
 
-    @Test func writesWhatItReads() throws {
+    @Test func encodedMessagesAreDecodedUnchanged() throws {
         var message = WakuMessage(
             payload: [1, 2, 3], contentTopic: ContentTopic(rawValue: "/\"\\\u{1}é"), version: 7, timestamp: Timestamp(rawValue: .max),
             meta: [1], ephemeral: true)

@@ -118,7 +118,7 @@ import WakuCrypto
         #expect(try PayloadFrame(parsing: [0b1111_1001, 1, 42, 0]).data == [42])
     }
 
-    @Test func theLongestLengthThatCanBeSaidIsCompared() throws {
+    @Test func theLongestLengthIsCheckedAgainstTheFrame() throws {
         #expect(throws: PayloadError.truncated) { try PayloadFrame(parsing: [3, 0xFF, 0xFF, 0xFF] + Self.zeros(100)) }
         // A length need not be in its shortest form.
         #expect(try PayloadFrame(parsing: [3, 1, 0, 0, 42]).data == [42])

@@ -1,3 +1,5 @@
+import Primitives
+import TestSupport
 import Testing
 import Waku
 
@@ -8,7 +10,7 @@ struct RelayRankingTests {
         return ranking
     }
 
-    private func fail(_ ranking: inout RelayRanking, _ place: Int, _ count: Int, at now: Duration) {
+    private func fail(_ ranking: inout RelayRanking, _ place: Int, _ count: Int, at now: Instant) {
         for _ in 0..<count { ranking.note(RelayVerdict(place: place, isConfirmed: false), at: now) }
     }
 
@@ -25,7 +27,7 @@ struct RelayRankingTests {
         #expect(ranking.groups(isAttached: [true, false, true], avoiding: [0, 2], at: .zero) == [[1], [0], [2]])
     }
 
-    @Test func tenUnconfirmedInARowCostTheRank() {
+    @Test func tenConsecutiveUnconfirmedPublicationsDemote() {
         var ranking = ranking()
         fail(&ranking, 0, 9, at: .zero)
         ranking.note(RelayVerdict(place: 0, isConfirmed: true), at: .zero)
@@ -64,7 +66,7 @@ struct RelayRankingTests {
         #expect(ranking.groups(isAttached: allAttached, at: .seconds(1200)) == [[1], [0], [2]])
     }
 
-    @Test func theStoreOfADemotedRelayCostsNobodyItsRank() {
+    @Test func theStoreOfADemotedRelayDemotesNoOther() {
         var ranking = ranking(2, demoted: [0])
         for _ in 0..<20 { ranking.note(RelayVerdict(place: 1, isConfirmed: false, isClaimed: true, deniedBy: [0]), at: .zero) }
         #expect(ranking.demoted == [0])
@@ -73,7 +75,7 @@ struct RelayRankingTests {
         #expect(ranking.demoted == [0, 1])
     }
 
-    @Test func ofTwoThatContradictEachOtherOneIsDemoted() {
+    @Test func onlyOneOfTwoContradictingRelaysIsDemoted() {
         var ranking = ranking(2)
         for _ in 0..<50 {
             ranking.note(RelayVerdict(place: 0, isConfirmed: false, isClaimed: true, deniedBy: [1]), at: .zero)
@@ -82,7 +84,7 @@ struct RelayRankingTests {
         #expect(ranking.demoted == [0])
     }
 
-    @Test func verdictsOnRelaysThatThereAreNotArePassedOver() {
+    @Test func verdictsOnUnknownRelaysAreIgnored() {
         var ranking = ranking(1)
         fail(&ranking, 7, 20, at: .zero)
         fail(&ranking, -1, 20, at: .zero)

@@ -1,3 +1,4 @@
+import TestSupport
 import Synchronization
 import Testing
 import Waku
@@ -66,13 +67,13 @@ struct RelaySetTests {
         #expect(relays.map(\.publishedCount) == [1, 0, 0])
     }
 
-    @Test func whatOneRefusesIsPublishedByAnother() async throws {
+    @Test func aMessageThatOneRelayRefusesIsPublishedByAnother() async throws {
         let relays = [StubRelay(answer: refused), StubRelay()]
         let taken = try await RelaySet(relays).publish(Self.message, on: .statusDefault, avoiding: [])
         #expect(relays[1].publishedCount == 1 && taken.places == [1])
     }
 
-    @Test func whatAllRefuseIsRefusedUnlessOneMayTakeItLater() async {
+    @Test func aMessageThatAllRefuseIsRefusedUnlessOneIsUnavailable() async {
         await #expect(throws: refused) {
             try await RelaySet([StubRelay(answer: refused), StubRelay(answer: refused)]).publish(Self.message, on: .statusDefault)
         }
@@ -87,14 +88,14 @@ struct RelaySetTests {
         #expect(taken.places == [1])
     }
 
-    @Test func avoidsThoseByWhichItWentOutWhereItCan() async throws {
+    @Test func avoidsTheRelaysOfTheEarlierPublication() async throws {
         let relays = [StubRelay(), StubRelay(), StubRelay(answer: refused)]
         let set = RelaySet(relays)
         #expect(try await set.publish(Self.message, on: .statusDefault, avoiding: [0]).places == [1])
         #expect(try await set.publish(Self.message, on: .statusDefault, avoiding: [0, 1]).places == [0])
     }
 
-    @Test func theWordOfOneOfSeveralCanBeChecked() async throws {
+    @Test func publicationsByOneOfSeveralRelaysCanBeChecked() async throws {
         let vouching = StubRelay(publication: .confirmed)
         let taken = try await RelaySet([vouching, StubRelay()]).publish(Self.message, on: .statusDefault, avoiding: [])
         #expect(taken == PlacedPublication(.confirmed, places: [0], canBeChecked: true))
@@ -116,7 +117,7 @@ struct RelaySetTests {
         #expect(set.demotedRelays == [])
     }
 
-    @Test func saysWhyNoneTakesIt() async {
+    @Test func reportsWhyNoRelayAcceptsAMessage() async {
         await #expect(throws: unavailable) {
             try await RelaySet([StubRelay(answer: unavailable)]).publish(Self.message, on: .statusDefault)
         }
@@ -139,7 +140,7 @@ struct RelaySetTests {
         #expect(count.withLock { $0 } == 2)
     }
 
-    @Test func eachTopicWasSeenAsFarAsTheBestGot() {
+    @Test func seenUntilIsThatOfTheFurthestRelay() {
         let other = PubsubTopic(rawValue: "/waku/2/rs/16/64")
         func time(_ seconds: Int) -> Timestamp { Timestamp(rawValue: 0) + .seconds(seconds) }
         // One is away; the other waits for its store on one topic, and does not know the third.

@@ -32,7 +32,7 @@ struct StoreAnswerTests {
     }
 
     @Test(arguments: ["{}", #"{"messages":null,"paginationCursor":null,"statusCode":null}"#, #" {"messages":[],"paginationCursor":""} "#])
-    func nothingIsNothing(text: String) throws {
+    func absentAndNullMembersAreEmpty(text: String) throws {
         let answer = try #require(read(text))
         #expect(answer.entries.isEmpty && answer.cursor == nil && answer.status == nil)
     }
@@ -57,7 +57,7 @@ struct StoreAnswerTests {
         #expect(read(cursor(StoreAnswer.cursorByteLimit + 1)) == nil)
     }
 
-    @Test func longValuesThatNobodyReadsAreRefused() {
+    @Test func longSkippedValuesAreRefused() {
         func answer(_ count: Int) -> String { #"{"x":["# + Array(repeating: "1", count: count).joined(separator: ",") + "]}" }
         #expect(read(answer(100_000)) != nil)
         #expect(read(answer(JSONScan.skippedByteLimit)) == nil)

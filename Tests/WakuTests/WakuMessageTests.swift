@@ -101,7 +101,7 @@ import Waku
         #expect(throws: ProtobufError.notUTF8) { try WakuMessage(parsing: hex("1202c328")) }
     }
 
-    @Test func aNULEndsNoTopic() throws {
+    @Test func aNULDoesNotEndATopic() throws {
         #expect(try WakuMessage(parsing: hex("1203610062")).contentTopic.rawValue == "a\0b")
     }
 

@@ -1,27 +1,27 @@
 import NIOCore
 
-/// A secured connection to a peer, over which streams go.
+/// A secured connection to a peer, which multiplexes streams.
 public final class Connection: Sendable {
     public let peer: PeerID
-    /// Where the peer's end is; nil for a transport that has no address.
+    /// The peer's address; nil for a transport without addresses.
     public let remoteAddress: Multiaddr?
-    /// Whether the peer dialled us.
+    /// Whether the peer dialed this node.
     public let isInbound: Bool
     let openedAt: NIODeadline
     let eventLoop: any EventLoop
-    /// Which channel it is made of, to the host's table of those from outside.
+    /// Identifies the channel in the host's ``InboundTable``.
     let channelID: ObjectIdentifier
-    /// What its peer makes this node hold.
+    /// The memory used by this connection.
     let memory: MemoryAccount
-    /// For the rest of a long message of which a part has come.
-    let partTimeout: TimeAmount
+    /// Timeout for the rest of an incomplete long message.
+    let partialMessageTimeout: TimeAmount
     private let handler: NIOLoopBound<ConnectionHandler>
     private let traffic: Traffic
 
     init(
         peer: PeerID, remoteAddress: Multiaddr?, isInbound: Bool, openedAt: NIODeadline, handler: ConnectionHandler,
         channelID: ObjectIdentifier, eventLoop: any EventLoop, traffic: Traffic, memory: MemoryAccount,
-        partTimeout: TimeAmount
+        partialMessageTimeout: TimeAmount
     ) {
         self.peer = peer
         self.remoteAddress = remoteAddress
@@ -32,14 +32,14 @@ public final class Connection: Sendable {
         self.traffic = traffic
         self.channelID = channelID
         self.memory = memory
-        self.partTimeout = partTimeout
+        self.partialMessageTimeout = partialMessageTimeout
     }
 
-    /// As on the wire.
+    /// Totals on the wire.
     public var bytesReceived: Int { traffic.bytesReceived }
     public var bytesSent: Int { traffic.bytesSent }
 
-    /// A stream that speaks the first of these protocols that the peer does.
+    /// Opens a stream with the first of these protocols that the peer supports.
     ///
     /// - Throws: ``ConnectionError``, ``MultistreamError``
     func openStream(_ protocolIDs: [String], within limit: TimeAmount) async throws -> PeerStream {
@@ -48,12 +48,12 @@ public final class Connection: Sendable {
         return try await promise.futureResult.get()
     }
 
-    /// Says good-bye, and ends every stream.
+    /// Sends a go-away and ends all streams.
     func close(_ reason: ConnectionError) {
         eventLoop.execute { self.handler.value.close(reason) }
     }
 
-    // Called by the streams, from anywhere.
+    // MARK: Called by streams, from any thread
 
     func hasData(_ stream: UInt32) {
         eventLoop.execute { self.handler.value.hasData(stream) }
@@ -67,7 +67,7 @@ public final class Connection: Sendable {
         eventLoop.execute { self.handler.value.reset(stream, reason) }
     }
 
-    /// The peer makes this node hold so much more, or less. May close the connection, or another one that deserves it less, a little later.
+    /// Changes the memory accounted to this connection. May asynchronously close this connection or a less useful one.
     func charge(_ byteCount: Int) {
         if memory.add(byteCount) { eventLoop.execute { self.handler.value.relieveMemory() } }
     }
@@ -80,26 +80,26 @@ public final class Connection: Sendable {
 
 /// Why a connection or a stream ended.
 public enum ConnectionError: Error, Hashable, Sendable {
-    /// The other side ended it.
+    /// The peer ended it.
     case closedByPeer
-    /// By us.
+    /// This node ended it.
     case closed
-    /// A step, a stream or an answer took too long.
+    /// A handshake step, a stream or a response took too long.
     case timedOut
-    /// It broke a rule of its protocol: which one is in words.
+    /// The peer violated the protocol, described by the text.
     case protocolViolation(String)
-    /// More streams than there may be.
+    /// The limit of open streams was reached.
     case tooManyStreams
-    /// Another connection to the same peer is kept.
+    /// Another connection to the same peer was kept.
     case replaced
-    /// A limit on connections was reached.
+    /// A connection limit was reached.
     case refused
     /// There is no connection to the peer.
     case notConnected
     /// A message is longer than its reader allows.
     case messageTooLarge
-    /// It made way for another peer, and was the least useful one.
+    /// It was closed in favor of another peer, being the least useful one.
     case evicted
-    /// Its peer made this node hold too much, while all peers together did.
+    /// It used too much memory while the limit for all peers was exceeded.
     case tooMuchMemory
 }

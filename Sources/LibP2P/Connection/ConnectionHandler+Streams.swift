@@ -1,6 +1,6 @@
 import NIOCore
 
-/// Streams, from their opening to their end.
+/// The lifecycle of streams.
 extension ConnectionHandler {
     func openStream(_ protocolIDs: [String], within limit: TimeAmount, _ promise: EventLoopPromise<PeerStream>) {
         guard connection != nil else { return promise.fail(ConnectionError.notConnected) }
@@ -52,7 +52,7 @@ extension ConnectionHandler {
         var answers = ByteBuffer()
         do {
             let agreed = try negotiation.state.receive(&negotiation.received, output: &answers, accepts: isServed)
-            // Some bytes: a line of each proposal. A window of less than that is no reason to wait.
+            // The answers are a few bytes. A peer whose window is smaller violates the protocol.
             guard answers.readableBytes <= session.sendWindow(id) else {
                 throw ConnectionError.protocolViolation("no window for an answer")
             }
@@ -69,7 +69,7 @@ extension ConnectionHandler {
         guard let connection else { return }
         let stream = PeerStream(id: id, protocolID: protocolID, isInbound: negotiation.opener == nil, connection: connection)
         negotiation.deadline?.cancel()
-        // Counted as consumed when it came: at most what one read brings.
+        // These bytes were counted as consumed on arrival: at most those of one read.
         stream.deliverUncounted(negotiation.received)
         if let opener = negotiation.opener {
             entry.phase = .open(stream, nil)
@@ -115,7 +115,7 @@ extension ConnectionHandler {
         flush()
     }
 
-    /// Forgets a stream that is at its end both ways; its reader may still have data to take.
+    /// Removes a stream that ended in both directions; its reader may still read received data.
     private func dropIfOver(_ id: UInt32, _ stream: PeerStream) {
         if stream.isOver { streams[id] = nil }
     }

@@ -1,51 +1,51 @@
 import NIOCore
 import WakuCrypto
 
-/// What a host decides for its connections. Called on their event loops.
+/// The host, as connections see it. Called on their event loops.
 protocol ConnectionOwner: AnyObject, Sendable {
-    /// - Returns: Why it is not wanted, or nil.
+    /// - Returns: Why the connection is refused, or nil.
     func opened(_ connection: Connection) -> ConnectionError?
     func closed(_ connection: Connection?, _ reason: any Error)
     func isServed(_ protocolID: String) -> Bool
-    /// What serves the protocol to this peer; nil if it has as many streams of it as it may.
+    /// Starts to serve a stream; nil if the peer has too many streams of its protocol.
     func start(_ stream: PeerStream) -> Task<Void, Never>?
     var traffic: Traffic { get }
     var memory: MemoryBudget { get }
-    /// Peers that dialled hold more than they may, all together: closes connections.
+    /// The memory budget of inbound connections is exceeded: closes connections.
     func relieveMemory()
 }
 
-/// Carries out what ``ConnectionUpgrade``, ``NoiseTransport`` and ``YamuxSession`` decide, for one channel and on its event loop.
+/// Drives ``ConnectionUpgrade``, ``NoiseTransport`` and ``YamuxSession`` for one channel, on its event loop.
 final class ConnectionHandler: ChannelInboundHandler {
     typealias InboundIn = ByteBuffer
     typealias OutboundOut = ByteBuffer
 
     struct Settings: Sendable {
-        /// For each step of the upgrade.
+        /// Timeout for each step of the upgrade.
         var stepLimit = TimeAmount.seconds(10)
-        /// For a peer to agree on a stream's protocol.
+        /// Timeout for negotiating a stream's protocol.
         var negotiationLimit = TimeAmount.seconds(10)
-        /// After so long without a byte from the peer it is asked for one, and has as long to answer.
+        /// A peer from which nothing was received for this long is pinged, and has as long to respond.
         var keepAlive = TimeAmount.seconds(20)
-        /// For the rest of a long message of which a part has come.
-        var partTimeout = TimeAmount.seconds(60)
+        /// Timeout for the rest of an incomplete long message.
+        var partialMessageTimeout = TimeAmount.seconds(60)
         var yamux = YamuxSession.Limits()
-        /// Streams that the peer opened and has not agreed on a protocol for.
+        /// The maximum number of streams opened by the peer whose protocol is being negotiated.
         var negotiatingStreams = 64
     }
 
-    /// Data that are framed and sealed at once.
+    /// The maximum amount of data that is framed and encrypted at once.
     private static let flushLimit = 256 * 1024
 
     let settings: Settings
     private let role: NoiseHandshake.Role
     private let remoteAddress: Multiaddr?
     private let owner: any ConnectionOwner
-    /// Until it is kept: then it holds the connection.
+    /// Fulfilled when the connection is accepted by the host.
     private var opened: EventLoopPromise<Connection>?
     private let traffic: Traffic
     private let memory: MemoryAccount
-    /// What was counted of the data that came: not read, or part of a frame.
+    /// The received bytes accounted for: unread data and incomplete frames.
     private var countedBytes = 0
 
     private var context: ChannelHandlerContext?
@@ -53,16 +53,16 @@ final class ConnectionHandler: ChannelInboundHandler {
     private var transport: NoiseTransport?
     var session: YamuxSession
     private(set) var connection: Connection?
-    /// As it came.
+    /// Received bytes, encrypted.
     private var sealed = ByteBuffer()
-    /// Without its seal: a part of a frame of yamux at most, between reads.
+    /// Decrypted bytes: between reads, at most an incomplete yamux frame.
     private var plain = ByteBuffer()
     private var events: [YamuxSession.Event] = []
     var streams: [UInt32: StreamEntry] = [:]
     var negotiatingCount = 0
-    /// Streams with data that may be sent, in the order of their turns.
+    /// Streams that may send data, in round-robin order.
     private var ready = CircularBuffer<UInt32>()
-    /// Streams whose readers are to be woken.
+    /// Streams whose readers must be woken.
     var touched: [UInt32] = []
     private var stepTimer: Scheduled<Void>?
     private var keepAliveTimer: RepeatedTask?
@@ -85,7 +85,7 @@ final class ConnectionHandler: ChannelInboundHandler {
         upgrade = ConnectionUpgrade(role, identity: identity, expecting: expected)
     }
 
-    // MARK: The channel
+    // MARK: Channel
 
     func handlerAdded(context: ChannelHandlerContext) {
         self.context = context
@@ -153,7 +153,7 @@ final class ConnectionHandler: ChannelInboundHandler {
     private func receiveUpgrade() throws {
         guard let step = upgrade?.step else { return }
         var output = ByteBuffer()
-        // What is answered goes out even if the rest fails: it may say why.
+        // Send the output even if the rest fails: it may tell the peer why.
         defer { send(output) }
         let upgraded = try upgrade?.receive(&sealed, output: &output)
         if let upgraded { return try open(upgraded, &output) }
@@ -171,7 +171,7 @@ final class ConnectionHandler: ChannelInboundHandler {
         let connection = Connection(
             peer: upgraded.peer, remoteAddress: remoteAddress?.with(upgraded.peer), isInbound: role == .responder, openedAt: .now(),
             handler: self, channelID: ObjectIdentifier(context.channel), eventLoop: context.eventLoop, traffic: traffic, memory: memory,
-            partTimeout: settings.partTimeout)
+            partialMessageTimeout: settings.partialMessageTimeout)
         if let refusal = owner.opened(connection) { throw refusal }
         self.connection = connection
         startKeepAlive(context.eventLoop)
@@ -238,7 +238,7 @@ final class ConnectionHandler: ChannelInboundHandler {
         ready.append(id)
     }
 
-    /// Frames what may be sent, stream by stream in turns, as long as the socket takes it.
+    /// Sends data of the streams in turns while the socket is writable.
     func flush() {
         while let context, transport != nil, context.channel.isWritable {
             while session.output.readableBytes < Self.flushLimit, let id = ready.popFirst() {
@@ -267,7 +267,7 @@ final class ConnectionHandler: ChannelInboundHandler {
         if memory.add(byteCount) { context?.eventLoop.assumeIsolated().execute { self.relieveMemory() } }
     }
 
-    /// Of what came: data that streams have not read, and parts of frames.
+    /// Updates the accounting of received data: unread data of streams, and incomplete frames.
     func countMemory() {
         let byteCount = end == nil ? session.bufferedBytes + sealed.readableBytes + plain.readableBytes : 0
         let change = byteCount - countedBytes
@@ -286,7 +286,7 @@ final class ConnectionHandler: ChannelInboundHandler {
         touched.removeAll(keepingCapacity: true)
     }
 
-    // MARK: The end
+    // MARK: Closing
 
     func close(_ reason: ConnectionError) {
         guard end == nil else { return }
@@ -306,7 +306,7 @@ final class ConnectionHandler: ChannelInboundHandler {
         context?.close(promise: nil)
     }
 
-    /// Tells everybody, once.
+    /// Ends all streams and notifies the host, once.
     private func finish(_ error: any Error) {
         guard end == nil else { return }
         end = error
@@ -321,7 +321,7 @@ final class ConnectionHandler: ChannelInboundHandler {
         sealed = ByteBuffer()
         plain = ByteBuffer()
         countMemory()
-        // What holds this handler, and would for good.
+        // Break retain cycles.
         (opened, connection, stepTimer, keepAliveTimer) = (nil, nil, nil, nil)
     }
 }

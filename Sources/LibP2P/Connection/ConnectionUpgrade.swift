@@ -1,7 +1,7 @@
 import NIOCore
 
-/// Makes a secured connection with streams out of a bare one: agrees on `/noise`, shakes hands, agrees on `/yamux/1.0.0`. Bytes go in and out; the
-/// caller gives each step its time.
+/// Upgrades a raw connection: negotiates `/noise`, performs the handshake, negotiates `/yamux/1.0.0`. Bytes go in and out; the caller enforces a
+/// timeout for each step.
 ///
 ///     security ──agreed──▶ handshake ──both known──▶ muxer ──agreed──▶ Upgraded
 struct ConnectionUpgrade {
@@ -11,7 +11,7 @@ struct ConnectionUpgrade {
     struct Upgraded {
         let peer: PeerID
         var transport: NoiseTransport
-        /// What came for the streams already.
+        /// Decrypted bytes received for the muxer.
         var plain: ByteBuffer
     }
 
@@ -21,7 +21,7 @@ struct ConnectionUpgrade {
         case muxer(MultistreamNegotiation, NoiseUpgrade.Secured, plain: ByteBuffer)
     }
 
-    /// What is being waited for: another one is a reason to give it time anew.
+    /// The step in progress. The timeout restarts with each step.
     enum Step: Hashable, Sendable {
         case security
         case handshake
@@ -44,16 +44,18 @@ struct ConnectionUpgrade {
         state = .security(Self.negotiation(role, Self.security), NoiseUpgrade(role, identity: identity, expecting: expected))
     }
 
-    /// What is to be sent before anything is received.
+    /// The bytes to send before anything is received.
     var opening: ByteBuffer {
         guard case .security(let negotiation, _) = state else { return ByteBuffer() }
         return negotiation.opening
     }
 
-    /// Takes what it can off the front of `input`.
+    /// Consumes bytes from the front of `input`.
     ///
-    /// - Parameter output: What is to be sent, in whatever form the connection is in by then.
-    /// - Returns: nil while it goes on.
+    /// - Parameters:
+    ///   - input: Received bytes. Those not consumed must be passed again with further ones.
+    ///   - output: Bytes to send are appended, encrypted if the handshake is complete.
+    /// - Returns: nil while the upgrade is in progress.
     mutating func receive(_ input: inout ByteBuffer, output: inout ByteBuffer) throws -> Upgraded? {
         if case .security(var negotiation, var noise) = state {
             let agreed = try negotiation.receive(&input, output: &output) { $0 == Self.security }

@@ -1,7 +1,7 @@
 import Synchronization
 
-/// What peers that dialled this node make it hold, all together, in bytes: data that nobody has read yet, parts of messages, what they said of
-/// themselves, and what they do not take. When it is exceeded the host closes connections, the least deserving first.
+/// The memory used by all inbound connections together, in bytes: unread data, incomplete messages, identify information and unsent data. When
+/// the limit is exceeded the host closes connections, the least useful first.
 final class MemoryBudget: Sendable {
     let limit: Int
     private let held = Atomic(0)
@@ -12,15 +12,15 @@ final class MemoryBudget: Sendable {
 
     var byteCount: Int { held.load(ordering: .relaxed) }
 
-    /// - Returns: Whether that is too much.
+    /// - Returns: Whether the limit is exceeded.
     fileprivate func add(_ byteCount: Int) -> Bool {
         held.wrappingAdd(byteCount, ordering: .relaxed).newValue > limit
     }
 }
 
-/// The part of one connection.
+/// The memory used by one connection.
 final class MemoryAccount: Sendable {
-    /// nil for a connection that this node dialled: it counts for itself alone.
+    /// nil for an outbound connection, which does not count towards the budget.
     private let budget: MemoryBudget?
     private let held = Atomic(0)
 
@@ -30,8 +30,8 @@ final class MemoryAccount: Sendable {
 
     var byteCount: Int { held.load(ordering: .relaxed) }
 
-    /// - Parameter byteCount: Negative for what is held no longer.
-    /// - Returns: Whether all accounts together are over the limit, and this adds to it.
+    /// - Parameter byteCount: Negative when memory is released.
+    /// - Returns: Whether the budget is exceeded and this increased it.
     func add(_ byteCount: Int) -> Bool {
         guard byteCount != 0 else { return false }
         held.wrappingAdd(byteCount, ordering: .relaxed)
@@ -40,7 +40,7 @@ final class MemoryAccount: Sendable {
     }
 }
 
-/// Something that a connection's peer makes this node hold, from when it is set until it is let go of.
+/// Memory accounted to a connection until this is deallocated.
 final class MemoryCharge: Sendable {
     private let connection: Connection
     private let byteCount = Atomic(0)

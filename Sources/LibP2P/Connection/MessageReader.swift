@@ -1,27 +1,29 @@
 public import NIOCore
 
-/// Reads messages that stand after their length as a varint, as most of libp2p's protocols have them.
+/// Reads messages that are prefixed with their length as a varint, the framing of most libp2p protocols.
 public struct MessageReader {
     private let stream: PeerStream
     private let limit: Int
     private var received = ByteBuffer()
-    /// The length of the message of which a part has come.
+    /// The length of the incomplete message.
     private var expected = 0
-    /// For what has come and, of a message of which a part has come, for its whole length.
+    /// Accounts for received bytes, and for an incomplete message with its full length.
     private let charge: MemoryCharge
-    /// For the rest of a long message.
+    /// Timeout for the rest of a long message.
     private var deadline: Deadline?
 
-    /// A message of more than `limit` bytes ends the stream.
+    /// - Parameters:
+    ///   - stream: The stream to read from.
+    ///   - limit: The maximum length of a message in bytes. A longer one resets the stream.
     public init(_ stream: PeerStream, limit: Int) {
         self.stream = stream
         self.limit = limit
         charge = MemoryCharge(stream.connection)
     }
 
-    /// The next message, or nil when the peer has finished.
+    /// The next message; nil when the peer finished the stream.
     ///
-    /// - Throws: ``ConnectionError``; `protocolViolation` if it finished within a message.
+    /// - Throws: ``ConnectionError``; `protocolViolation` if the stream ends within a message.
     public mutating func next() async throws -> ByteBuffer? {
         while true {
             if let message = try take() { return message }
@@ -29,9 +31,9 @@ public struct MessageReader {
         }
     }
 
-    /// All whole messages that have come, one at least, or nil when the peer has finished.
+    /// All complete messages that were received, at least one; nil when the peer finished the stream.
     ///
-    /// - Throws: as ``next()``
+    /// - Throws: As ``next()``
     public mutating func nextBatch() async throws -> [ByteBuffer]? {
         var batch: [ByteBuffer] = []
         while true {
@@ -47,7 +49,7 @@ public struct MessageReader {
             prefix = try received.getVarint()
         } catch {
             stream.reset()
-            throw ConnectionError.protocolViolation("a length is no varint")
+            throw ConnectionError.protocolViolation("a length is not a varint")
         }
         guard let prefix else { return nil }
         guard prefix.value <= UInt64(limit) else {
@@ -64,22 +66,22 @@ public struct MessageReader {
         return received.readSlice(length: Int(prefix.value))
     }
 
-    /// A part of a message of this length has come.
+    /// A part of a message of this length was received.
     private mutating func expect(_ byteCount: Int) {
         expected = byteCount
         guard deadline == nil, byteCount > Self.smallMessage, stream.isInbound, stream.connection.isInbound else { return }
         deadline = Deadline(stream)
     }
 
-    /// A message of no more than this has all the time that its stream has.
+    /// Messages up to this length have no timeout of their own.
     static let smallMessage = 64 * 1024
 
-    /// Resets the stream when its time is over, unless it is let go of before.
+    /// Resets the stream at a timeout unless it is deallocated before.
     private final class Deadline: Sendable {
         private let expiry: Scheduled<Void>
 
         init(_ stream: PeerStream) {
-            expiry = stream.connection.schedule(in: stream.connection.partTimeout) { [weak stream] in stream?.reset(.timedOut) }
+            expiry = stream.connection.schedule(in: stream.connection.partialMessageTimeout) { [weak stream] in stream?.reset(.timedOut) }
         }
 
         deinit {
@@ -100,13 +102,13 @@ public struct MessageReader {
             received.discardReadBytes()
             received.writeBuffer(&bytes)
         }
-        // The messages in it count until more is read: the caller has them.
+        // Returned messages are accounted for until more is read, since the caller holds them.
         charge.set(max(expected, received.readableBytes))
         return true
     }
 }
 
-/// Messages as they come, in batches of what has come at once.
+/// The messages of a stream, in batches of those received together.
 public struct MessageBatches: AsyncSequence {
     fileprivate let stream: PeerStream
     fileprivate let limit: Int
@@ -125,17 +127,17 @@ public struct MessageBatches: AsyncSequence {
 }
 
 extension PeerStream {
-    /// Messages after their length as a varint, of at most `limit` bytes each.
+    /// The length-prefixed messages of the stream, of at most `limit` bytes each.
     public func messages(limit: Int) -> MessageBatches {
         MessageBatches(stream: self, limit: limit)
     }
 
-    /// Writes one after its length, as ``write(_:)``.
+    /// Writes a message with a length prefix. Waits and throws as ``write(_:)``.
     public func writeMessage(_ message: ByteBuffer) async throws {
         try await write(Self.delimited(message))
     }
 
-    /// A message after its length, as one that goes to several peers is prepared once.
+    /// A message with its length prefix: to prepare a message once for several peers.
     public static func delimited(_ message: ByteBuffer) -> ByteBuffer {
         var bytes = ByteBuffer()
         bytes.reserveCapacity(message.readableBytes + 9)

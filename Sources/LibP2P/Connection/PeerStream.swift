@@ -1,12 +1,12 @@
 public import NIOCore
 import Synchronization
 
-/// A stream to or from a peer, that speaks one protocol. For any number of writers and one reader at a time, from anywhere.
+/// A stream to or from a peer with a negotiated protocol. Several tasks may write, one task at a time may read, from any thread.
 ///
-/// Reading takes what has come, and that opens the window for as much again: a reader that is slow slows the peer, and costs 256 KiB at most. What is
-/// written waits in a queue until the window and the socket have room.
+/// Reading takes all received bytes and opens the receive window again: a slow reader slows down the peer and uses at most 256 KiB. Written bytes
+/// are queued until the send window and the socket have room.
 public final class PeerStream: Sendable {
-    /// What waits to be sent, before ``write(_:)`` waits too.
+    /// The queue length in bytes above which ``write(_:)`` waits.
     public static let queueLimit = 256 * 1024
 
     public let protocolID: String
@@ -20,7 +20,7 @@ public final class PeerStream: Sendable {
 
     private struct State {
         var inbox = ByteBuffer()
-        /// Of the bytes in the inbox: those that the session does not count as buffered.
+        /// Bytes in the inbox that the yamux session does not count as buffered.
         var uncounted = 0
         var reader: CheckedContinuation<Void, Never>?
         var isFinishedByPeer = false
@@ -31,7 +31,7 @@ public final class PeerStream: Sendable {
         var isFinishing = false
         var isFinished = false
         var isClosed = false
-        /// Whether the event loop was told that there is something.
+        /// Whether the event loop was notified of queued data.
         var isAnnounced = false
         var failure: (any Error)?
     }
@@ -44,14 +44,14 @@ public final class PeerStream: Sendable {
     }
 
     deinit {
-        // It is at its end, or its connection would hold it: what nobody has read counts no more.
+        // The stream has ended, or its connection would retain it: unread bytes no longer count.
         let left = state.withLock { $0.inbox.readableBytes - $0.uncounted }
         if left > 0 { connection.consumed(left, on: id) }
     }
 
     // MARK: Reading
 
-    /// All that has come, waiting for it if nothing has; nil when the peer has finished.
+    /// All received bytes, waiting for some if there are none; nil when the peer finished the stream.
     ///
     /// - Throws: ``ConnectionError``, `CancellationError`
     public func read() async throws -> ByteBuffer? {
@@ -94,7 +94,7 @@ public final class PeerStream: Sendable {
 
     // MARK: Writing
 
-    /// Queues bytes, after waiting for the queue to be below ``queueLimit``.
+    /// Queues bytes once the queue is below ``queueLimit``.
     ///
     /// - Throws: ``ConnectionError``, `CancellationError`
     public func write(_ bytes: ByteBuffer) async throws {
@@ -115,8 +115,9 @@ public final class PeerStream: Sendable {
         }
     }
 
-    /// Queues bytes if no more than `limit` wait then, and the stream is open. Never waits. A smaller limit for what matters less lets that be dropped
-    /// before the rest.
+    /// Queues bytes if the queue does not exceed `limit` with them and the stream is open. Never waits. A smaller limit gives data a lower priority.
+    ///
+    /// - Returns: Whether the bytes were queued.
     public func tryWrite(_ bytes: ByteBuffer, limit: Int = PeerStream.queueLimit) -> Bool {
         let isQueued = state.withLock { state in
             guard state.failure == nil, !state.isFinishing, state.queued + bytes.readableBytes <= limit else { return false }
@@ -130,10 +131,10 @@ public final class PeerStream: Sendable {
         return isQueued
     }
 
-    /// Bytes that wait to be sent.
+    /// Bytes in the send queue.
     public var queuedByteCount: Int { state.withLock { $0.queued } }
 
-    /// Whether nothing can be written any more.
+    /// Whether the stream is closed for writing.
     public var isClosed: Bool { state.withLock { $0.failure != nil || $0.isFinishing } }
 
     private static func enqueue(_ bytes: ByteBuffer, _ state: inout State) {
@@ -162,22 +163,22 @@ public final class PeerStream: Sendable {
     }
 
     private func announce() {
-        let isNews = state.withLock { state in
+        let isNew = state.withLock { state in
             defer { state.isAnnounced = true }
             return !state.isAnnounced
         }
-        if isNews { connection.hasData(id) }
+        if isNew { connection.hasData(id) }
     }
 
     // MARK: Ending
 
-    /// Nothing more will be written; what is queued goes out. The peer may go on.
+    /// Ends writing; queued bytes are still sent. The peer may continue to send.
     public func finish() {
         state.withLock { $0.isFinishing = true }
         announce()
     }
 
-    /// Ends it both ways at once, and drops what is queued.
+    /// Ends the stream in both directions immediately and drops queued bytes.
     public func reset() {
         reset(.closed)
     }
@@ -186,7 +187,7 @@ public final class PeerStream: Sendable {
         connection.reset(id, reason)
     }
 
-    /// Finishes, and reads no more. A peer that has not finished within 10 s is cut off.
+    /// Ends writing and reading. If the peer does not finish within 10 s, the stream is reset.
     public func close() {
         let isOpen = state.withLock { state in
             defer { state.isClosed = true }
@@ -194,7 +195,7 @@ public final class PeerStream: Sendable {
         }
         guard isOpen else { return }
         finish()
-        // What waits to be read is dropped, and counts no more.
+        // Unread bytes are dropped and no longer count.
         let dropped = state.withLock { state in
             defer {
                 state.inbox = ByteBuffer()
@@ -206,7 +207,7 @@ public final class PeerStream: Sendable {
         endAfter(.seconds(10))
     }
 
-    /// Ends it after so long with ``ConnectionError/timedOut``, whatever goes on.
+    /// Resets the stream with ``ConnectionError/timedOut`` after this time unless it ended before.
     public func endAfter(_ limit: TimeAmount) {
         connection.schedule(in: limit) { [weak self] in
             guard let self, !self.isOver else { return }
@@ -216,10 +217,10 @@ public final class PeerStream: Sendable {
 
     // MARK: Called on the event loop
 
-    /// Whether both sides have finished, or it failed.
+    /// Whether both sides finished the stream, or it failed.
     var isOver: Bool { state.withLock { $0.failure != nil || $0.isFinished && $0.isFinishedByPeer } }
 
-    /// - Returns: false if nobody will read it.
+    /// - Returns: false when the stream is closed for reading.
     func deliver(_ data: ByteBuffer) -> Bool {
         state.withLock { state in
             guard !state.isClosed, state.failure == nil else { return false }
@@ -249,7 +250,7 @@ public final class PeerStream: Sendable {
         reader?.resume()
     }
 
-    /// Frames one frame of what is queued, if there is a window for it.
+    /// Writes one frame of queued data to the session if the send window allows it.
     func frameData(_ session: inout YamuxSession) -> (hasMore: Bool, isFinished: Bool) {
         var woken: [CheckedContinuation<Void, Never>] = []
         defer { for writer in woken { writer.resume() } }
@@ -282,7 +283,7 @@ public final class PeerStream: Sendable {
     func fail(_ error: any Error) {
         let (reader, writers) = state.withLock { state in
             if state.failure == nil { state.failure = error }
-            // After a reset nothing counts that came before it.
+            // A reset discards data received before.
             if !state.isFinishedByPeer { state.inbox = ByteBuffer() }
             state.outbox.removeAll()
             connection.charge(-state.queued)
@@ -299,7 +300,7 @@ public final class PeerStream: Sendable {
 }
 
 extension ByteBuffer {
-    /// A slice keeps all of what it was cut from: what stays for a while becomes a copy, if that is much smaller.
+    /// Copies the bytes if the buffer's storage is much larger: a slice keeps the storage it was cut from alive.
     mutating func shrink() {
         if storageCapacity > 4 * readableBytes + 1_024 { self = ByteBuffer(bytes: readableBytesView) }
     }

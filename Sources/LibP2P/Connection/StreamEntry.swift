@@ -1,6 +1,6 @@
 import NIOCore
 
-/// What a connection knows of one of its streams, on its event loop.
+/// A stream of a connection, on its event loop.
 final class StreamEntry {
     enum Phase {
         case negotiating(Negotiation)
@@ -11,12 +11,12 @@ final class StreamEntry {
         var state: MultistreamNegotiation
         var received = ByteBuffer()
         let deadline: Scheduled<Void>?
-        /// Whoever opens it; nil for the peer.
+        /// The caller that opens the stream; nil when the peer opens it.
         let opener: EventLoopPromise<PeerStream>?
     }
 
     var phase: Phase
-    /// Whether it is in the row of those that may send.
+    /// Whether it is in the handler's queue of streams that may send.
     var isReady = false
 
     init(_ negotiation: Negotiation) {

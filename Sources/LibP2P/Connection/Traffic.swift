@@ -1,24 +1,24 @@
 import Synchronization
 
-/// Bytes that went over a connection, or all of a host's, as they were on the wire. Written by event loops, read by anybody.
+/// Byte counters of a connection or of a whole host, as on the wire. Written on event loops, read from anywhere.
 final class Traffic: Sendable {
     private let received = Atomic(0)
     private let sent = Atomic(0)
-    private let whole: Traffic?
+    private let total: Traffic?
 
-    /// - Parameter whole: Of which this is a part.
-    init(partOf whole: Traffic? = nil) {
-        self.whole = whole
+    /// - Parameter total: Counters that all traffic is added to as well.
+    init(partOf total: Traffic? = nil) {
+        self.total = total
     }
 
     func addReceived(_ count: Int) {
         received.wrappingAdd(count, ordering: .relaxed)
-        whole?.addReceived(count)
+        total?.addReceived(count)
     }
 
     func addSent(_ count: Int) {
         sent.wrappingAdd(count, ordering: .relaxed)
-        whole?.addSent(count)
+        total?.addSent(count)
     }
 
     var bytesReceived: Int { received.load(ordering: .relaxed) }

@@ -1,4 +1,4 @@
-/// RFC 4648 in lower case and without padding, as multibase writes it after a `b`.
+/// Base32, RFC 4648, in lower case and without padding: multibase `b`.
 enum Base32 {
     private static let alphabet = Array("abcdefghijklmnopqrstuvwxyz234567".utf8)
 
@@ -18,7 +18,7 @@ enum Base32 {
         return String(decoding: text, as: UTF8.self)
     }
 
-    /// nil unless all of it are digits, and the bits that are left over are fewer than a digit's and zeros.
+    /// nil for other characters, or when the trailing bits are not zeros or as many as a digit.
     static func decode(_ text: some StringProtocol) -> [UInt8]? {
         var bytes: [UInt8] = []
         var bits = 0

@@ -1,4 +1,4 @@
-/// The base58btc alphabet: no 0, O, I and l. Leading zero bytes are written as ones.
+/// Base58btc: an alphabet without 0, O, I and l. Leading zero bytes are encoded as `1`.
 enum Base58 {
     private static let alphabet = Array("123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz".utf8)
     private static let values: [UInt8?] = {
@@ -7,7 +7,7 @@ enum Base58 {
         return values
     }()
 
-    /// The work grows with the square of the length: whoever calls it bounds that.
+    /// Takes quadratic time: callers must bound the length.
     static func encode(_ bytes: some Collection<UInt8>) -> String {
         let zeros = bytes.prefix { $0 == 0 }.count
         // Little-endian in base 58.
@@ -28,7 +28,7 @@ enum Base58 {
         return String(decoding: text, as: UTF8.self)
     }
 
-    /// nil unless all of it are digits.
+    /// nil for characters outside the alphabet.
     static func decode(_ text: some StringProtocol) -> [UInt8]? {
         let zeros = text.utf8.prefix { $0 == alphabet[0] }.count
         // Little-endian in base 256.

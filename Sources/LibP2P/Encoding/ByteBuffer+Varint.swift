@@ -13,7 +13,7 @@ extension ByteBuffer {
         return nil
     }
 
-    /// Written without an array in between: this is the length prefix of every message that is sent.
+    /// Writes without an intermediate array, since every sent message has a length prefix.
     mutating func writeVarint(_ value: UInt64) {
         var rest = value
         while rest >= 0x80 {

@@ -1,19 +1,19 @@
 import Glibc
 import NIOCore
 
-/// Addresses that share their first bits, in CIDR notation: `10.0.0.0/8`, `2001:db8::/32`, or one address.
+/// A range of IP addresses in CIDR notation: `10.0.0.0/8`, `2001:db8::/32`, or a single address.
 public struct AddressRange: Hashable, Sendable, CustomStringConvertible {
     /// 127.0.0.0/8 and ::1.
     public static let loopback = ["127.0.0.0/8", "::1"].compactMap { AddressRange($0) }
-    /// Those of private networks, RFC 1918 and RFC 4193, and link-local ones.
+    /// Private networks, RFC 1918 and RFC 4193, and link-local addresses.
     public static let privateNetworks =
         ["10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "169.254.0.0/16", "fc00::/7", "fe80::/10"].compactMap { AddressRange($0) }
 
-    /// 4 or 16 bytes; those bits that are not shared are 0.
+    /// 4 or 16 bytes; the bits after the prefix are 0.
     private let bytes: [UInt8]
     private let prefixLength: Int
 
-    /// nil for a text that is not an address, or whose prefix is longer than it.
+    /// nil for a text that is not an address, or whose prefix is longer than the address.
     public init?(_ text: String) {
         let parts = text.split(separator: "/", maxSplits: 1, omittingEmptySubsequences: false)
         guard let address = IPAddress(String(parts[0])) else { return nil }
@@ -25,7 +25,9 @@ public struct AddressRange: Hashable, Sendable, CustomStringConvertible {
         self.init(around: address, prefixLength: prefixLength)
     }
 
-    /// - Parameter prefixLength: In bits, no more than the address has.
+    /// - Parameters:
+    ///   - address: An address in the range.
+    ///   - prefixLength: In bits, at most the length of the address.
     init(around address: IPAddress, prefixLength: Int) {
         self.prefixLength = prefixLength
         bytes = address.bytes.enumerated().map { index, byte in
@@ -44,7 +46,7 @@ public struct AddressRange: Hashable, Sendable, CustomStringConvertible {
     }
 }
 
-/// An IPv4 or IPv6 address; one of IPv4 that is mapped into IPv6 counts as IPv4.
+/// An IPv4 or IPv6 address. An IPv4-mapped IPv6 address is treated as IPv4.
 struct IPAddress: Hashable, Sendable {
     /// 4 or 16.
     let bytes: [UInt8]
@@ -62,7 +64,7 @@ struct IPAddress: Hashable, Sendable {
 
     /// nil for a socket without an IP address.
     init?(_ address: SocketAddress) {
-        // Without the zone of a link-local one.
+        // Without the zone of a link-local address.
         guard let text = address.ipAddress?.prefix(while: { $0 != "%" }) else { return nil }
         self.init(String(text))
     }
@@ -76,6 +78,6 @@ struct IPAddress: Hashable, Sendable {
         return isAddress ? bytes : nil
     }
 
-    /// What one person usually has at the least, or a few: a /24 of IPv4, a /64 of IPv6. Addresses within it count as one.
+    /// The /24 of an IPv4 address or /64 of an IPv6 address: the smallest block that a single party usually has. Limits apply per block.
     var block: AddressRange { AddressRange(around: self, prefixLength: bytes.count == 4 ? 24 : 64) }
 }

@@ -2,9 +2,9 @@ import Foundation
 import NIOCore
 import NIOPosix
 
-/// Socket addresses of a multiaddr's host.
+/// Resolves the host of a multiaddr to socket addresses.
 enum AddressResolver {
-    /// Of a name with many addresses the first are enough.
+    /// The maximum number of addresses of a name that are tried.
     static let limit = 8
 
     /// - Throws: ``DialError/unresolved``
@@ -47,10 +47,10 @@ enum AddressResolver {
     }
 }
 
-/// Why an address can't be dialled or listened on.
+/// Why an address cannot be dialed or listened on.
 public enum DialError: Error, Hashable, Sendable {
     /// Not a host and a TCP port.
     case unsupportedAddress
-    /// Its name has no address.
+    /// Its host name could not be resolved.
     case unresolved
 }

@@ -1,6 +1,6 @@
 import NIOCore
 
-/// Which connections are kept: one a peer, and not too many. Pure: the host closes what it is told to.
+/// Decides which connections are kept: one per peer, up to a limit. Pure: the host carries the decisions out.
 struct ConnectionTable<Link> {
     struct Entry {
         let link: Link
@@ -13,7 +13,7 @@ struct ConnectionTable<Link> {
         case refuse(ConnectionError)
     }
 
-    /// Two connections that were opened within this time were dialled by both sides at once.
+    /// Connections in both directions within this time count as dialed simultaneously.
     static var simultaneity: TimeAmount { .seconds(10) }
 
     private let own: PeerID
@@ -25,8 +25,8 @@ struct ConnectionTable<Link> {
         self.limit = limit
     }
 
-    /// Of two connections that both sides dialled at once, both keep the one that the peer with the lower id dialled. Otherwise the newer one is kept:
-    /// whoever dials again has lost the older one.
+    /// Of two simultaneously dialed connections, both sides keep the one that the peer with the lower id dialed. Otherwise the newer one is kept:
+    /// a peer that dials again has lost the older one.
     mutating func add(_ link: Link, to peer: PeerID, isInbound: Bool, at now: NIODeadline) -> Decision {
         guard peer != own else { return .refuse(.refused) }
         guard let existing = entries[peer] else {
@@ -35,13 +35,13 @@ struct ConnectionTable<Link> {
             return .keep(replacing: nil)
         }
         let isSimultaneous = existing.isInbound != isInbound && now - existing.openedAt < Self.simultaneity
-        let lowerDialled = isInbound == (peer < own)
-        if isSimultaneous, !lowerDialled { return .refuse(.replaced) }
+        let lowerDialed = isInbound == (peer < own)
+        if isSimultaneous, !lowerDialed { return .refuse(.replaced) }
         entries[peer] = Entry(link: link, isInbound: isInbound, openedAt: now)
         return .keep(replacing: existing.link)
     }
 
-    /// - Returns: Whether it was the one that is kept.
+    /// - Returns: Whether the connection was the kept one.
     mutating func remove(_ peer: PeerID, where isGone: (Link) -> Bool) -> Bool {
         guard let entry = entries[peer], isGone(entry.link) else { return false }
         entries[peer] = nil

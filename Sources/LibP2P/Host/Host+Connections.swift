@@ -2,7 +2,7 @@ import Logging
 import NIOCore
 import Synchronization
 
-/// What connections tell the host, on their event loops.
+/// Called by connections on their event loops.
 extension Host: ConnectionOwner {
     func opened(_ connection: Connection) -> ConnectionError? {
         var evicted: ObjectIdentifier?
@@ -45,7 +45,7 @@ extension Host: ConnectionOwner {
         if wasKept { logger.debug("peer disconnected", metadata: ["peer": "\(connection.peer)", "reason": "\(reason)"]) }
     }
 
-    /// Closes a connection from outside, in whatever phase it is.
+    /// Closes an inbound connection in any phase.
     private func evict(_ id: ObjectIdentifier, _ reason: ConnectionError) {
         let (connection, channel) = state.withLock { state in
             (state.connections.entries.values.first { $0.link.channelID == id }?.link, state.channels[id])
@@ -59,7 +59,7 @@ extension Host: ConnectionOwner {
             return state.inbound.exceeding(memory.limit, at: .now()) { connections[$0]?.link.memory.byteCount ?? 0 }
         }
         for id in evicted { evict(id, .tooMuchMemory) }
-        if !evicted.isEmpty { logger.info("peers disconnected for their use of memory", metadata: ["peers": "\(evicted.count)"]) }
+        if !evicted.isEmpty { logger.info("peers disconnected: memory limit exceeded", metadata: ["peers": "\(evicted.count)"]) }
     }
 
     func isServed(_ protocolID: String) -> Bool {
@@ -93,7 +93,7 @@ extension Host: ConnectionOwner {
 
     private func identify(_ connection: Connection) async {
         do {
-            identified(connection, try await Identify.ask(connection))
+            identified(connection, try await Identify.request(connection))
         } catch {
             state.withLock { state in
                 guard state.connections.entries[connection.peer]?.link === connection else { return }
@@ -126,14 +126,14 @@ extension Host: ConnectionOwner {
         return info
     }
 
-    /// Tells all peers that take it what has changed: soon, so that several changes are told at once.
+    /// Sends an identify push to all peers after a short delay, so that several changes are sent together.
     func pushInfo() {
-        let isNews = state.withLock { state in
+        let isNeeded = state.withLock { state in
             guard !state.isPushPending, !state.connections.entries.isEmpty else { return false }
             state.isPushPending = true
             return true
         }
-        guard isNews else { return }
+        guard isNeeded else { return }
         Task {
             try? await Task.sleep(for: .milliseconds(50))
             state.withLock { $0.isPushPending = false }
@@ -143,16 +143,16 @@ extension Host: ConnectionOwner {
 
     private func pushNow() {
         let peers = state.withLock { state in
-            // Who has not said yet what it takes may have asked before the change: it can refuse.
+            // Include peers that were not identified yet: they may have requested this node's info before the change.
             state.connections.entries.filter { state.infos[$0.key]?.protocols.contains(Identify.pushID) ?? true }.map(\.value.link)
         }
         guard !peers.isEmpty else { return }
         let info = ownInfo
         for connection in peers {
             Task {
-                // A peer that does not hear of it asks when it comes back.
+                // Errors are ignored: the peer requests the info again when it reconnects.
                 guard let stream = try? await connection.openStream([Identify.pushID], within: Identify.limit) else { return }
-                try? await Identify.tell(info, on: stream)
+                try? await Identify.send(info, on: stream)
                 stream.close()
             }
         }

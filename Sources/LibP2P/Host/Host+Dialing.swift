@@ -5,10 +5,10 @@ import NIOSupport
 import Synchronization
 
 extension Host {
-    /// Connects to the node at this address, unless it is connected already.
+    /// Connects to the node at this address unless it is connected already.
     ///
-    /// - Parameter address: If it ends in `/p2p/…`, another node there is refused.
-    /// - Throws: ``DialError``, ``NoiseError``, ``MultistreamError``, ``ConnectionError``, or what the socket says.
+    /// - Parameter address: If it ends in `/p2p/…`, a node with another peer id is refused.
+    /// - Throws: ``DialError``, ``NoiseError``, ``MultistreamError``, ``ConnectionError``, or an error of the socket.
     @discardableResult
     public func connect(to address: Multiaddr) async throws -> Connection {
         guard let expected = address.peerID else { return try await dial(address) }
@@ -38,7 +38,7 @@ extension Host {
                 failure = error
                 if error is CancellationError { break }
             }
-            // Both dialled at once, and the other connection is kept.
+            // Both sides dialed at the same time, and the other connection was kept.
             if let expected = address.peerID, let connection = connection(to: expected) { return connection }
         }
         throw failure
@@ -56,10 +56,10 @@ extension Host {
         return try await opened.get()
     }
 
-    /// Listens on this address, and takes connections of all who come.
+    /// Listens on this address.
     ///
-    /// - Returns: The address with the port that was chosen for 0, and who is there.
-    /// - Throws: ``DialError/unsupportedAddress``, or what the socket says.
+    /// - Returns: The address with the actual port if it was 0, and with this node's peer id.
+    /// - Throws: ``DialError/unsupportedAddress``, or an error of the socket.
     @discardableResult
     public func listen(on address: Multiaddr) async throws -> Multiaddr {
         guard let endpoint = address.endpoint, case .address(let bytes) = endpoint.host else { throw DialError.unsupportedAddress }
@@ -92,7 +92,7 @@ extension Host {
         return bound.with(peerID)
     }
 
-    /// Where it listens, with who is there.
+    /// The addresses it listens on, with this node's peer id.
     public var listenAddresses: [Multiaddr] {
         state.withLock { $0.listeners.map { $0.address.with(peerID) } }
     }
@@ -104,7 +104,7 @@ extension Host {
             guard !state.isClosed, case .admitted(let displaced) = state.inbound.admit(id, from: address, at: .now()) else {
                 throw ConnectionError.refused
             }
-            // At once: from now on another connection may displace it.
+            // Within the same critical section, since another connection may displace it from now on.
             state.channels[id] = channel
             return displaced.flatMap { state.channels[$0] }
         }
@@ -118,7 +118,7 @@ extension Host {
         _ = try add(channel, .responder, expecting: nil, remoteAddress: channel.remoteAddress.flatMap(Multiaddr.init))
     }
 
-    /// On the channel's event loop.
+    /// Adds the handlers of a connection to its channel, on the channel's event loop.
     private func add(
         _ channel: any Channel, _ role: NoiseHandshake.Role, expecting expected: PeerID?, remoteAddress: Multiaddr?
     ) throws -> EventLoopFuture<Connection> {
@@ -156,7 +156,7 @@ extension ClientBootstrap {
 }
 
 extension ChannelOptions.Types.WriteBufferWaterMark {
-    /// What waits in a channel, beside the queues of its streams.
+    /// The limits of a channel's write buffer, in addition to the queues of its streams.
     fileprivate static var connection: ChannelOptions.Types.WriteBufferWaterMark { .init(low: 64 * 1024, high: 256 * 1024) }
 }
 

@@ -4,7 +4,7 @@ public import NIOCore
 public import NIOPosix
 import Synchronization
 
-/// A libp2p node: listens, dials, and holds one connection a peer, over which protocols have their streams.
+/// A libp2p node: it listens, dials, and keeps one connection per peer with any number of protocol streams.
 ///
 ///     let host = Host(key: .generate())
 ///     host.serve("/echo/1.0.0") { stream in
@@ -12,7 +12,7 @@ import Synchronization
 ///     }
 ///     let address = try await host.listen(on: Multiaddr("/ip4/127.0.0.1/tcp/0"))
 ///
-/// Speaks TCP, Noise and yamux; identify and ping are served from the start.
+/// Transports: TCP with Noise and yamux. Identify and ping are served automatically.
 public final class Host: Sendable {
     public typealias Service = @Sendable (PeerStream) async throws -> Void
 
@@ -28,7 +28,7 @@ public final class Host: Sendable {
     struct State {
         struct Served {
             let service: Service
-            /// The first of the protocols that are served together.
+            /// The first of the protocol ids that are served together.
             let name: String
             let streamLimit: Int
         }
@@ -43,7 +43,7 @@ public final class Host: Sendable {
         var connections: ConnectionTable<Connection>
         var inbound: InboundTable<ObjectIdentifier>
         var infos: [PeerID: PeerInfo] = [:]
-        /// What they take, for as long as they are there.
+        /// The memory accounted for `infos`.
         var infoCharges: [PeerID: MemoryCharge] = [:]
         var dials: [PeerID: Task<Connection, any Error>] = [:]
         var listeners: [(channel: any Channel, address: Multiaddr)] = []
@@ -73,26 +73,30 @@ public final class Host: Sendable {
                 inbound: InboundTable(limits: configuration.inboundLimits)))
         serve(Ping.id, streamsPerPeer: 2) { try await Ping.serve($0) }
         serve(Identify.id, streamsPerPeer: 2) { [weak self] stream in
-            if let self { try await Identify.tell(self.ownInfo, on: stream) }
+            if let self { try await Identify.send(self.ownInfo, on: stream) }
         }
         serve(Identify.pushID, streamsPerPeer: 8) { [weak self] stream in
             stream.endAfter(Identify.limit)
             let info = try await Identify.receive(stream)
             self?.identified(stream.connection, info)
-            // A peer that changes its mind without end would keep all subscribers busy: it has so many changes a second.
+            // Limits the rate of changes: each one is an event for all subscribers.
             try await Task.sleep(for: .seconds(1))
         }
     }
 
     // MARK: Services
 
-    /// Serves a protocol: `service` runs for each stream that a peer opens, which is closed when it returns, and reset when it throws. A peer
-    /// may have `limit` streams of it open at a time.
+    /// Serves a protocol.
+    ///
+    /// - Parameters:
+    ///   - protocolID: The protocol.
+    ///   - limit: The maximum number of open streams of the protocol per peer.
+    ///   - service: Called for each stream that a peer opens. The stream is closed when it returns and reset when it throws.
     public func serve(_ protocolID: String, streamsPerPeer limit: Int = 16, _ service: @escaping Service) {
         serve([protocolID], streamsPerPeer: limit, service)
     }
 
-    /// Serves versions of a protocol alike: a peer may have `limit` streams of them together.
+    /// Serves several versions of a protocol with one service. `limit` applies to their streams together.
     public func serve(_ protocolIDs: [String], streamsPerPeer limit: Int = 16, _ service: @escaping Service) {
         guard let name = protocolIDs.first else { return }
         let served = State.Served(service: service, name: name, streamLimit: limit)
@@ -109,7 +113,7 @@ public final class Host: Sendable {
 
     // MARK: Streams
 
-    /// A stream to a connected peer, that speaks the first of these protocols that the peer does.
+    /// Opens a stream to a connected peer, with the first of these protocols that the peer supports.
     ///
     /// - Throws: ``ConnectionError``, ``MultistreamError/refused``
     public func openStream(to peer: PeerID, _ protocolIDs: [String]) async throws -> PeerStream {
@@ -117,9 +121,14 @@ public final class Host: Sendable {
         return try await connection.openStream(protocolIDs, within: configuration.negotiationTimeout)
     }
 
-    /// Sends a message on a stream of its own, and waits for one, of `responseLimit` bytes at most: each after its length as a varint. `limit` is
-    /// for all of it, after the stream's protocol is agreed on.
+    /// Sends a request on a stream of its own and waits for the response, each prefixed with its length as a varint.
     ///
+    /// - Parameters:
+    ///   - message: The request.
+    ///   - peer: A connected peer.
+    ///   - protocolID: The protocol of the stream.
+    ///   - responseLimit: The maximum length of the response, in bytes.
+    ///   - limit: Timeout after the stream's protocol was negotiated.
     /// - Throws: ``ConnectionError``, ``MultistreamError/refused``
     public func request(
         _ message: ByteBuffer, to peer: PeerID, _ protocolID: String, responseLimit: Int, within limit: TimeAmount = .seconds(10)
@@ -134,7 +143,7 @@ public final class Host: Sendable {
         return response
     }
 
-    /// The time to the peer and back.
+    /// The round trip time to a peer.
     public func ping(_ peer: PeerID) async throws -> Duration {
         guard let connection = connection(to: peer) else { throw ConnectionError.notConnected }
         return try await Ping.measure(connection)
@@ -142,7 +151,7 @@ public final class Host: Sendable {
 
     // MARK: Peers
 
-    /// Of all connections so far, on the wire.
+    /// Totals of all connections so far, on the wire.
     public var bytesReceived: Int { traffic.bytesReceived }
     public var bytesSent: Int { traffic.bytesSent }
 
@@ -150,7 +159,7 @@ public final class Host: Sendable {
         state.withLock { $0.connections.entries[peer]?.link }
     }
 
-    /// All that are connected.
+    /// All connected peers.
     public var peers: [PeerStatus] {
         state.withLock { state in
             state.connections.entries.map { PeerStatus(connection: $0.value.link, info: state.infos[$0.key]) }
@@ -161,13 +170,13 @@ public final class Host: Sendable {
         connection(to: peer)?.close(.closed)
     }
 
-    /// What peers are good for at the moment: decides who makes way when there are too many, or when they make this node hold too much. To be told now
-    /// and then; peers that are left out are good for nothing.
+    /// Updates how useful peers are, which decides whose connections are closed when there are too many or when they use too much memory. To be
+    /// called regularly, with all useful peers.
     public func rate(_ standings: [PeerID: PeerStanding]) {
         state.withLock { $0.inbound.rate(standings, at: .now()) }
     }
 
-    /// Descriptors that this process may have open.
+    /// The process's file descriptor limit.
     private static var descriptorLimit: Int {
         var limit = rlimit()
         guard getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 else { return 1_024 }
@@ -176,8 +185,8 @@ public final class Host: Sendable {
 
     // MARK: Events
 
-    /// What happens from now on, after an event for each peer that is connected and each that is identified. A subscriber that lags behind by more than
-    /// 4,096 events is cut off: its sequence ends, and a new one begins with the peers that there are then.
+    /// The events from now on, after an event for each connected and each identified peer. The sequence ends for a subscriber that lags behind by
+    /// more than 4,096 events; it can start over with a new one.
     public func events() -> AsyncStream<HostEvent> {
         let (stream, continuation) = AsyncStream.makeStream(of: HostEvent.self, bufferingPolicy: .bufferingOldest(4_096))
         state.withLock { state in
@@ -188,8 +197,8 @@ public final class Host: Sendable {
             state.nextSubscriber += 1
             state.subscribers[number] = continuation
             continuation.onTermination = { [weak self] reason in
-                // Finishing comes from within the lock, where it is taken out already. A cancellation comes with a lock of the task's held, which
-                // an event that is yielded within the lock of this host waits for: so that lock must not be waited for here.
+                // A finished stream was removed before, under the lock. A cancellation handler runs with the cancelled task's status lock held,
+                // which yielding an event under the host's lock waits for: so waiting for the host's lock here would deadlock.
                 if case .cancelled = reason { Task.detached { self?.unsubscribe(number) } }
             }
         }
@@ -200,9 +209,9 @@ public final class Host: Sendable {
         state.withLock { _ = $0.subscribers.removeValue(forKey: number) }
     }
 
-    // MARK: The end
+    // MARK: Closing
 
-    /// Stops listening, and ends all connections with their streams. Nothing can be done with it afterwards.
+    /// Stops listening and closes all connections. The host cannot be used afterwards.
     public func close() async {
         let (channels, connections, dials) = state.withLock { state in
             state.isClosed = true

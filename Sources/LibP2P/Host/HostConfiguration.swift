@@ -1,51 +1,51 @@
 public import NIOCore
 
-/// How a ``Host`` behaves.
+/// The settings of a ``Host``.
 public struct HostConfiguration: Sendable {
-    /// What identify tells of the program.
+    /// The program's name and version for the identify protocol.
     public var agentVersion = "waku-push"
     public var protocolVersion = "ipfs/0.1.0"
-    /// What identify tells instead of the addresses that are listened on: for a node behind a translation of addresses.
+    /// The addresses to announce by identify instead of the listen addresses: for a node behind NAT.
     public var advertisedAddresses: [Multiaddr] = []
 
-    /// Connections that others may open: in all, and from one block of addresses, a /24 of IPv4 or a /64 of IPv6. When there are more, the least useful
-    /// idle one is closed. A host lowers them to what the process's limit of descriptors allows.
+    /// The maximum number of inbound connections, in total and from one block of addresses (a /24 of IPv4 or a /64 of IPv6). When it is exceeded,
+    /// the least useful idle connection is closed. The host lowers these limits to fit the process's file descriptor limit.
     public var inboundLimit = 200
     public var inboundLimitPerBlock = 16
-    /// Those of them that are not secured yet, beside those that are: in all, and from one block.
+    /// The maximum number of inbound handshakes in progress, in addition to the connections: in total and from one block.
     public var handshakeLimit = 64
     public var handshakeLimitPerBlock = 8
-    /// From these addresses only the limits in all count, and their connections are not closed for others.
+    /// Addresses to which only the total limits apply, and whose connections are not closed in favor of others.
     public var exemptAddresses: [AddressRange] = []
-    /// Connections either way, beyond which no others are taken.
+    /// The maximum number of inbound and outbound connections together. Further ones are refused.
     public var connectionLimit = 300
 
-    /// For TCP to connect.
+    /// Timeout for the TCP connection.
     public var connectTimeout = TimeAmount.seconds(10)
-    /// For each step after that: agreeing on a security, the handshake, agreeing on a muxer.
+    /// Timeout for each further step: negotiating the security protocol, the handshake, negotiating the muxer.
     public var stepTimeout = TimeAmount.seconds(10)
-    /// For a peer to agree on a stream's protocol.
+    /// Timeout for negotiating the protocol of a stream.
     public var negotiationTimeout = TimeAmount.seconds(10)
-    /// After so long without a byte from a peer it is asked for one, and has as long to answer.
+    /// A peer from which nothing was received for this long is pinged, and has as long to respond.
     public var keepAlive = TimeAmount.seconds(20)
 
-    /// Streams that a peer may have open with us at a time, those that have agreed on no protocol yet, and those that we may have with it.
+    /// The maximum number of open streams per connection: opened by the peer, of these without negotiated protocol, and opened by this node.
     public var inboundStreamLimit = 256
     public var negotiatingStreamLimit = 64
     public var outboundStreamLimit = 256
-    /// Bytes from one peer that nobody has read yet. Beyond it the stream that they are for is reset.
+    /// The maximum number of unread bytes from one peer. The stream that exceeds it is reset.
     public var bufferLimit = 4 * 1024 * 1024
-    /// What all peers that dialled together make this node hold: data that nobody has read yet, messages of which a part has come (with their whole
-    /// length), what they said of themselves, and what they do not take. Beyond it the connections of the least deserving are closed.
+    /// The maximum memory for all inbound connections together, in bytes: unread data, incomplete messages (with their full length), identify
+    /// information and outbound data that peers do not read. When it is exceeded, the connections of the least useful peers are closed.
     public var inboundMemoryLimit = 128 * 1024 * 1024
-    /// For the rest of a message of more than 64 KiB of which a part has come.
-    public var partTimeout = TimeAmount.seconds(60)
+    /// Timeout for the rest of an incomplete message of more than 64 KiB.
+    public var partialMessageTimeout = TimeAmount.seconds(60)
 
     public init() {}
 
-    /// With the limits on connections from outside lowered, so that these leave half of the descriptors to all else that the process does.
+    /// The configuration with lower limits for inbound connections, so that these use at most half of the file descriptors.
     ///
-    /// - Parameter count: Descriptors that the process may have open.
+    /// - Parameter count: The process's file descriptor limit.
     public func fitted(toDescriptors count: Int) -> HostConfiguration {
         var fitted = self
         let share = max(count / 2, 16)
@@ -70,7 +70,7 @@ public struct HostConfiguration: Sendable {
         settings.negotiationLimit = negotiationTimeout
         settings.keepAlive = keepAlive
         settings.negotiatingStreams = negotiatingStreamLimit
-        settings.partTimeout = partTimeout
+        settings.partialMessageTimeout = partialMessageTimeout
         settings.yamux.inboundStreams = inboundStreamLimit
         settings.yamux.outboundStreams = outboundStreamLimit
         settings.yamux.bufferedBytes = bufferLimit

@@ -1,18 +1,18 @@
-/// What happens to a host's peers.
+/// A change of a host's peers.
 public enum HostEvent: Sendable {
-    /// A connection is secured; what the peer speaks is not known yet.
+    /// A connection was secured. The peer's protocols are not known yet.
     case connected(Connection)
-    /// The peer said what it speaks, for the first time or anew.
+    /// The peer reported its protocols, for the first time or after a change.
     case identified(PeerID, PeerInfo)
-    /// The peer did not say it.
+    /// The identify request to the peer failed.
     case notIdentified(PeerID, any Error)
-    /// Its connection ended, with all streams.
+    /// The connection to the peer ended.
     case disconnected(PeerID, any Error)
 }
 
-/// A peer at this moment.
+/// A connected peer.
 public struct PeerStatus: Sendable {
     public let connection: Connection
-    /// nil until it is identified.
+    /// nil until the peer is identified.
     public let info: PeerInfo?
 }

@@ -1,45 +1,45 @@
 import NIOCore
 
-/// Which connections from outside are taken, and which make way. Pure: the host closes what it is told to.
+/// Decides which inbound connections are admitted and which are evicted. Pure: the host carries the decisions out.
 ///
-///     admitted ──(secured)──▶ counted ──(a newcomer, and it is the least useful)──▶ evicted
+///     admitted ──(secured)──▶ counted ──(another connection, this one is the least useful)──▶ evicted
 ///        │
-///        └──(a handshake from elsewhere, and too many are going on)──▶ displaced
+///        └──(too many handshakes, another one is from a smaller block)──▶ displaced
 ///
-/// Addresses count by /24 and /64. A handshake can take a slot from a block that has more of them than its own, never the other way round: half-open
-/// connections from a few networks do not keep others out. A connection evicts another one only when it is secured.
+/// Addresses are grouped into blocks, /24 and /64. A handshake can only displace one of a block that has more handshakes than its own, so that
+/// half-open connections from a few networks do not keep others out. A connection evicts another one only once it is secured.
 struct InboundTable<ID: Hashable> {
     struct Limits {
-        /// Secured ones, in all and from one block.
+        /// The maximum number of secured connections, in total and from one block.
         var connections = 200
         var connectionsPerBlock = 16
-        /// Those that are not secured yet, in all and from one block.
+        /// The maximum number of handshakes in progress, in total and from one block.
         var handshakes = 64
         var handshakesPerBlock = 8
-        /// From these only the totals count, and they are not evicted.
+        /// Addresses to which only the total limits apply, and which are not evicted.
         var exempt: [AddressRange] = []
-        /// For how long a peer must have been idle to be evicted by a newcomer from its own block.
+        /// How long a peer must have been idle to be evicted by another connection from its own block.
         var idlePeriod = TimeAmount.seconds(60)
-        /// For how long a new message is to a peer's credit.
+        /// How long the delivery of a new message protects a peer.
         var creditPeriod = TimeAmount.minutes(5)
     }
 
     enum Admission {
         case refused
-        /// - Parameter displacing: A handshake that is to be closed.
+        /// - Parameter displacing: A handshake to close.
         case admitted(displacing: ID?)
     }
 
     enum Decision {
         case refused
-        /// - Parameter evicting: A peer's connection that is to be closed.
+        /// - Parameter evicting: A connection to close.
         case kept(evicting: ID?)
     }
 
     private enum Phase: Equatable {
         case handshake
         case secured(PeerID)
-        /// It is being closed, and counts no more.
+        /// It is being closed and no longer counts.
         case leaving
     }
 
@@ -49,9 +49,9 @@ struct InboundTable<ID: Hashable> {
         let isExempt: Bool
         var phase = Phase.handshake
         var standing = PeerStanding()
-        /// When it was admitted, was last needed or last brought a new message.
+        /// When it was admitted, last needed, or last delivered a new message.
         var usefulAt: NIODeadline
-        /// When it last brought a new message.
+        /// When it last delivered a new message.
         var creditedAt: NIODeadline?
         let order: Int
     }
@@ -64,14 +64,14 @@ struct InboundTable<ID: Hashable> {
         self.limits = limits
     }
 
-    /// With those that are being closed.
+    /// Connections being closed included.
     var count: Int { entries.count }
     var neededCount: Int { entries.values.count { $0.standing.isNeeded } }
     var handshakeCount: Int { entries.values.count { $0.phase == .handshake } }
 
-    // MARK: Coming and going
+    // MARK: Connections
 
-    /// Somebody opened a connection, and nothing was read from it yet.
+    /// A connection was accepted; nothing was read from it yet.
     mutating func admit(_ id: ID, from address: IPAddress?, at now: NIODeadline) -> Admission {
         let isExempt = address.map { address in limits.exempt.contains { $0.contains(address) } } ?? false
         let entry = Entry(block: address?.block, isExempt: isExempt, usefulAt: now, order: nextOrder)
@@ -85,9 +85,9 @@ struct InboundTable<ID: Hashable> {
         }
         var displaced: ID?
         if handshakeCount >= limits.handshakes {
-            let crowd = handshakes.filter { $0.value.count > ownCount }.map(\.value)
+            let largestBlock = handshakes.filter { $0.value.count > ownCount }.map(\.value)
                 .max { ($0.count, $1[0].order) < ($1.count, $0[0].order) }
-            guard let oldest = crowd?.first?.id else { return .refused }
+            guard let oldest = largestBlock?.first?.id else { return .refused }
             displaced = oldest
             entries[oldest]?.phase = .leaving
         }
@@ -96,7 +96,7 @@ struct InboundTable<ID: Hashable> {
         return .admitted(displacing: displaced)
     }
 
-    /// The oldest first. Those from exempt addresses give up no slot.
+    /// Handshakes in progress by block, the oldest first, without those from exempt addresses.
     private func handshakesByBlock() -> [AddressRange?: [(id: ID, order: Int)]] {
         var blocks: [AddressRange?: [(id: ID, order: Int)]] = [:]
         for (id, entry) in entries where entry.phase == .handshake && !entry.isExempt {
@@ -105,11 +105,11 @@ struct InboundTable<ID: Hashable> {
         return blocks.mapValues { $0.sorted { $0.order < $1.order } }
     }
 
-    /// Its handshake is done, and it is a peer.
+    /// The handshake of a connection succeeded.
     mutating func secured(_ id: ID, as peer: PeerID, at now: NIODeadline) -> Decision {
         guard let entry = entries[id], entry.phase == .handshake else { return .refused }
         entries[id]?.usefulAt = now
-        // The peer's older connection makes way for this one, or this one for it.
+        // Only one connection per peer is kept: an older one is replaced.
         let replaced = entries.filter { $0.value.phase == .secured(peer) }.keys
         for id in replaced { entries[id]?.phase = .leaving }
         let others = entries.values.filter { if case .secured = $0.phase { true } else { false } }
@@ -135,7 +135,7 @@ struct InboundTable<ID: Hashable> {
         entries[id] = nil
     }
 
-    /// What is known of peers by now; those that are not named have no standing.
+    /// Updates the usefulness of peers. Peers without an entry have none.
     mutating func rate(_ standings: [PeerID: PeerStanding], at now: NIODeadline) {
         for (id, entry) in entries {
             guard case .secured(let peer) = entry.phase else { continue }
@@ -149,13 +149,13 @@ struct InboundTable<ID: Hashable> {
         }
     }
 
-    // MARK: Who makes way
+    // MARK: Eviction
 
     private func hasCredit(_ entry: Entry, at now: NIODeadline) -> Bool {
         entry.creditedAt.map { now - $0 < limits.creditPeriod } ?? false
     }
 
-    /// Of one block: whoever has been idle for the longest time, if that is long enough.
+    /// The peer of a block that has been idle for longest, if that is long enough.
     private func leastUseful(in block: AddressRange?, at now: NIODeadline) -> ID? {
         candidates(at: now).filter {
             $0.value.block == block && now - $0.value.usefulAt >= limits.idlePeriod && !hasCredit($0.value, at: now)
@@ -163,19 +163,19 @@ struct InboundTable<ID: Hashable> {
         .min { ($0.value.usefulAt, $0.value.order) < ($1.value.usefulAt, $1.value.order) }?.key
     }
 
-    /// Of all: without new messages before those that brought some, from the block with the most connections, idle for the longest time.
+    /// The least useful peer: peers without recent messages first, then those of the block with the most connections, then the longest idle.
     private func leastUseful(at now: NIODeadline) -> ID? {
         let candidates = candidates(at: now)
-        var crowds: [AddressRange?: Int] = [:]
-        for entry in entries.values { if case .secured = entry.phase { crowds[entry.block, default: 0] += 1 } }
+        var blockSizes: [AddressRange?: Int] = [:]
+        for entry in entries.values { if case .secured = entry.phase { blockSizes[entry.block, default: 0] += 1 } }
         func rank(_ entry: Entry) -> (Int, Int, NIODeadline, Int) {
-            (hasCredit(entry, at: now) ? 1 : 0, -crowds[entry.block, default: 0], entry.usefulAt, entry.order)
+            (hasCredit(entry, at: now) ? 1 : 0, -blockSizes[entry.block, default: 0], entry.usefulAt, entry.order)
         }
         return candidates.min { rank($0.value) < rank($1.value) }?.key
     }
 
-    /// Neither exempt, nor needed, nor among the quarter that brought the most new messages of late: who buys itself a place by messages of its own has
-    /// no more than that quarter.
+    /// The peers that may be evicted: neither exempt, nor needed, nor among the quarter with the most new messages. Limiting that protection to a
+    /// quarter keeps peers from securing all places by publishing.
     private func candidates(at now: NIODeadline) -> [ID: Entry] {
         let idle = entries.filter { _, entry in
             guard case .secured = entry.phase else { return false }
@@ -189,9 +189,12 @@ struct InboundTable<ID: Hashable> {
         return idle.filter { !protected.contains($0.key) }
     }
 
-    /// Those to close so that all peers together hold no more than `limit`: the least deserving first, of these whoever holds most.
+    /// The connections to close so that all peers together use at most `limit` bytes: the least useful first, among these the largest users.
     ///
-    /// - Parameter held: What each holds, in bytes. Whoever holds little stays: closing it would free nothing.
+    /// - Parameters:
+    ///   - limit: In bytes.
+    ///   - now: The current time.
+    ///   - held: The memory that a peer uses, in bytes. Peers that use little are kept, since closing them frees nothing.
     mutating func exceeding(_ limit: Int, at now: NIODeadline, held: (PeerID) -> Int) -> [ID] {
         typealias Holder = (id: ID, worth: Int, byteCount: Int)
         var holders: [Holder] = []
@@ -201,7 +204,7 @@ struct InboundTable<ID: Hashable> {
             let byteCount = held(peer)
             total += byteCount
             let worth = entry.isExempt ? 3 : entry.standing.isNeeded ? 2 : hasCredit(entry, at: now) ? 1 : 0
-            if byteCount >= Self.smallHolding { holders.append((id, worth, byteCount)) }
+            if byteCount >= Self.negligibleByteCount { holders.append((id, worth, byteCount)) }
         }
         var victims: [ID] = []
         for holder in holders.sorted(by: { ($0.worth, -$0.byteCount) < ($1.worth, -$1.byteCount) }) where total > limit {
@@ -212,5 +215,5 @@ struct InboundTable<ID: Hashable> {
         return victims
     }
 
-    private static var smallHolding: Int { 16 * 1024 }
+    private static var negligibleByteCount: Int { 16 * 1024 }
 }

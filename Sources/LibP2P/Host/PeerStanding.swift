@@ -1,8 +1,9 @@
-/// What a connected peer is good for, as the protocols above tell the host: the least useful ones are disconnected when there are too many.
+/// The usefulness of a connected peer, reported by the protocols above the host. The least useful peers are disconnected when there are too
+/// many.
 public struct PeerStanding: Hashable, Sendable {
-    /// Whether a protocol needs it at the moment: it is in a gossip mesh.
+    /// Whether a protocol needs the peer at present, for example because it is in a gossip mesh.
     public var isNeeded: Bool
-    /// New and valid messages that it brought, since it was connected.
+    /// New and valid messages that the peer delivered since it connected.
     public var messageCount: Int
 
     public init(isNeeded: Bool = false, messageCount: Int = 0) {

@@ -1,9 +1,10 @@
 public import WakuCrypto
 
-/// The private key of a node: what others know it by. Keep it, for peers score who holds it. Never the identity of a user.
+/// The private key of a node, which determines its peer id. Keep it across restarts, since peers keep scores by peer id. It must not be a user's
+/// identity.
 public struct NodeKey: Sendable, CustomStringConvertible {
     public enum Algorithm: Sendable {
-        /// The norm on Waku.
+        /// The usual algorithm on Waku.
         case secp256k1
         case ed25519
     }
@@ -38,8 +39,8 @@ public struct NodeKey: Sendable, CustomStringConvertible {
         }
     }
 
-    /// From libp2p's own encoding, a protobuf `{1 type, 2 data}`: 32 bytes of secp256k1, or the seed and the public key of Ed25519, the latter
-    /// once or, as older nodes wrote it, twice.
+    /// Decodes libp2p's protobuf `{1 type, 2 data}`. The data is 32 bytes for secp256k1, seed and public key for Ed25519, in the encoding of older
+    /// nodes with the public key twice.
     ///
     /// - Throws: ``IdentityError/malformedKey``, ``IdentityError/unsupportedKey``
     public init(parsing bytes: some Collection<UInt8>) throws(IdentityError) {
@@ -59,7 +60,7 @@ public struct NodeKey: Sendable, CustomStringConvertible {
         }
     }
 
-    /// libp2p's own encoding, for the file that keeps it.
+    /// Encodes the key as libp2p's protobuf, for a key file.
     public func encoded() -> SecretBytes {
         switch secret {
         case .secp256k1(let key): key.withBytes { SecretBytes(KeyMessage.encoded(.secp256k1, $0)) }
@@ -67,7 +68,7 @@ public struct NodeKey: Sendable, CustomStringConvertible {
         }
     }
 
-    /// Of the message, not of its hash.
+    /// Signs a message, which is hashed as the algorithm requires.
     public func signature(of message: [UInt8]) -> [UInt8] {
         switch secret {
         case .secp256k1(let key): ECDSA.signature(of: SHA256.hash(message), by: key)

@@ -1,13 +1,13 @@
 import ProtobufWire
 public import WakuCrypto
 
-/// The key that a node is known by, libp2p/specs, peer-ids.
+/// The public key of a node, libp2p/specs, peer-ids.
 ///
 /// A protobuf `{1 type, 2 data}`. Type 0 is RSA and 3 ECDSA (data: DER of X.509), 1 Ed25519 (32 bytes), 2 secp256k1 (33 bytes, compressed).
 public enum NodePublicKey: Hashable, Sendable {
     case secp256k1(PublicKey)
     case ed25519(Ed25519PublicKey)
-    /// RSA and ECDSA: no node of Waku has one, but those of IPFS have.
+    /// RSA and ECDSA: used by IPFS nodes, not by Waku nodes.
     case pkix(PKIXPublicKey)
 
     /// - Throws: ``IdentityError/malformedKey``, ``IdentityError/unsupportedKey``
@@ -33,7 +33,7 @@ public enum NodePublicKey: Hashable, Sendable {
         }
     }
 
-    /// Of the message, not of its hash.
+    /// Verifies the signature of a message, which is hashed as the algorithm requires.
     public func isValid(_ signature: [UInt8], of message: [UInt8]) -> Bool {
         switch self {
         case .secp256k1(let key): ECDSA.isValid(signature, of: SHA256.hash(message), by: key)
@@ -43,7 +43,7 @@ public enum NodePublicKey: Hashable, Sendable {
     }
 }
 
-/// What libp2p wraps keys into: a protobuf `{1 type, 2 data}`.
+/// libp2p's encoding of keys: a protobuf `{1 type, 2 data}`.
 enum KeyMessage {
     enum KeyType: UInt64 {
         case rsa = 0
@@ -80,11 +80,11 @@ enum KeyMessage {
     }
 }
 
-/// Why bytes or a text are no key or no peer id.
+/// Why a key or peer id is invalid.
 public enum IdentityError: Error, Hashable, Sendable {
-    /// Not the protobuf of a key, or its data is no key of its type.
+    /// Not the protobuf of a key, or invalid data for its type.
     case malformedKey
-    /// A type of key that libp2p does not know.
+    /// An unknown type of key.
     case unsupportedKey
     /// Neither a multihash of a key in base58btc nor one in a CID.
     case malformedPeerID

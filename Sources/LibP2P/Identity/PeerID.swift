@@ -1,6 +1,6 @@
 import WakuCrypto
 
-/// What a node is called by: the multihash of its public key in libp2p's encoding, libp2p/specs, peer-ids.
+/// The id of a node: the multihash of its public key in libp2p's encoding, libp2p/specs, peer-ids.
 ///
 ///     code(1) ‖ length(1) ‖ digest
 ///
@@ -11,7 +11,7 @@ public struct PeerID: Hashable, Comparable, Sendable, CustomStringConvertible {
     private static let sha256Code: UInt8 = 0x12
     /// Version 1, content type `libp2p-key`.
     private static let cidPrefix: [UInt8] = [1, 0x72]
-    /// More than any peer id has in any of its texts.
+    /// Longer than any text form of a peer id.
     private static let textLimit = 100
 
     /// The multihash.
@@ -57,17 +57,17 @@ public struct PeerID: Hashable, Comparable, Sendable, CustomStringConvertible {
         try self.init(parsing: cid.dropFirst(Self.cidPrefix.count))
     }
 
-    /// The key, if it is in the id.
+    /// The public key, if the id contains it.
     public var publicKey: NodePublicKey? {
         bytes[0] == Self.identityCode ? try? NodePublicKey(parsing: bytes.dropFirst(2)) : nil
     }
 
-    /// The usual text: base58btc.
+    /// The usual text form: base58btc.
     public var description: String { Base58.encode(bytes) }
 
-    /// The newer text: a CID of version 1 in base32.
+    /// The newer text form: a CID of version 1 in base32.
     public var cid: String { "b" + Base32.encode(Self.cidPrefix + bytes) }
 
-    /// By their bytes.
+    /// Compares the bytes lexicographically.
     public static func < (left: PeerID, right: PeerID) -> Bool { left.bytes.lexicographicallyPrecedes(right.bytes) }
 }

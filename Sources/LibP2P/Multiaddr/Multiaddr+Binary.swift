@@ -1,6 +1,6 @@
 import ProtobufWire
 
-/// Each part is its code as a varint and its value: a fixed count of bytes, or, for names and peers, a varint of their count before them.
+/// The binary form: for each component its code as a varint and its value, which for names and peer ids is prefixed with its length as a varint.
 extension Multiaddr {
     /// - Throws: ``MultiaddrError``
     public init(parsing bytes: some Collection<UInt8>) throws(MultiaddrError) {

@@ -6,7 +6,7 @@ extension Multiaddr {
         guard text.utf8.count <= 2 * Self.byteLimit else { throw .malformed }
         var parts = String(text).components(separatedBy: "/")[...]
         guard parts.popFirst() == "" else { throw .malformed }
-        // One slash at the end is taken.
+        // One trailing slash is accepted.
         if parts.last == "" { parts.removeLast() }
         var components: [Component] = []
         while let name = parts.popFirst() {

@@ -1,13 +1,14 @@
-/// Where a node is and who it is: `/ip4/192.0.2.1/tcp/60000/p2p/16Uiu2HA…`, multiformats/multiaddr.
+/// The address of a node, optionally with its peer id: `/ip4/192.0.2.1/tcp/60000/p2p/16Uiu2HA…`, multiformats/multiaddr.
 ///
-/// What TCP needs: `ip4`, `ip6`, `dns`, `dns4`, `dns6`, `tcp` and `p2p` (which older texts call `ipfs`). Addresses of other transports are refused.
+/// Supports the components for TCP: `ip4`, `ip6`, `dns`, `dns4`, `dns6`, `tcp` and `p2p` (formerly `ipfs`). Addresses of other transports are
+/// refused.
 public struct Multiaddr: Hashable, Sendable, CustomStringConvertible {
     public enum Component: Hashable, Sendable {
         /// 4 bytes.
         case ip4([UInt8])
         /// 16 bytes.
         case ip6([UInt8])
-        /// A name to look up for addresses of either family, of IPv4, of IPv6.
+        /// A host name to resolve to addresses of either family, of IPv4, or of IPv6.
         case dns(String)
         case dns4(String)
         case dns6(String)
@@ -15,12 +16,12 @@ public struct Multiaddr: Hashable, Sendable, CustomStringConvertible {
         case p2p(PeerID)
     }
 
-    /// More than any address in use has.
+    /// Longer than any address in use.
     static let byteLimit = 512
 
     public let components: [Component]
 
-    /// - Throws: ``MultiaddrError`` for what could not be read back from its text or its bytes.
+    /// - Throws: ``MultiaddrError`` for components that cannot be encoded and decoded again.
     public init(_ components: [Component]) throws(MultiaddrError) {
         guard !components.isEmpty else { throw .malformed }
         for component in components where !component.isValid { throw .malformed }
@@ -28,18 +29,18 @@ public struct Multiaddr: Hashable, Sendable, CustomStringConvertible {
         guard encoded().count <= Self.byteLimit else { throw .malformed }
     }
 
-    /// Who is expected there, if it ends in `/p2p/…`.
+    /// The peer id, if the address ends in `/p2p/…`.
     public var peerID: PeerID? {
         guard case .p2p(let peer) = components.last else { return nil }
         return peer
     }
 
-    /// The same place, with this node expected there.
+    /// The address with this peer id.
     public func with(_ peer: PeerID) -> Multiaddr {
         Multiaddr(trusted: place + [.p2p(peer)])
     }
 
-    /// Without the node that is expected there.
+    /// The address without peer id.
     public var withoutPeerID: Multiaddr {
         Multiaddr(trusted: place)
     }
@@ -52,7 +53,7 @@ public struct Multiaddr: Hashable, Sendable, CustomStringConvertible {
         self.components = components
     }
 
-    /// A host and a port to listen on or to connect to; nil for an address that has anything else before `/p2p/…`.
+    /// The host and port to listen on or to connect to; nil for an address with other components before `/p2p/…`.
     public var endpoint: Endpoint? {
         guard place.count == 2, case .tcp(let port) = place[1] else { return nil }
         switch place[0] {
@@ -82,15 +83,15 @@ public struct Multiaddr: Hashable, Sendable, CustomStringConvertible {
     }
 }
 
-/// Why a text or bytes are no address that this library can use.
+/// Why an address is invalid or not supported.
 public enum MultiaddrError: Error, Hashable, Sendable {
     case malformed
-    /// A part that this library does not know, by its name or its code.
+    /// A component that is not supported, by name or code.
     case unsupported(String)
 }
 
 extension Multiaddr.Component {
-    /// A name's length in bytes, RFC 1035.
+    /// The maximum length of a host name in bytes, RFC 1035.
     private static let nameLimit = 253
 
     var isValid: Bool {
@@ -98,7 +99,7 @@ extension Multiaddr.Component {
         case .ip4(let bytes): bytes.count == 4
         case .ip6(let bytes): bytes.count == 16
         case .dns(let name), .dns4(let name), .dns6(let name):
-            // Nothing that a text of the address could not hold, or that a resolver would take for something else.
+            // Refuse characters that the text form cannot contain or that a resolver would interpret.
             (1...Self.nameLimit).contains(name.utf8.count) && name.utf8.allSatisfy { (0x21...0x7E).contains($0) && $0 != UInt8(ascii: "/") }
         case .tcp, .p2p: true
         }

@@ -1,34 +1,35 @@
 import NIOCore
 
-/// Agrees with the other side on a protocol, multiformats/multistream-select 1.0. Bytes go in and out; the caller keeps time.
+/// Negotiates a protocol, multiformats/multistream-select 1.0. Bytes go in and out; the caller enforces a timeout.
 ///
 ///     varint length ‖ text ‖ "\n"
 ///
-/// Both say `/multistream/1.0.0` first. The initiator proposes, the responder repeats what it takes, and answers `na` to the rest.
+/// Both sides send `/multistream/1.0.0` first. The initiator proposes protocols; the responder repeats the one it accepts and answers `na` to
+/// others.
 struct MultistreamNegotiation {
     static let header = "/multistream/1.0.0"
     static let refusal = "na"
-    /// Of a line with its end. Protocol ids are some 30 bytes long.
+    /// The maximum length of a line, its end included. Protocol ids have about 30 bytes.
     static let lineLimit = 1_024
-    /// Lines after the header: proposals that a responder hears, before it gives up.
+    /// The maximum number of proposals that a responder reads.
     static let proposalLimit = 32
 
     private enum Role {
-        /// The one proposed now is the first.
+        /// The first one was sent and is not answered yet.
         case initiator(proposals: ArraySlice<String>)
         case responder(heard: Int)
     }
 
     private var role: Role
     private var hasHeardHeader = false
-    /// What is to be sent before anything is received.
+    /// The bytes to send before anything is received.
     let opening: ByteBuffer
 
-    /// - Precondition: one proposal at least.
+    /// - Precondition: At least one proposal.
     init(proposing proposals: [String]) {
         precondition(!proposals.isEmpty)
         role = .initiator(proposals: proposals[...])
-        // The first proposal goes along with the header: one round trip when it is taken.
+        // The first proposal is sent together with the header: one round trip if it is accepted.
         var opening = Self.line(Self.header)
         opening.writeImmutableBuffer(Self.line(proposals[0]))
         self.opening = opening
@@ -43,17 +44,18 @@ struct MultistreamNegotiation {
         opening = Self.line(Self.header)
     }
 
-    /// Takes the lines that are there off the front of `input`, until a protocol is agreed on: what follows then belongs to that.
+    /// Consumes complete lines from the front of `input` until a protocol is agreed on: the remaining bytes belong to that.
     ///
     /// - Parameters:
-    ///   - output: Answers are appended.
-    ///   - accepts: Whether a proposal is spoken here. For a responder.
-    /// - Returns: What was agreed on, or nil while it is open.
+    ///   - input: Received bytes.
+    ///   - output: Bytes to send are appended.
+    ///   - accepts: Whether this node supports a protocol; for a responder.
+    /// - Returns: The protocol agreed on; nil while the negotiation is in progress.
     mutating func receive(
         _ input: inout ByteBuffer, output: inout ByteBuffer, accepts: (String) -> Bool
     ) throws(MultistreamError) -> String? {
         if !hasHeardHeader {
-            // Told from the first byte: who speaks another protocol may wait for an answer instead of finishing a line.
+            // Checked byte by byte: a peer of another protocol may wait for a response before it completes a line.
             let first = input.getInteger(at: input.readerIndex, as: UInt8.self)
             guard first == nil || first == UInt8(Self.header.utf8.count + 1) else { throw .notMultistream }
             guard let line = try Self.takeLine(&input) else { return nil }
@@ -85,7 +87,7 @@ struct MultistreamNegotiation {
             }
             guard heard + 1 < Self.proposalLimit else { throw .tooManyProposals }
             role = .responder(heard: heard + 1)
-            // `ls` too: what is spoken here is told by identify.
+            // `ls` is refused too: identify reports the protocols.
             output.writeImmutableBuffer(Self.line(Self.refusal))
             return nil
         }
@@ -114,16 +116,16 @@ struct MultistreamNegotiation {
     }
 }
 
-/// Why no protocol was agreed on.
+/// Why the negotiation failed.
 public enum MultistreamError: Error, Hashable, Sendable {
-    /// The other side does not begin with `/multistream/1.0.0`.
+    /// The peer did not start with `/multistream/1.0.0`.
     case notMultistream
-    /// Too long, empty, without its end, or not UTF-8.
+    /// A line is too long, empty, unterminated, or not UTF-8.
     case malformedLine
-    /// Neither what was proposed nor `na`.
+    /// The response is neither the proposal nor `na`.
     case unexpectedAnswer
-    /// Nothing that was proposed is spoken there.
+    /// The peer supports none of the proposed protocols.
     case refused
-    /// The other side proposes without end.
+    /// The peer made too many proposals.
     case tooManyProposals
 }

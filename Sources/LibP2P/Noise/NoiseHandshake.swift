@@ -1,12 +1,12 @@
 import WakuCrypto
 
-/// The pattern XX of the Noise framework, revision 34, as `Noise_XX_25519_ChaChaPoly_SHA256`:
+/// The XX handshake of the Noise framework, revision 34, `Noise_XX_25519_ChaChaPoly_SHA256`:
 ///
 ///     → e
 ///     ← e, ee, s, es
 ///     → s, se
 ///
-/// Messages are read and written in turn, each with a payload; the first one's is not encrypted.
+/// Messages are read and written in turn, each with a payload; the payload of the first one is not encrypted.
 struct NoiseHandshake {
     enum Role: Sendable {
         case initiator
@@ -19,13 +19,13 @@ struct NoiseHandshake {
     private let staticKey: X25519PrivateKey
     private let ephemeralKey: X25519PrivateKey
     private var remoteEphemeral: [UInt8] = []
-    /// Known from the second message on for the initiator, from the third for the responder.
+    /// The peer's static key: known to the initiator after the second message, to the responder after the third.
     private(set) var remoteStatic: [UInt8]?
     private var symmetric: NoiseSymmetricState
-    /// Messages that went either way.
+    /// Messages sent and received so far.
     private var messageCount = 0
 
-    /// - Parameter ephemeralKey: Another one for each handshake.
+    /// - Parameter ephemeralKey: Must be new for each handshake.
     init(role: Role, staticKey: X25519PrivateKey, ephemeralKey: X25519PrivateKey = .generate(), prologue: [UInt8] = []) {
         self.role = role
         self.staticKey = staticKey
@@ -35,10 +35,10 @@ struct NoiseHandshake {
     }
 
     var isComplete: Bool { messageCount == 3 }
-    /// The same on both sides when it is complete.
+    /// The same on both sides once the handshake is complete.
     var hash: [UInt8] { symmetric.hash }
 
-    /// - Precondition: it is our turn.
+    /// - Precondition: It is this side's turn.
     mutating func write(payload: [UInt8]) throws(NoiseError) -> [UInt8] {
         precondition(messageCount < 3 && messageCount.isMultiple(of: 2) == (role == .initiator))
         var message: [UInt8] = []
@@ -61,8 +61,8 @@ struct NoiseHandshake {
         return message
     }
 
-    /// - Precondition: it is the other's turn.
-    /// - Returns: the payload.
+    /// - Precondition: It is the peer's turn.
+    /// - Returns: The payload.
     mutating func read(_ message: [UInt8]) throws(NoiseError) -> [UInt8] {
         precondition(messageCount < 3 && messageCount.isMultiple(of: 2) == (role == .responder))
         var rest = message[...]
@@ -81,9 +81,9 @@ struct NoiseHandshake {
         return payload
     }
 
-    /// The keys of what follows.
+    /// The transport keys.
     ///
-    /// - Precondition: it is complete.
+    /// - Precondition: The handshake is complete.
     func split() -> (send: SecretBytes, receive: SecretBytes) {
         precondition(isComplete)
         let (initiators, responders) = symmetric.split()
@@ -101,18 +101,18 @@ struct NoiseHandshake {
     }
 }
 
-/// Why a connection could not be secured, or is not any more.
+/// Why securing a connection failed.
 public enum NoiseError: Error, Hashable, Sendable {
     /// A message is shorter than its fixed parts.
     case truncated
-    /// A message of the handshake is longer than any has to be.
+    /// A handshake message is too long.
     case tooLarge
-    /// A point of small order.
+    /// A public key is a point of small order.
     case invalidKey
-    /// Altered, out of order, or not for us.
+    /// A ciphertext was altered, reordered, or encrypted with another key.
     case authenticationFailed
-    /// The payload does not say who the other is, or a signature does not prove it.
+    /// The payload has no valid identity with a valid signature.
     case invalidIdentity
-    /// Another node answers at this address than the one that was expected.
+    /// The node at this address has another peer id than expected.
     case unexpectedPeer(PeerID)
 }

@@ -1,7 +1,7 @@
 import ProtobufWire
 import WakuCrypto
 
-/// Who a node is, proven to whoever talks to its static Noise key: libp2p/specs, noise.
+/// A static Noise key, and the proof that it belongs to a node: libp2p/specs, noise.
 ///
 /// The payload is a protobuf `{1 public key, 2 signature over "noise-libp2p-static-key:" ‖ static key}`.
 struct NoiseIdentity: Sendable {
@@ -11,7 +11,7 @@ struct NoiseIdentity: Sendable {
     let peerID: PeerID
     let payload: [UInt8]
 
-    /// With a new static key: one signature serves all connections.
+    /// Generates a static key, and signs it once for all connections.
     init(_ key: NodeKey) {
         staticKey = .generate()
         peerID = key.peerID
@@ -21,7 +21,7 @@ struct NoiseIdentity: Sendable {
         payload = writer.bytes
     }
 
-    /// Who proves to hold this static key.
+    /// The peer that a payload proves to own a static key.
     ///
     /// - Throws: ``NoiseError/invalidIdentity``
     static func peer(provenBy payload: [UInt8], staticKey: [UInt8]) throws(NoiseError) -> PeerID {
@@ -33,7 +33,7 @@ struct NoiseIdentity: Sendable {
                 switch (field.number, field.value) {
                 case (1, .content(let content)): encodedKey = payload[content]
                 case (2, .content(let content)): signature = payload[content]
-                // Extensions, which tell of other transports and muxers.
+                // Extensions, for other transports and early muxer negotiation, are ignored.
                 default: break
                 }
             }

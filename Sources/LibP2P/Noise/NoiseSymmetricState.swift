@@ -1,15 +1,15 @@
 import WakuCrypto
 
-/// The chaining key, the transcript's hash and the key of the moment of a Noise handshake.
+/// The symmetric state of a Noise handshake: chaining key, transcript hash and current cipher key.
 struct NoiseSymmetricState {
     private(set) var hash: [UInt8]
     private var chainingKey: SecretBytes
-    /// nil until the first key is mixed in: everything is in plain text till then.
+    /// nil until the first key is mixed in: payloads are not encrypted before.
     private var key: SecretBytes?
-    /// The next message's number under this key.
+    /// The nonce of the next message under this key.
     private var counter: UInt64 = 0
 
-    /// - Precondition: A name of at most 32 bytes, which need no hash.
+    /// - Precondition: The protocol name has at most 32 bytes; longer ones would have to be hashed.
     init(protocolName: String) {
         let name = Array(protocolName.utf8)
         precondition(name.count <= SHA256.byteCount)
@@ -52,7 +52,7 @@ struct NoiseSymmetricState {
         return plain
     }
 
-    /// The initiator's and the responder's key to send with.
+    /// The initiator's and the responder's sending key.
     func split() -> (SecretBytes, SecretBytes) {
         KeyDerivation.noiseKeys(chainingKey: chainingKey, input: nil)
     }

@@ -1,8 +1,11 @@
 import NIOCore
 import WakuCrypto
 
-/// What goes over a connection after the handshake: each frame is its length in two bytes, big-endian, and at most 65,535 bytes of ciphertext with
-/// its tag. The cipher writes straight from one buffer into the next: nothing is copied besides.
+/// Encryption after the handshake.
+///
+///     frame = length(2, big-endian) ‖ ciphertext and tag (at most 65,535 bytes)
+///
+/// The cipher reads from one buffer and writes into another without further copies.
 struct NoiseTransport {
     static let frameLimit = 65_535
     static let plainLimit = frameLimit - ChaCha20Poly1305.tagByteCount
@@ -17,7 +20,7 @@ struct NoiseTransport {
         opening = ChaCha20Poly1305(key: receive, direction: .open)
     }
 
-    /// All that `plain` holds, in as few frames as it takes.
+    /// Encrypts all of `plain` into as few frames as possible.
     mutating func seal(_ plain: inout ByteBuffer) -> ByteBuffer {
         let frameCount = (plain.readableBytes + Self.plainLimit - 1) / Self.plainLimit
         var output = ByteBuffer()
@@ -41,10 +44,10 @@ struct NoiseTransport {
         return output
     }
 
-    /// Takes all whole frames off the front of `input`.
+    /// Decrypts and removes all complete frames from the front of `input`.
     ///
-    /// - Returns: What was in them, one after the other; empty if there is no whole frame.
-    /// - Throws: ``NoiseError/truncated``, ``NoiseError/authenticationFailed``: nothing may be read from this connection then.
+    /// - Returns: Their plaintext, concatenated; empty if there is no complete frame.
+    /// - Throws: ``NoiseError/truncated``, ``NoiseError/authenticationFailed``: the connection must be closed then.
     mutating func open(_ input: inout ByteBuffer) throws(NoiseError) -> ByteBuffer {
         var output = ByteBuffer()
         while let length = input.getInteger(at: input.readerIndex, as: UInt16.self), input.readableBytes >= 2 + Int(length) {

@@ -1,12 +1,12 @@
 import NIOCore
 import WakuCrypto
 
-/// The handshake of libp2p's `/noise`: who both are, and keys for what follows. Bytes go in and out; the caller keeps time.
+/// libp2p's `/noise` handshake: authenticates both peers and derives transport keys. Bytes go in and out; the caller enforces a timeout.
 ///
-/// Each message stands after its length in two bytes, big-endian. The initiator learns who answers before it says who it is, and says nothing to
-/// another than the one that it expects.
+/// Each message is prefixed with its length in two bytes, big-endian. The initiator verifies the responder's identity before it sends its own, and
+/// sends nothing to a node other than the expected one.
 struct NoiseUpgrade {
-    /// Room for any identity key in use with its signature and extensions: far below what a length of two bytes allows.
+    /// The maximum length of a handshake message: enough for any identity key with its signature and extensions.
     static let messageLimit = 4_096
 
     struct Secured {
@@ -24,14 +24,14 @@ struct NoiseUpgrade {
         self.expected = expected
     }
 
-    /// What is to be sent before anything is received.
+    /// Appends the bytes to send before anything is received.
     mutating func start(_ output: inout ByteBuffer) throws(NoiseError) {
         if handshake.role == .initiator { try send([], &output) }
     }
 
-    /// Takes the messages that are there off the front of `input`, until both are known: what follows then is the transport's.
+    /// Consumes complete messages from the front of `input` until the handshake is complete: the remaining bytes belong to the transport.
     ///
-    /// - Returns: nil while the handshake goes on.
+    /// - Returns: nil while the handshake is in progress.
     mutating func receive(_ input: inout ByteBuffer, output: inout ByteBuffer) throws(NoiseError) -> Secured? {
         while let length = input.getInteger(at: input.readerIndex, as: UInt16.self) {
             guard length <= Self.messageLimit else { throw .tooLarge }
@@ -39,7 +39,7 @@ struct NoiseUpgrade {
             input.moveReaderIndex(forwardBy: 2)
             let payload = try handshake.read(input.readBytes(length: Int(length)) ?? [])
             guard let remoteStatic = handshake.remoteStatic else {
-                // The first message: of no use yet to know what its payload says.
+                // The payload of the first message is not authenticated, and ignored.
                 try send(identity.payload, &output)
                 continue
             }

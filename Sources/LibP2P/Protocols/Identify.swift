@@ -1,12 +1,12 @@
 import NIOCore
 
-/// `/ipfs/id/1.0.0`: whoever opens a stream is told who the other is. `/ipfs/id/push/1.0.0`: whoever opens one tells.
+/// The identify protocol. `/ipfs/id/1.0.0`: the peer that opens a stream receives the other's info. `/ipfs/id/push/1.0.0`: it sends its own.
 enum Identify {
     static let id = "/ipfs/id/1.0.0"
     static let pushID = "/ipfs/id/push/1.0.0"
     static let limit = TimeAmount.seconds(10)
 
-    static func ask(_ connection: Connection) async throws -> PeerInfo {
+    static func request(_ connection: Connection) async throws -> PeerInfo {
         let stream = try await connection.openStream([id], within: limit)
         defer { stream.close() }
         stream.endAfter(limit)
@@ -14,7 +14,7 @@ enum Identify {
         return try await receive(stream)
     }
 
-    /// - Throws: ``ConnectionError/protocolViolation(_:)`` if the key is not the peer's.
+    /// - Throws: ``ConnectionError/protocolViolation(_:)`` if the public key is not the peer's.
     static func receive(_ stream: PeerStream) async throws -> PeerInfo {
         var reader = MessageReader(stream, limit: PeerInfo.byteLimit)
         guard let message = try await reader.next() else { throw ConnectionError.closedByPeer }
@@ -23,7 +23,7 @@ enum Identify {
         return info
     }
 
-    static func tell(_ info: PeerInfo, on stream: PeerStream) async throws {
+    static func send(_ info: PeerInfo, on stream: PeerStream) async throws {
         stream.endAfter(limit)
         var info = info
         info.observedAddress = stream.connection.remoteAddress?.withoutPeerID

@@ -1,21 +1,21 @@
 import ProtobufWire
 
-/// What a node says of itself, libp2p/specs, identify.
+/// The contents of an identify message, libp2p/specs, identify.
 ///
-/// A protobuf `{1 public key, 2 listen addresses*, 3 protocols*, 4 the asker's address as seen, 5 protocol version, 6 agent version}`, after its length.
+/// A length-prefixed protobuf `{1 public key, 2 listen addresses*, 3 protocols*, 4 observed address, 5 protocol version, 6 agent version}`.
 public struct PeerInfo: Hashable, Sendable {
-    /// A message with a signed record has some kilobytes.
+    /// Messages with a signed record have a few kilobytes.
     static let byteLimit = 64 * 1024
     static let protocolLimit = 512
     static let addressLimit = 64
     static let textLimit = 256
 
-    /// nil in a push that leaves it out.
+    /// May be absent in a push.
     public var publicKey: NodePublicKey?
-    /// Those that this library can use.
+    /// The addresses of supported transports.
     public var listenAddresses: [Multiaddr] = []
     public var protocols: [String] = []
-    /// Where the teller saw the asker.
+    /// The receiver's address as the sender observed it.
     public var observedAddress: Multiaddr?
     public var protocolVersion = ""
     public var agentVersion = ""
@@ -39,7 +39,7 @@ public struct PeerInfo: Hashable, Sendable {
         switch number {
         case 1: publicKey = try NodePublicKey(parsing: content)
         case 2:
-            // Other transports' addresses are of no use here.
+            // Addresses of other transports are ignored.
             guard listenAddresses.count < Self.addressLimit, let address = try? Multiaddr(parsing: content) else { return }
             listenAddresses.append(address)
         case 3:
@@ -57,7 +57,7 @@ public struct PeerInfo: Hashable, Sendable {
         return text
     }
 
-    /// What it takes in memory, roughly: its parts are allocated one by one.
+    /// The approximate size in memory, allocation overhead included.
     var byteCount: Int { encoded().count + 64 * (protocols.count + listenAddresses.count) + 256 }
 
     func encoded() -> [UInt8] {

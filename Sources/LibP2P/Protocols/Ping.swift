@@ -1,12 +1,12 @@
 import NIOCore
 import WakuCrypto
 
-/// `/ipfs/ping/1.0.0`: 32 bytes come back as they were, any number of times on one stream.
+/// The ping protocol, `/ipfs/ping/1.0.0`: 32 bytes are echoed, any number of times on one stream.
 enum Ping {
     static let id = "/ipfs/ping/1.0.0"
     static let byteCount = 32
     static let limit = TimeAmount.seconds(10)
-    /// Of a peer that is done with its stream and does not finish it.
+    /// Timeout for streams that the peer does not finish.
     private static let idleLimit = TimeAmount.minutes(10)
 
     static func serve(_ stream: PeerStream) async throws {
@@ -22,7 +22,7 @@ enum Ping {
         }
     }
 
-    /// The time for there and back.
+    /// Measures the round trip time.
     static func measure(_ connection: Connection) async throws -> Duration {
         let stream = try await connection.openStream([id], within: limit)
         defer { stream.close() }

@@ -1,10 +1,10 @@
 import NIOCore
 
-/// What stands before each of yamux's frames, hashicorp/yamux, spec.md. All big-endian.
+/// The header of a yamux frame, hashicorp/yamux, spec.md. All fields are big-endian.
 ///
 ///     version(1) ‖ type(1) ‖ flags(2) ‖ stream(4) ‖ length(4)
 ///
-/// The length is that of the data which follow, the growth of a window, a ping's number, or why a connection ends.
+/// Depending on the type, the length is that of the data that follows, a window increment, the value of a ping, or a go-away code.
 struct YamuxHeader: Hashable {
     static let byteCount = 12
 
@@ -25,7 +25,7 @@ struct YamuxHeader: Hashable {
 
     let kind: Kind
     let flags: Flags
-    /// 0 is the connection itself.
+    /// 0 is the session itself.
     let stream: UInt32
     let length: UInt32
 
@@ -36,7 +36,7 @@ struct YamuxHeader: Hashable {
         self.length = length
     }
 
-    /// nil while it is not all there.
+    /// nil while the header is incomplete.
     ///
     /// - Throws: ``YamuxError/malformedFrame``
     init?(takingFrom input: inout ByteBuffer) throws(YamuxError) {
@@ -54,16 +54,16 @@ struct YamuxHeader: Hashable {
 
 /// Why a yamux session ended.
 public enum YamuxError: Error, Hashable, Sendable {
-    /// Another version, or a type that there is not.
+    /// An unknown version or frame type.
     case malformedFrame
-    /// A stream was opened with a number that is not the other side's to give, or that is in use.
+    /// The peer opened a stream with an id that is in use or not its to assign.
     case invalidStream
-    /// More data than the window allowed.
+    /// The peer sent more data than the window allows.
     case windowExceeded
-    /// The other side asks for more answers than it reads.
+    /// Too many responses are waiting because the peer does not read them.
     case answersUnread
     /// A ping was not answered in time.
     case unanswered
-    /// The other side ended the session.
+    /// The peer ended the session.
     case goneAway(code: UInt32)
 }

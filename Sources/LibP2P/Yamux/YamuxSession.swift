@@ -1,32 +1,32 @@
 import NIOCore
 
-/// Many streams over one connection, by yamux. Bytes and calls go in; events and ``output`` come out. It holds no data: what comes is passed on in
-/// pieces as it comes, and what is sent is framed when there is room.
+/// A yamux session: multiplexes streams over one connection. Bytes and calls go in; events and ``output`` come out. It buffers no stream data:
+/// received data is passed on in pieces as it arrives, and sent data is framed when the window allows it.
 struct YamuxSession {
-    /// The window of each stream at its start, which the specification sets.
+    /// The initial window of each stream, set by the specification.
     static let initialWindow: UInt32 = 256 * 1024
-    /// Data of a frame that we send: one frame of Noise holds it.
+    /// The maximum data of a sent frame, which fits into one Noise frame.
     static let dataLimit = NoiseTransport.plainLimit - YamuxHeader.byteCount
 
     struct Limits: Sendable {
-        /// Open at a time.
+        /// The maximum number of open streams.
         var inboundStreams = 256
         var outboundStreams = 256
-        /// Data that came and were not consumed, in all streams. Beyond it the stream that they are for is reset.
+        /// The maximum number of received and not consumed bytes of all streams. The stream that exceeds it is reset.
         var bufferedBytes = 4 * 1024 * 1024
-        /// Answers that wait in ``output``.
+        /// The maximum size of responses in ``output``.
         var answerBytes = 64 * 1024
     }
 
     enum Event: Hashable {
-        /// By the other side.
+        /// The peer opened a stream.
         case opened(UInt32)
         case data(UInt32, ByteBuffer)
-        /// No more data will come.
+        /// The peer will send no more data.
         case finished(UInt32)
-        /// Nothing goes either way any more.
+        /// The stream ended in both directions.
         case reset(UInt32)
-        /// More may be sent.
+        /// More data may be sent.
         case windowGrew(UInt32)
         case pong(UInt32)
         case goAway(code: UInt32)
@@ -34,11 +34,11 @@ struct YamuxSession {
 
     private struct Stream {
         var sendWindow = UInt64(YamuxSession.initialWindow)
-        /// What the other side may send still.
+        /// How much the peer may still send.
         var receiveWindow = YamuxSession.initialWindow
-        /// Came, and was not consumed.
+        /// Received and not consumed bytes.
         var buffered: UInt32 = 0
-        /// Consumed, and not given back to the window.
+        /// Consumed bytes that were not returned to the window yet.
         var owed: UInt32 = 0
         var isFinished = false
         var isFinishedByPeer = false
@@ -49,12 +49,12 @@ struct YamuxSession {
     private var streams: [UInt32: Stream] = [:]
     private var inboundCount = 0
     private var nextStream: UInt32
-    /// Came, and was not consumed, in all streams.
+    /// Received and not consumed bytes of all streams.
     private(set) var bufferedBytes = 0
-    /// Of a data frame whose data are not all there: how much is to come.
+    /// The bytes still missing of an incomplete data frame.
     private var unfinished: (stream: UInt32, count: Int, flags: YamuxHeader.Flags)?
     private var hasGoneAway = false
-    /// Frames that wait to be sent. The caller takes them.
+    /// Frames to send. The caller removes them.
     var output = ByteBuffer()
 
     init(_ role: NoiseHandshake.Role, limits: Limits = Limits()) {
@@ -68,9 +68,9 @@ struct YamuxSession {
 
     // MARK: Receiving
 
-    /// Takes what is there off the front of `input`, all but a part of a header, and appends what happened.
+    /// Consumes `input` except for an incomplete header, and appends events.
     ///
-    /// - Throws: ``YamuxError``: the session is at its end.
+    /// - Throws: ``YamuxError``: the session must be closed.
     mutating func receive(_ input: inout ByteBuffer, _ events: inout [Event]) throws(YamuxError) {
         while true {
             if let (stream, count, flags) = unfinished {
@@ -106,7 +106,7 @@ struct YamuxSession {
                 stream.receiveWindow -= header.length
                 streams[header.stream] = stream
             } else {
-                // Sent before the other side heard of the stream's end: at most a window of it.
+                // Sent before the peer learned that the stream ended: at most a window of data.
                 guard header.length <= Self.initialWindow else { throw .windowExceeded }
             }
             unfinished = (header.stream, count, header.flags)
@@ -123,7 +123,7 @@ struct YamuxSession {
 
     private mutating func open(_ header: YamuxHeader, _ events: inout [Event]) throws(YamuxError) {
         guard header.flags.contains(.syn) else { return }
-        // The connection's initiator gives the odd numbers.
+        // The initiator of the connection assigns odd ids.
         guard header.stream != 0, header.stream.isMultiple(of: 2) == (role == .initiator), streams[header.stream] == nil else {
             throw .invalidStream
         }
@@ -163,7 +163,7 @@ struct YamuxSession {
 
     // MARK: Sending
 
-    /// Opens a stream; nil if there are as many as there may be, or the session is at its end.
+    /// Opens a stream; nil if the limit is reached or the session ended.
     mutating func open() -> UInt32? {
         guard streams.count - inboundCount < limits.outboundStreams, !hasGoneAway, nextStream < UInt32.max - 2 else { return nil }
         let id = nextStream
@@ -173,15 +173,15 @@ struct YamuxSession {
         return id
     }
 
-    /// How much may be sent at the moment.
+    /// The number of bytes that may be sent at present.
     func sendWindow(_ id: UInt32) -> Int {
         guard let stream = streams[id], !stream.isFinished else { return 0 }
         return Int(stream.sendWindow)
     }
 
-    /// Frames what the window allows, at most a frame of it, and takes it off the front of `data`.
+    /// Sends one frame of as many bytes from the front of `data` as the window allows.
     ///
-    /// - Returns: how much.
+    /// - Returns: The number of bytes.
     mutating func send(_ data: inout ByteBuffer, on id: UInt32) -> Int {
         send(min(data.readableBytes, Self.dataLimit), on: id) { output, count in
             guard var slice = data.readSlice(length: count) else { return }
@@ -189,7 +189,7 @@ struct YamuxSession {
         }
     }
 
-    /// Frames as much of `available` as the window allows, at most a frame of it; `write` appends so many bytes.
+    /// Sends one frame of as many of the `available` bytes as the window allows; `write` appends that many bytes.
     mutating func send(_ available: Int, on id: UInt32, write: (inout ByteBuffer, Int) -> Void) -> Int {
         let count = min(available, Self.dataLimit, sendWindow(id))
         guard count > 0 else { return 0 }
@@ -199,7 +199,7 @@ struct YamuxSession {
         return count
     }
 
-    /// Gives data that came back to the stream's window, by halves of it.
+    /// Returns consumed bytes to the stream's window, in window updates of at least half of it.
     mutating func consumed(_ count: Int, on id: UInt32) {
         guard var stream = streams[id] else { return }
         let taken = min(UInt32(clamping: count), stream.buffered)
@@ -215,7 +215,7 @@ struct YamuxSession {
         removeIfOver(id)
     }
 
-    /// Says that no more data will come from here.
+    /// Ends sending on a stream.
     mutating func finish(_ id: UInt32) {
         guard streams[id]?.isFinished == false else { return }
         streams[id]?.isFinished = true
@@ -223,7 +223,7 @@ struct YamuxSession {
         removeIfOver(id)
     }
 
-    /// Ends it both ways.
+    /// Ends a stream in both directions.
     mutating func reset(_ id: UInt32) {
         guard streams[id] != nil else { return }
         YamuxHeader(.windowUpdate, .rst, stream: id, length: 0).write(to: &output)
@@ -245,7 +245,7 @@ struct YamuxSession {
         case internalError = 2
     }
 
-    /// Not before its data were consumed: they count till then.
+    /// Removes a stream that ended, once all its data was consumed: it counts until then.
     private mutating func removeIfOver(_ id: UInt32) {
         if let stream = streams[id], stream.isFinished, stream.isFinishedByPeer, stream.buffered == 0 { remove(id) }
     }

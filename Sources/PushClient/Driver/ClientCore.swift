@@ -37,18 +37,22 @@ struct ClientCore: Sendable {
     private(set) var outputCount = 0
     var keptCount = 0
 
+    private static let start = ContinuousClock.now
+    /// By a clock that is never set.
+    private static var uptime: Duration { start.duration(to: .now) }
+
     init(identity: PrivateKey, records: [ClientRecord], deviceLimit: Int) {
         var kept: Timestamp?
         for case .own(let record) in records { kept = record.time }
-        clock = SteadyClock(kept: kept, clock: .now(), uptime: Moment.now().uptime)
+        clock = SteadyClock(kept: kept, clock: .now(), uptime: Self.uptime)
         let cryptography = IdentityCryptography(identity: identity)
         let installationID = InstallationID(bytes: cryptography.makeAccessToken().bytes)
         machine = ClientMachine(
-            records: records, installationID: installationID, cryptography: cryptography, at: clock.time(at: Moment.now().uptime))
+            records: records, installationID: installationID, cryptography: cryptography, at: clock.time(at: Self.uptime))
         machine.setDeviceLimit(deviceLimit)
     }
 
-    var now: Timestamp { clock.time(at: Moment.now().uptime) }
+    var now: Timestamp { clock.time(at: Self.uptime) }
 
     mutating func add(_ output: ClientOutput) {
         guard !output.isEmpty else { return }

@@ -1,3 +1,4 @@
+import Primitives
 import StatusProtocol
 import Synchronization
 import Waku
@@ -128,7 +129,8 @@ extension PushClient {
                     failures += 1
                     if failures == 1 { report(.storeFailed(reason: error.message)) }
                     try? await Task.sleep(
-                        for: BackOff(initial: .milliseconds(500), maximum: .seconds(60)).delay(failures: failures, jitter: 1))
+                        for: ExponentialBackoff(initial: .milliseconds(500), maximum: .seconds(60)).delay(
+                            afterFailures: failures, jitter: 1))
                     ring()
                 }
                 let next = core.withLock { $0.machine.nextWakeUp }

@@ -1,36 +1,37 @@
-/// One instant on two clocks.
+package import Primitives
+
+/// One point in time on two clocks: the monotonic one for intervals, the wall clock for time windows of a store.
 package struct Moment: Hashable, Sendable {
-    /// Since some start; never goes back. For intervals. Below zero in an earlier life.
-    package let uptime: Duration
-    /// The local clock of the day, which may be set back and forth. For windows of the store.
-    package let clock: Timestamp
+    package let instant: Instant
+    /// The system's wall clock, which may be set forward or back.
+    package let wallClock: Timestamp
 
-    package init(uptime: Duration, clock: Timestamp) {
-        self.uptime = uptime
-        self.clock = clock
+    package init(instant: Instant, wallClock: Timestamp) {
+        self.instant = instant
+        self.wallClock = wallClock
     }
-
-    private static let start = ContinuousClock.now
 
     package static func now() -> Moment {
-        Moment(uptime: start.duration(to: .now), clock: .now())
+        Moment(instant: .now, wallClock: .now())
     }
 
-    /// What the clock would have shown when the uptime began.
-    package var origin: Timestamp { clock - uptime }
+    /// The wall clock time of the monotonic clock's epoch, by the wall clock as it is set at this moment. It changes only when the wall clock is
+    /// set.
+    package var wallClockAtEpoch: Timestamp { wallClock - instant.sinceEpoch }
 
-    /// By the clock of `now`, when this was. If the clock was set meanwhile, the earlier of what it showed then and what it would have shown.
-    package func earliestClock(at now: Moment) -> Timestamp {
-        min(clock, now.clock - (now.uptime - uptime))
+    /// This moment as a wall clock time, however the wall clock was set since: the earlier of what it showed at this moment and what the wall
+    /// clock of `now` would have shown.
+    package func earliestWallClock(at now: Moment) -> Timestamp {
+        min(wallClock, now.wallClock - (now.instant - instant))
     }
 
-    /// Not after either, on each of the clocks.
+    /// The earlier time of each clock.
     package static func earliest(_ one: Moment, _ other: Moment) -> Moment {
-        Moment(uptime: min(one.uptime, other.uptime), clock: min(one.clock, other.clock))
+        Moment(instant: min(one.instant, other.instant), wallClock: min(one.wallClock, other.wallClock))
     }
 
-    /// So long before this, on both clocks.
+    /// The moment this long before, on both clocks.
     package static func - (moment: Moment, duration: Duration) -> Moment {
-        Moment(uptime: moment.uptime - duration, clock: moment.clock - duration)
+        Moment(instant: moment.instant - duration, wallClock: moment.wallClock - duration)
     }
 }

@@ -1,23 +1,25 @@
-/// Whether to try a call that not every node serves: lightpush, the store.
+import Primitives
+
+/// Decides whether to call a service that not every node has, such as lightpush or the store.
 ///
-///     tried ──(not served)──▶ left ──(time passed, or the node is back)──▶ tried
+///     available ──(node lacks it)──▶ paused ──(retry period passed, or node reconnected)──▶ available
 package struct OptionalService {
-    private var missingUntil: Duration?
-    /// After which a node that did not serve it is asked again.
-    package static let pause = Duration.seconds(60)
+    private var pausedUntil: Instant?
+    /// After this long the node is asked again.
+    package static let retryPeriod = Duration.seconds(60)
 
     package init() {}
 
-    package func isTried(at now: Moment) -> Bool {
-        missingUntil.map { now.uptime >= $0 } ?? true
+    package func isAvailable(at now: Moment) -> Bool {
+        pausedUntil.map { now.instant >= $0 } ?? true
     }
 
-    package mutating func isMissing(at now: Moment) {
-        missingUntil = now.uptime + Self.pause
+    package mutating func noteMissing(at now: Moment) {
+        pausedUntil = now.instant + Self.retryPeriod
     }
 
-    /// Perhaps with another configuration.
-    package mutating func nodeIsBack() {
-        missingUntil = nil
+    /// The node reconnected, possibly with another configuration.
+    package mutating func noteReconnection() {
+        pausedUntil = nil
     }
 }

@@ -1,18 +1,18 @@
-/// The last so many messages, by hash.
+/// The hashes of the last messages, up to a capacity: a set that forgets its oldest element.
 package struct RecentHashes {
     private let capacity: Int
     private var known: Set<MessageHash> = []
-    /// A ring, once it is full: `oldest` is the next to go.
+    /// In order of insertion. A ring buffer once it is full: `oldest` is replaced next.
     private var order: [MessageHash] = []
     private var oldest = 0
 
-    /// - Precondition: At least one.
+    /// - Parameter capacity: At least 1.
     package init(capacity: Int) {
         precondition(capacity > 0)
         self.capacity = capacity
     }
 
-    /// Whether it was not yet among them.
+    /// - Returns: false when the hash was there already.
     package mutating func insert(_ hash: MessageHash) -> Bool {
         guard known.insert(hash).inserted else { return false }
         if order.count < capacity {

@@ -1,24 +1,24 @@
-/// How many messages a store is asked for at a time: fewer after an answer that was too long or too slow, so that nobody can stand in the way of
-/// others' messages with large ones of his own; more again when answers come.
+/// The page size of store queries. It shrinks after a response that was too large or too slow, so that a sender of large messages cannot keep
+/// other messages from being fetched, and grows again after successful responses.
 package struct StorePageSize: Hashable, Sendable {
-    /// After so many good pages, larger ones are tried.
-    private static let patience = 10
+    /// Consecutive successful pages before a larger size is tried.
+    private static let growthThreshold = 10
 
     package private(set) var value = StoreQuery.maximumPageSize
-    private var goodCount = 0
+    private var successCount = 0
 
     package init() {}
 
-    package mutating func wasGood() {
+    package mutating func noteSuccess() {
         guard value < StoreQuery.maximumPageSize else { return }
-        goodCount += 1
-        guard goodCount >= Self.patience else { return }
+        successCount += 1
+        guard successCount >= Self.growthThreshold else { return }
         value = min(value * 10, StoreQuery.maximumPageSize)
-        goodCount = 0
+        successCount = 0
     }
 
-    package mutating func wasTooMuch() {
+    package mutating func noteTooLarge() {
         value = max(1, value / 10)
-        goodCount = 0
+        successCount = 0
     }
 }

@@ -1,20 +1,20 @@
-/// What to ask a node's store, 13/WAKU2-STORE.
+/// A query to a node's store, 13/WAKU2-STORE.
 public struct StoreQuery: Hashable, Sendable {
-    /// More content topics than this are refused.
+    /// Stores refuse queries with more content topics.
     public static let maximumTopicCount = 10
     public static let maximumPageSize = 100
 
     public var pubsubTopic: PubsubTopic?
-    /// Any of these; any at all when empty. At most ``maximumTopicCount``.
+    /// Messages on any of these are returned; on any topic when it is empty. At most ``maximumTopicCount``.
     public var contentTopics: [ContentTopic]
-    /// By the senders' clocks, both ends included.
+    /// Limits of the messages' own timestamps, both inclusive.
     public var startTime: Timestamp?
     public var endTime: Timestamp?
-    /// Only these messages. At most ``Publication/lookUpLimit``; times and topics are left out beside them.
+    /// Only these messages are returned. At most ``Publication/lookUpLimit``. Topics and times are ignored when hashes are given.
     public var hashes: [MessageHash]
-    /// Where the page before ended, as ``StorePage/cursor`` gave it.
+    /// The previous page's ``StorePage/cursor``; nil for the first page.
     public var cursor: String?
-    /// Whether messages are asked for, or their hashes alone.
+    /// Whether the response includes messages, or only their hashes.
     public var includesMessages: Bool
     /// At most ``maximumPageSize``.
     public var pageSize: Int
@@ -33,13 +33,13 @@ public struct StoreQuery: Hashable, Sendable {
         self.pageSize = pageSize
     }
 
-    /// Whether a message is on the topics that are asked about. Stores that answer others are not believed.
+    /// Whether a message is on the topics of the query. Other messages in a response are discarded.
     package func covers(_ message: ReceivedMessage) -> Bool {
         (pubsubTopic == nil || pubsubTopic == message.pubsubTopic)
             && (contentTopics.isEmpty || contentTopics.contains(message.message.contentTopic))
     }
 
-    /// As many queries as the topics need, at most ten in each; none without topics.
+    /// Queries for any number of content topics, ``maximumTopicCount`` in each; none without topics.
     package static func queries(
         pubsubTopics: [PubsubTopic], contentTopics: [ContentTopic], from startTime: Timestamp, to endTime: Timestamp? = nil
     ) -> [StoreQuery] {
@@ -54,13 +54,13 @@ public struct StoreQuery: Hashable, Sendable {
     }
 }
 
-/// One page of a store's answer, oldest first by the senders' clocks.
+/// One page of a store's response, in order of the messages' timestamps.
 public struct StorePage: Hashable, Sendable {
-    /// Those that could be read; empty when only hashes were asked for.
+    /// The messages that could be decoded; empty when only hashes were requested.
     public let messages: [ReceivedMessage]
-    /// Of all messages on the page, as the store tells them.
+    /// The hashes of all messages of the page, as the store reports them.
     public let hashes: [MessageHash]
-    /// For the next page; nil at the end.
+    /// Continues the query at the next page; nil on the last page.
     public let cursor: String?
 
     public init(messages: [ReceivedMessage], hashes: [MessageHash], cursor: String?) {

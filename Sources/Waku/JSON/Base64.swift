@@ -2,10 +2,10 @@
 enum Base64 {
     private static let alphabet = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/".utf8)
     private static let pad = UInt8(ascii: "=")
-    /// Of a byte that is none of the alphabet.
+    /// The value of a byte outside the alphabet.
     private static let invalid: UInt32 = 0xFF00_0000
 
-    /// What each byte stands for as the first, second, third or fourth of a group, at its place in 24 bits.
+    /// For each of the four positions in a group, the value of each byte shifted to its place in 24 bits.
     private static let values: [UInt32] = {
         var values = [UInt32](repeating: invalid, count: 4 * 256)
         for place in 0..<4 {
@@ -16,7 +16,7 @@ enum Base64 {
         return values
     }()
 
-    /// nil when it is not Base64 from end to end.
+    /// nil when any of it is not Base64.
     static func decode(_ text: Slice<UnsafeBufferPointer<UInt8>>) -> [UInt8]? {
         let text = UnsafeBufferPointer(rebasing: text)
         guard text.count.isMultiple(of: 4) else { return nil }

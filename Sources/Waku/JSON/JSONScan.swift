@@ -1,19 +1,19 @@
 import Foundation
 import WakuCrypto
 
-/// Walks over JSON text and tells where values are. It builds nothing, never leaves the text, and takes time in proportion to it.
+/// Scans JSON text for the positions of values, without building a tree. It never reads outside the text and takes linear time.
 ///
-/// It looks at what it needs: values that are skipped, and the insides of strings, may break rules of RFC 8259 that do not blur where they
-/// end. All methods return nil, or false, where the text is not what they promise; then the rest is not to be read.
+/// It validates only what it needs: skipped values and the contents of strings may violate RFC 8259 in ways that do not affect where they
+/// end. All methods return nil or false when the text is not what they expect; scanning must then stop.
 struct JSONScan {
-    /// Between the quotes.
+    /// The characters between the quotes.
     struct StringRange {
         let range: Range<Int>
         let isEscaped: Bool
     }
 
     static let depthLimit = 512
-    /// A value that nobody reads is no longer than this, in bytes: to walk through millions of them takes seconds.
+    /// The longest value that can be skipped, in bytes: skipping millions of nested values would take seconds.
     static let skippedByteLimit = 256 << 10
 
     let text: UnsafeBufferPointer<UInt8>
@@ -61,15 +61,15 @@ struct JSONScan {
         return nil
     }
 
-    /// A number, `true`, `false` or `null`, as it stands.
+    /// The range of a number, `true`, `false` or `null`.
     mutating func word() -> Range<Int>? {
         guard peek() != nil else { return nil }
         let start = position
-        while position < text.count, Self.isOfWord(text[position]) { position += 1 }
+        while position < text.count, Self.isWordByte(text[position]) { position += 1 }
         return start < position ? start..<position : nil
     }
 
-    private static func isOfWord(_ byte: UInt8) -> Bool {
+    private static func isWordByte(_ byte: UInt8) -> Bool {
         switch byte {
         case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
             UInt8(ascii: "-"), UInt8(ascii: "+"), UInt8(ascii: "."):
@@ -78,7 +78,7 @@ struct JSONScan {
         }
     }
 
-    /// Past any value of at most ``skippedByteLimit`` bytes.
+    /// Skips any value of at most ``skippedByteLimit`` bytes.
     mutating func skipValue() -> Bool {
         var depth = 0
         let start = position
@@ -105,7 +105,7 @@ struct JSONScan {
         return true
     }
 
-    /// Over the members of an object. `member` reads the value behind each key, or skips it; false ends the walk.
+    /// Scans the members of an object. `member` must read or skip the value after each key; returning false ends the scan.
     mutating func object(_ member: (StringRange, inout JSONScan) -> Bool) -> Bool {
         guard take(UInt8(ascii: "{")) else { return false }
         if take(UInt8(ascii: "}")) { return true }
@@ -132,14 +132,14 @@ struct JSONScan {
         return UnsafeRawPointer(base).distance(to: UnsafeRawPointer(found))
     }
 
-    // MARK: What stands there
+    // MARK: Values
 
-    /// The bytes of a string, its escapes resolved.
+    /// The bytes of a string with escapes resolved.
     func bytes(_ string: StringRange) -> [UInt8]? {
         string.isEscaped ? unescaped(string.range) : Array(text[string.range])
     }
 
-    /// Which of these names a string is.
+    /// The index of the name that a string equals.
     func string(_ string: StringRange, among names: [StaticString]) -> Int? {
         guard string.isEscaped else {
             let name = UnsafeBufferPointer(rebasing: text[string.range])
@@ -176,7 +176,7 @@ struct JSONScan {
         return result
     }
 
-    /// Of `XXXX`, or `XXXX\uXXXX` for what UTF-16 takes two for.
+    /// The scalar of `XXXX`, or of the surrogate pair `XXXX\uXXXX`.
     private func scalar(at index: inout Int, before end: Int) -> Unicode.Scalar? {
         guard let high = unit(at: index, before: end) else { return nil }
         index += 4
@@ -198,7 +198,7 @@ struct JSONScan {
         return value
     }
 
-    /// Exact to the last digit; nil beyond 64 bits. `1e3` and `1.0` are whole numbers too.
+    /// The exact value; nil beyond 64 bits. `1e3` and `1.0` are integers too.
     func integer(_ word: Range<Int>) -> Int64? {
         let isNegative = text[word.lowerBound] == UInt8(ascii: "-")
         let digits = text[(isNegative ? word.lowerBound + 1 : word.lowerBound)..<word.upperBound]
@@ -210,7 +210,7 @@ struct JSONScan {
             }
             let (product, isOver) = value.multipliedReportingOverflow(by: 10)
             let digit = Int64(byte - UInt8(ascii: "0"))
-            // Downwards for negative ones: their range goes one further.
+            // Negative numbers are accumulated downwards: their range is larger by one.
             let (sum, isBeyond) = product.addingReportingOverflow(isNegative ? -digit : digit)
             guard !isOver, !isBeyond else { return nil }
             value = sum
@@ -223,7 +223,7 @@ struct JSONScan {
     }
 }
 
-/// Without the detour by a string: this is asked of every member of every message.
+/// Compares without creating a String: called for every member of every message.
 func isEqual(_ text: UnsafeBufferPointer<UInt8>, _ expected: StaticString) -> Bool {
     guard text.count == expected.utf8CodeUnitCount, let base = text.baseAddress else { return false }
     return memcmp(base, expected.utf8Start, text.count) == 0

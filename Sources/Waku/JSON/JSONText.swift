@@ -37,7 +37,7 @@ public struct JSONText: Sendable {
         bytes.append(UInt8(ascii: "\""))
     }
 
-    /// Of a number, a truth value, or an object that is written already.
+    /// - Parameter json: A value that is encoded already: a number, a Boolean or an object.
     public mutating func member(_ name: StaticString, json: some Sequence<UInt8>) {
         key(name)
         bytes += json

@@ -1,6 +1,6 @@
 import Foundation
 
-/// A message as the REST API of a node writes it.
+/// A message in the JSON of a node's REST API.
 ///
 ///     {"payload": base64, "contentTopic": text, "version"?: number, "timestamp"?: nanoseconds, "meta"?: base64, "ephemeral"?: bool}
 ///
@@ -22,8 +22,8 @@ public struct MessageJSON: Codable, Sendable {
         ephemeral = message.ephemeral ? true : nil
     }
 
-    /// What is written, whatever it is: see ``WakuMessage/flaw``.
-    /// - Parameter defaultTimestamp: For a message without one.
+    /// The message, not validated: see ``WakuMessage/flaw``.
+    /// - Parameter defaultTimestamp: Used when the JSON has none.
     public func message(defaultTimestamp: Timestamp) -> WakuMessage {
         WakuMessage(
             payload: Array(payload), contentTopic: ContentTopic(rawValue: contentTopic), version: version ?? 0,
@@ -33,7 +33,7 @@ public struct MessageJSON: Codable, Sendable {
 }
 
 extension MessageJSON {
-    /// Written at once: an encoder would take longer than the sealing.
+    /// Writes the bytes directly: JSONEncoder takes longer than encrypting the message.
     public static func encode(_ message: WakuMessage) -> [UInt8] {
         var json = JSONText()
         json.beginObject()
@@ -48,9 +48,9 @@ extension MessageJSON {
     }
 }
 
-/// An element of a JSON array that may be anything: one that can't be read does not take the others with it.
+/// An element of a JSON array that decodes to nil instead of failing the whole array.
 public struct LenientElement<Value: Decodable & Sendable>: Decodable, Sendable {
-    /// nil when it could not be read.
+    /// nil when the element could not be decoded.
     public let value: Value?
 
     public init(from decoder: any Decoder) {
@@ -59,9 +59,9 @@ public struct LenientElement<Value: Decodable & Sendable>: Decodable, Sendable {
 }
 
 extension WakuMessage {
-    /// Why no node takes this message, in a phrase; nil when it is within the network's limits.
+    /// Why nodes would refuse this message, in a phrase; nil when it is within the network's limits.
     public var flaw: String? {
-        // The fields around payload and topic, as nwaku counts them.
+        // nwaku's allowance for the fields other than payload and topic.
         let overhead = 32
         if payload.isEmpty { return "payload is empty" }
         if contentTopic.rawValue.isEmpty { return "content topic is empty" }

@@ -1,18 +1,18 @@
-/// The array of messages that a poll brings, read from its bytes in one pass: see ``MessageJSON`` for an element.
+/// The JSON array of messages that a poll returns, parsed in one pass. ``MessageJSON`` describes an element.
 ///
-/// What is not a message does not take the others with it. Topics come first: of a message that nobody wants nothing is decoded.
+/// Elements that are not messages are skipped. Messages on unwanted topics are not decoded.
 public struct MessageList: Sendable {
     public private(set) var messages: [WakuMessage] = []
-    /// Those on topics that nobody wants.
+    /// Messages on topics that nobody listens to.
     public private(set) var unwantedCount = 0
-    /// All, with the unreadable ones.
+    /// All elements, unreadable ones included.
     public private(set) var elementCount = 0
 
-    /// nil when it is neither an array nor null.
+    /// nil when the text is neither an array nor null.
     ///
     /// - Parameters:
     ///   - json: UTF-8.
-    ///   - wants: Which topics of the form of ``ContentTopic/init(_:)`` are worth reading; nil: all messages are, whatever their topic.
+    ///   - wants: Whether to decode messages on a topic of the form of ``ContentTopic/init(_:)``; others are not wanted. nil decodes all messages.
     public init?(json: [UInt8], wants: ((TopicTag) -> Bool)? = nil) {
         let isRead = json.withUnsafeBufferPointer { text in
             var scan = JSONScan(text)
@@ -23,7 +23,7 @@ public struct MessageList: Sendable {
 
     private mutating func read(_ scan: inout JSONScan, _ wants: ((TopicTag) -> Bool)?) -> Bool {
         guard scan.take(UInt8(ascii: "[")) else {
-            // go-waku answers null for nothing.
+            // go-waku answers null when there are no messages.
             return scan.word().map { scan.isWord($0, "null") } ?? false
         }
         if scan.take(UInt8(ascii: "]")) { return true }
@@ -50,7 +50,7 @@ public struct MessageList: Sendable {
     }
 }
 
-/// Where the parts of one message are.
+/// The positions of one message's fields in JSON text.
 struct MessageFields {
     var payload: JSONScan.StringRange?
     var contentTopic: JSONScan.StringRange?
@@ -58,10 +58,10 @@ struct MessageFields {
     var version: Range<Int>?
     var timestamp: Range<Int>?
     var isEphemeral = false
-    /// A member is of another type than it must be.
-    var isWrong = false
+    /// Whether a member has the wrong type.
+    var hasWrongType = false
 
-    /// nil when the object can't be followed to its end.
+    /// nil when the object is malformed.
     init?(_ scan: inout JSONScan) {
         guard scan.object({ key, scan in readMember(key, &scan) }) else { return nil }
     }
@@ -76,22 +76,22 @@ struct MessageFields {
         case .ephemeral:
             readWord(&scan) { fields, word, scan in
                 fields.isEphemeral = scan.isWord(word, "true")
-                if !fields.isEphemeral, !scan.isWord(word, "false") { fields.isWrong = true }
+                if !fields.isEphemeral, !scan.isWord(word, "false") { fields.hasWrongType = true }
             }
         case nil: scan.skipValue()
         }
     }
 
     private mutating func readString(_ field: WritableKeyPath<MessageFields, JSONScan.StringRange?>, _ scan: inout JSONScan) -> Bool {
-        guard scan.peek() == UInt8(ascii: "\"") else { return readWord(&scan) { fields, _, _ in fields.isWrong = true } }
+        guard scan.peek() == UInt8(ascii: "\"") else { return readWord(&scan) { fields, _, _ in fields.hasWrongType = true } }
         self[keyPath: field] = scan.string()
         return self[keyPath: field] != nil
     }
 
-    /// null is as if it were not there.
+    /// Treats null as absent.
     private mutating func readWord(_ scan: inout JSONScan, _ note: (inout MessageFields, Range<Int>, JSONScan) -> Void) -> Bool {
         guard let word = scan.word() else {
-            isWrong = true
+            hasWrongType = true
             return scan.skipValue()
         }
         if !scan.isWord(word, "null") { note(&self, word, scan) }
@@ -127,9 +127,9 @@ struct MessageFields {
         return scan.bytes(topic)?.withUnsafeBufferPointer(ContentTopic.tag)
     }
 
-    /// nil when it is none.
+    /// nil when required fields are missing or a field is invalid.
     func message(_ scan: JSONScan) -> WakuMessage? {
-        guard !isWrong, let payload, let contentTopic, let topic = scan.bytes(contentTopic),
+        guard !hasWrongType, let payload, let contentTopic, let topic = scan.bytes(contentTopic),
             let topicText = String(validating: topic, as: UTF8.self), let bytes = decoded(payload, scan)
         else { return nil }
         var message = WakuMessage(

@@ -1,38 +1,38 @@
 import WakuCrypto
 
-/// What a node's REST API answers to a store query, read from its bytes in one pass.
+/// The JSON response of a node's REST API to a store query, parsed in one pass.
 ///
 ///     {"statusCode"?: number, "statusDesc"?: text, "messages"?: [entry, …], "paginationCursor"?: text}
 ///     entry: {"messageHash"?: "0x…", "message"?: message, "pubsubTopic"?: text}
 ///
-/// A message is as ``MessageJSON`` has it. What is built is bounded by ``entryLimit``, whatever the length of the answer: a decoder that
-/// builds a value for each element would take memory of many times the answer's length for an array of empty objects.
+/// ``MessageJSON`` describes a message. Memory is bounded by ``entryLimit`` whatever the length of the response: a decoder that builds a
+/// value per element would take many times the response's length for an array of empty objects.
 public struct StoreAnswer: Sendable {
-    /// More entries than a page may have make an answer unreadable.
+    /// A response with more entries than a page may have is refused.
     public static let entryLimit = StoreQuery.maximumPageSize
-    /// Nodes use hashes, `0x` and 64 digits.
+    /// Nodes use message hashes as cursors: `0x` and 64 digits.
     public static let cursorByteLimit = 1024
     private static let textByteLimit = 160
 
     public struct Entry: Hashable, Sendable {
-        /// As the store tells it; nil when it is not 32 bytes in hexadecimal digits.
+        /// The hash that the store reports; nil when it is not 32 bytes in hexadecimal digits.
         public var hash: MessageHash?
-        /// nil when there is none, or when it can't be read.
+        /// nil when it is absent or invalid.
         public var message: WakuMessage?
         public var pubsubTopic: PubsubTopic?
     }
 
     public private(set) var status: Int?
-    /// The beginning of what the store says about its status.
+    /// The first 160 bytes of the status description.
     public private(set) var text = ""
-    /// Those that are objects.
+    /// The elements that are objects.
     public private(set) var entries: [Entry] = []
-    /// For the next page; nil at the end.
+    /// Continues at the next page; nil on the last page.
     public private(set) var cursor: String?
-    /// All elements of `messages`, with those that are no objects.
+    /// All elements of `messages`, those that are not objects included.
     private var elementCount = 0
 
-    /// nil when it is not such an object, or not within the limits.
+    /// nil when the text is not such an object or exceeds the limits.
     ///
     /// - Parameter json: UTF-8.
     public init?(json: [UInt8]) {
@@ -84,7 +84,7 @@ public struct StoreAnswer: Sendable {
 }
 
 extension StoreAnswer.Entry {
-    /// A member of another type than it must be is as if it were not there.
+    /// Treats a member of the wrong type as absent.
     fileprivate mutating func readMember(_ key: JSONScan.StringRange, _ scan: inout JSONScan) -> Bool {
         switch scan.string(key, among: ["messageHash", "message", "pubsubTopic"]) {
         case 0 where scan.peek() == UInt8(ascii: "\""):

@@ -1,11 +1,11 @@
 package import ProtobufWire
 
-/// The fields of an encoded ``WakuMessage``, and which of the deployed nodes cannot decode it.
+/// The fields of an encoded ``WakuMessage``, and which deployed implementations cannot decode it.
 ///
 /// Fields are read as proto3 decoders read them: the last occurrence of a field counts; unknown fields, and known fields with another wire type, are
-/// skipped. Nothing is kept of them, so their number needs no limit.
+/// skipped. Nothing is stored for skipped fields, so their number needs no limit.
 package struct WakuMessageFields: Sendable {
-    /// Implementations whose relays validate what they forward.
+    /// The implementations whose relays validate what they forward.
     package struct Decoders: OptionSet, Sendable {
         package let rawValue: UInt8
         package init(rawValue: UInt8) { self.rawValue = rawValue }
@@ -19,7 +19,7 @@ package struct WakuMessageFields: Sendable {
 
     /// Field 1; nil when there is none.
     package private(set) var payload: Range<Int>?
-    /// Field 2; nil when there is none. It may not be UTF-8: only Go checks it.
+    /// Field 2; nil when there is none. May be invalid UTF-8: only Go checks it.
     package private(set) var contentTopic: Range<Int>?
     /// Field 3.
     package private(set) var version: UInt32 = 0
@@ -29,10 +29,10 @@ package struct WakuMessageFields: Sendable {
     package private(set) var meta = 0..<0
     /// Field 31.
     package private(set) var isEphemeral = false
-    /// Those that cannot decode these bytes; never all of them.
+    /// The implementations that cannot decode these bytes; never all of them.
     package private(set) var refusedBy: Decoders = []
 
-    /// - Throws: `ProtobufError.malformed` for what no deployed node decodes.
+    /// - Throws: `ProtobufError.malformed` for bytes that no deployed implementation decodes.
     package init(parsing bytes: [UInt8]) throws(ProtobufError) {
         var reader = Reader(bytes)
         while !reader.isAtEnd {
@@ -49,7 +49,7 @@ package struct WakuMessageFields: Sendable {
             case (2, 2):
                 let content = try reader.content()
                 contentTopic = content
-                // Of each occurrence, though the last one counts.
+                // Each occurrence is checked, though only the last one counts.
                 if String(validating: bytes[content], as: UTF8.self) == nil { reader.refusedBy.insert(.goWaku) }
             case (2, 11): meta = try reader.content()
             default: try reader.skip(number, wireType)
@@ -61,9 +61,9 @@ package struct WakuMessageFields: Sendable {
 }
 
 extension WakuMessageFields {
-    /// Reads fields, and notes which decoders would stop there.
+    /// Reads fields and records which decoders would fail.
     private struct Reader {
-        /// Go allows 10,000; no message in use has any group.
+        /// Go allows 10,000. No known message type has groups.
         static let groupDepthLimit = 100
 
         private var wire: ProtobufReader
@@ -75,14 +75,14 @@ extension WakuMessageFields {
 
         var isAtEnd: Bool { wire.isAtEnd }
 
-        /// Go takes numbers from 1 to 2^29 - 1, nwaku any.
+        /// Go accepts field numbers from 1 to 2^29 - 1, nwaku any.
         mutating func tag() throws(ProtobufError) -> (number: UInt64, wireType: UInt64) {
             let tag = try varint()
             if tag >> 3 == 0 || tag >> 3 >= 1 << 29 { refusedBy.insert(.goWaku) }
             return (tag >> 3, tag & 7)
         }
 
-        /// Up to 10 bytes. The last of 10 has one bit for Go, and what nwaku reads into 32 bits must have no more than 5 bytes.
+        /// Reads up to 10 bytes. Go accepts only 0 or 1 as the tenth byte; nwaku accepts at most 5 bytes for a 32-bit field.
         mutating func varint(nwakuByteLimit: Int = 10) throws(ProtobufError) -> UInt64 {
             let start = wire.position
             let value = try wire.varint()
@@ -110,7 +110,7 @@ extension WakuMessageFields {
             }
         }
 
-        /// Go skips a group of any fields up to the end tag of the same number; nwaku knows no groups.
+        /// Go skips a group of any fields up to the end tag of the same number; nwaku does not support groups.
         private mutating func skipGroup(_ number: UInt64) throws(ProtobufError) {
             refusedBy.insert(.nwaku)
             var open = [number]

@@ -1,5 +1,5 @@
-/// RFC 4648 as DNS lists have it: base32 with A–Z and 2–7, base64 with `-` and `_`; no padding. nil when a character is of neither, or
-/// bits are left that are not zero.
+/// The encodings of DNS node lists, RFC 4648: base32 with A–Z and 2–7, base64 with `-` and `_`, both without padding. nil for other characters,
+/// or when the trailing bits are not zero.
 enum BaseEncoding {
     static func base32(_ text: some StringProtocol) -> [UInt8]? {
         decode(text, bitCount: 5) { character in
@@ -39,7 +39,7 @@ enum BaseEncoding {
                 buffer &= (1 << UInt32(bits)) - 1
             }
         }
-        // What is left is part of a byte, and less than a character.
+        // The remaining bits are less than a byte, and must be less than a character.
         return bits < bitCount && buffer == 0 ? bytes : nil
     }
 }

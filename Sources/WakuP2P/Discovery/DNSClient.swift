@@ -2,25 +2,24 @@ import Foundation
 public import NIOCore
 import NIOPosix
 
-/// Looks up TXT records at the servers that the system has, or others: over UDP, each question from a port of its own and with a number of
-/// its own. Who lies to it gains nothing: lists of nodes are signed.
+/// Looks up TXT records over UDP, each query from its own port and with its own id. Forged responses are harmless: node lists are signed.
 public struct DNSClient: Sendable {
-    /// With their ports.
+    /// The servers, with ports.
     public var servers: [SocketAddress]
-    /// For one question to one server. Each is asked twice.
+    /// Timeout of one query to one server. Each server is queried up to twice.
     public var timeout = TimeAmount.seconds(3)
 
     public init(servers: [SocketAddress]) {
         self.servers = servers
     }
 
-    /// One server; nil unless it is an IP address.
+    /// A client of one server; nil unless the text is an IP address.
     public init?(ipAddress: String, port: Int) {
         guard let server = try? SocketAddress(ipAddress: ipAddress, port: port) else { return nil }
         self.init(servers: [server])
     }
 
-    /// Those of /etc/resolv.conf.
+    /// The servers of /etc/resolv.conf.
     public static func system() -> DNSClient {
         let text = FileManager.default.contents(atPath: "/etc/resolv.conf").map { String(decoding: $0, as: UTF8.self) } ?? ""
         return DNSClient(servers: servers(in: text))
@@ -35,12 +34,12 @@ public struct DNSClient: Sendable {
         return Array(named.prefix(3))
     }
 
-    /// None when there are none, or no server answers.
+    /// The TXT records of a name. Empty when there are none or no server responds.
     public func texts(of name: String) async -> [String] {
         for _ in 0..<2 {
             for server in servers where !Task.isCancelled {
                 do {
-                    return try await ask(server, name)
+                    return try await query(server, name)
                 } catch DNSMessage.Failure.refused(code: 3) {
                     return []
                 } catch {
@@ -51,14 +50,14 @@ public struct DNSClient: Sendable {
         return []
     }
 
-    private func ask(_ server: SocketAddress, _ name: String) async throws -> [String] {
+    private func query(_ server: SocketAddress, _ name: String) async throws -> [String] {
         let id = UInt16.random(in: .min ... .max)
         guard let question = DNSMessage.question(for: name, id: id) else { throw DNSMessage.Failure.malformed }
         let loop = MultiThreadedEventLoopGroup.singleton.next()
         let answer = loop.makePromise(of: [String].self)
         let channel: any Channel
         do {
-            // Connected, so that only what this server sends comes in.
+            // Connected, so that only datagrams of this server are received.
             channel = try await DatagramBootstrap(group: loop)
                 .channelInitializer { channel in
                     channel.eventLoop.makeCompletedFuture {
@@ -95,12 +94,12 @@ public struct DNSClient: Sendable {
             do throws(DNSMessage.Failure) {
                 answer.succeed(try DNSMessage.texts(in: Array(unwrapInboundIn(data).data.readableBytesView), to: name, id: id))
             } catch {
-                // Another may have sent it in the server's name: the right one may be on its way.
+                // It may be forged: wait for the right one.
                 if error != .unrelated { answer.fail(error) }
             }
         }
 
-        /// Nobody listens there.
+        /// The port is closed.
         func errorCaught(context: ChannelHandlerContext, error: any Error) { answer.fail(error) }
         func channelInactive(context: ChannelHandlerContext) { answer.fail(ChannelError.eof) }
     }

@@ -1,20 +1,20 @@
-/// A question for the TXT records of a name, and the answer to it, RFC 1035: as much of the DNS as lists of nodes need.
+/// Queries for TXT records and their responses, RFC 1035: the part of DNS that node lists need.
 ///
-///     id(2) ‖ flags(2) ‖ counts of questions, answers, authorities, additional(2 each) ‖ those
+///     id(2) ‖ flags(2) ‖ counts of questions, answers, authorities, additional records (2 each) ‖ questions ‖ records
 ///     question: name ‖ type(2) ‖ class(2)       record: name ‖ type(2) ‖ class(2) ‖ seconds(4) ‖ length(2) ‖ data
 ///     name: (length(1) ‖ label)… ‖ 0, or a pointer(2) to the rest       data of a TXT: (length(1) ‖ text)…
 enum DNSMessage {
-    /// What an answer may have, EDNS(0): more than any part of a list.
+    /// The maximum response size announced by EDNS(0): more than any entry of a list.
     static let maximumByteCount = 4096
     private static let textType: UInt16 = 16
     private static let optionType: UInt16 = 41
     private static let recordLimit = 64
 
-    /// nil when it is no name.
+    /// nil when the name is invalid.
     static func question(for name: String, id: UInt16) -> [UInt8]? {
         guard let encoded = encoded(name) else { return nil }
         var bytes: [UInt8] = []
-        // Recursion is wanted; one question, and one additional record that tells how much may come back.
+        // Recursion desired; one question, and one additional record with the maximum response size.
         for number in [id, 0x0100, 1, 0, 0, 1] { append(number, to: &bytes) }
         bytes += encoded
         for number in [textType, 1] { append(number, to: &bytes) }
@@ -24,16 +24,16 @@ enum DNSMessage {
     }
 
     enum Failure: Error, Hashable {
-        /// Not an answer to the question: whoever sent it, another may follow.
+        /// Not a response to the query: the right one may follow.
         case unrelated
         case malformed
-        /// It has no room for all: the server has less than was asked for.
+        /// The response is truncated.
         case truncated
-        /// What the server says: 3 is that there is no such name.
+        /// The server's response code: 3 if the name does not exist.
         case refused(code: UInt8)
     }
 
-    /// The texts of the TXT records, the parts of each put together.
+    /// The texts of the TXT records, the parts of each concatenated.
     static func texts(in answer: [UInt8], to name: String, id: UInt16) throws(Failure) -> [String] {
         var reader = Reader(bytes: answer)
         guard answer.count >= 12, try reader.number() == id else { throw .unrelated }
@@ -47,7 +47,7 @@ enum DNSMessage {
         guard flags & 0x000F == 0 else { throw .refused(code: UInt8(flags & 0x000F)) }
         guard flags & 0x0200 == 0 else { throw .truncated }
         var texts: [String] = []
-        // Those of other types lead here from the name that was asked for, by another name of it.
+        // Records of other types are CNAMEs from the queried name.
         for _ in 0..<min(Int(answerCount), recordLimit) {
             _ = try reader.name()
             let (type, kind) = (try reader.number(), try reader.number())
@@ -101,7 +101,7 @@ enum DNSMessage {
             return UInt16(two[two.startIndex]) << 8 | UInt16(two[two.startIndex + 1])
         }
 
-        /// In small letters, without the dot at its end.
+        /// The name in lower case, without trailing dot.
         mutating func name() throws(Failure) -> String {
             var labels: [String] = []
             var byteCount = 0
@@ -113,7 +113,7 @@ enum DNSMessage {
                     let low = Int(try take(1)[position - 1])
                     end = end ?? position
                     let target = (count & 0x3F) << 8 | low
-                    // Always back, so that it ends.
+                    // Pointers must point backwards, so that following them ends.
                     guard target < position - 2 else { throw .malformed }
                     position = target
                     byteCount += 1

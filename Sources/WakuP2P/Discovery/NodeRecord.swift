@@ -1,24 +1,24 @@
 public import Waku
 public import WakuCrypto
 
-/// Why a node record, or a list of them, is not what it should be.
+/// Why a node record or node list is invalid.
 public enum ENRError: Error, Hashable, Sendable {
     case malformed
     case tooLong
-    /// Signed by nobody, or somebody else.
+    /// The signature is missing or invalid.
     case badSignature
     /// An identity scheme other than `v4`.
     case unknownScheme
-    /// What a name in the DNS holds does not fit its hash.
+    /// A DNS entry does not match its hash.
     case wrongHash
 }
 
-/// How to reach a node, signed by its key: an Ethereum node record, EIP-778, with what Waku adds to it in 31/WAKU2-ENR.
+/// A signed record of a node's addresses: an Ethereum node record, EIP-778, with Waku's extensions, 31/WAKU2-ENR.
 ///
 ///     RLP list(signature(64) ‖ sequence number ‖ key ‖ value ‖ key ‖ value …), keys in order, at most 300 bytes
 ///
-/// Of the keys are read: `id`, which must be `v4`; `secp256k1`, 33 bytes; `ip` 4, `tcp` 2, `ip6` 16, `tcp6` 2; `multiaddrs`, each a length of
-/// 2 bytes and an address in binary; `rs` or `rsv`, as `RelayShards`.
+/// These keys are read: `id`, which must be `v4`; `secp256k1`, 33 bytes; `ip` 4, `tcp` 2, `ip6` 16, `tcp6` 2; `multiaddrs`, each with a length of
+/// 2 bytes and in binary form; `rs` or `rsv`, see `RelayShards`.
 public struct NodeRecord: Hashable, Sendable {
     public static let maximumByteCount = 300
     static let maximumAddressCount = 16
@@ -29,11 +29,12 @@ public struct NodeRecord: Hashable, Sendable {
     public private(set) var tcp: UInt16?
     public private(set) var ip6: [UInt8]?
     public private(set) var tcp6: UInt16?
-    /// In binary, without the peer's id.
+    /// In binary form, without peer id.
     public private(set) var multiaddrs: [[UInt8]] = []
     public private(set) var shards: RelayShards?
 
-    /// From its text, `enr:` and base64.
+    /// Parses the text form, `enr:` and base64.
+    ///
     /// - Throws: ``ENRError``
     public init(parsing text: some StringProtocol) throws(ENRError) {
         guard text.hasPrefix("enr:") else { throw .malformed }
@@ -53,7 +54,7 @@ public struct NodeRecord: Hashable, Sendable {
         while !reader.isAtEnd {
             let key = String(decoding: try reader.string(), as: UTF8.self)
             guard values[key] == nil else { throw .malformed }
-            // A value of a key that is not known may be a list.
+            // The value of an unknown key may be a list.
             if Self.keys.contains(key) { values[key] = try reader.string() } else { try reader.skip() }
         }
         guard let scheme = values["id"], scheme.elementsEqual("v4".utf8) else { throw .unknownScheme }
@@ -77,7 +78,7 @@ public struct NodeRecord: Hashable, Sendable {
         bytes.count <= 8 ? bytes.reduce(0) { $0 << 8 | UInt64($1) } : nil
     }
 
-    /// Up to what is malformed.
+    /// The addresses before the first malformed one.
     private static func addresses(_ bytes: ArraySlice<UInt8>) -> [[UInt8]] {
         var rest = bytes
         var addresses: [[UInt8]] = []

@@ -1,6 +1,6 @@
 public import WakuCrypto
 
-/// Where a list of nodes is, and who signs it: `enrtree://<base32 of a compressed key>@<domain>`, EIP-1459.
+/// The URL of a DNS node list: its domain and the key that signs it, `enrtree://<base32 of a compressed key>@<domain>`, EIP-1459.
 public struct NodeTreeURL: Hashable, Sendable, CustomStringConvertible {
     public let publicKey: PublicKey
     public let domain: String
@@ -49,9 +49,9 @@ public struct NodeTreeURL: Hashable, Sendable, CustomStringConvertible {
     }
 }
 
-/// What the domain itself holds: where its nodes and its links begin, signed.
+/// The signed root entry of a node list, at the domain itself: the hashes of the node tree and of the link tree.
 ///
-///     enrtree-root:v1 e=<hash> l=<hash> seq=<number> sig=<base64 of a recoverable signature over Keccak-256 of what stands before " sig=">
+///     enrtree-root:v1 e=<hash> l=<hash> seq=<number> sig=<base64 of a recoverable signature of Keccak-256 of the text before " sig=">
 struct NodeTreeRoot: Hashable {
     let nodes: String
     let links: String
@@ -79,17 +79,19 @@ struct NodeTreeRoot: Hashable {
     }
 }
 
-/// What a name below the domain holds: `enrtree-branch:<hash>,<hash>…`, `enrtree://…` or `enr:…`.
+/// An entry of a node list, at a name below the domain: `enrtree-branch:<hash>,<hash>…`, `enrtree://…` or `enr:…`.
 enum NodeTreeEntry: Hashable {
     case branch([String])
     case link(NodeTreeURL)
     case node(NodeRecord)
 
-    /// Text of a TXT record, its parts put together.
+    /// The maximum length of an entry's text.
     static let maximumByteCount = 4096
     static let maximumBranchCount = 64
 
-    /// - Parameter hash: Base32 of the beginning of Keccak-256 of the text.
+    /// - Parameters:
+    ///   - text: The text of the TXT record, its parts concatenated.
+    ///   - hash: The base32 prefix of Keccak-256 of the text.
     /// - Throws: ``ENRError``
     init(parsing text: String, hash: String) throws(ENRError) {
         guard text.utf8.count <= Self.maximumByteCount else { throw .tooLong }
@@ -107,7 +109,7 @@ enum NodeTreeEntry: Hashable {
         }
     }
 
-    /// Of 12 to 32 bytes: shorter ones could be made to fit.
+    /// Whether the text is a hash of 12 to 32 bytes. Shorter ones are refused, since they could be forged.
     static func isHash(_ text: String) -> Bool {
         text.utf8.count <= 52 && (BaseEncoding.base32(text).map { 12...32 ~= $0.count } ?? false)
     }

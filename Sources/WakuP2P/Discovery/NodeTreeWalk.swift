@@ -1,16 +1,16 @@
-/// Walks lists of nodes in the DNS, in random order: names to look up go out, TXT records come in, node records are what comes of it.
+/// Walks DNS node lists in random order: names to look up go out, TXT records come in; the result are node records.
 ///
-///     root ─▶ nodes' branch ─▶ branch … ─▶ node
-///       └───▶ links' branch ─▶ branch … ─▶ link ─▶ another root
+///     root ─▶ node branch ─▶ branch … ─▶ node
+///       └───▶ link branch ─▶ branch … ─▶ link ─▶ another root
 ///
-/// Names are looked up once. What is malformed, signed wrongly or does not fit its hash is left out and counted; the rest goes on.
+/// Each name is looked up once. Entries that are malformed, wrongly signed or do not match their hash are skipped and counted.
 public struct NodeTreeWalk: Sendable {
     public struct Limits: Hashable, Sendable {
         public var nodeCount = 100
         public var lookUpCount = 500
-        /// The first one and those that it links to, directly or not.
+        /// The maximum number of lists, linked ones included.
         public var treeCount = 8
-        /// Of TXT records of one name.
+        /// The maximum number of TXT records of one name.
         public var textCount = 16
 
         public init() {}
@@ -38,9 +38,9 @@ public struct NodeTreeWalk: Sendable {
     private var lookUpCount = 0
 
     public private(set) var nodes: [NodeRecord] = []
-    /// By domain, for the next walk: a list with a lower number is an old one that somebody replays.
+    /// The sequence numbers by domain, for the next walk: a list with a lower number is outdated or replayed.
     public private(set) var sequences: [String: UInt64] = [:]
-    /// Names that held nothing of use, and why.
+    /// Names without a usable entry, and the reasons.
     public private(set) var failures: [String: ENRError] = [:]
 
     /// `minimumSequences` are the ``sequences`` of earlier walks.
@@ -54,7 +54,7 @@ public struct NodeTreeWalk: Sendable {
         for url in urls { addTree(url) }
     }
 
-    /// The name whose TXT records are wanted; nil when it is over. The same again until it is answered.
+    /// The next name to look up; nil when the walk is complete. Returns the same name until ``answered(_:)`` is called.
     public mutating func next() -> String? {
         if let current { return current.name }
         guard nodes.count < limits.nodeCount, lookUpCount < limits.lookUpCount, !steps.isEmpty else { return nil }
@@ -64,7 +64,7 @@ public struct NodeTreeWalk: Sendable {
         return current?.name
     }
 
-    /// - Parameter texts: The TXT records of the name, each put together; none when there are none, or the look-up failed.
+    /// - Parameter texts: The TXT records of the name, the parts of each concatenated; empty when there are none or the look-up failed.
     public mutating func answered(_ texts: [String]) {
         guard let step = current else { return }
         current = nil
@@ -96,7 +96,7 @@ public struct NodeTreeWalk: Sendable {
         case .branch(let hashes): for hash in hashes { add(hash, of: tree, isLinks: isLinks) }
         case .link(let url) where isLinks: addTree(url)
         case .node(let record) where !isLinks: if !nodes.contains(record) { nodes.append(record) }
-        // Each belongs into its own half.
+        // Nodes belong into the node tree, links into the link tree.
         case .link, .node: throw .malformed
         }
     }
@@ -109,13 +109,14 @@ public struct NodeTreeWalk: Sendable {
 
     private mutating func add(_ hash: String, of tree: NodeTreeURL, isLinks: Bool) {
         let step = Step.entry(hash: hash, tree: tree, isLinks: isLinks)
-        // What can't be looked up any more need not be kept.
+        // Names beyond the look-up limit need not be stored.
         guard steps.count + lookUpCount < limits.lookUpCount, known.insert(step.name.lowercased()).inserted else { return }
         steps.append(step)
     }
 
-    /// Walks to the end, one name after the other.
-    /// - Parameter lookUp: The TXT records of a name, the parts of each put together; none when that fails.
+    /// Walks to the end, one look-up after the other.
+    ///
+    /// - Parameter lookUp: Returns the TXT records of a name, the parts of each concatenated; empty when the look-up fails.
     public mutating func run(lookUp: (String) async -> [String]) async {
         while !Task.isCancelled, let name = next() { answered(await lookUp(name)) }
     }

@@ -1,16 +1,17 @@
+import Primitives
 import LibP2P
 import Waku
 
-/// Decides when lists of nodes are read, and whom to dial, so that there are as many peers as are wanted. Nodes, results and time come in.
+/// Decides when to read node lists and which nodes to dial to reach the target number of peers. Nodes, results and time come in.
 struct PeerFinder {
     struct Limits: Hashable, Sendable {
-        /// So many peers are wanted: below, others are dialled.
+        /// The target number of peers.
         var target = 8
         var candidateCount = 500
-        /// From one reading of the lists to the next, with too few peers and with enough.
+        /// How often the lists are read while there are too few peers, and while there are enough.
         var eagerPeriod = Duration.seconds(60)
         var calmPeriod = Duration.seconds(3600)
-        /// At a time.
+        /// The maximum number of concurrent dials.
         var dialCount = 4
 
         init() {}
@@ -19,9 +20,9 @@ struct PeerFinder {
     let limits: Limits
     private let own: PeerID
     private var candidates: [PeerID: Multiaddr] = [:]
-    private var dialling: Set<PeerID> = []
-    private var backOff = DialBackOff()
-    private var lastReading: Duration?
+    private var dialing: Set<PeerID> = []
+    private var backoff = DialBackoff()
+    private var lastReading: Instant?
     private var generator: any RandomNumberGenerator & Sendable
 
     init(
@@ -33,17 +34,17 @@ struct PeerFinder {
     }
 
     var candidateCount: Int { candidates.count }
-    var isDialling: Bool { !dialling.isEmpty }
+    var isDialing: Bool { !dialing.isEmpty }
 
-    /// Whether the lists are to be read now.
-    mutating func wantsReading(peerCount: Int, at now: Duration) -> Bool {
+    /// Whether to read the lists now. If so, the next reading is due one period later.
+    mutating func wantsReading(peerCount: Int, at now: Instant) -> Bool {
         let period = peerCount < limits.target ? limits.eagerPeriod : limits.calmPeriod
         guard lastReading.map({ now - $0 >= period }) ?? true else { return false }
         lastReading = now
         return true
     }
 
-    /// What the lists hold: those that say nothing of shards, or relay one of these.
+    /// Adds the nodes of the lists that relay one of these shards or do not report their shards.
     mutating func found(_ records: [NodeRecord], clusterID: UInt32, shards: [UInt32]) {
         for record in records {
             if let known = record.shards {
@@ -52,31 +53,37 @@ struct PeerFinder {
                 }
             }
             guard let address = record.dialAddress, let peer = address.peerID, peer != own else { continue }
-            // One that is known may have moved.
+            // A known node may have a new address.
             guard candidates[peer] != nil || candidates.count < limits.candidateCount else { continue }
             candidates[peer] = address
         }
     }
 
-    /// Whom to dial now, in random order.
-    mutating func toDial(connected: Set<PeerID>, peerCount: Int, at now: Duration) -> [Multiaddr] {
-        let room = min(limits.target - peerCount, limits.dialCount) - dialling.count
+    /// The nodes to dial now, in random order.
+    mutating func toDial(connected: Set<PeerID>, peerCount: Int, at now: Instant) -> [Multiaddr] {
+        let room = min(limits.target - peerCount, limits.dialCount) - dialing.count
         guard room > 0 else { return [] }
-        let free = candidates.filter { !connected.contains($0.key) && !dialling.contains($0.key) && backOff.mayDial($0.key, at: now) }
+        let free = candidates.filter { !connected.contains($0.key) && !dialing.contains($0.key) && backoff.mayDial($0.key, at: now) }
         let chosen = free.sorted { $0.key.bytes.lexicographicallyPrecedes($1.key.bytes) }.shuffled(using: &generator).prefix(room)
-        for (peer, _) in chosen { dialling.insert(peer) }
+        for (peer, _) in chosen { dialing.insert(peer) }
         return chosen.map(\.value)
     }
 
-    /// - Parameter isGood: Whether it was there, and is of use.
-    mutating func dialled(_ peer: PeerID, isGood: Bool, at now: Duration, jitter: Double) {
-        dialling.remove(peer)
-        if isGood { backOff.succeeded(peer) } else { backOff.failed(peer, at: now, jitter: jitter) }
+    /// A dial ended.
+    ///
+    /// - Parameters:
+    ///   - peer: The node.
+    ///   - isGood: Whether the node was reachable and is useful.
+    ///   - now: The current time.
+    ///   - jitter: A random number from 0 to 1.
+    mutating func dialed(_ peer: PeerID, isGood: Bool, at now: Instant, jitter: Double) {
+        dialing.remove(peer)
+        if isGood { backoff.succeeded(peer) } else { backoff.failed(peer, at: now, jitter: jitter) }
     }
 }
 
 extension NodeRecord {
-    /// The first of its addresses that TCP reaches, with its peer id; nil when there is none.
+    /// The first TCP address, with the peer id; nil when there is none.
     var dialAddress: Multiaddr? {
         let peer = PeerID(.secp256k1(publicKey))
         if let ip4, let tcp, tcp > 0, let address = try? Multiaddr([.ip4(ip4), .tcp(tcp)]) { return address.with(peer) }

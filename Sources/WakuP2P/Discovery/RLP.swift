@@ -1,4 +1,4 @@
-/// Ethereum's encoding of nested lists of bytes, as much of it as a node record needs: one list of byte strings.
+/// RLP, Ethereum's encoding of nested lists of byte strings: the part that node records need, one list of byte strings.
 ///
 ///     string  one byte below 0x80 · (0x80 + length ≤ 55) ‖ bytes · (0xB7 + bytes of length) ‖ length ‖ bytes
 ///     list    (0xC0 + length ≤ 55) ‖ items · (0xF7 + bytes of length) ‖ length ‖ items
@@ -13,7 +13,7 @@ struct RLPReader {
         end = range.upperBound
     }
 
-    /// The items of a list that takes all of the bytes.
+    /// A reader of the items of a list that spans all bytes.
     init(listIn bytes: [UInt8]) throws(ENRError) {
         var whole = RLPReader(bytes, bytes.indices)
         let content = try whole.header(short: 0xC0)
@@ -23,7 +23,7 @@ struct RLPReader {
 
     var isAtEnd: Bool { position == end }
 
-    /// The next item, which must be bytes.
+    /// The next item, which must be a byte string.
     mutating func string() throws(ENRError) -> ArraySlice<UInt8> {
         guard position < end else { throw .malformed }
         if bytes[position] < 0x80 {
@@ -33,20 +33,20 @@ struct RLPReader {
         return bytes[try header(short: 0x80)]
     }
 
-    /// Any item, passed over.
+    /// Skips an item of any kind.
     mutating func skip() throws(ENRError) {
         guard position < end else { throw .malformed }
         if bytes[position] < 0xC0 { _ = try string() } else { _ = try header(short: 0xC0) }
     }
 
-    /// Where the content is; the position moves behind it.
+    /// The range of the next item's content; moves the position after it.
     private mutating func header(short: UInt8) throws(ENRError) -> Range<Int> {
         guard position < end, bytes[position] >= short, bytes[position] - short < 64 else { throw .malformed }
         let first = Int(bytes[position] - short)
         position += 1
         var length = first
         if first > 55 {
-            // A record has less than 65,536 bytes by far.
+            // Records are far smaller than 65,536 bytes.
             guard first - 55 <= 2, first - 55 <= end - position else { throw .malformed }
             length = bytes[position..<position + first - 55].reduce(0) { $0 << 8 | Int($1) }
             position += first - 55

@@ -1,77 +1,84 @@
+import Primitives
 import LibP2P
 import Waku
 
-/// The filter nodes that are asked for messages, and since when messages may be lost because one of them stopped sending them.
+/// The filter nodes that this node subscribes at, and since when messages may be lost because one of them stopped sending.
 struct FilterPeers {
-    /// So many pairs of pubsub topic and content topic nodes keep for one client.
+    /// The pairs of pubsub topic and content topic that nodes accept from one client.
     private static let criteriaLimit = 1000
 
-    /// How far the filter nodes were listened to.
+    /// The combined state of all subscriptions.
     struct Standing: Hashable {
-        /// Whether a node has taken this node's own topics.
+        /// Whether a node accepted this node's own topics.
         var isAccepted = false
         /// The latest proof that a subscription works.
         var provenUntil: Moment?
-        /// A subscription ended, or a node has forgotten it: messages since its last proof may be lost.
+        /// A subscription ended or was forgotten by its node: messages since its last proof may be lost.
         var gapFrom: Moment?
-        /// Subscriptions were added to, and may have been forgotten right before: nothing points to that, but it would not show.
+        /// Topics were added to a subscription that the node may have forgotten just before, which cannot be detected afterwards.
         var uncertainFrom: Moment?
     }
 
     private struct Peer {
-        /// The connection over which it was told.
-        let life: ObjectIdentifier
+        /// The connection over which the subscription was made.
+        let connection: ObjectIdentifier
         var subscription: FilterSubscription
     }
 
     private let ownTopics: [ContentTopic]
     private let pubsubTopicCount: Int
     private let timing: FilterTiming
-    /// For each pubsub topic.
+    /// The most content topics that a node accepts for each pubsub topic.
     let topicLimit: Int
     private var peers: [PeerID: Peer] = [:]
     private var gapFrom: Moment?
     private var uncertainFrom: Moment?
 
-    /// - Parameter ownTopics: Those of registrations and requests: named in every subscription.
+    /// - Parameters:
+    ///   - pubsubTopicCount: The number of pubsub topics.
+    ///   - ownTopics: The topics of registrations and requests, part of every subscribe request.
+    ///   - timing: The intervals of requests.
     init(pubsubTopicCount: Int, ownTopics: [ContentTopic] = [], timing: FilterTiming = FilterTiming()) {
         self.pubsubTopicCount = pubsubTopicCount
-        // Beyond what a request takes there would be no room for others.
+        // At most half of a request, to leave room for other topics.
         self.ownTopics = Array(ownTopics.prefix(FilterSubscribeRequest.maximumContentTopicCount / 2))
         self.timing = timing
         topicLimit = Self.criteriaLimit / max(1, pubsubTopicCount)
     }
 
-    /// Those that took what they were told.
+    /// The nodes that accepted a subscription.
     var accepted: Set<PeerID> { Set(peers.filter { $0.value.subscription.proven != nil }.keys) }
 
-    func isAsked(_ peer: PeerID) -> Bool { peers[peer]?.subscription.topics.isEmpty == false }
+    func isSubscribed(at peer: PeerID) -> Bool { peers[peer]?.subscription.topics.isEmpty == false }
 
-    /// - Returns: false when it is being told over this connection already.
-    mutating func begin(_ peer: PeerID, over life: ObjectIdentifier, at now: Duration) -> Bool {
-        guard peers[peer]?.life != life else { return false }
+    /// Starts a subscription over a connection.
+    ///
+    /// - Returns: false when there is one over this connection already.
+    mutating func begin(_ peer: PeerID, over connection: ObjectIdentifier, at now: Instant) -> Bool {
+        guard peers[peer]?.connection != connection else { return false }
         noteGap(of: peer)
         peers[peer] = Peer(
-            life: life,
+            connection: connection,
             subscription: FilterSubscription(
                 ownTopics: ownTopics, pubsubTopicCount: pubsubTopicCount, topicLimit: topicLimit, timing: timing, at: now))
         return true
     }
 
-    /// What to ask it next; nil when it is told over another connection.
+    /// The next action at a node; nil when its subscription is over another connection.
     mutating func next(
-        _ peer: PeerID, over life: ObjectIdentifier, wanted: [ContentTopic], at now: Duration
+        _ peer: PeerID, over connection: ObjectIdentifier, wanted: [ContentTopic], at now: Instant
     ) -> FilterSubscription.Action? {
-        guard peers[peer]?.life == life else { return nil }
+        guard peers[peer]?.connection == connection else { return nil }
         return peers[peer]?.subscription.next(wanted: wanted, at: now)
     }
 
-    /// The node took the request.
-    /// - Returns: The topics that no node was subscribed to before, without the own ones: what came on them a moment ago was not heard.
+    /// The node accepted the request.
+    ///
+    /// - Returns: The topics that were not subscribed at any node before, without the own ones: earlier messages on them were not received.
     mutating func succeeded(
-        _ request: FilterSubscription.Request, _ peer: PeerID, over life: ObjectIdentifier, sent: Moment, at now: Duration
+        _ request: FilterSubscription.Request, _ peer: PeerID, over connection: ObjectIdentifier, sent: Moment, at now: Instant
     ) -> [ContentTopic] {
-        guard peers[peer]?.life == life else { return [] }
+        guard peers[peer]?.connection == connection else { return [] }
         switch request {
         case .ping:
             peers[peer]?.subscription.pinged(sent: sent, at: now)
@@ -83,29 +90,29 @@ struct FilterPeers {
         }
     }
 
-    /// It would not be asked this now.
-    mutating func askedTooOften(
-        _ request: FilterSubscription.Request, _ peer: PeerID, over life: ObjectIdentifier, sent: Moment, at now: Duration
+    /// The node refused the request because of its rate limit.
+    mutating func rateLimited(
+        _ request: FilterSubscription.Request, _ peer: PeerID, over connection: ObjectIdentifier, sent: Moment, at now: Instant
     ) {
-        guard peers[peer]?.life == life else { return }
-        peers[peer]?.subscription.askedTooOften(request, sent: sent.uptime, at: now)
+        guard peers[peer]?.connection == connection else { return }
+        peers[peer]?.subscription.rateLimited(request, sent: sent.instant, at: now)
     }
 
-    /// It knows no subscription of this client.
-    mutating func forgotten(_ peer: PeerID, over life: ObjectIdentifier, at now: Duration) {
-        guard peers[peer]?.life == life else { return }
+    /// The node does not know the subscription.
+    mutating func forgotten(_ peer: PeerID, over connection: ObjectIdentifier, at now: Instant) {
+        guard peers[peer]?.connection == connection else { return }
         noteGap(of: peer)
         peers[peer]?.subscription.forgotten(at: now)
     }
 
-    /// It sent a message.
+    /// The node sent a message.
     mutating func pushed(by peer: PeerID, on topic: ContentTopic, at moment: Moment) {
         peers[peer]?.subscription.pushed(on: topic, at: moment)
     }
 
-    /// What ended over a connection says nothing of the next one.
-    mutating func end(_ peer: PeerID, over life: ObjectIdentifier) {
-        guard peers[peer]?.life == life else { return }
+    /// Ends the subscription over a connection. Ignored when there is one over a newer connection.
+    mutating func end(_ peer: PeerID, over connection: ObjectIdentifier) {
+        guard peers[peer]?.connection == connection else { return }
         noteGap(of: peer)
         peers[peer] = nil
     }
@@ -120,11 +127,11 @@ struct FilterPeers {
         earliest = earliest.map { .earliest($0, moment) } ?? moment
     }
 
-    /// Each gap is told once, when a node has this node's topics again: from then on messages come, so that what a store has by then is all
-    /// there is to be caught up.
+    /// The current state. Each gap is reported once, when a node accepted this node's topics again: only then are all later messages received,
+    /// so that a store query covers the whole gap.
     mutating func takeStanding() -> Standing {
         let proofs = peers.values.compactMap(\.subscription.proven)
-        guard let latest = proofs.max(by: { $0.uptime < $1.uptime }) else { return Standing() }
+        guard let latest = proofs.max(by: { $0.instant < $1.instant }) else { return Standing() }
         defer { (gapFrom, uncertainFrom) = (nil, nil) }
         return Standing(isAccepted: true, provenUntil: latest, gapFrom: gapFrom, uncertainFrom: uncertainFrom)
     }

@@ -1,12 +1,13 @@
+import Primitives
 import Synchronization
 import Waku
 
-/// What came in and waits to be taken, bounded: who brings more than there is room for waits, and so slows the peer that sends.
+/// A bounded queue of received messages. Producers wait while it is full, which slows down the peers that send.
 final class Inbox: Sendable {
     private struct State {
         var messages: [ReceivedMessage] = []
         var byteCount = 0
-        /// Taken, and not done with.
+        /// Whether a batch is being delivered.
         var isBusy = false
         var isClosed = false
         var waiters: [CheckedContinuation<Void, Never>] = []
@@ -14,19 +15,17 @@ final class Inbox: Sendable {
 
     private let limit: Int
     private let state = Mutex(State())
-    private let arrivals: AsyncStream<Void>
-    private let arrival: AsyncStream<Void>.Continuation
+    private let added = WakeUpSignal()
 
-    /// - Parameter limit: In bytes of payload; one batch more than that may wait for each peer.
+    /// - Parameter limit: In bytes of payload. It may be exceeded by one batch per peer.
     init(limit: Int) {
         self.limit = limit
-        (arrivals, arrival) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
     }
 
-    /// Whether all that came was taken and is done with. Never again once nobody takes any more.
+    /// Whether all messages were delivered. False forever once the consumer ended.
     var isEmpty: Bool { state.withLock { $0.messages.isEmpty && !$0.isBusy && !$0.isClosed } }
 
-    /// Returns when there is room for more. What comes when nobody takes any more is dropped.
+    /// Adds messages, and waits until there is room for more. Messages are dropped once the consumer ended.
     func append(_ messages: [ReceivedMessage]) async {
         guard !messages.isEmpty else { return }
         let isFull = state.withLock { state in
@@ -35,7 +34,7 @@ final class Inbox: Sendable {
             state.byteCount += messages.reduce(0) { $0 + $1.message.payload.count + 100 }
             return state.byteCount > limit
         }
-        arrival.yield()
+        added.signal()
         if isFull { await waitForRoom() }
     }
 
@@ -50,9 +49,9 @@ final class Inbox: Sendable {
         }
     }
 
-    /// Takes what comes, all that waits at once, until the task is cancelled. One at a time.
+    /// Calls `body` with all queued messages at a time, until the task is cancelled. Runs once at a time.
     func forEachBatch(_ body: ([ReceivedMessage]) async -> Void) async {
-        for await _ in arrivals {
+        for await _ in added {
             let (batch, waiters) = state.withLock { state in
                 defer {
                     state.messages = []
@@ -64,7 +63,7 @@ final class Inbox: Sendable {
             }
             if !batch.isEmpty { await body(batch) }
             state.withLock { $0.isBusy = false }
-            // Only now: what comes while a batch is being handed over fills the room again.
+            // Only now, so that at most one further batch is queued during a delivery.
             for waiter in waiters { waiter.resume() }
         }
         let waiters = state.withLock { state in

@@ -2,23 +2,22 @@ import GossipSub
 import ProtobufWire
 import Waku
 
-/// Decides whether a gossiped message is delivered, forwarded, or held against the peers that sent it.
+/// Decides whether a gossiped message is delivered, forwarded, or counted as misbehaviour of the peers that sent it.
 ///
-/// Peers weigh each message that they reject, so a relay that judges otherwise than its neighbours loses them: forwarding what they reject costs it
-/// its own score, and rejecting what they forward makes it disconnect honest peers. A message is rejected when go-waku and nwaku both reject it, and
+/// A relay that judges messages differently than its peers loses them: forwarding messages that they reject lowers its own score, and
+/// rejecting messages that they forward makes it disconnect honest peers. So a message is rejected when both go-waku and nwaku reject it, and
 /// ignored when one of them does. The article on libp2p has the table.
 struct MessageValidator: Sendable {
     struct Judgement {
         let verdict: GossipVerdict
-        /// nil unless it is a valid message, forwarded or not.
+        /// The message if it is valid, whether it is forwarded or not.
         let message: ReceivedMessage?
         let isWanted: Bool
     }
 
-    /// How far a sender's clock may be off for a message to be forwarded. Others forward it all the same: it is delivered here, where the rules
-    /// decide about age.
+    /// Messages whose timestamp differs by more are not forwarded. They are delivered, since the receiver has its own rules about age.
     var window: Duration
-    /// nil: all are.
+    /// Whether to deliver messages on a topic; nil delivers all.
     var wants: (@Sendable (TopicTag) -> Bool)?
 
     func judge(_ message: GossipMessage, at now: Timestamp) -> Judgement {
@@ -32,7 +31,7 @@ struct MessageValidator: Sendable {
         } catch {
             return Judgement(verdict: .reject, message: nil, isWanted: false)
         }
-        // Beyond this network's size limit, though perhaps not the sender's.
+        // Over this network's size limit, though perhaps not over the sender's.
         guard let parsed, bytes.count <= WakuMessage.maximumByteCount, parsed.flaw == nil else {
             return Judgement(verdict: verdict == .reject ? .reject : .ignore, message: nil, isWanted: false)
         }
@@ -43,12 +42,12 @@ struct MessageValidator: Sendable {
             message: ReceivedMessage(message: parsed, pubsubTopic: PubsubTopic(rawValue: message.topic)), isWanted: isWanted)
     }
 
-    /// By the form alone.
+    /// The verdict from the encoding alone.
     private static func verdict(_ fields: WakuMessageFields) -> GossipVerdict {
         guard let payload = fields.payload, fields.contentTopic?.isEmpty == false else { return .reject }
         var rejectedBy = fields.refusedBy
         if payload.isEmpty { rejectedBy.insert(.goWaku) }
-        // nwaku has the same limit, which its operator may have changed.
+        // nwaku has the same limit by default, but its operator can change it.
         if fields.meta.count > WakuMessage.maximumMetaByteCount { rejectedBy.insert(.goWaku) }
         if rejectedBy == .all { return .reject }
         return rejectedBy.isEmpty ? .accept : .ignore

@@ -1,53 +1,61 @@
 import Waku
 
-/// How far the network was listened to: what gossip brought, and what stores have yet to tell, for each pubsub topic.
+/// The progress of receiving from the network: attachment and catching up, for each pubsub topic.
 ///
 ///     unknown ──(attached)──▶ attached ──(detached)──▶ detached ──(attached: a gap)──▶ attached
 ///
-/// A topic is attached while there are peers in its mesh, or filter nodes that took this node's topics. What is published while it is not, a
-/// store must tell; and what was published after the last proof of a filter node's subscription that turned out to be gone.
+/// A topic is attached while there are peers in its mesh, or filter nodes that accepted this node's topics. Messages published while it is
+/// detached are fetched from a store; so are those published after the last proof of a filter subscription that was found to be lost.
 struct P2PProgress {
     private struct Topic {
         var catchUp: StoreCatchUp
         var isAttached = false
-        /// Until when all was handed over, but for the gaps that were noted; nil before the first attachment, unless an earlier life tells.
+        /// Up to when all messages were delivered, except for noted gaps; nil before the first attachment unless the previous run left a value.
         var seen: Moment?
     }
 
     let pubsubTopics: [PubsubTopic]
     private var topics: [Topic]
 
-    /// - Parameter lastSeen: Until when all was seen, in an earlier life. On a topic that is not among them nothing can have been missed.
+    /// - Parameters:
+    ///   - pubsubTopics: The topics.
+    ///   - catchUp: The settings for catching up, used for each topic.
+    ///   - lastSeen: Up to when each topic was seen in the previous run. Topics without an entry have nothing to catch up with.
+    ///   - now: The current time.
     init(pubsubTopics: [PubsubTopic], catchUp: StoreCatchUp.Configuration, lastSeen: [PubsubTopic: Timestamp], at now: Moment) {
         self.pubsubTopics = pubsubTopics
         topics = pubsubTopics.map { topic in
             var configuration = catchUp
             configuration.pubsubTopic = topic
-            let seen = lastSeen[topic].map { seen in now - (seen <= now.clock ? now.clock.since(seen) : StoreCatchUp.clockLookBack) }
+            let seen = lastSeen[topic].map { seen in now - (seen <= now.wallClock ? now.wallClock.since(seen) : StoreCatchUp.clockLookBack)
+            }
             return Topic(catchUp: StoreCatchUp(configuration: configuration), seen: seen)
         }
     }
 
     var isAttached: Bool { topics.contains { $0.isAttached } }
 
-    /// Of those that nobody is there for.
+    /// The topics without peers.
     var detachedTopics: [PubsubTopic] { zip(pubsubTopics, topics).filter { !$1.isAttached }.map(\.0) }
 
-    /// Until when, by the local clock, everything was handed over. It stands still while messages may be missing that no store has told.
+    /// For each topic, the local time up to which all messages were delivered. It stays unchanged while messages may be missing that were not
+    /// fetched from a store yet.
     func seenUntil(at now: Moment) -> [PubsubTopic: Timestamp] {
         var result: [PubsubTopic: Timestamp] = [:]
         for (name, topic) in zip(pubsubTopics, topics) {
-            guard let seen = topic.seen?.earliestClock(at: now) else { continue }
+            guard let seen = topic.seen?.earliestWallClock(at: now) else { continue }
             result[name] = min(seen, topic.catchUp.missingFrom(at: now) ?? seen)
         }
         return result
     }
 
-    /// To be told now and then: who is there.
+    /// Records which topics have peers. Called regularly.
+    ///
     /// - Parameters:
     ///   - hasPeers: For each of the topics.
-    ///   - isHandedOver: Whether nothing of what came waits to be taken.
-    /// - Returns: On how many topics messages may be lost that a store is to be asked for.
+    ///   - isHandedOver: Whether all received messages were delivered.
+    ///   - now: The current time.
+    /// - Returns: The number of topics on which messages may have been lost, to be fetched from a store.
     mutating func note(hasPeers: [Bool], isHandedOver: Bool, at now: Moment) -> Int {
         let isBack = !isAttached
         return topics.indices.count {
@@ -55,7 +63,7 @@ struct P2PProgress {
         }
     }
 
-    /// The same for a client of filter nodes: nothing counts as seen after the last proof that a subscription works.
+    /// The same for a client of filter nodes: topics count as seen up to the last proof that a subscription works.
     mutating func note(_ standing: FilterPeers.Standing, isHandedOver: Bool, at now: Moment) -> Int {
         let isBack = !isAttached
         if let uncertain = standing.uncertainFrom {
@@ -69,8 +77,13 @@ struct P2PProgress {
     }
 
     /// - Parameters:
-    ///   - gapFrom: Messages since then may be lost, beside those that came while nobody was there.
-    ///   - heardUntil: Up to when all that there was has come, if somebody is there.
+    ///   - index: The topic.
+    ///   - hasPeers: Whether the topic has peers.
+    ///   - isBack: Whether no topic had peers before.
+    ///   - gapFrom: Messages since then may be lost, besides those published while the topic was detached.
+    ///   - heardUntil: Up to when all messages were received, if the topic has peers.
+    ///   - isHandedOver: Whether all received messages were delivered.
+    ///   - now: The current time.
     private mutating func note(
         _ index: Int, hasPeers: Bool, isBack: Bool, gapFrom: Moment? = nil, heardUntil: Moment, isHandedOver: Bool, at now: Moment
     ) -> Bool {
@@ -82,8 +95,8 @@ struct P2PProgress {
             if let seen { lostFrom = lostFrom.map { .earliest($0, seen) } ?? seen }
         }
         if let lostFrom, topics[index].catchUp.noteGap(from: lostFrom, at: now) { isGap = true }
-        // What waits may still be lost with this process. Of two filter nodes one may be proven later than the other that remains.
-        if hasPeers, seen.map({ isHandedOver && $0.uptime <= heardUntil.uptime }) ?? true { topics[index].seen = heardUntil }
+        // Undelivered messages are lost if the process ends. After one of two filter nodes left, the other one's proof may be older.
+        if hasPeers, seen.map({ isHandedOver && $0.instant <= heardUntil.instant }) ?? true { topics[index].seen = heardUntil }
         topics[index].isAttached = hasPeers
         return isGap
     }
@@ -92,9 +105,9 @@ struct P2PProgress {
 
     mutating func next(on index: Int, at now: Moment) -> StoreCatchUp.Action { topics[index].catchUp.next(at: now) }
 
-    mutating func brought(_ messages: [ReceivedMessage]) {
+    mutating func noteReceived(_ messages: [ReceivedMessage]) {
         for index in topics.indices {
-            topics[index].catchUp.notePolled(messages.filter { $0.pubsubTopic == pubsubTopics[index] })
+            topics[index].catchUp.noteReceived(messages.filter { $0.pubsubTopic == pubsubTopics[index] })
         }
     }
 

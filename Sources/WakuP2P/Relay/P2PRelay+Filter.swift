@@ -1,38 +1,37 @@
 import LibP2P
 import Logging
 import NIOCore
+import Primitives
 import Synchronization
 import Waku
 
-/// As a client of filter nodes, 12/WAKU2-FILTER: these send what is on the content topics that they are told, and nothing is relayed. For a
-/// node with few registrants behind a small line: nodes take 1,000 topics of a client.
+/// The client of filter nodes, 12/WAKU2-FILTER: these push the messages on subscribed content topics, and nothing is relayed. For a node with
+/// few registrants and little bandwidth: filter nodes accept 1,000 topics per client.
 ///
-/// Filter nodes forget their clients without a word. ``FilterSubscription`` decides when to ask whether they do, ``FilterPeers`` since when
-/// messages may be lost; these are caught up from a store.
+/// Filter nodes forget their clients without notice. ``FilterSubscription`` decides when to ping them, ``FilterPeers`` since when messages may
+/// be lost; those are fetched from a store.
 extension P2PRelay {
-    /// What filter nodes send.
+    /// Receives the messages that filter nodes push.
     func serveFilterPushes() {
         host.serve(WakuProtocol.filterPush, streamsPerPeer: 16) { [weak self] stream in
-            // A peer that was asked for nothing has nothing to send.
-            guard let self, !stream.connection.isInbound || filterPeers.withLock({ $0.isAsked(stream.peer) }) else {
-                throw ConnectionError.refused
-            }
-            // Since when further messages may have waited, because those before were not taken: that they come now proves nothing of now.
-            var heldUpSince: Moment?
+            // Only peers with a subscription may push.
+            guard let self, !stream.connection.isInbound || hasSubscription(at: stream.peer) else { throw ConnectionError.refused }
+            // When delivery was slow, the following messages may have waited since then: their arrival proves nothing about the present.
+            var delayedSince: Moment?
             for try await frames in stream.messages(limit: WakuProtocol.maximumMessageFrameByteCount) {
-                // A peer that this node dialled may remember it from before, and open one stream for all that it will send.
-                guard filterPeers.withLock({ $0.isAsked(stream.peer) }) else { continue }
+                // A dialed peer may remember a subscription of an earlier connection and open its only stream before it is subscribed again.
+                guard hasSubscription(at: stream.peer) else { continue }
                 let now = Moment.now()
                 let messages = frames.compactMap { self.wantedMessage($0) }
                 await inbox.append(messages)
-                let proof = heldUpSince ?? now
-                heldUpSince = Moment.now().uptime - now.uptime > .seconds(1) ? now : nil
-                filterPeers.withLock { peers in
-                    for message in messages { peers.pushed(by: stream.peer, on: message.message.contentTopic, at: proof) }
-                }
+                let proof = delayedSince ?? now
+                delayedSince = Instant.now - now.instant > .seconds(1) ? now : nil
+                lockedState.withLock { $0.notePushed(messages, by: stream.peer, at: proof) }
             }
         }
     }
+
+    private func hasSubscription(at peer: PeerID) -> Bool { lockedState.withLock { $0.filterPeers.isSubscribed(at: peer) } }
 
     private func wantedMessage(_ frame: ByteBuffer) -> ReceivedMessage? {
         guard let received = try? FilterPush(parsing: Array(frame.readableBytesView)).message,
@@ -42,72 +41,74 @@ extension P2PRelay {
         return received
     }
 
-    /// Tells a filter node what is wanted, anew whenever that grows or the node has forgotten it, until the connection is gone.
+    /// Subscribes at a filter node, and again when there are more topics or the node has forgotten them, until the connection ends.
     func filter(over connection: Connection) async throws {
-        let (peer, life) = (connection.peer, ObjectIdentifier(connection))
-        guard filterPeers.withLock({ isCurrent(connection) && $0.begin(peer, over: life, at: Moment.now().uptime) }) else { return }
-        defer { filterPeers.withLock { $0.end(peer, over: life) } }
-        // What it remembers of an earlier life would count towards the topics that it takes.
-        _ = try await tell(peer, .unsubscribeAll)
+        let (peer, id) = (connection.peer, ObjectIdentifier(connection))
+        let isNew = lockedState.withLock { isCurrent(connection) && $0.filterPeers.begin(peer, over: id, at: .now) }
+        guard isNew else { return }
+        defer { lockedState.withLock { $0.filterPeers.end(peer, over: id) } }
+        // Subscriptions of an earlier connection would count towards the node's limit.
+        _ = try await sendRequest(peer, .unsubscribeAll)
         while !Task.isCancelled, isCurrent(connection) {
-            let (wanted, now) = (wantedTopics(), Moment.now().uptime)
-            switch filterPeers.withLock({ $0.next(peer, over: life, wanted: wanted, at: now) }) {
-            case .ask(let request): try await ask(request, peer, over: life)
-            case .wait(let until): try await Task.sleep(for: until - now)
+            let (wanted, now) = (wantedTopics(), Instant.now)
+            switch lockedState.withLock({ $0.filterPeers.next(peer, over: id, wanted: wanted, at: now) }) {
+            case .ask(let request): try await perform(request, at: peer, over: id)
+            case .wait(let until): try await until.sleep()
             case nil: return
             }
         }
     }
 
-    private func ask(_ request: FilterSubscription.Request, _ peer: PeerID, over life: ObjectIdentifier) async throws {
+    private func perform(_ request: FilterSubscription.Request, at peer: PeerID, over id: ObjectIdentifier) async throws {
         let sent = Moment.now()
         var status = WakuStatus(code: 200)
         switch request {
-        case .ping: status = try await tell(peer, .ping)
+        case .ping: status = try await sendRequest(peer, .ping)
         case .subscribe(let part):
-            for topic in configuration.pubsubTopics where status.isSuccess { status = try await tell(peer, .subscribe, topic, part) }
+            for topic in configuration.pubsubTopics where status.isSuccess { status = try await sendRequest(peer, .subscribe, topic, part) }
         }
         let now = Moment.now()
-        if status.isTooOften {
-            filterPeers.withLock { $0.askedTooOften(request, peer, over: life, sent: sent, at: now.uptime) }
+        if status.isRateLimited {
+            lockedState.withLock { $0.filterPeers.rateLimited(request, peer, over: id, sent: sent, at: now.instant) }
         } else if request == .ping, status.code == FilterSubscribeResponse.notFound {
             logger.info("filter node forgot this node's topics", metadata: ["peer": "\(peer)"])
-            filterPeers.withLock { $0.forgotten(peer, over: life, at: now.uptime) }
+            lockedState.withLock { $0.filterPeers.forgotten(peer, over: id, at: now.instant) }
         } else {
             try expectSuccess(status, of: peer)
-            let unheard = filterPeers.withLock { $0.succeeded(request, peer, over: life, sent: sent, at: now.uptime) }
-            if request != .ping { noteListening() }
-            if !unheard.isEmpty {
-                lookBack.withLock { $0.add(unheard, at: now) }
-                lookBacks.continuation.yield()
+            let newTopics = lockedState.withLock { state in
+                let newTopics = state.filterPeers.succeeded(request, peer, over: id, sent: sent, at: now.instant)
+                if !newTopics.isEmpty { state.lookBack.add(newTopics, at: now) }
+                return newTopics
             }
+            if request != .ping { updateAttachment() }
+            if !newTopics.isEmpty { lookBackAdded.signal() }
         }
     }
 
-    /// Looks up the last seconds' queries on topics that a node was just told.
+    /// Queries stores for the messages of the last seconds on newly subscribed topics.
     func lookBack(deliver: @Sendable ([ReceivedMessage]) async -> Void) async {
-        for await _ in lookBacks.stream {
-            while !Task.isCancelled, let query = lookBack.withLock({ $0.next(at: Moment.now().uptime) }) {
+        for await _ in lookBackAdded {
+            while !Task.isCancelled, let query = lockedState.withLock({ $0.lookBack.next(at: .now) }) {
                 do throws(StoreError) {
                     let page = try await self.query(query)
-                    let fresh = lookBack.withLock { $0.fresh(page.messages) }
+                    let fresh = lockedState.withLock { $0.lookBack.fresh(page.messages) }
                     guard !fresh.isEmpty else { continue }
                     configuration.report(.recovered(fresh.count))
                     await deliver(fresh)
                 } catch {
-                    logger.debug("last queries not looked up", metadata: ["reason": "\(error)"])
-                    lookBack.withLock { $0.failed() }
+                    logger.debug("recent messages not looked up", metadata: ["reason": "\(error)"])
+                    lockedState.withLock { $0.lookBack.failed() }
                 }
             }
         }
     }
 
-    /// As many as a filter node takes; that there are more is told once.
+    /// The content topics to subscribe to, up to the node's limit. Logs once when there are more.
     private func wantedTopics() -> [ContentTopic] {
-        let limit = filterPeers.withLock(\.topicLimit)
+        let limit = lockedState.withLock(\.filterPeers.topicLimit)
         let topics = configuration.contentTopics?(limit + 1) ?? []
         guard topics.count > limit else { return topics }
-        if !hasWarnedOfTopics.exchange(true, ordering: .relaxed) {
+        if lockedState.withLock({ $0.shouldReportTopicLimit() }) {
             logger.warning(
                 "filter nodes don't take all topics: some registrants' queries are not heard; --attach relay hears all",
                 metadata: ["limit": "\(limit)"])
@@ -115,23 +116,23 @@ extension P2PRelay {
         return Array(topics.prefix(limit))
     }
 
-    private func tell(
+    private func sendRequest(
         _ peer: PeerID, _ kind: FilterSubscribeRequest.Kind, _ pubsubTopic: PubsubTopic? = nil, _ topics: [ContentTopic] = []
     ) async throws -> WakuStatus {
-        let request = FilterSubscribeRequest(requestID: RequestID.next(), kind: kind, pubsubTopic: pubsubTopic, contentTopics: topics)
-        return try await ask(request.encoded(), of: peer, WakuProtocol.filterSubscribe, FilterSubscribeResponse.init(parsing:)).status
+        let message = FilterSubscribeRequest(requestID: RequestID.next(), kind: kind, pubsubTopic: pubsubTopic, contentTopics: topics)
+        return try await request(message.encoded(), of: peer, WakuProtocol.filterSubscribe, FilterSubscribeResponse.init(parsing:)).status
     }
 
-    /// - Throws: when the node refuses: it is asked again over a new connection, with all there is.
+    /// - Throws: When the node refuses, which ends the connection: all topics are sent again over the next one.
     private func expectSuccess(_ status: WakuStatus, of peer: PeerID) throws {
         guard !status.isSuccess else { return }
-        reason.withLock { $0 = "a filter node refuses this node's topics: status \(status.code)" }
-        logger.info("filter node refuses", metadata: ["peer": "\(peer)", "status": "\(status.code)"])
+        lockedState.withLock { $0.detachedReason = "a filter node refuses this node's topics: status \(status.code)" }
+        logger.info("filter node refused request", metadata: ["peer": "\(peer)", "status": "\(status.code)"])
         throw ConnectionError.refused
     }
 }
 
 extension WakuStatus {
-    /// Not now, though nothing is wrong with what was asked.
-    fileprivate var isTooOften: Bool { code == 429 }
+    /// The rate limit is exceeded; the request itself is valid.
+    fileprivate var isRateLimited: Bool { code == 429 }
 }

@@ -1,20 +1,21 @@
 import LibP2P
 import Logging
+import Primitives
 import Synchronization
 import Waku
 
 extension P2PRelay {
-    /// Reads the lists of nodes, dials those that are on them until enough bring messages, and again when there are not.
+    /// Reads the node lists and dials nodes on them whenever fewer peers than the target send messages.
     func findPeers() async {
         guard !configuration.nodeLists.isEmpty else { return }
         var sequences: [String: UInt64] = [:]
         await withDiscardingTaskGroup { group in
             while !Task.isCancelled {
                 let peerCount = workingPeers.count
-                if finder.withLock({ $0.wantsReading(peerCount: peerCount, at: Moment.now().uptime) }) {
+                if lockedState.withLock({ $0.finder.wantsReading(peerCount: peerCount, at: .now) }) {
                     await readLists(&sequences)
                 }
-                for address in nodesToDial() { group.addTask { await self.dial(address) } }
+                for address in nodesToDial() { group.addTask { await self.tryNode(at: address) } }
                 try? await Task.sleep(for: .seconds(1))
             }
         }
@@ -22,7 +23,7 @@ extension P2PRelay {
 
     func nodesToDial() -> [Multiaddr] {
         let (connected, peerCount) = (Set(host.peers.map(\.connection.peer)), workingPeers.count)
-        return finder.withLock { $0.toDial(connected: connected, peerCount: peerCount, at: Moment.now().uptime) }
+        return lockedState.withLock { $0.finder.toDial(connected: connected, peerCount: peerCount, at: .now) }
     }
 
     private func readLists(_ sequences: inout [String: UInt64]) async {
@@ -30,31 +31,31 @@ extension P2PRelay {
         await walk.run { await configuration.dns.texts(of: $0) }
         sequences.merge(walk.sequences) { max($0, $1) }
         let shards = configuration.pubsubTopics.compactMap(\.relayShard).map { UInt32($0.shard) }
-        finder.withLock { $0.found(walk.nodes, clusterID: configuration.clusterID, shards: shards) }
         let metadata: Logger.Metadata = ["nodes": "\(walk.nodes.count)", "unusable": "\(walk.failures.count)"]
+        lockedState.withLock { state in
+            state.finder.found(walk.nodes, clusterID: configuration.clusterID, shards: shards)
+            if walk.nodes.isEmpty { state.detachedReason = "the lists of nodes can't be read: does the DNS work here?" }
+        }
         if walk.nodes.isEmpty {
-            reason.withLock { $0 = "the lists of nodes can't be read: does the DNS work here?" }
             logger.warning("no nodes found", metadata: metadata)
         } else {
             logger.info("nodes found", metadata: metadata)
         }
     }
 
-    /// Good is who brings messages after a trial, or has a store while others have none; the rest makes room for those that may.
-    private func dial(_ address: Multiaddr) async {
+    /// Dials a node from a list. It is kept if it sends messages after the trial, or has a store while too few other nodes have one.
+    private func tryNode(at address: Multiaddr) async {
         guard let peer = address.peerID else { return }
         var isGood = false
         if let connection = try? await host.connect(to: address) {
             try? await Task.sleep(for: configuration.peerTrial)
             let stores = stores
             isGood = workingPeers.contains(peer) || (stores.contains(peer) && stores.count <= Self.storeTarget)
-            if !isGood, !isTold(of: peer), !connection.isInbound, isCurrent(connection) { host.disconnect(peer) }
+            if !isGood, !isConfigured(peer), !connection.isInbound, isCurrent(connection) { host.disconnect(peer) }
         }
-        finder.withLock { $0.dialled(peer, isGood: isGood, at: Moment.now().uptime, jitter: .random(in: 0...1)) }
+        lockedState.withLock { $0.finder.dialed(peer, isGood: isGood, at: .now, jitter: .random(in: 0...1)) }
     }
 
-    /// So many nodes with a store are kept that do nothing else for this one: a fleet's stores may not be its filter nodes.
+    /// Nodes with a store that are kept although they send no messages: the stores of a fleet may not be its filter nodes.
     private static let storeTarget = 2
-
-    func isTold(of peer: PeerID) -> Bool { configuration.peers.contains { $0.peerID == peer } }
 }

@@ -4,13 +4,14 @@ import NIOCore
 public import Waku
 
 extension P2PRelay {
-    /// Confirmed when it went to a peer's queue, or a peer that was asked to publish it says that others have it.
+    /// Publishes by gossip, or by lightpush without gossip peers. Confirmed when the message is in a peer's queue, or when a lightpush node
+    /// reports that other nodes received it.
     @discardableResult
     public func publish(_ message: WakuMessage, on pubsubTopic: PubsubTopic) async throws(RelayError) -> Publication {
         if let flaw = message.flaw { throw RelayError(code: .refused, message: flaw) }
         guard !isFilterClient else { return try await push(message, on: pubsubTopic) }
-        let (publication, outcome) = router.publish(message.encoded(), on: pubsubTopic)
-        await finish(outcome)
+        let (publication, outcome) = driver.publish(message.encoded(), on: pubsubTopic)
+        await carryOut(outcome)
         switch publication {
         case .sent, .duplicate: return .confirmed
         case .tooLarge:
@@ -19,7 +20,8 @@ extension P2PRelay {
         }
     }
 
-    /// By two peers at once where there are two, so that none can hold it back alone. What one refuses is offered to the next.
+    /// Publishes by lightpush at two peers concurrently, so that one peer alone cannot suppress the message. When a peer refuses, the next is
+    /// tried.
     func push(_ message: WakuMessage, on pubsubTopic: PubsubTopic) async throws(RelayError) -> Publication {
         let current = peers(speaking: WakuProtocol.lightpush)
         let old = peers(speaking: WakuProtocol.lightpushOld).filter { !current.contains($0) }
@@ -41,7 +43,7 @@ extension P2PRelay {
     }
 
     private static let pushCount = 2
-    /// A client waits for an answer for three seconds.
+    /// Clients wait three seconds for an answer.
     private static let pushTimeout = TimeAmount.milliseconds(2500)
 
     private func push(
@@ -65,9 +67,9 @@ extension P2PRelay {
     }
 
     private func push(_ message: WakuMessage, on pubsubTopic: PubsubTopic, by peer: PeerID) async throws(RelayError) -> Publication {
-        let request = LightpushRequest(requestID: RequestID.next(), pubsubTopic: pubsubTopic, message: message)
-        let response = try? await ask(
-            request.encoded(), of: peer, WakuProtocol.lightpush, within: Self.pushTimeout, LightpushResponse.init(parsing:))
+        let push = LightpushRequest(requestID: RequestID.next(), pubsubTopic: pubsubTopic, message: message)
+        let response = try? await request(
+            push.encoded(), of: peer, WakuProtocol.lightpush, within: Self.pushTimeout, LightpushResponse.init(parsing:))
         guard let response, response.status.isSuccess else {
             let code: RelayError.Code = response?.status.code == 413 ? .refused : .unavailable
             throw RelayError(code: code, message: response.map { "\($0.status)" } ?? "no answer")
@@ -76,9 +78,9 @@ extension P2PRelay {
     }
 
     private func pushOld(_ message: WakuMessage, on pubsubTopic: PubsubTopic, by peer: PeerID) async throws(RelayError) -> Publication {
-        let request = OldLightpushMessage(requestID: RequestID.next(), content: .request(pubsubTopic, message))
-        let response = try? await ask(
-            request.encoded(), of: peer, WakuProtocol.lightpushOld, within: Self.pushTimeout, OldLightpushMessage.init(parsing:))
+        let push = OldLightpushMessage(requestID: RequestID.next(), content: .request(pubsubTopic, message))
+        let response = try? await request(
+            push.encoded(), of: peer, WakuProtocol.lightpushOld, within: Self.pushTimeout, OldLightpushMessage.init(parsing:))
         guard case .response(isSuccess: true, _)? = response?.content else {
             throw RelayError(code: .unavailable, message: "not taken by lightpush")
         }

@@ -1,4 +1,4 @@
-import GossipSub
+import Primitives
 import LibP2P
 import Logging
 import NIOCore
@@ -7,7 +7,7 @@ public import Waku
 import WakuCrypto
 
 extension P2PRelay {
-    /// Which of these messages a peer's store keeps.
+    /// Which of these messages are in a peer's store.
     public func lookUp(_ hashes: [MessageHash]) async throws(RelayError) -> Set<MessageHash> {
         do {
             let page = try await query(StoreQuery(hashes: hashes, includesMessages: false))
@@ -31,23 +31,24 @@ extension P2PRelay {
 
     var hasStore: Bool { !stores.isEmpty }
 
-    /// Peers whose store is asked. Of those that dialled this node, none but whom it was told of: anybody can dial, and say that there was nothing.
+    /// The peers whose store is queried: those that this node dialed, and configured ones. Anyone else could dial in and answer that there are no
+    /// messages.
     var stores: [PeerID] {
         let own = Set(host.peers.lazy.filter { !$0.connection.isInbound }.map(\.connection.peer))
-        return peers(speaking: WakuProtocol.store).filter { own.contains($0) || isTold(of: $0) }
+        return peers(speaking: WakuProtocol.store).filter { own.contains($0) || isConfigured($0) }
     }
 
     func peers(speaking protocolID: String) -> [PeerID] {
         host.peers.filter { $0.info?.protocols.contains(protocolID) ?? false }.map(\.connection.peer).shuffled()
     }
 
-    /// Of any peer with a store, one after the other until one answers.
+    /// Queries the peers with a store one after the other until one answers.
     func query(_ query: StoreQuery) async throws(StoreError) -> StorePage {
         var failure = StoreError.noStore
         for peer in stores where !Task.isCancelled {
             do {
                 let request = StoreRequest(query, id: RequestID.next())
-                let response = try await ask(
+                let response = try await self.request(
                     request.encoded(), of: peer, WakuProtocol.store, limit: WakuProtocol.maximumStoreFrameByteCount, within: .seconds(30),
                     StoreResponse.init(parsing:))
                 guard response.status.isSuccess else {
@@ -66,26 +67,15 @@ extension P2PRelay {
         throw failure
     }
 
-    /// - Parameter parse: What the answer is.
-    func ask<Answer>(
-        _ request: [UInt8], of peer: PeerID, _ protocolID: String, limit: Int = WakuProtocol.maximumSmallFrameByteCount,
-        within: TimeAmount = .seconds(10), _ parse: ([UInt8]) throws -> Answer
-    ) async throws -> Answer {
-        let answer = try await host.request(ByteBuffer(bytes: request), to: peer, protocolID, responseLimit: limit, within: within)
-        return try parse(Array(answer.readableBytesView))
-    }
-
     // MARK: Catching up
 
     func catchUp(on index: Int, deliver: @Sendable ([ReceivedMessage]) async -> Void) async {
-        var gaps = gaps[index].stream.makeAsyncIterator()
+        var gaps = gapNoted[index].makeAsyncIterator()
         while !Task.isCancelled {
-            switch progress.withLock({ $0.next(on: index, at: .now()) }) {
+            switch lockedState.withLock({ $0.progress.next(on: index, at: .now()) }) {
             case .idle: _ = await gaps.next()
-            // In steps, because a reconnection ends the pause.
-            case .wait(let until):
-                let now = Moment.now().uptime
-                try? await Task.sleep(for: min(until - now, .seconds(1)))
+            // In steps, because a reconnection ends the pause early.
+            case .wait(let until): try? await min(until, Instant.now + .seconds(1)).sleep()
             case .query(let query): await walk(query, on: index, deliver: deliver)
             }
         }
@@ -94,12 +84,12 @@ extension P2PRelay {
     private func walk(_ query: StoreQuery, on index: Int, deliver: @Sendable ([ReceivedMessage]) async -> Void) async {
         do throws(StoreError) {
             let page = try await self.query(query)
-            let fresh = progress.withLock { $0.fresh(page.messages, on: index) }
+            let fresh = lockedState.withLock { $0.progress.fresh(page.messages, on: index) }
             if !fresh.isEmpty {
                 configuration.report(.recovered(fresh.count))
                 await deliver(fresh)
             }
-            guard !Task.isCancelled, let summary = progress.withLock({ $0.answered(page, on: index) }) else { return }
+            guard !Task.isCancelled, let summary = lockedState.withLock({ $0.progress.answered(page, on: index) }) else { return }
             logger.info(
                 "caught up from the store",
                 metadata: [
@@ -108,7 +98,9 @@ extension P2PRelay {
                 ])
         } catch {
             guard !Task.isCancelled,
-                progress.withLock({ $0.failed(on: index, isTooMuch: error.isTooMuch, at: .now(), jitter: .random(in: 0...1)) })
+                lockedState.withLock({
+                    $0.progress.failed(on: index, isTooMuch: error.isTooMuch, at: .now(), jitter: .random(in: 0...1))
+                })
             else { return }
             logger.warning(
                 "no store can be asked, messages may be missing",
@@ -126,7 +118,7 @@ extension StoreRequest {
     }
 }
 
-/// Names a request, so that its answer can be told from another's: random, because it tells nothing then.
+/// Request ids. Random, so that they reveal nothing about this node.
 enum RequestID {
     static func next() -> String { hexString(randomBytes(16)) }
 }

@@ -2,52 +2,58 @@ public import GossipSub
 public import LibP2P
 public import Logging
 import NIOCore
+import Primitives
 import Synchronization
 public import Waku
 
-/// A node of the Waku network: gossips with its peers, asks their stores for what it missed, and publishes.
+/// A relay as a node of the Waku network: it gossips with peers or subscribes at filter nodes, queries their stores for missed messages, and
+/// publishes.
 ///
-/// It dials the peers that it is told, for ever, and may be dialled. Gossip brings messages once; what the store brings comes beside it, so
-/// that `deliver` may run twice at once, and the same message may come more than once. What it publishes itself does not come back.
+/// It keeps connections to the configured peers and may be dialed. Messages from peers and from stores are delivered concurrently, so that
+/// `deliver` may run twice at the same time and the same message may arrive several times. The relay's own messages are not received.
+///
+/// Mutable state is in ``P2PRelayState`` behind one lock; ``GossipDriver`` and ``Inbox`` have locks of their own, which are taken inside of
+/// it, never around it.
 public final class P2PRelay: Relay {
     public struct Configuration: Sendable {
         public var key: NodeKey
-        /// Dialled, and dialled again: each with its peer id.
+        /// Peers to keep connected, each with its peer id.
         public var peers: [Multiaddr]
-        /// Lists of nodes in the DNS, of which some are dialled as well, until as many peers as are wanted bring messages.
+        /// DNS node lists (EIP-1459). Nodes on them are dialed until as many peers as ``peerTarget`` send messages.
         public var nodeLists: [NodeTreeURL] = []
         public var peerTarget = 8
-        /// So long after it was dialled, one of the lists' nodes is left when it brings no messages.
+        /// A node from a list is disconnected if it sends no messages for this long after it was dialed.
         var peerTrial = Duration.seconds(10)
         public var dns = DNSClient(servers: [])
         public var listenAddresses: [Multiaddr]
         public var pubsubTopics: [PubsubTopic]
-        /// Peers of another one are left.
+        /// Peers of another cluster are disconnected.
         public var clusterID: UInt32
-        /// Whether peers that tell no cluster are left, as Waku's nodes do. Others than these know nothing of it.
+        /// Whether to disconnect peers that do not report their cluster, as Waku's nodes do. Other gossipsub implementations do not report it.
         public var requiresMetadata = true
         public var gossip = GossipConfiguration()
         public var host = HostConfiguration()
-        /// When peers are asked whether they are there.
+        /// When silent peers are pinged and disconnected.
         public var silence = SilenceLimits()
-        /// How far a sender's clock may be off for its messages to be sent on to others.
+        /// Messages whose timestamp differs by more are not forwarded.
         public var forwardingWindow = Duration.seconds(1200)
-        /// What is looked up in a store after messages may have been lost: the node's own topics.
+        /// The content topics to query from a store after messages may have been lost.
         public var catchUpTopics: [ContentTopic]
-        /// Until when all was seen on each pubsub topic, in an earlier life (``P2PRelay/seenUntil``); on the others nothing can have been
-        /// missed.
+        /// ``P2PRelay/seenUntil`` of the previous run, to catch up from. Topics without an entry have nothing to catch up with.
         public var lastSeen: [PubsubTopic: Timestamp]
-        /// As a client of filter nodes, instead of relaying: the content topics that are wanted, up to a number, asked for each second; nil: a
-        /// relay.
+        /// Makes this a client of filter nodes instead of a relay: called every second for the content topics to subscribe to, at most `limit`.
+        /// nil: a relay.
         public var contentTopics: (@Sendable (_ limit: Int) -> [ContentTopic])?
-        /// How often filter nodes are asked.
+        /// Intervals of requests to filter nodes.
         var filter = FilterTiming()
-        /// From a gap to the walk through a store that ends it, and from the start of one walk to the next.
+        /// How far back a filter client looks for queries on newly subscribed topics.
+        var lookBackWindow = QueryLookBack.window
+        /// ``StoreCatchUp/Configuration/settling`` and ``StoreCatchUp/Configuration/shortestPeriod``
         var catchUpSettling = Duration.seconds(1)
         var catchUpPeriod = Duration.seconds(5)
-        /// Which topics of the form of `ContentTopic` are worth handing over; nil: all messages are, whatever their topic.
+        /// Whether to deliver messages on a topic of the form of `ContentTopic`; others are dropped. nil delivers all messages.
         public var wants: (@Sendable (TopicTag) -> Bool)?
-        /// Told what is to be counted.
+        /// Called with events to be counted.
         public var report: @Sendable (RelayEvent) -> Void
 
         public init(
@@ -70,82 +76,57 @@ public final class P2PRelay: Relay {
     public let host: Host
     let configuration: Configuration
     let logger: Logger
-    let router: GossipRouter
+    let driver: GossipDriver
     let inbox = Inbox(limit: 8 << 20)
-    let progress: Mutex<P2PProgress>
-    /// Of each pubsub topic, that there is a gap.
-    let gaps: [(stream: AsyncStream<Void>, continuation: AsyncStream<Void>.Continuation)]
-    let life = Mutex(Life())
-    let finder: Mutex<PeerFinder>
-    let filterPeers: Mutex<FilterPeers>
-    let lookBack: Mutex<QueryLookBack>
-    /// That there is something to look back for.
-    let lookBacks = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
-    let hasWarnedOfTopics = Atomic(false)
-
-    struct Life {
-        var task: Task<Void, Never>?
-        var isListening = false
-        var isClosed = false
-    }
-
-    /// Why there is nobody, as far as that is known.
-    let reason = Mutex("no peer was reached yet")
+    let lockedState: Mutex<P2PRelayState>
+    /// For each pubsub topic: a gap was noted, catching up has something to do.
+    let gapNoted: [WakeUpSignal]
+    /// Queries were added to ``P2PRelayState/lookBack``.
+    let lookBackAdded = WakeUpSignal()
 
     public init(configuration: Configuration, logger: Logger) {
         self.configuration = configuration
         self.logger = logger
         host = Host(key: configuration.key, configuration: configuration.host, logger: logger)
-        router = GossipRouter(
+        driver = GossipDriver(
             configuration: configuration.gossip, topics: configuration.pubsubTopics,
             validator: MessageValidator(window: configuration.forwardingWindow, wants: configuration.wants),
             seed: .random(in: .min ... .max))
-        gaps = configuration.pubsubTopics.map { _ in AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1)) }
-        var finding = PeerFinder.Limits()
-        finding.target = configuration.peerTarget
-        finder = Mutex(PeerFinder(own: host.peerID, limits: finding))
-        filterPeers = Mutex(
-            FilterPeers(
-                pubsubTopicCount: configuration.pubsubTopics.count, ownTopics: configuration.catchUpTopics, timing: configuration.filter))
-        lookBack = Mutex(QueryLookBack(pubsubTopics: configuration.pubsubTopics))
-        progress = Mutex(
-            P2PProgress(
-                pubsubTopics: configuration.pubsubTopics,
-                catchUp: .init(
-                    contentTopics: configuration.catchUpTopics, settling: configuration.catchUpSettling,
-                    shortestPeriod: configuration.catchUpPeriod),
-                lastSeen: configuration.lastSeen, at: .now()))
-        serve()
+        gapNoted = configuration.pubsubTopics.map { _ in WakeUpSignal() }
+        lockedState = Mutex(P2PRelayState(configuration: configuration, own: host.peerID, at: .now()))
+        serveProtocols()
     }
 
-    /// Where it listens, with the ports that were chosen, once it does.
-    public var listenAddresses: [Multiaddr] { host.listenAddresses }
+    // MARK: State
 
-    public var name: String { "libp2p" }
-
-    public var state: RelayState {
-        progress.withLock { $0.isAttached } ? .attached : .detached(reason.withLock { $0 })
-    }
+    public var state: RelayState { lockedState.withLock(\.relayState) }
 
     public var seenUntil: [PubsubTopic: Timestamp] {
-        progress.withLock { $0.seenUntil(at: .now()) }
+        lockedState.withLock { $0.progress.seenUntil(at: .now()) }
     }
 
-    public var counters: GossipCounters { router.counters }
-
-    /// Those it gossips with, with what is thought of them.
-    public var gossipPeers: [PeerGossip] { router.statuses }
+    /// The addresses it listens on, with actual ports, once it listens.
+    public var listenAddresses: [Multiaddr] { host.listenAddresses }
 
     var isFilterClient: Bool { configuration.contentTopics != nil }
 
-    /// Those that messages may come by: filter nodes that took this node's topics, or all it gossips with.
+    /// The peers that messages are received from: filter nodes that accepted this node's subscriptions, or all gossip peers.
     var workingPeers: Set<PeerID> {
-        isFilterClient ? filterPeers.withLock(\.accepted) : Set(router.statuses.map(\.peer))
+        isFilterClient ? lockedState.withLock(\.filterPeers.accepted) : Set(driver.statuses.map(\.peer))
     }
 
+    // MARK: Diagnostics
+
+    public var name: String { "libp2p" }
+
+    public var counters: GossipCounters { driver.counters }
+
+    /// The gossip peers, with their scores.
+    public var gossipPeers: [PeerGossip] { driver.statuses }
+
     public var peers: [RelayPeer] {
-        let filterNodes = filterPeers.withLock(\.accepted)
-        let gossip = Dictionary(uniqueKeysWithValues: router.statuses.map { ($0.peer, $0) })
+        let filterNodes = lockedState.withLock(\.filterPeers.accepted)
+        let gossip = Dictionary(uniqueKeysWithValues: driver.statuses.map { ($0.peer, $0) })
         return host.peers.map { known in
             let gossip = gossip[known.connection.peer]
             return RelayPeer(
@@ -158,15 +139,15 @@ public final class P2PRelay: Relay {
         }.sorted { $0.id < $1.id }
     }
 
-    /// What waits for the peer that has most waiting, in bytes, beside what its stream holds: messages are dropped at 4 MiB.
-    public var queuedByteCount: Int { router.queuedByteCount }
+    /// Bytes in the longest outbound queue of any peer, without those in its stream's buffer. Messages are dropped at 4 MiB.
+    public var queuedByteCount: Int { driver.queuedByteCount }
 
     public var ownAddresses: [String] { listenAddresses.map(\.description) }
 
     public var traffic: RelayTraffic {
         var traffic = RelayTraffic()
         (traffic.bytesReceived, traffic.bytesSent) = (host.bytesReceived, host.bytesSent)
-        let counters = router.counters
+        let counters = driver.counters
         traffic.accepted = counters.accepted
         traffic.ignored = counters.ignored
         traffic.rejected = counters.rejected
@@ -177,14 +158,7 @@ public final class P2PRelay: Relay {
         traffic.forwarded = counters.forwarded
         traffic.brokenPromises = counters.brokenPromises
         traffic.graftFloods = counters.graftFloods
-        traffic.greyListed = counters.greyListed
+        traffic.graylisted = counters.graylisted
         return traffic
-    }
-
-    func finish(_ outcome: GossipRouter.Outcome) async {
-        for peer in outcome.peersToLeave { host.disconnect(peer) }
-        if outcome.unwantedCount > 0 { configuration.report(.foreign(outcome.unwantedCount)) }
-        guard !outcome.messages.isEmpty else { return }
-        await inbox.append(outcome.messages)
     }
 }

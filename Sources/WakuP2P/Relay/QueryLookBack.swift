@@ -1,57 +1,60 @@
+import Primitives
 import Waku
 
-/// Decides what to ask a store about registrants' topics that a filter node was just told: the queries of the last seconds, which came
-/// while nobody sent them here. Topics and time come in, store queries go out.
+/// Decides which store queries to send after a filter node accepted new topics: messages of the last seconds on these topics were sent before
+/// the subscription. Topics and time come in, store queries go out.
 ///
-/// As best effort: a client asks again when it gets no answer. So each query goes out once and for one page, none after the first that
-/// fails, and none that is older than what it looks for.
+/// Best effort, since clients repeat unanswered requests: each query is sent once and for one page, none after a failure, and none that is
+/// older than the window.
 struct QueryLookBack {
-    /// Queries of so long ago are looked for: nobody waits for the answer to an older one.
+    /// How far to look back. Clients no longer wait for an answer to older messages.
     static let window = Duration.seconds(5)
-    /// As many as 1,000 topics need, twice.
+    /// Twice the queries needed for 1,000 topics.
     private static let capacity = 200
     private static let rememberedHashCount = 4096
 
     private struct Entry {
         let query: StoreQuery
-        let until: Duration
+        let until: Instant
     }
 
     private let pubsubTopics: [PubsubTopic]
+    private let window: Duration
     private var waiting: ArraySlice<Entry> = []
     private var recent = RecentHashes(capacity: QueryLookBack.rememberedHashCount)
 
-    init(pubsubTopics: [PubsubTopic]) {
+    init(pubsubTopics: [PubsubTopic], window: Duration = QueryLookBack.window) {
         self.pubsubTopics = pubsubTopics
+        self.window = window
     }
 
-    /// A node was told of these topics.
+    /// A node accepted these topics, new to all nodes.
     mutating func add(_ topics: [ContentTopic], at now: Moment) {
-        let queries = StoreQuery.queries(pubsubTopics: pubsubTopics, contentTopics: topics, from: now.clock - Self.window)
+        let queries = StoreQuery.queries(pubsubTopics: pubsubTopics, contentTopics: topics, from: now.wallClock - window)
         for query in queries.prefix(max(0, Self.capacity - waiting.count)) {
-            waiting.append(Entry(query: query, until: now.uptime + Self.window))
+            waiting.append(Entry(query: query, until: now.instant + window))
         }
     }
 
-    /// Each once; nil while there is nothing to ask.
-    mutating func next(at now: Duration) -> StoreQuery? {
+    /// The next query; nil when there is none.
+    mutating func next(at now: Instant) -> StoreQuery? {
         while let entry = waiting.popFirst() {
             if now < entry.until { return entry.query }
         }
         return nil
     }
 
-    /// There is no store, or it does not want to be asked now.
+    /// A query failed: drops the others.
     mutating func failed() {
         waiting = []
     }
 
-    /// These came from filter nodes: they are no news when a store tells them.
-    mutating func brought(_ messages: [ReceivedMessage]) {
+    /// Records messages that filter nodes sent, so that ``fresh(_:)`` leaves them out.
+    mutating func noteReceived(_ messages: [ReceivedMessage]) {
         for message in messages { _ = recent.insert(message.hash) }
     }
 
-    /// Those of a page that did not come before.
+    /// The messages of a page that were not received before.
     mutating func fresh(_ messages: [ReceivedMessage]) -> [ReceivedMessage] {
         messages.filter { recent.insert($0.hash) }
     }

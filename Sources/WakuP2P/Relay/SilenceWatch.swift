@@ -1,25 +1,27 @@
+import Primitives
 import LibP2P
 
-/// After how long without gossip from a peer something is done.
+/// When peers that send no gossip are pinged and disconnected.
 public struct SilenceLimits: Hashable, Sendable {
-    /// It is asked whether it is there: a network may be quiet.
+    /// After this long a peer is pinged: the network may just be quiet.
     public var probe = Duration.seconds(60)
-    /// It is left though it answers, and dialled anew: it may have forgotten that this node listens. Only those that this node dialled.
+    /// After this long a peer is disconnected and dialed again even if it responds, since it may have lost this node's subscriptions. Only for
+    /// peers that this node dialed.
     public var leave = Duration.seconds(600)
 
     public init() {}
 }
 
-/// Decides which peers are asked whether they are there, and which are left. When they were heard goes in, what to do comes out.
+/// Decides which peers to ping and which to disconnect, from the times at which they were last heard.
 ///
-///     heard ──(silent for the one time)──▶ probed ──(again)──▶ probed … ──(silent for the other)──▶ left
-///       ▲                                    │
-///       └──────────────(heard)───────────────┘
+///     heard ──(silent for `probe`)──▶ probed ──(again)──▶ probed … ──(silent for `leave`)──▶ left
+///       ▲                               │
+///       └────────────(heard)────────────┘
 struct SilenceWatch {
     struct Heard {
         let peer: PeerID
-        let at: Duration
-        /// Whether this node dialled it.
+        let at: Instant
+        /// Whether this node dialed the peer.
         let isOutbound: Bool
     }
 
@@ -29,15 +31,15 @@ struct SilenceWatch {
     }
 
     let limits: SilenceLimits
-    private var probed: [PeerID: Duration] = [:]
+    private var probed: [PeerID: Instant] = [:]
 
     init(limits: SilenceLimits) {
         self.limits = limits
     }
 
-    mutating func look(at peers: [Heard], now: Duration) -> [Action] {
+    mutating func look(at peers: [Heard], now: Instant) -> [Action] {
         var actions: [Action] = []
-        var stillProbed: [PeerID: Duration] = [:]
+        var stillProbed: [PeerID: Instant] = [:]
         for heard in peers {
             let last = max(heard.at, probed[heard.peer] ?? heard.at)
             if heard.isOutbound, now - heard.at >= limits.leave {

@@ -1,15 +1,15 @@
 public import ProtobufWire
 public import Waku
 
-/// What a light client asks of a filter node, 12/WAKU2-FILTER version 2.
+/// A request of a light client to a filter node, 12/WAKU2-FILTER version 2.
 ///
 ///     { 1 request id · 2 kind · 10 pubsub topic · 11 content topics* }
 public struct FilterSubscribeRequest: Hashable, Sendable {
-    /// For one request; for one client nodes keep 1,000.
+    /// The maximum for one request; nodes accept 1,000 per client.
     public static let maximumContentTopicCount = 100
 
     public enum Kind: UInt64, Hashable, Sendable {
-        /// Whether the node still has subscriptions of this client: 404 when not.
+        /// Asks whether the node has subscriptions of this client: 404 if not.
         case ping = 0
         case subscribe = 1
         case unsubscribe = 2
@@ -58,11 +58,11 @@ public struct FilterSubscribeRequest: Hashable, Sendable {
     }
 }
 
-/// The filter node's answer.
+/// The response of a filter node.
 ///
 ///     { 1 request id · 10 status · 11 text }
 public struct FilterSubscribeResponse: Hashable, Sendable {
-    /// The node knows no subscription of this client.
+    /// The node has no subscription of this client.
     public static let notFound: UInt32 = 404
 
     public var requestID: String
@@ -100,7 +100,7 @@ public struct FilterSubscribeResponse: Hashable, Sendable {
     }
 }
 
-/// What a filter node sends to its client, without an answer.
+/// A message that a filter node pushes to its client. There is no response.
 ///
 ///     { 1 Waku message · 2 pubsub topic }
 public struct FilterPush: Hashable, Sendable {

@@ -1,7 +1,7 @@
 public import ProtobufWire
 public import Waku
 
-/// A message for a node to publish, 19/WAKU2-LIGHTPUSH version 3.
+/// A request to publish a message, 19/WAKU2-LIGHTPUSH version 3.
 ///
 ///     { 1 request id · 20 pubsub topic · 21 Waku message }
 public struct LightpushRequest: Hashable, Sendable {
@@ -42,11 +42,11 @@ public struct LightpushRequest: Hashable, Sendable {
     }
 }
 
-/// The node's answer.
+/// The response to a lightpush request.
 ///
-///     { 1 request id · 10 status · 11 text · 12 peers that got it }
+///     { 1 request id · 10 status · 11 text · 12 relay peer count }
 public struct LightpushResponse: Hashable, Sendable {
-    /// It has nobody to publish to.
+    /// The status of a node without peers.
     public static let noPeers: UInt32 = 505
 
     public var requestID: String
@@ -89,9 +89,9 @@ public struct LightpushResponse: Hashable, Sendable {
     }
 }
 
-/// The older form, 2.0.0-beta1: request and answer in one type.
+/// A request or response of the older lightpush version, 2.0.0-beta1, which has one message type for both.
 ///
-///     { 1 request id · 2 request { 1 pubsub topic · 2 Waku message } · 3 answer { 1 success(bool) · 2 text } }
+///     { 1 request id · 2 request { 1 pubsub topic · 2 Waku message } · 3 response { 1 success(bool) · 2 text } }
 public struct OldLightpushMessage: Hashable, Sendable {
     public enum Content: Hashable, Sendable {
         case request(PubsubTopic, WakuMessage)
@@ -172,7 +172,7 @@ public struct OldLightpushMessage: Hashable, Sendable {
 }
 
 extension WakuMessage {
-    /// A message inside a protobuf, that must be there.
+    /// Reads a required nested Waku message.
     static func read(_ content: Range<Int>?, of bytes: [UInt8]) throws(ProtobufError) -> WakuMessage {
         guard let content else { throw .malformed }
         guard content.count <= WakuProtocol.maximumMessageFrameByteCount else { throw .tooLong }

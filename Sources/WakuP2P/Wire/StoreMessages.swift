@@ -1,12 +1,12 @@
 public import ProtobufWire
 public import Waku
 
-/// What is asked of a store, 13/WAKU2-STORE version 3.
+/// A store query, 13/WAKU2-STORE version 3.
 ///
-///     { 1 request id · 2 with messages(bool) · 10 pubsub topic · 11 content topics* · 12 from(sint64) · 13 to(sint64) · 20 hashes*
+///     { 1 request id · 2 include data(bool) · 10 pubsub topic · 11 content topics* · 12 start time(sint64) · 13 end time(sint64) · 20 hashes*
 ///     · 51 cursor · 52 forward(bool) · 53 page size }
 ///
-/// Times are nanoseconds by the senders' clocks. Hashes stand alone: nodes refuse topics or times beside them.
+/// Times are message timestamps in nanoseconds. Nodes refuse queries with both hashes and topics or times.
 public struct StoreRequest: Hashable, Sendable {
     public static let maximumContentTopicCount = 10
     public static let maximumPageSize: UInt64 = 100
@@ -21,9 +21,9 @@ public struct StoreRequest: Hashable, Sendable {
     public var endTime: Timestamp?
     /// At most `Publication.lookUpLimit`.
     public var hashes: [MessageHash]
-    /// Where the page before ended.
+    /// The end of the previous page.
     public var cursor: [UInt8]?
-    /// Oldest first.
+    /// Whether pages are in ascending order of time.
     public var isForward: Bool
     public var pageSize: UInt64?
 
@@ -85,16 +85,16 @@ public struct StoreRequest: Hashable, Sendable {
     }
 }
 
-/// What a store answers.
+/// The response of a store.
 ///
 ///     { 1 request id · 10 status · 11 text · 20 entries* { 1 hash · 2 Waku message · 3 pubsub topic } · 51 cursor }
 public struct StoreResponse: Hashable, Sendable {
-    /// Nodes use hashes, of 32 bytes.
+    /// Nodes use message hashes of 32 bytes as cursors.
     static let maximumCursorByteCount = 256
 
     public struct Entry: Hashable, Sendable {
         public let hash: MessageHash
-        /// nil unless messages were asked for, or when this one can't be read.
+        /// nil when messages were not requested or this one cannot be decoded.
         public let message: ReceivedMessage?
 
         public init(hash: MessageHash, message: ReceivedMessage?) {
@@ -106,7 +106,7 @@ public struct StoreResponse: Hashable, Sendable {
     public var requestID: String
     public var status: WakuStatus
     public var entries: [Entry]
-    /// For the next page; nil at the end.
+    /// Continues at the next page; nil on the last page.
     public var cursor: [UInt8]?
 
     public init(requestID: String, status: WakuStatus, entries: [Entry] = [], cursor: [UInt8]? = nil) {
@@ -116,7 +116,7 @@ public struct StoreResponse: Hashable, Sendable {
         self.cursor = cursor
     }
 
-    /// A hash that does not fit its message is the message's own from here on: nobody else's word is taken for it.
+    /// A hash that does not match its message is replaced with the message's actual hash.
     ///
     /// - Throws: `ProtobufError`
     public init(parsing bytes: [UInt8]) throws(ProtobufError) {
@@ -174,7 +174,7 @@ extension StoreResponse.Entry {
             }
         }
         guard let hash else { throw .malformed }
-        // One message that can't be read is no reason to lose the page.
+        // An invalid message does not invalidate the page.
         guard let content, let topic, let message = try? WakuMessage(parsing: Array(reader.bytes[content])) else {
             self.init(hash: hash, message: nil)
             return
@@ -199,7 +199,7 @@ extension ProtobufReader.Field {
         return MessageHash(bytes: bytes)
     }
 
-    /// For people, so that what is no text is no reason to refuse the rest.
+    /// A text for people: invalid UTF-8 does not invalidate the message.
     func statusText(of reader: ProtobufReader) throws(ProtobufError) -> String {
         String(decoding: reader.bytes[try content()].prefix(WakuProtocol.maximumStatusByteCount), as: UTF8.self)
     }

@@ -1,10 +1,10 @@
 public import ProtobufWire
 
-/// What two nodes tell each other first, 66/WAKU2-METADATA: request and answer are the same.
+/// The metadata that nodes exchange after connecting, 66/WAKU2-METADATA. Request and response have the same form.
 ///
 ///     { 1 cluster id · 2 shards*, a field each · 3 shards*, packed }
 ///
-/// Field 2 is what older nodes write and read. Both are read in either form. Whoever is of another cluster, or says nothing, is let go.
+/// Older nodes use field 2. Both fields are read in packed and unpacked form. Peers of another cluster, or without response, are disconnected.
 public struct WakuMetadata: Hashable, Sendable {
     public var clusterID: UInt32?
     public var shards: [UInt32]

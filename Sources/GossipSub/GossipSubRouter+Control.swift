@@ -1,11 +1,13 @@
-extension GossipSub {
-    /// In one item of gossip: some 34 KB.
-    static let idsAnItem = 1000
+import Primitives
 
-    mutating func receivedControl(_ rpc: GossipRPC, from peer: PeerNumber, at now: Duration) {
+extension GossipSubRouter {
+    /// The maximum number of ids in one IHAVE or IWANT: about 34 KB.
+    static let idsPerItem = 1000
+
+    mutating func receivedControl(_ rpc: GossipRPC, from peer: PeerNumber, at now: Instant) {
         for announcement in rpc.ihave { receivedIHave(announcement, from: peer, at: now) }
         receivedIWant(rpc.iwant, from: peer)
-        // Each topic once a frame: a graft of the same again is no more than noise.
+        // Each topic once per frame: repeated grafts are ignored.
         var grafted: Set<String> = []
         for topic in rpc.graft where grafted.insert(topic).inserted { receivedGraft(of: topic, from: peer, at: now) }
         for prune in rpc.prune { receivedPrune(prune, from: peer, at: now) }
@@ -14,8 +16,8 @@ extension GossipSub {
         }
     }
 
-    /// Asks for what is not known, of this peer and perhaps another: one may not keep its word.
-    private mutating func receivedIHave(_ announcement: GossipRPC.Announcement, from peer: PeerNumber, at now: Duration) {
+    /// Requests unknown messages from this peer, each from at most two peers, since one may not send it.
+    private mutating func receivedIHave(_ announcement: GossipRPC.Announcement, from peer: PeerNumber, at now: Instant) {
         guard score(peer) >= configuration.score.gossipThreshold, isSubscribed(to: announcement.topic), var asking = peers[peer] else {
             return
         }
@@ -32,12 +34,12 @@ extension GossipSub {
         asking.askedCount += wanted.count
         counters.askedIDs += wanted.count
         promises.add(promised, by: peer, due: now + configuration.promisePeriod)
-        for start in stride(from: 0, to: wanted.count, by: Self.idsAnItem) {
-            act(.send(.iwant(Array(wanted[start..<min(start + Self.idsAnItem, wanted.count)])), to: peer))
+        for start in stride(from: 0, to: wanted.count, by: Self.idsPerItem) {
+            act(.send(.iwant(Array(wanted[start..<min(start + Self.idsPerItem, wanted.count)])), to: peer))
         }
     }
 
-    /// Between two heartbeats, of all peers.
+    /// The maximum number of ids requested from all peers between two heartbeats.
     private static let askedLimit = 100_000
 
     private mutating func receivedIWant(_ ids: [MessageID], from peer: PeerNumber) {
@@ -49,29 +51,29 @@ extension GossipSub {
         }
     }
 
-    private mutating func receivedGraft(of topic: String, from peer: PeerNumber, at now: Duration) {
-        // Of a topic that is not ours nothing is answered: that would only help who sends many.
+    private mutating func receivedGraft(of topic: String, from peer: PeerNumber, at now: Instant) {
+        // Grafts for unsubscribed topics are not answered, so that a flood of them costs nothing.
         guard isSubscribed(to: topic), let state = topics[topic], !state.mesh.contains(peer) else { return }
-        if let until = state.backOff[peer], now < until {
+        if let until = state.backoff[peer], now < until {
             counters.graftFloods += 1
-            let isFlood = now < until - configuration.pruneBackOff + configuration.graftFloodPeriod
+            let isFlood = now < until - configuration.pruneBackoff + configuration.graftFloodPeriod
             peers[peer]?.score.misbehaved(isFlood ? 2 : 1)
-            prune(peer, from: topic, backOff: configuration.pruneBackOff, at: now)
+            prune(peer, from: topic, backoff: configuration.pruneBackoff, at: now)
             return
         }
         let isOutbound = peers[peer]?.isOutbound ?? false
         let isFull = state.mesh.count >= configuration.meshHigh && !isOutbound
         guard score(peer) >= 0, !isFull, state.subscribers.contains(peer) else {
-            prune(peer, from: topic, backOff: configuration.pruneBackOff, at: now)
+            prune(peer, from: topic, backoff: configuration.pruneBackoff, at: now)
             return
         }
         topics[topic]?.mesh.append(peer)
     }
 
-    private mutating func receivedPrune(_ prune: GossipRPC.Prune, from peer: PeerNumber, at now: Duration) {
+    private mutating func receivedPrune(_ prune: GossipRPC.Prune, from peer: PeerNumber, at now: Instant) {
         guard isSubscribed(to: prune.topic) else { return }
         topics[prune.topic]?.mesh.removeAll { $0 == peer }
-        let backOff = min(prune.backOff ?? configuration.pruneBackOff, configuration.longestBackOff)
-        topics[prune.topic]?.keepAway(peer, until: now + backOff)
+        let backoff = min(prune.backoff ?? configuration.pruneBackoff, configuration.longestBackoff)
+        topics[prune.topic]?.setBackoff(of: peer, until: now + backoff)
     }
 }

@@ -1,80 +1,80 @@
-import Primitives
+public import Primitives
 
-/// What is to be done; the order counts.
+/// An action for the driver. Actions must be carried out in order.
 public enum GossipAction: Sendable {
     case send(Outgoing, to: PeerNumber)
     case forward(GossipMessage, to: [PeerNumber])
-    /// Decide about it, and tell by ``GossipSub/judged(_:as:at:)``: nothing goes on before.
+    /// Validate the message and call ``GossipSubRouter/judged(_:as:at:)``. It is not forwarded before.
     case validate(GossipMessage, from: PeerNumber)
-    /// Its score is beyond hope. ``GossipSub/disconnected(_:at:)`` is to follow.
+    /// Disconnect a peer whose score fell below the graylist threshold, then call ``GossipSubRouter/disconnected(_:at:)``.
     case disconnect(PeerNumber)
 }
 
-/// What a validator finds.
+/// The result of validating a message.
 public enum GossipVerdict: Hashable, Sendable {
-    /// To be sent on.
+    /// Valid: forward it.
     case accept
-    /// Not to be sent on, but nobody's fault.
+    /// Do not forward it, without blame for its senders.
     case ignore
-    /// Whoever sent it is to blame.
+    /// Invalid: lowers the score of the peers that sent it.
     case reject
 }
 
-/// What became of a message that this node publishes.
+/// The result of publishing a message.
 public enum GossipPublication: Hashable, Sendable {
     case sent(peerCount: Int)
-    /// It was published, or came in, before.
+    /// The message was published or received before.
     case duplicate
-    /// Nothing was kept of it.
+    /// There are no peers to send it to. The message is not stored.
     case noPeers
     case tooLarge
 }
 
-/// A gossipsub 1.1 router without signatures: events and time come in, actions go out. Whoever holds it has the connections, a queue for
-/// each of them (``OutboundQueue``), a clock that ticks each heartbeat, and the validator.
+/// A gossipsub 1.1 router for unsigned messages (StrictNoSign), as a state machine: events and time come in, actions go out. Its driver has
+/// the connections with an ``OutboundQueue`` each, calls ``heartbeat(at:)`` regularly, and validates messages.
 ///
 ///     frame ─▶ GossipRPC ─▶ received ─▶ seen? ─▶ .validate ─▶ judged ─▶ .forward to the mesh
 ///                             │ control                         │ reject
 ///                             ▼                                 ▼
-///                   mesh, promises, back-offs ─────────▶ score ─▶ .disconnect
+///                   mesh, promises, backoffs ─────────▶ score ─▶ .disconnect
 ///
-/// Times are durations since some start that never goes back. The same events with the same seed make the same actions. All that is kept
-/// is bounded, by the configuration and the number of peers, whatever they send.
+/// It is deterministic: the same events with the same seed result in the same actions. Memory is bounded by the configuration and the number
+/// of peers, whatever they send.
 ///
-/// Of the specification it leaves out: peer exchange, which Waku's nodes do by other means, and of the scores time in mesh, delivery rates in
-/// the mesh (both unset or nearly so in Waku) and address co-location.
-public struct GossipSub: Sendable {
+/// Not implemented: peer exchange, for which Waku's nodes have other protocols, and the score components for time in mesh, mesh delivery
+/// rates (both unset or nearly so in Waku) and address co-location.
+public struct GossipSubRouter: Sendable {
     public let configuration: GossipConfiguration
     public private(set) var actions: [GossipAction] = []
     public internal(set) var counters = GossipCounters()
 
     struct Pending {
         let message: GossipMessage
-        /// The first sent it first.
+        /// In order of arrival: the first one delivered it first.
         var senders: [PeerNumber]
     }
 
     struct Retained {
         var score: PeerScore
-        let until: Duration
+        let until: Instant
     }
 
     var random: SplitMix64
     var peers: [PeerNumber: GossipPeer] = [:]
-    /// Of peers that left with something on their account.
+    /// Scores of disconnected peers that misbehaved.
     var retained: [PeerNumber: Retained] = [:]
     var topics: [String: GossipTopic] = [:]
-    /// Those subscribed or published on, in the order in which that began.
+    /// Topics that are subscribed or published on, in the order in which that started.
     var ownTopics: [String] = []
     var seen: SeenCache
     var cache: MessageCache
     var pending: [MessageID: Pending] = [:]
     var pendingByteCount = 0
-    var promises = Promises()
+    var promises = GossipPromises()
     /// How many peers were asked for a message since the last heartbeat.
     var asked: [MessageID: Int] = [:]
     var heartbeatCount = 0
-    var nextDecay: Duration?
+    var nextDecay: Instant?
 
     public init(configuration: GossipConfiguration = GossipConfiguration(), seed: UInt64) {
         self.configuration = configuration
@@ -84,7 +84,7 @@ public struct GossipSub: Sendable {
             length: configuration.historyLength, gossip: configuration.historyGossip, capacity: configuration.cacheByteCount)
     }
 
-    /// What is to be done since this was asked last.
+    /// Removes and returns the actions since the last call.
     public mutating func takeActions() -> [GossipAction] {
         defer { actions.removeAll(keepingCapacity: actions.count < 1024) }
         return actions
@@ -96,30 +96,30 @@ public struct GossipSub: Sendable {
 
     // MARK: Peers
 
-    /// A stream to a peer is open.
+    /// A gossip stream to a peer was opened.
     public mutating func connected(_ peer: PeerNumber, version: GossipVersion, isOutbound: Bool) {
         guard peers[peer] == nil else { return }
         let score = retained.removeValue(forKey: peer)?.score ?? PeerScore()
         peers[peer] = GossipPeer(version: version, isOutbound: isOutbound, score: score)
-        guard !leavesIfGrey(peer) else { return }
+        guard !graylistIfNeeded(peer) else { return }
         for topic in ownTopics where topics[topic]?.isSubscribed == true {
             act(.send(.subscription(topic: topic, isOn: true), to: peer))
         }
     }
 
-    /// A second stream shows what the peer understands besides.
+    /// A second stream of the peer negotiated another protocol version.
     public mutating func speaks(_ peer: PeerNumber, _ version: GossipVersion) {
         guard let known = peers[peer]?.version else { return }
         peers[peer]?.version = max(known, version)
     }
 
-    public mutating func disconnected(_ peer: PeerNumber, at now: Duration) {
+    public mutating func disconnected(_ peer: PeerNumber, at now: Instant) {
         guard var gone = peers.removeValue(forKey: peer) else { return }
         for topic in gone.topics {
             topics[topic]?.leaves(peer)
             forgetIfEmpty(topic)
         }
-        // Those that grafted without a subscription.
+        // A peer may have grafted without being subscribed.
         for topic in ownTopics { topics[topic]?.leaves(peer) }
         gone.score.disconnected()
         if !gone.score.isSpotless, retained.count < configuration.score.retainedCount {
@@ -127,22 +127,24 @@ public struct GossipSub: Sendable {
         }
     }
 
-    /// Whether its number still means something: numbers of others may be given anew.
+    /// Whether anything is stored under a peer's number. Otherwise the number may be reused for another peer.
     public func remembers(_ peer: PeerNumber) -> Bool {
-        peers[peer] != nil || retained[peer] != nil || ownTopics.contains { topics[$0]?.backOff[peer] != nil }
+        peers[peer] != nil || retained[peer] != nil || ownTopics.contains { topics[$0]?.backoff[peer] != nil }
     }
 
     func score(_ peer: PeerNumber) -> Double {
         peers[peer]?.score.value(configuration.score) ?? 0
     }
 
-    /// - Returns: Whether it has to go, or had to before.
+    /// Disconnects a peer whose score is below the graylist threshold.
+    ///
+    /// - Returns: Whether the peer is being disconnected.
     @discardableResult
-    mutating func leavesIfGrey(_ peer: PeerNumber) -> Bool {
+    mutating func graylistIfNeeded(_ peer: PeerNumber) -> Bool {
         guard peers[peer]?.isLeaving == false else { return true }
-        guard score(peer) < configuration.score.greyThreshold else { return false }
+        guard score(peer) < configuration.score.graylistThreshold else { return false }
         peers[peer]?.isLeaving = true
-        counters.greyListed += 1
+        counters.graylisted += 1
         act(.disconnect(peer))
         return true
     }
@@ -167,7 +169,7 @@ public struct GossipSub: Sendable {
 
     // MARK: Own subscriptions
 
-    public mutating func subscribe(to topic: String, at now: Duration) {
+    public mutating func subscribe(to topic: String, at now: Instant) {
         guard topics[topic]?.isSubscribed != true else { return }
         topics[topic, default: GossipTopic()].isSubscribed = true
         if !ownTopics.contains(topic) { ownTopics.append(topic) }
@@ -176,10 +178,10 @@ public struct GossipSub: Sendable {
         maintainMesh(of: topic, at: now)
     }
 
-    public mutating func unsubscribe(from topic: String, at now: Duration) {
+    public mutating func unsubscribe(from topic: String, at now: Instant) {
         guard topics[topic]?.isSubscribed == true else { return }
         topics[topic]?.isSubscribed = false
-        for peer in mesh(of: topic) { prune(peer, from: topic, backOff: configuration.unsubscribeBackOff, at: now) }
+        for peer in mesh(of: topic) { prune(peer, from: topic, backoff: configuration.unsubscribeBackoff, at: now) }
         for peer in peers.keys.sorted() { act(.send(.subscription(topic: topic, isOn: false), to: peer)) }
         ownTopics.removeAll { $0 == topic }
         forgetIfEmpty(topic)
@@ -190,7 +192,7 @@ public struct GossipSub: Sendable {
     }
 
     mutating func forgetIfEmpty(_ topic: String) {
-        if topics[topic]?.isForgotten == true { topics[topic] = nil }
+        if topics[topic]?.isEmpty == true { topics[topic] = nil }
     }
 
     // MARK: The mesh
@@ -200,10 +202,10 @@ public struct GossipSub: Sendable {
         act(.send(.graft(topic: topic), to: peer))
     }
 
-    /// Also tells a peer that it can't be in the mesh.
-    mutating func prune(_ peer: PeerNumber, from topic: String, backOff: Duration, at now: Duration) {
+    /// Also used to refuse a graft.
+    mutating func prune(_ peer: PeerNumber, from topic: String, backoff: Duration, at now: Instant) {
         topics[topic]?.mesh.removeAll { $0 == peer }
-        topics[topic]?.keepAway(peer, until: now + backOff)
-        act(.send(.prune(topic: topic, backOff: backOff), to: peer))
+        topics[topic]?.setBackoff(of: peer, until: now + backoff)
+        act(.send(.prune(topic: topic, backoff: backoff), to: peer))
     }
 }

@@ -1,3 +1,5 @@
+import Primitives
+import TestSupport
 import ProtobufWire
 import Testing
 
@@ -6,14 +8,14 @@ import Testing
 /// A router with as many peers as are wanted, and short ways to say what they send.
 struct Router {
     static let topic = "/waku/2/rs/16/32"
-    var gossip: GossipSub
-    var now = Duration.zero
+    var gossip: GossipSubRouter
+    var now = Instant.zero
 
     init(_ configuration: GossipConfiguration = GossipConfiguration(), seed: UInt64 = 1) {
-        gossip = GossipSub(configuration: configuration, seed: seed)
+        gossip = GossipSubRouter(configuration: configuration, seed: seed)
     }
 
-    /// Subscribed, and with so many peers who are too.
+    /// A subscribed router with this many subscribed peers.
     static func subscribed(
         peerCount: Int, version: GossipVersion = .v11, outbound: Int = 0, _ configuration: GossipConfiguration = GossipConfiguration()
     ) throws -> Router {
@@ -81,11 +83,11 @@ extension Router {
 
 func peer(_ number: UInt32) -> PeerNumber { PeerNumber(rawValue: number) }
 
-@Suite("The mesh")
+@Suite("Mesh maintenance")
 struct MeshTests {
     private let topic = Router.topic
 
-    @Test("A new peer is told the subscriptions; a new subscription is told to all")
+    @Test("Subscriptions are announced to new peers, and new subscriptions to all peers")
     func subscriptions() {
         var router = Router()
         router.gossip.subscribe(to: topic, at: .zero)
@@ -99,17 +101,17 @@ struct MeshTests {
         #expect(router.words(to: peer(2)) == ["subscribe"])
     }
 
-    @Test("A heartbeat grafts up to the mesh's size, and no more than there are", arguments: [(3, 3), (6, 6), (20, 6)])
+    @Test("A heartbeat grafts peers up to the mesh size", arguments: [(3, 3), (6, 6), (20, 6)])
     func grafts(peerCount: Int, expected: Int) throws {
         let router = try Router.subscribed(peerCount: peerCount)
         #expect(router.mesh.count == expected)
         #expect(Set(router.mesh).count == expected)
     }
 
-    @Test("A mesh that is too large is cut, and keeps the best and those that this node dialled")
+    @Test("An oversized mesh is pruned, keeping the best-scored and outbound peers")
     func cuts() throws {
         var router = try Router.subscribed(peerCount: 20, outbound: 6)
-        // Those that this node dialled may join a full mesh, the others may not.
+        // Those that this node dialed may join a full mesh, the others may not.
         for number in (0..<20 as Range<UInt32>).reversed() { try router.send([.graft(topic: topic)], from: peer(number)) }
         #expect(router.mesh.count > 8)
         #expect(router.mesh.count { $0.rawValue < 6 } == 6)
@@ -125,7 +127,7 @@ struct MeshTests {
         #expect(router.mesh.count { $0.rawValue < 6 } == 2)
     }
 
-    @Test("Below the outbound quota, more of those are grafted")
+    @Test("Outbound peers are grafted below the outbound quota")
     func outbound() throws {
         var router = try Router.subscribed(peerCount: 8)
         for number in [100, 101, 102] as [UInt32] {
@@ -136,7 +138,7 @@ struct MeshTests {
         #expect(router.mesh.count { $0.rawValue >= 100 } == 2)
     }
 
-    @Test("A graft is taken while there is room, and else answered by a prune")
+    @Test("Grafts are accepted up to the upper mesh limit, then answered with a prune")
     func takesGrafts() throws {
         var router = try Router.subscribed(peerCount: 20)
         for number in 0..<20 as Range<UInt32> { try router.send([.graft(topic: topic)], from: peer(number)) }
@@ -145,7 +147,7 @@ struct MeshTests {
         #expect(router.gossip.takeActions().compactMap { $0.word(to: outside) } == ["prune"])
     }
 
-    @Test("Grafts of strangers to the topic are not taken, and of topics that are not ours not answered")
+    @Test("Grafts of unsubscribed peers are refused, grafts for unsubscribed topics ignored")
     func strangers() throws {
         var router = try Router.subscribed(peerCount: 1)
         router.gossip.connected(peer(9), version: .v11, isOutbound: false)
@@ -155,11 +157,11 @@ struct MeshTests {
         #expect(!router.mesh.contains(peer(9)))
     }
 
-    @Test("A prune ends it, and no graft follows before the back-off has passed")
-    func backOff() throws {
+    @Test("After a prune no graft is sent before the backoff passed")
+    func backoff() throws {
         var router = try Router.subscribed(peerCount: 1)
         #expect(router.mesh == [peer(0)])
-        try router.send([.prune(topic: topic, backOff: .seconds(30))], from: peer(0))
+        try router.send([.prune(topic: topic, backoff: .seconds(30))], from: peer(0))
         #expect(router.mesh.isEmpty)
         router.heartbeat(30)
         #expect(router.mesh.isEmpty)
@@ -167,20 +169,20 @@ struct MeshTests {
         #expect(router.mesh == [peer(0)])
     }
 
-    @Test("Without a number a prune means a minute, and no number means more than an hour")
-    func backOffLimits() throws {
+    @Test("The backoff of a prune defaults to a minute and is limited to an hour")
+    func backoffLimits() throws {
         var router = try Router.subscribed(peerCount: 1)
         let control = field(0x1A, field(0x22, field(0x0A, Array(topic.utf8))))
         router.gossip.received(try GossipRPC(parsing: control), from: peer(0), at: router.now)
-        #expect(router.gossip.topics[topic]?.backOff[peer(0)] == router.now + .seconds(60))
-        try router.send([.prune(topic: topic, backOff: .seconds(1 << 40))], from: peer(0))
-        #expect(router.gossip.topics[topic]?.backOff[peer(0)] == router.now + .seconds(3600))
+        #expect(router.gossip.topics[topic]?.backoff[peer(0)] == router.now + .seconds(60))
+        try router.send([.prune(topic: topic, backoff: .seconds(1 << 40))], from: peer(0))
+        #expect(router.gossip.topics[topic]?.backoff[peer(0)] == router.now + .seconds(3600))
     }
 
-    @Test("Who grafts within the back-off again and again is pruned, then goes")
+    @Test("Repeated grafts within the backoff are pruned, then the peer is disconnected")
     func graftFlood() throws {
         var router = try Router.subscribed(peerCount: 1)
-        try router.send([.prune(topic: topic, backOff: .seconds(60))], from: peer(0))
+        try router.send([.prune(topic: topic, backoff: .seconds(60))], from: peer(0))
         _ = router.gossip.takeActions()
         var words: [String] = []
         for _ in 0..<100 {
@@ -193,7 +195,7 @@ struct MeshTests {
         #expect(router.mesh.isEmpty)
     }
 
-    @Test("Leaving a topic prunes the mesh and is told to all")
+    @Test("Unsubscribing prunes the mesh and is announced to all peers")
     func leaving() throws {
         var router = try Router.subscribed(peerCount: 2)
         router.gossip.unsubscribe(from: topic, at: router.now)
@@ -203,7 +205,7 @@ struct MeshTests {
         #expect(router.words(to: peer(0)).isEmpty)
     }
 
-    @Test("A peer that unsubscribes or goes leaves the mesh, and others take its place")
+    @Test("Peers that unsubscribe or disconnect are replaced in the mesh")
     func replacements() throws {
         var router = try Router.subscribed(peerCount: 7)
         let first = router.mesh[0]
@@ -218,7 +220,7 @@ struct MeshTests {
         #expect(!router.mesh.contains(first) && !router.mesh.contains(second) && !router.mesh.contains(third))
     }
 
-    @Test("Bad peers are pruned at the heartbeat")
+    @Test("Peers with a negative score are pruned at the heartbeat")
     func badPeers() throws {
         var router = try Router.subscribed(peerCount: 5)
         let bad = router.mesh[0]
@@ -231,7 +233,7 @@ struct MeshTests {
         #expect(router.mesh.count == 4)
     }
 
-    @Test("When half of the mesh brings nothing, two who do are grafted")
+    @Test("Opportunistic grafting adds two peers when the median score is low")
     func opportunisticGrafting() throws {
         var configuration = GossipConfiguration()
         configuration.score.opportunisticHeartbeats = 1

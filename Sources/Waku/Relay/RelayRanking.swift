@@ -1,41 +1,45 @@
-/// In which order relays publish: the operator's, but for those whose answers nobody confirms. What was asked, verdicts and time come in, an
-/// order comes out.
+public import Primitives
+
+/// Decides in which order several relays are tried for publishing: the operator's order, except for relays whose publications are never
+/// confirmed.
 ///
 ///     ranked ──(10 unconfirmed in a row)──▶ demoted ──(10 min)──▶ on trial with one message
 ///       ▲                                      ▲                      │
 ///       └──────────────(confirmed)─────────────┼──────────────────────┤
 ///                                              └────(unconfirmed)─────┘
 ///
-/// A demoted relay comes after all others, and is never relied on alone while there are several: all that are demoted publish at once. Nor
-/// does its store's word cost another relay its rank, so that of two that contradict each other only one is demoted.
+/// A demoted relay comes after all others. Several demoted relays publish at the same time, so that none is relied on alone. The answer of a
+/// demoted relay's store does not demote another relay: of two that contradict each other only one is demoted.
 public struct RelayRanking: Sendable {
-    /// So many publications in a row that are looked up and not confirmed cost a relay its rank.
+    /// Consecutive unconfirmed publications that demote a relay.
     public static let unconfirmedLimit = 10
-    /// From the loss of the rank to the trial, and from one trial to the next.
+    /// From the demotion to the first trial, and from one trial to the next.
     public static let trialPeriod = Duration.seconds(600)
 
     private struct Standing {
         var unconfirmedCount = 0
-        /// nil while it has its rank.
-        var nextTrial: Duration?
+        /// nil unless the relay is demoted.
+        var nextTrial: Instant?
     }
 
     private var standings: [Standing]
 
-    /// - Parameter count: Of relays, which are named by their places in the operator's order.
+    /// - Parameter count: The number of relays. They are named by their index in the operator's order, their place.
     public init(count: Int) {
         standings = Array(repeating: Standing(), count: count)
     }
 
-    /// The places of those without their rank.
+    /// The places of the demoted relays.
     public var demoted: [Int] { standings.indices.filter { standings[$0].nextTrial != nil } }
 
-    /// How a message is to be published: by the first group; if none of it takes the message, by the next. All of a group publish at once.
+    /// The groups of relays to publish a message by. All relays of a group publish at the same time; the next group is tried when none of
+    /// them accepts the message.
+    ///
     /// - Parameters:
-    ///   - isAttached: For each relay. One that is not may still publish.
-    ///   - avoided: Places of those by which it went out before: they come last.
-    ///   - now: Since a fixed start.
-    public mutating func groups(isAttached: [Bool], avoiding avoided: Set<Int> = [], at now: Duration) -> [[Int]] {
+    ///   - isAttached: For each relay. Detached ones come later, since they may still publish.
+    ///   - avoided: Places of the relays that published the message before: they come last.
+    ///   - now: The current time.
+    public mutating func groups(isAttached: [Bool], avoiding avoided: Set<Int> = [], at now: Instant) -> [[Int]] {
         var groups: [[Int]] = []
         if let trial = takeTrial(isAttached: isAttached, avoiding: avoided, at: now) { groups.append([trial]) }
         for isAvoided in [false, true] {
@@ -49,7 +53,7 @@ public struct RelayRanking: Sendable {
         return groups
     }
 
-    private mutating func takeTrial(isAttached: [Bool], avoiding avoided: Set<Int>, at now: Duration) -> Int? {
+    private mutating func takeTrial(isAttached: [Bool], avoiding avoided: Set<Int>, at now: Instant) -> Int? {
         let due = standings.indices.first { place in
             guard let nextTrial = standings[place].nextTrial else { return false }
             return nextTrial <= now && isAttached[place] && !avoided.contains(place)
@@ -58,13 +62,13 @@ public struct RelayRanking: Sendable {
         return due
     }
 
-    /// What became of a message that one relay alone published.
-    public mutating func note(_ verdict: RelayVerdict, at now: Duration) {
+    /// Records the outcome of a message that a single relay published.
+    public mutating func note(_ verdict: RelayVerdict, at now: Instant) {
         guard standings.indices.contains(verdict.place) else { return }
         if verdict.isConfirmed {
             standings[verdict.place] = Standing()
         } else if verdict.isClaimed, verdict.deniedBy.isSubset(of: demoted) {
-            // A relay without its rank takes nobody else's.
+            // A demoted relay does not demote another one.
         } else {
             standings[verdict.place].unconfirmedCount += 1
             let isDemoted = standings[verdict.place].nextTrial != nil
@@ -75,14 +79,14 @@ public struct RelayRanking: Sendable {
     }
 }
 
-/// Whether a publication by one relay arrived, as far as stores tell.
+/// Whether a publication by one relay arrived in the network, according to stores.
 public struct RelayVerdict: Hashable, Sendable {
-    /// Of the relay, in the operator's order.
+    /// The relay's index in the operator's order.
     public var place: Int
     public var isConfirmed: Bool
-    /// Whether the relay's own store has the message, or the relay says that a peer took it.
+    /// Whether only the relay itself confirms it: its own store has the message, or it reports that a peer accepted it.
     public var isClaimed: Bool
-    /// The places of the other relays whose stores were asked and don't have it.
+    /// The places of the other relays whose stores were asked and do not have the message.
     public var deniedBy: Set<Int>
 
     public init(place: Int, isConfirmed: Bool, isClaimed: Bool = false, deniedBy: Set<Int> = []) {

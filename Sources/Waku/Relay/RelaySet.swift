@@ -1,13 +1,14 @@
+import Primitives
 import Synchronization
 
-/// Several ways onto the network at once: what one misses, another brings, and what one does not publish, another does.
+/// Several relays used as one: all receive, and another one publishes when the first does not.
 ///
-/// A message comes in once from each, perhaps at the same time: whoever takes them recognises messages by their hash.
+/// Each message is delivered once by each relay, possibly at the same time. Receivers tell duplicates by the message hash.
 public final class RelaySet: Relay {
-    /// So long a relay or its store may take while there is another: a client waits for an answer for three seconds.
+    /// Limit for a relay or its store to respond while there are others. Clients wait three seconds for an answer.
     private static let timeout = Duration.milliseconds(2500)
 
-    /// In order of preference for publishing. Elsewhere they are named by their places in it.
+    /// In order of preference for publishing. A relay's index here is its place.
     public let relays: [any Relay]
     private let ranking: Mutex<RelayRanking>
 
@@ -32,12 +33,13 @@ public final class RelaySet: Relay {
         try await publish(message, on: pubsubTopic, avoiding: []).publication
     }
 
-    /// By the first relay in the order of ``RelayRanking`` that takes it. One that refuses it, or takes too long, says nothing of the others.
+    /// Publishes by the first relay in the order of ``RelayRanking`` that accepts the message. When one refuses it or times out, the next is
+    /// tried.
     public func publish(
         _ message: WakuMessage, on pubsubTopic: PubsubTopic, avoiding avoided: Set<Int>
     ) async throws(RelayError) -> PlacedPublication {
         let isAttached = relays.map { $0.state == .attached }
-        let groups = ranking.withLock { $0.groups(isAttached: isAttached, avoiding: avoided, at: Moment.now().uptime) }
+        let groups = ranking.withLock { $0.groups(isAttached: isAttached, avoiding: avoided, at: Instant.now) }
         var failures: [RelayError] = []
         for group in groups {
             let outcomes = await publish(message, on: pubsubTopic, by: group)
@@ -52,7 +54,7 @@ public final class RelaySet: Relay {
             let publication = taken.values.contains(.confirmed) ? .confirmed : taken.values.first ?? .unconfirmed(canBeLookedUp: true)
             return PlacedPublication(publication, places: Set(taken.keys), canBeChecked: relays.count > 1)
         }
-        // What one of them may take later is worth another try.
+        // A relay that may accept it later makes another attempt worthwhile.
         throw failures.first { $0.code == .unavailable } ?? failures.first
             ?? RelayError(code: .unavailable, message: "there is no node to publish by: configure one")
     }
@@ -62,16 +64,16 @@ public final class RelaySet: Relay {
     ) async -> [Int: Result<Publication, RelayError>] {
         await each(of: places) { relay throws(RelayError) in
             try await relay.publish(message, on: pubsubTopic)
-        } late: { place in
-            // A message that may be out, and may not be, is not confirmed.
+        } onTimeout: { place in
+            // Whether the message was published is unknown.
             self.note([RelayVerdict(place: place, isConfirmed: false)])
         }
     }
 
-    /// Asks these relays at the same time, each for a limited time when there are others.
+    /// Runs an operation on these relays concurrently, with a timeout when there are several relays.
     private func each<Value: Sendable>(
         of places: [Int], _ body: @escaping @Sendable (any Relay) async throws(RelayError) -> Value,
-        late: @escaping @Sendable (Int) -> Void = { _ in }
+        onTimeout: @escaping @Sendable (Int) -> Void = { _ in }
     ) async -> [Int: Result<Value, RelayError>] {
         guard relays.count > 1 else {
             var outcomes: [Int: Result<Value, RelayError>] = [:]
@@ -82,7 +84,7 @@ public final class RelaySet: Relay {
             for place in places {
                 group.addTask { [relay = relays[place]] in
                     let outcome = await Self.limited { () throws(RelayError) in try await body(relay) }
-                    if outcome == nil, !Task.isCancelled { late(place) }
+                    if outcome == nil, !Task.isCancelled { onTimeout(place) }
                     return (place, outcome ?? .failure(RelayError(code: .unavailable, message: "\(relay.name) takes too long")))
                 }
             }
@@ -90,7 +92,7 @@ public final class RelaySet: Relay {
         }
     }
 
-    /// nil when it takes too long.
+    /// nil after the timeout.
     private static func limited<Value: Sendable>(
         _ body: @escaping @Sendable () async throws(RelayError) -> Value
     ) async -> Result<Value, RelayError>? {
@@ -115,14 +117,14 @@ public final class RelaySet: Relay {
         }
     }
 
-    // MARK: What became of it
+    // MARK: Stores
 
-    /// What any of the stores has: a message that one node's store misses may have reached another's.
+    /// The messages that any of the stores has.
     public func lookUp(_ hashes: [MessageHash]) async throws(RelayError) -> Set<MessageHash> {
         try await findings(hashes).found.values.reduce(into: []) { $0.formUnion($1) }
     }
 
-    /// All stores are asked at once, so that none stands in the way of another: those of attached relays, or of all if none is.
+    /// Asks the stores of the attached relays, or of all if none is attached, concurrently.
     public func findings(_ hashes: [MessageHash]) async throws(RelayError) -> StoreFindings {
         let attached = relays.indices.filter { relays[$0].state == .attached }
         let outcomes = await each(of: attached.isEmpty ? Array(relays.indices) : attached) { relay throws(RelayError) in
@@ -138,7 +140,7 @@ public final class RelaySet: Relay {
                 if error.code == .unavailable { findings.unavailable.insert(place) }
             }
         }
-        // A store that may answer later is worth more than none.
+        // A store that may answer later makes another attempt worthwhile.
         if findings.found.isEmpty {
             throw failures.first { $0.code == .unavailable } ?? failures.first
                 ?? RelayError(code: .refused, message: "there is no node to look messages up at")
@@ -148,7 +150,7 @@ public final class RelaySet: Relay {
 
     public func note(_ verdicts: [RelayVerdict]) {
         guard !verdicts.isEmpty else { return }
-        let now = Moment.now().uptime
+        let now = Instant.now
         ranking.withLock { ranking in
             for verdict in verdicts { ranking.note(verdict, at: now) }
         }
@@ -156,14 +158,14 @@ public final class RelaySet: Relay {
 
     public var name: String { relays.map(\.name).joined(separator: ", ") }
 
-    /// With a single relay there is no rank to lose.
+    /// Empty for a single relay.
     public var demotedRelays: [String] {
         relays.count > 1 ? ranking.withLock(\.demoted).map { relays[$0].name } : []
     }
 
-    // MARK: All of them
+    // MARK: All relays together
 
-    /// Attached if any is; else why not, one after the other.
+    /// Attached if any relay is; otherwise the reasons of all.
     public var state: RelayState {
         var reasons: [String] = []
         for relay in relays {
@@ -175,8 +177,8 @@ public final class RelaySet: Relay {
         return .detached(reasons.isEmpty ? "no relay is configured" : reasons.joined(separator: "; "))
     }
 
-    /// What reached one of them was seen, so a topic was seen as far as the best of them got: one that is away, or that waits for its store,
-    /// holds nothing up. Each tells only of what it handed over itself, so that the furthest is never too far.
+    /// For each topic the latest time of any relay: a message that one relay delivered was not missed. A relay that is detached or waits for
+    /// its store does not hold the others back.
     public var seenUntil: [PubsubTopic: Timestamp] {
         relays.reduce(into: [:]) { furthest, relay in furthest.merge(relay.seenUntil, uniquingKeysWith: max) }
     }

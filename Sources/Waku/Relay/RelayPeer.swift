@@ -1,26 +1,26 @@
-/// A peer of a relay, as an operator sees it.
+/// A connected peer of a relay, as operators see it.
 public struct RelayPeer: Hashable, Codable, Sendable {
     public var id: String
     public var address: String?
-    /// Whether it dialled this node.
+    /// Whether the peer dialed this node.
     public var isInbound: Bool
-    /// What it says that it is; nil until it did.
+    /// The agent version that the peer identified with; nil until it did.
     public var agent: String?
     public var protocols: [String]
-    /// On which it gossips, and those of them in whose mesh it is.
+    /// The pubsub topics it subscribed to, and those for which it is in this node's mesh.
     public var pubsubTopics: [String]
     public var meshes: [String]
-    /// Whether it took this node's topics, and sends what comes on them.
+    /// Whether it is a filter node that accepted this node's subscriptions.
     public var isFilterNode: Bool
-    /// What is thought of it; nil when it does not gossip.
+    /// Its gossipsub score; nil for a peer without gossipsub.
     public var score: Double?
-    /// On the wire.
+    /// Totals of this connection, on the wire.
     public var bytesReceived: Int
     public var bytesSent: Int
     public var messagesReceived: Int
     public var messagesSent: Int
 
-    /// Whether messages come by it.
+    /// Whether messages are received from it.
     public var isWorking: Bool { !meshes.isEmpty || isFilterNode }
 
     public init(

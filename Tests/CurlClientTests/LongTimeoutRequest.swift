@@ -1,7 +1,7 @@
 import CurlClient
 
-/// A request that a slow machine does not make fail.
-func patient(
+/// A request with timeouts that do not fail on slow machines.
+func longTimeoutRequest(
     method: String = "GET", url: String, headers: [(name: String, value: String)] = [], body: [UInt8]? = nil,
     maximumResponseByteCount: Int = HTTPRequest.defaultMaximumResponseByteCount
 ) -> HTTPRequest {

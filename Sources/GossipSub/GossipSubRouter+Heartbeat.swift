@@ -1,6 +1,8 @@
-extension GossipSub {
-    /// To be told each ``GossipConfiguration/heartbeat``.
-    public mutating func heartbeat(at now: Duration) {
+public import Primitives
+
+extension GossipSubRouter {
+    /// Maintains meshes, scores and caches. To be called every ``GossipConfiguration/heartbeat``.
+    public mutating func heartbeat(at now: Instant) {
         heartbeatCount += 1
         for peer in promises.broken(at: now) {
             counters.brokenPromises += 1
@@ -10,10 +12,10 @@ extension GossipSub {
         asked.removeAll(keepingCapacity: true)
         for peer in peers.keys.sorted() {
             peers[peer]?.beginHeartbeat(heartbeatCount)
-            leavesIfGrey(peer)
+            graylistIfNeeded(peer)
         }
         for topic in ownTopics {
-            topics[topic]?.forgetBackOffs(before: now - configuration.heartbeat * 2)
+            topics[topic]?.forgetBackoffs(before: now - configuration.heartbeat * 2)
             if isSubscribed(to: topic) {
                 maintainMesh(of: topic, at: now)
                 if heartbeatCount.isMultiple(of: configuration.score.opportunisticHeartbeats) { graftBetter(into: topic, at: now) }
@@ -26,7 +28,7 @@ extension GossipSub {
         cache.shift()
     }
 
-    private mutating func decayScores(at now: Duration) {
+    private mutating func decayScores(at now: Instant) {
         let due = nextDecay ?? now + configuration.score.decayPeriod
         nextDecay = due
         guard now >= due else { return }
@@ -38,18 +40,18 @@ extension GossipSub {
 
     // MARK: Meshes
 
-    /// Who may be grafted, in random order.
-    private mutating func candidates(for topic: String, at now: Duration) -> [PeerNumber] {
+    /// Peers that may be grafted, in random order.
+    private mutating func candidates(for topic: String, at now: Instant) -> [PeerNumber] {
         guard let state = topics[topic] else { return [] }
         return state.subscribers.filter { peer in
-            // A little later than agreed: the peer's clock counts from when it heard.
+            // One heartbeat later than agreed: the peer's backoff started when it received the prune.
             !state.mesh.contains(peer) && score(peer) >= 0 && peers[peer]?.isLeaving == false
-                && state.backOff[peer].map { now >= $0 + configuration.heartbeat } ?? true
+                && state.backoff[peer].map { now >= $0 + configuration.heartbeat } ?? true
         }.shuffled(using: &random)
     }
 
-    mutating func maintainMesh(of topic: String, at now: Duration) {
-        for peer in mesh(of: topic) where score(peer) < 0 { prune(peer, from: topic, backOff: configuration.pruneBackOff, at: now) }
+    mutating func maintainMesh(of topic: String, at now: Instant) {
+        for peer in mesh(of: topic) where score(peer) < 0 { prune(peer, from: topic, backoff: configuration.pruneBackoff, at: now) }
         if mesh(of: topic).count < configuration.meshLow {
             for peer in candidates(for: topic, at: now).prefix(configuration.meshSize - mesh(of: topic).count) { graft(peer, into: topic) }
         }
@@ -61,24 +63,24 @@ extension GossipSub {
         }
     }
 
-    /// Keeps the best, and of the others some at random; enough of those that this node dialled.
-    private mutating func shrinkMesh(of topic: String, at now: Duration) {
+    /// Keeps the peers with the best scores and random others, enough outbound ones among them.
+    private mutating func shrinkMesh(of topic: String, at now: Instant) {
         let ranked = mesh(of: topic).shuffled(using: &random).sorted { score($0) > score($1) }
         var order = Array(ranked.prefix(configuration.meshBest)) + ranked.dropFirst(configuration.meshBest).shuffled(using: &random)
         func isOutbound(_ peer: PeerNumber) -> Bool { peers[peer]?.isOutbound ?? false }
         var missing = configuration.meshOutbound - order.prefix(configuration.meshSize).count(where: isOutbound)
         for index in order.indices.dropFirst(configuration.meshSize) where missing > 0 && isOutbound(order[index]) {
-            // Behind the best, before whoever would be the last to stay.
+            // After the best, in place of the last one that would be kept.
             order.insert(order.remove(at: index), at: configuration.meshBest)
             missing -= 1
         }
         for peer in order.dropFirst(configuration.meshSize) {
-            prune(peer, from: topic, backOff: configuration.pruneBackOff, at: now)
+            prune(peer, from: topic, backoff: configuration.pruneBackoff, at: now)
         }
     }
 
-    /// When half of the mesh brings little, two that bring more join it.
-    private mutating func graftBetter(into topic: String, at now: Duration) {
+    /// Opportunistic grafting: when the median score of the mesh is low, grafts two peers above it.
+    private mutating func graftBetter(into topic: String, at now: Instant) {
         let scores = mesh(of: topic).map { score($0) }.sorted()
         guard scores.count > 1 else { return }
         let median = scores[scores.count / 2]
@@ -86,8 +88,8 @@ extension GossipSub {
         for peer in candidates(for: topic, at: now).filter({ score($0) > median }).prefix(2) { graft(peer, into: topic) }
     }
 
-    private mutating func maintainFanout(of topic: String, at now: Duration) {
-        if now < topics[topic]?.fanoutUntil ?? .zero {
+    private mutating func maintainFanout(of topic: String, at now: Instant) {
+        if let until = topics[topic]?.fanoutUntil, now < until {
             fillFanout(of: topic)
         } else {
             topics[topic]?.fanout = []
@@ -98,7 +100,7 @@ extension GossipSub {
 
     // MARK: Gossip
 
-    /// Tells some who are not in the mesh what came lately.
+    /// Announces recent messages to some peers outside of the mesh.
     private mutating func gossip(about topic: String) {
         guard let state = topics[topic] else { return }
         let ids = cache.ids(of: topic)
@@ -108,11 +110,11 @@ extension GossipSub {
         }
         let count = max(configuration.gossipPeerCount, Int(configuration.gossipFactor * Double(others.count)))
         for peer in others.shuffled(using: &random).prefix(count) {
-            // Each peer another part, when there is more than can be told.
-            let told = ids.count > configuration.idLimit ? Array(ids.shuffled(using: &random).prefix(configuration.idLimit)) : ids
-            counters.announcedIDs += told.count
-            for start in stride(from: 0, to: told.count, by: Self.idsAnItem) {
-                let part = Array(told[start..<min(start + Self.idsAnItem, told.count)])
+            // A different random selection for each peer when there are too many.
+            let announced = ids.count > configuration.idLimit ? Array(ids.shuffled(using: &random).prefix(configuration.idLimit)) : ids
+            counters.announcedIDs += announced.count
+            for start in stride(from: 0, to: announced.count, by: Self.idsPerItem) {
+                let part = Array(announced[start..<min(start + Self.idsPerItem, announced.count)])
                 act(.send(.ihave(topic: topic, ids: part), to: peer))
             }
         }

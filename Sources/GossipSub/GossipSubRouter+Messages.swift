@@ -1,6 +1,8 @@
-extension GossipSub {
+public import Primitives
+
+extension GossipSubRouter {
     /// Publishes a message of this node.
-    public mutating func publish(_ data: [UInt8], on topic: String, at now: Duration) -> GossipPublication {
+    public mutating func publish(_ data: [UInt8], on topic: String, at now: Instant) -> GossipPublication {
         guard data.count <= configuration.maximumDataByteCount else { return .tooLarge }
         let id = MessageID(of: data[...])
         guard !seen.contains(id) else { return .duplicate }
@@ -15,11 +17,11 @@ extension GossipSub {
         return .sent(peerCount: recipients.count)
     }
 
-    private mutating func recipientsOfOwn(on topic: String, at now: Duration) -> [PeerNumber] {
+    private mutating func recipientsOfOwn(on topic: String, at now: Instant) -> [PeerNumber] {
         let threshold = configuration.score.publishThreshold
         if configuration.floodsOwn { return subscribers(of: topic).filter { score($0) >= threshold } }
         if isSubscribed(to: topic) {
-            // A mesh that is only forming is no reason to keep a message back.
+            // Do not hold a message back while the mesh is still forming.
             let mesh = mesh(of: topic)
             return mesh.isEmpty ? Array(subscribers(of: topic).filter { score($0) >= threshold }.prefix(configuration.meshSize)) : mesh
         }
@@ -29,7 +31,7 @@ extension GossipSub {
         return topics[topic]?.fanout ?? []
     }
 
-    /// Peers that left or fell are replaced.
+    /// Replaces peers of the fanout that left or whose score is too low.
     mutating func fillFanout(of topic: String) {
         let threshold = configuration.score.publishThreshold
         var fanout = topics[topic]?.fanout.filter { score($0) >= threshold } ?? []
@@ -40,19 +42,19 @@ extension GossipSub {
         topics[topic]?.fanout = fanout
     }
 
-    /// A frame of a peer came in.
-    public mutating func received(_ rpc: GossipRPC, from peer: PeerNumber, at now: Duration) {
-        guard peers[peer] != nil, !leavesIfGrey(peer) else { return }
+    /// A frame of a peer was received.
+    public mutating func received(_ rpc: GossipRPC, from peer: PeerNumber, at now: Instant) {
+        guard peers[peer] != nil, !graylistIfNeeded(peer) else { return }
         for subscription in rpc.subscriptions { noteSubscription(subscription, of: peer) }
         for publication in rpc.publications {
             receivedMessage(publication, in: rpc, from: peer, at: now)
-            if leavesIfGrey(peer) { return }
+            if graylistIfNeeded(peer) { return }
         }
         receivedControl(rpc, from: peer, at: now)
-        leavesIfGrey(peer)
+        graylistIfNeeded(peer)
     }
 
-    /// What came is no frame: the peer is not worth listening to.
+    /// A malformed frame was received: disconnects the peer.
     public mutating func receivedMalformed(from peer: PeerNumber) {
         guard peers[peer]?.isLeaving == false else { return }
         counters.rejected += 1
@@ -74,7 +76,7 @@ extension GossipSub {
     }
 
     private mutating func receivedMessage(
-        _ publication: GossipRPC.Publication, in rpc: GossipRPC, from peer: PeerNumber, at now: Duration
+        _ publication: GossipRPC.Publication, in rpc: GossipRPC, from peer: PeerNumber, at now: Instant
     ) {
         counters.received += 1
         guard isSubscribed(to: publication.topic) else {
@@ -90,7 +92,7 @@ extension GossipSub {
         let id = publication.id
         guard seen.insert(id, at: now) else {
             counters.duplicates += 1
-            // Who sends it while it is being validated need not get it, and answers for it.
+            // A peer that sends the message during its validation shares the blame for it and is not sent a copy.
             if pending[id]?.senders.contains(peer) == false { pending[id]?.senders.append(peer) }
             return
         }
@@ -107,18 +109,18 @@ extension GossipSub {
         let message = GossipMessage(topic: publication.topic, data: data, id: id)
         pending[id] = Pending(message: message, senders: [peer])
         pendingByteCount += data.count
-        if data.count >= configuration.idontwantByteCount { decline(message, butOf: peer) }
+        if data.count >= configuration.idontwantByteCount { sendIDontWant(for: message, except: peer) }
         act(.validate(message, from: peer))
     }
 
-    private mutating func decline(_ message: GossipMessage, butOf sender: PeerNumber) {
+    private mutating func sendIDontWant(for message: GossipMessage, except sender: PeerNumber) {
         for peer in mesh(of: message.topic) where peer != sender && peers[peer]?.version == .v12 {
             act(.send(.idontwant([message.id]), to: peer))
         }
     }
 
-    /// The validator's word on a message; once.
-    public mutating func judged(_ id: MessageID, as verdict: GossipVerdict, at now: Duration) {
+    /// The verdict of the validator on a message. Further verdicts on the same message are ignored.
+    public mutating func judged(_ id: MessageID, as verdict: GossipVerdict, at now: Instant) {
         guard let (message, senders) = pending.removeValue(forKey: id).map({ ($0.message, $0.senders) }) else { return }
         pendingByteCount -= message.data.count
         switch verdict {
@@ -137,7 +139,7 @@ extension GossipSub {
             counters.rejected += 1
             for peer in senders {
                 peers[peer]?.score.sentInvalid()
-                if peers[peer] != nil { leavesIfGrey(peer) }
+                if peers[peer] != nil { graylistIfNeeded(peer) }
             }
         }
     }

@@ -1,3 +1,5 @@
+import Primitives
+import TestSupport
 import GossipSub
 import LibP2P
 import NIOCore
@@ -8,8 +10,8 @@ import Waku
 
 @testable import WakuP2P
 
-@Suite("Gossip, its queues and the messages in it")
-struct GossipRouterTests {
+@Suite("Gossip driver")
+struct GossipDriverTests {
     /// Stands for a connection: only which one it is counts.
     private final class Life {}
 
@@ -18,15 +20,15 @@ struct GossipRouterTests {
     private let first = Life()
     private let second = Life()
 
-    private func router(window: Duration = .seconds(60), clock: @escaping @Sendable () -> Moment = Moment.now) -> GossipRouter {
-        GossipRouter(
+    private func router(window: Duration = .seconds(60), clock: @escaping @Sendable () -> Moment = Moment.now) -> GossipDriver {
+        GossipDriver(
             configuration: GossipConfiguration(), topics: [Self.topic], validator: MessageValidator(window: window, wants: nil), seed: 1,
             clock: clock)
     }
 
     private final class SetClock: Sendable {
-        let uptime = Mutex(Duration.zero)
-        var now: Moment { Moment(uptime: uptime.withLock { $0 }, clock: .now()) }
+        let instant = Mutex(Instant.zero)
+        var now: Moment { Moment(instant: instant.withLock { $0 }, wallClock: .now()) }
     }
 
     /// A frame of these, as it comes off the wire, without its length.
@@ -42,7 +44,7 @@ struct GossipRouterTests {
 
     private var hello: [Outgoing] { [.subscription(topic: Self.topic.rawValue, isOn: true)] }
 
-    @Test("What a peer says over a new connection holds, though the end of the old one is noticed later")
+    @Test("A new connection replaces the old one, whose end is noticed later")
     func replacedConnection() throws {
         let router = router()
         _ = router.connected(peer, over: ObjectIdentifier(first), version: .v11, isOutbound: false, isCurrent: { true })
@@ -58,7 +60,7 @@ struct GossipRouterTests {
         #expect(router.nextFrame(to: peer, over: ObjectIdentifier(second)) == nil)
     }
 
-    @Test("A connection that was lost before its gossip began does not take its successor's place")
+    @Test("A connection that was replaced before its gossip started is ignored")
     func lateConnection() async throws {
         let router = router()
         _ = router.connected(peer, over: ObjectIdentifier(second), version: .v11, isOutbound: false, isCurrent: { true })
@@ -70,7 +72,7 @@ struct GossipRouterTests {
         #expect(router.nextFrame(to: peer, over: ObjectIdentifier(second)) != nil)
     }
 
-    @Test("Two streams of one connection are one peer, with one greeting")
+    @Test("Two streams of one connection are one peer with one set of subscriptions")
     func twoStreams() {
         let router = router()
         _ = router.connected(peer, over: ObjectIdentifier(first), version: .v11, isOutbound: false, isCurrent: { true })
@@ -80,7 +82,7 @@ struct GossipRouterTests {
         #expect(router.nextFrame(to: peer, over: ObjectIdentifier(first)) == nil)
     }
 
-    @Test("Messages are handed over; those of another time do not go on; what is none is held against the peer")
+    @Test("Valid messages are delivered, untimely ones not forwarded, invalid ones lower the score")
     func validation() throws {
         let router = router()
         let other = NodeKey.generate().peerID
@@ -93,7 +95,7 @@ struct GossipRouterTests {
         func message(_ time: Timestamp) -> WakuMessage {
             WakuMessage(payload: [1], contentTopic: ContentTopic(rawValue: "/c"), timestamp: time)
         }
-        func send(_ data: [UInt8]) throws -> GossipRouter.Outcome {
+        func send(_ data: [UInt8]) throws -> GossipDriver.Outcome {
             router.received([try frame([.message(GossipMessage(topic: Self.topic.rawValue, data: data))])], from: peer)
         }
         let old = message(.now() - .seconds(100))
@@ -111,15 +113,15 @@ struct GossipRouterTests {
     }
 
     /// A lock that is held already can't be taken again: the validator would stop there for good.
-    @Test("Messages are validated without the router's lock")
+    @Test("Messages are validated without holding the driver's lock")
     func validationOutsideOfTheLock() throws {
-        let used = Mutex<GossipRouter?>(nil)
+        let used = Mutex<GossipDriver?>(nil)
         let asked = Mutex(0)
         let validator = MessageValidator(window: .seconds(60)) { _ in
             asked.withLock { $0 += used.withLock { $0?.counters.received ?? 0 } }
             return true
         }
-        let router = GossipRouter(configuration: GossipConfiguration(), topics: [Self.topic], validator: validator, seed: 1)
+        let router = GossipDriver(configuration: GossipConfiguration(), topics: [Self.topic], validator: validator, seed: 1)
         used.withLock { $0 = router }
         _ = router.connected(peer, over: ObjectIdentifier(first), version: .v11, isOutbound: false, isCurrent: { true })
         let message = WakuMessage(payload: [1], contentTopic: ContentTopic(rawValue: "/waku/1/0x01020304/rfc26"), timestamp: .now())
@@ -130,7 +132,7 @@ struct GossipRouterTests {
         used.withLock { $0 = nil }
     }
 
-    @Test("A peer to which nothing can be written is left; one that takes a frame now and then is not")
+    @Test("A peer that reads nothing is stalled; one that reads occasionally is not")
     func peersThatReadNothing() throws {
         let clock = SetClock()
         let router = router { clock.now }
@@ -138,8 +140,8 @@ struct GossipRouterTests {
         _ = router.connected(peer, over: life, version: .v11, isOutbound: false, isCurrent: { true })
         while router.nextFrame(to: peer, over: life) != nil {}
         // Nothing waits.
-        clock.uptime.withLock { $0 += GossipRouter.patience }
-        #expect(router.peersThatTakeNothing == [])
+        clock.instant.withLock { $0 += GossipDriver.stallTimeout }
+        #expect(router.stalledPeers == [])
         // Four frames wait, and one is taken just in time, and another.
         _ = router.received([try frame(hello)], from: peer)
         for _ in 0..<4 {
@@ -148,17 +150,17 @@ struct GossipRouterTests {
             _ = router.publish(message.encoded(), on: Self.topic)
         }
         for _ in 0..<2 {
-            clock.uptime.withLock { $0 += GossipRouter.patience - .seconds(1) }
-            #expect(router.peersThatTakeNothing == [])
+            clock.instant.withLock { $0 += GossipDriver.stallTimeout - .seconds(1) }
+            #expect(router.stalledPeers == [])
             #expect(router.nextFrame(to: peer, over: life) != nil)
         }
-        clock.uptime.withLock { $0 += GossipRouter.patience }
-        #expect(router.peersThatTakeNothing == [peer])
+        clock.instant.withLock { $0 += GossipDriver.stallTimeout }
+        #expect(router.stalledPeers == [peer])
         while router.nextFrame(to: peer, over: life) != nil {}
-        #expect(router.peersThatTakeNothing == [])
+        #expect(router.stalledPeers == [])
     }
 
-    @Test("Who is not known to gossip is not heard; what is no frame ends it")
+    @Test("Frames of unknown peers are ignored; malformed frames disconnect a peer")
     func strangers() throws {
         let router = router()
         #expect(router.received([try frame(hello)], from: peer).messages.isEmpty)

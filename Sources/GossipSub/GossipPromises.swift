@@ -1,31 +1,36 @@
-/// Who was asked for what, and has yet to send it. Of each request one id at random stands for all.
-struct Promises: Sendable {
+import Primitives
+
+/// Messages that peers announced and were asked for, but have not sent yet. One random id of each request is tracked, as in other
+/// implementations of gossipsub.
+struct GossipPromises: Sendable {
     private struct Promise {
         let id: MessageID
         let peer: PeerNumber
-        let due: Duration
+        let due: Instant
     }
 
-    /// In the order in which they fall due.
+    /// In order of their due time.
     private var promises = Fifo<Promise>()
-    /// Those that are still open, by id.
+    /// The peers of unfulfilled promises, by message id.
     private var open: [MessageID: [PeerNumber]] = [:]
 
     var count: Int { promises.count }
 
-    mutating func add(_ id: MessageID, by peer: PeerNumber, due: Duration) {
+    mutating func add(_ id: MessageID, by peer: PeerNumber, due: Instant) {
         guard !open[id, default: []].contains(peer) else { return }
         open[id, default: []].append(peer)
         promises.append(Promise(id: id, peer: peer, due: due))
     }
 
-    /// It came, from whomever.
+    /// The message was received, from any peer.
     mutating func fulfil(_ id: MessageID) {
         if !open.isEmpty { open[id] = nil }
     }
 
-    /// Who did not keep its word by now, once for each promise.
-    mutating func broken(at now: Duration) -> [PeerNumber] {
+    /// Removes overdue promises.
+    ///
+    /// - Returns: The peers that broke them, once for each promise.
+    mutating func broken(at now: Instant) -> [PeerNumber] {
         var peers: [PeerNumber] = []
         while let promise = promises.first, promise.due <= now {
             _ = promises.popFirst()

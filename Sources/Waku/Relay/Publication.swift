@@ -1,0 +1,41 @@
+/// How far a publication is known to have got.
+public enum Publication: Hashable, Sendable {
+    /// At least one peer received it.
+    case confirmed
+    /// A node accepted it but does not say whether any peer did. If `canBeLookedUp`, ``RelayTransport/lookUp(_:)`` may tell.
+    case unconfirmed(canBeLookedUp: Bool)
+
+    /// The most messages in one look-up: the page size of stores, and within the size of HTTP headers that nodes accept.
+    public static let lookUpLimit = 100
+}
+
+/// A publication, and the relays that accepted it.
+public struct PlacedPublication: Hashable, Sendable {
+    public let publication: Publication
+    /// Indices of the relays in the operator's order; 0 for a single one.
+    public let places: Set<Int>
+    /// Whether another relay's store can confirm the publication independently.
+    public let canBeChecked: Bool
+
+    public init(_ publication: Publication, places: Set<Int>, canBeChecked: Bool = false) {
+        self.publication = publication
+        self.places = places
+        self.canBeChecked = canBeChecked
+    }
+}
+
+/// The result of looking messages up in the stores of several relays.
+public struct StoreFindings: Hashable, Sendable {
+    /// The messages found, by index of the relay. Relays whose store did not answer are absent.
+    public var found: [Int: Set<MessageHash>]
+    /// Indices of relays whose store did not answer, but may later.
+    public var unavailable: Set<Int>
+    /// The number of relays, asked or not.
+    public var relayCount: Int
+
+    public init(found: [Int: Set<MessageHash>], unavailable: Set<Int> = [], relayCount: Int = 1) {
+        self.found = found
+        self.unavailable = unavailable
+        self.relayCount = relayCount
+    }
+}

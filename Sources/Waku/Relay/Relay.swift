@@ -1,0 +1,56 @@
+/// A connection to the Waku network: nwaku's REST API, libp2p, or a network inside the process.
+///
+/// It is a transport for messages together with what operators are shown about it. Code that only moves messages takes `any RelayTransport`;
+/// code that only reports takes `any RelayDiagnostics`.
+public protocol Relay: RelayTransport, RelayDiagnostics {}
+
+/// A message that was received, and its pubsub topic.
+public struct ReceivedMessage: Hashable, Sendable {
+    public let message: WakuMessage
+    public let pubsubTopic: PubsubTopic
+
+    public init(message: WakuMessage, pubsubTopic: PubsubTopic) {
+        self.message = message
+        self.pubsubTopic = pubsubTopic
+    }
+
+    /// Computed on each access: most messages on a shard are for others and never need it.
+    public var hash: MessageHash { message.hash(on: pubsubTopic) }
+}
+
+/// Whether a relay receives messages.
+public enum RelayState: Hashable, Sendable {
+    case attached
+    /// The reason is one phrase for an operator.
+    case detached(String)
+}
+
+/// An event that a relay reports to be counted.
+public enum RelayEvent: Hashable, Sendable {
+    /// Messages on content topics that nobody listens to; they were not delivered.
+    case foreign(Int)
+    /// Messages may have been lost on a pubsub topic.
+    case gap
+    /// Messages that only the store had.
+    case recovered(Int)
+}
+
+/// Why a message was not published or not looked up.
+public struct RelayError: Error, Hashable, CustomStringConvertible {
+    public enum Code: Hashable, Sendable {
+        /// The node is unreachable, starting, or without peers: worth another attempt.
+        case unavailable
+        /// The node refuses the request and will refuse it again.
+        case refused
+    }
+
+    public let code: Code
+    public let message: String
+
+    public init(code: Code, message: String) {
+        self.code = code
+        self.message = message
+    }
+
+    public var description: String { message }
+}

@@ -1,0 +1,26 @@
+/// The state of a relay for operators: for logs, metrics, alarms and the status page.
+public protocol RelayDiagnostics: Sendable {
+    /// Names the relay, for example by the address of its node.
+    var name: String { get }
+
+    /// The relays that lost their rank because none of their publications was confirmed, by name. See ``RelayRanking``.
+    var demotedRelays: [String] { get }
+
+    /// The peers it is connected to, where it has peers.
+    var peers: [RelayPeer] { get }
+
+    /// Totals since the relay was created.
+    var traffic: RelayTraffic { get }
+
+    /// The addresses at which peers can dial it, with its peer id.
+    var ownAddresses: [String] { get }
+}
+
+/// Defaults for a relay without peers.
+extension RelayDiagnostics {
+    public var name: String { "relay" }
+    public var demotedRelays: [String] { [] }
+    public var peers: [RelayPeer] { [] }
+    public var traffic: RelayTraffic { RelayTraffic() }
+    public var ownAddresses: [String] { [] }
+}

@@ -1,0 +1,39 @@
+/// Totals of a relay with peers, since it was created.
+public struct RelayTraffic: Hashable, Sendable {
+    /// On the wire, all connections together.
+    public var bytesReceived = 0
+    public var bytesSent = 0
+    /// Messages received that were valid and forwarded.
+    public var accepted = 0
+    /// Messages received that were dropped without blame, for example because of their timestamp.
+    public var ignored = 0
+    /// Messages received that were invalid.
+    public var rejected = 0
+    /// Messages received that were already known.
+    public var duplicates = 0
+    /// Messages received on pubsub topics that are not subscribed.
+    public var foreign = 0
+    /// Messages received and dropped because too many were waiting for validation.
+    public var overloaded = 0
+    /// Messages that this node published.
+    public var published = 0
+    /// Copies of messages sent to peers, those of this node's own messages included.
+    public var forwarded = 0
+    /// Messages that peers announced, were asked for, and did not send.
+    public var brokenPromises = 0
+    /// Grafts within the backoff after a prune.
+    public var graftFloods = 0
+    /// Peers disconnected because their score fell below the graylist threshold.
+    public var graylisted = 0
+
+    public init() {}
+
+    public static func + (left: RelayTraffic, right: RelayTraffic) -> RelayTraffic {
+        var sum = left
+        for field in [
+            \RelayTraffic.bytesReceived, \.bytesSent, \.accepted, \.ignored, \.rejected, \.duplicates, \.foreign, \.overloaded, \.published,
+            \.forwarded, \.brokenPromises, \.graftFloods, \.graylisted,
+        ] { sum[keyPath: field] += right[keyPath: field] }
+        return sum
+    }
+}

@@ -1,0 +1,31 @@
+import Foundation
+
+/// Timeouts of tests that wait for something another thread or process does.
+package enum TestTimeout {
+    /// How many times longer everything takes than usual, as under a sanitizer: the environment variable `TEST_PATIENCE`.
+    package static let factor = ProcessInfo.processInfo.environment["TEST_PATIENCE"].flatMap { Int($0) } ?? 1
+
+    package struct Exceeded: Error, CustomStringConvertible {
+        package let description: String
+    }
+}
+
+/// Returns when the condition holds, however long that takes within the limit.
+///
+/// - Parameters:
+///   - limit: Multiplied by ``TestTimeout/factor``. Far beyond what it takes: it only ends tests that fail.
+///   - fileID: Where it is called, for the error.
+///   - line: Where it is called, for the error.
+///   - condition: Tried every few milliseconds.
+/// - Throws: ``TestTimeout/Exceeded``, and what the condition throws.
+package func eventually(
+    within limit: Duration = .seconds(60), fileID: StaticString = #fileID, line: UInt = #line, _ condition: () async throws -> Bool
+) async throws {
+    let deadline = ContinuousClock.now + limit * TestTimeout.factor
+    while try await !condition() {
+        guard ContinuousClock.now < deadline else {
+            throw TestTimeout.Exceeded(description: "\(fileID):\(line): condition not met within \(limit * TestTimeout.factor)")
+        }
+        try await Task.sleep(for: .milliseconds(5))
+    }
+}
