@@ -1,6 +1,6 @@
 /// A relay that can tell when messages on content topics reach it: light clients, whose node must take a subscription first.
 ///
-/// A relay without this brings everything on its pubsub topics while its ``Relay/state`` is ``RelayState/attached``.
+/// A relay without this brings everything on its pubsub topics while its `state` is ``RelayState/attached``.
 public protocol ConfirmingRelay: Relay {
     /// Returns once messages on these topics, published from now on, will be handed over.
     /// - Throws: ``RelayError``

@@ -37,7 +37,9 @@ public struct JSONText: Sendable {
         bytes.append(UInt8(ascii: "\""))
     }
 
-    /// - Parameter json: A value that is encoded already: a number, a Boolean or an object.
+    /// - Parameters:
+    ///   - name: The member's name.
+    ///   - json: A value that is encoded already: a number, a Boolean or an object.
     public mutating func member(_ name: StaticString, json: some Sequence<UInt8>) {
         key(name)
         bytes += json

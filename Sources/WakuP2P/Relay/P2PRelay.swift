@@ -12,7 +12,7 @@ public import Waku
 /// It keeps connections to the configured peers and may be dialed. Messages from peers and from stores are delivered concurrently, so that
 /// `deliver` may run twice at the same time and the same message may arrive several times. The relay's own messages are not received.
 ///
-/// Mutable state is in ``P2PRelayState`` behind one lock; ``GossipDriver`` and ``Inbox`` have locks of their own, which are taken inside of
+/// Mutable state is in `P2PRelayState` behind one lock; `GossipDriver` and `Inbox` have locks of their own, which are taken inside of
 /// it, never around it.
 public final class P2PRelay: Relay {
     public struct Configuration: Sendable {
