@@ -15,7 +15,7 @@ package final class LoopbackNetwork: Sendable {
 
     /// Deallocated participants are removed when the next message is published.
     private struct Participant {
-        weak var relay: LoopbackRelay?
+        weak var relay: LoopbackParticipant?
     }
 
     private let inner: Mutex<Inner>
@@ -38,8 +38,8 @@ package final class LoopbackNetwork: Sendable {
     ///   - hearsItself: Whether it receives its own messages, as pollers of a node do.
     package func relay(
         pubsubTopics: [PubsubTopic] = [.statusDefault], bufferCapacity: Int = 10_000, hearsItself: Bool = false
-    ) -> LoopbackRelay {
-        let relay = LoopbackRelay(network: self, pubsubTopics: pubsubTopics, bufferCapacity: bufferCapacity, hearsItself: hearsItself)
+    ) -> LoopbackParticipant {
+        let relay = LoopbackParticipant(network: self, pubsubTopics: pubsubTopics, bufferCapacity: bufferCapacity, hearsItself: hearsItself)
         inner.withLock { $0.participants[ObjectIdentifier(relay)] = Participant(relay: relay) }
         return relay
     }
@@ -69,7 +69,7 @@ package final class LoopbackNetwork: Sendable {
         publish(message, on: pubsubTopic, from: nil)
     }
 
-    func publish(_ message: WakuMessage, on pubsubTopic: PubsubTopic, from origin: LoopbackRelay?) {
+    func publish(_ message: WakuMessage, on pubsubTopic: PubsubTopic, from origin: LoopbackParticipant?) {
         let received = ReceivedMessage(message: message, pubsubTopic: pubsubTopic)
         let relays = inner.withLock { inner in
             inner.state.arrive(received, at: .now())

@@ -12,7 +12,7 @@ package import WakuCrypto
 /// Which protocols waku-push speaks: the one place that lists them.
 package enum NodeAssembly {
     /// The tables of all of them, whether a node speaks them or not, and of the node itself.
-    package static let parts: [StorePart] = PushNode.parts + protocolParts
+    package static let parts: [StorePart] = NodeService.parts + protocolParts
     fileprivate static let protocolParts: [StorePart] = [StatusStorage.part]
 
     /// The store in a data folder, made if need be.
@@ -33,7 +33,7 @@ package enum NodeAssembly {
     }
 
     /// Every metric that a node may have.
-    package static let metrics: [MetricGroup] = PushNode.metrics(of: [StatusPush(identity: .generate())])
+    package static let metrics: [MetricGroup] = NodeService.metrics(of: [StatusPush(identity: .generate())])
 }
 
 /// What a node and its protocols need to know beside relay and gorush. The members of ``node`` and ``status`` are this type's own.
@@ -59,7 +59,7 @@ package struct ServerConfiguration: Sendable {
 
 /// A node with the protocols that a configuration asks for.
 package struct Server: Sendable {
-    package let node: PushNode
+    package let node: NodeService
     private let status: StatusPush
 
     /// Opens the data folder, and puts the parts together. Nothing runs yet.
@@ -78,7 +78,7 @@ package struct Server: Sendable {
         var settings = configuration.status
         settings.requestAgeLimit = configuration.node.maximumRequestAge
         status = StatusPush(identity: configuration.node.identity, settings)
-        node = try PushNode(
+        node = try NodeService(
             configuration.node, protocols: [status], knownParts: NodeAssembly.protocolParts, gorush: gorush, logger: logger, now: now,
             makeRelay: makeRelay)
     }

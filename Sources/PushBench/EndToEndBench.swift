@@ -113,8 +113,8 @@ public struct EndToEndBench: Sendable {
                 let loopback = LoopbackNetwork(cacheCapacity: Self.cacheCapacity, archiveCount: 1_000)
                 return try await LoopbackServer.running(loopback) { url in
                     try await withNode(configuration, gorush, Network(loopback.relay(), posts), body) { needs in
-                        try NwakuRelay(
-                            configuration: NwakuRelay.Configuration(
+                        try NwakuRESTRelay(
+                            configuration: NwakuRESTRelay.Configuration(
                                 address: try NodeAddress(url), pubsubTopics: needs.pubsubTopics, pollInterval: pollInterval,
                                 cacheCapacity: Self.cacheCapacity), client: CurlClient(), logger: quiet)
                     }

@@ -91,7 +91,7 @@ public struct FirstQueryBench: Sendable {
     }
 
     private func withNode<R: Sendable>(
-        _ identity: PrivateKey, derivesAhead: Bool, _ body: @escaping @Sendable (PushNode, BenchRelay) async throws -> R
+        _ identity: PrivateKey, derivesAhead: Bool, _ body: @escaping @Sendable (NodeService, BenchRelay) async throws -> R
     ) async throws -> R {
         try await settings.withFolder { folder in
             var configuration = BenchNode.configuration(identity, folder)

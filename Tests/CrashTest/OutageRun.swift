@@ -36,7 +36,7 @@ final class OutageRun: Sendable {
     private let stage: Stage
     private let options: Outage
     private let log: OutageLog
-    private let sender: PushClient
+    private let sender: StatusPushClient
     private let isDone = Atomic(false)
     private let isAway = Atomic(false)
 
@@ -44,7 +44,7 @@ final class OutageRun: Sendable {
         self.stage = stage
         self.options = options
         self.log = log
-        sender = PushClient(identity: .generate(), relay: stage.network.relay())
+        sender = StatusPushClient(identity: .generate(), relay: stage.network.relay())
     }
 
     func run() async throws {
@@ -119,7 +119,7 @@ final class OutageRun: Sendable {
         var targets: [Target] = []
         for number in numbers {
             let identity = PrivateKey.generate()
-            let client = PushClient(identity: identity, relay: stage.network.relay())
+            let client = StatusPushClient(identity: identity, relay: stage.network.relay())
             let running = Task { await client.run() }
             defer { running.cancel() }
             let device = DeviceRegistration(

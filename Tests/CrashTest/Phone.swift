@@ -15,7 +15,7 @@ final class Phone: Sendable {
     /// Between two things that it does, in ms.
     private static let pauses = 0...60
 
-    let client: PushClient
+    let client: StatusPushClient
     let identity = PrivateKey.generate()
     private let number: Int
     private let server: PublicKey
@@ -26,7 +26,7 @@ final class Phone: Sendable {
         self.number = number
         self.server = server
         self.ledger = ledger
-        client = PushClient(identity: identity, relay: relay)
+        client = StatusPushClient(identity: identity, relay: relay)
     }
 
     /// What is under way is finished.

@@ -8,7 +8,7 @@ final class RepeatingRelay: Relay {
     private static let longestDelay = 1500
 
     private let network: LoopbackNetwork
-    private let relay: LoopbackRelay
+    private let relay: LoopbackParticipant
     private let percentage: Int
     private let generator: Mutex<SeededGenerator>
     private let repeated: @Sendable () -> Void

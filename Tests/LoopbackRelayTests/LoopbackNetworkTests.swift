@@ -9,7 +9,7 @@ struct LoopbackNetworkTests {
     }
 
     /// The payloads of the first messages that a relay hands over.
-    private func take(_ count: Int, from relay: LoopbackRelay) async -> [UInt8] {
+    private func take(_ count: Int, from relay: LoopbackParticipant) async -> [UInt8] {
         let (stream, continuation) = AsyncStream.makeStream(of: UInt8.self)
         let run = Task {
             await relay.run { messages in

@@ -121,15 +121,16 @@ func makeAPI(port: Int) throws -> NwakuAPI {
 func makeRelay(
     port: Int, pollInterval: Duration = .milliseconds(20), catchUpTopics: [ContentTopic] = [], lastSeen: Timestamp? = nil,
     wants: (@Sendable (TopicTag) -> Bool)? = nil, report: @escaping @Sendable (RelayEvent) -> Void = { _ in }
-) throws -> NwakuRelay {
+) throws -> NwakuRESTRelay {
     let api = try makeAPI(port: port)
     let short = ExponentialBackoff(initial: .milliseconds(10), maximum: .milliseconds(20))
-    return try NwakuRelay(
-        configuration: NwakuRelay.Configuration(
+    return try NwakuRESTRelay(
+        configuration: NwakuRESTRelay.Configuration(
             address: api.address, pollInterval: pollInterval, catchUpTopics: catchUpTopics,
             lastSeen: lastSeen.map { [.statusDefault: $0] } ?? [:], wants: wants, report: report),
         api: api, logger: quiet,
-        timing: NwakuRelay.Timing(nodeBackoff: short, storeBackoff: short, catchUpPeriod: .milliseconds(10), settling: .milliseconds(5)))
+        timing: NwakuRESTRelay.Timing(nodeBackoff: short, storeBackoff: short, catchUpPeriod: .milliseconds(10), settling: .milliseconds(5))
+    )
 }
 
 func message(_ number: Int, topic: ContentTopic = topicA, timestamp: Timestamp = .now()) -> WakuMessage {

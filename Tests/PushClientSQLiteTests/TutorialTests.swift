@@ -23,7 +23,7 @@ import WakuCrypto
 
         // Open a client
         let store = try SQLiteClientStore(folder: folder, identity: identity)
-        let client = try await PushClient.open(identity: identity, relays: [relay], store: store)
+        let client = try await StatusPushClient.open(identity: identity, relays: [relay], store: store)
         let running = Task { await client.run() }
         defer { running.cancel() }
         let progress = client.events
@@ -89,7 +89,7 @@ import WakuCrypto
 
     private func registeredFriend(with server: PublicKey) async throws -> PublicKey {
         let identity = PrivateKey.generate()
-        let client = PushClient(identity: identity, relay: network.relay())
+        let client = StatusPushClient(identity: identity, relay: network.relay())
         let running = Task { await client.run() }
         let events = client.events
         client.setReceiving(true)

@@ -52,8 +52,8 @@ import WakuCrypto
         let serverKey = PrivateKey.generate()
         let server = network.addServer(serverKey)
         let friend = PrivateKey.generate()
-        let anonymous = try await PushClient.anonymous(for: first, relays: [network.relay()], store: MemoryClientStore())
-        let second = PushClient.anonymousIdentity(for: first)
+        let anonymous = try await StatusPushClient.anonymous(for: first, relays: [network.relay()], store: MemoryClientStore())
+        let second = StatusPushClient.anonymousIdentity(for: first)
         #expect(anonymous.publicKey == second.publicKey && anonymous.publicKey != first.publicKey)
 
         let running = Task { await anonymous.run() }
@@ -91,7 +91,7 @@ import WakuCrypto
         }
         // Registration, its answer, advertisement, two queries, unregistration, …: all of them were looked into, but for servers' answers to
         // keys that were used once.
-        let answerTopics = Set([second, friend, first].map { PushClient.answerTopic($0.publicKey) })
+        let answerTopics = Set([second, friend, first].map { StatusPushClient.answerTopic($0.publicKey) })
         let onceUsed = messages.count { message in
             layers(message, [serverKey, second, friend, first], topics: topics).plain.isEmpty
                 && !answerTopics.contains(message.contentTopic)
@@ -109,15 +109,15 @@ import WakuCrypto
     }
 
     @Test func anonymousIdentityIsTheSameAfterEachStart() {
-        #expect(PushClient.anonymousIdentity(for: first).publicKey == PushClient.anonymousIdentity(for: first).publicKey)
-        #expect(PushClient.anonymousIdentity(for: first).publicKey != PushClient.anonymousIdentity(for: .generate()).publicKey)
+        #expect(StatusPushClient.anonymousIdentity(for: first).publicKey == StatusPushClient.anonymousIdentity(for: first).publicKey)
+        #expect(StatusPushClient.anonymousIdentity(for: first).publicKey != StatusPushClient.anonymousIdentity(for: .generate()).publicKey)
     }
 
     /// Whoever is told the second key notifies it, and needs no other.
     @Test func contactsNotifyTheSecondKey() async throws {
         let server = network.addServer()
-        let anonymous = try await PushClient.anonymous(for: first, relays: [network.relay()], store: MemoryClientStore())
-        let alice = PushClient(identity: .generate(), relay: network.relay())
+        let anonymous = try await StatusPushClient.anonymous(for: first, relays: [network.relay()], store: MemoryClientStore())
+        let alice = StatusPushClient(identity: .generate(), relay: network.relay())
         let running = [anonymous, alice].map { client in Task { await client.run() } }
         defer { for task in running { task.cancel() } }
         anonymous.setReceiving(true)

@@ -11,7 +11,9 @@ import WakuCrypto
     private let network = TestNetwork()
 
     /// A client that runs until `body` is over.
-    private func running<R: Sendable>(_ client: PushClient, _ body: @escaping @Sendable (PushClient) async throws -> R) async throws -> R {
+    private func running<R: Sendable>(_ client: StatusPushClient, _ body: @escaping @Sendable (StatusPushClient) async throws -> R)
+        async throws -> R
+    {
         try await withThrowingTaskGroup(of: R?.self) { group in
             group.addTask {
                 await client.run()
@@ -27,9 +29,9 @@ import WakuCrypto
     }
 
     private func client(_ identity: PrivateKey = .generate(), store: any ClientStore = MemoryClientStore(), relay: TestRelay? = nil)
-        async throws -> PushClient
+        async throws -> StatusPushClient
     {
-        try await PushClient.open(identity: identity, relays: [relay ?? network.relay()], store: store)
+        try await StatusPushClient.open(identity: identity, relays: [relay ?? network.relay()], store: store)
     }
 
     private static let device: DeviceProfile = {
@@ -147,7 +149,7 @@ import WakuCrypto
             let settled = try await states
             #expect(settled == [server: .registered(version: 1)])
             let question = try #require(relay.publishedTopics.first)
-            #expect(question.confirmed.contains(PushClient.answerTopic(identity.publicKey)))
+            #expect(question.confirmed.contains(StatusPushClient.answerTopic(identity.publicKey)))
         }
     }
 

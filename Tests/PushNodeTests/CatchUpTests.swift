@@ -109,7 +109,9 @@ struct CatchUpTests {
     func daemonRestart() async throws {
         try await ServedNetwork.run(fixture.network) { served in
             let port = await served.port
-            let attach: @Sendable (RelayNeeds, LoopbackRelay) throws -> NwakuRelay = { needs, _ in try served.relay(port: port, needs) }
+            let attach: @Sendable (RelayNeeds, LoopbackParticipant) throws -> NwakuRESTRelay = { needs, _ in
+                try served.relay(port: port, needs)
+            }
             try await fixture.withNode(makeRelay: attach) { [self] node async throws in
                 try await node.wait { served.isAttached }
                 publishRegistration(of: bob)

@@ -71,7 +71,7 @@ func withFedNode(
 }
 
 struct FedNode: Sendable {
-    let node: PushNode
+    let node: NodeService
 
     func count(_ counter: Counter) -> Int { node.counters.snapshot[counter] ?? 0 }
 
@@ -81,7 +81,7 @@ struct FedNode: Sendable {
     }
 }
 
-extension PushNode {
+extension NodeService {
     /// Returns once `condition` holds.
     ///
     /// - Throws: `RunningNode.Timeout` after a minute.

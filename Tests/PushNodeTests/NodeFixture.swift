@@ -80,7 +80,7 @@ struct NodeFixture {
     func withNode<R: Sendable>(
         configure: (inout ServerConfiguration) -> Void = { _ in }, posting: (any NotificationPosting)? = nil,
         endpoints: [GorushEndpoint]? = nil,
-        now: @escaping @Sendable () -> Timestamp = Timestamp.now, makeRelay: ((RelayNeeds, LoopbackRelay) throws -> any Relay)? = nil,
+        now: @escaping @Sendable () -> Timestamp = Timestamp.now, makeRelay: ((RelayNeeds, LoopbackParticipant) throws -> any Relay)? = nil,
         _ body: @escaping @Sendable (RunningNode) async throws -> R
     ) async throws -> R {
         var configuration = ServerConfiguration(identity: identity, dataPath: folder.path)
@@ -131,7 +131,7 @@ struct RunningNode: Sendable {
     let server: PublicKey
     let gorush: ScriptedGorush
 
-    var node: PushNode { process.node }
+    var node: NodeService { process.node }
 
     func count(_ counter: Counter) -> Int { node.counters.snapshot[counter] ?? 0 }
 
@@ -146,8 +146,10 @@ struct RunningNode: Sendable {
     }
 
     /// A client with a key of its own on the same network.
-    func withClient<R: Sendable>(_ identity: PrivateKey = .generate(), _ body: @Sendable (PushClient) async throws -> R) async throws -> R {
-        let client = PushClient(identity: identity, relay: network.relay())
+    func withClient<R: Sendable>(_ identity: PrivateKey = .generate(), _ body: @Sendable (StatusPushClient) async throws -> R) async throws
+        -> R
+    {
+        let client = StatusPushClient(identity: identity, relay: network.relay())
         let running = Task { await client.run() }
         defer { running.cancel() }
         return try await body(client)

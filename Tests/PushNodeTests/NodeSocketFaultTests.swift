@@ -133,9 +133,9 @@ struct NodeSocketFaultTests {
         return .status(200, body: "OK")
     }
 
-    private static func nwaku(_ url: String, _ needs: RelayNeeds) throws -> NwakuRelay {
-        try NwakuRelay(
-            configuration: NwakuRelay.Configuration(
+    private static func nwaku(_ url: String, _ needs: RelayNeeds) throws -> NwakuRESTRelay {
+        try NwakuRESTRelay(
+            configuration: NwakuRESTRelay.Configuration(
                 address: NodeAddress(url), pubsubTopics: needs.pubsubTopics, pollInterval: .milliseconds(20),
                 catchUpTopics: needs.ownTopics,
                 lastSeen: needs.seenUntil), client: CurlClient(), logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })

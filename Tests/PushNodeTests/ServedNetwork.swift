@@ -13,7 +13,7 @@ actor ServedNetwork {
     let network: LoopbackNetwork
     private(set) var port = 0
     private var serving: Task<Void, Never>?
-    private let attached = Mutex<NwakuRelay?>(nil)
+    private let attached = Mutex<NwakuRESTRelay?>(nil)
 
     init(_ network: LoopbackNetwork) {
         self.network = network
@@ -58,15 +58,15 @@ actor ServedNetwork {
     }
 
     /// Attaches a push node to it: quicker than in life.
-    nonisolated func relay(port: Int, _ needs: RelayNeeds) throws -> NwakuRelay {
+    nonisolated func relay(port: Int, _ needs: RelayNeeds) throws -> NwakuRESTRelay {
         let short = ExponentialBackoff(initial: .milliseconds(10), maximum: .milliseconds(50))
         let address = try NodeAddress("http://127.0.0.1:\(port)")
-        let relay = try NwakuRelay(
-            configuration: NwakuRelay.Configuration(
+        let relay = try NwakuRESTRelay(
+            configuration: NwakuRESTRelay.Configuration(
                 address: address, pubsubTopics: needs.pubsubTopics, pollInterval: .milliseconds(20), catchUpTopics: needs.ownTopics,
                 lastSeen: needs.seenUntil, wants: needs.wants, report: needs.report),
             api: NwakuAPI(address: address, client: client, minimumTimeout: .seconds(60)), logger: quiet,
-            timing: NwakuRelay.Timing(
+            timing: NwakuRESTRelay.Timing(
                 nodeBackoff: short, storeBackoff: short, catchUpPeriod: .milliseconds(20), settling: .milliseconds(20)))
         attached.withLock { $0 = relay }
         return relay

@@ -105,7 +105,7 @@ struct FeedbackFlowTests {
             configuration: NwakuStoreWatch.Configuration(
                 address: try NodeAddress(daemon.relayURL), pubsubTopics: [.statusDefault], startTime: .now() - .seconds(2)),
             client: CurlClient(), logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
-        let client = PushClient(identity: .generate(), relay: watch)
+        let client = StatusPushClient(identity: .generate(), relay: watch)
         let running = Task { await client.run() }
         defer { running.cancel() }
         let entry = PushNotification(

@@ -41,7 +41,7 @@ struct BenchNode: Sendable {
     /// Runs a node with any relay.
     static func withNode<R: Sendable>(
         _ configuration: ServerConfiguration, gorush: any NotificationPosting, makeRelay: (RelayNeeds) throws -> any Relay,
-        _ body: @escaping @Sendable (PushNode) async throws -> R
+        _ body: @escaping @Sendable (NodeService) async throws -> R
     ) async throws -> R {
         let quiet = Logger(label: "bench") { _ in SwiftLogNoOpLogHandler() }
         let node = try Server(configuration, gorush: gorush, logger: quiet, makeRelay: makeRelay).node

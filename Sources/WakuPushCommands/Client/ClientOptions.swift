@@ -28,10 +28,11 @@ struct ClientOptions: ParsableArguments {
     var json = false
 
     /// Runs `body` with a client that is attached.
-    func withClient<R: Sendable>(_ identity: PrivateKey, _ body: @Sendable @escaping (PushClient) async throws -> R) async throws -> R {
+    func withClient<R: Sendable>(_ identity: PrivateKey, _ body: @Sendable @escaping (StatusPushClient) async throws -> R) async throws -> R
+    {
         let topic = PubsubTopic(rawValue: pubsubTopic)
         let relay = try attachment(to: topic)
-        let client = PushClient(identity: identity, relay: relay, pubsubTopic: topic)
+        let client = StatusPushClient(identity: identity, relay: relay, pubsubTopic: topic)
         return try await withThrowingTaskGroup(of: R?.self) { group in
             group.addTask {
                 await client.run()

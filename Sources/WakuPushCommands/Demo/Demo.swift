@@ -84,7 +84,7 @@ struct Demo: AsyncParsableCommand {
 /// A client with a key of its own, attached through the loopback relay's REST API as to any Waku node.
 struct DemoClient: Sendable {
     let identity = PrivateKey.generate()
-    let client: PushClient
+    let client: StatusPushClient
 
     init(relayURL: String, logger: Logger) throws {
         let watch = NwakuStoreWatch(
@@ -92,6 +92,6 @@ struct DemoClient: Sendable {
                 address: try NodeAddress(relayURL), pubsubTopics: [.statusDefault], startTime: .now() - .seconds(1),
                 interval: .milliseconds(50)),
             client: CurlClient(), logger: logger)
-        client = PushClient(identity: identity, relay: watch)
+        client = StatusPushClient(identity: identity, relay: watch)
     }
 }

@@ -170,8 +170,8 @@ struct DoctorExamination {
             timestamp: .now())
         let start = ContinuousClock.now
         do {
-            let relay = try NwakuRelay(
-                configuration: NwakuRelay.Configuration(address: node, pubsubTopics: [topic]), client: client, logger: logger)
+            let relay = try NwakuRESTRelay(
+                configuration: NwakuRESTRelay.Configuration(address: node, pubsubTopics: [topic]), client: client, logger: logger)
             try await relay.publish(message, on: topic)
             while start.duration(to: .now) < Self.selfTestLimit {
                 if try await !relay.lookUp([message.hash(on: topic)]).isEmpty {

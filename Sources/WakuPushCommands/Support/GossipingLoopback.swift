@@ -7,9 +7,9 @@ import WakuP2P
 /// Nothing goes in circles: gossip knows what it brought, and the network does not give back to a participant what it has from it.
 struct GossipingLoopback: Relay {
     /// The node's own.
-    let relay: LoopbackRelay
+    let relay: LoopbackParticipant
     /// Stands for the other nodes.
-    let participant: LoopbackRelay
+    let participant: LoopbackParticipant
     let gossip: P2PRelay
 
     func run(deliver: @escaping @Sendable ([ReceivedMessage]) async -> Void) async {

@@ -80,8 +80,8 @@ final class RelayAttachment {
     func relay(_ needs: RelayNeeds) throws -> any Relay {
         let client = CurlClient()
         var relays: [any Relay] = try urls.map { url in
-            try NwakuRelay(
-                configuration: NwakuRelay.Configuration(
+            try NwakuRESTRelay(
+                configuration: NwakuRESTRelay.Configuration(
                     address: url, pubsubTopics: needs.pubsubTopics, pollInterval: pollInterval, catchUpTopics: needs.ownTopics,
                     lastSeen: needs.seenUntil, wants: needs.wants, report: needs.report), client: client, logger: logger)
         }

@@ -12,12 +12,12 @@ final class SystemdNotifier: Service {
     private static let startPeriod = Duration.milliseconds(20)
 
     private let manager: ServiceManager
-    private let node: PushNode
+    private let node: NodeService
     private let logger: Logger
     /// Whether the node was asked for a sign of life that has not come yet.
     private let isAsked = Mutex(false)
 
-    init(manager: ServiceManager, node: PushNode, logger: Logger) {
+    init(manager: ServiceManager, node: NodeService, logger: Logger) {
         self.manager = manager
         self.node = node
         self.logger = logger

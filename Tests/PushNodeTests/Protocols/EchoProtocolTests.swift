@@ -37,14 +37,14 @@ struct EchoProtocolTests {
     }
 
     /// Runs a node that speaks Status, and echo, while `body` runs, and stops it as SIGTERM does.
-    private func withNode(speaksEcho: Bool = true, _ body: @escaping @Sendable (PushNode) async throws -> Void) async throws {
+    private func withNode(speaksEcho: Bool = true, _ body: @escaping @Sendable (NodeService) async throws -> Void) async throws {
         let quiet = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
         var configuration = NodeConfiguration(identity: identity, dataPath: folder.path)
         configuration.answerDeadline = .seconds(60)
         configuration.replyDelay = .zero
         var settings = StatusPush.Configuration()
         settings.deriveAheadLimit = nil
-        let node = try PushNode(
+        let node = try NodeService(
             configuration, protocols: [StatusPush(identity: identity, settings)] + (speaksEcho ? [EchoProtocol()] : []),
             gorush: [GorushEndpoint(gorush)],
             logger: quiet

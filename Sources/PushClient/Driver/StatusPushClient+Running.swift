@@ -4,7 +4,7 @@ import Synchronization
 import Waku
 import WakuCrypto
 
-extension PushClient {
+extension StatusPushClient {
     /// Stays attached until cancelled: what is to be registered, advertised and sent goes out, answers come in.
     ///
     /// Cancelling leaves everything as a kill would: what was on its way goes on at the next start. One at a time.

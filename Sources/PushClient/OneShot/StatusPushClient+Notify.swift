@@ -11,7 +11,7 @@ public struct ReachableDevice: Sendable {
     public let accessToken: AccessToken?
 }
 
-extension PushClient {
+extension StatusPushClient {
     /// Asks the servers which devices a registrant has. Any server that knows answers; `server` is the one that is believed.
     ///
     /// - Returns: the devices whose grant holds. One whose token is for others only can't be checked, and comes without a token.

@@ -3,7 +3,7 @@ import Synchronization
 import Waku
 import WakuCrypto
 
-extension PushClient {
+extension StatusPushClient {
     func begin(_ action: ClientAction, in group: inout DiscardingTaskGroup) {
         switch action {
         case .report(let event): report(event)

@@ -9,7 +9,7 @@ package import Waku
 import WakuCrypto
 
 /// What an operator may see of a running node, and do to it.
-extension PushNode: AdminOperations {
+extension NodeService: AdminOperations {
     private static let selfTestLimit = Duration.seconds(5)
 
     /// What was looked at just now.

@@ -29,7 +29,7 @@ package struct RelayNeeds: Sendable {
 }
 
 /// A push notification node: everything put together. Runs as a service until it is told to stop.
-package final class PushNode: Service {
+package final class NodeService: Service {
     /// When it stops: until requests are answered, posts to gorush have ended, answers are published. Together below 10 s.
     private static let answerLimit = Duration.milliseconds(2500)
     private static let postLimit = Duration.milliseconds(5200)

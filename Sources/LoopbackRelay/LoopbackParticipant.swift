@@ -3,7 +3,7 @@ import Synchronization
 package import Waku
 
 /// A participant of a ``LoopbackNetwork``. It receives messages without draining the cache that REST clients poll.
-package final class LoopbackRelay: Relay {
+package final class LoopbackParticipant: Relay {
     private struct Buffer {
         var messages: [ReceivedMessage] = []
         var droppedCount = 0

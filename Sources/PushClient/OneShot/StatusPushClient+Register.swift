@@ -35,7 +35,7 @@ public struct DeviceRegistration: Sendable {
     }
 }
 
-extension PushClient {
+extension StatusPushClient {
     /// Registers a device of this client's identity.
     ///
     /// - Returns: the server's error, or nil for success.

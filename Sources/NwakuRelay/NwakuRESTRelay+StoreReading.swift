@@ -1,6 +1,6 @@
 package import Waku
 
-extension NwakuRelay: StoreReadingRelay {
+extension NwakuRESTRelay: StoreReadingRelay {
     public func storePage(_ query: StoreQuery) async throws(RelayError) -> StorePage {
         try await api.storePage(query)
     }

@@ -9,7 +9,7 @@ public import WakuCrypto
 /// registrant did not sign. Nothing is registered before ``setReceiving(_:)``, nobody is notified before ``setSending(_:)``.
 ///
 /// While ``run()`` does not run, nothing is sent and no answer comes.
-public final class PushClient: Sendable {
+public final class StatusPushClient: Sendable {
     public struct Configuration: Sendable {
         public var pubsubTopic = PubsubTopic.statusDefault
         /// How many devices of a registrant are notified when a message does not name them; at most 5.
@@ -58,13 +58,13 @@ public final class PushClient: Sendable {
     /// - Throws: ``ClientStoreError``
     public static func open(
         identity: PrivateKey, relays: [any Relay], store: any ClientStore, configuration: Configuration = Configuration()
-    ) async throws(ClientStoreError) -> PushClient {
+    ) async throws(ClientStoreError) -> StatusPushClient {
         var records: [ClientRecord] = []
         for (name, value) in try await store.load().sorted(by: { $0.key < $1.key }) {
             records.append(try RecordCoding.decode(name, value))
         }
         let relay = relays.count == 1 ? relays[0] : RelaySet(relays)
-        return PushClient(identity: identity, relay: relay, store: store, records: records, configuration)
+        return StatusPushClient(identity: identity, relay: relay, store: store, records: records, configuration)
     }
 
     /// A client in anonymous mode: an identity of its own, which nothing that it publishes links to `identity`. It is derived from that one's
@@ -80,7 +80,7 @@ public final class PushClient: Sendable {
     /// - Throws: ``ClientStoreError``
     public static func anonymous(
         for identity: PrivateKey, relays: [any Relay], store: any ClientStore, configuration: Configuration = Configuration()
-    ) async throws(ClientStoreError) -> PushClient {
+    ) async throws(ClientStoreError) -> StatusPushClient {
         try await open(identity: anonymousIdentity(for: identity), relays: relays, store: store, configuration: configuration)
     }
 

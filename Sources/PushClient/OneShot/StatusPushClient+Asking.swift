@@ -18,7 +18,7 @@ struct WaitingAsks: Sendable {
     var nextID = 0
 }
 
-extension PushClient {
+extension StatusPushClient {
     /// Where answers to a key come in.
     public static func answerTopic(_ key: PublicKey) -> ContentTopic {
         ContentTopic(TopicTag(of: StatusTopics.partitioned(key)))

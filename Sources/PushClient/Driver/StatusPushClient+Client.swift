@@ -21,7 +21,7 @@ public struct KnownDevice: Hashable, Sendable {
     public let isTokenKnown: Bool
 }
 
-extension PushClient {
+extension StatusPushClient {
     // MARK: Opting in
 
     public var isReceiving: Bool { core.withLock(\.machine.own.isReceiving) }
