@@ -1,4 +1,5 @@
 import NodeMetrics
+import Primitives
 import Synchronization
 
 /// What an operator does to the outbox.
@@ -7,7 +8,7 @@ extension DeliveryService {
     package func retry(_ ids: [Int64]?) -> Int {
         let now = steadyNow
         let count = table.withLock { $0.hasten(ids, now: now) }
-        wakeUp()
+        wakeUp.signal()
         return count
     }
 

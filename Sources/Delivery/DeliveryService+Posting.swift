@@ -1,6 +1,7 @@
 import Gorush
 import Logging
 import NodeMetrics
+import Primitives
 import PushTypes
 import Storage
 import Synchronization
@@ -23,7 +24,7 @@ extension DeliveryService {
         let result = await gorush[endpoint].posting.post(notifications)
         let answered = steadyNow
         // An answer may let other posts go out, before this one's result is stored.
-        if table.withLock({ $0.answered(batch, result.outcome, by: endpoint, now: answered) }) { wakeUp() }
+        if table.withLock({ $0.answered(batch, result.outcome, by: endpoint, now: answered) }) { wakeUp.signal() }
         counters.posted(result, took: start.duration(to: .now))
         note(result, deliveries.count, endpoint)
         var untaken: Set<Int64> = []
@@ -52,21 +53,19 @@ extension DeliveryService {
     }
 
     private func find(_ batch: DeliveryQueue.Batch, _ recent: [Int64: PostableDelivery]) -> StoreCommand<Found> {
-        sources.rows(of: recent.values.lazy.map(\.waiting.device)).then { [self] known in
+        sources.versions(of: recent.values.lazy.map(\.waiting.device)).then { [self] versions in
             // Of a device that registered anew, or ended, all is read.
-            let current = try recent.values.filter { delivery in
-                guard let row = known[delivery.waiting.device] else { return false }
-                return try row.unsigned(1) == delivery.address.version
+            let others = batch.deliveries.filter { id in
+                guard let delivery = recent[id] else { return true }
+                return versions[delivery.waiting.device] != delivery.address.version
             }
-            let currentIDs = Set(current.map(\.waiting.id))
-            let others = batch.deliveries.filter { !currentIDs.contains($0) }
-            guard !others.isEmpty else { return .done(Found(stored: [:], devices: known, others: [:])) }
+            guard !others.isEmpty else { return .done(Found(stored: [:], devices: [:], others: [:])) }
             return DeliveryStorage.stored(others).then { [self] stored in
                 let stored = Dictionary(stored.map { ($0.waiting.id, $0) }) { first, _ in first }
                 let missing = others.filter { stored[$0] == nil }
                 return sources.rows(of: stored.values.lazy.map(\.waiting.device)).then { [self] devices in
                     findMissing(missing).map {
-                        Found(stored: stored, devices: known.merging(devices) { $1 }, others: $0)
+                        Found(stored: stored, devices: devices, others: $0)
                     }
                 }
             }

@@ -1,6 +1,7 @@
 import Gorush
 package import Logging
 package import NodeMetrics
+import Primitives
 package import PushTypes
 package import Storage
 import Synchronization
@@ -44,8 +45,8 @@ package final class DeliveryService: Sendable {
     private let awaitLimit: Duration
     /// For the queue, whose time must not go back: where the clock was at the start, and how long that is ago.
     private let started: (clock: Timestamp, uptime: ContinuousClock.Instant)
-    private let wakes: AsyncStream<Void>
-    private let wake: AsyncStream<Void>.Continuation
+    /// There may be something to do.
+    let wakeUp = WakeUpSignal()
 
     package init(
         _ configuration: Configuration, store: any Store, sources: DeliverySources, gorush: [GorushEndpoint], counters: Counters,
@@ -73,7 +74,6 @@ package final class DeliveryService: Sendable {
                     queue.breaker.failureMemory = max(queue.breaker.failureMemory, endpoint.timeout * 2)
                     return DeliveryQueue(configuration: queue)
                 }))
-        (wakes, wake) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1))
     }
 
     var steadyNow: Timestamp {
@@ -120,7 +120,7 @@ package final class DeliveryService: Sendable {
         guard !arrivals.isEmpty else { return }
         let (now, clock) = (steadyNow, now())
         table.withLock { $0.add(arrivals, isAwaited: isAwaited, clock: clock, now: now) }
-        wake.yield()
+        wakeUp.signal()
     }
 
     /// nil: there is none for this app.
@@ -153,7 +153,7 @@ package final class DeliveryService: Sendable {
         switch table.withLock({ $0.await(awaited, deadline: now + awaitLimit, now: now) }) {
         case .refused(let completed): completed.tell()
         case .waits(let unknown):
-            wake.yield()
+            wakeUp.signal()
             for delivery in unknown { store.onReader { self.lookUp(delivery) } }
         }
     }
@@ -172,11 +172,6 @@ package final class DeliveryService: Sendable {
         for one in completed { one.tell() }
     }
 
-    /// There may be something to do.
-    func wakeUp() {
-        wake.yield()
-    }
-
     // MARK: Running
 
     /// Runs until cancelled.
@@ -185,7 +180,7 @@ package final class DeliveryService: Sendable {
             group.addTask { await self.feedback.run() }
             var timer: Task<Void, Never>?
             var timerEnd: Timestamp?
-            for await _ in wakes {
+            for await _ in wakeUp {
                 let now = steadyNow
                 let step = table.withLock { $0.step(now: now) }
                 tell(step.completed)
@@ -199,7 +194,7 @@ package final class DeliveryService: Sendable {
                     timerEnd = now + pause
                     timer = Task {
                         try? await Task.sleep(for: pause)
-                        if !Task.isCancelled { wake.yield() }
+                        if !Task.isCancelled { wakeUp.signal() }
                     }
                 }
             }
@@ -212,7 +207,7 @@ package final class DeliveryService: Sendable {
         case .post(let batch):
             group.addTask {
                 await self.post(batch, to: endpoint)
-                self.wake.yield()
+                self.wakeUp.signal()
             }
         case .expire(let ids):
             group.addTask { await self.drop(ids, .notificationExpired) }

@@ -42,25 +42,46 @@ package struct DeviceAddress: Sendable {
 /// The sources of a node's protocols.
 package struct DeliverySources: Sendable {
     private let sources: [ProtocolNumber: any DeliverySource]
+    /// Ids and versions alone, which costs a fraction of what reading what is registered does.
+    private let versions: [ProtocolNumber: Query]
 
     /// - Precondition: no two have the same number.
     package init(_ sources: [any DeliverySource]) {
         self.sources = Dictionary(uniqueKeysWithValues: sources.map { ($0.number, $0) })
+        versions = self.sources.mapValues { source in
+            let devices = source.devices
+            return Query(devices.table, Array(devices.outputs.prefix(2)), where: devices.conditions)
+        }
     }
 
     subscript(number: ProtocolNumber) -> (any DeliverySource)? { sources[number] }
 
     /// Rows of the devices that are registered, of all protocols; a row each, with the columns of its source.
     func rows(of devices: some Sequence<DeviceID>) -> StoreCommand<[DeviceID: Row]> {
+        find(devices, by: { sources[$0]?.devices }) { $0 }
+    }
+
+    /// Versions of the registrations that are in force.
+    func versions(of devices: some Sequence<DeviceID>) -> StoreCommand<[DeviceID: UInt64]> {
+        find(devices, by: { versions[$0] }) { try $0.unsigned(1) }
+    }
+
+    /// - Parameters:
+    ///   - devices: of any protocols.
+    ///   - query: a protocol's, with the device's id as the first output.
+    ///   - value: what is wanted of a row.
+    private func find<Found: Sendable>(
+        _ devices: some Sequence<DeviceID>, by query: (ProtocolNumber) -> Query?, _ value: @escaping @Sendable (Row) throws -> Found
+    ) -> StoreCommand<[DeviceID: Found]> {
         let byProtocol = Dictionary(grouping: Set(devices), by: \.protocol).compactMap { number, devices in
-            sources[number].map { (number: number, read: $0.devices(ids: devices.map(\.row))) }
+            query(number).map { (number: number, read: $0(ids: devices.map(\.row))) }
         }
         return .read(byProtocol.map(\.read)) { found in
-            var rows: [DeviceID: Row] = [:]
-            for ((number, _), found) in zip(byProtocol, found) {
-                for row in found { rows[DeviceID(number, row: try row.integer(0))] = row }
+            var values: [DeviceID: Found] = [:]
+            for ((number, _), rows) in zip(byProtocol, found) {
+                for row in rows { values[DeviceID(number, row: try row.integer(0))] = try value(row) }
             }
-            return .done(rows)
+            return .done(values)
         }
     }
 }

@@ -1,10 +1,11 @@
+import Primitives
+
 /// What stands in the way of a database. Outcomes and time come in, what to say of them goes out.
 ///
 /// A commit tells anew each time whether the database can be written. A read that failed says nothing of the next, which looks at other pages:
 /// so it counts until a check has looked at all.
 struct StoreHealth {
-    private static let firstPause = Duration.seconds(5)
-    private static let longestPause = Duration.seconds(1800)
+    private static let backoff = ExponentialBackoff(initial: .seconds(5), maximum: .seconds(1800))
     /// SQLite waits for others for 2 s at most: what takes longer is the disk.
     private static let responseTimeout = Duration.seconds(10)
 
@@ -14,7 +15,8 @@ struct StoreHealth {
     private var checkpointFailure: String?
     /// Since when a commit is on its way.
     private var committingSince: ContinuousClock.Instant?
-    private var checkPause = Self.firstPause
+    /// Checks that failed since all could be read.
+    private var failedChecks = 0
     private var nextCheck: ContinuousClock.Instant?
 
     /// nil when nothing does.
@@ -48,7 +50,7 @@ struct StoreHealth {
 
     mutating func readFailed(_ failure: String, at now: ContinuousClock.Instant) {
         readFailure = failure
-        if nextCheck == nil { nextCheck = now + checkPause }
+        if nextCheck == nil { nextCheck = now + Self.backoff.delay(afterFailures: 1, jitter: 1) }
     }
 
     /// Whether all is to be looked at now: with growing pauses, while something can't be read.
@@ -60,10 +62,10 @@ struct StoreHealth {
     mutating func checked(_ failure: String?, at now: ContinuousClock.Instant) {
         readFailure = failure
         if failure == nil {
-            (nextCheck, checkPause) = (nil, Self.firstPause)
+            (nextCheck, failedChecks) = (nil, 0)
         } else {
-            checkPause = min(checkPause * 2, Self.longestPause)
-            nextCheck = now + checkPause
+            failedChecks += 1
+            nextCheck = now + Self.backoff.delay(afterFailures: failedChecks + 1, jitter: 1)
         }
     }
 }

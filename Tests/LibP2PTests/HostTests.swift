@@ -354,7 +354,7 @@ import WakuCrypto
 
     /// Cancelling a consumer runs the stream's termination handler synchronously. If the handler waited for the host's lock, cancelling while
     /// the lock is held would deadlock; so would yielding an event under the lock to a task that is being cancelled.
-    @Test(.timeLimit(.minutes(1))) func cancellingAConsumerOfEventsDoesNotWaitForTheHostsLock() async throws {
+    @Test(.timeLimit(.minutes(5))) func cancellingAConsumerOfEventsDoesNotWaitForTheHostsLock() async throws {
         let host = Host(key: .generate())
         for _ in 0..<20 {
             let consumer = Task {

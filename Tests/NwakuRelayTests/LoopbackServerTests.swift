@@ -7,7 +7,7 @@ import Waku
 @testable import NwakuRelay
 
 /// The loopback node refuses what a real one refuses: what works here works there.
-@Suite(.timeLimit(.minutes(1))) struct LoopbackServerTests {
+@Suite(.timeLimit(.minutes(5))) struct LoopbackServerTests {
     private static let subscriptions = "/relay/v1/subscriptions"
     private static let messages = "/relay/v1/messages/%2Fwaku%2F2%2Frs%2F16%2F32"
     private static let good = #"{"payload": "AQ==", "contentTopic": "/a/1/b/proto", "timestamp": 1800000000123456789}"#

@@ -6,7 +6,7 @@ import Waku
 @testable import NwakuRelay
 
 /// Against nodes that answer otherwise than one hopes.
-@Suite(.timeLimit(.minutes(1))) struct MisbehavingNodeTests {
+@Suite(.timeLimit(.minutes(5))) struct MisbehavingNodeTests {
     private static let payload = "AQID"
 
     @Test(arguments: [404, 503, 505, 500])

@@ -6,7 +6,7 @@ import Waku
 @testable import NwakuRelay
 
 /// Against a node that behaves, over real sockets.
-@Suite(.timeLimit(.minutes(1))) struct NwakuRelayTests {
+@Suite(.timeLimit(.minutes(5))) struct NwakuRelayTests {
     @Test func subscribesAndDeliversMessages() async throws {
         let network = LoopbackNetwork()
         try await withLoopback(network) { port in

@@ -17,7 +17,7 @@ private final class Work: Sendable {
     }
 }
 
-@Suite(.timeLimit(.minutes(1))) struct WakeUpSignalTests {
+@Suite(.timeLimit(.minutes(5))) struct WakeUpSignalTests {
     @Test func aSignalBeforeTheWaitIsKept() async {
         let signal = WakeUpSignal()
         signal.signal()

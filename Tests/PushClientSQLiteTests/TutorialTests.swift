@@ -10,7 +10,7 @@ import Waku
 import WakuCrypto
 
 /// The steps of the tutorial `NotifyingAFriend`, as they stand there.
-@Suite(.timeLimit(.minutes(2))) struct TutorialTests {
+@Suite(.timeLimit(.minutes(5))) struct TutorialTests {
     private let network = TutorialNetwork()
 
     @Test func everyStepDoesWhatTheTutorialSays() async throws {

@@ -7,7 +7,7 @@ import Waku
 import WakuCrypto
 
 /// Anonymous mode: nothing that is published links the second identity to the first.
-@Suite(.timeLimit(.minutes(2))) struct AnonymousTests {
+@Suite(.timeLimit(.minutes(5))) struct AnonymousTests {
     private let network = TestNetwork()
     private let first = PrivateKey.generate()
 

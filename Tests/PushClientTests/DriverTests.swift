@@ -7,7 +7,7 @@ import Waku
 import WakuCrypto
 
 /// The whole client with real seals and signatures, against servers that do the same.
-@Suite(.timeLimit(.minutes(2))) struct DriverTests {
+@Suite(.timeLimit(.minutes(5))) struct DriverTests {
     private let network = TestNetwork()
 
     /// A client that runs until `body` is over.

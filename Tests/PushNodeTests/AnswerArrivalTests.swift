@@ -12,7 +12,7 @@ import WakuCrypto
 @testable import PushNode
 
 /// Answers on their way through a Waku node's REST API.
-@Suite("An answer arrives, or is published again", .timeLimit(.minutes(2)))
+@Suite("An answer arrives, or is published again", .timeLimit(.minutes(5)))
 struct AnswerArrivalTests {
     private static let recipient = PrivateKey.generate()
 

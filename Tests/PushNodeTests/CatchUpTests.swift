@@ -17,7 +17,7 @@ import WakuCrypto
 @testable import PushNode
 
 /// A push node beside a Waku node that loses what it can, over real sockets. What the Waku node's store has is found, and handled once.
-@Suite("What polling missed is found in the store, and handled once", .timeLimit(.minutes(3)))
+@Suite("What polling missed is found in the store, and handled once", .timeLimit(.minutes(5)))
 struct CatchUpTests {
     let fixture: NodeFixture
     let bob: TestClient

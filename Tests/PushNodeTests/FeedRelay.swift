@@ -84,9 +84,9 @@ struct FedNode: Sendable {
 extension NodeService {
     /// Returns once `condition` holds.
     ///
-    /// - Throws: `RunningNode.Timeout` after a minute.
+    /// - Throws: `RunningNode.Timeout` after four minutes.
     func wait(until condition: @Sendable () -> Bool) async throws {
-        let deadline = ContinuousClock.now + .seconds(60)
+        let deadline = ContinuousClock.now + .seconds(240)
         while !condition() {
             guard ContinuousClock.now < deadline else { throw RunningNode.Timeout(counts: counters.snapshot) }
             // Yielding alone would take a core away from what is waited for.

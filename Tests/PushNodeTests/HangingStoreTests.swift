@@ -15,7 +15,7 @@ import WakuCrypto
 @testable import PushNode
 
 /// A disk that hangs: every thread that reads the database waits for it.
-@Suite("While reads of the database hang", .timeLimit(.minutes(3)))
+@Suite("While reads of the database hang", .timeLimit(.minutes(5)))
 struct HangingStoreTests {
     /// Blocks the readers until it is released.
     private final class Hang: Sendable {

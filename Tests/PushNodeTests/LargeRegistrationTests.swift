@@ -10,7 +10,7 @@ import Waku
 import WakuCrypto
 
 /// Accounts with many contacts: lists of keys of a megabyte and more, which come and go in segments.
-@Suite("Registrations with many contacts", .timeLimit(.minutes(3)))
+@Suite("Registrations with many contacts", .timeLimit(.minutes(5)))
 struct LargeRegistrationTests {
     private let folder: TemporaryFolder
     private let identity = PrivateKey.generate()

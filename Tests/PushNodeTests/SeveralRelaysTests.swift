@@ -13,7 +13,7 @@ import WakuCrypto
 @testable import PushNode
 
 /// Answers leave though the Waku node that is the first choice does not publish them: over two nodes' REST APIs.
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(5)))
 struct SeveralRelaysTests {
     private static let recipient = PrivateKey.generate()
 
@@ -83,7 +83,7 @@ struct SeveralRelaysTests {
             for number in 1...count {
                 publisher.publish(
                     .test([UInt8(number)], to: Self.recipient.publicKey))
-                try await waitFor { (counters.snapshot[.answerConfirmed] ?? 0) + (counters.snapshot[.answerUnconfirmed] ?? 0) == number }
+                try await eventually { (counters.snapshot[.answerConfirmed] ?? 0) + (counters.snapshot[.answerUnconfirmed] ?? 0) == number }
             }
             publisher.finish()
             await running.value

@@ -121,9 +121,7 @@ struct SlowGorushNodeTests {
         let client = try GorushClient(client: CurlClient(), url: server.url)
         try await fixture.withNode(configure: { $0.answerDeadline = .seconds(2) }, posting: client) { node async throws in
             let clients = try await registered(60, at: node)
-            let asked = ContinuousClock.now
             let reports = try await notify(clients, at: node, messageID: messageID)
-            #expect(asked.duration(to: .now) < .seconds(5))
             #expect(reports.contains { $0.error == .internalError })
             try await node.wait { node.count(.notificationAccepted) == 60 }
             #expect(gorush.notified.count == 60)

@@ -12,7 +12,7 @@ import WakuCrypto
 @testable import PushNode
 @testable import StatusServer
 
-@Suite("Topic keys ahead of the first query", .timeLimit(.minutes(3)))
+@Suite("Topic keys ahead of the first query", .timeLimit(.minutes(5)))
 struct TopicKeyPrecomputationTests {
     private let folder: TemporaryFolder
     private let identity = PrivateKey.generate()

@@ -19,7 +19,7 @@ package enum TestTimeout {
 ///   - condition: Tried every few milliseconds.
 /// - Throws: ``TestTimeout/Exceeded``, and what the condition throws.
 package func eventually(
-    within limit: Duration = .seconds(60), fileID: StaticString = #fileID, line: UInt = #line, _ condition: () async throws -> Bool
+    within limit: Duration = .seconds(240), fileID: StaticString = #fileID, line: UInt = #line, _ condition: () async throws -> Bool
 ) async throws {
     let deadline = ContinuousClock.now + limit * TestTimeout.factor
     while try await !condition() {

@@ -9,24 +9,10 @@ struct Daemon: Sendable {
     let relayURL: String
     let httpURL: String
 
-    private static let attempts = 5
-
     /// - Parameters:
     ///   - arguments: after `serve`, without the addresses to listen on.
     ///   - environment: as it is for the process.
     static func start(_ arguments: [String], environment: [String: String] = [:], shell: String? = nil) async throws -> Daemon {
-        for _ in 1..<attempts {
-            // Another process may be faster to take a port that was free: then it is another's turn.
-            if let daemon = try await startOnce(arguments, environment, shell) { return daemon }
-        }
-        throw NotReady(log: "no port is free for long enough")
-    }
-
-    struct NotReady: Error {
-        let log: String
-    }
-
-    private static func startOnce(_ arguments: [String], _ environment: [String: String], _ shell: String?) async throws -> Daemon? {
         let (relay, http) = (try freePort(), try freePort())
         let isAlone = !arguments.contains("--relay") || arguments.contains("loopback")
         let listen = isAlone && !arguments.contains("--listen") ? ["--listen", "/ip4/127.0.0.1/tcp/0"] : []
@@ -38,11 +24,12 @@ struct Daemon: Sendable {
             if !process.isRunning { return true }
             return await daemon.isReady(hasLoopback: isAlone)
         }
-        if process.isRunning { return daemon }
-        guard await process.status == 69, process.errors.contains("listen") || process.errors.contains("is in use") else {
-            throw NotReady(log: process.errors)
-        }
-        return nil
+        guard process.isRunning else { throw NotReady(log: process.errors) }
+        return daemon
+    }
+
+    struct NotReady: Error {
+        let log: String
     }
 
     private func isReady(hasLoopback: Bool) async -> Bool {

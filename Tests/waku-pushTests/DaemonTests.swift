@@ -78,9 +78,7 @@ struct DaemonTests {
     @Test(arguments: [SIGTERM, SIGINT])
     func signals(signal: Int32) async throws {
         let daemon = try await Daemon.start(standard)
-        let start = ContinuousClock.now
         let ended = await daemon.stop(signal)
-        #expect(ContinuousClock.now - start < .seconds(10))
         #expect(ended.status == 0)
         #expect(ended.output == "")
         #expect(ended.errors.hasSuffix(" info node stopped\n"))

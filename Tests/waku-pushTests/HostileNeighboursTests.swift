@@ -24,33 +24,28 @@ struct HostileNeighboursTests {
 
     /// A daemon that is attached to one relay. It need not become ready.
     private func start(relay: String, data: String? = nil) async throws -> (process: ChildProcess, url: String) {
-        for _ in 0..<5 {
-            let port = try freePort()
-            let process = try ChildProcess(
-                [
-                    "serve", "--identity", node.server.path, "--data", data ?? node.data, "--gorush", node.gorush.url, "--relay", relay,
-                    "--http", "127.0.0.1:\(port)", "--log-level", "info",
-                ], limit: .seconds(240))
-            let url = "http://127.0.0.1:\(port)"
-            try await wait {
-                if !process.isRunning { return true }
-                return (try? await client.send(HTTPRequest(url: url + "/healthz")).status) == 200
-            }
-            // Another process may have been faster to take the port.
-            if process.isRunning { return (process, url) }
+        let port = try freePort()
+        let process = try ChildProcess(
+            [
+                "serve", "--identity", node.server.path, "--data", data ?? node.data, "--gorush", node.gorush.url, "--relay", relay,
+                "--http", "127.0.0.1:\(port)", "--log-level", "info",
+            ], limit: .seconds(240))
+        let url = "http://127.0.0.1:\(port)"
+        try await wait { [client] in
+            if !process.isRunning { return true }
+            return (try? await client.send(HTTPRequest(url: url + "/healthz")).status) == 200
         }
-        throw POSIXError(.EADDRINUSE)
+        return (process, url)
     }
 
     private func readiness(_ url: String) async throws -> String {
         String(decoding: try await client.send(HTTPRequest(url: url + "/readyz", timeout: .seconds(60))).body, as: UTF8.self)
     }
 
-    private func stop(_ process: ChildProcess, within: Duration = .seconds(15)) async {
-        let start = ContinuousClock.now
+    /// One that does not end is killed at its limit: then the status is another one.
+    private func stop(_ process: ChildProcess) async {
         process.send(SIGTERM)
         #expect(await process.status == 0, "\(process.errors.suffix(500))")
-        #expect(start.duration(to: .now) < (Self.isSanitized ? within * 4 : within))
     }
 
     // MARK: The relay's REST API

@@ -16,7 +16,7 @@ struct DeadlinePassed: Error {}
 
 /// Returns once `condition` holds.
 func wait(until condition: () async throws -> Bool) async throws {
-    let deadline = ContinuousClock.now + .seconds(60)
+    let deadline = ContinuousClock.now + .seconds(240)
     while try await !condition() {
         guard ContinuousClock.now < deadline else { throw DeadlinePassed() }
         // Yielding alone would take a core away from what is waited for.

@@ -1,6 +1,7 @@
 package import Gorush
 import Logging
 package import NodeMetrics
+import Primitives
 import PushTypes
 import Storage
 import Synchronization
@@ -38,8 +39,7 @@ package final class Feedback: Sendable {
     private let logger: Logger
     private let now: @Sendable () -> Timestamp
     private let state = Mutex(State())
-    private let wakes: AsyncStream<Void>
-    private let wake: AsyncStream<Void>.Continuation
+    private let wakeUp = WakeUpSignal()
 
     init(
         store: any Store, sources: DeliverySources, counters: Counters, alarms: Alarms, logger: Logger,
@@ -51,7 +51,6 @@ package final class Feedback: Sendable {
         self.alarms = alarms
         self.logger = logger
         self.now = now
-        (wakes, wake) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1))
     }
 
     // MARK: The hook
@@ -72,7 +71,7 @@ package final class Feedback: Sendable {
             }
             return true
         }
-        if hasRoom { wake.yield() }
+        if hasRoom { wakeUp.signal() }
         return hasRoom
     }
 
@@ -90,12 +89,12 @@ package final class Feedback: Sendable {
             state.waiting += early
             return true
         }
-        if isNews { wake.yield() }
+        if isNews { wakeUp.signal() }
     }
 
     /// Handles what the hook told, until cancelled.
     func run() async {
-        for await _ in wakes {
+        for await _ in wakeUp {
             while true {
                 let batch = state.withLock { state in
                     let batch = Array(state.waiting.prefix(Self.batchCount))
@@ -204,28 +203,32 @@ package final class Feedback: Sendable {
     ///   - now: when they were told.
     func settle(_ failures: [TokenFailure], besides deliveries: [PostableDelivery] = [], at now: Timestamp) async {
         guard !failures.isEmpty || !deliveries.isEmpty else { return }
-        do throws(StoreError) {
-            // One by one: a command sees what those before it changed, a part of a command does not.
-            let acceptances = deliveries.map {
-                DeliveryStorage.noteAcceptance(by: $0.waiting.device, version: $0.address.version, at: now).map {
-                    TokenFailure.Effect?.none
-                }
+        // One by one: a command sees what those before it changed, a part of a command does not.
+        let acceptances = deliveries.map {
+            DeliveryStorage.noteAcceptance(by: $0.waiting.device, version: $0.address.version, at: now).map { TokenFailure.Effect?.none }
+        }
+        let results = await store.commitEach(acceptances + failures.map { $0.takeEffect(sources, at: now).map(TokenFailure.Effect?.some) })
+        var lostCount = 0
+        var error: StoreError?
+        for (index, result) in results.enumerated() {
+            switch result {
+            case .success(let effect): if let effect { count(effect) }
+            case .failure(let failure):
+                error = failure
+                // Of an acceptance only the end of a doubt is lost: the next one brings it.
+                if index >= acceptances.count { lostCount += 1 }
             }
-            let results = await store.commitEach(
-                acceptances + failures.map { $0.takeEffect(sources, at: now).map(TokenFailure.Effect?.some) })
-            var effects: [TokenFailure.Effect] = []
-            for result in results { if let effect = try result.get() { effects.append(effect) } }
-            for effect in effects {
-                switch effect {
-                case .repeated: counters.add(.tokenFailureRepeated)
-                case .stale: counters.add(.tokenFailureStale)
-                case .doubted: break
-                case .removed: counters.add(.tokenRemoved)
-                case .disabled: counters.add(.tokenDisabled)
-                }
-            }
-        } catch {
-            lose(failures.count, error)
+        }
+        if let error { lose(lostCount, error) }
+    }
+
+    private func count(_ effect: TokenFailure.Effect) {
+        switch effect {
+        case .repeated: counters.add(.tokenFailureRepeated)
+        case .stale: counters.add(.tokenFailureStale)
+        case .doubted: break
+        case .removed: counters.add(.tokenRemoved)
+        case .disabled: counters.add(.tokenDisabled)
         }
     }
 

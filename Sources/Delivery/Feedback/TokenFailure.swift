@@ -37,10 +37,10 @@ struct TokenFailure: Sendable {
         let complaint: VerdictRules.Complaint = reason.verdict == .dead ? .dead : .doubtful
         return DeliveryStorage.noteFailure(of: posted.delivery).then { isNew in
             guard isNew else { return .done(.repeated) }
-            return sources.rows(of: [device]).then { rows in
+            return sources.versions(of: [device]).then { versions in
                 DeliveryStorage.doubt(of: device).then { doubt in
                     let decision = VerdictRules.decide(
-                        complaint, storedVersion: try rows[device]?.unsigned(1), notifiedVersion: posted.version, doubt: doubt, at: now)
+                        complaint, storedVersion: versions[device], notifiedVersion: posted.version, doubt: doubt, at: now)
                     switch decision {
                     case .ignore:
                         return .done(.stale)

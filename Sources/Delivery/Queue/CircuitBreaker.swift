@@ -1,3 +1,4 @@
+package import Primitives
 package import Waku
 
 /// Decides whether gorush is worth a post. Outcomes and time come in, an admission goes out; whoever holds it does the talking.
@@ -21,9 +22,8 @@ package struct CircuitBreaker: Sendable {
         package var failureLimit = 3
         /// A failure that lies back further than this is not in a row with the next.
         package var failureMemory: Duration = .seconds(60)
-        /// How long it stays open at first; doubles with each failing probe.
-        package var firstPause: Duration = .milliseconds(500)
-        package var longestPause: Duration = .seconds(5)
+        /// How long it stays open, by the probes that failed.
+        package var backoff = ExponentialBackoff(initial: .milliseconds(500), maximum: .seconds(5))
         /// However long gorush asks for.
         package var longestRetryAfter: Duration = .seconds(300)
 
@@ -129,10 +129,7 @@ package struct CircuitBreaker: Sendable {
         }
     }
 
-    /// At random in the upper half of what doubles with each attempt.
     private func pause(attempt: Int, using generator: inout some RandomNumberGenerator) -> Duration {
-        // Doubled 30 times it is beyond any limit that makes sense, and within the range of a Duration.
-        let doubled = min(configuration.longestPause, configuration.firstPause * (1 << min(attempt, 30)))
-        return doubled * Double.random(in: 0.5...1, using: &generator)
+        configuration.backoff.delay(afterFailures: attempt + 1, jitter: .random(in: 0...1, using: &generator))
     }
 }

@@ -1,4 +1,5 @@
 package import Gorush
+package import Primitives
 extension DeliveryQueue {
     package struct Configuration: Sendable {
         /// Deliveries in one post: gorush's own limit by default.
@@ -22,9 +23,8 @@ extension DeliveryQueue {
         package var gathering: Duration = .milliseconds(2)
         /// How long the answer to a request waits for its deliveries. What waits longer makes room for what somebody still waits for.
         package var awaitLimit: Duration = .seconds(2)
-        /// The pause after a delivery's first failure; it doubles with each one more.
-        package var firstBackoff: Duration = .milliseconds(250)
-        package var longestBackoff: Duration = .seconds(30)
+        /// The pause after a delivery's failures.
+        package var backoff = ExponentialBackoff(initial: .milliseconds(250), maximum: .seconds(30))
         /// However long gorush asks for.
         package var longestRetryAfter: Duration = .seconds(300)
         /// Deliveries in the queue: beyond, those that would expire first go. Only what is being posted, or will be next, can exceed it.

@@ -1,4 +1,5 @@
 import Gorush
+import Primitives
 package import Waku
 
 /// Decides what is posted to gorush, and when. Ids, time and outcomes come in, batches go out; whoever holds it does the talking, and
@@ -291,17 +292,12 @@ package struct DeliveryQueue: Sendable {
 
     private mutating func retry(_ id: Int64, after retryAfter: Duration?, now: Timestamp) {
         guard var delivery = deliveries[id] else { return }
-        let pause = max(backoff(failureCount: delivery.failureCount), min(retryAfter ?? .zero, configuration.longestRetryAfter))
         delivery.failureCount += 1
+        let backoff = configuration.backoff.delay(afterFailures: delivery.failureCount, jitter: .random(in: 0...1, using: &generator))
+        let pause = max(backoff, min(retryAfter ?? .zero, configuration.longestRetryAfter))
         deliveries[id] = delivery
         place(id, inBacklogAt: now + pause)
         expiring.insert(id, key: delivery.expires)
     }
 
-    /// At random in the upper half of what doubles with each failure.
-    private mutating func backoff(failureCount: Int) -> Duration {
-        // Doubled 30 times it is beyond any limit that makes sense, and within the range of a Duration.
-        let doubled = min(configuration.longestBackoff, configuration.firstBackoff * (1 << min(failureCount, 30)))
-        return doubled * Double.random(in: 0.5...1, using: &generator)
-    }
 }

@@ -20,7 +20,7 @@ extension NodeService: AdminOperations {
             + [
                 NodeChecks.freeDisk(bytes: Disk.freeBytes(at: configuration.dataPath)), NodeChecks.openFiles(OpenFiles.now()),
                 NodeChecks.drain(isOn: drain.isOn),
-            ].compactMap(\.self)
+            ].compactMap(\.self) + services.flatMap(\.findings)
     }
 
     var peers: AdminAPI.Peers { AdminAPI.Peers(addresses: relay.ownAddresses, peers: relay.peers) }

@@ -155,7 +155,7 @@ package final class NodeService: Service {
 
     /// Runs until graceful shutdown: then it takes no more, finishes what is in hand, and returns.
     ///
-    /// - Throws: ``NodeError`` when the HTTP address can't be used.
+    /// - Throws: ``NodeError`` when an address can't be listened on, the HTTP address or a protocol's.
     package func run() async throws {
         logger.info(
             "node started",
@@ -183,7 +183,7 @@ package final class NodeService: Service {
             }
             for service in services {
                 group.addTask {
-                    await service.run()
+                    try await service.run()
                     return .service
                 }
             }
@@ -309,6 +309,10 @@ package final class NodeService: Service {
 package struct NodeError: Error, Hashable, Sendable, CustomStringConvertible {
     package let message: String
     package var description: String { message }
+
+    package init(message: String) {
+        self.message = message
+    }
 }
 
 extension Counters {

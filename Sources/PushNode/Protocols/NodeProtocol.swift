@@ -1,4 +1,5 @@
 package import Delivery
+package import HealthChecks
 package import Logging
 package import NodeMetrics
 package import Storage
@@ -15,7 +16,7 @@ package protocol NodeProtocol: Sendable {
     var metrics: [MetricGroup] { get }
     /// Of its counters, those of what was lost: the page lists them.
     var losses: [Counter] { get }
-    /// What it listens on, over Waku.
+    /// What it listens on, over Waku; by default nothing. Endpoints of its own are its service's: ``ProtocolService/run()``.
     var topics: any WakuTopics { get }
 
     /// What delivery knows of it.
@@ -57,11 +58,13 @@ package protocol WakuTopics: Sendable {
 
 /// A protocol at work.
 package protocol ProtocolService: Sendable {
-    /// Takes the messages on its topics.
+    /// Takes the messages on its topics; by default there are none.
     var receiver: any WakuReceiver { get }
 
-    /// What goes on beside the messages; runs until cancelled.
-    func run() async
+    /// What goes on beside the messages, listening on endpoints of its own included; runs until cancelled. The store is open for as long.
+    ///
+    /// - Throws: ``NodeError`` when it can't be done at all, an address that is in use for example: the node stops with it.
+    func run() async throws
 
     /// Once a minute: forgets what was remembered before `cutoff`.
     func prune(_ forgetting: Forgetting) async
@@ -78,6 +81,8 @@ package protocol ProtocolService: Sendable {
     func updateGauges(_ counters: Counters) async
     /// Registered devices; nil when it has none or they can't be read now.
     func registrations() async -> RegistrationCounts?
+    /// What was looked at just now: what fails keeps the node from being ready; `admin status` and `doctor` tell of all.
+    var findings: [Finding] { get }
     /// Lines for `admin status` and the page, beside what all protocols have: names and values that are nobody's secrets.
     func facts() async -> [ProtocolFact]
 }
@@ -115,6 +120,20 @@ package struct ProtocolFact: Sendable {
 extension NodeProtocol {
     package var metrics: [MetricGroup] { [] }
     package var losses: [Counter] { [] }
+    package var topics: any WakuTopics { NoTopics() }
+}
+
+private struct NoTopics: WakuTopics {
+    let own: [ContentTopic] = []
+}
+
+/// Of a protocol that listens on no topic.
+package struct NoReceiver: WakuReceiver {
+    package init() {}
+    package func take(_ incoming: [Incoming]) async {}
+    package var isIdle: Bool { true }
+    package var load: (depth: Int, limit: Int) { (0, 0) }
+    package var waitingForKeys: Int { 0 }
 }
 
 extension WakuTopics {
@@ -124,12 +143,14 @@ extension WakuTopics {
 }
 
 extension ProtocolService {
-    package func run() async {}
+    package var receiver: any WakuReceiver { NoReceiver() }
+    package func run() async throws {}
     package func prune(_ forgetting: Forgetting) async {}
     package func expire(at now: Timestamp) async {}
     package func reload() async throws(StoreError) {}
     package var queues: [(queue: QueueLabel, depth: Int, limit: Int?)] { [] }
     package func updateGauges(_ counters: Counters) async {}
     package func registrations() async -> RegistrationCounts? { nil }
+    package var findings: [Finding] { [] }
     package func facts() async -> [ProtocolFact] { [] }
 }

@@ -1,3 +1,4 @@
+import Primitives
 import Synchronization
 
 /// An ``AnswerBuffer`` between threads: takers wait for answers, givers for nothing.
@@ -30,12 +31,10 @@ final class AnswerQueue: Sendable {
 
     private let state: Mutex<State>
     /// There is something to release, after there was nothing.
-    private let holdings: AsyncStream<Void>
-    private let holding: AsyncStream<Void>.Continuation
+    private let wakeUp = WakeUpSignal()
 
     init(_ buffer: AnswerBuffer) {
         state = Mutex(State(buffer: buffer))
-        (holdings, holding) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1))
     }
 
     var count: Int { state.withLock { $0.buffer.count } }
@@ -50,7 +49,7 @@ final class AnswerQueue: Sendable {
             return Put(lost: lost, served: state.served(), mustRelease: !hadHeld && state.buffer.hasHeld)
         }
         for (taker, item) in put.served { taker.resume(returning: item) }
-        if put.mustRelease { holding.yield() }
+        if put.mustRelease { wakeUp.signal() }
         return put.lost
     }
 
@@ -58,7 +57,7 @@ final class AnswerQueue: Sendable {
     ///
     /// - Parameter uptime: by the clock of ``put(_:due:at:)``.
     func releaseHeld(uptime: @Sendable () -> Duration) async {
-        for await _ in holdings {
+        for await _ in wakeUp {
             while let pause = release(at: uptime()) {
                 guard (try? await Task.sleep(for: pause)) != nil else { return }
             }

@@ -1,5 +1,6 @@
 import Logging
 import NodeMetrics
+import Primitives
 import Synchronization
 import Waku
 
@@ -27,6 +28,9 @@ final class Publisher: ReplyPublishing {
     /// Answers that are sealed before others have their turn.
     private static let turn = 8
 
+    /// Between attempts to publish an answer.
+    private static let backoff = ExponentialBackoff(initial: .milliseconds(100), maximum: .seconds(2))
+
     private let relay: any Relay
     private let seen: SeenMessages
     private let handled: HandledMessages
@@ -36,8 +40,7 @@ final class Publisher: ReplyPublishing {
     private let replyDelay: Duration
     private let confirmations: Mutex<Confirmations>
     /// There is something to look up, after there was nothing.
-    private let additions: AsyncStream<Void>
-    private let addition: AsyncStream<Void>.Continuation
+    private let wakeUp = WakeUpSignal()
     private let start = ContinuousClock.now
 
     /// - Parameters:
@@ -57,7 +60,6 @@ final class Publisher: ReplyPublishing {
         self.replyDelay = replyDelay
         queue = AnswerQueue(AnswerBuffer(capacity: Self.capacity, byteCapacity: Self.byteCapacity, horizon: replyDelay))
         confirmations = Mutex(Confirmations(configuration: confirmation))
-        (additions, addition) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1))
     }
 
     /// Publishes an answer as soon as it is due: see ``NodeConfiguration/replyDelay``.
@@ -158,17 +160,18 @@ final class Publisher: ReplyPublishing {
     private func publish(
         _ message: WakuMessage, on pubsubTopic: PubsubTopic, avoiding usedPlaces: Set<Int>, until deadline: Duration
     ) async -> PlacedPublication? {
-        var pause = Duration.milliseconds(100)
+        var failures = 0
         while true {
             do throws(RelayError) {
                 return try await relay.publish(message, on: pubsubTopic, avoiding: usedPlaces)
             } catch {
+                failures += 1
+                let pause = Self.backoff.delay(afterFailures: failures, jitter: .random(in: 0...1))
                 guard error.code == .unavailable, uptime + pause < deadline else {
                     logger.warning("answer not published", metadata: ["reason": "\(error.message)"])
                     return nil
                 }
                 guard (try? await Task.sleep(for: pause)) != nil else { return nil }
-                pause = min(pause * 2, .seconds(2))
             }
         }
     }
@@ -182,17 +185,17 @@ final class Publisher: ReplyPublishing {
             return (confirmations.add(sent, at: now), wasIdle)
         }
         if !isKept { counters.add(.answerUnchecked) }
-        if isKept, wasIdle { addition.yield() }
+        if isKept, wasIdle { wakeUp.signal() }
     }
 
     /// One look-up at a time: a store has other things to do.
     private func confirm() async {
-        var additions = additions.makeAsyncIterator()
+        var signals = wakeUp.makeAsyncIterator()
         while !Task.isCancelled {
             let now = uptime
             switch confirmations.withLock({ $0.next(at: now) }) {
             case .idle:
-                guard await additions.next() != nil else { return }
+                guard await signals.next() != nil else { return }
             case .wait(let until):
                 try? await Task.sleep(for: until - now)
             case .lookUp(let batch):

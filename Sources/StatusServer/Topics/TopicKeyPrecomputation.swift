@@ -1,5 +1,6 @@
 import Logging
 import NodeMetrics
+import Primitives
 import StatusProtocol
 import Storage
 import Synchronization
@@ -22,8 +23,7 @@ final class TopicKeyPrecomputation: Sendable {
     private let backlog: Mutex<TopicKeyBacklog>
     let limit: Int
     private let isIdle: Bool
-    private let wakes: AsyncStream<Void>
-    private let wake: AsyncStream<Void>.Continuation
+    private let wakeUp = WakeUpSignal()
 
     /// - Parameters:
     ///   - limit: registrants that wait at most. The others are found in the store when it is their turn.
@@ -36,8 +36,7 @@ final class TopicKeyPrecomputation: Sendable {
         self.limit = limit
         self.logger = logger
         backlog = Mutex(TopicKeyBacklog(limit: limit))
-        (wakes, wake) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1))
-        wake.yield()
+        wakeUp.signal()
     }
 
     /// Registrants that wait.
@@ -46,12 +45,12 @@ final class TopicKeyPrecomputation: Sendable {
     /// One whose registration was just answered.
     func add(_ registrant: KeyHash) {
         backlog.withLock { $0.add(registrant) }
-        wake.yield()
+        wakeUp.signal()
     }
 
     /// Runs until cancelled.
     func run() async {
-        for await _ in wakes {
+        for await _ in wakeUp {
             while !Task.isCancelled, let action = backlog.withLock({ $0.next() }) {
                 do throws(StoreError) {
                     switch action {

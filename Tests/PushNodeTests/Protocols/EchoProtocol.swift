@@ -30,7 +30,7 @@ struct EchoProtocol: NodeProtocol, WakuTopics, DeliverySource, ProtocolService {
 
     private let sealer: Sealer?
     private let intake: WakuIntake<EchoProtocol>?
-    fileprivate let node: NodeServices?
+    let node: NodeServices?
 
     init(_ node: NodeServices? = nil, sealer: Sealer? = nil) {
         self.node = node
@@ -78,13 +78,6 @@ struct EchoContent: NotificationContent {
     var byteCount: Int { text.utf8.count }
     func text(in profile: PayloadProfile) -> String { text }
     func writeData(for devices: [Gorush.Notification], in profile: PayloadProfile, to writer: inout JSONWriter) {}
-}
-
-private struct NoReceiver: WakuReceiver {
-    func take(_ incoming: [Incoming]) async {}
-    let isIdle = true
-    let load = (depth: 0, limit: 0)
-    let waitingForKeys = 0
 }
 
 extension EchoProtocol: WakuHandler {

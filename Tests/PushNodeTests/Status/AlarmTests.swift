@@ -40,12 +40,12 @@ struct AlarmTests {
         ) { node async throws in
             let made = relays.withLock { $0 }
             let set = try #require(made)
-            try await waitFor { try await node.scrape()[.relaysDemoted] == 0 }
+            try await eventually { try await node.scrape()[.relaysDemoted] == 0 }
             for _ in 0..<RelayRanking.unconfirmedLimit { set.note([RelayVerdict(place: 0, isConfirmed: false)]) }
-            try await waitFor { try await node.scrape()[.alarmActive, "alarm=\"answers_unconfirmed\""] == 1 }
+            try await eventually { try await node.scrape()[.alarmActive, "alarm=\"answers_unconfirmed\""] == 1 }
             #expect(try await node.scrape()[.relaysDemoted] == 1)
             set.note([RelayVerdict(place: 0, isConfirmed: true)])
-            try await waitFor { try await node.scrape()[.alarmActive, "alarm=\"answers_unconfirmed\""] == 0 }
+            try await eventually { try await node.scrape()[.alarmActive, "alarm=\"answers_unconfirmed\""] == 0 }
             #expect(try await node.scrape()[.relaysDemoted] == 0)
         }
     }
@@ -57,14 +57,14 @@ struct AlarmTests {
             $0.httpAddress = SocketAddress(host: "127.0.0.1", port: 0)
             $0.silenceAlarm = .seconds(2)
         }) { node async throws in
-            try await waitFor { try await node.scrape()[.alarmActive, "alarm=\"silence\""] == 1 }
+            try await eventually { try await node.scrape()[.alarmActive, "alarm=\"silence\""] == 1 }
             let readiness = try await node.get("/readyz")
             #expect(readiness.status == 503)
             #expect(String(decoding: readiness.body, as: UTF8.self).hasPrefix("silence: no message for "))
             #expect(try await node.scrape()[.ready] == 0)
             #expect(try await node.scrape()[.alarms, "alarm=\"silence\""] == 1)
             // A busy network keeps on talking.
-            try await waitFor {
+            try await eventually {
                 node.network.publish(
                     WakuMessage(payload: [1], contentTopic: ContentTopic(rawValue: "/a/1/b/c"), timestamp: .now()), on: .statusDefault)
                 return try await node.scrape()[.alarmActive, "alarm=\"silence\""] == 0
@@ -81,13 +81,4 @@ private final class Ear {
     init(limit: Duration?) { watch = SilenceWatch(limit: limit) }
 
     func look(_ silence: Duration) -> SilenceWatch.News? { watch.look(silence) }
-}
-
-/// Returns once `condition` holds.
-func waitFor(_ condition: () async throws -> Bool) async throws {
-    let deadline = ContinuousClock.now + .seconds(60)
-    while try await !condition() {
-        guard ContinuousClock.now < deadline else { throw RunningNode.Timeout() }
-        try await Task.sleep(for: .milliseconds(20))
-    }
 }

@@ -82,7 +82,7 @@ final class Browser: Sendable {
     /// Returns once the page is loaded.
     func open(url: String) async throws {
         try await call("Page.navigate", #"{"url":"\#(url)"}"#)
-        try await waitFor { try await self.text("document.readyState + location.href") == "complete" + url }
+        try await eventually { try await self.text("document.readyState + location.href") == "complete" + url }
     }
 
     /// What an expression is, as text.

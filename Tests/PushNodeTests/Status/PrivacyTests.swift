@@ -44,7 +44,7 @@ struct PrivacyTests {
             _ = try await node.register(bob, version: 2, token: token)
             node.gorush.answer(.failed(retryAfter: nil))
             _ = try await node.notify(bob)
-            try await waitFor { try await node.scrape()[.alarmActive, "alarm=\"gorush_given_up\""] == 1 }
+            try await eventually { try await node.scrape()[.alarmActive, "alarm=\"gorush_given_up\""] == 1 }
 
             var secrets: [[UInt8]] = [Array(token.utf8), bob.accessToken.bytes, body, chat, messageID]
             for key in [bob.identity, asker, fixture.identity] {

@@ -69,17 +69,17 @@ struct StatusBrowserTests {
             let browser = try await Browser()
             try await browser.look(width: 1280, height: 900, isDark: false)
             try await browser.open(url: try await node.url + "/")
-            try await waitFor { Int(try await browser.text("document.body.dataset.updates || 0")) ?? 0 > 0 }
+            try await eventually { Int(try await browser.text("document.body.dataset.updates || 0")) ?? 0 > 0 }
             #expect(try await browser.text(step("Handled")) == "0")
             #expect(try await node.register(bob) == nil)
             #expect(try await node.notify(bob) == nil)
-            try await waitFor { try await browser.text(step("Handled")) == "2" }
+            try await eventually { try await browser.text(step("Handled")) == "2" }
             #expect(try await browser.text(step("Taken by gorush")) == "1")
 
             node.gorush.answer(.failed(retryAfter: nil))
             #expect(try await node.notify(bob) == .internalError)
             let health = "document.querySelector('[data-live=health]').textContent"
-            try await waitFor { try await browser.text(health).contains("gorush: takes no notifications, 1 wait") }
+            try await eventually { try await browser.text(health).contains("gorush: takes no notifications, 1 wait") }
             #expect(try await browser.text("document.title").hasPrefix("NOT READY"))
             #expect(try await browser.text("document.querySelector('[data-live=gorush] .state').className") == "state bad")
             #expect(
@@ -87,7 +87,7 @@ struct StatusBrowserTests {
             )
 
             node.gorush.answer(.accepted)
-            try await waitFor { try await browser.text("document.querySelector('.health h2').textContent") == "Healthy" }
+            try await eventually { try await browser.text("document.querySelector('.health h2').textContent") == "Healthy" }
             #expect(try await browser.text(step("Taken by gorush")) == "2")
             #expect(try await browser.text("document.querySelector('[data-live=alarms] em') === null") == "true")
         }
