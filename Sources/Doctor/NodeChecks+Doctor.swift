@@ -53,7 +53,7 @@ extension NodeChecks {
             let remedy = "waku-push admin check has the details; restore a backup"
             if let problem = inspection.problems.first { return Finding("database", .fail, "damaged: \(problem)", remedy: remedy) }
             let unreadable = inspection.unreadableCount
-            if unreadable > 0 { return Finding("database", .fail, "\(unreadable) rows can't be opened", remedy: remedy) }
+            if unreadable > 0 { return Finding("database", .fail, "\(unreadable) rows can't be decrypted", remedy: remedy) }
             if inspection.isRotationUnfinished {
                 return Finding(
                     "database", .warn, "a rotation of the storage key was interrupted", remedy: "waku-push admin rotate-storage-key again")

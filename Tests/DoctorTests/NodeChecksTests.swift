@@ -92,7 +92,7 @@ struct NodeChecksTests {
         try expect("database", .fail, "damaged: row 3 missing") {
             $0.database = .inspected(StoreInspection(problems: ["row 3 missing"]), RegistrationStatistics())
         }
-        try expect("database", .fail, "2 rows can't be opened") {
+        try expect("database", .fail, "2 rows can't be decrypted") {
             $0.database = .inspected(
                 StoreInspection(rows: ["registrations": .init(count: 5, unreadable: 1), "notifications": .init(count: 2, unreadable: 1)]),
                 RegistrationStatistics())

@@ -66,10 +66,10 @@ struct AdminBackupTests {
         let fixture = try await AdminFixture()
         let sound = try await fixture.admin("check", identified: true)
         #expect(sound.status == 0, "\(sound.errors)")
-        #expect(sound.field("integrity") == "sound")
-        #expect(sound.field("registrations") == "3, all open")
-        #expect(sound.field("notifications") == "1, all open")
-        #expect(try await fixture.admin("check").field("sealed rows") == "not opened: --identity is missing")
+        #expect(sound.field("integrity") == "ok")
+        #expect(sound.field("registrations") == "3, all decrypted")
+        #expect(sound.field("notifications") == "1, all decrypted")
+        #expect(try await fixture.admin("check").field("sealed rows") == "not decrypted: --identity is missing")
 
         // A row is altered by somebody who can't seal.
         let path = fixture.data + "/waku-push.sqlite"
@@ -79,7 +79,7 @@ struct AdminBackupTests {
         let damaged = try await fixture.admin("check", identified: true)
         #expect(damaged.status == 65)
         #expect(damaged.failure?.contains("is damaged: restore a backup") == true)
-        #expect(damaged.field("registrations") == "1 of 3 can't be opened")
+        #expect(damaged.field("registrations") == "1 of 3 can't be decrypted")
         let backup = try await fixture.admin("backup", fixture.folder.path + "/backup", identified: true)
         #expect(backup.status == 65)
     }
@@ -91,7 +91,7 @@ struct AdminBackupTests {
         for _ in 0..<2 {
             let rotated = try await fixture.admin("rotate-storage-key", identified: true)
             #expect(rotated.status == 0, "\(rotated.errors)")
-            #expect(rotated.output.hasPrefix("4 rows are sealed under a new key."))
+            #expect(rotated.output.hasPrefix("4 rows are encrypted with a new storage key."))
             #expect(try await fixture.admin("check", "--json", identified: true).json(Inspection.self).registrations?.unreadable == 0)
             #expect(
                 try await fixture.admin("registrations", "show", fixture.bob.keyHash.hex, "--reveal", identified: true).output == shown)

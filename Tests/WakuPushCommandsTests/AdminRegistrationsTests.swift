@@ -168,7 +168,7 @@ struct AdminRegistrationsTests {
 
         let again = try await fixture.admin("registrations", "remove", hash, "--yes")
         #expect(again.status == 65)
-        #expect(again.failure == "nothing is registered there that could be removed")
+        #expect(again.failure == "no registration to remove")
     }
 
     @Test func removeWhatIsNotThere() async throws {

@@ -53,33 +53,33 @@ struct ConfigurationTests {
               - {name: google, url: "https://b.example/gorush", platforms: firebase, headers: ["X-One: 1"], timeout: 90s}
             """)
         #expect(ended.status == 0, "\(ended.errors)")
-        #expect(ended.output == "The configuration is good.\n")
+        #expect(ended.output == "The configuration is valid.\n")
     }
 
     @Test(
         arguments: [
-            ("poll-intervall: 1s", ":1: there is no option poll-intervall: do you mean poll-interval?"),
-            ("data: d\nxyzzy: 1", ":2: there is no option xyzzy: waku-push config default lists those that there are"),
-            ("poll-interval: soon", ":1: poll-interval has a value that --poll-interval would not take: see --help"),
+            ("poll-intervall: 1s", ":1: there is no option poll-intervall: did you mean poll-interval?"),
+            ("data: d\nxyzzy: 1", ":2: there is no option xyzzy: waku-push config default lists all options"),
+            ("poll-interval: soon", ":1: poll-interval has an invalid value for --poll-interval: see --help"),
             ("idempotent-registrations: perhaps", ":1: idempotent-registrations is neither true nor false: set it to true or false"),
-            ("- a\n- b", ": it must be a list of \"option: value\""),
-            ("data: [a: {b: c}]", ":1: what data lists must be plain values"),
+            ("- a\n- b", ": it must consist of lines \"option: value\""),
+            ("data: [a: {b: c}]", ":1: items of data must be plain values"),
             ("data: \"open", ": line "),
-            ("data: a\ndata: b", "data twice"),
+            ("data: a\ndata: b", "duplicate key data"),
             ("limit: {wishes: 1/s}", "--limit: there is no limit wishes"),
             ("limit: {requests: lots}", "--limit: requests=lots is not a rate"),
             ("limit: {registrations: 1/d burst 200000}", "can't be counted: the burst takes over 100 years to refill"),
             ("gorush-endpoints: {url: x}", ":1: gorush-endpoints must be a list of endpoints"),
             ("gorush-endpoints: [{name: a}]", ":1: this endpoint has no url"),
-            ("gorush-endpoints: [{url: \"http://a\", platfrom: apn}]", ":1: there is no option platfrom: do you mean platforms?"),
-            ("gorush-endpoints: [{url: \"http://a\", platforms: [ios]}]", ":1: there is no platform ios: there are apn and firebase"),
+            ("gorush-endpoints: [{url: \"http://a\", platfrom: apn}]", ":1: there is no option platfrom: did you mean platforms?"),
+            ("gorush-endpoints: [{url: \"http://a\", platforms: [ios]}]", ":1: unknown platform ios: use apn or firebase"),
             ("gorush-endpoints: [{url: \"http://a\", connections: 0}]", ":1: connections must be from 1 to 64"),
             ("gorush-endpoints: [{url: \"http://a\", timeout: 4s}]", ":1: timeout must be from 5s to 10m"),
             ("gorush-endpoints: [{url: \"http://a\", timeout: long}]", ":1: timeout must be from 5s to 10m"),
             ("gorush-timeout: 11m", "--gorush-timeout must be from 5s to 10m"),
             ("gorush-endpoints: [{url: \"ftp://a\"}]", "does not begin with http"),
-            ("gorush-endpoints: [{url: \"http://a\", name: x}, {url: \"http://b\", name: x}]", ":1: there is an endpoint x already"),
-            ("gorush: http://a\ngorush-endpoints: [{url: \"http://b\"}]", "there are gorush-endpoints and gorush"),
+            ("gorush-endpoints: [{url: \"http://a\", name: x}, {url: \"http://b\", name: x}]", ":1: duplicate endpoint name x"),
+            ("gorush: http://a\ngorush-endpoints: [{url: \"http://b\"}]", "gorush-endpoints and gorush are mutually exclusive"),
             ("gorush-token-file: /nowhere/token", "secret file /nowhere/token can't be read"),
             ("allow-keys: /nowhere/keys", "list of keys /nowhere/keys can't be read"),
         ])

@@ -58,7 +58,7 @@ struct AdminRecoveryTests {
 
         let restored = try await node.admin("restore", backup, identified: true)
         #expect(restored.status == 0, "\(restored.errors)")
-        #expect(restored.field("registrations") == "\(count), all open")
+        #expect(restored.field("registrations") == "\(count), all decrypted")
         let again = try await node.start()
         #expect(try await node.query(again).rows.dropFirst().contains(["bobs-phone", "1", "yes"]))
         #expect(try await node.client(again, "notify", "--registrant", node.bob.publicKey).status == 0)

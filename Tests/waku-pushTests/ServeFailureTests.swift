@@ -107,15 +107,15 @@ struct ServeFailureTests {
         let address = "/ip4/127.0.0.1/tcp/\(server.port)"
         expect(
             try await serve("--listen", address), 69,
-            "\(address) can't be listened on: is another program using it? Choose another by --listen, or --listen off")
+            "\(address) can't be listened on: is another program using it? Choose another with --listen, or --listen off")
     }
 
     @Test func nodeKeys() async throws {
         let file = folder.path + "/node.key"
         try write("nonsense", to: file)
-        expect(try await serve("--node-key", file), 65, "node key file \(file) holds no key of a libp2p node")
+        expect(try await serve("--node-key", file), 65, "node key file \(file) does not contain a libp2p private key")
         try write(hexString(NodeKey(key.key).encoded().withBytes { Array($0) }), to: file)
-        expect(try await serve("--node-key", file), 65, "node key file \(file) holds the push identity")
+        expect(try await serve("--node-key", file), 65, "node key file \(file) contains the push identity")
         try write(hexString(NodeKey.generate().encoded().withBytes { Array($0) }), to: file, mode: 0o640)
         expect(try await serve("--node-key", file), 77, "node key file \(file) is readable by others (mode 0640): chmod 600")
         expect(try await serve("--node-key", folder.path + "/none/node.key"), 73, "can't be made")
