@@ -23,7 +23,7 @@ struct StatusService: ProtocolService {
     private let precomputation: TopicKeyPrecomputation?
     private let gate: Gate
     private let intake: WakuIntake<StatusHandler>
-    private let figures: PacedReading<RegistrationFigures>
+    private let figures: ThrottledReading<RegistrationFigures>
 
     /// - Throws: `StoreError`
     init(
@@ -44,7 +44,7 @@ struct StatusService: ProtocolService {
             TopicKeyPrecomputation(
                 store: store, counters: node.counters, limit: $0, isIdle: configuration.derivesAheadWhenIdle, logger: node.logger)
         }
-        figures = PacedReading { try await store.fetch(Registrations.figures()) }
+        figures = ThrottledReading { try await store.fetch(Registrations.figures()) }
 
         let registrations = Registrations(store.sealer)
         let rules = RegistrationRules(
@@ -71,10 +71,10 @@ struct StatusService: ProtocolService {
 
     // MARK: Maintenance
 
-    func prune(_ forgetting: Forgetting) async {
+    func prune(_ retention: Retention) async {
         do throws(StoreError) {
-            try await node.store.commit(AnswerStorage.prune(before: forgetting.cutoff, keeping: forgetting.rowLimit))
-            let unfounded = forgetting.now - Self.unfoundedLifetime
+            try await node.store.commit(AnswerStorage.prune(before: retention.cutoff, keeping: retention.rowLimit))
+            let unfounded = retention.now - Self.unfoundedLifetime
             while try await node.store.commit(Registrations.forgetUnfounded(before: unfounded, limit: Self.unfoundedChunk))
                 == Self.unfoundedChunk
             {}

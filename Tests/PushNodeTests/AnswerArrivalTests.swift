@@ -36,7 +36,7 @@ struct AnswerArrivalTests {
             let publisher = Publisher(
                 relay: relay, seen: SeenMessages(), handled: HandledMessages(), counters: counters, logger: quiet,
                 confirmation: Confirmations.Configuration(
-                    delay: .milliseconds(20), gathering: .milliseconds(5), timeout: .seconds(60), pause: .milliseconds(20)))
+                    delay: .milliseconds(20), batchWindow: .milliseconds(5), timeout: .seconds(60), retryDelay: .milliseconds(20)))
             let running = Task { await publisher.run() }
             for _ in 0..<count {
                 publisher.publish(

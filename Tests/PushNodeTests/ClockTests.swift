@@ -55,7 +55,7 @@ struct ClockTests {
     @Test("What was delivered stays known when the clock goes two days ahead and comes back, and when it goes back for good")
     func duplicates() async throws {
         let (before, behind) = (randomBytes(32), randomBytes(32))
-        try await fixture.withNode(configure: { $0.upkeepInterval = .milliseconds(5) }, now: { [clock] in clock.now }) {
+        try await fixture.withNode(configure: { $0.maintenanceInterval = .milliseconds(5) }, now: { [clock] in clock.now }) {
             [bob, clock, fixture] node async throws in
             #expect(try await node.register(bob) == nil)
             #expect(try await node.notify(bob, messageID: before) == nil)
@@ -73,7 +73,7 @@ struct ClockTests {
         }
     }
 
-    /// Pruning goes with every twelfth upkeep, and each of those leaves its time.
+    /// Pruning goes with every twelfth round of maintenance, and each round stores the current time.
     private static func waitForPruning(_ fixture: NodeFixture) async throws {
         let store = try NodeAssembly.existingStore(in: fixture.folder.path, of: nil)
         var times: Set<[UInt8]> = []

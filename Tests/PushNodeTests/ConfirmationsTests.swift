@@ -51,7 +51,7 @@ struct ConfirmationsTests {
         let batch = try batch(confirmations.next(at: .seconds(1)))
         #expect(batch.hashes == [hash(1)])
         let outcome = confirmations.finish(batch, found([hash(1)]), at: .seconds(1))
-        #expect(outcome.confirmedCount == 1 && outcome.givenUpCount == 0 && outcome.toRepeat.isEmpty)
+        #expect(outcome.confirmedCount == 1 && outcome.givenUpCount == 0 && outcome.toRepublish.isEmpty)
         #expect(confirmations.count == 0 && confirmations.byteCount == 0)
         #expect(isIdle(confirmations.next(at: .seconds(1))))
     }
@@ -66,7 +66,7 @@ struct ConfirmationsTests {
             let batch = try batch(confirmations.next(at: .seconds(round + 1)))
             #expect(batch.hashes == (1...round).map(hash))
             let outcome = confirmations.finish(batch, found([]), at: .seconds(round + 1))
-            #expect(outcome.toRepeat.map(\.publications.count) == (round < 4 ? [round] : []))
+            #expect(outcome.toRepublish.map(\.publications.count) == (round < 4 ? [round] : []))
             #expect(outcome.givenUpCount == (round < 4 ? 0 : 1))
         }
         _ = confirmations.add(sent([[1], [2]]), at: .zero)
@@ -80,7 +80,7 @@ struct ConfirmationsTests {
         _ = confirmations.add(sent([[1]], at: .zero), at: .seconds(9))
         let batch = try batch(confirmations.next(at: .seconds(10)))
         let outcome = confirmations.finish(batch, found([]), at: .seconds(10))
-        #expect(outcome.toRepeat.isEmpty && outcome.givenUpCount == 1)
+        #expect(outcome.toRepublish.isEmpty && outcome.givenUpCount == 1)
     }
 
     @Test("Of an answer in several messages all must be there")
@@ -90,7 +90,7 @@ struct ConfirmationsTests {
             _ = confirmations.add(sent([[1, 2]]), at: .zero)
             let batch = try batch(confirmations.next(at: .seconds(1)))
             let outcome = confirmations.finish(batch, self.found(Set(found.map(hash))), at: .seconds(1))
-            #expect(outcome.toRepeat.count == 2 - found.count && outcome.confirmedCount == found.count - 1)
+            #expect(outcome.toRepublish.count == 2 - found.count && outcome.confirmedCount == found.count - 1)
         }
     }
 
@@ -102,7 +102,7 @@ struct ConfirmationsTests {
         for second in 1..<10 {
             let batch = try batch(confirmations.next(at: .seconds(second)))
             let outcome = confirmations.finish(batch, .failed, at: .seconds(second))
-            #expect(outcome.toRepeat.isEmpty && outcome.givenUpCount == 0)
+            #expect(outcome.toRepublish.isEmpty && outcome.givenUpCount == 0)
             #expect(isWaiting(confirmations.next(at: .seconds(second)), until: .seconds(second + 1)))
         }
         let batch = try batch(confirmations.next(at: .seconds(10)))
@@ -117,7 +117,7 @@ struct ConfirmationsTests {
         _ = confirmations.add(sent([[1]]), at: .zero)
         let batch = try batch(confirmations.next(at: .seconds(1)))
         let outcome = confirmations.finish(batch, .impossible, at: .seconds(1))
-        #expect(outcome.givenUpCount == 1 && outcome.toRepeat.isEmpty && confirmations.count == 0)
+        #expect(outcome.givenUpCount == 1 && outcome.toRepublish.isEmpty && confirmations.count == 0)
     }
 
     @Test("Many are looked up at once, a hundred messages at most, and few make few look-ups")
@@ -163,11 +163,11 @@ struct ConfirmationsTests {
             let batch = try batch(confirmations.next(at: .seconds(1)))
             return confirmations.finish(batch, self.found(Set((0..<found).map(hash))), at: .seconds(1))
         }
-        #expect(try lookUp(99, found: 0).toRepeat.count == 99)
+        #expect(try lookUp(99, found: 0).toRepublish.count == 99)
         let outcome = try lookUp(10, found: 0)
-        #expect(outcome.toRepeat.count == 1 && outcome.givenUpCount == 9)
+        #expect(outcome.toRepublish.count == 1 && outcome.givenUpCount == 9)
         let outcome2 = try lookUp(10, found: 1)
-        #expect(outcome2.confirmedCount == 1 && outcome2.toRepeat.count == 9)
+        #expect(outcome2.confirmedCount == 1 && outcome2.toRepublish.count == 9)
     }
 
     /// Answers, look-ups and what comes of them in random order: each answer ends exactly once, and is published no more than four times.
@@ -200,8 +200,8 @@ struct ConfirmationsTests {
             default: finding = found(Set(batch.hashes.filter { _ in Bool.random(using: &random) }))
             }
             let outcome = confirmations.finish(batch, finding, at: now)
-            endedCount += outcome.confirmedCount + outcome.givenUpCount + outcome.toRepeat.count
-            for item in outcome.toRepeat {
+            endedCount += outcome.confirmedCount + outcome.givenUpCount + outcome.toRepublish.count
+            for item in outcome.toRepublish {
                 #expect(item.publications.count <= 3 && now - item.publishedAt < .seconds(10), "seed \(seed), step \(step)")
                 number += 1
                 published.append(item)

@@ -215,7 +215,7 @@ struct NodeLimitsTests {
         let (old, renewed) = (PrivateKey.generate(), PrivateKey.generate())
         let configure: @Sendable (inout ServerConfiguration) -> Void = {
             $0.registrationLifetime = .seconds(90 * 86_400)
-            $0.upkeepInterval = .milliseconds(10)
+            $0.maintenanceInterval = .milliseconds(10)
         }
         try await fixture.withNode(configure: configure, now: { clock.withLock(\.self) }) { node async throws in
             for owner in [old, renewed] { #expect(try await node.register(TestClient(of: node.server, identity: owner)) == nil) }

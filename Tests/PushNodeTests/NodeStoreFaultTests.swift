@@ -54,7 +54,7 @@ struct NodeStoreFaultTests {
     func writing(fault: Fault) async throws {
         let carol = TestClient(of: fixture.identity.publicKey)
         let lost = randomBytes(32)
-        try await fixture.withNode(configure: { $0.upkeepInterval = .milliseconds(50) }) { [bob, faults] node async throws in
+        try await fixture.withNode(configure: { $0.maintenanceInterval = .milliseconds(50) }) { [bob, faults] node async throws in
             defer { faults.clear() }
             #expect(try await node.register(bob) == nil)
             #expect(try await node.notify(bob) == nil)
@@ -86,7 +86,7 @@ struct NodeStoreFaultTests {
     func acceptedWhileFull() async throws {
         let messageID = randomBytes(32)
         try await fixture.withNode(configure: {
-            $0.upkeepInterval = .milliseconds(50)
+            $0.maintenanceInterval = .milliseconds(50)
             $0.answerDeadline = .seconds(1)
         }) { [bob, faults] node async throws in
             #expect(try await node.register(bob) == nil)
@@ -109,7 +109,7 @@ struct NodeStoreFaultTests {
         arguments: [Code.readError, Code.corrupt])
     func reading(code: Int32) async throws {
         try await fixture.withNode { [bob] node async throws in #expect(try await node.register(bob) == nil) }
-        try await fixture.withNode(configure: { $0.upkeepInterval = .milliseconds(50) }) { [bob, faults] node async throws in
+        try await fixture.withNode(configure: { $0.maintenanceInterval = .milliseconds(50) }) { [bob, faults] node async throws in
             defer { faults.clear() }
             faults.add(.code(code), to: .read)
             #expect(try await node.notify(bob) == .internalError)

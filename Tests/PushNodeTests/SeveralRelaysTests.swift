@@ -78,7 +78,7 @@ struct SeveralRelaysTests {
             let publisher = Publisher(
                 relay: relays, seen: SeenMessages(), handled: HandledMessages(), counters: counters, logger: quiet,
                 confirmation: Confirmations.Configuration(
-                    delay: .milliseconds(20), gathering: .milliseconds(5), timeout: .seconds(60), pause: .milliseconds(20)))
+                    delay: .milliseconds(20), batchWindow: .milliseconds(5), timeout: .seconds(60), retryDelay: .milliseconds(20)))
             let running = Task { await publisher.run() }
             for number in 1...count {
                 publisher.publish(

@@ -122,7 +122,7 @@ struct AdminSocketTests {
         #expect(daemon.process.errors.count == quiet)
         #expect(try await node.admin("log-level", "notice").output == "log level notice, before critical\n")
         _ = try await node.admin("drain", "--undo")
-        #expect(daemon.process.errors.contains(" notice registrations are taken again"))
+        #expect(daemon.process.errors.contains(" notice registrations are accepted again"))
         #expect(await daemon.stop().status == 0)
     }
 

@@ -1,9 +1,9 @@
 public import Logging
 import Synchronization
 
-/// Below which level nothing is logged. May be changed while the node runs.
+/// The minimum level of log records. May be changed while the node runs.
 public final class LogLevel: Sendable {
-    /// Its place in `allCases`: read at each line that might be logged.
+    /// Index in `allCases`. Atomic, because it is read for every log statement.
     private let index: Atomic<Int>
 
     public init(_ level: Logger.Level) {

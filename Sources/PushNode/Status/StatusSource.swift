@@ -4,7 +4,7 @@ import StatusPage
 import Storage
 import Waku
 
-/// Gathers a `StatusFigures` when somebody looks.
+/// Gathers the figures of the status page when it is requested.
 struct StatusSource: Sendable {
     private static let lossLimit = 12
 
@@ -19,7 +19,7 @@ struct StatusSource: Sendable {
     let now: @Sendable () -> Timestamp
     let started: ContinuousClock.Instant
 
-    /// - Parameter obstacles: what stands in the way of being ready.
+    /// - Parameter obstacles: why the node is not ready.
     func status(obstacles: [String]) async -> StatusFigures {
         var status = StatusFigures()
         status.time = now()
@@ -111,7 +111,7 @@ struct StatusSource: Sendable {
 extension StatusSource {
     private var handled: [Counter] { counters.declared.filter { $0.series?.metric == .handled } }
 
-    /// What was lost on its way.
+    /// Counters of lost messages and notifications.
     private var losses: [Counter] {
         counters.declared.filter { $0.series?.metric == .dropped && $0 != .segment } + Counter.givenUp
             + protocols.flatMap(\.losses) + [.answerLost, .tokenFailureLost, .feedbackShed]

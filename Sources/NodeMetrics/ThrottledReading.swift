@@ -2,7 +2,7 @@ import Synchronization
 
 /// A figure that costs something to read. It is read when somebody asks, at most every few seconds, beside everything else; one that takes
 /// long is read so rarely that it takes a hundredth of a core.
-package final class PacedReading<Value: Sendable>: Sendable {
+package final class ThrottledReading<Value: Sendable>: Sendable {
     private struct State {
         var value: Value?
         var due = ContinuousClock.now
