@@ -32,7 +32,7 @@ struct DoctorTests {
         #expect(text.errors == "")
         let key = text.output.split(separator: "\n").first { $0.hasPrefix("key") }
         #expect(key?.contains("fail  --identity is missing: make a key with waku-push identity new") == true)
-        #expect(text.output.contains("→ see that the Waku node runs with --rest=true"))
+        #expect(text.output.contains("→ check that the Waku node runs with --rest=true"))
         let found = try verdicts(try await doctor("--relay", "http://127.0.0.1:\(try freePort())", "--json"))
         #expect(found["key"] == "fail")
         #expect(found["relay"] == "fail")
