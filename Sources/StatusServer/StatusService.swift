@@ -9,10 +9,10 @@ import Storage
 import Waku
 import WakuCrypto
 
-/// Status at work: see ``StatusPush``.
+/// The running Status protocol: see ``StatusPush``.
 struct StatusService: ProtocolService {
     private static let expiryChunk = 200
-    /// For how long tombstones of installations that were never registered are kept.
+    /// How long tombstones of installations that were never registered are kept.
     private static let unfoundedLifetime = Duration.seconds(30 * 24 * 3600)
     private static let unfoundedChunk = 2_000
 
@@ -36,7 +36,7 @@ struct StatusService: ProtocolService {
         let store = node.store
         try topics.load(from: store)
         gate.count(with: node.counters)
-        // Reports that were never given are shown as 0.
+        // Creates the series, so that results that did not occur are shown as 0.
         for label in ReportLabel.allCases { node.counters.increment(.reports, label, by: 0) }
         if gate.countsRegistrations { gate.counted(registrations: try store.read(Registrations.countedRegistrations())) }
         topicKeys = TopicKeys(store: store, counters: node.counters)
@@ -86,7 +86,7 @@ struct StatusService: ProtocolService {
         }
     }
 
-    /// Ends what was not renewed: as if the client had, so that its old messages don't revive it.
+    /// Removes registrations that were not renewed, as if the client had unregistered, so that old messages don't restore them.
     func expire(at now: Timestamp) async {
         guard let lifetime = configuration.registrationLifetime else { return }
         let cutoff = now - lifetime

@@ -40,7 +40,7 @@ struct SystemdTests {
         #expect(told.filter { $0.hasPrefix("READY=1\nSTATUS=") }.count == 1)
         for _ in 0..<3 { _ = try await readUntil("WATCHDOG=1") }
         #expect(await daemon.stop().status == 0)
-        told = try await readUntil("STOPPING=1\nSTATUS=Stopping: finishing what is in hand")
+        told = try await readUntil("STOPPING=1\nSTATUS=Stopping: finishing work in progress")
         #expect(told.dropLast().allSatisfy { $0 == "WATCHDOG=1" })
     }
 

@@ -73,11 +73,11 @@ struct StatusSource: Sendable {
             step("Answered") { $0.count(.answerPublished) },
         ]
         status.notifications = [
-            step("Notifications queued") { $0.count(.notificationQueued) }, step("Taken by gorush") { $0.count(.notificationAccepted) },
+            step("Notifications queued") { $0.count(.notificationQueued) }, step("Accepted by gorush") { $0.count(.notificationAccepted) },
         ]
         status.posts = [
-            step("Taken by gorush") { $0.count(.notificationAccepted) }, step("To be tried again") { $0.count(.notificationRetried) },
-            step("Posts that failed") { $0.count(.postFailed) },
+            step("Accepted by gorush") { $0.count(.notificationAccepted) }, step("To be retried") { $0.count(.notificationRetried) },
+            step("Failed posts") { $0.count(.postFailed) },
         ]
         status.losses = losses.map { counter in step(counter.name) { $0.count(counter) } }
             .filter { $0.total > 0 }.sorted { ($0.lately, $0.total) > ($1.lately, $1.total) }
@@ -89,17 +89,17 @@ struct StatusSource: Sendable {
             StatusFigures.Line(name: name, values: history.rates(figure))
         }
         status.charts = [
-            StatusFigures.Chart(title: "On the shard", unit: "messages a second", lines: [line("all", { $0.count(.received) })]),
+            StatusFigures.Chart(title: "On the shard", unit: "messages per second", lines: [line("all", { $0.count(.received) })]),
             StatusFigures.Chart(
-                title: "For this node", unit: "messages a second",
+                title: "For this node", unit: "messages per second",
                 lines: KindLabel.allCases.map { kind in
                     line(kind == .query ? "queries" : kind.rawValue + "s") { $0.valid[kind.place] }
                 }),
             StatusFigures.Chart(
-                title: "Notifications", unit: "a second",
+                title: "Notifications", unit: "per second",
                 lines: [
-                    line("queued") { $0.count(.notificationQueued) }, line("taken by gorush") { $0.count(.notificationAccepted) },
-                    line("given up") { $0.count(Counter.givenUp) },
+                    line("queued") { $0.count(.notificationQueued) }, line("accepted by gorush") { $0.count(.notificationAccepted) },
+                    line("lost") { $0.count(Counter.givenUp) },
                 ]),
             StatusFigures.Chart(
                 title: "Waiting for gorush", unit: "notifications",

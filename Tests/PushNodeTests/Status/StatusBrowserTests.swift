@@ -74,7 +74,7 @@ struct StatusBrowserTests {
             #expect(try await node.register(bob) == nil)
             #expect(try await node.notify(bob) == nil)
             try await waitFor { try await browser.text(step("Handled")) == "2" }
-            #expect(try await browser.text(step("Taken by gorush")) == "1")
+            #expect(try await browser.text(step("Accepted by gorush")) == "1")
 
             node.gorush.answer(.failed(retryAfter: nil))
             #expect(try await node.notify(bob) == .internalError)
@@ -88,7 +88,7 @@ struct StatusBrowserTests {
 
             node.gorush.answer(.accepted)
             try await waitFor { try await browser.text("document.querySelector('.health h2').textContent") == "Healthy" }
-            #expect(try await browser.text(step("Taken by gorush")) == "2")
+            #expect(try await browser.text(step("Accepted by gorush")) == "2")
             #expect(try await browser.text("document.querySelector('[data-live=alarms] em') === null") == "true")
         }
     }
