@@ -1,36 +1,36 @@
-/// One line of what was found.
+/// A row of results.
 public struct BenchResult: Sendable {
     public var name: String
-    /// A second, by the clock, on all cores; of a primitive, on one.
+    /// Messages per second of wall time on all cores; for a primitive, operations on one core.
     public var rate: Double?
-    /// Of the whole process, for each message.
+    /// CPU time of the whole process per message.
     public var cpuMicroseconds: Double?
-    /// The sum of the bare library calls, with all cores at it.
+    /// CPU time of the bare library calls per message, measured with all cores busy.
     public var floorMicroseconds: Double?
-    /// What the floor makes possible on these cores, measured before and after.
+    /// The rate that the floor allows on these cores, measured before and after.
     public var floorRate: Double?
-    /// `rate / floorRate`: 1 is as fast as the library calls alone. Middle of the rounds.
+    /// `rate / floorRate`: 1 is as fast as the library calls alone. Median of the rounds.
     public var ratioToFloor: Double?
-    /// What of the processors' time goes into the floor; the rest is the node's own. Steadier than ``ratioToFloor`` on a busy machine.
+    /// The share of the CPU time that is the floor; the rest is the node's own. More stable than ``ratioToFloor`` on a busy machine.
     public var cpuRatioToFloor: Double? {
         guard let floorMicroseconds, let cpuMicroseconds, cpuMicroseconds > 0 else { return nil }
         return floorMicroseconds / cpuMicroseconds
     }
-    /// From hand-over to the answer's publication, at ``latencyRate``.
+    /// Time from delivery to the publication of the answer, at ``latencyRate``.
     public var latencies: LatencyHistogram?
     public var latencyRate: Double?
-    /// Of the whole process, the benchmark's own messages included.
+    /// Resident memory of the whole process, including the benchmark's own messages.
     public var residentBytes: Int?
     public var messages: Int?
     public var unanswered: Int?
-    /// What the floor consists of: name, how often, microseconds each.
+    /// The parts of the floor.
     public var floor: [FloorPart] = []
     /// Further figures, by name.
     public var details: [String: Double] = [:]
 
-    /// Of a long run.
+    /// Intervals of a long run.
     public var intervals: [EnduranceBench.Interval] = []
-    /// What figures in columns don't tell, for people.
+    /// A remark below the table.
     public var note: String?
 
     public init(name: String) {
@@ -53,7 +53,7 @@ extension BenchResult: Encodable {
         init?(intValue: Int) { nil }
     }
 
-    /// The first five are always there, null when they make no sense; others only when they were measured.
+    /// The first five members are always present, null if they don't apply; the others only if they were measured.
     public func encode(to encoder: any Encoder) throws {
         var container = encoder.container(keyedBy: Key.self)
         func always(_ name: String, _ value: Double?) throws {
@@ -87,7 +87,7 @@ extension BenchResult: Encodable {
 }
 
 extension Double {
-    /// At least four digits, which is more than is measured.
+    /// Rounded to at least four significant digits, more than the precision of the measurement.
     var roundedToMeasure: Double {
         guard self != 0, isFinite else { return self }
         var scale = 1.0

@@ -1,7 +1,7 @@
 import Waku
 import WakuCrypto
 
-/// Messages on topics of others, which a node looks at and drops: most of what a shard carries.
+/// Messages on foreign topics, which a node drops after the topic look-up: most of the messages on a shard.
 public struct ForeignBench: Sendable {
     private static let distinctCount = 20_000
 
@@ -36,7 +36,7 @@ public struct ForeignBench: Sendable {
                     let cpu = Clock.process()
                     let start = Clock.uptime()
                     var inRound = 0
-                    // A foreign message is not remembered: the same ones will do again.
+                    // Foreign messages are not remembered, so the same ones can be reused.
                     repeat {
                         await node.relay.feed(batches)
                         inRound += messages.count

@@ -1,6 +1,6 @@
 import Foundation
 
-/// What was measured on: figures of different machines, or builds, can't be compared.
+/// The machine and build. Figures of different machines or builds can't be compared.
 public struct Machine: Sendable, Encodable {
     public let processor: String
     public let cores: Int

@@ -1,6 +1,6 @@
 import WakuCrypto
 
-/// What is measured of one kind of message: a real node on a real data folder, fed as fast as it takes messages, then at half that rate.
+/// Measures one kind of message: a node with a data folder, fed as fast as it accepts messages, then at half that rate.
 public struct MessageBench: Sendable {
     public enum Kind: String, CaseIterable, Sendable {
         case registration = "registration new"
@@ -18,7 +18,7 @@ public struct MessageBench: Sendable {
             }
         }
 
-        /// Registered before. Query topics cost 11 ms each to derive.
+        /// Number of registrants stored in advance. Deriving the key of a query topic takes about 12 ms.
         var seedCount: Int {
             switch self {
             case .registration: 0

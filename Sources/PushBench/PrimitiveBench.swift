@@ -1,4 +1,4 @@
-/// Each primitive on one core, and on all at once: two hyper-threads are less than two cores.
+/// Measures each primitive on one core and on all at once: two hyper-threads are slower than two cores.
 public struct PrimitiveBench: Sendable {
     let settings: BenchSettings
 

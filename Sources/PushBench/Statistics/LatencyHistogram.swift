@@ -1,6 +1,6 @@
-/// How long things took, in buckets that grow with the value: a percentile is right within 0.2 %, and memory does not grow.
+/// A histogram of latencies with logarithmic buckets: percentiles are accurate to 0.2 %, and memory is constant.
 ///
-/// Below 512 ns each nanosecond has a bucket of its own; above, each power of two has 256.
+/// Below 512 ns each nanosecond has its own bucket; above, each power of two has 256.
 public struct LatencyHistogram: Sendable {
     private static let subBucketBits = 8
     private var counts = [UInt64](repeating: 0, count: (65 - subBucketBits) << subBucketBits)
@@ -25,7 +25,7 @@ public struct LatencyHistogram: Sendable {
         largest = max(largest, other.largest)
     }
 
-    /// Microseconds below which this share of all lies; nil when there are none.
+    /// The percentile in microseconds; nil if the histogram is empty.
     ///
     /// - Parameter share: above 0, at most 1.
     public func percentile(_ share: Double) -> Double? {
