@@ -1,6 +1,6 @@
 /// Why something could not be measured. The message says how to fix it.
-public struct BenchError: Error, Hashable, Sendable, CustomStringConvertible {
-    public enum Code: Hashable, Sendable {
+package struct BenchError: Error, Hashable, Sendable, CustomStringConvertible {
+    package enum Code: Hashable, Sendable {
         /// The data folder can't be used.
         case disk
         /// A port or a started process is unavailable.
@@ -9,9 +9,9 @@ public struct BenchError: Error, Hashable, Sendable, CustomStringConvertible {
         case unanswered
     }
 
-    public let code: Code
-    public let message: String
-    public var description: String { message }
+    package let code: Code
+    package let message: String
+    package var description: String { message }
 
     init(code: Code, message: String) {
         self.code = code

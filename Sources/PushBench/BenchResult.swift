@@ -1,47 +1,47 @@
 /// A row of results.
-public struct BenchResult: Sendable {
-    public var name: String
+package struct BenchResult: Sendable {
+    package var name: String
     /// Messages per second of wall time on all cores; for a primitive, operations on one core.
-    public var rate: Double?
+    package var rate: Double?
     /// CPU time of the whole process per message.
-    public var cpuMicroseconds: Double?
+    package var cpuMicroseconds: Double?
     /// CPU time of the bare library calls per message, measured with all cores busy.
-    public var floorMicroseconds: Double?
+    package var floorMicroseconds: Double?
     /// The rate that the floor allows on these cores, measured before and after.
-    public var floorRate: Double?
+    package var floorRate: Double?
     /// `rate / floorRate`: 1 is as fast as the library calls alone. Median of the rounds.
-    public var ratioToFloor: Double?
+    package var ratioToFloor: Double?
     /// The share of the CPU time that is the floor; the rest is the node's own. More stable than ``ratioToFloor`` on a busy machine.
-    public var cpuRatioToFloor: Double? {
+    package var cpuRatioToFloor: Double? {
         guard let floorMicroseconds, let cpuMicroseconds, cpuMicroseconds > 0 else { return nil }
         return floorMicroseconds / cpuMicroseconds
     }
     /// Time from delivery to the publication of the answer, at ``latencyRate``.
-    public var latencies: LatencyHistogram?
-    public var latencyRate: Double?
+    package var latencies: LatencyHistogram?
+    package var latencyRate: Double?
     /// Resident memory of the whole process, including the benchmark's own messages.
-    public var residentBytes: Int?
-    public var messages: Int?
-    public var unanswered: Int?
+    package var residentBytes: Int?
+    package var messages: Int?
+    package var unanswered: Int?
     /// The parts of the floor.
-    public var floor: [FloorPart] = []
+    package var floor: [FloorPart] = []
     /// Further figures, by name.
-    public var details: [String: Double] = [:]
+    package var details: [String: Double] = [:]
 
     /// Intervals of a long run.
-    public var intervals: [EnduranceBench.Interval] = []
+    package var intervals: [EnduranceBench.Interval] = []
     /// A remark below the table.
-    public var note: String?
+    package var note: String?
 
-    public init(name: String) {
+    package init(name: String) {
         self.name = name
     }
 
-    public struct FloorPart: Sendable, Encodable {
-        public let name: String
-        public let count: Double
-        public let microseconds: Double
-        public let reason: String
+    package struct FloorPart: Sendable, Encodable {
+        package let name: String
+        package let count: Double
+        package let microseconds: Double
+        package let reason: String
     }
 }
 
@@ -54,7 +54,7 @@ extension BenchResult: Encodable {
     }
 
     /// The first five members are always present, null if they don't apply; the others only if they were measured.
-    public func encode(to encoder: any Encoder) throws {
+    package func encode(to encoder: any Encoder) throws {
         var container = encoder.container(keyedBy: Key.self)
         func always(_ name: String, _ value: Double?) throws {
             if let value, value.isFinite {

@@ -1,21 +1,21 @@
 import Foundation
 
 /// Settings of all benchmarks.
-public struct BenchSettings: Sendable {
+package struct BenchSettings: Sendable {
     /// Approximate duration of each measurement in each round.
-    public var seconds: Double
+    package var seconds: Double
     /// Number of rounds, of which medians are taken.
-    public var rounds = 3
-    public var cores = ProcessInfo.processInfo.activeProcessorCount
+    package var rounds = 3
+    package var cores = ProcessInfo.processInfo.activeProcessorCount
     /// Number of messages that the relay delivers at once.
-    public var batch = 200
+    package var batch = 200
     /// Where temporary data folders are created.
-    public var folder: String
-    public var gorushLatency = Duration.milliseconds(1)
+    package var folder: String
+    package var gorushLatency = Duration.milliseconds(1)
     /// Called with the current step and the completed part of it, 0 to 1.
-    public var progress: @Sendable (String, Double) -> Void = { _, _ in }
+    package var progress: @Sendable (String, Double) -> Void = { _, _ in }
 
-    public init(seconds: Double, folder: String) {
+    package init(seconds: Double, folder: String) {
         self.seconds = seconds
         self.folder = folder
     }

@@ -16,15 +16,15 @@ import WakuP2P
 /// Requests through real sockets: a node attached to another one by libp2p and by REST, and a gorush stand-in over HTTP.
 ///
 /// The other node and gorush run in this process and share its cores: the maximum rate is that of all three together.
-public struct EndToEndBench: Sendable {
-    public struct Load: Sendable {
+package struct EndToEndBench: Sendable {
+    package struct Load: Sendable {
         /// Requests per second, for measuring latencies.
-        public var rate = 100.0
-        public var duration = Duration.seconds(5)
+        package var rate = 100.0
+        package var duration = Duration.seconds(5)
         /// Poll interval of a node that is attached by REST.
-        public var pollInterval = Duration.milliseconds(300)
+        package var pollInterval = Duration.milliseconds(300)
 
-        public init() {}
+        package init() {}
     }
 
     private static let clientCount = 2_000
@@ -35,12 +35,12 @@ public struct EndToEndBench: Sendable {
     let settings: BenchSettings
     let load: Load
 
-    public init(settings: BenchSettings, load: Load) {
+    package init(settings: BenchSettings, load: Load) {
         self.settings = settings
         self.load = load
     }
 
-    public func run() async throws -> [BenchResult] {
+    package func run() async throws -> [BenchResult] {
         try await settings.withFolder { folder in
             settings.progress("end to end: registrants", 0)
             let identity = PrivateKey.generate()

@@ -5,20 +5,20 @@ import WakuCrypto
 /// A mix of all kinds of messages for a long time, at half of the maximum rate or a given one. Memory and latencies should not grow.
 ///
 /// Messages are generated on the same cores while others are handled.
-public struct EnduranceBench: Sendable {
+package struct EnduranceBench: Sendable {
     /// The kinds of ten messages.
     static let mix: [MessageBench.Kind] = [
         .request, .query, .update, .request, .query, .stale, .request, .query, .update, .request,
     ]
 
     /// The results of an interval.
-    public struct Interval: Sendable, Encodable {
-        public let seconds: Double
+    package struct Interval: Sendable, Encodable {
+        package let seconds: Double
         /// Answers per second.
-        public let rate: Double
-        public let p50Microseconds: Double?
-        public let p99Microseconds: Double?
-        public let residentBytes: Int?
+        package let rate: Double
+        package let p50Microseconds: Double?
+        package let p99Microseconds: Double?
+        package let residentBytes: Int?
     }
 
     let settings: BenchSettings
@@ -28,14 +28,14 @@ public struct EnduranceBench: Sendable {
     /// Called at the end of each interval.
     let report: @Sendable (Interval) -> Void
 
-    public init(settings: BenchSettings, duration: Duration, rate: Double? = nil, report: @escaping @Sendable (Interval) -> Void) {
+    package init(settings: BenchSettings, duration: Duration, rate: Double? = nil, report: @escaping @Sendable (Interval) -> Void) {
         self.rate = rate
         self.settings = settings
         self.duration = duration
         self.report = report
     }
 
-    public func run() async throws -> [BenchResult] {
+    package func run() async throws -> [BenchResult] {
         try await settings.withFolder { folder in
             settings.progress("endurance: registrants", 0)
             let identity = PrivateKey.generate()

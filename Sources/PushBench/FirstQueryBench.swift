@@ -8,19 +8,19 @@ import WakuCrypto
 
 /// The latency of the first query about each registrant after the topic keys were derived ahead, and the cost of deriving keys during a flood of
 /// registrations, which should be none, since only idle time is used.
-public struct FirstQueryBench: Sendable {
+package struct FirstQueryBench: Sendable {
     /// First queries per second.
     private static let rate = 200.0
 
     let settings: BenchSettings
     let registrantCount: Int
 
-    public init(settings: BenchSettings, registrantCount: Int) {
+    package init(settings: BenchSettings, registrantCount: Int) {
         self.settings = settings
         self.registrantCount = registrantCount
     }
 
-    public func run() async throws -> [BenchResult] {
+    package func run() async throws -> [BenchResult] {
         [try await measureQueries(), try await measureFlood()]
     }
 

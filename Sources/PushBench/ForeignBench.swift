@@ -2,16 +2,16 @@ import Waku
 import WakuCrypto
 
 /// Messages on foreign topics, which a node drops after the topic look-up: most of the messages on a shard.
-public struct ForeignBench: Sendable {
+package struct ForeignBench: Sendable {
     private static let distinctCount = 20_000
 
     let settings: BenchSettings
 
-    public init(settings: BenchSettings) {
+    package init(settings: BenchSettings) {
         self.settings = settings
     }
 
-    public func run() async throws -> [BenchResult] {
+    package func run() async throws -> [BenchResult] {
         try await settings.withFolder { folder in
             settings.progress("foreign message", 0)
             let identity = PrivateKey.generate()

@@ -7,7 +7,7 @@ import WakuP2P
 
 /// Messages of 1 KiB from this process to another by gossipsub, over Noise and yamux on a loopback socket; and to py-libp2p, if `LIBP2P_PYTHON` names a
 /// Python interpreter with it.
-public struct RelayBench: Sendable {
+package struct RelayBench: Sendable {
     private static let payloadByteCount = 1024
     private static let topic = PubsubTopic.statusDefault
     /// Bytes in flight to the peer: less than the limit of a peer's queue.
@@ -21,12 +21,12 @@ public struct RelayBench: Sendable {
     /// - Parameters:
     ///   - settings: the settings.
     ///   - executable: runs ``RelayBenchSink`` when started with `bench --relay-sink`.
-    public init(settings: BenchSettings, executable: String) {
+    package init(settings: BenchSettings, executable: String) {
         self.settings = settings
         self.executable = executable
     }
 
-    public func run() async throws -> [BenchResult] {
+    package func run() async throws -> [BenchResult] {
         try await settings.withFolder { folder in
             var results: [BenchResult] = []
             let sink = try BenchChild(executable, ["bench", "--relay-sink"], output: folder + "/sink")

@@ -10,7 +10,7 @@ import Waku
 import WakuCrypto
 
 /// The start-up time, memory and disk usage of a node with many registrations.
-public struct StartupBench: Sendable {
+package struct StartupBench: Sendable {
     private static let chunk = 10_000
 
     let settings: BenchSettings
@@ -18,13 +18,13 @@ public struct StartupBench: Sendable {
     /// This program, which is started as `serve`.
     let executable: String
 
-    public init(settings: BenchSettings, registrationCount: Int, executable: String) {
+    package init(settings: BenchSettings, registrationCount: Int, executable: String) {
         self.settings = settings
         self.registrationCount = registrationCount
         self.executable = executable
     }
 
-    public func run() async throws -> [BenchResult] {
+    package func run() async throws -> [BenchResult] {
         try await settings.withFolder { folder in
             let identity = PrivateKey.generate()
             let data = folder + "/data"

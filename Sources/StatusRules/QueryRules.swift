@@ -1,17 +1,17 @@
 import PushTypes
-public import StatusProtocol
-public import WakuCrypto
+package import StatusProtocol
+package import WakuCrypto
 
 /// What a query is answered, `PROTOCOL.md` section 5.
-public struct QueryRules: Sendable {
+package struct QueryRules: Sendable {
     private let serverKey: [UInt8]
 
-    public init(server: PublicKey) {
+    package init(server: PublicKey) {
         serverKey = server.compressed
     }
 
     /// Whom a query asks about, each once.
-    public func registrants(in query: PushNotificationQuery) -> [KeyHash] {
+    package func registrants(in query: PushNotificationQuery) -> [KeyHash] {
         var seen: Set<KeyHash> = []
         return query.publicKeys.compactMap(KeyHash.init(bytes:)).filter { seen.insert($0).inserted }
     }
@@ -19,7 +19,7 @@ public struct QueryRules: Sendable {
     /// nil when nothing is registered: then there is no answer.
     ///
     /// - Parameter registrations: as many as a ``QueryBudget`` admitted.
-    public func answer(_ registrations: [StoredRegistration], messageID: [UInt8]) -> PushNotificationQueryResponse? {
+    package func answer(_ registrations: [StoredRegistration], messageID: [UInt8]) -> PushNotificationQueryResponse? {
         registrations.isEmpty ? nil : PushNotificationQueryResponse(info: registrations.map(row), messageID: messageID)
     }
 
@@ -40,20 +40,20 @@ public struct QueryRules: Sendable {
 
 /// One small query must not draw an answer without end, nor load one. Rows are offered the most recently changed first; those beyond the
 /// budget are left out, so that the same query gets the same answer for as long as nothing changes.
-public struct QueryBudget: Sendable {
-    public static let rowLimit = 1_000
+package struct QueryBudget: Sendable {
+    package static let rowLimit = 1_000
     /// Of the answer, which goes out in segments when it is over 768 KiB.
-    public static let byteLimit = 4 << 20
+    package static let byteLimit = 4 << 20
 
     private var rowCount = 0
     private var byteCount = 0
     /// A registration was left out: so are all that follow.
-    public private(set) var isSpent = false
+    package private(set) var isSpent = false
 
-    public init() {}
+    package init() {}
 
     /// Whether there is room for one more. The first always fits.
-    public mutating func admits(_ stored: StoredRegistration) -> Bool {
+    package mutating func admits(_ stored: StoredRegistration) -> Bool {
         let rowByteCount = Self.byteCount(of: stored)
         guard !isSpent, rowCount == 0 || (rowCount < Self.rowLimit && byteCount + rowByteCount <= Self.byteLimit) else {
             isSpent = true
@@ -65,7 +65,7 @@ public struct QueryBudget: Sendable {
     }
 
     /// What its row takes in an answer, roughly.
-    public static func byteCount(of stored: StoredRegistration) -> Int {
+    package static func byteCount(of stored: StoredRegistration) -> Int {
         stored.registration.allowedKeyList.reduce(512) { $0 + $1.count + 4 }
     }
 }

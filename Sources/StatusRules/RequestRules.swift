@@ -1,18 +1,18 @@
-public import PushTypes
-public import StatusProtocol
-public import Waku
+package import PushTypes
+package import StatusProtocol
+package import Waku
 
 /// Which devices a request notifies, and what it is answered, `PROTOCOL.md` section 6.
-public struct RequestRules: Sendable {
+package struct RequestRules: Sendable {
     private let maximumAge: Duration
 
     /// - Parameter maximumAge: older requests are dropped; a notification that gorush did not take by then is given up.
-    public init(maximumAge: Duration) {
+    package init(maximumAge: Duration) {
         self.maximumAge = maximumAge
     }
 
     /// Until when notifications of this request may go out; nil when it is too old already. One without a timestamp is fresh.
-    public func expiry(of timestamp: Timestamp, at now: Timestamp) -> Timestamp? {
+    package func expiry(of timestamp: Timestamp, at now: Timestamp) -> Timestamp? {
         // A sender whose clock is ahead must not keep its request alive for longer.
         let sent = timestamp.rawValue == 0 ? now : min(timestamp, now)
         let expiry = sent + maximumAge
@@ -24,7 +24,7 @@ public struct RequestRules: Sendable {
     /// - Parameters:
     ///   - registration: what is stored for a key.
     ///   - delivery: what is known of a delivery.
-    public func decide(
+    package func decide(
         _ request: PushNotificationRequest,
         registration: (RegistrationKey) throws -> StoredRegistration?,
         delivery: (DeliveryID) throws -> DeliveryState?
@@ -62,7 +62,7 @@ public struct RequestRules: Sendable {
     }
 }
 
-public enum EntryOutcome: Hashable, Sendable {
+package enum EntryOutcome: Hashable, Sendable {
     /// nil is success.
     case report(PushNotificationReport.ErrorType?)
     case deliver(DeliveryID, PushNotification, to: StoredRegistration)

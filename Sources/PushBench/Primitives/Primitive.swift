@@ -1,7 +1,7 @@
 /// A bare library call. The floor of a message is a sum of these.
 ///
 /// Keccak-256 is this project's own: OpenSSL 3.0 has none.
-public enum Primitive: String, CaseIterable, Sendable, Encodable {
+package enum Primitive: String, CaseIterable, Sendable, Encodable {
     case ecdh = "ECDH, X only"
     case recover = "recover"
     case verify = "verify"

@@ -1,12 +1,12 @@
 import Foundation
 
 /// Measures primitives in a temporary folder.
-public struct PrimitiveMeter: Sendable {
+package struct PrimitiveMeter: Sendable {
     let folder: String
     /// The duration of each measurement.
     let slice: Duration
 
-    public init(folder: String, slice: Duration) {
+    package init(folder: String, slice: Duration) {
         self.folder = folder
         self.slice = slice
     }
@@ -31,7 +31,7 @@ public struct PrimitiveMeter: Sendable {
     }
 
     /// Creates the database before several threads read it.
-    public func prepare() throws {
+    package func prepare() throws {
         _ = try BareDatabase(path: databasePath)
     }
 

@@ -2,12 +2,12 @@
 ///
 /// Sizes are those of ``Primitive``, which real messages exceed; small hashes of answers and parsing of envelopes are left out. So the floor is a
 /// low estimate.
-public struct Floor: Sendable {
-    public struct Item: Sendable {
-        public let primitive: Primitive
-        public let count: Double
+package struct Floor: Sendable {
+    package struct Item: Sendable {
+        package let primitive: Primitive
+        package let count: Double
         /// What it is needed for.
-        public let reason: String
+        package let reason: String
 
         init(_ primitive: Primitive, times count: Double = 1, _ reason: String) {
             self.primitive = primitive
@@ -16,7 +16,7 @@ public struct Floor: Sendable {
         }
     }
 
-    public let items: [Item]
+    package let items: [Item]
 
     var primitives: Set<Primitive> { Set(items.map(\.primitive)) }
 
@@ -31,11 +31,11 @@ public struct Floor: Sendable {
 }
 
 /// The cost of a primitive, or of a sum of them, with all cores busy.
-public struct FloorCost: Hashable, Sendable {
+package struct FloorCost: Hashable, Sendable {
     /// CPU time.
-    public var cpuMicroseconds = 0.0
+    package var cpuMicroseconds = 0.0
     /// Wall time on one core, which is longer if other programs compete for it.
-    public var coreMicroseconds = 0.0
+    package var coreMicroseconds = 0.0
 
     /// Operations per second on this number of cores.
     func rate(cores: Int) -> Double {
@@ -76,7 +76,7 @@ extension Floor {
         ]
 
     /// New registrations and new versions cost the same.
-    public static let registration = Floor(
+    package static let registration = Floor(
         items: claimed + [
             Item(.keccak65, "digest of the grant"),
             // Recovery instead of verification, which would not detect a wrong recovery id, which the protocol refuses.
@@ -87,10 +87,10 @@ extension Floor {
         ] + answered)
 
     /// VERSION_MISMATCH is decided before the grant is checked.
-    public static let stale = Floor(items: claimed + answered)
+    package static let stale = Floor(items: claimed + answered)
 
     /// A query with a topic key that was derived before.
-    public static let query = Floor(
+    package static let query = Floor(
         items: [
             Item(.sha256, "hash of the message, by which it is known when it comes again"),
             Item(.aesOpen, "decryption by the topic's key"),
@@ -105,7 +105,7 @@ extension Floor {
         ] + answered)
 
     /// Without the post to gorush, which is measured with a stand-in in this process.
-    public static let request = Floor(
+    package static let request = Floor(
         items: openedFromKey + [
             Item(.keccak600, "id of the envelope, by which the same request is known"),
             Item(.protobufDecode, "request"),

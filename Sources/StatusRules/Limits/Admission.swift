@@ -1,11 +1,11 @@
-public import StatusProtocol
-public import Waku
-public import WakuCrypto
+package import StatusProtocol
+package import Waku
+package import WakuCrypto
 
 /// Applies ``Limits``, as a value: asked before each step that costs something.
-public struct Admission: Sendable {
+package struct Admission: Sendable {
     /// What was exceeded.
-    public enum Refusal: String, Error, Hashable, Sendable, CaseIterable {
+    package enum Refusal: String, Error, Hashable, Sendable, CaseIterable {
         case messagesBySender = "messages of a sender"
         case registrationsBySender = "registrations of a sender"
         case queriesBySender = "queries of a sender"
@@ -26,7 +26,7 @@ public struct Admission: Sendable {
     /// Of all together there is one bucket.
     private struct All: Hashable, Sendable {}
 
-    public let limits: Limits
+    package let limits: Limits
     private var messagesBySender: RateLimiter<PublicKey>?
     private var registrationsBySender: RateLimiter<PublicKey>?
     private var queriesBySender: RateLimiter<PublicKey>?
@@ -40,7 +40,7 @@ public struct Admission: Sendable {
     private var answerKiBByTarget: RateLimiter<KeyHash>?
     private var answerKiB: RateLimiter<All>?
 
-    public init(_ limits: Limits) {
+    package init(_ limits: Limits) {
         self.limits = limits
         messagesBySender = limits.messagesBySender.map { RateLimiter($0) }
         registrationsBySender = limits.registrationsBySender.map { RateLimiter($0) }
@@ -57,12 +57,12 @@ public struct Admission: Sendable {
     }
 
     /// A message whose signer is known, and nothing else of it yet.
-    public mutating func message(from signer: PublicKey, at now: Timestamp) -> Refusal? {
+    package mutating func message(from signer: PublicKey, at now: Timestamp) -> Refusal? {
         Self.take(signer, from: &messagesBySender, at: now) ? nil : .messagesBySender
     }
 
     /// An envelope that tells what it is.
-    public mutating func message(_ kind: MessageKind, from sender: PublicKey, at now: Timestamp) -> Refusal? {
+    package mutating func message(_ kind: MessageKind, from sender: PublicKey, at now: Timestamp) -> Refusal? {
         switch kind {
         case .registration:
             guard Self.take(sender, from: &registrationsBySender, at: now) else { return .registrationsBySender }
@@ -79,22 +79,22 @@ public struct Admission: Sendable {
     }
 
     /// Part of a query.
-    public mutating func query(about registrant: KeyHash, at now: Timestamp) -> Refusal? {
+    package mutating func query(about registrant: KeyHash, at now: Timestamp) -> Refusal? {
         Self.take(registrant, from: &queriesByTarget, at: now) ? nil : .queriesByTarget
     }
 
     /// Rows about one registrant in an answer.
-    public mutating func answer(byteCount: Int, about registrant: KeyHash, at now: Timestamp) -> Refusal? {
+    package mutating func answer(byteCount: Int, about registrant: KeyHash, at now: Timestamp) -> Refusal? {
         Self.take(registrant, from: &answerKiBByTarget, cost: Self.kibibytes(byteCount), at: now) ? nil : .answerKiBByTarget
     }
 
     /// An answer to a query.
-    public mutating func answer(byteCount: Int, at now: Timestamp) -> Refusal? {
+    package mutating func answer(byteCount: Int, at now: Timestamp) -> Refusal? {
         Self.take(All(), from: &answerKiB, cost: Self.kibibytes(byteCount), at: now) ? nil : .answerKiB
     }
 
     /// Part of a request, which passed all its owner's checks and filters: what does not costs its target nothing.
-    public mutating func notification(for device: RegistrationKey, at now: Timestamp) -> Refusal? {
+    package mutating func notification(for device: RegistrationKey, at now: Timestamp) -> Refusal? {
         Self.take(device, from: &notificationsByTarget, at: now) ? nil : .notificationsByTarget
     }
 
@@ -103,7 +103,7 @@ public struct Admission: Sendable {
     /// - Parameters:
     ///   - installations: of its key, in force.
     ///   - count: of all registrations in force.
-    public mutating func newRegistration(installations: Int, count: Int, at now: Timestamp) -> Refusal? {
+    package mutating func newRegistration(installations: Int, count: Int, at now: Timestamp) -> Refusal? {
         if let limit = limits.installationsByKey, installations >= limit { return .installationsByKey }
         if let limit = limits.registrationCount, count >= limit { return .registrationCount }
         return Self.take(All(), from: &newRegistrations, at: now) ? nil : .newRegistrations

@@ -1,7 +1,7 @@
 /// Limits by the names that operators give them: `queries-by-target=100/s burst 1000`, `installations-by-key=100`, `requests=off`.
 extension Limits {
-    public struct Problem: Error, Equatable, Sendable {
-        public let message: String
+    package struct Problem: Error, Equatable, Sendable {
+        package let message: String
     }
 
     private static let rates: [(name: String, path: any WritableKeyPath<Limits, RateLimit?> & Sendable)] = [
@@ -13,7 +13,7 @@ extension Limits {
     ]
 
     /// What each limits.
-    public static let meanings: [String: String] = [
+    package static let meanings: [String: String] = [
         "messages-by-sender": "whatever a key signs: known before most of the work is done",
         "registrations-by-sender": "registrations and unregistrations of a key",
         "queries-by-sender": "queries of a key",
@@ -35,13 +35,13 @@ extension Limits {
     ]
 
     /// All of them, with their values as ``set(_:)`` takes them.
-    public var settings: [(name: String, value: String)] {
+    package var settings: [(name: String, value: String)] {
         Self.rates.map { ($0.name, self[keyPath: $0.path].map(\.description) ?? "off") }
             + Self.counts.map { ($0.name, self[keyPath: $0.path].map(String.init) ?? "off") }
     }
 
     /// - Parameter text: `name=value`.
-    public mutating func set(_ text: String) throws(Problem) {
+    package mutating func set(_ text: String) throws(Problem) {
         guard let mark = text.firstIndex(of: "=") else { throw Problem(message: "\(text) is not of the form NAME=VALUE") }
         let (name, value) = (String(text[..<mark]), String(text[text.index(after: mark)...]))
         if let path = Self.rates.first(where: { $0.name == name })?.path {

@@ -1,11 +1,11 @@
 import Primitives
-public import Waku
+package import Waku
 
 /// Token buckets, one a key, as a value: time comes in.
 ///
 /// Of a bucket only the time is kept at which it is full again (the generic cell rate algorithm). A key that nothing is kept of has a full one.
 /// Bounded to two generations of `capacity` keys each (`GenerationalCache`): a sender with more keys than that is not limited per key.
-public struct RateLimiter<Key: Hashable & Sendable>: Sendable {
+package struct RateLimiter<Key: Hashable & Sendable>: Sendable {
     /// Askers look at the clock before it is their turn: a time that is older than the last one by so much at most is late, and the clock
     /// was not set back.
     private static var greatestDelay: Duration { .seconds(10) }
@@ -17,7 +17,7 @@ public struct RateLimiter<Key: Hashable & Sendable>: Sendable {
     private var fullTimes: GenerationalCache<Key, Timestamp>
     private var latest = Timestamp(rawValue: .min)
 
-    public init(_ limit: RateLimit, capacity: Int = 50_000) {
+    package init(_ limit: RateLimit, capacity: Int = 50_000) {
         interval = limit.interval
         depth = limit.fillTime
         burst = limit.burst
@@ -26,7 +26,7 @@ public struct RateLimiter<Key: Hashable & Sendable>: Sendable {
 
     /// Takes `cost` from the bucket of `key`; false when it holds less, and then it stays as it was. What costs more than a bucket holds takes
     /// a full one.
-    public mutating func admits(_ key: Key, cost: Int = 1, at time: Timestamp) -> Bool {
+    package mutating func admits(_ key: Key, cost: Int = 1, at time: Timestamp) -> Bool {
         if time > latest || latest.since(time) > Self.greatestDelay { latest = time }
         let now = latest
         var full = max(fullTimes.value(of: key) ?? now, now)
@@ -40,5 +40,5 @@ public struct RateLimiter<Key: Hashable & Sendable>: Sendable {
     }
 
     /// How many keys are kept.
-    public var count: Int { fullTimes.count }
+    package var count: Int { fullTimes.count }
 }

@@ -136,7 +136,7 @@ struct DoctorExamination {
             + fleets.map { name in
                 .fleet(
                     name: name,
-                    workingPeerCount: found.map { $0.count { peer in !peer.isInbound && peer.isWorking && !told.contains(peer.id) } })
+                    workingPeerCount: found.map { $0.count { peer in !peer.isInbound && peer.isWorking && !listed.contains(peer.id) } })
             }
     }
 
