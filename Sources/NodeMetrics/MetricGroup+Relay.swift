@@ -65,5 +65,5 @@ package enum MisbehaviourLabel: String, MetricLabel {
     package static let labelName = "kind"
     case brokenPromise = "broken_promise"
     case graftFlood = "graft_flood"
-    case greyListed = "grey_listed"
+    case graylisted = "grey_listed"
 }

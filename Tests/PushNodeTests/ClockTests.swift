@@ -21,7 +21,7 @@ private final class SetClock: Sendable {
     func set(_ offset: Duration) { self.offset.withLock { $0 = offset } }
 }
 
-@Suite("A node whose clock is set", .timeLimit(.minutes(5)))
+@Suite("Steps of the system clock", .timeLimit(.minutes(5)))
 struct ClockTests {
     let fixture: NodeFixture
     let bob: TestClient
@@ -32,7 +32,7 @@ struct ClockTests {
         bob = TestClient(of: fixture.identity.publicKey)
     }
 
-    @Test("What waits for gorush does not expire by a step, and is delivered once", arguments: [86_400, -86_400])
+    @Test("Waiting notifications do not expire by a step, and are delivered once", arguments: [86_400, -86_400])
     func waiting(step: Int) async throws {
         let messageID = randomBytes(32)
         fixture.gorush.answer(.failed(retryAfter: nil))
@@ -52,7 +52,7 @@ struct ClockTests {
         }
     }
 
-    @Test("What was delivered stays known when the clock goes two days ahead and comes back, and when it goes back for good")
+    @Test("Deliveries are remembered when the clock is set two days ahead and back, and when it is set back permanently")
     func duplicates() async throws {
         let (before, behind) = (randomBytes(32), randomBytes(32))
         try await fixture.withNode(configure: { $0.maintenanceInterval = .milliseconds(5) }, now: { [clock] in clock.now }) {

@@ -2,7 +2,7 @@ import Foundation
 
 /// Timeouts of tests that wait for something another thread or process does.
 package enum TestTimeout {
-    /// How many times longer everything takes than usual, as under a sanitizer: the environment variable `TEST_PATIENCE`.
+    /// Multiplier of all timeouts, for instance under a sanitizer: the environment variable `TEST_PATIENCE`.
     package static let factor = ProcessInfo.processInfo.environment["TEST_PATIENCE"].flatMap { Int($0) } ?? 1
 
     package struct Exceeded: Error, CustomStringConvertible {

@@ -1,7 +1,7 @@
 import Foundation
 import Synchronization
 
-/// Those that were given away: nobody listens on them yet.
+/// Ports that were handed out.
 private let given = Mutex<Set<UInt16>>([])
 
 /// A port of 127.0.0.1 that nobody listened on just now. Not one of those that the system gives to whoever asks for any, so that it stays free.

@@ -18,7 +18,7 @@ struct AdminBackupTests {
         let isRotationUnfinished: Bool
     }
 
-    @Test func whatIsNotReplaced() async throws {
+    @Test func existingFilesAreNotReplaced() async throws {
         let fixture = try await AdminFixture()
         let backup = fixture.folder.path + "/backup"
         #expect(try await fixture.admin("backup", backup).status == 0)
@@ -48,8 +48,8 @@ struct AdminBackupTests {
         #expect(left == [])
     }
 
-    /// What was there stays beside it, whole.
-    @Test func whatWasThereIsKept() async throws {
+    /// The previous database is kept, complete.
+    @Test func thePreviousDatabaseIsKept() async throws {
         let fixture = try await AdminFixture()
         let backup = fixture.folder.path + "/backup"
         #expect(try await fixture.admin("backup", backup).status == 0)
@@ -71,7 +71,7 @@ struct AdminBackupTests {
         #expect(sound.field("notifications") == "1, all decrypted")
         #expect(try await fixture.admin("check").field("sealed rows") == "not decrypted: --identity is missing")
 
-        // A row is altered by somebody who can't seal.
+        // A row is altered by somebody without the key.
         let path = fixture.data + "/waku-push.sqlite"
         let database = try DatabaseQueue(path: path)
         try await database.write { try $0.execute(sql: "UPDATE registration SET version = version + 1 WHERE id = 1") }

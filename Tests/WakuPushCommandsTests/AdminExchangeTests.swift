@@ -76,15 +76,15 @@ struct AdminExchangeTests {
         #expect(try await fixture.admin("registrations", "show", hash, "--reveal", identified: true).output == before)
         #expect(try await fixture.admin("registrations", "list").output == everything)
 
-        // A newer state is not undone.
+        // Newer registrations are kept.
         let remove = try await fixture.admin("registrations", "remove", hash, "--installation", "installation-2", "--yes")
         #expect(remove.status == 0)
         _ = try await fixture.admin("registrations", "import", file, identified: true)
         #expect(try await list("--state", "unregistered").count == 2)
     }
 
-    /// Lines can't be left out, exchanged or changed, and nobody else's key opens them.
-    @Test func filesThatWereAltered() async throws {
+    /// Lines can't be removed, reordered or changed, and no other key decrypts them.
+    @Test func alteredFilesAreRefused() async throws {
         let file = fixture.folder.path + "/registrations"
         #expect(try await fixture.admin("registrations", "export", file, "--state", "registered", identified: true).status == 0)
         let lines = try String(contentsOfFile: file, encoding: .utf8).split(separator: "\n").map(String.init)

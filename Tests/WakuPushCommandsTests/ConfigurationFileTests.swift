@@ -40,7 +40,7 @@ struct ConfigurationFileTests {
         #expect(failure?.message == message)
     }
 
-    @Test func theNearestName() {
+    @Test func similarNamesAreSuggested() {
         let names: Set = ["data", "relay", "poll-interval"]
         #expect(ConfigurationFile.nearest(to: "dat", among: names) == "data")
         #expect(ConfigurationFile.nearest(to: "polinterval", among: names) == "poll-interval")

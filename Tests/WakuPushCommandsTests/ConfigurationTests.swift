@@ -19,13 +19,13 @@ struct ConfigurationTests {
         return try await run(["config", "check", "--config", path, "--identity", key.path] + arguments, environment: environment)
     }
 
-    /// What is printed is a file that says nothing, and with every # taken away one that is taken too.
+    /// The printed file sets nothing, and is valid with all options uncommented.
     @Test func defaults() async throws {
         let text = try await run(["config", "default"]).output
         #expect(try await check(text).status == 0)
         let words = text.split(separator: "\n").filter { $0.hasPrefix("#") && !$0.hasPrefix("# ") }
         #expect(words.count > 25)
-        // Those without a default have no value: they are as good as not there.
+        // Options without a default have no value and count as unset.
         let all = words.map { String($0.dropFirst()) }.filter {
             !$0.hasPrefix("gorush-endpoints") && !$0.hasPrefix("  - ") && !$0.hasPrefix("    ")
         }
@@ -33,7 +33,7 @@ struct ConfigurationTests {
         #expect(ended.status == 0, "\(ended.errors)")
     }
 
-    @Test func whatIsThere() async throws {
+    @Test func showPrintsValuesAndSources() async throws {
         try write("0x" + String(repeating: "ab", count: 64) + " # a hash\n\n# nobody\n\(key.publicKey)\n", to: folder.path + "/keys")
         try write("secret\n", to: folder.path + "/token")
         let ended = try await check(
@@ -90,7 +90,7 @@ struct ConfigurationTests {
         #expect(ended.errors.split(separator: "\n").count == 1)
     }
 
-    @Test func aFileThatIsNotThere() async throws {
+    @Test func aMissingConfigurationFileIsAnError() async throws {
         for command in [["serve"], ["doctor"], ["config", "show"], ["admin", "status"]] {
             let ended = try await run(command + ["--config", folder.path + "/none.yaml"])
             #expect(ended.status == 65)

@@ -88,7 +88,7 @@ struct OptionGroupTests {
         #expect(failure?.message.hasPrefix("--limit: there is no limit wishes") == true)
     }
 
-    @Test func keyListsHoldKeysAndHashes() throws {
+    @Test func keyListsContainKeysAndHashes() throws {
         let folder = try TemporaryFolder()
         let path = folder.path + "/keys"
         let (key, other) = (PrivateKey.generate().publicKey, PrivateKey.generate().publicKey)

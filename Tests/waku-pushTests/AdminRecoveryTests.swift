@@ -10,7 +10,7 @@ import WakuCrypto
 
 @testable import StatusServer
 
-/// Backup, restore, import and key rotation beside a daemon, or killed.
+/// Backup, restore, import and key rotation, beside a running daemon or killed.
 @Suite(.timeLimit(.minutes(5)))
 struct AdminRecoveryTests {
     private struct Inspection: Decodable {
@@ -26,8 +26,8 @@ struct AdminRecoveryTests {
         let inspection: Inspection
     }
 
-    /// Back up under load, lose everything, restore: the client still gets its answers.
-    @Test func thereAndBack() async throws {
+    /// After a backup under load, loss of all data and a restore, the client still gets its answers.
+    @Test func backupAndRestore() async throws {
         let node = try OperatedNode()
         defer { node.gorush.stop() }
         let daemon = try await node.start()
@@ -67,8 +67,8 @@ struct AdminRecoveryTests {
         #expect(node.leaks == [])
     }
 
-    /// Killed at any moment, every row can be opened, and the next run makes an end of it.
-    @Test func rotationsThatAreKilled() async throws {
+    /// After a kill at any moment every row can be decrypted, and the next run completes the rotation.
+    @Test func killedRotationsLeaveADatabaseThatOpens() async throws {
         let folder = try TemporaryFolder()
         let server = try KeyFile(in: folder, "id.key")
         let data = folder.path + "/data"
@@ -112,7 +112,7 @@ struct AdminRecoveryTests {
         #expect(kills > 3)
     }
 
-    /// A daemon answers for what another machine's node registered, at once.
+    /// A running daemon answers queries about imported registrations at once.
     @Test func importBesideADaemon() async throws {
         let node = try OperatedNode()
         defer { node.gorush.stop() }

@@ -3,7 +3,7 @@ import Foundation
 import TestSupport
 import Testing
 
-/// What an operator sees of a daemon that runs, and does to it.
+/// Admin commands on a running daemon.
 @Suite(.timeLimit(.minutes(5)))
 struct AdminSocketTests {
     private let node: OperatedNode
@@ -41,7 +41,7 @@ struct AdminSocketTests {
         let count: Int
     }
 
-    @Test func oneScreen() async throws {
+    @Test func statusOfARunningNode() async throws {
         defer { node.gorush.stop() }
         let daemon = try await node.start()
         #expect(try await node.register(daemon).status == 0)
@@ -72,7 +72,7 @@ struct AdminSocketTests {
         #expect(node.leaks == [])
     }
 
-    /// What a daemon left that was killed is in nobody's way.
+    /// A socket left by a killed daemon is no obstacle.
     @Test func aStaleSocket() async throws {
         defer { node.gorush.stop() }
         let first = try await node.start()
@@ -126,7 +126,7 @@ struct AdminSocketTests {
         #expect(await daemon.stop().status == 0)
     }
 
-    @Test func retryWhatWaits() async throws {
+    @Test func retryPostsWaitingNotifications() async throws {
         defer { node.gorush.stop() }
         let daemon = try await node.start()
         #expect(try await node.register(daemon).status == 0)

@@ -3,7 +3,7 @@ import Foundation
 import TestSupport
 import Testing
 
-/// A configuration file that a daemon uses, and reads again on SIGHUP.
+/// A daemon's configuration file, reloaded on SIGHUP.
 @Suite(.timeLimit(.minutes(5)))
 struct ConfigurationReloadTests {
     private let folder: TemporaryFolder

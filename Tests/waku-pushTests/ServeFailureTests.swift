@@ -7,7 +7,7 @@ import TestSupport
 import Testing
 import WakuCrypto
 
-/// Each is told in one line on standard error, and by its own exit code.
+/// Each failure is one line on standard error, with its exit code.
 @Suite(.timeLimit(.minutes(5)))
 struct ServeFailureTests {
     private let folder: TemporaryFolder
@@ -70,7 +70,7 @@ struct ServeFailureTests {
         expect(try await serve(), 65, "belongs to another identity")
     }
 
-    @Test func databaseThatIsNone() async throws {
+    @Test func fileThatIsNotADatabase() async throws {
         try FileManager.default.createDirectory(atPath: data, withIntermediateDirectories: true)
         try write(String(repeating: "This is no database. ", count: 500), to: DataFolder.databasePath(in: data))
         expect(try await serve(), 65, "is damaged: restore a backup")

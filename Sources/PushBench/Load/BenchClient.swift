@@ -61,12 +61,12 @@ struct BenchClient: Sendable {
         return Question(.query, query, to: .topic(StatusTopics.query(keyHash), topicKey), signedBy: .generate())
     }
 
-    func notifying(server: PublicKey, signedBy asker: PrivateKey = .generate()) -> Question {
+    func notifying(server: PublicKey, signedBy sender: PrivateKey = .generate()) -> Question {
         let notification = PushNotification(
             accessToken: accessToken, chatID: randomBytes(64), publicKey: keyHash.bytes, installationID: installationID,
             message: randomBytes(150), kind: .message, author: randomBytes(64))
         let request = PushNotificationRequest(requests: [notification], messageID: randomBytes(32)).encoded()
-        return Question(.request, request, to: .partitioned(server), signedBy: asker)
+        return Question(.request, request, to: .partitioned(server), signedBy: sender)
     }
 }
 
@@ -76,15 +76,15 @@ struct Question: Sendable {
     /// Each sender has one of 5,000 partitions, so few that wait at the same time share one.
     let answerTopic: ContentTopic
 
-    init(_ kind: MessageKind, _ payload: [UInt8], to recipient: Recipient, signedBy asker: PrivateKey) {
-        let envelope = MetadataEnvelope.encode(kind, payload: payload, signedBy: asker)
-        let messages = EnvelopeSealing.seal(envelope.bytes, to: recipient, wakuSigner: asker, at: .now())
+    init(_ kind: MessageKind, _ payload: [UInt8], to recipient: Recipient, signedBy sender: PrivateKey) {
+        let envelope = MetadataEnvelope.encode(kind, payload: payload, signedBy: sender)
+        let messages = EnvelopeSealing.seal(envelope.bytes, to: recipient, wakuSigner: sender, at: .now())
         precondition(messages.count == 1, "a message of the benchmark needs segments")
         message = ReceivedMessage(message: messages[0], pubsubTopic: .statusDefault)
-        answerTopic = Self.answerTopic(of: asker)
+        answerTopic = Self.answerTopic(of: sender)
     }
 
-    static func answerTopic(of asker: PrivateKey) -> ContentTopic {
-        ContentTopic(TopicTag(of: StatusTopics.partitioned(asker.publicKey)))
+    static func answerTopic(of sender: PrivateKey) -> ContentTopic {
+        ContentTopic(TopicTag(of: StatusTopics.partitioned(sender.publicKey)))
     }
 }

@@ -97,7 +97,7 @@ extension Floor {
             Item(.keccak600, "digest of the Waku payload"),
             Item(.recover, "signer of the Waku payload"),
             Item(.keccak65, "digest of the envelope's payload"),
-            Item(.recover, "asker"),
+            Item(.recover, "sender"),
             Item(.keccak600, "id of the envelope, which the answer names"),
             Item(.select, "registration asked about"),
             Item(.aesOpen, "registration, as it is stored"),

@@ -88,7 +88,7 @@ struct NodeGauges: Sendable {
         ] { registry.set(.relayGossip, label, to: Double(count)) }
         for (label, count) in [
             (MisbehaviourLabel.brokenPromise, traffic.brokenPromises), (.graftFlood, traffic.graftFloods),
-            (.greyListed, traffic.graylisted),
+            (.graylisted, traffic.graylisted),
         ] { registry.set(.relayMisbehaviour, label, to: Double(count)) }
     }
 

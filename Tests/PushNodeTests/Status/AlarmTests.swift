@@ -26,7 +26,7 @@ struct AlarmTests {
         #expect(!unlimited.watch.isTooLong(.seconds(1_000_000)))
     }
 
-    @Test("A relay whose answers are never confirmed shows in the alarms and the metrics, until one is")
+    @Test("A relay whose answers are never confirmed raises an alarm until one is")
     func demotedRelay() async throws {
         let fixture = try NodeFixture()
         let relays = Mutex<RelaySet?>(nil)
@@ -50,7 +50,7 @@ struct AlarmTests {
         }
     }
 
-    @Test("A silent shard shows in readiness, the metrics and the alarms, until a message comes, whoever it is for")
+    @Test("A silent shard shows in readiness, metrics and alarms until any message is received")
     func silentShard() async throws {
         let fixture = try NodeFixture()
         try await fixture.withNode(configure: {
