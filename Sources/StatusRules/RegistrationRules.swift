@@ -2,18 +2,18 @@ package import PushTypes
 package import StatusProtocol
 package import WakuCrypto
 
-/// Which registrations are taken, `PROTOCOL.md` section 4.
+/// Decides on registrations, `PROTOCOL.md` section 4.
 ///
-/// In two parts: ``claim(in:)`` does what needs nothing stored, on any core; ``decide(_:storedVersion:registered:)`` compares with what is stored, one after the
-/// other. The order of errors is the specification's all the same: a claim remembers an error that counts only after the version.
+/// In two parts: ``claim(in:)`` does the steps that do not need stored data, on any thread; ``decide(_:storedVersion:registered:)`` compares with stored data, sequentially.
+/// The order of errors is the specification's nevertheless: a claim carries an error that takes effect only after the version check.
 package struct RegistrationRules: Sendable {
     private let identity: PrivateKey
     private let isIdempotent: Bool
     private let serves: @Sendable (Platform, _ apnTopic: String) -> Bool
 
     /// - Parameters:
-    ///   - isIdempotent: a repetition of exactly what is stored succeeds, instead of VERSION_MISMATCH.
-    ///   - serves: whether there is a gorush for an app.
+    ///   - isIdempotent: whether a repeated, identical registration succeeds instead of VERSION_MISMATCH.
+    ///   - serves: whether there is a gorush endpoint for an app.
     package init(
         identity: PrivateKey, isIdempotent: Bool = false,
         serves: @escaping @Sendable (Platform, _ apnTopic: String) -> Bool = { _, _ in true }
@@ -57,12 +57,12 @@ package struct RegistrationRules: Sendable {
         return serves(platform, registration.apnTopic) ? nil : .unsupportedTokenType
     }
 
-    /// Byte for byte: Unicode holds texts for equal that are different topics.
+    /// Compares bytes: texts that are canonically equivalent in Unicode are different topics.
     private static func areEqual(_ left: PushNotificationRegistration, _ right: PushNotificationRegistration) -> Bool {
         left == right && left.encoded() == right.encoded()
     }
 
-    /// What becomes of a claim.
+    /// Decides on a claim.
     ///
     /// - Parameters:
     ///   - storedVersion: of what is stored for its key, tombstones included; nil when nothing ever was.
@@ -87,7 +87,7 @@ package struct RegistrationRules: Sendable {
     }
 }
 
-/// A registration that was unsealed and examined.
+/// An unsealed and validated registration.
 package struct RegistrationClaim: Sendable {
     package enum Intent: Sendable {
         case malformed
@@ -102,7 +102,7 @@ package struct RegistrationClaim: Sendable {
     package let requestID: [UInt8]
     package let intent: Intent
 
-    /// What must be looked up before ``RegistrationRules/decide(_:storedVersion:registered:)``.
+    /// The key to look up before ``RegistrationRules/decide(_:storedVersion:registered:)``.
     package var key: RegistrationKey? {
         switch intent {
         case .malformed: nil
@@ -112,7 +112,7 @@ package struct RegistrationClaim: Sendable {
 }
 
 extension RegistrationClaim {
-    /// 0 when it has none.
+    /// 0 if it has none.
     package var version: UInt64 {
         switch intent {
         case .malformed: 0
@@ -125,7 +125,7 @@ extension RegistrationClaim {
 package enum RegistrationDecision: Sendable {
     case store(RegistrationKey, PushNotificationRegistration, bytes: [UInt8])
     case unregister(RegistrationKey, version: UInt64)
-    /// Success, and nothing changes.
+    /// Success without a change.
     case keep
     case refuse(PushNotificationRegistrationResponse.ErrorType)
 }

@@ -1,6 +1,6 @@
-/// A rate on average and a burst at once, `10/s burst 100`: a token bucket that holds `burst` tokens and gets `count` of them per `unit`.
+/// A rate limit with a burst, `10/s burst 100`: a token bucket with a capacity of `burst` tokens that refills with `count` tokens per `unit`.
 ///
-/// Times are counted in nanoseconds, as ``Timestamp`` does. So that no sum of them overflows, an empty bucket must be full again within 100
+/// Times are in nanoseconds, like ``Timestamp``. So that no sum overflows, an empty bucket must refill within 100
 /// years: `burst × interval ≤` ``longestFillTime``.
 package struct RateLimit: Hashable, Sendable, CustomStringConvertible {
     package enum Unit: String, CaseIterable, Sendable {
@@ -19,11 +19,11 @@ package struct RateLimit: Hashable, Sendable, CustomStringConvertible {
         }
     }
 
-    /// Why text is no rate limit.
+    /// Why a text is not a rate limit.
     package enum Problem: Error, Hashable, Sendable {
-        /// Not `N/s`, `N/min`, `N/h` or `N/d`, with ` burst N` behind it or not, each N from 1 to 1,000,000.
+        /// Not `N/s`, `N/min`, `N/h` or `N/d`, optionally followed by ` burst N`, each N from 1 to 1,000,000.
         case malformed
-        /// The bucket would take more than 100 years to fill: at most this burst can be counted at this rate.
+        /// The bucket would take more than 100 years to refill; the maximum burst at this rate.
         case burstTooLarge(maximum: Int)
     }
 
@@ -33,11 +33,14 @@ package struct RateLimit: Hashable, Sendable, CustomStringConvertible {
 
     package let count: Int
     package let unit: Unit
-    /// How many may come at once after a while of none.
+    /// The capacity of the bucket.
     package let burst: Int
 
-    /// - Parameter burst: as many as in a unit of time by default.
-    /// - Precondition: both from 1 to 1,000,000, and the bucket full again within 100 years.
+    /// - Parameters:
+    ///   - count: tokens per unit.
+    ///   - unit: the unit of time.
+    ///   - burst: the capacity of the bucket, by default `count`.
+    /// - Precondition: count and burst are from 1 to 1,000,000, and the bucket refills within 100 years.
     package init(_ count: Int, per unit: Unit, burst: Int? = nil) {
         precondition(Self.range.contains(count) && Self.range.contains(burst ?? count))
         precondition(burst ?? count <= Self.largestBurst(count, per: unit))
@@ -63,9 +66,9 @@ package struct RateLimit: Hashable, Sendable, CustomStringConvertible {
 
     package var description: String { "\(count)/\(unit.rawValue) burst \(burst)" }
 
-    /// Between two, in nanoseconds.
+    /// The time between two tokens, in nanoseconds.
     var interval: Int64 { Self.interval(count, per: unit) }
-    /// How long an empty bucket takes to fill, in nanoseconds; at most ``longestFillTime``.
+    /// The time in which an empty bucket refills, in nanoseconds; at most ``longestFillTime``.
     var fillTime: Int64 { interval * Int64(burst) }
 
     private static func interval(_ count: Int, per unit: Unit) -> Int64 {
