@@ -20,7 +20,7 @@ package final class Counters: Sendable {
 
     private let started = ContinuousClock.now
     /// The time of the last message, in nanoseconds since the start.
-    private let heard = Atomic<Int64>(0)
+    private let lastMessage = Atomic<Int64>(0)
 
     private struct Latency: Sendable {
         let sinceReceipt: HistogramCell?
@@ -79,12 +79,12 @@ package final class Counters: Sendable {
     /// Counts messages received from the relay.
     package func received(_ count: Int) {
         add(.received, count)
-        heard.store(started.duration(to: .now).nanoseconds, ordering: .relaxed)
+        lastMessage.store(started.duration(to: .now).nanoseconds, ordering: .relaxed)
     }
 
     /// The time since the last message, or since the start before the first.
     package var silence: Duration {
-        started.duration(to: .now) - .nanoseconds(heard.load(ordering: .relaxed))
+        started.duration(to: .now) - .nanoseconds(lastMessage.load(ordering: .relaxed))
     }
 
     /// Counts messages that were decrypted.

@@ -11,7 +11,7 @@ import WakuCrypto
 struct HostileNeighboursTests {
     private static let secret = "0123456789abcdef0123"
     /// Times what is bounded by time, or by memory: sanitizers are slower and larger.
-    private static let isSanitized = ProcessInfo.processInfo.environment["TEST_PATIENCE"] != nil
+    private static let isSanitized = ProcessInfo.processInfo.environment["TEST_TIMEOUT_FACTOR"] != nil
     /// For an answer of 64 MiB, a copy of it, and what a debug build needs besides.
     private static let room = (isSanitized ? 2048 : 320) << 20
 

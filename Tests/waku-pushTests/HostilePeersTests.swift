@@ -14,7 +14,7 @@ import WakuCrypto
 struct HostilePeersTests {
     /// Beyond what it has without them: the limits of `HostConfiguration` and of gossip allow for some tens of MiB. The address sanitizer keeps
     /// 256 MiB of what was freed, with more around each allocation.
-    private static let room = (ProcessInfo.processInfo.environment["TEST_PATIENCE"] == nil ? 160 : 1024) << 20
+    private static let room = (ProcessInfo.processInfo.environment["TEST_TIMEOUT_FACTOR"] == nil ? 160 : 1024) << 20
 
     @Test func othersAreServedAndMemoryIsBounded() async throws {
         let node = try OperatedNode()
