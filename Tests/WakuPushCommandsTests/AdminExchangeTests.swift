@@ -107,6 +107,6 @@ struct AdminExchangeTests {
         let elsewhere = try await run(
             "admin", "registrations", "import", file, "--data", fixture.folder.path + "/elsewhere", "--identity", other.path)
         #expect(elsewhere.status == 65)
-        #expect(elsewhere.failure?.contains("is of another identity") == true)
+        #expect(elsewhere.failure?.contains("belongs to another identity") == true)
     }
 }
