@@ -22,11 +22,11 @@ struct PeerOptions: ParsableArguments {
 
     @Option(
         help:
-            "A fleet whose nodes to dial: \(Fleet.names), or a DNS node list, enrtree://…; repeat it for several."
+            "A fleet of nodes to connect to: \(Fleet.names), or a DNS node list, enrtree://…; repeat it for several."
     )
     var fleet: [String] = Environment.list("fleet")
 
-    @Option(help: "Target number of connected nodes of --fleet.")
+    @Option(help: "Target number of --fleet nodes that deliver messages.")
     var peerCount: Int = Environment.value("peer-count", 8)
 
     @Option(help: "DNS server for node lists. [default: the system's servers]")
