@@ -2,25 +2,25 @@ package import Delivery
 package import Gorush
 package import Waku
 
-/// The bodies of what an admin socket takes and gives, beside ``NodeStatus``.
+/// Request and response bodies of the admin socket, besides ``NodeStatus``.
 ///
-/// | call | takes | gives |
+/// | call | request | response |
 /// |---|---|---|
 /// | `GET /status` | | ``NodeStatus`` |
 /// | `GET /peers` | | ``Peers`` |
 /// | `POST /drain` | ``Drain`` | ``Drain`` |
-/// | `POST /log-level` | ``LogLevel`` | ``LogLevel``, as it was before |
+/// | `POST /log-level` | ``LogLevel`` | ``LogLevel``, the previous one |
 /// | `POST /outbox/retry`, `POST /outbox/drop` | ``Selection`` | ``Count`` |
 /// | `POST /registrations/changed` | | ``Count`` of query topics: another process stored registrations |
 /// | `POST /self-test` | | ``SelfTest`` |
 /// | `GET /setup` | | ``Setup`` |
-/// | `POST /gorush/inspect` | | a list of ``InspectedGorush``, one for each endpoint, asked with the node's own credentials |
+/// | `POST /gorush/inspect` | | a list of ``InspectedGorush``, one for each endpoint, inspected with the node's own credentials |
 ///
-/// Anything else than 200 has ``Problem``.
+/// Responses with a status other than 200 have ``Problem`` as body.
 package enum AdminAPI {
-    /// Of the relay's libp2p, where it has one.
+    /// The libp2p peers of the relay, if it uses libp2p.
     package struct Peers: Codable, Sendable {
-        /// Where others dial the node.
+        /// The addresses at which others can dial the node.
         package let addresses: [String]
         package let peers: [RelayPeer]
 
@@ -40,7 +40,7 @@ package enum AdminAPI {
         package init(level: String) { self.level = level }
     }
 
-    /// Of notifications in the outbox; nil for all.
+    /// Ids of notifications in the outbox; nil for all.
     package struct Selection: Codable, Sendable {
         package let ids: [Int64]?
         package init(ids: [Int64]?) { self.ids = ids }
@@ -53,7 +53,7 @@ package enum AdminAPI {
 
     /// A message that the node sent to itself.
     package struct SelfTest: Codable, Sendable {
-        /// nil: it did not come.
+        /// nil if it did not come back.
         package let milliseconds: Int?
         /// Why it was not published.
         package let problem: String?
@@ -64,10 +64,10 @@ package enum AdminAPI {
         }
     }
 
-    /// What the node is configured with, as far as `doctor` looks at it. Of secrets it has none: neither credentials nor headers.
+    /// The configuration that `doctor` examines. Contains no secrets: neither credentials nor headers.
     package struct Setup: Codable, Hashable, Sendable {
         package struct Endpoint: Codable, Hashable, Sendable {
-            /// Without credentials: a URL that has some is not accepted.
+            /// Without credentials: URLs with credentials are rejected.
             package let url: String
             package let rule: EndpointRule
 
@@ -77,11 +77,11 @@ package enum AdminAPI {
             }
         }
 
-        /// Where its key file is.
+        /// The path of the identity file.
         package var identityPath: String?
-        /// As `--relay` takes them.
+        /// The values of `--relay`.
         package var relays: [String] = []
-        /// As `--fleet` takes them.
+        /// The values of `--fleet`.
         package var fleets: [String] = []
         package var pubsubTopics: [String] = []
         package var gorush: [Endpoint] = []
@@ -91,10 +91,10 @@ package enum AdminAPI {
         package init() {}
     }
 
-    /// What a gorush server answered.
+    /// The inspection of a gorush server.
     package struct InspectedGorush: Codable, Sendable {
         package var rule: EndpointRule
-        /// nil when its URL can't be used, and ``problem`` says why.
+        /// nil if its URL can't be used; ``problem`` has the reason.
         package var inspection: GorushInspection?
         package var problem: String?
 

@@ -1,8 +1,9 @@
 import Foundation
 
-/// Where a node's admin socket is: `admin.sock` in its data folder.
+/// The location of a node's admin socket: `admin.sock` in its data folder.
 ///
-/// The path of a socket has room for 107 bytes. A longer one is named through the open folder; it holds as long as this value.
+/// The path of a Unix socket is limited to 107 bytes. A longer one is replaced by a path through the open folder, which is valid as long as
+/// this object exists.
 package final class AdminSocket: Sendable {
     private static let longestPath = 107
 

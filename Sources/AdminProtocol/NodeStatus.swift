@@ -1,11 +1,11 @@
 package import Foundation
 package import HealthChecks
 
-/// What a running node tells of itself: `GET /status` on its admin socket, JSON with ISO 8601 dates.
+/// The status of a running node: `GET /status` on its admin socket, JSON with ISO 8601 dates.
 package struct NodeStatus: Codable, Sendable {
     package struct Outbox: Codable, Sendable {
         package let waiting: Int
-        /// When the first of them is given up.
+        /// When the first of them expires.
         package let firstExpires: Date?
 
         package init(waiting: Int, firstExpires: Date?) {
@@ -37,7 +37,7 @@ package struct NodeStatus: Codable, Sendable {
     package let version: String
     package let processID: Int32
     package let started: Date
-    /// The node's own, uncompressed, hex.
+    /// The node's public key, uncompressed, in hexadecimal digits.
     package let publicKey: String
     package let isReady: Bool
     package let isDraining: Bool
@@ -46,11 +46,11 @@ package struct NodeStatus: Codable, Sendable {
     package let pubsubTopics: [String]
     package let queryTopics: Int
     package let outbox: Outbox
-    /// `closed`: gorush gets notifications. `open`: it is given up for now. `half-open`: one is on its way to see.
+    /// The circuit breaker: `closed` (notifications are posted), `open` (posts are paused) or `half-open` (a single post is tried).
     package let breaker: String
-    /// Since the start, by the names in the log.
+    /// Counts since the start, by the counter names in the log.
     package let counters: [String: Int]
-    /// What each protocol of the node tells of itself; nil from an older node.
+    /// Additional lines of each protocol; nil from an older node.
     package let protocols: [ProtocolStatus]?
 
     package init(

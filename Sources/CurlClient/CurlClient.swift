@@ -6,11 +6,11 @@ import Synchronization
 ///
 /// Connections are reused, and closed when the client is deallocated or shut down. Redirects are not followed: their status is the response.
 /// Credentials are sent only to the host of each request.
-public final class CurlClient: Sendable {
+package final class CurlClient: Sendable {
     private let mailbox: CurlMailbox
     private let lastID = Atomic<UInt64>(0)
 
-    public init(configuration: CurlConfiguration = CurlConfiguration()) {
+    package init(configuration: CurlConfiguration = CurlConfiguration()) {
         CurlLibrary.initialize()
         mailbox = CurlMailbox()
         let mailbox = mailbox
@@ -25,12 +25,12 @@ public final class CurlClient: Sendable {
     }
 
     /// Ends all requests in progress, and all later ones, with ``HTTPError/Code/cancelled``. May be called more than once.
-    public func shutdown() {
+    package func shutdown() {
         mailbox.close()
     }
 
     /// Sends a request. Any status is a response, not an error. Cancelling the task closes the transfer's connection.
-    public func send(_ request: HTTPRequest) async throws(HTTPError) -> HTTPResponse {
+    package func send(_ request: HTTPRequest) async throws(HTTPError) -> HTTPResponse {
         // A transfer that fails immediately could end before its cancellation arrives.
         guard !Task.isCancelled else { throw .cancelled }
         let id = lastID.add(1, ordering: .relaxed).newValue

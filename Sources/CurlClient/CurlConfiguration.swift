@@ -1,24 +1,24 @@
 /// The settings for all requests of a client. libcurl takes proxies from the environment.
-public struct CurlConfiguration: Sendable, CustomStringConvertible, CustomReflectable {
+package struct CurlConfiguration: Sendable, CustomStringConvertible, CustomReflectable {
     /// The certificate authorities that are trusted.
-    public enum Trust: Sendable, Hashable {
+    package enum Trust: Sendable, Hashable {
         /// The system's authorities.
         case system
         /// Only those in this PEM file.
         case file(path: String)
     }
 
-    public var trust: Trust
-    public var credentials: HTTPCredentials
+    package var trust: Trust
+    package var credentials: HTTPCredentials
     /// Sent with every request. May hold secrets, so they are not printed.
-    public var headers: [(name: String, value: String)]
+    package var headers: [(name: String, value: String)]
     /// Further requests wait in a queue, up to their timeout.
-    public var maximumConnectionsPerHost: Int
-    public var userAgent: String
+    package var maximumConnectionsPerHost: Int
+    package var userAgent: String
     /// A Unix socket to connect to instead of the host of a request; at most 107 bytes. nil connects to the host.
-    public var unixSocketPath: String?
+    package var unixSocketPath: String?
 
-    public init(
+    package init(
         trust: Trust = .system, credentials: HTTPCredentials = .none, headers: [(name: String, value: String)] = [],
         maximumConnectionsPerHost: Int = 16, userAgent: String = "waku-push"
     ) {
@@ -29,6 +29,6 @@ public struct CurlConfiguration: Sendable, CustomStringConvertible, CustomReflec
         self.userAgent = userAgent
     }
 
-    public var description: String { "trust \(trust), credentials \(credentials), \(headers.count) headers" }
-    public var customMirror: Mirror { Mirror(self, children: []) }
+    package var description: String { "trust \(trust), credentials \(credentials), \(headers.count) headers" }
+    package var customMirror: Mirror { Mirror(self, children: []) }
 }

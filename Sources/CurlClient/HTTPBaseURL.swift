@@ -3,9 +3,9 @@ import CCurl
 /// The base URL of a service: scheme, host, port and an optional path prefix.
 ///
 /// Parsed by libcurl, so that validation and connection interpret the URL alike.
-public struct HTTPBaseURL: Hashable, Sendable, CustomStringConvertible {
+package struct HTTPBaseURL: Hashable, Sendable, CustomStringConvertible {
     /// Why a text is not a base URL. Does not contain the text, which may hold a password.
-    public enum Problem: Error, Hashable, Sendable {
+    package enum Problem: Error, Hashable, Sendable {
         case notHTTP
         case noHost
         /// There is a user or password before the host.
@@ -18,7 +18,7 @@ public struct HTTPBaseURL: Hashable, Sendable, CustomStringConvertible {
     /// Without trailing slashes.
     private let text: String
 
-    public init(parsing text: String) throws(Problem) {
+    package init(parsing text: String) throws(Problem) {
         let scheme = text.prefix { $0 != ":" }.lowercased()
         guard scheme == "http" || scheme == "https", text.dropFirst(scheme.count).hasPrefix("://") else { throw .notHTTP }
         // libcurl would skip any number of slashes before the host.
@@ -39,11 +39,11 @@ public struct HTTPBaseURL: Hashable, Sendable, CustomStringConvertible {
     }
 
     /// - Parameter path: Starts with a slash and is percent-encoded.
-    public func appending(path: String) -> String {
+    package func appending(path: String) -> String {
         text + path
     }
 
-    public var description: String { text }
+    package var description: String { text }
 
     private static func part(_ part: CURLUPart, of url: OpaquePointer) -> String? {
         var text: UnsafeMutablePointer<CChar>?

@@ -1,12 +1,12 @@
 /// The credentials that a client sends. Prints as `<redacted>`, also inside other values.
-public enum HTTPCredentials: Sendable, CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
+package enum HTTPCredentials: Sendable, CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
     case none
     /// RFC 7617. The user must not contain a colon.
     case basic(user: String, password: String)
     /// RFC 6750.
     case bearer(token: String)
 
-    public var description: String { "<redacted>" }
-    public var debugDescription: String { "<redacted>" }
-    public var customMirror: Mirror { Mirror(self, children: []) }
+    package var description: String { "<redacted>" }
+    package var debugDescription: String { "<redacted>" }
+    package var customMirror: Mirror { Mirror(self, children: []) }
 }

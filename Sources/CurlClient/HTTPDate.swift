@@ -1,9 +1,9 @@
-public import Foundation
+package import Foundation
 
 /// The `Date` header, RFC 9110: `Sun, 06 Nov 1994 08:49:37 GMT`, with a resolution of one second.
-public enum HTTPDate {
+package enum HTTPDate {
     /// nil when the text is not such a date.
-    public static func parse(_ text: String) -> Date? {
+    package static func parse(_ text: String) -> Date? {
         let formatter = DateFormatter()
         formatter.locale = Locale(identifier: "en_US_POSIX")
         formatter.timeZone = TimeZone(identifier: "GMT")
@@ -18,7 +18,7 @@ public enum HTTPDate {
     ///   - text: The value of the `Date` header.
     ///   - start: When the request was sent.
     ///   - end: When the response was received.
-    public static func clockAhead(_ text: String, from start: Date, to end: Date) -> Duration? {
+    package static func clockAhead(_ text: String, from start: Date, to end: Date) -> Duration? {
         guard let date = parse(text) else { return nil }
         // The date was written at some time within that second.
         let (earliest, latest) = (date.timeIntervalSince(end), date.timeIntervalSince(start) + 1)

@@ -1,6 +1,6 @@
 /// Why there is no response. Contains neither URL, credentials nor bodies.
-public struct HTTPError: Error, Hashable, Sendable, CustomStringConvertible {
-    public enum Code: String, Hashable, Sendable, CaseIterable {
+package struct HTTPError: Error, Hashable, Sendable, CustomStringConvertible {
+    package enum Code: String, Hashable, Sendable, CaseIterable {
         /// The name of the host or proxy could not be resolved.
         case resolve
         /// Nothing accepted the connection.
@@ -21,14 +21,14 @@ public struct HTTPError: Error, Hashable, Sendable, CustomStringConvertible {
         case other
     }
 
-    public let code: Code
+    package let code: Code
     /// One lower-case phrase for a log line.
-    public let message: String
+    package let message: String
 
-    public init(_ code: Code, _ message: String) {
+    package init(_ code: Code, _ message: String) {
         self.code = code
         self.message = message
     }
 
-    public var description: String { message }
+    package var description: String { message }
 }

@@ -1,23 +1,23 @@
 /// A request. Prints only its method and size: URL, headers and body may contain secrets.
-public struct HTTPRequest: Sendable, CustomStringConvertible, CustomReflectable {
-    public static let defaultMaximumResponseByteCount = 1_048_576
+package struct HTTPRequest: Sendable, CustomStringConvertible, CustomReflectable {
+    package static let defaultMaximumResponseByteCount = 1_048_576
 
     /// In upper case.
-    public var method: String
+    package var method: String
     /// An absolute http or https URL without userinfo: credentials belong in the client's configuration.
-    public var url: String
+    package var url: String
     /// Sent after the client's own.
-    public var headers: [(name: String, value: String)]
+    package var headers: [(name: String, value: String)]
     /// nil sends none; `[]` sends a length of zero.
-    public var body: [UInt8]?
+    package var body: [UInt8]?
     /// Limit for name resolution, connection and TLS handshake together.
-    public var connectTimeout: Duration
+    package var connectTimeout: Duration
     /// Limit for the whole request, waiting in the queue included.
-    public var timeout: Duration
+    package var timeout: Duration
     /// A longer body ends the transfer with ``HTTPError/Code/tooLarge``.
-    public var maximumResponseByteCount: Int
+    package var maximumResponseByteCount: Int
 
-    public init(
+    package init(
         method: String = "GET", url: String, headers: [(name: String, value: String)] = [], body: [UInt8]? = nil,
         connectTimeout: Duration = .seconds(2), timeout: Duration = .seconds(5),
         maximumResponseByteCount: Int = defaultMaximumResponseByteCount
@@ -37,6 +37,6 @@ public struct HTTPRequest: Sendable, CustomStringConvertible, CustomReflectable 
         return url[..<(url[authority...].firstIndex { "/?#".contains($0) } ?? url.endIndex)]
     }
 
-    public var description: String { "\(method), \(body?.count ?? 0) bytes" }
-    public var customMirror: Mirror { Mirror(self, children: []) }
+    package var description: String { "\(method), \(body?.count ?? 0) bytes" }
+    package var customMirror: Mirror { Mirror(self, children: []) }
 }

@@ -4,7 +4,7 @@ package import NwakuRelay
 package import StatusServer
 package import StoreSQLite
 
-/// What `doctor` looked at, as it found it: `NodeChecks.doctor(_:)` makes verdicts of it.
+/// The facts that `doctor` gathered. `NodeChecks.doctor(_:)` derives findings from them.
 package struct DoctorFacts: Sendable {
     package struct Folder: Hashable, Sendable {
         package let exists: Bool
@@ -32,37 +32,37 @@ package struct DoctorFacts: Sendable {
         case seen(milliseconds: Int, how: String)
         case notSeen(how: String)
         case notPublished(String)
-        /// And why.
+        /// Not done, with the reason.
         case notDone(String)
     }
 
     package enum Relay: Sendable {
-        /// The network in the daemon's own process.
+        /// The loopback relay in the daemon's process.
         case loopback
         case unreachable(address: String, reason: String)
-        /// A Waku node, as its REST API tells.
+        /// A Waku node, inspected over its REST API.
         case node(address: String, NodeInspection)
-        /// A node that the daemon gossips with; nil: no daemon runs that could tell.
+        /// A libp2p peer of the daemon; nil if no daemon runs.
         case peer(address: String, Connection?)
-        /// Nodes of a fleet, likewise: how many bring messages.
+        /// The nodes of a fleet: how many deliver messages; nil if no daemon runs.
         case fleet(name: String, workingPeerCount: Int?)
     }
 
     package enum Connection: Hashable, Sendable {
         case missing
-        /// On so many topics messages are exchanged with it.
+        /// Connected, with the number of topics whose mesh it is in.
         case connected(meshCount: Int)
-        /// It sends what comes on the topics that it was told.
+        /// A filter node that accepted the node's topics.
         case filterNode
     }
 
-    /// What is wrong with the key file; nil when it is as it should be.
+    /// The problem with the key file; nil if there is none.
     package var keyProblem: String?
     package var folder: Folder
     package var freeBytes: Int64?
     package var files: OpenFiles?
     package var database: Database
-    /// nil: no daemon answers.
+    /// nil if no daemon answers.
     package var daemon: NodeStatus?
     package var pubsubTopics: [String]
     package var relays: [Relay]

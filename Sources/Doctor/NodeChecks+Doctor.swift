@@ -7,9 +7,9 @@ import StatusServer
 import StoreSQLite
 import StatusProtocol
 
-/// Verdicts on everything around a node, whether it runs or not.
+/// Findings on a node's machine, database, daemon and clock.
 extension NodeChecks {
-    /// In the order in which one would look.
+    /// All findings, ordered from causes to consequences.
     package static func doctor(_ facts: DoctorFacts) -> [Finding] {
         [key(problem: facts.keyProblem), folder(facts.folder)] + [freeDisk(bytes: facts.freeBytes), files(facts)]
             + [database(facts.database), daemon(facts.daemon)]
@@ -19,7 +19,7 @@ extension NodeChecks {
 
     // MARK: This machine
 
-    /// Of the daemon, if one runs.
+    /// The daemon's open files, if one runs.
     private static func files(_ facts: DoctorFacts) -> Finding {
         facts.daemon?.findings.first { $0.check == "files" } ?? openFiles(facts.files)
     }
@@ -31,46 +31,46 @@ extension NodeChecks {
     static func folder(_ folder: DoctorFacts.Folder) -> Finding {
         guard folder.exists else {
             return folder.isWritable
-                ? Finding("data", .ok, "the folder is not there yet: the daemon makes it")
-                : Finding("data", .fail, "the folder is not there, and can't be made", remedy: "make it, for the daemon's user")
+                ? Finding("data", .ok, "the folder does not exist yet: the daemon creates it")
+                : Finding("data", .fail, "the folder does not exist and can't be made", remedy: "create it for the daemon's user")
         }
         guard folder.isWritable else {
             return Finding("data", .fail, "the folder can't be written to", remedy: "give the daemon's user access to it")
         }
         if folder.mode & 0o077 != 0 {
             let mode = "0" + String(folder.mode, radix: 8)
-            return Finding("data", .warn, "others may look into the folder (mode \(mode))", remedy: "chmod 700 the data folder")
+            return Finding("data", .warn, "the folder is accessible by others (mode \(mode))", remedy: "chmod 700 the data folder")
         }
-        if !folder.isOwned { return Finding("data", .warn, "the folder is another user's", remedy: "run this as the daemon's user") }
-        return Finding("data", .ok, "writable, for its owner alone")
+        if !folder.isOwned { return Finding("data", .warn, "the folder belongs to another user", remedy: "run this as the daemon's user") }
+        return Finding("data", .ok, "writable, accessible by its owner only")
     }
 
     static func database(_ database: DoctorFacts.Database) -> Finding {
         switch database {
-        case .missing: return Finding("database", .ok, "none yet: the daemon makes it")
+        case .missing: return Finding("database", .ok, "none yet: the daemon creates it")
         case .unusable(let reason): return Finding("database", .fail, reason)
         case .inspected(let inspection, let statistics):
             let remedy = "waku-push admin check has the details; restore a backup"
             if let problem = inspection.problems.first { return Finding("database", .fail, "damaged: \(problem)", remedy: remedy) }
             let unreadable = inspection.unreadableCount
-            if unreadable > 0 { return Finding("database", .fail, "\(unreadable) rows can't be opened", remedy: remedy) }
+            if unreadable > 0 { return Finding("database", .fail, "\(unreadable) rows can't be decrypted", remedy: remedy) }
             if inspection.isRotationUnfinished {
                 return Finding(
                     "database", .warn, "a rotation of the storage key was interrupted", remedy: "waku-push admin rotate-storage-key again")
             }
-            let opened = inspection.rows == nil ? "rows not opened" : "rows open"
-            return Finding("database", .ok, "sound, \(opened), \(statistics.apn + statistics.firebase) installations")
+            let opened = inspection.rows == nil ? "rows not decrypted" : "all rows decrypted"
+            return Finding("database", .ok, "intact, \(opened), \(statistics.apn + statistics.firebase) installations")
         }
     }
 
     static func daemon(_ status: NodeStatus?) -> Finding {
         guard let status else {
-            return Finding("daemon", .warn, "none answers on the data folder", remedy: "start it, if it should run: waku-push serve")
+            return Finding("daemon", .warn, "no daemon answers on the data folder", remedy: "start it, if it should run: waku-push serve")
         }
         let failing = status.findings.filter { $0.verdict == .fail }
         if failing.isEmpty {
             let text = "ready, version \(status.version), process \(status.processID)"
-            // Doctor looks at the machine itself.
+            // Doctor checks disk and files itself.
             let warnings = status.findings.filter { $0.verdict == .warn && !["disk", "files"].contains($0.check) }
             guard !warnings.isEmpty else { return Finding("daemon", .ok, text) }
             let reasons = warnings.map { "\($0.check): \($0.text)" }.joined(separator: "; ")
@@ -82,11 +82,11 @@ extension NodeChecks {
 
     static func selfTest(_ test: DoctorFacts.SelfTest) -> Finding {
         switch test {
-        case .seen(let milliseconds, let how): Finding("message", .ok, "to itself seen after \(milliseconds) ms, \(how)")
+        case .seen(let milliseconds, let how): Finding("message", .ok, "to itself received after \(milliseconds) ms, \(how)")
         case .notSeen(let how):
             Finding(
-                "message", .fail, "to itself not seen within 5 s, \(how)",
-                remedy: "see that the Waku node has peers, and that nobody else polls it")
+                "message", .fail, "to itself not received within 5 s, \(how)",
+                remedy: "check that the Waku node has peers, and that no other program polls it")
         case .notPublished(let reason): Finding("message", .fail, "to itself not published: \(reason)", remedy: "see the Waku node's log")
         case .notDone(let reason): Finding("message", .warn, "to itself not sent: \(reason)")
         }
@@ -108,17 +108,18 @@ extension NodeChecks {
     private static let noticeableOffset = Duration.seconds(5)
     private static let worstOffset = Duration.seconds(20)
 
-    /// - Parameter others: who, and how far ahead of this machine's clock its own is.
+    /// - Parameter others: names, and how far their clocks are ahead of this machine's.
     static func clock(_ others: [(name: String, ahead: Duration)]) -> Finding {
         guard let (name, ahead) = others.max(by: { abs($0.ahead) < abs($1.ahead) }) else {
-            return Finding("clock", .warn, "nobody tells the time to compare with", remedy: "see that this machine's clock is set by NTP")
+            return Finding(
+                "clock", .warn, "no other clock to compare with", remedy: "check that this machine's clock is synchronised by NTP")
         }
         let seconds = ahead.components.seconds
-        guard abs(ahead) > noticeableOffset else { return Finding("clock", .ok, "as that of \(name)") }
+        guard abs(ahead) > noticeableOffset else { return Finding("clock", .ok, "in step with that of \(name)") }
         return Finding(
             "clock", abs(ahead) > worstOffset ? .fail : .warn,
             "\(Swift.abs(seconds)) s \(seconds > 0 ? "behind" : "ahead of") that of \(name)",
-            remedy: "set this machine's clock by NTP: relays drop messages that are more than 20 s off")
+            remedy: "synchronise this machine's clock by NTP: relays drop messages that are more than 20 s off")
     }
 
     private static func abs(_ duration: Duration) -> Duration {

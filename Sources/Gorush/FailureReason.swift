@@ -1,8 +1,8 @@
 package import PushTypes
 
-/// Why APNs or Firebase did not take a notification, as gorush passes it on. Anything that is not listed is ``other``.
+/// Why APNs or Firebase did not accept a notification, as reported by gorush. Reasons that are not listed are ``other``.
 ///
-/// The names are fixed: they may be logged, what gorush wrote may not.
+/// The names are constants, so they may be logged, unlike the text from gorush.
 package enum FailureReason: String, Sendable, CaseIterable {
     // APNs.
     case unregistered = "Unregistered"
@@ -11,25 +11,25 @@ package enum FailureReason: String, Sendable, CaseIterable {
     case deviceTokenNotForTopic = "DeviceTokenNotForTopic"
     case badTopic = "BadTopic"
     case topicDisallowed = "TopicDisallowed"
-    // Firebase: by what ``FirebaseErrorText`` makes of its texts.
+    // Firebase, from texts in ``FirebaseErrorText``.
     case entityNotFound = "Requested entity was not found."
     case notRegistered = "NotRegistered"
     case invalidRegistration = "InvalidRegistration"
     case invalidArgument = "invalid argument"
     case senderIDMismatch = "SenderId mismatch"
-    /// Something in the message but the token.
+    /// A part of the message other than the token.
     case message = "message refused"
-    /// The push service is overloaded, out of order, or not to be reached.
+    /// The push service is overloaded, failing or unreachable.
     case transient = "transient"
-    /// gorush's own certificate, key or account is not what the push service wants.
+    /// The push service does not accept gorush's own certificate, key or account.
     case credentials = "credentials"
-    /// gorush had no room: it did not try at all, though it accepted the post.
+    /// gorush's queue was full: it did not try, although it accepted the post.
     case queueFull = "max capacity reached"
     case other = "other"
 
     /// - Parameters:
-    ///   - platform: nil when gorush named none that is known here.
-    ///   - error: the reason, as gorush got it.
+    ///   - platform: nil if gorush named no known platform.
+    ///   - error: the reason, as gorush received it.
     package init(platform: Platform?, error: String) {
         if error == Self.queueFull.rawValue {
             self = .queueFull

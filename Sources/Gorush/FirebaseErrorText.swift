@@ -1,38 +1,38 @@
-/// What gorush's Firebase libraries call a failure, as it stands in `error` of gorush's logs and feedback, and what it means.
+/// The error texts of gorush's Firebase libraries, which are in `error` of gorush's logs and feedback, and their meaning.
 ///
-/// gorush had three libraries for Firebase. Each row of ``table`` is a text that one of them, or the server behind it, has had:
+/// gorush has used three libraries for Firebase. Each row of ``table`` is a text of one of them, or of the server behind it:
 ///
-/// | library | in gorush | its texts |
+/// | library | used by gorush | texts |
 /// |---|---|---|
-/// | google/go-gcm | before appleboy/go-fcm | the codes of the server, as they are |
-/// | appleboy/go-fcm below 1.0 (`response.go`, `client.go`, `message.go`) | until early 2024 | a text of its own for each code; `<status> error: <status line>` |
-/// | firebase-admin-go 4 (`internal/errors.go`, `messaging_errors.go`) by appleboy/go-fcm 1 | since | the server's message; a text of its own where there is none |
+/// | google/go-gcm | before appleboy/go-fcm | the server's codes, unchanged |
+/// | appleboy/go-fcm below 1.0 (`response.go`, `client.go`, `message.go`) | until early 2024 | its own text for each code; `<status> error: <status line>` |
+/// | firebase-admin-go 4 (`internal/errors.go`, `messaging_errors.go`) by appleboy/go-fcm 1 | since | the server's message; its own text if there is none |
 ///
 /// The messages of firebase-admin-go 3, which some forks of gorush use, have a code in the middle.
 ///
-/// What a verdict is: *dead* only where the server says that the token existed and does so no longer. A token that the server does not
-/// accept is *doubtful*, since a wrong key or project of the operator's makes it say the same of all tokens.
+/// The verdict is *dead* only if the server says that the token existed and no longer does. A token that the server does not accept is
+/// *doubtful*, because with a wrong key or project of the operator the server rejects all tokens in the same way.
 struct FirebaseErrorText: Sendable {
     enum Place: Sendable {
-        /// It is the whole text.
+        /// The whole text matches.
         case whole
         case beginning
-        /// Anywhere in it.
+        /// Anywhere in the text.
         case anywhere
     }
 
-    /// Lower case; so is what it is compared with.
+    /// In lower case, as is the text that it is compared with.
     let text: String
     let place: Place
     let reason: FailureReason
 
-    /// The first row that fits; ``FailureReason/other`` when none does.
+    /// The reason of the first matching row; ``FailureReason/other`` if there is none.
     static func reason(for error: String) -> FailureReason {
         let error = error.lowercased()
-        return table.first { $0.fits(error) }?.reason ?? .other
+        return table.first { $0.matches(error) }?.reason ?? .other
     }
 
-    private func fits(_ error: String) -> Bool {
+    private func matches(_ error: String) -> Bool {
         switch place {
         case .whole: error == text
         case .beginning: error.hasPrefix(text)
@@ -52,9 +52,9 @@ struct FirebaseErrorText: Sendable {
         texts.map { FirebaseErrorText(text: $0.lowercased(), place: .anywhere, reason: reason) }
     }
 
-    /// Whole texts first, and what a transport error is about before that it is one.
+    /// Ordered by precedence: whole texts first, and the cause of a transport error before the error itself.
     static let table: [FirebaseErrorText] =
-        // The codes of the legacy HTTP API: google/go-gcm. One of the newer API's messages is NotRegistered too.
+        // Codes of the legacy HTTP API: google/go-gcm. NotRegistered is also a message of the newer API.
         whole(.notRegistered, "NotRegistered")
         + whole(.invalidRegistration, "InvalidRegistration", "MissingRegistration")
         + whole(.senderIDMismatch, "MismatchSenderId")
@@ -74,10 +74,10 @@ struct FirebaseErrorText: Sendable {
         + whole(
             .transient, "timeout", "internal server error", "device message rate exceeded", "topics message rate exceeded")
         + whole(.other, "unknown error type")
-        // Of the whole request. Since 2024 the legacy API is gone, and answers 404: such a gorush is too old.
+        // Errors of a whole request. The legacy API was shut down in 2024 and answers 404: such a gorush is too old.
         + beginning(.credentials, "401 error: ", "403 error: ", "404 error: ")
         + beginning(.transient, "429 error: ", "500 error: ", "502 error: ", "503 error: ", "504 error: ")
-        // The server's messages, by firebase-admin-go 4.
+        // The server's messages, as passed on by firebase-admin-go 4.
         + whole(.entityNotFound, "Requested entity was not found.")
         + beginning(.senderIDMismatch, "SenderId mismatch")
         + anywhere(.senderIDMismatch, "SENDER_ID_MISMATCH")
@@ -90,13 +90,13 @@ struct FirebaseErrorText: Sendable {
             "has not been used in project", "The caller does not have permission")
         + beginning(.transient, "Quota exceeded", "Internal error encountered", "The service is currently unavailable")
         + anywhere(.transient, "QUOTA_EXCEEDED", "RESOURCE_EXHAUSTED")
-        // firebase-admin-go 3: its codes. A missing permission of the operator's has the code of a wrong sender.
+        // Codes of firebase-admin-go 3. A missing permission of the operator has the same code as a wrong sender.
         + anywhere(.notRegistered, "code: registration-token-not-registered")
         + anywhere(.senderIDMismatch, "code: mismatched-credential")
         + anywhere(.invalidArgument, "invalid-argument")
         + anywhere(.credentials, "invalid-apns-credentials", "third-party-auth-error")
         + anywhere(.transient, "code: message-rate-exceeded", "code: server-unavailable", "code: internal-error")
-        // Without an answer, by firebase-admin-go 4.
+        // firebase-admin-go 4, without a response.
         + beginning(
             .transient, "timed out while making an http call", "failed to establish a connection",
             "unknown error while making an http call", "unexpected http response with status: 5",

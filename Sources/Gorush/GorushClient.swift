@@ -1,9 +1,9 @@
 package import CurlClient
 package import Waku
 
-/// Posts notifications to a gorush server, and tells what became of them.
+/// Posts notifications to a gorush server and returns the outcome.
 package final class GorushClient: Sendable {
-    /// With `core.sync: true` gorush answers after the last notification of a post, and goes on with it when the caller hangs up.
+    /// Long, because with `core.sync: true` gorush answers after the last notification of a post, and continues if the caller disconnects.
     package static let standardTimeout = Duration.seconds(60)
 
     private let client: CurlClient
@@ -13,11 +13,10 @@ package final class GorushClient: Sendable {
     private let now: @Sendable () -> Timestamp
 
     /// - Parameters:
-    ///   - client: holds the credentials, and whose certificates are trusted.
+    ///   - client: has the credentials and the trusted certificates.
     ///   - url: http or https, with an optional path before gorush's own. `/api/push` is added.
-    ///   - timeout: how long an answer is waited for on the open connection. What is unanswered then may have been delivered or not, and is
-    ///     to be posted again.
-    ///   - now: what dates in Retry-After are compared with.
+    ///   - timeout: limit for the response. After it notifications may have been delivered or not, and are to be posted again.
+    ///   - now: the clock, for dates in Retry-After.
     /// - Throws: ``GorushError`` for a URL that can't be posted to.
     package init(
         client: CurlClient, url: String, profile: PayloadProfile = .default, timeout: Duration = GorushClient.standardTimeout,
@@ -34,9 +33,9 @@ package final class GorushClient: Sendable {
         self.now = now
     }
 
-    /// Posts once, and never throws: what went wrong is an outcome.
+    /// Posts once. Does not throw: failures are outcomes.
     ///
-    /// - Parameter notifications: at most 100, each with an id of its own. None at all are accepted without a post.
+    /// - Parameter notifications: at most 100, with distinct ids. An empty list is accepted without a post.
     package func post(_ notifications: [Notification]) async -> PostResult {
         guard !notifications.isEmpty else { return PostResult(outcome: .accepted, postedTokenCount: 0, countedTokenCount: 0) }
         let push = PushRequest(notifications, profile: profile)
@@ -49,20 +48,21 @@ package final class GorushClient: Sendable {
         }
     }
 
-    /// What a status means. gorush itself sends 200 and 400; the others come from what stands before it, or from where it is not.
+    /// The meaning of a status. gorush itself sends 200 and 400; others come from a proxy or another server.
     ///
     /// | status | meaning | outcome |
     /// |---|---|---|
-    /// | 2xx | it took the batch | accepted |
-    /// | 400 | not JSON as it wants it, or over `core.max_notification` | refused |
-    /// | 413, 422 | the batch is too long, or its content is not to the liking of a proxy | refused |
+    /// | 2xx | the batch was accepted | accepted |
+    /// | 400 | invalid JSON, or over `core.max_notification` | refused |
+    /// | 413, 422 | the batch is too long, or a proxy rejects its content | refused |
     /// | 408, 425, 429 | overloaded, or too early | failed, with Retry-After |
-    /// | 5xx | out of order, or a proxy that can't reach it | failed, with Retry-After |
-    /// | 401, 407, 511 | other credentials are wanted | failed, by the operator's mistake |
-    /// | 3xx, 404, 405, 410 and others | the URL is not that of a gorush | failed, by the operator's mistake |
-    /// | 403, 451 | forbidden to this node | failed, by the operator's mistake |
+    /// | 5xx | failing, or unreachable for a proxy | failed, with Retry-After |
+    /// | 401, 407, 511 | wrong credentials | failed, misconfigured |
+    /// | 3xx, 404, 405, 410 and others | not the URL of a gorush | failed, misconfigured |
+    /// | 403, 451 | forbidden for this node | failed, misconfigured |
     ///
-    /// What is *refused* is halved until the culprit is alone, and that is dropped. What *failed* stays until its age.
+    /// A *refused* batch is split in halves until the refused notification is alone, which is dropped. *Failed* notifications are retried until
+    /// they expire.
     private func result(of response: HTTPResponse, to push: PushRequest) -> PostResult {
         let tokenCount = push.members.reduce(0) { $0 + $1.count }
         var reason = "status \(response.status)"
@@ -95,9 +95,9 @@ extension GorushError {
         case .noHost:
             self.init(.noHost, "the URL of gorush has no host: give one such as http://127.0.0.1:8088")
         case .userinfo:
-            self.init(.credentialsInURL, "the URL of gorush has credentials in it: give them by the options for gorush's credentials")
+            self.init(.credentialsInURL, "the URL of gorush has credentials in it: use the options for gorush's credentials")
         case .query:
-            self.init(.queryInURL, "the URL of gorush has a query or a fragment: leave out what comes after the path")
+            self.init(.queryInURL, "the URL of gorush has a query or a fragment: remove everything after the path")
         case .malformed:
             self.init(.malformedURL, "the URL of gorush can't be read: give one such as http://127.0.0.1:8088")
         }

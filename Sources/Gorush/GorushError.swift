@@ -9,7 +9,7 @@ package struct GorushError: Error, Hashable, Sendable, CustomStringConvertible {
     }
 
     package let code: Code
-    /// What is wrong, and what to do about it. The URL is not in it: it may hold a password.
+    /// The problem and its remedy. Does not contain the URL, which may have a password.
     package let message: String
 
     init(_ code: Code, _ message: String) {

@@ -5,9 +5,9 @@ package import PushTypes
 ///
 ///     {"notif_id": "…", "type": "failed-push", "platform": "ios", "token": "**…", "message": "…", "error": "Unregistered"}
 ///
-/// Everything but `error` may be missing. What is not a string counts as missing.
+/// All fields but `error` are optional. A value that is not a string counts as missing.
 package struct GorushFailure: Sendable, CustomStringConvertible, CustomReflectable {
-    /// Longer strings are cut: gorush passes on what others answered.
+    /// Longer strings are truncated: gorush passes on text from other servers.
     static let maximumStringByteCount = 1024
 
     /// The id of the notification; nil from gorush versions that don't report it.
@@ -15,7 +15,7 @@ package struct GorushFailure: Sendable, CustomStringConvertible, CustomReflectab
     package let platform: Platform?
     /// With its first and last ten characters as `*`, unless gorush runs with `hide_token: false`.
     package let maskedToken: DeviceToken
-    /// As APNs or Firebase put it.
+    /// The text from APNs or Firebase.
     package let error: String
 
     package var verdict: TokenVerdict { TokenVerdict(platform: platform, error: error) }
@@ -41,13 +41,13 @@ package struct GorushFailure: Sendable, CustomStringConvertible, CustomReflectab
         }
     }
 
-    /// Whether this can be the mask of a token. gorush leaves the length as it is, in bytes.
+    /// Whether the masked token can be this token's. Masking keeps the length in bytes.
     package func masks(_ token: DeviceToken) -> Bool {
         token.bytes.count == maskedToken.bytes.count
             && zip(token.bytes, maskedToken.bytes).allSatisfy { $0 == $1 || $1 == UInt8(ascii: "*") }
     }
 
-    /// The reason is what others wrote: it is not printed either.
+    /// Without the reason, which is text from other servers.
     package var description: String { "failure of \(notificationID ?? "unnamed notification"): \(verdict.rawValue)" }
     package var customMirror: Mirror { Mirror(self, children: []) }
 }

@@ -1,20 +1,20 @@
 package import CurlClient
 import Foundation
 
-/// What a gorush server tells of itself, for whoever sets one up. Nothing is delivered by asking.
+/// The health, version and configuration of a gorush server, for diagnosis. Delivers nothing.
 package struct GorushInspection: Codable, Sendable {
-    /// What it answers to a post without notifications, which it refuses with 400 once it got that far.
+    /// The response to a post without notifications, which gorush refuses with 400 after it accepted the credentials.
     package enum DryPost: Codable, Hashable, Sendable {
-        /// It would have taken notifications.
+        /// gorush would have accepted notifications.
         case understood
         case status(Int)
-        /// 400, and not in the words of a gorush.
+        /// 400, but not with gorush's text.
         case otherServer
-        /// Why there was no answer.
+        /// There was no response, for this reason.
         case failed(String)
     }
 
-    /// From `/api/config`, as far as that is open.
+    /// From `/api/config`, if that is accessible.
     package struct Configuration: Codable, Hashable, Sendable {
         package let isSync: Bool?
         package let isAPNEnabled: Bool?
@@ -29,9 +29,9 @@ package struct GorushInspection: Codable, Sendable {
         }
     }
 
-    /// Of `/healthz`; nil when there was no answer.
+    /// The status of `/healthz`; nil without a response.
     package let healthStatus: Int?
-    /// Why there was none.
+    /// Why there was no response.
     package let problem: String?
     package let version: String?
     package let configuration: Configuration?
@@ -40,8 +40,8 @@ package struct GorushInspection: Codable, Sendable {
     package let clockAhead: Duration?
 
     /// - Parameters:
-    ///   - client: holds the credentials, and whose certificates are trusted.
-    ///   - url: as ``GorushClient`` takes it.
+    ///   - client: has the credentials and the trusted certificates.
+    ///   - url: the same as for ``GorushClient``.
     /// - Throws: ``GorushError`` for a URL that can't be posted to.
     package init(client: CurlClient, url: String) async throws(GorushError) {
         let base: HTTPBaseURL
@@ -91,7 +91,7 @@ package struct GorushInspection: Codable, Sendable {
     }
 
     private static func configuration(_ client: CurlClient, _ base: HTTPBaseURL) async -> Configuration? {
-        // 201 is what gorush sends.
+        // gorush sends 201.
         guard let answer = try? await client.send(HTTPRequest(url: base.appending(path: "/api/config"))),
             (200..<300).contains(answer.status)
         else { return nil }
@@ -118,10 +118,10 @@ package struct GorushInspection: Codable, Sendable {
 }
 
 extension GorushInspection.Configuration {
-    /// gorush writes its configuration with two levels that matter here: a section at the margin, its settings indented below it. Everything
-    /// else in it, secrets too, is passed over.
+    /// Parses gorush's YAML output, of which only two levels matter: sections without indentation, and indented settings below them. Everything else,
+    /// including secrets, is skipped.
     ///
-    /// nil when there is no section `core`.
+    /// nil if there is no section `core`.
     init?(yaml bytes: [UInt8]) {
         var section = ""
         var indent = 0

@@ -1,24 +1,24 @@
 import Foundation
 
-/// What gorush answers to accepted notifications.
+/// gorush's response to accepted notifications.
 ///
 ///     {"success": "ok", "counts": 2, "logs": [failure, …]}
 ///
-/// `logs` is filled only when gorush runs with `sync: true`; otherwise failures come by its feedback hook. Read leniently: the status has
-/// already said that the notifications are accepted, so what is missing or strange is left out.
+/// `logs` has entries only if gorush runs with `sync: true`; otherwise failures are sent by its feedback hook. Parsed leniently: the status has
+/// already shown that the notifications are accepted, so missing or unexpected parts are ignored.
 package struct GorushReply: Sendable {
-    /// Entries beyond are not looked at. A request has at most 100 tokens.
+    /// Further entries are ignored. A request has at most 100 tokens.
     static let maximumFailureCount = 1000
-    /// A body with more values and members says nothing: each takes some hundred bytes to decode, empty objects too. A thousand failures have
+    /// A body with more values and members is ignored: decoding takes some hundred bytes for each, even for empty objects. A thousand failures have
     /// 8,000.
     static let maximumValueCount = 32_768
 
-    /// Tokens that gorush took; nil when it did not say. Those of a platform that is switched off are not among them.
+    /// Number of tokens that gorush counted as accepted; nil if it did not report it. Excludes tokens of a disabled platform.
     package let counts: Int?
     package let failures: [GorushFailure]
 
     package init(parsing bytes: [UInt8]) {
-        // Each value but the first comes behind one of these, or opens with one.
+        // Each value except the first follows one of these characters, or begins with one.
         let valueCount = bytes.count { $0 == UInt8(ascii: ",") || $0 == UInt8(ascii: "[") || $0 == UInt8(ascii: "{") }
         guard valueCount <= Self.maximumValueCount else {
             (counts, failures) = (nil, [])

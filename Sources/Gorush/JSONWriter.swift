@@ -1,4 +1,4 @@
-/// Writes JSON, UTF-8, without blanks. Whoever calls it sees to the order of things; it sees to commas and escapes.
+/// Writes JSON in UTF-8 without whitespace. Inserts commas and escapes; the caller provides a valid structure.
 package struct JSONWriter {
     package private(set) var bytes: [UInt8] = []
     private var needsComma = false
@@ -20,7 +20,7 @@ package struct JSONWriter {
         write(text)
     }
 
-    /// Of an array.
+    /// An element of an array.
     package mutating func element(_ text: String) {
         begin(nil)
         write(text)
@@ -36,7 +36,7 @@ package struct JSONWriter {
         bytes += (flag ? "true" : "false").utf8
     }
 
-    /// `0x` and lower-case digits.
+    /// A string of `0x` and lower-case digits.
     package mutating func value(_ name: StaticString, hex content: [UInt8]) {
         begin(name)
         bytes += "\"0x".utf8
@@ -56,7 +56,7 @@ package struct JSONWriter {
         needsComma = true
     }
 
-    /// - Parameter name: of a member; nil in an array.
+    /// - Parameter name: the member's name; nil in an array.
     private mutating func begin(_ name: StaticString?) {
         if needsComma { bytes.append(UInt8(ascii: ",")) }
         needsComma = true

@@ -1,14 +1,14 @@
 package import PushTypes
 
-/// What one device is to be told. Prints its id alone.
+/// A notification for one device. Prints only its id.
 package struct Notification: Sendable, CustomStringConvertible, CustomReflectable {
-    /// gorush's notif_id, unique: what its failures are matched by.
+    /// gorush's notif_id, unique: failures are matched by it.
     package let id: String
     package let platform: Platform
     package let deviceToken: DeviceToken
     /// The app on APNs. Never sent for Firebase, where a topic is a broadcast.
     package let apnTopic: String
-    /// Whether the token is of Apple's sandbox: gorush's `development`.
+    /// Whether the token belongs to Apple's sandbox: gorush's `development`.
     package let isForSandbox: Bool
     package let content: any NotificationContent
 
@@ -28,26 +28,26 @@ package struct Notification: Sendable, CustomStringConvertible, CustomReflectabl
     package var customMirror: Mirror { Mirror(self, children: []) }
 }
 
-/// What a protocol has a device told: the part of gorush's JSON that is the protocol's own.
+/// The content of a notification: the part of gorush's JSON that depends on the protocol.
 package protocol NotificationContent: Sendable {
-    /// What the device shows until the app has opened the message.
+    /// The text that the device shows unless the app replaces it.
     func text(in profile: PayloadProfile) -> String
 
-    /// Notifications of one platform and topic with the same key become one, for all of their devices; nil: on its own.
+    /// Notifications of the same platform and topic with equal keys are combined into one for all their devices; nil if it is not to be combined.
     func groupKey(in profile: PayloadProfile) -> [UInt8]?
 
-    /// Members beside those that every notification has.
+    /// Writes additional members, besides those that every notification has.
     func writeMembers(for platform: Platform, in profile: PayloadProfile, to writer: inout JSONWriter)
 
-    /// Members of `data`.
+    /// Writes the members of `data`.
     ///
     /// - Parameters:
-    ///   - devices: those of a group, this content's first; their contents are of this type.
-    ///   - profile: of the endpoint.
-    ///   - writer: takes them.
+    ///   - devices: the devices of a group, this content's first; all contents have this type.
+    ///   - profile: the endpoint's profile.
+    ///   - writer: the output.
     func writeData(for devices: [Notification], in profile: PayloadProfile, to writer: inout JSONWriter)
 
-    /// Of what it writes, roughly.
+    /// The approximate size of its output.
     var byteCount: Int { get }
 }
 

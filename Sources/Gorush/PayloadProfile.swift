@@ -1,12 +1,12 @@
-/// What notifications look like to the app that gets them.
+/// The format of notifications, as the app receives them.
 package enum PayloadProfile: String, CaseIterable, Sendable {
-    /// As deployed servers write it today.
+    /// The format of servers deployed today.
     case status
-    /// As they wrote it in 2024: without the additions for APNs, and with other texts.
+    /// Their format of 2024: without the additions for APNs, and with other texts.
     case status2024 = "status-2024"
-    /// The published shape: devices that get the same are put together.
+    /// The published format: equal notifications for several devices are combined.
     case rfc
-    /// `status`, with the published keys beside its own.
+    /// `status` with the keys of the published format added.
     case combined
 
     package static let `default` = PayloadProfile.combined

@@ -1,11 +1,11 @@
-/// What became of a post.
+/// The outcome of a post.
 package enum PostOutcome: Sendable, Hashable {
     case accepted
-    /// gorush understood, and does not want it: the fault is in the batch.
+    /// gorush understood and rejected it: the cause is in the batch.
     case refused
-    /// gorush is out of order, not to be reached, or not at this URL with these credentials: the fault is not in the batch.
-    /// - Parameter retryAfter: how long gorush asks to wait.
+    /// gorush is failing, unreachable or misconfigured (URL or credentials): the cause is not in the batch.
+    /// - Parameter retryAfter: the delay that gorush requests.
     case failed(retryAfter: Duration?)
-    /// Nothing was left to post: this says nothing about gorush.
+    /// There was nothing to post, so this says nothing about gorush.
     case notPosted
 }

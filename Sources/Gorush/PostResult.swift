@@ -1,8 +1,8 @@
-/// What became of one post.
+/// The result of a post.
 package struct PostResult: Sendable {
     /// A token that gorush failed to deliver to.
     package struct Failure: Sendable {
-        /// The id of the notification that the token came with, one of those that were posted.
+        /// The id of the posted notification with the token.
         package let notificationID: String
         package let reason: FailureReason
         package var verdict: TokenVerdict { reason.verdict }
@@ -16,24 +16,24 @@ package struct PostResult: Sendable {
     package let outcome: PostOutcome
     /// For a log line: why the outcome is not `.accepted`.
     package let reason: String?
-    /// Of HTTP; nil when there was no answer.
+    /// The HTTP status; nil without a response.
     package let status: Int?
-    /// The outcome is `.failed`, and will be until the operator changes how gorush is reached.
+    /// Whether the outcome is `.failed` and stays so until the operator corrects the URL or the credentials.
     package let isOperatorsMistake: Bool
     package let postedTokenCount: Int
-    /// Of those, how many gorush says that it took; nil when it did not say.
+    /// The number of tokens that gorush counted as accepted; nil if it did not report it.
     package let countedTokenCount: Int?
     /// Only from a gorush that runs with `sync: true`.
     package let failures: [Failure]
-    /// Failures that can't be told to be of one notification.
+    /// Number of failures that could not be matched to a notification.
     package let unmatchedFailureCount: Int
-    /// Where notifications were put together: the id that each of them was posted under instead of its own.
+    /// For combined notifications: the id that each was posted under instead of its own.
     package let sharedIDs: [String: String]
 
-    /// Notifications that gorush had no room for, though it accepted the post.
+    /// Ids of notifications that gorush dropped because its queue was full, although it accepted the post.
     package var untaken: [String] { failures.filter { $0.reason == .queueFull }.map(\.notificationID) }
 
-    /// Tokens that gorush took no notice of, because their platform is switched off there.
+    /// Number of tokens that gorush ignored because their platform is disabled there.
     package var ignoredTokenCount: Int {
         max(0, postedTokenCount - (countedTokenCount ?? postedTokenCount))
     }
@@ -56,8 +56,8 @@ package struct PostResult: Sendable {
 }
 
 extension PostResult {
-    /// Failures are matched by notif_id. Where several devices share one, or gorush names none, the masked token must fit one alone. A gorush
-    /// that retries (`max_retry`) logs each attempt: the last one counts, so that one token is not several failures for ``FailureGuard``.
+    /// Failures are matched by notif_id. If several devices share one, or gorush reports none, the masked token must match exactly one device. A
+    /// gorush that retries (`max_retry`) logs each attempt: only the last one counts, so that a token is a single failure for ``FailureGuard``.
     init(acceptedBy reply: GorushReply, status: Int, _ push: PushRequest, tokenCount: Int) {
         let groups = reply.failures.isEmpty ? [:] : Dictionary(push.members.map { ($0[0].id, $0) }) { first, _ in first }
         let matched = reply.failures.compactMap { failure -> Failure? in

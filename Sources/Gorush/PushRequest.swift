@@ -2,13 +2,13 @@ import PushTypes
 
 /// The body of gorush's `POST /api/push`: a JSON object with one array, `notifications`.
 ///
-/// Each has its own `notif_id`, since gorush masks the tokens in what it reports. Devices with the same platform, topic and
-/// ``NotificationContent/groupKey(in:)`` share one, which is the id of the first of them. Bytes are `0x` and lower-case hex.
+/// Each has its own `notif_id`, since gorush masks tokens in its reports. Devices with the same platform, topic and
+/// ``NotificationContent/groupKey(in:)`` share one, the id of the first of them. Bytes are written as `0x` and lower-case digits.
 ///
-/// Notifications for APNs are alerts in all profiles, and have their `notif_id` as `collapse_id` too: a device shows one that is delivered again
-/// in place of the first. Those for Firebase have nothing of the kind.
+/// Notifications for APNs are alerts in all profiles, and have their `notif_id` also as `collapse_id`, so that a device replaces one that is
+/// delivered twice. There is no equivalent for Firebase.
 struct PushRequest {
-    /// Of a `collapse_id`, in bytes: APNs refuses a longer one, and the notification with it.
+    /// Limit of a `collapse_id` in bytes: APNs refuses a notification with a longer one.
     private static let maximumCollapseIDByteCount = 64
 
     /// The devices of each entry, at least one.

@@ -2,7 +2,7 @@ import Waku
 
 /// The header Retry-After, RFC 9110: seconds, or a date such as `Sun, 06 Nov 1994 08:49:37 GMT`.
 enum RetryAfter {
-    /// nil when it is neither. A date that has passed is zero.
+    /// nil if the text is neither. A date in the past gives zero.
     static func parse(_ text: String, now: Timestamp) -> Duration? {
         if let seconds = number(text[...], digits: 1...18) { return .seconds(seconds) }
         let parts = text.split(separator: " ", omittingEmptySubsequences: false)
@@ -12,7 +12,7 @@ enum RetryAfter {
         let time = parts[4].split(separator: ":", omittingEmptySubsequences: false).compactMap { number($0, digits: 2...2) }
         guard time.count == 3, (1...31).contains(day), time[0] < 24, time[1] < 60, time[2] <= 60 else { return nil }
         let seconds = daysSince1970(year: year, month: month + 1, day: day) * 86_400 + time[0] * 3600 + time[1] * 60 + time[2]
-        // The last date of four digits lies beyond 64 bits of nanoseconds: these sums stop at the end of the range.
+        // The year 9999 exceeds 64 bits of nanoseconds; these sums saturate.
         let date = Timestamp(rawValue: 0) + .seconds(seconds)
         return max(.zero, date.since(now))
     }
@@ -26,7 +26,7 @@ enum RetryAfter {
         return Int(text)
     }
 
-    /// Of the Gregorian calendar. Years are counted from March here, so that the leap day comes last.
+    /// Gregorian calendar. Years start in March here, so that the leap day is the last day.
     private static func daysSince1970(year: Int, month: Int, day: Int) -> Int {
         let year = month > 2 ? year : year - 1
         let monthFromMarch = (month + 9) % 12

@@ -1,19 +1,19 @@
 package import PushTypes
 
-/// What a failure says of a device token.
+/// What a failure says about a device token.
 package enum TokenVerdict: String, Sendable, CaseIterable {
-    /// APNs or Firebase knows the token no more: it will never work again.
+    /// APNs or Firebase no longer knows the token: it will never work again.
     case dead
-    /// The token, or the operator's own topic, key or environment: to be counted before anything is done about it.
+    /// Either the token, or the operator's topic, key or environment, is wrong: failures are counted before the token is removed.
     case doubtful
-    /// Nothing about the token: gorush can't speak to the push service at all until the operator mends it.
+    /// Nothing about the token: gorush can't use the push service until the operator corrects its configuration.
     case operatorsMistake
-    /// Nothing about the token, such as a push service that is out of order.
+    /// Nothing about the token, for instance a failing push service.
     case other
 
     /// - Parameters:
-    ///   - platform: nil when gorush named none that is known here; nothing is dead then.
-    ///   - error: the reason, as gorush got it from APNs or Firebase.
+    ///   - platform: nil if gorush named no known platform; the verdict is not dead then.
+    ///   - error: the reason, as gorush received it from APNs or Firebase.
     package init(platform: Platform?, error: String) {
         self = FailureReason(platform: platform, error: error).verdict
     }

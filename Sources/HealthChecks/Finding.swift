@@ -1,4 +1,4 @@
-/// What a check found: in readiness, in `admin status` and in `doctor`.
+/// The result of a check: in readiness, `admin status` and `doctor`.
 package struct Finding: Codable, Hashable, Sendable {
     package enum Verdict: String, Codable, Comparable, Sendable {
         case ok
@@ -16,12 +16,12 @@ package struct Finding: Codable, Hashable, Sendable {
         package static func < (left: Verdict, right: Verdict) -> Bool { left.rank < right.rank }
     }
 
-    /// What was looked at, a word or two.
+    /// The name of the check, a word or two.
     package let check: String
     package let verdict: Verdict
-    /// What was found, without a full stop.
+    /// The result in words, without a full stop.
     package let text: String
-    /// What to do about it; nil when it is all right, or the text says it.
+    /// What to do about it; nil if there is no problem, or the text says it.
     package let remedy: String?
 
     package init(_ check: String, _ verdict: Verdict, _ text: String, remedy: String? = nil) {
@@ -33,6 +33,6 @@ package struct Finding: Codable, Hashable, Sendable {
 }
 
 extension Sequence<Finding> {
-    /// Of all; ok of none.
+    /// The worst verdict; ok if there are no findings.
     package var worst: Finding.Verdict { map(\.verdict).max() ?? .ok }
 }

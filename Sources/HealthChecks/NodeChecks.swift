@@ -1,53 +1,55 @@
 package import Waku
 
-/// Verdicts on a running node, from facts alone: readiness, `admin status` and `doctor` share them.
+/// The checks of a running node, as pure functions of facts. Readiness, `admin status` and `doctor` share them.
 package enum NodeChecks {
     package static func relay(_ state: RelayState) -> Finding {
         switch state {
         case .attached: Finding("relay", .ok, "attached")
-        case .detached(let reason): Finding("relay", .fail, reason, remedy: "see that the Waku node runs and --relay is its REST API")
+        case .detached(let reason): Finding("relay", .fail, reason, remedy: "check that the Waku node runs and --relay is its REST API")
         }
     }
 
-    /// - Parameter obstacle: that no message came for too long; nil when there was none, or it is no matter.
+    /// - Parameter obstacle: a description of a silence that is too long; nil if there is none.
     package static func silence(_ obstacle: String?) -> Finding? {
-        obstacle.map { Finding("silence", .fail, $0, remedy: "see the cluster, shard and peers of the Waku node") }
+        obstacle.map { Finding("silence", .fail, $0, remedy: "check the cluster, shard and peers of the Waku node") }
     }
 
-    /// - Parameter failure: why the database can't be written or read; nil when it can.
+    /// - Parameter failure: why the database can't be written or read; nil if it can.
     package static func store(failure: String?) -> Finding {
-        failure.map { Finding("store", .fail, $0) } ?? Finding("store", .ok, "written and read")
+        failure.map { Finding("store", .fail, $0) } ?? Finding("store", .ok, "readable and writable")
     }
 
     /// - Parameters:
-    ///   - name: of the endpoint.
-    ///   - obstacle: in the way of deliveries; nil when there is none.
-    ///   - delay: that it is slow; nil when it is not. It takes notifications all the same.
+    ///   - name: the endpoint's name.
+    ///   - obstacle: why notifications can't be delivered; nil if they can.
+    ///   - delay: a description of its slowness; nil if it is not slow. A slow gorush still accepts notifications.
     package static func gorush(_ name: String = "gorush", obstacle: String?, delay: String? = nil) -> Finding {
-        if let obstacle { return Finding(name, .fail, obstacle, remedy: "waku-push doctor looks at gorush itself") }
-        if let delay { return Finding(name, .warn, delay, remedy: "see gorush's log, and its way to Apple and Google") }
-        return Finding(name, .ok, "takes notifications")
+        if let obstacle { return Finding(name, .fail, obstacle, remedy: "run waku-push doctor, which inspects gorush") }
+        if let delay { return Finding(name, .warn, delay, remedy: "see gorush's log, and its connection to Apple and Google") }
+        return Finding(name, .ok, "accepts notifications")
     }
 
     package static func drain(isOn: Bool) -> Finding? {
-        isOn ? Finding("drain", .fail, "registrations are not taken", remedy: "waku-push admin drain --undo takes them again") : nil
+        isOn
+            ? Finding("drain", .fail, "draining: registrations are refused", remedy: "waku-push admin drain --undo accepts them again")
+            : nil
     }
 
-    /// Below it hardly a commit can be kept: but for that, the store says itself when there is no room.
+    /// Below this limit most commits fail. The store reports the failures as well.
     private static let leastFreeBytes: Int64 = 128 << 10
     private static let fewFreeBytes: Int64 = 1 << 30
 
-    /// - Parameter bytes: that this user may still write where the data folder is; nil when that is unknown.
+    /// - Parameter bytes: free bytes for this user on the data folder's file system; nil if unknown.
     package static func freeDisk(bytes: Int64?) -> Finding {
         guard let bytes else { return Finding("disk", .warn, "free space is unknown") }
         let text = "\(bytes >> 20) MiB free"
-        let remedy = "free some space where the data folder is: commits fail when there is none"
+        let remedy = "free space on the data folder's file system: commits fail when it is full"
         if bytes < leastFreeBytes { return Finding("disk", .fail, text, remedy: remedy) }
         if bytes < fewFreeBytes { return Finding("disk", .warn, text, remedy: remedy) }
         return Finding("disk", .ok, text)
     }
 
-    /// A connection or a file takes one each; the database some ten.
+    /// Each connection and file uses one; the database uses about ten.
     private static let fewFiles = 1024
 
     package static func openFiles(_ files: OpenFiles?) -> Finding {

@@ -1,6 +1,6 @@
 import Foundation
 
-/// Of this process.
+/// Open file descriptors of this process, and their limit.
 package struct OpenFiles: Hashable, Sendable {
     package let used: Int
     package let limit: Int
@@ -10,7 +10,7 @@ package struct OpenFiles: Hashable, Sendable {
         self.limit = limit
     }
 
-    /// nil where the system does not tell.
+    /// nil if the system does not provide them.
     package static func now() -> OpenFiles? {
         var limits = rlimit()
         guard getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limits) == 0,
@@ -21,7 +21,7 @@ package struct OpenFiles: Hashable, Sendable {
 }
 
 package enum Disk {
-    /// Bytes that this user may still write where a file or folder is; nil when it is not there.
+    /// Free bytes for this user on the file system of a file or folder; nil if that does not exist.
     package static func freeBytes(at path: String) -> Int64? {
         var status = statvfs()
         guard statvfs(path, &status) == 0 else { return nil }

@@ -9,24 +9,24 @@ package import StoreSQLite
 package import Waku
 package import WakuCrypto
 
-/// Which protocols waku-push speaks: the one place that lists them.
+/// The composition root: the one place that lists the protocols of waku-push.
 package enum NodeAssembly {
-    /// The tables of all of them, whether a node speaks them or not, and of the node itself.
+    /// The tables of the node and of all protocols, enabled or not.
     package static let parts: [StorePart] = NodeService.parts + protocolParts
     fileprivate static let protocolParts: [StorePart] = [StatusStorage.part]
 
-    /// The store in a data folder, made if need be.
+    /// Opens the store in a data folder, and creates it if necessary.
     ///
     /// - Throws: `StoreError`
     package static func store(in folder: String, of identity: PrivateKey) throws(StoreError) -> SQLiteStore {
         try SQLiteStore(folder: folder, storageKey: Sealer.storageKey(of: identity), parts: parts)
     }
 
-    /// The store in a data folder, beside a running daemon or without one.
+    /// Opens the existing store in a data folder, with or without a running daemon.
     ///
     /// - Parameters:
-    ///   - folder: which has one.
-    ///   - identity: nil to leave contents sealed.
+    ///   - folder: a folder with a store.
+    ///   - identity: nil if no contents are to be decrypted.
     /// - Throws: `StoreError`
     package static func existingStore(in folder: String, of identity: PrivateKey?) throws(StoreError) -> SQLiteStore {
         try SQLiteStore(existing: folder, storageKey: identity.map(Sealer.storageKey), parts: parts)
@@ -36,7 +36,7 @@ package enum NodeAssembly {
     package static let metrics: [MetricGroup] = NodeService.metrics(of: [StatusPush(identity: .generate())])
 }
 
-/// What a node and its protocols need to know beside relay and gorush. The members of ``node`` and ``status`` are this type's own.
+/// The configuration of a node and its protocols, except for relay and gorush. The members of ``node`` and ``status`` are available directly.
 @dynamicMemberLookup
 package struct ServerConfiguration: Sendable {
     package var node: NodeConfiguration
@@ -57,20 +57,20 @@ package struct ServerConfiguration: Sendable {
     }
 }
 
-/// A node with the protocols that a configuration asks for.
+/// A node with the protocols of a configuration.
 package struct Server: Sendable {
     package let node: NodeService
     private let status: StatusPush
 
-    /// Opens the data folder, and puts the parts together. Nothing runs yet.
+    /// Opens the data folder and creates the parts. Nothing runs yet.
     ///
     /// - Parameters:
-    ///   - configuration: of the node and its protocols.
-    ///   - gorush: at least one.
-    ///   - logger: of the node.
+    ///   - configuration: the configuration of the node and its protocols.
+    ///   - gorush: the endpoints, at least one.
+    ///   - logger: the node's logger.
     ///   - now: the system's clock.
-    ///   - makeRelay: makes the relay that the node is attached to.
-    /// - Throws: `StoreError`, and what `makeRelay` throws.
+    ///   - makeRelay: creates the relay.
+    /// - Throws: `StoreError`, and errors of `makeRelay`.
     package init(
         _ configuration: ServerConfiguration, gorush: [GorushEndpoint], logger: Logger,
         now: @escaping @Sendable () -> Timestamp = Timestamp.now, makeRelay: (RelayNeeds) throws -> any Relay
@@ -83,7 +83,7 @@ package struct Server: Sendable {
             makeRelay: makeRelay)
     }
 
-    /// With one gorush for all.
+    /// Creates a server with a single gorush.
     package init(
         _ configuration: ServerConfiguration, gorush: any NotificationPosting, logger: Logger,
         now: @escaping @Sendable () -> Timestamp = Timestamp.now, makeRelay: (RelayNeeds) throws -> any Relay
@@ -91,7 +91,7 @@ package struct Server: Sendable {
         try self.init(configuration, gorush: [GorushEndpoint(gorush)], logger: logger, now: now, makeRelay: makeRelay)
     }
 
-    /// Other limits from now on, and other keys that may register.
+    /// Replaces the limits, and the keys that may register.
     package func replaceLimits(_ limits: Limits) {
         status.replaceLimits(limits)
     }

@@ -1,6 +1,6 @@
 package import Waku
 
-/// What an operator has to know of.
+/// Conditions that an operator must know of.
 package enum AlarmKind: String, MetricLabel {
     package static let labelName = "alarm"
     /// No message came on the shard for too long.
@@ -8,7 +8,7 @@ package enum AlarmKind: String, MetricLabel {
     case relayDetached = "relay_detached"
     /// Messages may have been lost between the relay and this node.
     case gap
-    /// No answer that a relay publishes is found in the stores of others: it comes last from now on.
+    /// No answer of a relay is found in the stores of other relays: it publishes last from now on.
     case answersUnconfirmed = "answers_unconfirmed"
     /// The circuit breaker is not closed.
     case gorushGivenUp = "gorush_given_up"
@@ -22,7 +22,7 @@ package enum AlarmKind: String, MetricLabel {
     case tokensHeldOff = "tokens_held_off"
     case storeFails = "store_fails"
 
-    /// In a few words.
+    /// The title on the status page.
     package var title: String {
         switch self {
         case .silence: "No messages on the shard"
@@ -38,8 +38,8 @@ package enum AlarmKind: String, MetricLabel {
         }
     }
 
-    /// Something that happens, rather than lasts, is over when it did not happen again for so long. nil for what is told to be over.
-    var memory: Duration? {
+    /// An alarm without a defined end is over if it is not raised again within this time; nil for alarms that are cleared.
+    var expiry: Duration? {
         switch self {
         case .silence, .relayDetached, .answersUnconfirmed, .gorushGivenUp, .gorushSlow, .storeFails: nil
         case .gap, .gorushMisconfigured, .pushServiceCredentials: .seconds(600)
@@ -50,20 +50,20 @@ package enum AlarmKind: String, MetricLabel {
 
 package struct Alarm: Hashable, Sendable {
     package let kind: AlarmKind
-    /// What the log says of it, the last time.
+    /// The reason of the last time that it was raised, as logged.
     package fileprivate(set) var reason: String
     package let since: Timestamp
     package fileprivate(set) var last: Timestamp
-    /// How often it was raised meanwhile.
+    /// How often it was raised.
     package fileprivate(set) var count = 1
     package fileprivate(set) var ended: Timestamp?
 
     package func isActive(at now: Timestamp) -> Bool {
-        ended == nil && kind.memory.map { now.since(last) < $0 } ?? true
+        ended == nil && kind.expiry.map { now.since(last) < $0 } ?? true
     }
 }
 
-/// The last alarms. What happens and time come in; an alarm that is raised while it lasts is the same one.
+/// The latest alarms. Events and time are inputs. An alarm that is raised while it is active is not a new one.
 package struct AlarmLog {
     package static let limit = 50
 
@@ -72,7 +72,7 @@ package struct AlarmLog {
 
     package init() {}
 
-    /// - Returns: Whether it is a new one.
+    /// - Returns: whether it is a new alarm.
     package mutating func raise(_ kind: AlarmKind, _ reason: String, at now: Timestamp) -> Bool {
         if let index = alarms.firstIndex(where: { $0.kind == kind }), alarms[index].isActive(at: now) {
             alarms[index].reason = reason
@@ -85,7 +85,7 @@ package struct AlarmLog {
         return true
     }
 
-    /// It is over, if it was there.
+    /// Ends the alarm if it is active.
     package mutating func clear(_ kind: AlarmKind, at now: Timestamp) {
         guard let index = alarms.firstIndex(where: { $0.kind == kind }), alarms[index].isActive(at: now) else { return }
         alarms[index].ended = now

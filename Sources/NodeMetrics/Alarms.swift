@@ -2,7 +2,7 @@ package import Prometheus
 import Synchronization
 package import Waku
 
-/// The node's ``AlarmLog``, for all of its parts, and counted.
+/// The node's ``AlarmLog``, shared by its parts, with metrics.
 package final class Alarms: Sendable {
     private let log = Mutex(AlarmLog())
     private let registry: MetricRegistry
@@ -11,11 +11,13 @@ package final class Alarms: Sendable {
     package init(registry: MetricRegistry, now: @escaping @Sendable () -> Timestamp) {
         self.registry = registry
         self.now = now
-        // Alarms that were never raised are shown as 0.
+        // Creates the series, so that alarms that were never raised are shown as 0.
         for kind in AlarmKind.allCases { _ = registry.counter(.alarms, kind) }
     }
 
-    /// - Parameter reason: as the log tells it: it holds nobody's secrets.
+    /// - Parameters:
+    ///   - kind: the alarm.
+    ///   - reason: as logged, without secrets.
     package func raise(_ kind: AlarmKind, _ reason: String) {
         let time = now()
         if log.withLock({ $0.raise(kind, reason, at: time) }) { registry.counter(.alarms, kind).increment(by: 1) }
@@ -26,7 +28,7 @@ package final class Alarms: Sendable {
         log.withLock { $0.clear(kind, at: time) }
     }
 
-    /// Raised while there is a reason, cleared when there is none.
+    /// Raises the alarm if there is a reason, and clears it otherwise.
     package func set(_ kind: AlarmKind, _ reason: String?) {
         if let reason { raise(kind, reason) } else { clear(kind) }
     }

@@ -1,6 +1,6 @@
 import Synchronization
 
-/// Something that is counted, with the name that the log's minute line and `admin status` have for it, and the series that shows it.
+/// A counter, with its name in the minutely log line and in `admin status`, and the series that exposes it.
 ///
 /// Any module declares its own as static members in an extension, and lists them in a ``MetricGroup``:
 ///
@@ -22,14 +22,14 @@ package struct Counter: Hashable, Sendable, CustomStringConvertible {
         let series: Series?
     }
 
-    /// Of the whole process, by index.
+    /// The counters of the whole process, by index.
     private static let declarations = Mutex<[Declaration]>([])
 
     let index: Int
-    /// Whether it counts messages that were decrypted, rather than messages that could not be.
+    /// Whether it counts messages that were decrypted before they were dropped.
     package let isAfterOpening: Bool
 
-    /// A counter that shows in the log and on the status page, but not among the metrics.
+    /// A counter that is in the log and on the status page, but not among the metrics.
     ///
     /// - Parameter name: Unique among the node's counters.
     package init(_ name: String) {
@@ -55,7 +55,7 @@ package struct Counter: Hashable, Sendable, CustomStringConvertible {
     private var declaration: Declaration { Self.declarations.withLock { $0[index] } }
 
     package var name: String { declaration.name }
-    /// nil when it is not among the metrics.
+    /// nil if it is not among the metrics.
     package var series: Series? { declaration.series }
     package var description: String { name }
 

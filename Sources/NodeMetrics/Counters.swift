@@ -2,7 +2,7 @@ package import Prometheus
 import Synchronization
 import Waku
 
-/// What a node counts and measures since the start of the process. Adding takes an atomic instruction: no look-up, no lock.
+/// The counters and histograms of a node since the start of the process. Adding takes one atomic instruction, without look-up or lock.
 package final class Counters: Sendable {
     /// The metrics of all groups, for scraping.
     package let registry: MetricRegistry
@@ -19,8 +19,8 @@ package final class Counters: Sendable {
     private let replyDelays: [HistogramCell?]
 
     private let started = ContinuousClock.now
-    /// When the last message came in: nanoseconds since the start.
-    private let heard = Atomic<Int64>(0)
+    /// The time of the last message, in nanoseconds since the start.
+    private let lastMessage = Atomic<Int64>(0)
 
     private struct Latency: Sendable {
         let sinceReceipt: HistogramCell?
@@ -48,7 +48,7 @@ package final class Counters: Sendable {
                     sinceSent: registry.histogram(.sinceSent, stage, kind))
             }
         }
-        // Histograms without labels are shown from the start, as counters are.
+        // Creates the series, so that histograms without labels are shown from the start.
         for metric in metrics where metric.labels.isEmpty { _ = registry.histogram(metric) }
     }
 
@@ -60,7 +60,7 @@ package final class Counters: Sendable {
         cell.increment(by: Int64(count))
     }
 
-    /// Of what was counted at all.
+    /// All counters above 0.
     package var snapshot: [Counter: Int] {
         var counts: [Counter: Int] = [:]
         for counter in declared {
@@ -76,22 +76,22 @@ package final class Counters: Sendable {
 
     // MARK: Messages
 
-    /// The relay brought so many.
+    /// Counts messages received from the relay.
     package func received(_ count: Int) {
         add(.received, count)
-        heard.store(started.duration(to: .now).nanoseconds, ordering: .relaxed)
+        lastMessage.store(started.duration(to: .now).nanoseconds, ordering: .relaxed)
     }
 
-    /// Since the relay last brought a message; since the start, before the first.
+    /// The time since the last message, or since the start before the first.
     package var silence: Duration {
-        started.duration(to: .now) - .nanoseconds(heard.load(ordering: .relaxed))
+        started.duration(to: .now) - .nanoseconds(lastMessage.load(ordering: .relaxed))
     }
 
-    /// Messages were opened.
+    /// Counts messages that were decrypted.
     ///
     /// - Parameters:
     ///   - valid: The kind of each valid message, and its times.
-    ///   - others: Messages that were opened and turned out invalid.
+    ///   - others: Number of decrypted messages that are invalid.
     package func opened(_ valid: some Collection<(kind: KindLabel, times: MessageTimes?)>, others: Int) {
         guard !valid.isEmpty || others > 0 else { return }
         opened.increment(by: Int64(valid.count + others))
@@ -102,9 +102,13 @@ package final class Counters: Sendable {
         }
     }
 
-    /// How long it took so far.
+    /// Records the time until a message reached a stage.
     ///
-    /// - Parameter held: the part of that time for which an answer waited on purpose.
+    /// - Parameters:
+    ///   - stage: the stage.
+    ///   - kind: the message's kind.
+    ///   - times: the message's times.
+    ///   - held: the time for which its answer was held, which is not included.
     package func reached(_ stage: StageLabel, _ kind: KindLabel, _ times: MessageTimes?, without held: Duration = .zero) {
         guard let times, let latency = latency(stage, kind) else { return }
         let elapsed = times.received.duration(to: .now) - held
@@ -116,7 +120,7 @@ package final class Counters: Sendable {
         latencies[stage.place * KindLabel.allCases.count + kind.place]
     }
 
-    /// An answer was known for so long before it was due.
+    /// Records for how long an answer was held until it was due.
     package func held(_ kind: KindLabel, for time: Duration) {
         replyDelays[kind.place]?.recordNanoseconds(time.nanoseconds)
     }
@@ -124,12 +128,12 @@ package final class Counters: Sendable {
     /// Valid messages since the start, by ``KindLabel/place``.
     package var validCounts: [Int] { valid.map { Int($0.value) } }
 
-    /// Answers since the start within each bound, and all at last.
+    /// Numbers of answers since the start within each bound; the last is the total.
     package var answerTimes: [Int64] {
         answerCells.map(\.cumulativeCounts).reduce([]) { sum, counts in sum.isEmpty ? counts : zip(sum, counts).map(+) }
     }
 
-    /// Seconds within which a half, and 99 of 100, of what was added between two such lists were answered; infinite beyond the last bound.
+    /// The median and the 99th percentile of the time to answer, in seconds, between two such lists; infinite beyond the last bound.
     package func percentiles(from old: [Int64], to new: [Int64]) -> (half: Double, most: Double)? {
         let counts = zip(old, new).map { $1 - $0 }
         guard let all = counts.last, all > 0, case .histogram(let bounds) = Metric.sinceReceipt.definition.kind else { return nil }
@@ -141,19 +145,19 @@ package final class Counters: Sendable {
 
     // MARK: Rare events
 
-    /// Adds to a series that no ``Counter`` declares. It is looked up under a lock, so this is for what happens rarely.
+    /// Adds to a series that no ``Counter`` declares. It is looked up under a lock, so this is for rare events.
     package func increment(_ metric: Metric, _ labels: any MetricLabel..., by count: Int64 = 1) {
         registry.cell(metric, labels).increment(by: count)
     }
 
-    /// Records a duration in a histogram, likewise.
+    /// Records a duration in a histogram, with the same look-up.
     package func record(_ duration: Duration, in metric: Metric, _ labels: any MetricLabel...) {
         registry.histogramCell(metric, labels).recordNanoseconds(duration.nanoseconds)
     }
 }
 
 extension StageLabel {
-    /// Whether messages of this kind come there: queries store nothing, and only requests go to gorush.
+    /// Whether messages of this kind reach the stage: queries store nothing, and only requests go to gorush.
     package func concerns(_ kind: KindLabel) -> Bool {
         switch self {
         case .received, .valid, .answered: true

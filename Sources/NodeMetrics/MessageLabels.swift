@@ -1,16 +1,16 @@
-/// What a message is about.
+/// The kind of a message.
 package enum KindLabel: String, MetricLabel {
     package static let labelName = "kind"
     case registration, query, request
 }
 
-/// How far a message came: see ``Metric/sinceReceipt``.
+/// A stage of processing: see ``Metric/sinceReceipt``.
 package enum StageLabel: String, MetricLabel {
     package static let labelName = "stage"
     case received, valid, durable, accepted, answered
 }
 
-/// Where a message ended.
+/// The stage at which a message was dropped.
 package enum LossStageLabel: String, MetricLabel {
     package static let labelName = "stage"
     case opening, reading, handling
@@ -56,11 +56,11 @@ package enum LimitLabel: String, MetricLabel {
     case answerKiB = "answer_kib"
     case installationsByKey = "installations_by_key"
     case registrationCount = "registration_count"
-    /// The label keeps its first name: operators have it in their dashboards.
+    /// The raw value is an older name, which dashboards use.
     case denied = "unwelcome"
 }
 
-/// How a valid message ended.
+/// The outcome of a valid message.
 package enum OutcomeLabel: String, MetricLabel {
     package static let labelName = "outcome"
     case stored, ended, repeated

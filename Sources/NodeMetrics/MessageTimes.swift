@@ -1,7 +1,7 @@
-/// What it is measured from how long a message takes.
+/// The start times for measuring how long a message takes.
 package struct MessageTimes: Sendable {
     package let received: ContinuousClock.Instant
-    /// From the sender's timestamp to the receipt, by two clocks; not negative. nil when the sender gave no timestamp.
+    /// From the sender's timestamp to the receipt, by two clocks; not negative. nil without a timestamp.
     package let delay: Duration?
 
     package init(received: ContinuousClock.Instant, delay: Duration?) {

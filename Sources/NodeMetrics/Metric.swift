@@ -1,6 +1,6 @@
 package import Prometheus
 
-/// A metric as it is scraped: name, help, type and labels in one declaration.
+/// A metric: name, help, type and labels in one declaration.
 ///
 /// Any module declares its own as static members in an extension, and lists them in a ``MetricGroup``:
 ///
@@ -9,14 +9,14 @@ package import Prometheus
 ///     }
 package struct Metric: Hashable, Sendable, CustomStringConvertible {
     package let definition: MetricDefinition
-    /// The types whose cases are all the values of its labels.
+    /// The types of its labels.
     package let labels: [any MetricLabel.Type]
 
     /// - Parameters:
-    ///   - name: As it is scraped. A name that ends in `_total` makes a counter.
-    ///   - labels: The types of its labels, in the order in which they are shown.
-    ///   - buckets: For a histogram: the upper bounds in seconds, ascending, without infinity. nil: a counter or a gauge, by the name.
-    ///   - help: A sentence for those who read the figures.
+    ///   - name: The exposed name. If it ends in `_total`, the metric is a counter.
+    ///   - labels: The types of its labels, in the order of exposition.
+    ///   - buckets: For a histogram: the upper bounds in seconds, ascending, without infinity. nil for a counter or a gauge, depending on the name.
+    ///   - help: A sentence that describes the metric.
     package init(_ name: String, _ labels: any MetricLabel.Type..., buckets: [Double]? = nil, help: String) {
         self.labels = labels
         definition = MetricDefinition(

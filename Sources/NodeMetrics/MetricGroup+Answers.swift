@@ -1,18 +1,20 @@
 extension MetricGroup {
-    /// Replies from being made until they are found in the store of a relay.
+    /// Answers: publication and confirmation.
     package static let answers = MetricGroup(
         metrics: [.answersPublished, .answersRepeated, .answersLost, .answersChecked],
         counters: [.answerPublished, .answerLost, .answerConfirmed, .answerRepeated, .answerUnconfirmed, .answerUnchecked])
 }
 
 extension Metric {
-    package static let answersPublished = Metric("waku_push_answers_published_total", help: "Answers that a relay took for publication.")
+    package static let answersPublished = Metric(
+        "waku_push_answers_published_total", help: "Answers that a relay accepted for publication.")
     package static let answersRepeated = Metric(
         "waku_push_answers_repeated_total", help: "Answers that were published again because they were not in the relay's store.")
     package static let answersLost = Metric(
-        "waku_push_answers_lost_total", help: "Answers that were never published: the relay did not take them in time, or too many waited.")
+        "waku_push_answers_lost_total", help: "Answers that were not published: the relay did not accept them in time, or too many waited.")
     package static let answersChecked = Metric(
-        "waku_push_answers_checked_total", ConfirmationLabel.self, help: "Whether published answers are known to have reached the network.")
+        "waku_push_answers_checked_total", ConfirmationLabel.self,
+        help: "Published answers, by whether they were confirmed to have reached the network.")
 }
 
 extension Counter {

@@ -18,34 +18,34 @@ extension Metric {
     package static let notificationsEnded = Metric(
         "waku_push_notifications_ended_total", NotificationEndLabel.self, help: "Notifications that left the outbox, and how.")
     package static let notificationsRetried = Metric(
-        "waku_push_notifications_retried_total", help: "Posts of a notification that are to be repeated.")
+        "waku_push_notifications_retried_total", help: "Posts of notifications that will be retried.")
     package static let notificationsUncounted = Metric(
         "waku_push_notifications_uncounted_total",
-        help: "Notifications in posts that gorush accepted, but did not count: a platform is disabled there.")
+        help: "Notifications in accepted posts that gorush did not count, because a platform is disabled there.")
     package static let posts = Metric(
         "waku_push_gorush_posts_total", PostClassLabel.self, StatusLabel.self,
-        help: "Posts to gorush, by what came of them and the status of HTTP; none when there was no answer.")
+        help: "Posts to gorush, by outcome and HTTP status; none without a response.")
     package static let postTime = Metric(
-        "waku_push_gorush_post_seconds", buckets: fineBuckets + [30, 60], help: "How long posts to gorush took, whatever came of them.")
+        "waku_push_gorush_post_seconds", buckets: fineBuckets + [30, 60], help: "Duration of posts to gorush, whatever their outcome.")
     package static let breaker = Metric(
         "waku_push_gorush_breaker", EndpointLabel.self, BreakerLabel.self,
-        help: "1 for the state that the circuit breaker before a gorush is in.")
-    package static let breakerOpened = Metric("waku_push_gorush_breaker_opened_total", help: "How often gorush was given up for a while.")
+        help: "1 for the current state of the circuit breaker of a gorush.")
+    package static let breakerOpened = Metric("waku_push_gorush_breaker_opened_total", help: "How often a circuit breaker opened.")
     package static let slow = Metric(
         "waku_push_gorush_slow", EndpointLabel.self,
-        help: "1 while a post to a gorush is overdue, or was and nothing has been answered since.")
+        help: "1 while a post to a gorush is overdue, or was overdue without a response since.")
     package static let slowed = Metric("waku_push_gorush_slowed_total", help: "How often a gorush became slow.")
     package static let postsUnanswered = Metric(
-        "waku_push_gorush_posts_unanswered", EndpointLabel.self, help: "Posts that a gorush has not answered yet.")
+        "waku_push_gorush_posts_unanswered", EndpointLabel.self, help: "Posts without a response yet.")
     package static let postsUnansweredAge = Metric(
-        "waku_push_gorush_oldest_unanswered_seconds", EndpointLabel.self, help: "How long the oldest of them has been unanswered.")
+        "waku_push_gorush_oldest_unanswered_seconds", EndpointLabel.self, help: "Age of the oldest unanswered post.")
     package static let batchLimit = Metric(
         "waku_push_gorush_batch_limit", EndpointLabel.self,
-        help: "Notifications that the next post to a gorush may have, by the time that it took for others.")
+        help: "Maximum size of the next post to a gorush, adapted to its speed.")
     package static let outbox = Metric("waku_push_outbox_notifications", help: "Notifications that wait for gorush.")
     package static let outboxAge = Metric(
         "waku_push_outbox_oldest_age_seconds",
-        help: "How long ago the oldest notification in the outbox was asked for; 0 when there is none.")
+        help: "Time since the oldest notification in the outbox was requested; 0 if there is none.")
 }
 
 extension Counter {
@@ -73,7 +73,7 @@ package enum NotificationEndLabel: String, MetricLabel {
     case accepted, refused, expired, evicted, unreadable, unroutable, dropped
 }
 
-/// A gorush, by its place in the configuration.
+/// A gorush, by its position in the configuration.
 package enum EndpointLabel: String, MetricLabel {
     package static let labelName = "endpoint"
     case first = "1"
@@ -91,7 +91,7 @@ package enum PostClassLabel: String, MetricLabel {
     case accepted, refused, failed, misconfigured
 }
 
-/// A status of HTTP that gorush, or what stands before it, may answer with.
+/// An HTTP status that gorush or a proxy may answer with.
 package enum StatusLabel: String, MetricLabel {
     package static let labelName = "status"
     case none

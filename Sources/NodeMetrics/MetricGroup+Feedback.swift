@@ -1,5 +1,5 @@
 extension MetricGroup {
-    /// Device tokens that failed, and gorush's feedback hook.
+    /// Token failures, and gorush's feedback hook.
     package static let feedback = MetricGroup(
         metrics: [.tokenFailures, .tokenFailuresSetAside, .registrationsRemoved, .feedback],
         counters: [
@@ -12,12 +12,12 @@ extension MetricGroup {
 extension Metric {
     package static let tokenFailures = Metric(
         "waku_push_token_failures_total", TokenFailureLabel.self,
-        help: "Tokens that a notification did not reach, by what that says of them.")
+        help: "Failed notifications, by the verdict on the token.")
     package static let tokenFailuresSetAside = Metric(
-        "waku_push_token_failures_set_aside_total", SetAsideLabel.self, help: "Token failures that were not held against a token, and why.")
+        "waku_push_token_failures_set_aside_total", SetAsideLabel.self, help: "Token failures that were set aside, by reason.")
     package static let registrationsRemoved = Metric(
         "waku_push_registrations_removed_total", RemovalLabel.self,
-        help: "Registrations that the node ended, because of their tokens or because nobody renewed them.")
+        help: "Registrations that the node removed, because of their tokens or because they were not renewed.")
     package static let feedback = Metric("waku_push_feedback_total", FeedbackLabel.self, help: "Calls of gorush's feedback hook.")
 }
 
@@ -51,7 +51,7 @@ package enum TokenFailureLabel: String, MetricLabel {
     case other
 }
 
-/// Why a failure was not held against its token.
+/// Why a failure was set aside.
 package enum SetAsideLabel: String, MetricLabel {
     package static let labelName = "reason"
     case unmatched

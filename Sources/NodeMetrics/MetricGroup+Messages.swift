@@ -1,6 +1,5 @@
 extension MetricGroup {
-    /// Messages on their way through the node, whatever protocol they belong to. Protocols and their limits report what they drop, limit and
-    /// handle under these metrics too.
+    /// Messages of all protocols. Protocols count dropped, limited and handled messages under these metrics too.
     package static let messages = MetricGroup(
         metrics: [
             .received, .foreign, .ours, .duplicates, .opened, .valid, .dropped, .limited, .handled, .sinceReceipt, .sinceSent, .replyDelay,
@@ -14,36 +13,36 @@ extension MetricGroup {
 }
 
 extension Metric {
-    package static let received = Metric("waku_push_messages_received_total", help: "Messages that the relay brought: foreign and ours.")
-    package static let foreign = Metric("waku_push_messages_foreign_total", help: "Messages on topics of others.")
+    package static let received = Metric("waku_push_messages_received_total", help: "Messages received from the relay: foreign and ours.")
+    package static let foreign = Metric("waku_push_messages_foreign_total", help: "Messages on topics that the node does not listen on.")
     package static let ours = Metric(
         "waku_push_messages_ours_total",
-        help: "Messages on the node's own topics and its registrants': duplicate, opened, or dropped while opening.")
+        help: "Messages on the topics of the node and its registrants: duplicate, opened, or dropped at the stage opening.")
     package static let duplicates = Metric("waku_push_messages_duplicate_total", help: "Messages of ours that were handled already.")
     package static let opened = Metric(
         "waku_push_messages_opened_total",
-        help: "Messages that were decrypted, with a valid signature of the Waku payload: valid, or dropped while reading.")
+        help: "Messages that were decrypted and have a valid Waku signature: valid, or dropped at the stage reading.")
     package static let valid = Metric(
-        "waku_push_messages_valid_total", KindLabel.self, help: "Messages that ask for something: handled, or dropped while handling.")
+        "waku_push_messages_valid_total", KindLabel.self, help: "Valid commands: handled, or dropped at the stage handling.")
     package static let dropped = Metric(
         "waku_push_messages_dropped_total", LossStageLabel.self, LossReasonLabel.self,
-        help: "Messages of ours that ended early, by how far they came, and why.")
+        help: "Messages of ours that were dropped, by stage and reason.")
     package static let limited = Metric(
-        "waku_push_limited_total", LimitLabel.self, help: "What was asked beyond a limit, and dropped or refused for it.")
+        "waku_push_limited_total", LimitLabel.self, help: "Messages and notifications that were dropped or refused because of a limit.")
     package static let handled = Metric(
         "waku_push_messages_handled_total", KindLabel.self, OutcomeLabel.self,
-        help: "Messages that were dealt with, by what came of it. What it says of stored things is on disk.")
+        help: "Messages that were handled, by outcome. Stored changes are on disk.")
     package static let sinceReceipt = Metric(
         "waku_push_message_since_receipt_seconds", StageLabel.self, KindLabel.self, buckets: fineBuckets,
-        help: "From when a message came in until it was valid, durable, accepted by gorush, answered.")
+        help: "Time from the receipt of a message until it was valid, durable, accepted by gorush, answered.")
     package static let sinceSent = Metric(
         "waku_push_message_since_sent_seconds", StageLabel.self, KindLabel.self, buckets: coarseBuckets,
-        help: "The same from the sender's timestamp on, by the sender's clock; stage received is the network's part.")
+        help: "The same from the sender's timestamp, by the sender's clock; stage received is the delay of the network.")
     package static let replyDelay = Metric(
         "waku_push_reply_delay_seconds", KindLabel.self, buckets: fineBuckets,
-        help: "How long answers to queries and requests were known before they were due (--reply-delay); not part of the time to answer.")
+        help: "How long answers to queries and requests were held until they were due (--reply-delay); not part of the time to answer.")
 
-    /// From half a millisecond to well beyond what clients wait for.
+    /// From half a millisecond to more than clients wait.
     package static let fineBuckets = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2, 3, 5, 10]
     /// Up to the age at which requests are dropped.
     package static let coarseBuckets = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2, 3, 5, 10, 30, 60, 300, 600]

@@ -9,13 +9,13 @@ extension Metric {
     package static let alarms = Metric("waku_push_alarms_total", AlarmKind.self, help: "Alarms that were raised.")
     package static let alarmActive = Metric(
         "waku_push_alarm_active", AlarmKind.self,
-        help: "1 while an alarm lasts: one that happens rather than lasts counts for ten minutes or an hour.")
-    package static let queueDepth = Metric("waku_push_queue_depth", QueueLabel.self, help: "What waits inside of the node.")
+        help: "1 while an alarm is active: one without a defined end is active for ten minutes or an hour.")
+    package static let queueDepth = Metric("waku_push_queue_depth", QueueLabel.self, help: "Length of the node's queues.")
     package static let queueLimit = Metric(
-        "waku_push_queue_limit", QueueLabel.self, help: "Up to where it may wait; beyond, it is shed or whoever brings it waits.")
-    package static let databaseSize = Metric("waku_push_database_bytes", help: "The database and its log.")
+        "waku_push_queue_limit", QueueLabel.self, help: "Limit of these queues; beyond it messages are shed, or the relay waits.")
+    package static let databaseSize = Metric("waku_push_database_bytes", help: "Size of the database and its write-ahead log.")
     package static let storeWorks = Metric("waku_push_store_works", help: "1 while the database can be written and read.")
-    package static let ready = Metric("waku_push_ready", help: "1 while nothing stands in the way: what /readyz says.")
+    package static let ready = Metric("waku_push_ready", help: "1 while the node is ready, as /readyz reports.")
 }
 
 extension Counter {
@@ -30,10 +30,10 @@ extension Counter {
         "failed: the store did not keep it", .dropped, LossStageLabel.handling, LossReasonLabel.storeFailed)
 }
 
-/// What waits, and where.
+/// The queues of a node.
 package enum QueueLabel: String, MetricLabel {
     package static let labelName = "queue"
-    /// Taken and not yet stored, in units of 4 KiB, one for each message at least.
+    /// Messages accepted and not yet stored, in units of 4 KiB, at least one for each.
     case work
     /// Queries that wait for the key of their topic, in the same units.
     case topicKeys = "topic_keys"
@@ -45,6 +45,6 @@ package enum QueueLabel: String, MetricLabel {
     case answers
     /// Answers to be looked up in the relay's store.
     case confirmations
-    /// What gorush's hook told.
+    /// Failures from gorush's feedback hook.
     case feedback
 }

@@ -9,32 +9,34 @@ extension MetricGroup {
 }
 
 extension Metric {
-    package static let relayAttached = Metric("waku_push_relay_attached", help: "1 while messages can come in.")
+    package static let relayAttached = Metric(
+        "waku_push_relay_attached", help: "1 while the relay is attached, so that messages can be received.")
     package static let relaysDemoted = Metric(
         "waku_push_relays_demoted",
         help: "Relays that publish last, because other relays' stores had none of the answers that they published.")
     package static let relayLastMessage = Metric(
         "waku_push_relay_last_message_timestamp_seconds",
-        help: "When the relay last brought a message, of anybody's; when the node started, before the first.")
+        help: "When the last message was received, from anyone; before the first, when the node started.")
     package static let relaySeenUntil = Metric(
-        "waku_push_relay_seen_until_timestamp_seconds", help: "Up to when nothing is missing, on the pubsub topic that is furthest behind.")
+        "waku_push_relay_seen_until_timestamp_seconds",
+        help: "Time up to which no message is missing, on the pubsub topic that is furthest behind.")
     package static let relayGaps = Metric(
-        "waku_push_relay_gaps_total", help: "Times that messages may have been lost between the relay and this node.")
+        "waku_push_relay_gaps_total", help: "How often messages may have been lost between the relay and this node.")
     package static let relayRecovered = Metric(
-        "waku_push_relay_messages_recovered_total", help: "Messages that came from the relay's store alone.")
+        "waku_push_relay_messages_recovered_total", help: "Messages that were found only in the relay's store.")
     package static let relayPeers = Metric(
-        "waku_push_relay_peers", DirectionLabel.self, help: "Nodes that this one is connected to over libp2p, by who dialled.")
+        "waku_push_relay_peers", DirectionLabel.self, help: "libp2p peers, by the side that dialled.")
     package static let relayMeshPeers = Metric(
         "waku_push_relay_mesh_peers",
-        help: "Those of them that are in a mesh, or filter nodes that took this node's topics: with none, no messages come in.")
+        help: "Peers in a mesh, or filter nodes that accepted this node's topics: with none, no messages are received.")
     package static let relayBytes = Metric(
-        "waku_push_relay_peer_bytes_total", FlowLabel.self, help: "Bytes from and to these nodes, on the wire.")
+        "waku_push_relay_peer_bytes_total", FlowLabel.self, help: "Bytes received from and sent to peers.")
     package static let relayGossip = Metric(
         "waku_push_relay_gossip_messages_total", GossipLabel.self,
-        help: "Messages in gossip, by what became of them; forwarded counts copies.")
+        help: "Messages in gossipsub, by result; forwarded counts copies.")
     package static let relayMisbehaviour = Metric(
         "waku_push_relay_misbehaviour_total", MisbehaviourLabel.self,
-        help: "What nodes did that is held against them, beside invalid messages.")
+        help: "Misbehaviour of peers that lowers their score, besides invalid messages.")
 }
 
 extension Counter {
@@ -42,7 +44,7 @@ extension Counter {
     package static let messageRecovered = Counter("message that came from the store alone", .relayRecovered)
 }
 
-/// Who dialled.
+/// The side that dialled.
 package enum DirectionLabel: String, MetricLabel {
     package static let labelName = "direction"
     case inbound, outbound
@@ -53,7 +55,7 @@ package enum FlowLabel: String, MetricLabel {
     case received, sent
 }
 
-/// What became of a message in gossip.
+/// The result of a message in gossipsub.
 package enum GossipLabel: String, MetricLabel {
     package static let labelName = "result"
     case accepted, ignored, rejected, duplicate, foreign, overloaded, published, forwarded
@@ -63,5 +65,5 @@ package enum MisbehaviourLabel: String, MetricLabel {
     package static let labelName = "kind"
     case brokenPromise = "broken_promise"
     case graftFlood = "graft_flood"
-    case greyListed = "grey_listed"
+    case graylisted = "grey_listed"
 }

@@ -13,7 +13,7 @@ package struct MetricGroup: Sendable {
 }
 
 extension Sequence<MetricGroup> {
-    /// nil when none of the groups has a metric of this name.
+    /// The metric of this name; nil if none of the groups has it.
     package func metric(named name: String) -> Metric? {
         lazy.flatMap(\.metrics).first { $0.name == name }
     }

@@ -8,7 +8,7 @@ extension MetricRegistry {
     func cell(_ metric: Metric, _ labels: [any MetricLabel]) -> CounterCell { counter(metric.name, labels.dimensions) }
     func histogramCell(_ metric: Metric, _ labels: [any MetricLabel]) -> HistogramCell { histogram(metric.name, labels.dimensions) }
 
-    /// Sets a gauge, or a counter whose value is read elsewhere; nil when it is not known.
+    /// Sets a gauge, or a counter whose value is read elsewhere; nil if it is unknown.
     package func set(_ metric: Metric, _ labels: any MetricLabel..., to value: Double?) {
         makeMeter(label: metric.name, dimensions: labels.dimensions).set(value ?? .nan)
     }

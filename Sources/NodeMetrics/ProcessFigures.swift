@@ -1,6 +1,6 @@
 import Foundation
 
-/// What the system tells of this process; nil where it does not.
+/// Figures of this process from the system; nil where unavailable.
 package struct ProcessFigures: Sendable {
     package var processorSeconds: Double?
     package var residentBytes: Double?
@@ -10,11 +10,11 @@ package struct ProcessFigures: Sendable {
     /// Unix time in seconds.
     package var startTime: Double?
 
-    /// From `/proc`, as it is now.
+    /// The current figures, from `/proc`.
     package static func now() -> ProcessFigures {
         var figures = ProcessFigures()
         let ticks = Double(sysconf(Int32(_SC_CLK_TCK)))
-        // What stands in brackets may hold anything. The fields after it count from 3 in proc(5).
+        // The name in parentheses may contain anything. The fields after it have the numbers from 3 in proc(5).
         let stat = text("/proc/self/stat").split(separator: ")").last?.split(separator: " ") ?? []
         func field(_ number: Int) -> Double? { stat.indices.contains(number - 3) ? Double(stat[number - 3]) : nil }
         if let user = field(14), let system = field(15) { figures.processorSeconds = (user + system) / ticks }

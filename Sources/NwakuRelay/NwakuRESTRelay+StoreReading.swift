@@ -1,13 +1,13 @@
 package import Waku
 
 extension NwakuRESTRelay: StoreReadingRelay {
-    public func storePage(_ query: StoreQuery) async throws(RelayError) -> StorePage {
+    package func storePage(_ query: StoreQuery) async throws(RelayError) -> StorePage {
         try await api.storePage(query)
     }
 }
 
 extension NwakuStoreWatch: StoreReadingRelay {
-    public func storePage(_ query: StoreQuery) async throws(RelayError) -> StorePage {
+    package func storePage(_ query: StoreQuery) async throws(RelayError) -> StorePage {
         try await api.storePage(query)
     }
 }

@@ -1,38 +1,38 @@
-public import CoreMetrics
+import CoreMetrics
 import Synchronization
 
 /// A counter. Incrementing takes one atomic instruction.
-public final class CounterCell: CounterHandler {
+package final class CounterCell: CounterHandler {
     private let count = Atomic<Int64>(0)
 
-    public init() {}
+    package init() {}
 
-    public var value: Int64 { count.load(ordering: .relaxed) }
+    package var value: Int64 { count.load(ordering: .relaxed) }
 
-    public func increment(by amount: Int64) {
+    package func increment(by amount: Int64) {
         count.wrappingAdd(amount, ordering: .relaxed)
     }
 
-    public func reset() {
+    package func reset() {
         count.store(0, ordering: .relaxed)
     }
 }
 
 /// A gauge. It is omitted from the exposition until it is set; setting NaN omits it again.
-public final class GaugeCell: MeterHandler {
+package final class GaugeCell: MeterHandler {
     private let bits = Atomic<UInt64>(Double.nan.bitPattern)
 
-    public var value: Double { Double(bitPattern: bits.load(ordering: .relaxed)) }
+    package var value: Double { Double(bitPattern: bits.load(ordering: .relaxed)) }
 
-    public func set(_ value: Int64) {
+    package func set(_ value: Int64) {
         set(Double(value))
     }
 
-    public func set(_ value: Double) {
+    package func set(_ value: Double) {
         bits.store(value.bitPattern, ordering: .relaxed)
     }
 
-    public func increment(by amount: Double) {
+    package func increment(by amount: Double) {
         var old = bits.load(ordering: .relaxed)
         while true {
             let value = Double(bitPattern: old)
@@ -43,13 +43,13 @@ public final class GaugeCell: MeterHandler {
         }
     }
 
-    public func decrement(by amount: Double) {
+    package func decrement(by amount: Double) {
         increment(by: -amount)
     }
 }
 
 /// A histogram of durations. Recording takes two atomic instructions and a binary search of the bounds.
-public final class HistogramCell: TimerHandler, RecorderHandler {
+package final class HistogramCell: TimerHandler, RecorderHandler {
     private static let nanosecondsPerSecond = 1e9
 
     /// Upper bounds of the buckets, in nanoseconds, without that of the last bucket, infinity.
@@ -63,7 +63,7 @@ public final class HistogramCell: TimerHandler, RecorderHandler {
         counts = (0...bounds.count).map { _ in CounterCell() }
     }
 
-    public func recordNanoseconds(_ duration: Int64) {
+    package func recordNanoseconds(_ duration: Int64) {
         var (low, high) = (0, bounds.count)
         while low < high {
             let middle = (low + high) / 2
@@ -74,18 +74,18 @@ public final class HistogramCell: TimerHandler, RecorderHandler {
     }
 
     /// In seconds.
-    public func record(_ value: Int64) {
+    package func record(_ value: Int64) {
         record(Double(value))
     }
 
     /// In seconds.
-    public func record(_ value: Double) {
+    package func record(_ value: Double) {
         guard value.isFinite else { return }
         recordNanoseconds(Int64(exactly: (value * Self.nanosecondsPerSecond).rounded()) ?? (value < 0 ? .min : .max))
     }
 
     /// The number of observations up to each bound; the last is the total. Consistent even while observations are recorded concurrently.
-    public var cumulativeCounts: [Int64] {
+    package var cumulativeCounts: [Int64] {
         var total: Int64 = 0
         return counts.map { count in
             total += count.value
@@ -93,8 +93,8 @@ public final class HistogramCell: TimerHandler, RecorderHandler {
         }
     }
 
-    public var count: Int64 { cumulativeCounts.last ?? 0 }
+    package var count: Int64 { cumulativeCounts.last ?? 0 }
 
     /// The sum of all observations.
-    public var seconds: Double { Double(sum.load(ordering: .relaxed)) / Self.nanosecondsPerSecond }
+    package var seconds: Double { Double(sum.load(ordering: .relaxed)) / Self.nanosecondsPerSecond }
 }

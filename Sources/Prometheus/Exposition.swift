@@ -1,11 +1,11 @@
 /// The text formats in which metrics are scraped.
-public enum ExpositionFormat: Hashable, Sendable {
+package enum ExpositionFormat: Hashable, Sendable {
     /// Prometheus' text format, 0.0.4.
     case text
     /// OpenMetrics 1.0: counters are declared without `_total`, units are declared, and the end is marked.
     case openMetrics
 
-    public var contentType: String {
+    package var contentType: String {
         switch self {
         case .text: "text/plain; version=0.0.4; charset=utf-8"
         case .openMetrics: "application/openmetrics-text; version=1.0.0; charset=utf-8"
@@ -15,7 +15,7 @@ public enum ExpositionFormat: Hashable, Sendable {
     /// Negotiates the format: OpenMetrics when it is accepted with at least the weight of the text format.
     ///
     /// - Parameter accept: The value of the `Accept` header, `type/subtype;q=0.5, …`; nil when there is none.
-    public init(accept: String?) {
+    package init(accept: String?) {
         var weights: [Substring: Double] = [:]
         for range in (accept ?? "").lowercased().split(separator: ",") {
             let parts = range.split(separator: ";").map { part in
@@ -33,7 +33,7 @@ public enum ExpositionFormat: Hashable, Sendable {
 
 extension MetricRegistry {
     /// The current values of all metrics. Metrics without series are omitted.
-    public func exposition(as format: ExpositionFormat) -> String {
+    package func exposition(as format: ExpositionFormat) -> String {
         var writer = ExpositionWriter(format: format)
         for family in all { writer.write(family) }
         return writer.finished()

@@ -1,6 +1,6 @@
 /// The static description of a metric.
-public struct MetricDefinition: Hashable, Sendable {
-    public enum Kind: Hashable, Sendable {
+package struct MetricDefinition: Hashable, Sendable {
+    package enum Kind: Hashable, Sendable {
         case counter
         case gauge
         /// - Parameter bounds: The upper bounds of the buckets in seconds, ascending, without infinity.
@@ -8,14 +8,14 @@ public struct MetricDefinition: Hashable, Sendable {
     }
 
     /// The name in scraped text: that of a counter ends in `_total`.
-    public let name: String
+    package let name: String
     /// A sentence that describes the value.
-    public let help: String
-    public let kind: Kind
+    package let help: String
+    package let kind: Kind
     /// The names of the labels of each series.
-    public let labels: [String]
+    package let labels: [String]
 
-    public init(name: String, help: String, kind: Kind, labels: [String] = []) {
+    package init(name: String, help: String, kind: Kind, labels: [String] = []) {
         self.name = name
         self.help = help
         self.kind = kind
@@ -23,7 +23,7 @@ public struct MetricDefinition: Hashable, Sendable {
     }
 
     /// The unit for OpenMetrics, from the end of the name.
-    public var unit: String? {
+    package var unit: String? {
         ["seconds", "bytes"].first { family.hasSuffix("_" + $0) }
     }
 
@@ -32,7 +32,7 @@ public struct MetricDefinition: Hashable, Sendable {
         kind == .counter && name.hasSuffix("_total") ? String(name.dropLast("_total".count)) : name
     }
 
-    public var typeName: String {
+    package var typeName: String {
         switch kind {
         case .counter: "counter"
         case .gauge: "gauge"

@@ -1,4 +1,4 @@
-public import CoreMetrics
+package import CoreMetrics
 import Synchronization
 
 /// A swift-metrics backend for Prometheus with a fixed list of metrics: `Counter`, `Meter` and `Timer` handles that are created with this
@@ -6,7 +6,7 @@ import Synchronization
 ///
 /// A handle for a metric that is not on the list, or with other labels than its definition, is accepted and ignored, so that no names and
 /// labels can be added at run time. A series is exposed as soon as its handle was created.
-public final class MetricRegistry: MetricsFactory {
+package final class MetricRegistry: MetricsFactory {
     enum Cell: Sendable {
         case counter(CounterCell)
         /// Also holds counters whose value is read elsewhere, such as processor time.
@@ -28,7 +28,7 @@ public final class MetricRegistry: MetricsFactory {
     private let order: [String]
     private let families: Mutex<[String: Family]>
 
-    public init(_ definitions: [MetricDefinition]) {
+    package init(_ definitions: [MetricDefinition]) {
         order = definitions.map(\.name)
         families = Mutex(Dictionary(definitions.map { ($0.name, Family(definition: $0)) }) { first, _ in first })
     }
@@ -40,11 +40,11 @@ public final class MetricRegistry: MetricsFactory {
 
     // MARK: Handles
 
-    public func makeCounter(label: String, dimensions: [(String, String)]) -> any CounterHandler {
+    package func makeCounter(label: String, dimensions: [(String, String)]) -> any CounterHandler {
         counter(label, dimensions)
     }
 
-    public func makeMeter(label: String, dimensions: [(String, String)]) -> any MeterHandler {
+    package func makeMeter(label: String, dimensions: [(String, String)]) -> any MeterHandler {
         let cell = cell(label, dimensions) { definition in
             if case .histogram = definition.kind { nil } else { .gauge(GaugeCell()) }
         }
@@ -52,22 +52,22 @@ public final class MetricRegistry: MetricsFactory {
         return GaugeCell()
     }
 
-    public func makeTimer(label: String, dimensions: [(String, String)]) -> any TimerHandler {
+    package func makeTimer(label: String, dimensions: [(String, String)]) -> any TimerHandler {
         histogram(label, dimensions)
     }
 
-    public func makeRecorder(label: String, dimensions: [(String, String)], aggregate: Bool) -> any RecorderHandler {
+    package func makeRecorder(label: String, dimensions: [(String, String)], aggregate: Bool) -> any RecorderHandler {
         histogram(label, dimensions)
     }
 
     /// The storage of a counter, for code that also reads it.
-    public func counter(_ name: String, _ dimensions: [(String, String)]) -> CounterCell {
+    package func counter(_ name: String, _ dimensions: [(String, String)]) -> CounterCell {
         let cell = cell(name, dimensions) { $0.kind == .counter ? .counter(CounterCell()) : nil }
         if case .counter(let counter) = cell { return counter }
         return CounterCell()
     }
 
-    public func histogram(_ name: String, _ dimensions: [(String, String)]) -> HistogramCell {
+    package func histogram(_ name: String, _ dimensions: [(String, String)]) -> HistogramCell {
         let cell = cell(name, dimensions) { definition in
             if case .histogram(let bounds) = definition.kind { .histogram(HistogramCell(bounds: bounds)) } else { nil }
         }
@@ -87,8 +87,8 @@ public final class MetricRegistry: MetricsFactory {
     }
 
     // Handles are kept for the lifetime of the registry: their number is bounded.
-    public func destroyCounter(_ handler: any CounterHandler) {}
-    public func destroyMeter(_ handler: any MeterHandler) {}
-    public func destroyRecorder(_ handler: any RecorderHandler) {}
-    public func destroyTimer(_ handler: any TimerHandler) {}
+    package func destroyCounter(_ handler: any CounterHandler) {}
+    package func destroyMeter(_ handler: any MeterHandler) {}
+    package func destroyRecorder(_ handler: any RecorderHandler) {}
+    package func destroyTimer(_ handler: any TimerHandler) {}
 }

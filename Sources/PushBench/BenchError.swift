@@ -1,17 +1,17 @@
-/// Why something could not be measured. The message says how to mend it.
-public struct BenchError: Error, Hashable, Sendable, CustomStringConvertible {
-    public enum Code: Hashable, Sendable {
-        /// The folder for the data can't be used.
+/// Why something could not be measured. The message says how to fix it.
+package struct BenchError: Error, Hashable, Sendable, CustomStringConvertible {
+    package enum Code: Hashable, Sendable {
+        /// The data folder can't be used.
         case disk
-        /// A port, or a process that was started.
+        /// A port or a started process is unavailable.
         case unavailable
-        /// Messages went unanswered: what was measured is worth nothing.
+        /// Messages went unanswered, so the figures are invalid.
         case unanswered
     }
 
-    public let code: Code
-    public let message: String
-    public var description: String { message }
+    package let code: Code
+    package let message: String
+    package var description: String { message }
 
     init(code: Code, message: String) {
         self.code = code
@@ -19,5 +19,5 @@ public struct BenchError: Error, Hashable, Sendable, CustomStringConvertible {
     }
 
     static let disk = BenchError(
-        code: .disk, message: "the disk does not take what is measured: is it full? Choose another folder by --data")
+        code: .disk, message: "the benchmark can't write to the disk: is it full? Choose another folder with --data")
 }

@@ -1,5 +1,5 @@
 extension BenchResult {
-    /// Middles of rounds at full speed.
+    /// Adds the medians of rounds at full speed.
     mutating func add(rounds: [FullSpeed]) {
         rate = median(rounds.map(\.rate))
         cpuMicroseconds = median(rounds.map(\.cpuMicroseconds))
@@ -14,20 +14,20 @@ extension BenchResult {
         unanswered = (unanswered ?? 0) + openLoop.unanswered
     }
 
-    /// Middles of what each part cost.
+    /// Adds the medians of the floor's costs.
     mutating func describe(_ floor: Floor, costs: [[Primitive: FloorCost]], cores: Int) {
-        var middle: [Primitive: FloorCost] = [:]
+        var medians: [Primitive: FloorCost] = [:]
         for primitive in floor.primitives {
             let measured = costs.compactMap { $0[primitive] }
-            middle[primitive] = FloorCost(
+            medians[primitive] = FloorCost(
                 cpuMicroseconds: median(measured.map(\.cpuMicroseconds)), coreMicroseconds: median(measured.map(\.coreMicroseconds)))
         }
-        let sum = floor.cost(middle)
+        let sum = floor.cost(medians)
         floorMicroseconds = sum.cpuMicroseconds
         floorRate = sum.rate(cores: cores)
         self.floor = floor.items.map { item in
             FloorPart(
-                name: item.primitive.rawValue, count: item.count, microseconds: middle[item.primitive]?.cpuMicroseconds ?? 0,
+                name: item.primitive.rawValue, count: item.count, microseconds: medians[item.primitive]?.cpuMicroseconds ?? 0,
                 reason: item.reason)
         }
     }

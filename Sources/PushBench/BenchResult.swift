@@ -1,47 +1,47 @@
-/// One line of what was found.
-public struct BenchResult: Sendable {
-    public var name: String
-    /// A second, by the clock, on all cores; of a primitive, on one.
-    public var rate: Double?
-    /// Of the whole process, for each message.
-    public var cpuMicroseconds: Double?
-    /// The sum of the bare library calls, with all cores at it.
-    public var floorMicroseconds: Double?
-    /// What the floor makes possible on these cores, measured before and after.
-    public var floorRate: Double?
-    /// `rate / floorRate`: 1 is as fast as the library calls alone. Middle of the rounds.
-    public var ratioToFloor: Double?
-    /// What of the processors' time goes into the floor; the rest is the node's own. Steadier than ``ratioToFloor`` on a busy machine.
-    public var cpuRatioToFloor: Double? {
+/// A row of results.
+package struct BenchResult: Sendable {
+    package var name: String
+    /// Messages per second of wall time on all cores; for a primitive, operations on one core.
+    package var rate: Double?
+    /// CPU time of the whole process per message.
+    package var cpuMicroseconds: Double?
+    /// CPU time of the bare library calls per message, measured with all cores busy.
+    package var floorMicroseconds: Double?
+    /// The rate that the floor allows on these cores, measured before and after.
+    package var floorRate: Double?
+    /// `rate / floorRate`: 1 is as fast as the library calls alone. Median of the rounds.
+    package var ratioToFloor: Double?
+    /// The share of the CPU time that is the floor; the rest is the node's own. More stable than ``ratioToFloor`` on a busy machine.
+    package var cpuRatioToFloor: Double? {
         guard let floorMicroseconds, let cpuMicroseconds, cpuMicroseconds > 0 else { return nil }
         return floorMicroseconds / cpuMicroseconds
     }
-    /// From hand-over to the answer's publication, at ``latencyRate``.
-    public var latencies: LatencyHistogram?
-    public var latencyRate: Double?
-    /// Of the whole process, the benchmark's own messages included.
-    public var residentBytes: Int?
-    public var messages: Int?
-    public var unanswered: Int?
-    /// What the floor consists of: name, how often, microseconds each.
-    public var floor: [FloorPart] = []
+    /// Time from delivery to the publication of the answer, at ``latencyRate``.
+    package var latencies: LatencyHistogram?
+    package var latencyRate: Double?
+    /// Resident memory of the whole process, including the benchmark's own messages.
+    package var residentBytes: Int?
+    package var messages: Int?
+    package var unanswered: Int?
+    /// The parts of the floor.
+    package var floor: [FloorPart] = []
     /// Further figures, by name.
-    public var details: [String: Double] = [:]
+    package var details: [String: Double] = [:]
 
-    /// Of a long run.
-    public var intervals: [EnduranceBench.Interval] = []
-    /// What figures in columns don't tell, for people.
-    public var note: String?
+    /// Intervals of a long run.
+    package var intervals: [EnduranceBench.Interval] = []
+    /// A remark below the table.
+    package var note: String?
 
-    public init(name: String) {
+    package init(name: String) {
         self.name = name
     }
 
-    public struct FloorPart: Sendable, Encodable {
-        public let name: String
-        public let count: Double
-        public let microseconds: Double
-        public let reason: String
+    package struct FloorPart: Sendable, Encodable {
+        package let name: String
+        package let count: Double
+        package let microseconds: Double
+        package let reason: String
     }
 }
 
@@ -53,8 +53,8 @@ extension BenchResult: Encodable {
         init?(intValue: Int) { nil }
     }
 
-    /// The first five are always there, null when they make no sense; others only when they were measured.
-    public func encode(to encoder: any Encoder) throws {
+    /// The first five members are always present, null if they don't apply; the others only if they were measured.
+    package func encode(to encoder: any Encoder) throws {
         var container = encoder.container(keyedBy: Key.self)
         func always(_ name: String, _ value: Double?) throws {
             if let value, value.isFinite {
@@ -87,7 +87,7 @@ extension BenchResult: Encodable {
 }
 
 extension Double {
-    /// At least four digits, which is more than is measured.
+    /// Rounded to at least four significant digits, more than the precision of the measurement.
     var roundedToMeasure: Double {
         guard self != 0, isFinite else { return self }
         var scale = 1.0

@@ -13,34 +13,34 @@ import Waku
 import WakuCrypto
 import WakuP2P
 
-/// Requests through real sockets: a node attached to another one, by libp2p and by REST, and a loopback gorush over HTTP.
+/// Requests through real sockets: a node attached to another one by libp2p and by REST, and a gorush stand-in over HTTP.
 ///
-/// The other node and gorush run in this process and share its cores: the maximal rate is that of all three together.
-public struct EndToEndBench: Sendable {
-    public struct Load: Sendable {
-        /// Requests a second, for the latencies.
-        public var rate = 100.0
-        public var duration = Duration.seconds(5)
-        /// Of a node that is attached by REST.
-        public var pollInterval = Duration.milliseconds(300)
+/// The other node and gorush run in this process and share its cores: the maximum rate is that of all three together.
+package struct EndToEndBench: Sendable {
+    package struct Load: Sendable {
+        /// Requests per second, for measuring latencies.
+        package var rate = 100.0
+        package var duration = Duration.seconds(5)
+        /// Poll interval of a node that is attached by REST.
+        package var pollInterval = Duration.milliseconds(300)
 
-        public init() {}
+        package init() {}
     }
 
     private static let clientCount = 2_000
-    /// At once under way when the maximal rate is measured: fewer than a peer's queue holds.
+    /// Requests in flight when the maximum rate is measured: fewer than a peer's queue can hold.
     private static let window = 2_000
     private static let cacheCapacity = 10_000
 
     let settings: BenchSettings
     let load: Load
 
-    public init(settings: BenchSettings, load: Load) {
+    package init(settings: BenchSettings, load: Load) {
         self.settings = settings
         self.load = load
     }
 
-    public func run() async throws -> [BenchResult] {
+    package func run() async throws -> [BenchResult] {
         try await settings.withFolder { folder in
             settings.progress("end to end: registrants", 0)
             let identity = PrivateKey.generate()
@@ -57,7 +57,7 @@ public struct EndToEndBench: Sendable {
         }
     }
 
-    /// How the node hears of requests.
+    /// How the node is attached.
     private enum Attachment {
         case libp2p
         case rest(pollInterval: Duration)
@@ -70,7 +70,7 @@ public struct EndToEndBench: Sendable {
         }
     }
 
-    /// The other node, by which requests are sent, with what is seen of answers and posts.
+    /// The other node, which sends the requests, with logs of answers and posts.
     private final class Network: Sendable {
         let other: any Relay
         let relay = Mutex<(any Relay)?>(nil)
@@ -181,7 +181,7 @@ public struct EndToEndBench: Sendable {
             }
             network.answers.asked(question.answerTopic, at: Clock.uptime())
             try await network.publish(question)
-            if index.isMultiple(of: 64) { settings.progress("end to end: maximal rate", Double(index) / Double(questions.count)) }
+            if index.isMultiple(of: 64) { settings.progress("end to end: maximum rate", Double(index) / Double(questions.count)) }
         }
         _ = try await network.answers.waitForAll()
         let end = network.answers.lastTime
@@ -195,12 +195,12 @@ public struct EndToEndBench: Sendable {
         return result
     }
 
-    /// Before, nothing reaches the node.
+    /// Waits until messages reach the node.
     private func waitUntilAttached(_ network: Network) async throws {
         let deadline = ContinuousClock.now + .seconds(30)
         while !network.isAttached {
             guard ContinuousClock.now < deadline else {
-                throw BenchError(code: .unavailable, message: "the node does not attach to the other one on 127.0.0.1")
+                throw BenchError(code: .unavailable, message: "the node did not attach to the other one on 127.0.0.1")
             }
             try await Task.sleep(for: .milliseconds(5))
         }

@@ -2,40 +2,40 @@ import StatusProtocol
 import Waku
 import WakuCrypto
 
-/// A mix of all kinds for a long time, at half of its maximal rate or a given one: memory and latencies should stay as they are.
+/// A mix of all kinds of messages for a long time, at half of the maximum rate or a given one. Memory and latencies should not grow.
 ///
-/// Messages are made while others are handled, on the same cores.
-public struct EnduranceBench: Sendable {
-    /// Of ten messages.
+/// Messages are generated on the same cores while others are handled.
+package struct EnduranceBench: Sendable {
+    /// The kinds of ten messages.
     static let mix: [MessageBench.Kind] = [
         .request, .query, .update, .request, .query, .stale, .request, .query, .update, .request,
     ]
 
-    /// What one interval found.
-    public struct Interval: Sendable, Encodable {
-        public let seconds: Double
-        /// Answers a second.
-        public let rate: Double
-        public let p50Microseconds: Double?
-        public let p99Microseconds: Double?
-        public let residentBytes: Int?
+    /// The results of an interval.
+    package struct Interval: Sendable, Encodable {
+        package let seconds: Double
+        /// Answers per second.
+        package let rate: Double
+        package let p50Microseconds: Double?
+        package let p99Microseconds: Double?
+        package let residentBytes: Int?
     }
 
     let settings: BenchSettings
     let duration: Duration
-    /// Messages a second; nil for half of the maximal rate.
+    /// Messages per second; nil for half of the maximum rate.
     let rate: Double?
-    /// Told each interval as it ends.
+    /// Called at the end of each interval.
     let report: @Sendable (Interval) -> Void
 
-    public init(settings: BenchSettings, duration: Duration, rate: Double? = nil, report: @escaping @Sendable (Interval) -> Void) {
+    package init(settings: BenchSettings, duration: Duration, rate: Double? = nil, report: @escaping @Sendable (Interval) -> Void) {
         self.rate = rate
         self.settings = settings
         self.duration = duration
         self.report = report
     }
 
-    public func run() async throws -> [BenchResult] {
+    package func run() async throws -> [BenchResult] {
         try await settings.withFolder { folder in
             settings.progress("endurance: registrants", 0)
             let identity = PrivateKey.generate()
@@ -53,7 +53,7 @@ public struct EnduranceBench: Sendable {
             defer { made += count }
             return await mixer.make(count, after: made)
         }
-        // Caches and topic keys first.
+        // Fills caches and topic keys.
         _ = try await FullSpeed.measure(await make(1_000), relay: relay, batch: settings.batch)
         let trial = try await FullSpeed.measure(await make(max(200, Int(2_000 * settings.seconds))), relay: relay, batch: settings.batch)
         var result = BenchResult(name: "endurance")
@@ -61,7 +61,7 @@ public struct EnduranceBench: Sendable {
         guard trial.rate > 0 else { return result }
 
         let rate = rate ?? trial.rate / 2
-        // Little at a time: what waits to be fed must not be what is seen of the memory.
+        // Small chunks, so that messages that wait to be sent don't dominate memory.
         let chunk = max(1, Int(rate * min(1, duration.seconds / 4)))
         let length = min(max(duration.seconds / 30, 1), 60)
         var intervals: [Interval] = []
@@ -101,7 +101,7 @@ public struct EnduranceBench: Sendable {
     }
 }
 
-/// Makes the mix.
+/// Generates the mix.
 private struct Mixer: Sendable {
     private let makers: [MessageBench.Kind: QuestionMaker]
     let clients: [BenchClient]
@@ -113,7 +113,7 @@ private struct Mixer: Sendable {
         clients = makers.values.flatMap(\.clients)
     }
 
-    /// One core makes: the other goes on with what it has.
+    /// Generates on one core only, while the node uses the others.
     func make(_ count: Int, after start: Int) async -> [Question] {
         await makeInParallel(count, cores: 1) { offset in
             let number = start + offset
@@ -125,7 +125,7 @@ private struct Mixer: Sendable {
 }
 
 extension BenchResult {
-    /// Whether memory and latency stay as they are: middles of the first and the second half. In the first, caches fill.
+    /// Compares memory and latency: medians of the first half, in which caches fill, and of the second.
     mutating func describeTrend() {
         let middle = intervals.count / 2
         let halves = [intervals.prefix(middle), intervals.suffix(middle)]
@@ -134,7 +134,7 @@ extension BenchResult {
         guard middle > 0 else { return }
         (details["residentBytesFirstHalf"], details["residentBytesSecondHalf"]) = (memory[0], memory[1])
         (details["p50MicrosecondsFirstHalf"], details["p50MicrosecondsSecondHalf"]) = (latency[0], latency[1])
-        // Over less, a line tells more of the caches than of a trend.
+        // With fewer points, the slope shows the caches rather than a trend.
         let later = intervals.suffix(middle)
         if let first = later.first, let last = later.last, last.seconds - first.seconds >= 120 {
             let points = later.compactMap { interval in interval.residentBytes.map { (x: interval.seconds, y: Double($0)) } }

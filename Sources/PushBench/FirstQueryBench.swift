@@ -6,21 +6,21 @@ import StatusProtocol
 import StatusServer
 import WakuCrypto
 
-/// How soon the first query about each registrant is answered once the keys of their topics were derived ahead, and what deriving them costs
-/// a flood of registrations: nothing, since it only uses what time is left.
-public struct FirstQueryBench: Sendable {
-    /// First queries a second.
+/// The latency of the first query about each registrant after the topic keys were derived ahead, and the cost of deriving keys during a flood of
+/// registrations, which should be none, since only idle time is used.
+package struct FirstQueryBench: Sendable {
+    /// First queries per second.
     private static let rate = 200.0
 
     let settings: BenchSettings
     let registrantCount: Int
 
-    public init(settings: BenchSettings, registrantCount: Int) {
+    package init(settings: BenchSettings, registrantCount: Int) {
         self.settings = settings
         self.registrantCount = registrantCount
     }
 
-    public func run() async throws -> [BenchResult] {
+    package func run() async throws -> [BenchResult] {
         [try await measureQueries(), try await measureFlood()]
     }
 
@@ -43,7 +43,7 @@ public struct FirstQueryBench: Sendable {
                 let done = Double(node.counters.count(.topicKeyDerivedAhead)) / Double(registrantCount)
                 settings.progress("first queries: keys", done)
                 guard Clock.uptime() - registered < 600_000_000_000 else {
-                    throw BenchError(code: .unavailable, message: "keys are not derived: is another program using all cores?")
+                    throw BenchError(code: .unavailable, message: "no keys were derived: does another program use all cores?")
                 }
                 try await Task.sleep(for: .milliseconds(50))
             }
@@ -65,7 +65,7 @@ public struct FirstQueryBench: Sendable {
         var result = BenchResult(name: "registration new, deriving ahead")
         let count = max(256, Int(2_000 * settings.seconds))
         for round in 0..<settings.rounds {
-            // Which goes first changes: a machine that gets slower favours neither.
+            // The order alternates, so that a machine that becomes slower favours neither.
             for derivesAhead in round.isMultiple(of: 2) ? [false, true] : [true, false] {
                 settings.progress("first queries: flood", Double(round) / Double(settings.rounds))
                 let identity = PrivateKey.generate()

@@ -5,21 +5,21 @@ import StatusProtocol
 import StatusServer
 import WakuCrypto
 
-/// What others notice when one key sends far more than its share: the same requests alone, and amid a flood of ten times as many by one sender, with
-/// the limits that a daemon has unless told otherwise.
-public struct FloodBench: Sendable {
+/// The effect of a flood by one key on other senders: the same requests alone, and during a flood of ten times as many by one sender, with the default
+/// limits of a daemon.
+package struct FloodBench: Sendable {
     private static let floodFactor = 10
 
     let settings: BenchSettings
-    /// Requests of others, a second.
+    /// Requests of other senders per second.
     let rate: Double
 
-    public init(settings: BenchSettings, rate: Double) {
+    package init(settings: BenchSettings, rate: Double) {
         self.settings = settings
         self.rate = rate
     }
 
-    public func run() async throws -> [BenchResult] {
+    package func run() async throws -> [BenchResult] {
         try await settings.withFolder { folder in
             settings.progress("flood: requests", 0)
             let identity = PrivateKey.generate()
@@ -28,7 +28,7 @@ public struct FloodBench: Sendable {
             let count = Int(max(settings.seconds * 4 * rate, 32))
             let alone = await maker.make(count, after: 0)
             let amid = await maker.make(count, after: count)
-            // Answers to the flood are told from the others by their topic.
+            // Answers to the flood are distinguished from the others by their topic.
             let topics = Set((alone + amid).map(\.answerTopic))
             var flooder = PrivateKey.generate()
             while topics.contains(Question.answerTopic(of: flooder)) { flooder = .generate() }

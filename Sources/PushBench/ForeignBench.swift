@@ -1,17 +1,17 @@
 import Waku
 import WakuCrypto
 
-/// Messages on topics of others, which a node looks at and drops: most of what a shard carries.
-public struct ForeignBench: Sendable {
+/// Messages on foreign topics, which a node drops after the topic look-up: most of the messages on a shard.
+package struct ForeignBench: Sendable {
     private static let distinctCount = 20_000
 
     let settings: BenchSettings
 
-    public init(settings: BenchSettings) {
+    package init(settings: BenchSettings) {
         self.settings = settings
     }
 
-    public func run() async throws -> [BenchResult] {
+    package func run() async throws -> [BenchResult] {
         try await settings.withFolder { folder in
             settings.progress("foreign message", 0)
             let identity = PrivateKey.generate()
@@ -36,7 +36,7 @@ public struct ForeignBench: Sendable {
                     let cpu = Clock.process()
                     let start = Clock.uptime()
                     var inRound = 0
-                    // A foreign message is not remembered: the same ones will do again.
+                    // Foreign messages are not remembered, so the same ones can be reused.
                     repeat {
                         await node.relay.feed(batches)
                         inRound += messages.count

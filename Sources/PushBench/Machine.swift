@@ -1,15 +1,15 @@
 import Foundation
 
-/// What was measured on: figures of different machines, or builds, can't be compared.
-public struct Machine: Sendable, Encodable {
-    public let processor: String
-    public let cores: Int
-    public let memoryBytes: UInt64
-    public let system: String
+/// The machine and build. Figures of different machines or builds can't be compared.
+package struct Machine: Sendable, Encodable {
+    package let processor: String
+    package let cores: Int
+    package let memoryBytes: UInt64
+    package let system: String
     /// `release` or `debug`.
-    public let build: String
+    package let build: String
 
-    public init() {
+    package init() {
         let lines = String(decoding: FileManager.default.contents(atPath: "/proc/cpuinfo") ?? Data(), as: UTF8.self).split(separator: "\n")
         let model = lines.first { $0.hasPrefix("model name") || $0.hasPrefix("Model") }
         processor = model?.split(separator: ":", maxSplits: 1).last.map { $0.trimmingCharacters(in: .whitespaces) } ?? "unknown"

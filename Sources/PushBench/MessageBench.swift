@@ -1,8 +1,8 @@
 import WakuCrypto
 
-/// What is measured of one kind of message: a real node on a real data folder, fed as fast as it takes messages, then at half that rate.
-public struct MessageBench: Sendable {
-    public enum Kind: String, CaseIterable, Sendable {
+/// Measures one kind of message: a node with a data folder, fed as fast as it accepts messages, then at half that rate.
+package struct MessageBench: Sendable {
+    package enum Kind: String, CaseIterable, Sendable {
         case registration = "registration new"
         case update = "registration update"
         case stale = "registration stale"
@@ -18,7 +18,7 @@ public struct MessageBench: Sendable {
             }
         }
 
-        /// Registered before. Query topics cost 11 ms each to derive.
+        /// Number of registrants stored in advance. Deriving the key of a query topic takes about 12 ms.
         var seedCount: Int {
             switch self {
             case .registration: 0
@@ -31,12 +31,12 @@ public struct MessageBench: Sendable {
     let kind: Kind
     let settings: BenchSettings
 
-    public init(_ kind: Kind, settings: BenchSettings) {
+    package init(_ kind: Kind, settings: BenchSettings) {
         self.kind = kind
         self.settings = settings
     }
 
-    public func run() async throws -> [BenchResult] {
+    package func run() async throws -> [BenchResult] {
         try await settings.withFolder { bareFolder in
             let meter = PrimitiveMeter(folder: bareFolder, slice: settings.slice)
             try meter.prepare()

@@ -1,4 +1,4 @@
-/// The rounds of one kind, with floors in between.
+/// The rounds of one kind of message, with measurements of the floor in between.
 struct MessageRun {
     let kind: MessageBench.Kind
     let settings: BenchSettings
@@ -22,7 +22,7 @@ struct MessageRun {
         let before = try await floor()
         let first = kind == .query ? try await firstQueries() : nil
         let count = max(32, Int(before.rate(cores: settings.cores) * settings.seconds))
-        // Caches and pools fill: not measured.
+        // Warm-up of caches and pools, not measured.
         _ = try await fullSpeed(min(count, 256))
 
         var rounds: [FullSpeed] = []
@@ -61,7 +61,7 @@ struct MessageRun {
         try await FullSpeed.measure(await make(count), relay: relay, batch: settings.batch)
     }
 
-    /// The first query on a topic pays for its key.
+    /// The first query on each topic, which includes deriving the key.
     private mutating func firstQueries() async throws -> BenchResult {
         let floor = Floor(items: kind.floor.items + [Floor.Item(.topicKey, "key of the topic")])
         let costs = try await meter.costs(of: floor.primitives, cores: settings.cores)

@@ -1,12 +1,12 @@
-/// Each primitive on one core, and on all at once: two hyper-threads are less than two cores.
-public struct PrimitiveBench: Sendable {
+/// Measures each primitive on one core and on all at once: two hyper-threads are slower than two cores.
+package struct PrimitiveBench: Sendable {
     let settings: BenchSettings
 
-    public init(settings: BenchSettings) {
+    package init(settings: BenchSettings) {
         self.settings = settings
     }
 
-    public func run() async throws -> [BenchResult] {
+    package func run() async throws -> [BenchResult] {
         try await settings.withFolder { folder in
             let meter = PrimitiveMeter(folder: folder, slice: .seconds(max(settings.seconds / 8, 0.002)))
             try meter.prepare()

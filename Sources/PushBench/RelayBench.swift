@@ -5,12 +5,12 @@ import Logging
 import Waku
 import WakuP2P
 
-/// Messages of 1 KiB from this process to another by gossip, over Noise and yamux on a loopback socket; and, where `LIBP2P_PYTHON` names a Python
-/// that has it, to py-libp2p.
-public struct RelayBench: Sendable {
+/// Messages of 1 KiB from this process to another by gossipsub, over Noise and yamux on a loopback socket; and to py-libp2p, if `LIBP2P_PYTHON` names a
+/// Python interpreter with it.
+package struct RelayBench: Sendable {
     private static let payloadByteCount = 1024
     private static let topic = PubsubTopic.statusDefault
-    /// What may wait for the peer: less than what a peer's queue drops at.
+    /// Bytes in flight to the peer: less than the limit of a peer's queue.
     private static let window = 2 << 20
     private static let latencyRate = 1000.0
     private static let script = "Tests/Interop/py_waku_relay.py"
@@ -18,13 +18,15 @@ public struct RelayBench: Sendable {
     let settings: BenchSettings
     let executable: String
 
-    /// - Parameter executable: Runs ``RelayBenchSink`` when it is started with `bench --relay-sink`.
-    public init(settings: BenchSettings, executable: String) {
+    /// - Parameters:
+    ///   - settings: the settings.
+    ///   - executable: runs ``RelayBenchSink`` when started with `bench --relay-sink`.
+    package init(settings: BenchSettings, executable: String) {
         self.settings = settings
         self.executable = executable
     }
 
-    public func run() async throws -> [BenchResult] {
+    package func run() async throws -> [BenchResult] {
         try await settings.withFolder { folder in
             var results: [BenchResult] = []
             let sink = try BenchChild(executable, ["bench", "--relay-sink"], output: folder + "/sink")
@@ -44,7 +46,7 @@ public struct RelayBench: Sendable {
         let configuration = P2PRelay.Configuration(key: .generate(), peers: [try Multiaddr(address)])
         let relay = P2PRelay(configuration: configuration, logger: Logger(label: "bench") { _ in SwiftLogNoOpLogHandler() })
         try await relay.running {
-            try await BenchChild.wait("the other process does not gossip") { relay.state == .attached }
+            try await BenchChild.wait("the other process did not connect") { relay.state == .attached }
             try await body(relay)
         }
     }
@@ -57,10 +59,10 @@ public struct RelayBench: Sendable {
         try await relay.publish(message, on: Self.topic)
     }
 
-    /// As fast as the other process takes them.
+    /// Measures the rate at which the other process accepts messages.
     private func rate(_ relay: P2PRelay, _ sink: BenchChild) async throws -> BenchResult {
         let count = Int(max(settings.seconds * 20_000, 200))
-        // A tenth beforehand, so that windows and caches are as they will be.
+        // Warm-up with a tenth of the messages, so that windows and caches are in steady state.
         for number in 0..<count / 10 { try await send(.init(run: 0, isOver: false, count: UInt64(number)), by: relay) }
         var rounds: [BenchResult] = []
         for round in 1...settings.rounds {
@@ -79,10 +81,10 @@ public struct RelayBench: Sendable {
             result.residentBytes = report.residentBytes
             rounds.append(result)
         }
-        var middle = rounds.sorted { ($0.rate ?? 0) < ($1.rate ?? 0) }[rounds.count / 2]
-        middle.unanswered = rounds.reduce(0) { $0 + ($1.unanswered ?? 0) }
-        middle.note = "1 KiB through Noise, yamux and gossip; CPU µs is that of sender and receiver"
-        return middle
+        var median = rounds.sorted { ($0.rate ?? 0) < ($1.rate ?? 0) }[rounds.count / 2]
+        median.unanswered = rounds.reduce(0) { $0 + ($1.unanswered ?? 0) }
+        median.note = "1 KiB through Noise, yamux and gossip; CPU µs is that of sender and receiver"
+        return median
     }
 
     private func latency(_ relay: P2PRelay, _ sink: BenchChild) async throws -> BenchResult {
@@ -106,7 +108,7 @@ public struct RelayBench: Sendable {
         return result
     }
 
-    /// Asks for the run's report; what is asked is sent after the last of its messages.
+    /// Requests the report of a run with a message after its last one.
     private func end(_ run: UInt8, _ relay: P2PRelay, _ sink: BenchChild) async throws -> RelayBenchSink.Report {
         try await send(.init(run: run, isOver: true, count: 0), by: relay)
         return try await sink.line { line in
@@ -117,7 +119,7 @@ public struct RelayBench: Sendable {
         }
     }
 
-    /// To a node of py-libp2p, which counts.
+    /// Measures the rate to a py-libp2p node, which counts messages.
     private func others(_ python: String, _ folder: String) async throws -> BenchResult {
         settings.progress("relay: py-libp2p", 0.95)
         _ = FileManager.default.createFile(atPath: folder + "/commands", contents: nil)
@@ -144,7 +146,7 @@ public struct RelayBench: Sendable {
     }
 }
 
-/// A process that is measured against: what it prints is in a file.
+/// The other process, whose output goes to a file.
 private final class BenchChild: Sendable {
     private let process: Process
     private let output: String
@@ -171,10 +173,10 @@ private final class BenchChild: Sendable {
         if process.isRunning { kill(process.processIdentifier, SIGKILL) }
     }
 
-    /// The first whole line that is wanted.
+    /// Waits for the first complete line that `pick` accepts.
     func line<R>(_ pick: (String) -> R?) async throws -> R {
         var found: R?
-        try await Self.wait("\(process.executableURL?.lastPathComponent ?? "a process") does not do its part") {
+        try await Self.wait("\(process.executableURL?.lastPathComponent ?? "a process") did not respond") {
             let text = String(decoding: FileManager.default.contents(atPath: output) ?? Data(), as: UTF8.self)
             for line in text.split(separator: "\n", omittingEmptySubsequences: false).dropLast() {
                 if let value = pick(String(line)) { found = value }

@@ -9,22 +9,22 @@ import StatusProtocol
 import Waku
 import WakuCrypto
 
-/// How long a node with many registrations takes until it answers, what memory it takes, and what the disk.
-public struct StartupBench: Sendable {
+/// The start-up time, memory and disk usage of a node with many registrations.
+package struct StartupBench: Sendable {
     private static let chunk = 10_000
 
     let settings: BenchSettings
     let registrationCount: Int
-    /// This very program, which is run as `serve`.
+    /// This program, which is started as `serve`.
     let executable: String
 
-    public init(settings: BenchSettings, registrationCount: Int, executable: String) {
+    package init(settings: BenchSettings, registrationCount: Int, executable: String) {
         self.settings = settings
         self.registrationCount = registrationCount
         self.executable = executable
     }
 
-    public func run() async throws -> [BenchResult] {
+    package func run() async throws -> [BenchResult] {
         try await settings.withFolder { folder in
             let identity = PrivateKey.generate()
             let data = folder + "/data"
@@ -55,7 +55,7 @@ public struct StartupBench: Sendable {
 
     // MARK: Database
 
-    /// Bytes that the registrations consist of, and of the file that they came into.
+    /// Makes the database. Returns the size of the registrations themselves and of the file.
     private func makeDatabase(_ owner: BenchClient, _ identity: PrivateKey, _ data: String) async throws -> (own: Int, file: Int) {
         do {
             try FileManager.default.createDirectory(atPath: data, withIntermediateDirectories: true)
@@ -70,7 +70,7 @@ public struct StartupBench: Sendable {
             let count = min(Self.chunk, registrationCount - start)
             var records: [RegistrationRecord] = []
             for number in start..<start + count {
-                // The last one is asked about; the others need no key that anyone has.
+                // Only the last registrant is queried; the others need no private keys.
                 let isOwner = number == registrationCount - 1
                 let registration = isOwner ? owner.registration(version: 1, server: server) : Self.stranger()
                 let hash = isOwner ? owner.keyHash : KeyHash(bytes: randomBytes(KeyHash.byteCount)) ?? owner.keyHash
@@ -85,7 +85,7 @@ public struct StartupBench: Sendable {
         return (ownBytes, try BareDatabase.byteCount(path: DataFolder.databasePath(in: data)))
     }
 
-    /// As large as any, with random bytes for a grant.
+    /// A registration of the usual size, with random bytes as grant.
     private static func stranger() -> PushNotificationRegistration {
         var registration = BenchClient.device(
             token: DeviceToken(hexString(randomBytes(32))), accessToken: AccessToken("9f1b0c6e-52d3-4b7a-8a57-0d2c6d1e4f3a"))

@@ -1,6 +1,6 @@
 import WakuCrypto
 
-/// One message for one device: what must not be delivered twice. 32 bytes, a hash that its protocol makes: no two protocols make the same.
+/// The id of a message for a device, which must not be delivered twice: 32 bytes, a hash computed by the protocol, distinct between protocols.
 public struct DeliveryID: Hashable, Sendable {
     public static let byteCount = 32
     public let bytes: [UInt8]
@@ -11,7 +11,7 @@ public struct DeliveryID: Hashable, Sendable {
         self.bytes = bytes
     }
 
-    /// SHA-256 of the parts, one after the other.
+    /// SHA-256 of the concatenated parts.
     public init(hashing parts: [UInt8]...) {
         bytes = SHA256.hash(parts)
     }

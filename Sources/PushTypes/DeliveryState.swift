@@ -1,7 +1,7 @@
-/// What is known of a delivery that was started before.
+/// The state of a delivery that was started before.
 public enum DeliveryState: Hashable, Sendable {
     /// In the outbox.
     case waiting
-    /// gorush took it.
+    /// Accepted by gorush.
     case accepted
 }

@@ -1,4 +1,4 @@
-/// A push service that a device's token is for. The numbers are gorush's, and those of Status' TokenType.
+/// The push service of a device token. The raw values are those of gorush and of Status' TokenType.
 public enum Platform: Int32, Sendable, CaseIterable, Codable {
     case apn = 1
     case firebase = 2

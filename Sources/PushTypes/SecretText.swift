@@ -1,8 +1,8 @@
 import WakuCrypto
 
-/// Text that must never reach a log, an error or a metric: it prints as `<redacted>`, also inside of other values.
+/// Text that must never reach a log, an error or a metric: it prints as `<redacted>`, also inside other values.
 ///
-/// Equality is by bytes, in constant time: two strings that Unicode holds for equal are different secrets here.
+/// Equality compares bytes, in constant time: strings that are canonically equivalent in Unicode are different secrets.
 public protocol SecretText: Hashable, Sendable, CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
     /// UTF-8.
     var bytes: [UInt8] { get }
@@ -14,7 +14,7 @@ extension SecretText {
         self.init(bytes: Array(string.utf8))
     }
 
-    /// The text itself, for the places that need it: gorush, a sealed answer, an operator who asked to see it.
+    /// The text itself, for the uses that need it: posts to gorush, sealed answers, `admin … --reveal`.
     public var revealed: String { String(decoding: bytes, as: UTF8.self) }
 
     public var isEmpty: Bool { bytes.isEmpty }
@@ -31,7 +31,7 @@ extension SecretText {
     }
 }
 
-/// What APNs or Firebase knows a device by.
+/// The identifier of a device at APNs or Firebase.
 public struct DeviceToken: SecretText {
     public let bytes: [UInt8]
     public init(bytes: [UInt8]) { self.bytes = bytes }

@@ -1,4 +1,4 @@
-/// A piece of a page. What is interpolated into it is escaped, unless it is HTML itself: no text can become markup.
+/// A fragment of HTML. Interpolated text is escaped, so it can't become markup.
 struct HTML: ExpressibleByStringInterpolation, Sendable {
     let text: String
 
@@ -19,10 +19,10 @@ struct HTML: ExpressibleByStringInterpolation, Sendable {
     init(stringLiteral value: String) { text = value }
     init(stringInterpolation: StringInterpolation) { text = stringInterpolation.text }
 
-    /// - Parameter markup: a constant of the program's.
+    /// - Parameter markup: a constant of the program.
     init(trusted markup: StaticString) { text = "\(markup)" }
 
-    /// Fit for contents and for attributes in quotes.
+    /// Escapes text for element content and quoted attributes.
     static func escaped(_ plain: String) -> String {
         var escaped = ""
         for scalar in plain.unicodeScalars {
@@ -32,7 +32,7 @@ struct HTML: ExpressibleByStringInterpolation, Sendable {
             case ">": escaped += "&gt;"
             case "\"": escaped += "&quot;"
             case "'": escaped += "&#39;"
-            // Control characters have no place in a page.
+            // HTML does not allow control characters.
             case _ where scalar.value < 0x20 && scalar != "\n" && scalar != "\t": escaped += "\u{FFFD}"
             default: escaped.unicodeScalars.append(scalar)
             }

@@ -2,7 +2,7 @@ import NodeMetrics
 import Primitives
 import Waku
 
-/// A chart as a figure with an SVG: lines over time, with the largest value and the latest ones in words beside it.
+/// A chart as a figure with an SVG: lines over time, with the scale and the latest values as text.
 struct StatusChart {
     private static let width = 600.0
     private static let height = 120.0
@@ -45,7 +45,7 @@ struct StatusChart {
         return last.since(first).inWords
     }
 
-    /// By time, so that the charts of a node that was busy are true.
+    /// Positioned by time, so that irregular intervals are shown correctly.
     private func points(_ values: [Double], _ top: Double) -> [(x: Double, y: Double)] {
         guard let first = times.first, let last = times.last, last > first else { return [] }
         let span = last.since(first).seconds
@@ -54,7 +54,7 @@ struct StatusChart {
         }
     }
 
-    /// The next of 1, 2, 5, 10, …
+    /// The next higher of 1, 2, 5, 10, …
     static func niceTop(_ value: Double) -> Double {
         var top = 1.0
         while top < value {
@@ -67,7 +67,7 @@ struct StatusChart {
 }
 
 extension Double {
-    /// With a digit or none after the point.
+    /// With at most one digit after the point.
     var short: String {
         let rounded = (self * 10).rounded() / 10
         return rounded == rounded.rounded() && magnitude < 1e15 ? Int(rounded).grouped.replacing(",", with: "") : "\(rounded)"

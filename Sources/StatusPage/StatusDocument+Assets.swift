@@ -86,7 +86,7 @@ extension StatusDocument {
               let charts = null, pointer = null;
               const number = value => value >= 100 ? Math.round(value).toString() : (Math.round(value * 10) / 10).toString();
 
-              // The node renders: what differs is put in place of what is shown.
+              // The node renders the page: parts that differ are replaced.
               function replace(fresh) {
                 document.title = fresh.title;
                 for (const part of fresh.querySelectorAll("[data-live]")) {

@@ -4,8 +4,8 @@ import Primitives
 import Waku
 import WakuCrypto
 
-/// The page at `/`: one self-contained document, whole without JavaScript. With it, sections marked `data-live` are replaced as the node
-/// renders them anew, and the charts tell values under the pointer, from `/status.json`.
+/// The page at `/`: one self-contained document, which is complete without JavaScript. With JavaScript, sections marked `data-live` are updated,
+/// and the charts show values under the pointer, from `/status.json`.
 package struct StatusDocument {
     let status: StatusFigures
 
@@ -15,7 +15,7 @@ package struct StatusDocument {
 
     package var text: String { document.text }
 
-    /// Nothing from elsewhere, and of what is inline only the two texts that belong to the page.
+    /// Allows nothing from other origins, and inline only the page's own style and script.
     package static let contentSecurityPolicy: String = {
         func source(_ text: String) -> String { "'sha256-\(Data(SHA256.hash(Array(text.utf8))).base64EncodedString())'" }
         return "default-src 'none'; style-src \(source(style.text)); script-src \(source(script.text)); connect-src 'self'; "
@@ -38,7 +38,7 @@ package struct StatusDocument {
         <header>
         <h1>waku-push</h1>
         <p data-live="clock">as of <time>\(status.time.clock)</time> UTC, up \(status.uptime.inWords)</p>
-        <p id="connection" hidden>The node does not answer. What you see is old.</p>
+        <p id="connection" hidden>The node does not answer. These figures are outdated.</p>
         </header>
         <main>
         \(health)
@@ -92,7 +92,7 @@ package struct StatusDocument {
     private var flow: HTML {
         """
         <section class="flow" data-live="flow">
-        <h2>What flows <small>last \(status.lately)</small></h2>
+        <h2>Messages and notifications <small>last \(status.lately)</small></h2>
         <ol>\(steps(status.messages))</ol>
         <ol class="second">\(steps(status.notifications))<li class="time"><span>Answered within</span><b>\(answerTime)</b><i>\(mostTime)</i></li></ol>
         </section>
@@ -106,7 +106,7 @@ package struct StatusDocument {
     }
 
     private var answerTime: String { status.answerTimes.map { "\($0.half.asTime)" } ?? "–" }
-    private var mostTime: String { status.answerTimes.map { "99 of 100 within \($0.most.asTime)" } ?? "nothing was answered lately" }
+    private var mostTime: String { status.answerTimes.map { "99 of 100 within \($0.most.asTime)" } ?? "no recent answers" }
 
     // MARK: Parts
 
@@ -125,7 +125,7 @@ package struct StatusDocument {
             "relay", "Relay", state, isWell: isWell,
             [
                 ("last message", "\(status.silence.inWords) ago"), ("gaps", "\(status.gaps.grouped)"),
-                ("brought by its store alone", "\(status.recovered.grouped)"),
+                ("found only in its store", "\(status.recovered.grouped)"),
             ], status.relayObstacle)
     }
 
@@ -192,8 +192,8 @@ package struct StatusDocument {
             <table><thead><tr><th>reason</th><th class="number">last \(status.lately)</th><th class="number">since the start</th></tr></thead>
             <tbody>\(rows)</tbody></table>
             """
-        let none: HTML = "<p class=\"none\">Nothing was lost since the start.</p>"
-        return "<section data-live=\"losses\"><h2>Where it gets lost</h2>\(rows.isEmpty ? none : table)</section>"
+        let none: HTML = "<p class=\"none\">No losses since the start.</p>"
+        return "<section data-live=\"losses\"><h2>Losses</h2>\(rows.isEmpty ? none : table)</section>"
     }
 
     private var alarms: HTML {
@@ -208,7 +208,7 @@ package struct StatusDocument {
                 """
         }
         let table: HTML = """
-            <table><thead><tr><th>what</th><th class="number">when (UTC)</th></tr></thead><tbody>\(rows)</tbody></table>
+            <table><thead><tr><th>alarm</th><th class="number">when (UTC)</th></tr></thead><tbody>\(rows)</tbody></table>
             """
         let none: HTML = "<p class=\"none\">None since the start.</p>"
         return "<section data-live=\"alarms\"><h2>Last alarms</h2>\(rows.isEmpty ? none : table)</section>"
@@ -216,7 +216,7 @@ package struct StatusDocument {
 }
 
 extension StatusFigures {
-    /// How long the charts cover, in words.
+    /// The time span of the charts, in words.
     fileprivate var lately: String { max(span, .seconds(1)).inWords }
 }
 

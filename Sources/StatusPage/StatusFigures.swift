@@ -2,12 +2,13 @@ import Foundation
 package import NodeMetrics
 package import Waku
 
-/// A node at a glance: what the page shows, and `/status.json` tells.
+/// The figures of the status page and `/status.json`.
 package struct StatusFigures: Sendable {
     package struct Step: Sendable, Encodable {
         package let name: String
-        /// In the time that the charts cover, and since the start.
+        /// Within the time span of the charts.
         package let lately: Int
+        /// Since the start.
         package let total: Int
 
         package init(name: String, lately: Int, total: Int) {
@@ -86,7 +87,7 @@ package struct StatusFigures: Sendable {
     package var uptime = Duration.zero
     package var obstacles: [String] = []
 
-    /// nil while it is attached.
+    /// Why the relay is detached; nil while it is attached.
     package var relayObstacle: String?
     package var silence = Duration.zero
     package var isSilent = false
@@ -96,9 +97,9 @@ package struct StatusFigures: Sendable {
     package var breaker = BreakerLabel.closed
     /// Why the last post failed, while the breaker is not closed.
     package var gorushFailure: String?
-    /// That one is slow.
+    /// The description of a slow gorush; nil if none is slow.
     package var gorushDelay: String?
-    /// Where there are several.
+    /// The endpoints, if there are several.
     package var endpoints: [Endpoint] = []
     package var waiting = 0
     package var oldestWaiting: Duration?
@@ -106,21 +107,21 @@ package struct StatusFigures: Sendable {
 
     package var storeFailure: String?
     package var databaseBytes = 0
-    /// nil while they can't be read.
+    /// nil if they can't be read.
     package var registrations: Registrations?
     package var topics = 0
-    /// What each protocol tells of itself.
+    /// Additional lines of each protocol.
     package var protocols: [ProtocolLines] = []
 
-    /// The way of a message, and of a notification.
+    /// The steps of messages and of notifications.
     package var messages: [Step] = []
     package var notifications: [Step] = []
-    /// What never arrived, the most frequent first.
+    /// Losses, the most frequent first.
     package var losses: [Step] = []
-    /// Within which a half, and 99 of 100, were answered lately; nil when none was. Infinite beyond the last bucket.
+    /// The median and 99th percentile of the time to answer; nil without answers. Infinite beyond the last bucket.
     package var answerTimes: (half: Double, most: Double)?
     package var alarms: [Alarm] = []
-    /// How long the charts cover.
+    /// The time span of the charts.
     package var span = Duration.zero
     package var chartTimes: [Timestamp] = []
     package var charts: [Chart] = []
@@ -129,7 +130,7 @@ package struct StatusFigures: Sendable {
 
     package var isReady: Bool { obstacles.isEmpty }
 
-    /// Registrations of a protocol.
+    /// Adds the registrations of a protocol.
     package mutating func add(_ other: Registrations) {
         let sum = registrations ?? Registrations(apn: 0, firebase: 0, inDoubt: 0, unregistered: 0)
         registrations = Registrations(
@@ -203,7 +204,7 @@ extension StatusFigures: Encodable {
         encoder.outputFormatting = [.withoutEscapingSlashes, .sortedKeys]
         encoder.nonConformingFloatEncodingStrategy = .convertToString(
             positiveInfinity: "Infinity", negativeInfinity: "-Infinity", nan: "NaN")
-        // There is nothing in it that can't be encoded.
+        // All values can be encoded.
         return (try? encoder.encode(self)).map(Array.init) ?? Array("{}".utf8)
     }
 }

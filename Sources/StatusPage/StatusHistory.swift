@@ -1,7 +1,7 @@
 package import NodeMetrics
 package import Waku
 
-/// What was counted in the last quarter of an hour, point by point.
+/// The counts of the last 15 minutes, as points in time.
 package struct StatusHistory {
     package static let limit = 180
     private static let shortestStep = Duration.seconds(4)
@@ -14,7 +14,7 @@ package struct StatusHistory {
         package let valid: [Int]
         /// Notifications in the outbox.
         package let waiting: Int
-        /// Since the start, by the upper ends of ``Metric/sinceReceipt``, cumulated.
+        /// Since the start, cumulative by the bounds of ``Metric/sinceReceipt``.
         package let answerTimes: [Int64]
 
         package init(time: Timestamp, counts: [Counter: Int], valid: [Int], waiting: Int, answerTimes: [Int64]) {
@@ -39,19 +39,19 @@ package struct StatusHistory {
         points.append(point)
     }
 
-    /// Goes on to the present. A point that is but a moment old gives way: a rate over so short a time would say nothing.
+    /// Appends the current point. Replaces a very recent one, because a rate over so short a time would be meaningless.
     package mutating func extend(to point: Point) {
         if points.count > 1, let last = points.last, point.time.since(last.time) < Self.shortestStep { points.removeLast() }
         add(point)
     }
 
-    /// A second's worth of what grew between two points, for each but the first.
+    /// Rates per second between consecutive points.
     ///
-    /// - Parameter figure: of what was counted since the start.
+    /// - Parameter figure: a count since the start.
     package func rates(_ figure: (Point) -> Int) -> [Double] {
         zip(points, points.dropFirst()).map { old, new in
             let seconds = new.time.since(old.time).seconds
-            // A clock that was set back tells nothing.
+            // The clock was set back.
             return seconds > 0 ? Double(max(0, figure(new) - figure(old))) / seconds : 0
         }
     }

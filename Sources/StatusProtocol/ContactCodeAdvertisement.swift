@@ -2,14 +2,14 @@ import CPushMessages
 public import ProtobufWire
 import Waku
 
-/// What a registrant publishes on its contact code topic, so that senders need not query.
+/// The advertisement that a registrant publishes on its contact code topic, so that senders need not query.
 ///
 ///     1 push_notification_info: a row for each (server, installation)    2 chat_identity
 ///
 /// Without rows and chat identity it is 0 bytes long.
 public struct ContactCodeAdvertisement: Hashable, Sendable {
     public var pushNotificationInfo: [PushNotificationQueryInfo]
-    /// An encoded ChatIdentity, passed on as it is; empty when there is none.
+    /// An encoded ChatIdentity, passed on unchanged; empty if there is none.
     public var chatIdentity: [UInt8]
 
     public init(pushNotificationInfo: [PushNotificationQueryInfo], chatIdentity: [UInt8] = []) {

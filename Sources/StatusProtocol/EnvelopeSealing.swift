@@ -1,14 +1,14 @@
 public import Waku
 public import WakuCrypto
 
-/// To whom a push message goes: the topic it is published on, and what it is encrypted with.
+/// The recipient of a push message: determines topic and encryption.
 public enum Recipient: Sendable {
     /// The holder of a key, on a topic of theirs.
     case key(PublicKey, topic: String)
     /// Everyone who knows a topic.
     case topic(String, SymmetricKey)
 
-    /// Where answers go, and requests.
+    /// The topic of requests and answers.
     public static func partitioned(_ key: PublicKey) -> Recipient {
         .key(key, topic: StatusTopics.partitioned(key))
     }
@@ -35,12 +35,12 @@ public enum Recipient: Sendable {
     }
 }
 
-/// Envelopes into Waku messages, and back.
+/// Converts envelopes to Waku messages and back.
 public enum EnvelopeSealing {
-    /// A larger envelope goes out in segments.
+    /// Larger envelopes are sent in segments.
     public static let segmentByteLimit = 786_432
 
-    /// The Waku message of an envelope: one, unless it has to be split. `wakuSigner` signs the Waku payload, which nobody reads unsigned.
+    /// The Waku messages of an envelope: one, unless it must be split. `wakuSigner` signs the Waku payload, because receivers drop unsigned ones.
     public static func seal(
         _ envelope: [UInt8], to recipient: Recipient, wakuSigner: PrivateKey, at now: Timestamp
     ) -> [WakuMessage] {
@@ -61,7 +61,7 @@ public enum EnvelopeSealing {
         }
     }
 
-    /// What a Waku message holds for the owner of `identity`, or for those who know one of the topic keys.
+    /// Decrypts a Waku message with `identity` or one of the topic keys.
     ///
     /// - Throws: ``OpeningError``
     public static func open(
@@ -81,21 +81,21 @@ public enum EnvelopeSealing {
     }
 }
 
-/// A Waku payload that was decrypted, and whose signature holds.
+/// A decrypted Waku payload with a valid signature.
 public struct OpenedPayload: Sendable {
     public let data: [UInt8]
-    /// Who signed the Waku payload. The real identity of whoever asks: neither stored nor logged.
+    /// The signer of the Waku payload: for queries and requests the sender's real identity, which is neither stored nor logged.
     public let signer: PublicKey
 
-    /// The segment that it is, if it is one.
+    /// The segment, if it is one.
     public var segment: SegmentMessage? { SegmentMessage(parsing: data) }
 }
 
-/// Why a Waku message is not for us. All of these are dropped and counted.
+/// Why a Waku message can't be opened. All of these are dropped and counted.
 public enum OpeningError: Error, Hashable, Sendable, CaseIterable {
-    /// Not encrypted by version 1.
+    /// Not version 1 encryption.
     case version
-    /// With none of our keys.
+    /// None of the keys decrypts it.
     case undecryptable
     case malformed
     case unsigned

@@ -1,6 +1,6 @@
 public import WakuCrypto
 
-/// SHAKE-256 of a compressed public key, 64 bytes: how push messages name a registrant without showing the key.
+/// SHAKE-256 of a compressed public key, 64 bytes: identifies a registrant in push messages without disclosing the key.
 public struct KeyHash: Hashable, Sendable {
     public static let byteCount = 64
     public let bytes: [UInt8]
@@ -18,9 +18,9 @@ public struct KeyHash: Hashable, Sendable {
     public var hex: String { hexString(bytes) }
 }
 
-/// Names one device of a registrant. Compared by its UTF-8 bytes, not by what Unicode holds for equal.
+/// Identifies a device of a registrant. Compared by its UTF-8 bytes, not by canonical equivalence.
 public struct InstallationID: Hashable, Sendable, CustomStringConvertible {
-    /// The longest one that a registration may have.
+    /// Maximum length in a registration.
     public static let maximumByteCount = 128
     public let bytes: [UInt8]
 
@@ -31,7 +31,7 @@ public struct InstallationID: Hashable, Sendable, CustomStringConvertible {
     public var description: String { string }
 }
 
-/// What a registration is stored and versioned under.
+/// The key of a stored registration and its version.
 public struct RegistrationKey: Hashable, Sendable {
     public let keyHash: KeyHash
     public let installationID: InstallationID

@@ -3,7 +3,7 @@ import ProtobufWire
 import Waku
 public import WakuCrypto
 
-/// What kind of push message an envelope holds: the `type` of an ApplicationMetadataMessage.
+/// The kind of the push message in an envelope: the `type` of an ApplicationMetadataMessage.
 public enum MessageKind: UInt32, Sendable, CaseIterable {
     case registration = 16
     case registrationResponse = 17
@@ -13,7 +13,7 @@ public enum MessageKind: UInt32, Sendable, CaseIterable {
     case response = 21
 }
 
-/// An ApplicationMetadataMessage: who says what. In Waku payloads, directly or in segments.
+/// An ApplicationMetadataMessage: sender, type and payload. In Waku payloads, directly or in segments.
 ///
 ///     1 signature: recoverable, over Keccak-256(payload)    2 payload    3 type
 ///
@@ -22,7 +22,7 @@ public struct MetadataEnvelope: Sendable {
     private static let fieldLimit = 64
 
     public let kind: MessageKind
-    /// Recovered from the signature; the signer of the Waku payload when there is none.
+    /// Recovered from the signature; without one, the signer of the Waku payload.
     public let sender: PublicKey
     public let payload: [UInt8]
     public let id: [UInt8]
@@ -46,7 +46,7 @@ public struct MetadataEnvelope: Sendable {
         id = Keccak256.hash(sender.uncompressed + bytes)
     }
 
-    /// The bytes of an envelope with its sender's signature, and the id that it has.
+    /// Encodes and signs an envelope. Returns its bytes and its id.
     public static func encode(_ kind: MessageKind, payload: [UInt8], signedBy key: PrivateKey) -> (bytes: [UInt8], id: [UInt8]) {
         let signature = Signature(of: Keccak256.hash(payload), by: key)
         let bytes = Protobuf__ApplicationMetadataMessage.packed { message, arena in
@@ -69,7 +69,7 @@ public struct MetadataEnvelope: Sendable {
     }
 }
 
-/// Why something in a Waku payload is not a push message. All of these are dropped and counted.
+/// Why a Waku payload is not a push message. All of these are dropped and counted.
 public enum EnvelopeError: Error, Hashable, Sendable, CaseIterable {
     case malformed
     /// Not one of ``MessageKind``: the shard carries all of Status' messages.

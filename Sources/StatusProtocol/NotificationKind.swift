@@ -1,4 +1,4 @@
-/// PushNotificationType. Senders may use values that are not named here: they are sent with the text of a mention.
+/// PushNotificationType. Senders may use other values: their notifications have the text of a mention.
 public struct NotificationKind: RawRepresentable, Hashable, Sendable {
     public let rawValue: Int32
     public init(rawValue: Int32) { self.rawValue = rawValue }

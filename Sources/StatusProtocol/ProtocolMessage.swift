@@ -2,15 +2,15 @@ import CPushMessages
 public import ProtobufWire
 import Waku
 
-/// The wrapping of deployed clients around what they publish for everyone on a topic.
+/// The wrapper that deployed clients put around messages on public topics.
 ///
 ///     2 installation_id    3 bundles: key bundles of the secure transport, repeated    102 public_message
 public struct ProtocolMessage: Hashable, Sendable {
     private static let fieldLimit = 256
 
-    /// Of the sender's device.
+    /// The sender's installation.
     public var installationID: InstallationID
-    /// Encoded, passed on as they are.
+    /// Encoded, passed on unchanged.
     public var bundles: [[UInt8]]
     /// The envelope. Empty for messages of the secure transport, which this package does not read.
     public var publicMessage: [UInt8]

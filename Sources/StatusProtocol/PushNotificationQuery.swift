@@ -2,13 +2,13 @@ import CPushMessages
 public import ProtobufWire
 import Waku
 
-/// Asks which devices these registrants have. `1 public_keys`: hashes, 64 bytes each.
+/// A query for the devices of registrants. `1 public_keys`: hashes, 64 bytes each.
 public struct PushNotificationQuery: Hashable, Sendable {
-    /// A query for more is dropped.
+    /// Queries with more keys are dropped.
     public static let keyLimit = 1000
     private static let fieldLimit = keyLimit + 64
 
-    /// As they came: one that is not 64 bytes long names nobody.
+    /// As received. Values that are not 64 bytes long are ignored.
     public let publicKeys: [[UInt8]]
 
     public init(publicKeys: [KeyHash]) {

@@ -2,14 +2,14 @@ import CPushMessages
 import ProtobufWire
 import Waku
 
-/// One device of a registrant, as a server or the registrant itself tells senders of it.
+/// A device of a registrant, in answers to queries and in advertisements.
 public struct PushNotificationQueryInfo: Hashable, Sendable {
-    /// Empty when there is a list.
+    /// Empty if there is a list.
     public var accessToken: AccessToken
     public var installationID: InstallationID
     /// The registrant's ``KeyHash``.
     public var publicKey: [UInt8]
-    /// The access token, sealed to each one who may use it.
+    /// The access token, encrypted for each allowed key.
     public var allowedKeyList: [[UInt8]]
     public var grant: [UInt8]
     public var version: UInt64

@@ -3,18 +3,18 @@ public import ProtobufWire
 public import PushTypes
 import Waku
 
-/// What a client registers: how to reach one of its devices, who may have it notified, and what it does not want to hear of.
+/// A registration: how to reach a device, which keys may notify it, and its filters.
 /// Fields and numbers are in `Protos/push_notifications.proto`.
 ///
-/// Unknown fields are not kept here: who stores a registration stores the bytes that came.
+/// Unknown fields are not preserved here: stores must keep the received bytes.
 public struct PushNotificationRegistration: Hashable, Sendable {
-    /// Of the whole. Larger ones are malformed: they may come in segments.
+    /// Limit of a registration in bytes. Larger ones are malformed.
     public static let byteLimit = 2 << 20
-    /// Of each list. More are malformed.
+    /// Limit of the entries of each list. Longer lists are malformed.
     public static let listLimit = 30_000
-    /// Of each string, in bytes of UTF-8. Longer ones are malformed.
+    /// Limit of each string in bytes of UTF-8. Longer ones are malformed.
     public static let stringByteLimit = 4096
-    /// Scalars may be repeated, and fields unknown: but not without end.
+    /// Limit of fields, because scalars may be repeated and unknown fields occur.
     private static let otherFieldLimit = 256
 
     public var tokenType: UInt32 = 0
@@ -23,7 +23,7 @@ public struct PushNotificationRegistration: Hashable, Sendable {
     public var accessToken = AccessToken("")
     public var enabled = false
     public var version: UInt64 = 0
-    /// The access token sealed to each one who may use it.
+    /// The access token encrypted for each allowed key.
     public var allowedKeyList: [[UInt8]] = []
     /// Hashes of chats, and of authors.
     public var blockedChatList: [[UInt8]] = []
@@ -45,7 +45,7 @@ public struct PushNotificationRegistration: Hashable, Sendable {
         }
     }
 
-    /// nil when it is neither of the two that there are.
+    /// nil if it is not a known platform.
     public var platform: Platform? { Int32(exactly: tokenType).flatMap(Platform.init) }
 
     /// - Throws: `ProtobufError`

@@ -2,21 +2,21 @@ import CPushMessages
 public import ProtobufWire
 import Waku
 
-/// Asks to have one device notified. Fields and numbers are in `Protos/push_notifications.proto`.
+/// A request to notify one device. Fields and numbers are in `Protos/push_notifications.proto`.
 public struct PushNotification: Hashable, Sendable {
     public var accessToken: AccessToken
     /// SHAKE-256 of the chat's id.
     public var chatID: [UInt8]
-    /// The registrant's ``KeyHash``: as it came, perhaps of another length.
+    /// The registrant's ``KeyHash``: as received, possibly of another length.
     public var publicKey: [UInt8]
     public var installationID: InstallationID
-    /// The encrypted message, which is for the device.
+    /// The message, encrypted for the device.
     public var message: [UInt8]
     public var kind: NotificationKind
     /// SHAKE-256 of the author's key in text.
     public var author: [UInt8]
 
-    /// Of what goes to the device, chat and message together. APNs and Firebase take 4 KiB in all.
+    /// Limit of chat and message together. APNs and Firebase accept 4 KiB in total.
     public static let contentByteLimit = 16 << 10
     public var isTooLarge: Bool { chatID.count + message.count > Self.contentByteLimit }
 
@@ -54,11 +54,11 @@ public struct PushNotification: Hashable, Sendable {
     }
 }
 
-/// Asks a server to notify devices.
+/// A request to notify devices.
 ///
-///     1 requests    2 message_id: what the notifications are about, and what keeps a device from being notified twice
+///     1 requests    2 message_id: the message of the notifications; a device is notified once per message_id
 public struct PushNotificationRequest: Hashable, Sendable {
-    /// A request for more is dropped.
+    /// Requests with more entries are dropped.
     public static let notificationLimit = 1000
     private static let fieldLimit = notificationLimit + 64
     private static let nestedFieldLimit = 64

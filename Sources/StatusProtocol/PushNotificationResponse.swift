@@ -2,7 +2,7 @@ import CPushMessages
 public import ProtobufWire
 import Waku
 
-/// What became of one entry of a request.
+/// The report for one entry of a request.
 public struct PushNotificationReport: Hashable, Sendable {
     public enum ErrorType: UInt32, Sendable, CaseIterable {
         case unknown = 0
@@ -13,7 +13,7 @@ public struct PushNotificationReport: Hashable, Sendable {
 
     /// nil is success.
     public var error: ErrorType?
-    /// As in the entry.
+    /// The value of the entry.
     public var publicKey: [UInt8]
     public var installationID: InstallationID
 

@@ -1,6 +1,6 @@
 public import PushTypes
 
-/// What a sender must show to have a registrant notified. A UUID in one of the forms of ``isUUID``, kept as it was sent.
+/// The secret that a sender needs to notify a registrant. A UUID in one of the forms of ``isUUID``, stored as received.
 public struct AccessToken: SecretText {
     public let bytes: [UInt8]
     public init(bytes: [UInt8]) { self.bytes = bytes }

@@ -1,25 +1,25 @@
 public import Waku
 public import WakuCrypto
 
-/// Puts segments together again. Bounded in memory and time, for all together and for each signer.
+/// Reassembles segmented messages. Bounded in memory and time, in total and per signer.
 ///
-/// Segments belong together when they name the same whole and were sent by the same signer. When room is short the whole of which the
-/// smallest part is there gives way, then the one that holds the fewest bytes, then the oldest: fragments from keys made for the purpose
-/// do not push out what an honest sender has half sent, and a sender that begins many wholes pushes out its own.
+/// Segments belong together if they have the same hash of the whole and the same signer. Above the limit, the message with the smallest received
+/// share is dropped first, then the one with the fewest bytes, then the oldest. So fragments from throw-away keys do not displace a message that an
+/// honest sender has partly sent, and a sender of many incomplete messages displaces its own.
 public struct SegmentAssembler: Sendable {
     public struct Limits: Sendable {
         public var wholeByteCount = 3 << 20
         public var segmentCount = 256
-        /// Of all that is incomplete.
+        /// Limit of all incomplete messages.
         public var byteCount = 64 << 20
         public var wholeCount = 1_024
-        /// Of what one signer has begun.
+        /// Limit of the incomplete messages of one signer.
         public var byteCountBySigner = 8 << 20
         public var wholeCountBySigner = 4
         public var age = Duration.seconds(300)
         public init() {}
 
-        /// Of a client, which awaits answers of up to 4 MiB from servers that it asked.
+        /// Limits for a client, which receives answers of up to 4 MiB from servers that it queried.
         public static let answers: Limits = {
             var limits = Limits()
             limits.wholeByteCount = 5 << 20
@@ -39,7 +39,7 @@ public struct SegmentAssembler: Sendable {
         var segments: [Int: [UInt8]] = [:]
         var byteCount = 0
 
-        /// Whether it gives way before another one.
+        /// Whether it is dropped before another one.
         func isWorth(lessThan other: Whole) -> Bool {
             let (part, otherPart) = (segments.count * other.count, other.segments.count * count)
             if part != otherPart { return part < otherPart }
@@ -57,10 +57,10 @@ public struct SegmentAssembler: Sendable {
         self.limits = limits
     }
 
-    /// Wholes that are incomplete.
+    /// Number of incomplete messages.
     public var count: Int { wholes.count }
 
-    /// The whole that this segment completes, once its hash fits.
+    /// Adds a segment. Returns the whole message if it is complete and its hash matches.
     public mutating func add(_ segment: SegmentMessage, from signer: PublicKey, at now: Timestamp) -> [UInt8]? {
         guard (2...limits.segmentCount).contains(segment.count), (0..<segment.count).contains(segment.index),
             segment.wholeHash.count == Keccak256.byteCount

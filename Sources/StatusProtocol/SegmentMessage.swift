@@ -20,7 +20,7 @@ public struct SegmentMessage: Hashable, Sendable {
         self.payload = payload
     }
 
-    /// nil when it is none: an envelope parses as a segment too, but only a segment has a payload in field 4.
+    /// nil if it is not a segment: an envelope parses as a segment too, but only a segment has a payload in field 4.
     public init?(parsing bytes: [UInt8]) {
         guard let segment = try? Self.parse(bytes), !segment.payload.isEmpty else { return nil }
         self = segment

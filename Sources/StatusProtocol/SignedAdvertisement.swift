@@ -3,23 +3,23 @@ import ProtobufWire
 import Waku
 public import WakuCrypto
 
-/// A contact code advertisement with its owner's signature, as it stands in a Waku payload.
+/// A contact code advertisement with its owner's signature, in the form of a Waku payload.
 ///
-///     ProtocolMessage (deployed; a bare envelope is read as well) ‖ ApplicationMetadataMessage, type 15 ‖ ContactCodeAdvertisement
+///     ProtocolMessage (deployed; a bare envelope is accepted too) ‖ ApplicationMetadataMessage, type 15 ‖ ContactCodeAdvertisement
 ///
-/// Only the envelope's signature tells who advertises: the Waku payload may be signed by another key.
+/// Only the envelope's signature identifies the owner: the Waku payload may be signed by another key.
 public struct SignedAdvertisement: Sendable {
     /// The `type` of its ApplicationMetadataMessage.
     public static let envelopeType: UInt32 = 15
     private static let fieldLimit = 64
 
-    /// Whose devices these are: recovered from the signature.
+    /// The owner of the devices, recovered from the signature.
     public let owner: PublicKey
     /// Which of the owner's devices published it; nil in a bare envelope.
     public let installationID: InstallationID?
     public let advertisement: ContactCodeAdvertisement
 
-    /// - Throws: ``EnvelopeError``, with `otherKind` for messages that are no advertisement.
+    /// - Throws: ``EnvelopeError``, with `otherKind` for messages that are not advertisements.
     public init(parsing data: [UInt8]) throws(EnvelopeError) {
         let wrapping = try? ProtocolMessage(parsing: data)
         let isWrapped = wrapping.map { !$0.publicMessage.isEmpty } ?? false
@@ -42,10 +42,10 @@ public struct SignedAdvertisement: Sendable {
     /// The wrapped advertisement, for a Waku payload.
     ///
     /// - Parameters:
-    ///   - advertisement: What is advertised.
-    ///   - installationID: Of the device that publishes.
+    ///   - advertisement: The advertisement.
+    ///   - installationID: The installation that publishes it.
     ///   - bundles: Encoded key bundles of the secure transport.
-    ///   - key: The owner's.
+    ///   - key: The owner's key.
     public static func encode(
         _ advertisement: ContactCodeAdvertisement, from installationID: InstallationID, bundles: [[UInt8]] = [], signedBy key: PrivateKey
     ) -> [UInt8] {

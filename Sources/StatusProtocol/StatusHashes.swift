@@ -1,6 +1,6 @@
 public import WakuCrypto
 
-/// How push messages name chats and authors without showing them: SHAKE-256 squeezed to 64 bytes.
+/// The hashes of chats and authors in push messages: SHAKE-256 squeezed to 64 bytes.
 public enum StatusHashes {
     /// `chat_id` of a notification, and the entries of the lists of chats: of the chat's id.
     public static func chat(_ id: String) -> [UInt8] {

@@ -1,6 +1,6 @@
 public import WakuCrypto
 
-/// The topic strings of Status. A message shows only the first 4 bytes of their Keccak-256; symmetric ones are passwords as well.
+/// The topic strings of Status. A message shows only the first 4 bytes of their Keccak-256; those of symmetric topics are passwords as well.
 public enum StatusTopics {
     private static let partitionCount: UInt64 = 5000
 
@@ -15,7 +15,7 @@ public enum StatusTopics {
         return "contact-discovery-\(partition)"
     }
 
-    /// hex(key hash), 128 digits: where deployed clients ask about a registrant. Encrypted with the topic's key.
+    /// hex(key hash), 128 digits: where deployed clients query a registrant. Encrypted with the topic's key.
     public static func query(_ registrant: KeyHash) -> String {
         registrant.hex
     }

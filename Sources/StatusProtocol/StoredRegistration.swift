@@ -1,6 +1,6 @@
 public import Waku
 
-/// A registration that is in force, as the store has it.
+/// A stored registration that is not a tombstone.
 public struct StoredRegistration: Hashable, Sendable {
     public let key: RegistrationKey
     public let registration: PushNotificationRegistration
@@ -16,13 +16,13 @@ public struct StoredRegistration: Hashable, Sendable {
     }
 }
 
-/// What is stored for a registrant's installation.
+/// The stored state of an installation.
 public enum StoredState: Hashable, Sendable {
     case registered(StoredRegistration)
-    /// Unregistered: only the version stays, so that older messages are not taken for news.
+    /// Unregistered: only the version is kept, so that older messages are recognised.
     case tombstone(version: UInt64)
 
-    /// What is in force; nil for a tombstone.
+    /// The registration; nil for a tombstone.
     public var registration: PushNotificationRegistration? {
         switch self {
         case .registered(let stored): stored.registration

@@ -1,6 +1,6 @@
 import StatusProtocol
 
-/// What a registrant does not want to hear of, `PROTOCOL.md` section 6. Hashes are compared, 64 bytes each.
+/// Applies a registrant's filters, `PROTOCOL.md` section 6. Compares hashes of 64 bytes.
 enum NotificationFilter {
     static func admits(_ notification: PushNotification, for registration: PushNotificationRegistration) -> Bool {
         guard registration.enabled, !registration.blockedChatList.contains(notification.author) else { return false }

@@ -1,29 +1,31 @@
 import PushTypes
-public import StatusProtocol
-public import WakuCrypto
+package import StatusProtocol
+package import WakuCrypto
 
-/// What a query is answered, `PROTOCOL.md` section 5.
-public struct QueryRules: Sendable {
+/// Answers queries, `PROTOCOL.md` section 5.
+package struct QueryRules: Sendable {
     private let serverKey: [UInt8]
 
-    public init(server: PublicKey) {
+    package init(server: PublicKey) {
         serverKey = server.compressed
     }
 
-    /// Whom a query asks about, each once.
-    public func registrants(in query: PushNotificationQuery) -> [KeyHash] {
+    /// The distinct registrants of a query.
+    package func registrants(in query: PushNotificationQuery) -> [KeyHash] {
         var seen: Set<KeyHash> = []
         return query.publicKeys.compactMap(KeyHash.init(bytes:)).filter { seen.insert($0).inserted }
     }
 
-    /// nil when nothing is registered: then there is no answer.
+    /// The answer; nil if there are no registrations, in which case no answer is sent.
     ///
-    /// - Parameter registrations: as many as a ``QueryBudget`` admitted.
-    public func answer(_ registrations: [StoredRegistration], messageID: [UInt8]) -> PushNotificationQueryResponse? {
+    /// - Parameters:
+    ///   - registrations: those that a ``QueryBudget`` admitted.
+    ///   - messageID: the id of the query's envelope.
+    package func answer(_ registrations: [StoredRegistration], messageID: [UInt8]) -> PushNotificationQueryResponse? {
         registrations.isEmpty ? nil : PushNotificationQueryResponse(info: registrations.map(row), messageID: messageID)
     }
 
-    /// The token, or the list of those who may have it: never both.
+    /// A row with the access token, or with the allowed key list, but never both.
     private func row(_ stored: StoredRegistration) -> PushNotificationQueryInfo {
         let registration = stored.registration
         let isListed = registration.allowFromContactsOnly || !registration.allowedKeyList.isEmpty
@@ -38,22 +40,22 @@ public struct QueryRules: Sendable {
     }
 }
 
-/// One small query must not draw an answer without end, nor load one. Rows are offered the most recently changed first; those beyond the
-/// budget are left out, so that the same query gets the same answer for as long as nothing changes.
-public struct QueryBudget: Sendable {
-    public static let rowLimit = 1_000
-    /// Of the answer, which goes out in segments when it is over 768 KiB.
-    public static let byteLimit = 4 << 20
+/// Limits the size of the answer to a query, and of the rows that it loads. Rows are offered in the order of changes, the most recent first; those
+/// beyond the budget are left out, so that the same query gets the same answer until a row changes.
+package struct QueryBudget: Sendable {
+    package static let rowLimit = 1_000
+    /// Limit of the answer in bytes. Answers over 768 KiB are sent in segments.
+    package static let byteLimit = 4 << 20
 
     private var rowCount = 0
     private var byteCount = 0
-    /// A registration was left out: so are all that follow.
-    public private(set) var isSpent = false
+    /// Whether a registration was left out; all later ones are too.
+    package private(set) var isSpent = false
 
-    public init() {}
+    package init() {}
 
-    /// Whether there is room for one more. The first always fits.
-    public mutating func admits(_ stored: StoredRegistration) -> Bool {
+    /// Adds a registration if it is within the budget. The first always is.
+    package mutating func admits(_ stored: StoredRegistration) -> Bool {
         let rowByteCount = Self.byteCount(of: stored)
         guard !isSpent, rowCount == 0 || (rowCount < Self.rowLimit && byteCount + rowByteCount <= Self.byteLimit) else {
             isSpent = true
@@ -64,8 +66,8 @@ public struct QueryBudget: Sendable {
         return true
     }
 
-    /// What its row takes in an answer, roughly.
-    public static func byteCount(of stored: StoredRegistration) -> Int {
+    /// The approximate size of its row in an answer.
+    package static func byteCount(of stored: StoredRegistration) -> Int {
         stored.registration.allowedKeyList.reduce(512) { $0 + $1.count + 4 }
     }
 }

@@ -1,20 +1,20 @@
-public import PushTypes
-public import StatusProtocol
-public import WakuCrypto
+package import PushTypes
+package import StatusProtocol
+package import WakuCrypto
 
-/// Which registrations are taken, `PROTOCOL.md` section 4.
+/// Decides on registrations, `PROTOCOL.md` section 4.
 ///
-/// In two parts: ``claim(in:)`` does what needs nothing stored, on any core; ``decide(_:storedVersion:registered:)`` compares with what is stored, one after the
-/// other. The order of errors is the specification's all the same: a claim remembers an error that counts only after the version.
-public struct RegistrationRules: Sendable {
+/// In two parts: ``claim(in:)`` does the steps that do not need stored data, on any thread; ``decide(_:storedVersion:registered:)`` compares with stored data, sequentially.
+/// The order of errors is the specification's nevertheless: a claim carries an error that takes effect only after the version check.
+package struct RegistrationRules: Sendable {
     private let identity: PrivateKey
     private let isIdempotent: Bool
     private let serves: @Sendable (Platform, _ apnTopic: String) -> Bool
 
     /// - Parameters:
-    ///   - isIdempotent: a repetition of exactly what is stored succeeds, instead of VERSION_MISMATCH.
-    ///   - serves: whether there is a gorush for an app.
-    public init(
+    ///   - isIdempotent: whether a repeated, identical registration succeeds instead of VERSION_MISMATCH.
+    ///   - serves: whether there is a gorush endpoint for an app.
+    package init(
         identity: PrivateKey, isIdempotent: Bool = false,
         serves: @escaping @Sendable (Platform, _ apnTopic: String) -> Bool = { _, _ in true }
     ) {
@@ -27,7 +27,7 @@ public struct RegistrationRules: Sendable {
     ///
     /// - Parameter knownVersion: what is stored for a key, or was. What is not newer is refused whatever else it says, so that its grant need
     ///   not be checked.
-    public func claim(in envelope: MetadataEnvelope, knownVersion: (RegistrationKey) -> UInt64? = { _ in nil }) -> RegistrationClaim? {
+    package func claim(in envelope: MetadataEnvelope, knownVersion: (RegistrationKey) -> UInt64? = { _ in nil }) -> RegistrationClaim? {
         let key = identity.sharedKey(with: envelope.sender)
         guard let plain = try? AESGCM.open(envelope.payload, key: key, layout: .nonceFirst) else { return nil }
         return RegistrationClaim(
@@ -57,17 +57,17 @@ public struct RegistrationRules: Sendable {
         return serves(platform, registration.apnTopic) ? nil : .unsupportedTokenType
     }
 
-    /// Byte for byte: Unicode holds texts for equal that are different topics.
+    /// Compares bytes: texts that are canonically equivalent in Unicode are different topics.
     private static func areEqual(_ left: PushNotificationRegistration, _ right: PushNotificationRegistration) -> Bool {
         left == right && left.encoded() == right.encoded()
     }
 
-    /// What becomes of a claim.
+    /// Decides on a claim.
     ///
     /// - Parameters:
     ///   - storedVersion: of what is stored for its key, tombstones included; nil when nothing ever was.
     ///   - registered: the registration that is in force. Asked for only when its content matters.
-    public func decide(
+    package func decide(
         _ claim: RegistrationClaim, storedVersion: UInt64?, registered: () throws -> PushNotificationRegistration?
     ) rethrows -> RegistrationDecision {
         switch claim.intent {
@@ -87,9 +87,9 @@ public struct RegistrationRules: Sendable {
     }
 }
 
-/// A registration that was unsealed and examined.
-public struct RegistrationClaim: Sendable {
-    public enum Intent: Sendable {
+/// An unsealed and validated registration.
+package struct RegistrationClaim: Sendable {
+    package enum Intent: Sendable {
         case malformed
         case unregister(RegistrationKey, version: UInt64)
         /// `bytes` is what the client sealed: stored as it came, unknown fields and all. `flaw` counts once the version is new, and
@@ -98,12 +98,12 @@ public struct RegistrationClaim: Sendable {
             RegistrationKey, PushNotificationRegistration, bytes: [UInt8], flaw: PushNotificationRegistrationResponse.ErrorType?)
     }
 
-    public let sender: PublicKey
-    public let requestID: [UInt8]
-    public let intent: Intent
+    package let sender: PublicKey
+    package let requestID: [UInt8]
+    package let intent: Intent
 
-    /// What must be looked up before ``RegistrationRules/decide(_:storedVersion:registered:)``.
-    public var key: RegistrationKey? {
+    /// The key to look up before ``RegistrationRules/decide(_:storedVersion:registered:)``.
+    package var key: RegistrationKey? {
         switch intent {
         case .malformed: nil
         case .unregister(let key, _), .register(let key, _, _, _): key
@@ -112,8 +112,8 @@ public struct RegistrationClaim: Sendable {
 }
 
 extension RegistrationClaim {
-    /// 0 when it has none.
-    public var version: UInt64 {
+    /// 0 if it has none.
+    package var version: UInt64 {
         switch intent {
         case .malformed: 0
         case .unregister(_, let version): version
@@ -122,10 +122,10 @@ extension RegistrationClaim {
     }
 }
 
-public enum RegistrationDecision: Sendable {
+package enum RegistrationDecision: Sendable {
     case store(RegistrationKey, PushNotificationRegistration, bytes: [UInt8])
     case unregister(RegistrationKey, version: UInt64)
-    /// Success, and nothing changes.
+    /// Success without a change.
     case keep
     case refuse(PushNotificationRegistrationResponse.ErrorType)
 }

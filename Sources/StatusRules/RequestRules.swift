@@ -1,18 +1,18 @@
-public import PushTypes
-public import StatusProtocol
-public import Waku
+package import PushTypes
+package import StatusProtocol
+package import Waku
 
-/// Which devices a request notifies, and what it is answered, `PROTOCOL.md` section 6.
-public struct RequestRules: Sendable {
+/// Decides which devices a request notifies, and its reports, `PROTOCOL.md` section 6.
+package struct RequestRules: Sendable {
     private let maximumAge: Duration
 
-    /// - Parameter maximumAge: older requests are dropped; a notification that gorush did not take by then is given up.
-    public init(maximumAge: Duration) {
+    /// - Parameter maximumAge: older requests are dropped; a notification that gorush has not accepted by then expires.
+    package init(maximumAge: Duration) {
         self.maximumAge = maximumAge
     }
 
-    /// Until when notifications of this request may go out; nil when it is too old already. One without a timestamp is fresh.
-    public func expiry(of timestamp: Timestamp, at now: Timestamp) -> Timestamp? {
+    /// The time at which notifications of this request expire; nil if it is too old already. A request without a timestamp is fresh.
+    package func expiry(of timestamp: Timestamp, at now: Timestamp) -> Timestamp? {
         // A sender whose clock is ahead must not keep its request alive for longer.
         let sent = timestamp.rawValue == 0 ? now : min(timestamp, now)
         let expiry = sent + maximumAge
@@ -22,14 +22,14 @@ public struct RequestRules: Sendable {
     /// An outcome for each entry, in order.
     ///
     /// - Parameters:
-    ///   - registration: what is stored for a key.
-    ///   - delivery: what is known of a delivery.
-    public func decide(
+    ///   - registration: the stored registration of a key.
+    ///   - delivery: the state of a delivery.
+    package func decide(
         _ request: PushNotificationRequest,
         registration: (RegistrationKey) throws -> StoredRegistration?,
         delivery: (DeliveryID) throws -> DeliveryState?
     ) rethrows -> [EntryOutcome] {
-        // Devices that an entry before in this request notifies.
+        // Deliveries of earlier entries of this request.
         var started: Set<DeliveryID> = []
         var outcomes: [EntryOutcome] = []
         for entry in request.requests {
@@ -50,7 +50,7 @@ public struct RequestRules: Sendable {
         guard let stored = try registration(key) else { return .report(.notRegistered) }
         guard entry.accessToken == stored.registration.accessToken else { return .report(.wrongToken) }
         guard NotificationFilter.admits(entry, for: stored.registration) else { return .report(nil) }
-        // Apple and Google would not take it: it must not hold up what is posted with it.
+        // Apple and Google would not accept it, and it must not delay notifications in the same post.
         guard !entry.isTooLarge else { return .report(.internalError) }
         let id = DeliveryID(messageID: messageID, key: key)
         if started.contains(id) { return .await(id) }
@@ -62,7 +62,7 @@ public struct RequestRules: Sendable {
     }
 }
 
-public enum EntryOutcome: Hashable, Sendable {
+package enum EntryOutcome: Hashable, Sendable {
     /// nil is success.
     case report(PushNotificationReport.ErrorType?)
     case deliver(DeliveryID, PushNotification, to: StoredRegistration)

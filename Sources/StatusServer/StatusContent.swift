@@ -2,12 +2,12 @@ package import Gorush
 package import PushTypes
 package import StatusProtocol
 
-/// What a Status notification tells a device.
+/// The content of a Status notification.
 package struct StatusContent: NotificationContent {
     package let kind: NotificationKind
     package let chatID: [UInt8]
     package let registrant: KeyHash
-    /// Sealed by the sender, for the device to open.
+    /// Encrypted by the sender for the device.
     package let message: [UInt8]
     package let installationID: InstallationID
 
@@ -29,7 +29,7 @@ package struct StatusContent: NotificationContent {
 
     package func text(in profile: PayloadProfile) -> String { profile.text(for: kind) }
 
-    /// Chat and message, in the published shape.
+    /// Chat and message, in the published format.
     package func groupKey(in profile: PayloadProfile) -> [UInt8]? {
         guard profile == .rfc else { return nil }
         return withUnsafeBytes(of: UInt64(chatID.count).bigEndian, Array.init) + chatID + message
@@ -67,7 +67,7 @@ package struct StatusContent: NotificationContent {
 }
 
 extension PayloadProfile {
-    /// What the device shows until the app has opened the message.
+    /// The text that the device shows unless the app replaces it.
     package func text(for kind: NotificationKind) -> String {
         switch (self, kind) {
         case (.rfc, _), (.status2024, .message): "You have a new message"
@@ -79,7 +79,7 @@ extension PayloadProfile {
         }
     }
 
-    /// Where the app opens, on APNs; nil where the profile has none.
+    /// The link that the app opens, on APNs; nil if the profile has none.
     func deepLink(for kind: NotificationKind) -> String? {
         switch (self, kind) {
         case (.status2024, _), (.rfc, _): nil

@@ -9,7 +9,7 @@ import Storage
 import Waku
 import WakuCrypto
 
-/// Handles Status' messages, step by step: see ``PushNode/WakuHandler``.
+/// Handles the messages of the Status protocol: see ``PushNode/WakuHandler``.
 struct StatusHandler: WakuHandler {
     typealias Command = StatusCommand
 
@@ -21,7 +21,7 @@ struct StatusHandler: WakuHandler {
     let node: NodeServices
     let topics: TopicTable
     let topicKeys: TopicKeys
-    /// nil: keys are derived when a query needs them.
+    /// nil if keys are derived only when a query needs them.
     let precomputation: TopicKeyPrecomputation?
     let decoder: StatusDecoder
     let versions: RecentVersions
@@ -36,7 +36,7 @@ struct StatusHandler: WakuHandler {
     func keys(of tag: TopicTag) -> MessageKeys {
         switch topics.match(tag) {
         case .own(alsoQueries: false)?, nil: .known([])
-        // Nothing but a query comes on a registrant's topic. On the node's own it may be anything.
+        // A registrant's topic has only queries. The node's own topics may have any message.
         case .own(alsoQueries: true)?: topicKeys.known(tag).map(MessageKeys.known) ?? .missingUnlessOwn
         case .query?: topicKeys.known(tag).map(MessageKeys.known) ?? .missing
         }
@@ -76,7 +76,7 @@ struct StatusHandler: WakuHandler {
         case (.request, .success(.request(let outcome))):
             node.counters.add(.requestTaken)
             finish(outcome.pending)
-        // Nothing was kept: so it says.
+        // Nothing was stored, so the answer is an error.
         case (.registration(let claim), _): reply(.internalError, to: claim, message)
         case (.request(let request, let envelope, _), _):
             report(
@@ -113,7 +113,7 @@ struct StatusHandler: WakuHandler {
                 question: message.hash))
     }
 
-    /// Answers a request once it is known what became of its deliveries.
+    /// Answers a request when the outcomes of its deliveries are known.
     private func finish(_ pending: PendingRequest) {
         let deliveries = pending.deliveries
         guard !deliveries.isEmpty else { return report(pending, [:], isNew: false) }
@@ -124,13 +124,16 @@ struct StatusHandler: WakuHandler {
             })
     }
 
-    /// - Parameter isNew: what it was answered is to be remembered.
+    /// - Parameters:
+    ///   - pending: the request.
+    ///   - outcomes: of its deliveries.
+    ///   - isNew: whether its final answer is to be stored.
     private func report(_ pending: PendingRequest, _ outcomes: [DeliveryID: DeliveryOutcome], isNew: Bool) {
         let errors = pending.errors(outcomes)
         node.counters.add(.requestAnswered)
         for error in errors { node.counters.increment(.reports, ReportLabel(error)) }
         if isNew, let codes = AnswerCode.final(errors) {
-            // Not waited for: it has its place in the queue of commits, before the same request can be looked at again.
+            // Not awaited: it is submitted before the same request could be decided again.
             node.store.enqueue(.change([AnswerStorage.remember(codes, to: pending.envelopeID, at: node.now())]))
         }
         node.replies.publish(
@@ -141,7 +144,7 @@ struct StatusHandler: WakuHandler {
 
     // MARK: Queries
 
-    /// nil when nothing is registered.
+    /// nil if none of the keys is registered.
     func answer(_ message: Decoded<StatusCommand>, at now: Timestamp) -> StoreCommand<Reply?> {
         guard case .query(let query, let envelope) = message.command else { return .done(nil) }
         let registrants = queries.registrants(in: query).filter { registrant in
@@ -160,7 +163,7 @@ struct StatusHandler: WakuHandler {
         node.counters.add(reply == nil ? .queryUnanswered : .queryAnswered)
     }
 
-    /// Without the registrants about whom too much was told lately: all of their rows or none.
+    /// Removes registrants over their answer rate, with all of their rows.
     private func withinLimits(_ found: [StoredRegistration], at now: Timestamp) -> [StoredRegistration] {
         var byteCounts: [KeyHash: Int] = [:]
         for stored in found { byteCounts[stored.key.keyHash, default: 0] += QueryBudget.byteCount(of: stored) }

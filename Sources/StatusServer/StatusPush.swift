@@ -9,19 +9,19 @@ package import Storage
 import Waku
 package import WakuCrypto
 
-/// Status' push notifications as deployed, as a protocol of the node.
+/// The Status push notification protocol, as deployed.
 package struct StatusPush: NodeProtocol {
     package struct Configuration: Sendable {
-        /// Older requests are dropped; a notification that gorush did not take by then is given up.
+        /// Requests older than this are dropped. A notification that gorush has not accepted by then expires.
         package var requestAgeLimit = Duration.seconds(600)
-        /// A repeated registration of exactly what is stored succeeds, instead of VERSION_MISMATCH.
+        /// Whether a repeated, identical registration is answered success instead of VERSION_MISMATCH.
         package var idempotentRegistrations = false
-        /// Registrants whose topic key waits to be derived ahead of the first query, at most; nil: none is derived ahead.
+        /// Maximum number of registrants that wait in memory for their topic key to be derived ahead of the first query; nil disables that.
         package var deriveAheadLimit: Int? = 10_000
-        /// Keys are derived ahead only while nothing else wants a core; false where somebody waits for them, as tests do.
+        /// Whether keys are derived ahead only on idle cores; false for tests, which wait for the keys.
         package var derivesAheadWhenIdle = true
         package var limits = Limits.none
-        /// Registrations that were not renewed for so long end; nil: never.
+        /// Registrations that are not renewed within this time are removed; nil disables that.
         package var registrationLifetime: Duration?
 
         package init() {}
@@ -54,7 +54,7 @@ package struct StatusPush: NodeProtocol {
         try StatusService(identity, configuration, table, gate, node)
     }
 
-    /// Other limits from now on, and other keys that may register.
+    /// Replaces the limits, and the keys that may register.
     package func replaceLimits(_ limits: Limits) {
         gate.replace(limits)
     }

@@ -4,16 +4,16 @@ import StatusProtocol
 import Waku
 import WakuCrypto
 
-/// Makes replies: signed by the node, encrypted to whoever they are for.
+/// Makes replies: signed by the node, encrypted to the recipient.
 struct StatusReplies: Sendable {
     let identity: PrivateKey
 
     /// - Parameters:
-    ///   - kind: of the reply.
+    ///   - kind: the kind of the reply.
     ///   - payload: the reply.
-    ///   - recipient: whose topic it is published on.
-    ///   - pubsubTopic: that the question came in on.
-    ///   - times: of the question.
+    ///   - recipient: the recipient, on whose topic it is published.
+    ///   - pubsubTopic: the pubsub topic of the message that it answers.
+    ///   - times: the times of the message that it answers.
     ///   - question: the message that it answers.
     func reply(
         _ kind: MessageKind, _ payload: [UInt8], to recipient: PublicKey, on pubsubTopic: PubsubTopic, times: MessageTimes?,
@@ -30,7 +30,7 @@ struct StatusReplies: Sendable {
 }
 
 extension KindLabel {
-    /// Of the question that a message is, or answers.
+    /// The kind of the exchange that a message belongs to.
     init(_ kind: MessageKind) {
         switch kind {
         case .registration, .registrationResponse: self = .registration

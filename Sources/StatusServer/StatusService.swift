@@ -9,10 +9,10 @@ import Storage
 import Waku
 import WakuCrypto
 
-/// Status at work: see ``StatusPush``.
+/// The running Status protocol: see ``StatusPush``.
 struct StatusService: ProtocolService {
     private static let expiryChunk = 200
-    /// For how long tombstones of installations that were never registered are kept.
+    /// How long tombstones of installations that were never registered are kept.
     private static let unfoundedLifetime = Duration.seconds(30 * 24 * 3600)
     private static let unfoundedChunk = 2_000
 
@@ -23,7 +23,7 @@ struct StatusService: ProtocolService {
     private let precomputation: TopicKeyPrecomputation?
     private let gate: Gate
     private let intake: WakuIntake<StatusHandler>
-    private let figures: PacedReading<RegistrationFigures>
+    private let figures: ThrottledReading<RegistrationFigures>
 
     /// - Throws: `StoreError`
     init(
@@ -36,7 +36,7 @@ struct StatusService: ProtocolService {
         let store = node.store
         try topics.load(from: store)
         gate.count(with: node.counters)
-        // Reports that were never given are shown as 0.
+        // Creates the series, so that results that did not occur are shown as 0.
         for label in ReportLabel.allCases { node.counters.increment(.reports, label, by: 0) }
         if gate.countsRegistrations { gate.counted(registrations: try store.read(Registrations.countedRegistrations())) }
         topicKeys = TopicKeys(store: store, counters: node.counters)
@@ -44,7 +44,7 @@ struct StatusService: ProtocolService {
             TopicKeyPrecomputation(
                 store: store, counters: node.counters, limit: $0, isIdle: configuration.derivesAheadWhenIdle, logger: node.logger)
         }
-        figures = PacedReading { try await store.fetch(Registrations.figures()) }
+        figures = ThrottledReading { try await store.fetch(Registrations.figures()) }
 
         let registrations = Registrations(store.sealer)
         let rules = RegistrationRules(
@@ -71,10 +71,10 @@ struct StatusService: ProtocolService {
 
     // MARK: Maintenance
 
-    func prune(_ forgetting: Forgetting) async {
+    func prune(_ retention: Retention) async {
         do throws(StoreError) {
-            try await node.store.commit(AnswerStorage.prune(before: forgetting.cutoff, keeping: forgetting.rowLimit))
-            let unfounded = forgetting.now - Self.unfoundedLifetime
+            try await node.store.commit(AnswerStorage.prune(before: retention.cutoff, keeping: retention.rowLimit))
+            let unfounded = retention.now - Self.unfoundedLifetime
             while try await node.store.commit(Registrations.forgetUnfounded(before: unfounded, limit: Self.unfoundedChunk))
                 == Self.unfoundedChunk
             {}
@@ -86,7 +86,7 @@ struct StatusService: ProtocolService {
         }
     }
 
-    /// Ends what was not renewed: as if the client had, so that its old messages don't revive it.
+    /// Removes registrations that were not renewed, as if the client had unregistered, so that old messages don't restore them.
     func expire(at now: Timestamp) async {
         guard let lifetime = configuration.registrationLifetime else { return }
         let cutoff = now - lifetime

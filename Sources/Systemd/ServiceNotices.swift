@@ -5,7 +5,7 @@
 /// A service that listens but has obstacles is running, not failed: it recovers by itself and must not be restarted.
 package struct ServiceNotices: Sendable {
     package static let alive = "WATCHDOG=1"
-    package static let stopping = "STOPPING=1\nSTATUS=Stopping: finishing what is in hand"
+    package static let stopping = "STOPPING=1\nSTATUS=Stopping: finishing work in progress"
 
     private static let statusLimit = 1_000
 

@@ -28,23 +28,23 @@ public enum AESGCM {
     public static let tagByteCount = 16
 
     private static let contexts = ThreadContexts.ciphers()
-    /// A fetched algorithm never changes, and may be used by many threads at once.
+    /// Immutable after fetching, so threads may share it.
     nonisolated(unsafe) private static let algorithm = EVP_CIPHER_fetch(nil, "AES-256-GCM", nil)
 
-    /// Where the nonce stands: the two layouts of the protocol.
+    /// The position of the nonce: the two layouts of the protocol.
     public enum Layout: Sendable {
-        /// `nonce(12) ‖ ciphertext ‖ tag(16)`: registrations, allowed_key_list, and what this node stores.
+        /// `nonce(12) ‖ ciphertext ‖ tag(16)`: registrations, allowed_key_list, and rows of the database.
         case nonceFirst
         /// `ciphertext ‖ tag(16) ‖ nonce(12)`: Waku payloads under a topic's key.
         case nonceLast
     }
 
-    /// With a fresh random nonce.
+    /// Encrypts with a random nonce.
     public static func seal(_ plain: [UInt8], key: SymmetricKey, layout: Layout, associatedData: [UInt8] = []) -> [UInt8] {
         seal(plain, key: key, nonce: randomBytes(nonceByteCount), layout: layout, associatedData: associatedData)
     }
 
-    /// A key, with a fresh random nonce.
+    /// Encrypts a key with a random nonce.
     public static func seal(_ plain: SymmetricKey, key: SymmetricKey, layout: Layout, associatedData: [UInt8] = []) -> [UInt8] {
         plain.secret.withBytes { plain in
             seal(plain, key: key, nonce: randomBytes(nonceByteCount), layout: layout, associatedData: associatedData)
@@ -97,7 +97,7 @@ public enum AESGCM {
         return plain
     }
 
-    /// A key that was sealed.
+    /// Decrypts a key.
     ///
     /// - Throws: ``CryptoError/truncated``, ``CryptoError/invalidKey``, ``CryptoError/authenticationFailed``
     public static func openKey(
@@ -115,15 +115,15 @@ public enum AESGCM {
         return SymmetricKey(secret)
     }
 
-    /// What it writes counts only when it returns true.
+    /// The output is valid only if it returns true.
     ///
-    /// - Parameter plainCount: what `sealed` holds beside nonce and tag. nil is no `output` for 0 bytes.
+    /// - Parameter plainCount: the length of `sealed` without nonce and tag. `output` may be nil for 0 bytes.
     private static func open(
         _ sealed: [UInt8], into output: UnsafeMutablePointer<UInt8>?, _ plainCount: Int, key: SymmetricKey, layout: Layout,
         associatedData: [UInt8]
     ) -> Bool {
         sealed.withUnsafeBufferPointer { sealed in
-            // Its count was checked before: there is memory.
+            // Not nil: the count was checked before.
             guard let start = sealed.baseAddress else { return false }
             let body = layout == .nonceFirst ? start + nonceByteCount : start
             let nonce = layout == .nonceFirst ? start : start + plainCount + tagByteCount

@@ -1,6 +1,6 @@
 import COpenSSL
 
-/// Lower-case hexadecimal digits, two a byte.
+/// Lower-case hexadecimal digits, two per byte.
 public func hexString(_ bytes: some Sequence<UInt8>) -> String {
     let digits = Array("0123456789abcdef".utf8)
     var text: [UInt8] = []
@@ -12,7 +12,7 @@ public func hexString(_ bytes: some Sequence<UInt8>) -> String {
     return String(decoding: text, as: UTF8.self)
 }
 
-/// nil unless all of it are pairs of hexadecimal digits, of either case.
+/// nil unless the text consists of pairs of hexadecimal digits, of either case.
 public func bytes(hex: some StringProtocol) -> [UInt8]? {
     let digits = Array(hex.utf8)
     guard digits.count.isMultiple(of: 2) else { return nil }
@@ -35,17 +35,17 @@ public func hexNibble(_ digit: UInt8) -> UInt8? {
     }
 }
 
-/// Compares without telling by its time where the two differ. Their lengths are no secret.
+/// Compares in constant time. The lengths are not secret.
 public func constantTimeEqual(_ left: [UInt8], _ right: [UInt8]) -> Bool {
     left.count == right.count && CRYPTO_memcmp(left, right, left.count) == 0
 }
 
-/// From the system's generator, by way of libcrypto's. For what is no secret: nonces, ids, padding.
+/// Random bytes from libcrypto's generator, seeded by the system. For values that are not secret: nonces, ids, padding.
 public func randomBytes(_ count: Int) -> [UInt8] {
     RandomReserve.take(count)
 }
 
-/// libcrypto's own calls with arguments that it can't refuse fail for lack of memory or entropy alone: there is no way on from there.
+/// Calls of libcrypto with valid arguments fail only for lack of memory or entropy, from which the program can't recover.
 func require(_ result: Int32, _ function: StaticString = #function) {
     precondition(result == 1, "libcrypto failed in \(function)")
 }

@@ -1,9 +1,9 @@
 import COpenSSL
 
-/// ChaCha20-Poly1305 (RFC 8439) under one key in one direction, as Noise numbers its messages. The context is made once, and keeps the key.
+/// ChaCha20-Poly1305 (RFC 8439) with one key in one direction, with the nonces of Noise. The context is created once and holds the key.
 ///
-/// A message goes through in as many pieces as it has: ``start(_:)``, then any ``authenticate(_:)``, then any ``update(_:into:)``, then one of
-/// the ends. Not for several threads.
+/// A message is processed in pieces: ``start(_:)``, then any ``authenticate(_:)``, then any ``update(_:into:)``, then one of
+/// the finishing calls. Not thread-safe.
 public final class ChaCha20Poly1305 {
     public static let keyByteCount = 32
     public static let tagByteCount = 16
@@ -13,7 +13,7 @@ public final class ChaCha20Poly1305 {
         case open
     }
 
-    /// A fetched algorithm never changes, and may be used by many threads at once.
+    /// Immutable after fetching, so threads may share it.
     nonisolated(unsafe) private static let algorithm = EVP_CIPHER_fetch(nil, "ChaCha20-Poly1305", nil)
 
     private let context: OpaquePointer
@@ -44,14 +44,14 @@ public final class ChaCha20Poly1305 {
         }
     }
 
-    /// What is authenticated and not encrypted.
+    /// Adds associated data, which is authenticated and not encrypted.
     public func authenticate(_ data: UnsafeRawBufferPointer) {
         guard !data.isEmpty else { return }
         var written: Int32 = 0
         require(EVP_CipherUpdate(context, nil, &written, data.assumingMemoryBound(to: UInt8.self).baseAddress, Int32(data.count)))
     }
 
-    /// The next piece, which has as many bytes afterwards. Both may be the same memory.
+    /// Processes the next piece. Input and output have the same length and may be the same memory.
     public func update(_ input: UnsafeRawBufferPointer, into output: UnsafeMutableRawPointer) {
         guard !input.isEmpty else { return }
         var written: Int32 = 0
@@ -70,7 +70,7 @@ public final class ChaCha20Poly1305 {
         require(EVP_CIPHER_CTX_ctrl(context, EVP_CTRL_AEAD_GET_TAG, Int32(Self.tagByteCount), tag))
     }
 
-    /// Whether the 16 bytes of the tag fit: what was written counts only then.
+    /// Verifies the tag of 16 bytes. The output is valid only if it returns true.
     public func finishOpening(tag: UnsafeRawPointer) -> Bool {
         precondition(direction == .open)
         require(
@@ -82,7 +82,7 @@ public final class ChaCha20Poly1305 {
 }
 
 extension ChaCha20Poly1305 {
-    /// `ciphertext ‖ tag(16)` of a whole message. For an object that seals.
+    /// `ciphertext ‖ tag(16)` of a whole message. Only for encryption.
     public func seal(_ plain: [UInt8], counter: UInt64, associatedData: [UInt8]) -> [UInt8] {
         start(counter)
         associatedData.withUnsafeBytes(authenticate)
@@ -94,7 +94,7 @@ extension ChaCha20Poly1305 {
         }
     }
 
-    /// A whole message. For an object that opens.
+    /// Decrypts a whole message. Only for decryption.
     ///
     /// - Throws: ``CryptoError/truncated``, ``CryptoError/authenticationFailed``
     public func open(_ sealed: [UInt8], counter: UInt64, associatedData: [UInt8]) throws(CryptoError) -> [UInt8] {

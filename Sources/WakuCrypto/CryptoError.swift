@@ -1,4 +1,4 @@
-/// Why bytes are not what they should be. None of these says anything about a secret.
+/// Why bytes are invalid. Does not disclose secrets.
 public enum CryptoError: Error, Hashable, Sendable {
     /// Shorter than its fixed parts.
     case truncated
@@ -6,6 +6,6 @@ public enum CryptoError: Error, Hashable, Sendable {
     case invalidKey
     /// Not 65 bytes, V above 3, or no key can be recovered.
     case invalidSignature
-    /// The tag does not fit: altered, or for another key.
+    /// The tag does not match: altered, or another key.
     case authenticationFailed
 }

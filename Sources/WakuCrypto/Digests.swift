@@ -3,7 +3,7 @@ import COpenSSL
 public enum SHA256 {
     public static let byteCount = 32
 
-    /// For what is no secret.
+    /// For data that is not secret.
     private static let contexts = ThreadContexts.digests(wipe: { _ in })
     private static let secretContexts = ThreadContexts.digests(wipe: { require(EVP_MD_CTX_reset($0)) })
     /// A fetched algorithm never changes, and may be used by many threads at once.
@@ -26,7 +26,7 @@ public enum SHA256 {
         }
     }
 
-    /// Of what is no secret, without an allocation.
+    /// For data that is not secret, without an allocation.
     ///
     /// - Precondition: The output has room for 32 bytes.
     public static func hash(_ bytes: ArraySlice<UInt8>, into output: UnsafeMutableRawBufferPointer) {

@@ -1,21 +1,21 @@
 import COpenSSL
 
-/// Encryption to a public key, as go-ethereum does it.
+/// Encryption to a public key, compatible with go-ethereum.
 ///
 ///     ephemeral key(65) ‖ IV(16) ‖ AES-128-CTR ‖ HMAC-SHA256(32)
 ///
 /// z is the X coordinate of ECDH. K = SHA-256(00 00 00 01 ‖ z). AES key: K[0..<16]. HMAC key: SHA-256(K[16..<32]). The tag covers IV and
 /// ciphertext.
 public enum ECIES {
-    /// What sealing adds.
+    /// The overhead of encryption in bytes.
     public static let overhead = 65 + ivByteCount + HMACSHA256.byteCount
     static let ivByteCount = 16
 
     private static let contexts = ThreadContexts.ciphers()
-    /// A fetched algorithm never changes, and may be used by many threads at once.
+    /// Immutable after fetching, so threads may share it.
     nonisolated(unsafe) private static let algorithm = EVP_CIPHER_fetch(nil, "AES-128-CTR", nil)
 
-    /// With a fresh ephemeral key.
+    /// Encrypts with a new ephemeral key.
     public static func seal(_ plain: [UInt8], to recipient: PublicKey) -> [UInt8] {
         seal(plain, to: recipient, ephemeral: .generate(), iv: randomBytes(ivByteCount))
     }
@@ -42,7 +42,7 @@ public enum ECIES {
         return sealed[(65 + ivByteCount)..<tagStart].withUnsafeBufferPointer { keys.crypt($0, iv: Array(sealed[65..<65 + ivByteCount])) }
     }
 
-    /// K in its first 32 bytes, the HMAC key behind it.
+    /// K in the first 32 bytes, followed by the HMAC key.
     private struct Keys {
         let secret: SecretBytes
 

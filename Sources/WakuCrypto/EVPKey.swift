@@ -1,23 +1,23 @@
 import COpenSSL
 
-/// Owns one of libcrypto's keys.
+/// Owns a libcrypto key.
 final class EVPKey {
     let pointer: OpaquePointer
 
-    /// Takes what it will free.
+    /// Takes ownership.
     init?(taking pointer: OpaquePointer?) {
         guard let pointer else { return nil }
         self.pointer = pointer
     }
 
-    /// - Precondition: as many bytes as the algorithm's keys have.
+    /// - Precondition: the length is that of the algorithm's keys.
     init(private secret: SecretBytes, algorithm: String) {
         let made = secret.withBytes { EVP_PKEY_new_raw_private_key_ex(nil, algorithm, nil, $0.baseAddress, $0.count) }
         guard let made else { preconditionFailure("libcrypto has no memory for a key") }
         pointer = made
     }
 
-    /// nil unless they are as many bytes as the algorithm's keys have.
+    /// nil unless the length is that of the algorithm's keys.
     init?(public bytes: [UInt8], algorithm: String) {
         guard let made = EVP_PKEY_new_raw_public_key_ex(nil, algorithm, nil, bytes, bytes.count) else { return nil }
         pointer = made
@@ -34,7 +34,7 @@ final class EVPKey {
         }
     }
 
-    /// - Parameter digest: Its name, or nil for an algorithm that has its own.
+    /// - Parameter digest: its name, or nil for an algorithm with a fixed digest.
     func isValid(_ signature: [UInt8], of message: [UInt8], digest: String?) -> Bool {
         let context = EVP_MD_CTX_new()
         defer { EVP_MD_CTX_free(context) }

@@ -11,7 +11,7 @@ public struct Ed25519PrivateKey: Sendable, CustomStringConvertible {
         Ed25519PrivateKey(SecretBytes.random(count: byteCount))
     }
 
-    /// nil unless there are 32 bytes: any are a seed.
+    /// nil unless there are 32 bytes, all of which are valid seeds.
     public init?(seed: some Collection<UInt8>) {
         guard seed.count == Self.byteCount else { return nil }
         self.init(SecretBytes(seed))
@@ -37,13 +37,13 @@ public struct Ed25519PrivateKey: Sendable, CustomStringConvertible {
     public var description: String { "<redacted>" }
 }
 
-/// 32 bytes of a point that checks signatures by Ed25519.
+/// An Ed25519 public key, 32 bytes.
 public struct Ed25519PublicKey: Hashable, Sendable {
     public static let byteCount = 32
     public static let signatureByteCount = 64
     public let bytes: [UInt8]
 
-    /// Whether it is a point shows when a signature is checked.
+    /// Whether it is a valid point is checked only when a signature is verified.
     ///
     /// - Throws: ``CryptoError/invalidKey`` unless there are 32 bytes.
     public init(parsing bytes: some Collection<UInt8>) throws(CryptoError) {

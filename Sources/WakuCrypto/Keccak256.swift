@@ -1,4 +1,4 @@
-/// The original Keccak with 256 bits of output, as Ethereum has it: padding 0x01, not SHA3-256's 0x06. OpenSSL 3.0 lacks it.
+/// The original Keccak with 256 bits of output, as in Ethereum: padding 0x01, not SHA3-256's 0x06. OpenSSL 3.0 lacks it.
 public enum Keccak256 {
     public static let byteCount = 32
 

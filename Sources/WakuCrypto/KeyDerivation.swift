@@ -1,10 +1,10 @@
 import COpenSSL
 
-/// Keys that come from something else.
+/// Key derivation functions.
 public enum KeyDerivation {
     /// The symmetric key of a topic: PBKDF2-HMAC-SHA256(password = topic string, empty salt, 65,356 rounds), 32 bytes.
     ///
-    /// Takes some 11 ms of a core: whoever calls it keeps the result.
+    /// Takes about 12 ms of CPU time, so callers should store the result.
     public static func topicKey(_ topicString: String) -> SymmetricKey {
         let password = Array(topicString.utf8).map { CChar(bitPattern: $0) }
         return SymmetricKey(
@@ -68,7 +68,7 @@ public enum KeyDerivation {
 }
 
 extension SymmetricKey {
-    /// Another key that only the holder of this one and of the salt can make, by HKDF-SHA256.
+    /// A key derived from this one and a salt, by HKDF-SHA256.
     public func derivedKey(salt: [UInt8], purpose: String) -> SymmetricKey {
         secret.withBytes { secret in
             SymmetricKey(KeyDerivation.hkdf(secret, salt: salt, purpose: Array(purpose.utf8), byteCount: SymmetricKey.byteCount))

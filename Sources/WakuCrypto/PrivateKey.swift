@@ -42,25 +42,25 @@ public struct PrivateKey: Sendable, CustomStringConvertible {
                     memcpy(output, x, 32)
                     return 1
                 }
-                // Fails for an invalid scalar alone, which this type rules out.
+                // Fails only for an invalid scalar, which this type rules out.
                 require(secp256k1_ecdh(Secp256k1.context, output.assumingMemoryBound(to: UInt8.self), &point, secret, copyX, nil))
             }
         }
     }
 
-    /// What the two key holders share, as the key of AES-256-GCM: registrations, and the entries of allowed_key_list.
+    /// The shared AES-256-GCM key of two key holders, for registrations and entries of allowed_key_list.
     public func sharedKey(with other: PublicKey) -> SymmetricKey {
         SymmetricKey(sharedSecret(with: other))
     }
 
-    /// A key for one purpose of the holder's alone, by HKDF-SHA256.
+    /// A derived key for one purpose, by HKDF-SHA256.
     public func derivedKey(purpose: String) -> SymmetricKey {
         secret.withBytes { secret in
             SymmetricKey(KeyDerivation.hkdf(secret, purpose: Array(purpose.utf8), byteCount: SymmetricKey.byteCount))
         }
     }
 
-    /// The scalar, for the file that keeps it.
+    /// The scalar, for the key file.
     public func withBytes<R, E: Error>(_ body: (UnsafeBufferPointer<UInt8>) throws(E) -> R) throws(E) -> R {
         try secret.withBytes(body)
     }

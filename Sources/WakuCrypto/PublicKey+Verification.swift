@@ -1,7 +1,7 @@
 import CSecp256k1
 
 extension PublicKey {
-    /// Whether this key signed a digest of 32 bytes: `R(32) ‖ S(32)`, as Ethereum's node records have it. Either of the two values of S holds.
+    /// Whether this key signed a digest of 32 bytes: `R(32) ‖ S(32)`, as in Ethereum node records. Both values of S are accepted.
     public func signed(_ digest: [UInt8], compact signature: some Collection<UInt8>) -> Bool {
         precondition(digest.count == 32)
         var parsed = secp256k1_ecdsa_signature()

@@ -3,7 +3,7 @@ import Foundation
 
 /// libsecp256k1's context.
 enum Secp256k1 {
-    /// Randomized once against side channels, and never changed again: libsecp256k1 allows any number of threads to read it then.
+    /// Randomized once against side channels, and not changed afterwards, so that libsecp256k1 permits concurrent use.
     nonisolated(unsafe) static let context: OpaquePointer = {
         guard let context = secp256k1_context_create(UInt32(SECP256K1_CONTEXT_NONE)) else {
             preconditionFailure("libsecp256k1 has no memory for a context")

@@ -1,8 +1,8 @@
 import COpenSSL
 
-/// Key material. Its memory is wiped when the last owner lets go; it prints as `<redacted>`.
+/// Key material. Its memory is wiped when it is freed; it prints as `<redacted>`.
 public final class SecretBytes: Sendable, CustomStringConvertible, CustomReflectable {
-    /// Written by the initializer alone, before anyone else can see it, and read-only from then on: safe to share.
+    /// Written only by the initializer, and immutable afterwards, so it is safe to share.
     private nonisolated(unsafe) let memory: UnsafeMutableRawBufferPointer
 
     /// Zeros that `fill` overwrites.

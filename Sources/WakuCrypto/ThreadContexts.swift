@@ -1,19 +1,18 @@
 import COpenSSL
 import Foundation
 
-/// Keeps one of libcrypto's contexts for each thread: making one costs more than what most calls do with it, and a lock that all cores
-/// want costs as much.
+/// Keeps a libcrypto context for each thread: creating one costs more than most calls with it, and so does a lock under contention.
 ///
-/// When a body ends, its context forgets the secrets that it worked with. A thread's contexts are freed with it. A body must not ask for
-/// the same pool's context again: it would get its own.
+/// After a body the context is wiped of secrets. A thread's contexts are freed when it ends. A body must not use the same pool again: it would get
+/// the same context.
 final class ThreadContexts: Sendable {
     private let make: @Sendable () -> OpaquePointer?
     private let wipe: @Sendable (OpaquePointer) -> Void
     private let slot: pthread_key_t
 
     /// - Parameters:
-    ///   - wipe: makes a context forget its key.
-    ///   - free: of a thread that ends.
+    ///   - wipe: removes the key from a context.
+    ///   - free: frees the context when its thread ends.
     init(
         _ make: @escaping @Sendable () -> OpaquePointer?, wipe: @escaping @Sendable (OpaquePointer) -> Void,
         free: @escaping @convention(c) (UnsafeMutableRawPointer?) -> Void
@@ -44,7 +43,7 @@ extension ThreadContexts {
             { EVP_CIPHER_CTX_new() }, wipe: { require(EVP_CIPHER_CTX_reset($0)) }, free: { EVP_CIPHER_CTX_free(OpaquePointer($0)) })
     }
 
-    /// - Parameter wipe: nothing to do for what is no secret.
+    /// - Parameter wipe: removes the key from a context; does nothing by default.
     static func digests(wipe: @escaping @Sendable (OpaquePointer) -> Void) -> ThreadContexts {
         ThreadContexts({ EVP_MD_CTX_new() }, wipe: wipe, free: { EVP_MD_CTX_free(OpaquePointer($0)) })
     }

@@ -1,6 +1,6 @@
 import COpenSSL
 
-/// A key of X25519 (RFC 7748), with its point. The scalar is wiped when freed, and never printed.
+/// An X25519 key (RFC 7748), with its point. The scalar is wiped when freed, and never printed.
 public struct X25519PrivateKey: Sendable, CustomStringConvertible {
     public static let byteCount = 32
     private let secret: SecretBytes
@@ -11,7 +11,7 @@ public struct X25519PrivateKey: Sendable, CustomStringConvertible {
         X25519PrivateKey(SecretBytes.random(count: byteCount))
     }
 
-    /// nil unless there are 32 bytes: any are a key.
+    /// nil unless there are 32 bytes, all of which are valid keys.
     public init?(bytes: some Collection<UInt8>) {
         guard bytes.count == Self.byteCount else { return nil }
         self.init(SecretBytes(bytes))
@@ -25,14 +25,14 @@ public struct X25519PrivateKey: Sendable, CustomStringConvertible {
 
     /// The Diffie–Hellman coordinate, 32 bytes, without a key derivation.
     ///
-    /// - Throws: ``CryptoError/invalidKey`` unless the other's key is 32 bytes of a point that is not of small order.
+    /// - Throws: ``CryptoError/invalidKey`` unless the peer's key is 32 bytes and not a point of small order.
     public func sharedSecret(with other: some Collection<UInt8>) throws(CryptoError) -> SecretBytes {
         guard other.count == Self.byteCount, let peer = EVPKey(public: Array(other), algorithm: "X25519") else { throw .invalidKey }
         let own = EVPKey(private: secret, algorithm: "X25519")
         let context = EVP_PKEY_CTX_new_from_pkey(nil, own.pointer, nil)
         defer { EVP_PKEY_CTX_free(context) }
         require(EVP_PKEY_derive_init(context))
-        // Nothing of the other's key is checked before the derivation, which refuses a result of zeros.
+        // The peer's key is checked only by the derivation, which refuses a result of zeros.
         guard EVP_PKEY_derive_set_peer(context, peer.pointer) == 1 else { throw .invalidKey }
         return try SecretBytes(count: Self.byteCount) { output throws(CryptoError) in
             var count = output.count

@@ -5,15 +5,15 @@ import WakuCrypto
 
 struct IdentityCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "identity", abstract: "Makes and shows the key that a node, or a client, is known by.",
+        commandName: "identity", abstract: "Creates and shows the identity key of a node or client.",
         subcommands: [New.self, Show.self])
 
     struct New: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Makes a key, in a file for its owner alone.",
+            abstract: "Creates a key in a file with mode 0600.",
             discussion: "EXAMPLE\n  waku-push identity new --out id.key")
 
-        @Option(help: "The file to make. It must not exist.")
+        @Option(help: "The file to create. It must not exist.")
         var out: String
 
         @Flag(help: "Print JSON.")
@@ -30,10 +30,10 @@ struct IdentityCommand: AsyncParsableCommand {
 
     struct Show: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Shows the public side of a key: what clients need to know.",
+            abstract: "Shows the public key, its hash and its topics.",
             discussion: "EXAMPLE\n  waku-push identity show --identity id.key")
 
-        @Option(help: "The key's file.")
+        @Option(help: "The key file.")
         var identity: String = Environment.string("identity") ?? "id.key"
 
         @Flag(help: "Print JSON.")
@@ -47,7 +47,7 @@ struct IdentityCommand: AsyncParsableCommand {
     }
 }
 
-/// The public side of an identity.
+/// The public key of an identity, its hash and its topics.
 struct IdentityOverview: Encodable {
     let publicKey: String
     let compressedPublicKey: String

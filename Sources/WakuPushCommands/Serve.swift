@@ -16,11 +16,11 @@ import WakuCrypto
 
 struct Serve: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Runs the node until SIGTERM or SIGINT: then it finishes what is in hand and exits within 10 s.",
+        abstract: "Runs the node until SIGTERM or SIGINT; it then finishes its work in progress and exits within 10 s.",
         discussion: """
             EXAMPLES
               waku-push serve --identity id.key --data data
-                on a network of its own: the loopback relay, on 127.0.0.1:8645
+                on the loopback relay, at 127.0.0.1:8645
               waku-push serve --identity id.key --data /var/lib/waku-push \\
                 --relay http://10.0.0.5:8645 --relay http://10.0.0.6:8645 \\
                 --gorush https://gorush.example --gorush-token-file gorush.token
@@ -32,8 +32,8 @@ struct Serve: AsyncParsableCommand {
               GET /          the status page; /status.json for programs
               GET /metrics   for Prometheus
               GET /healthz   200 while the process answers
-              GET /readyz    200 once messages come in, the store keeps them and
-                             gorush takes notifications; else 503, and why
+              GET /readyz    200 while relay, store and gorush work; else 503 and
+                             the reasons
               POST /feedback gorush's feedback_hook_url, with the secret of
                              --feedback-secret-file in X-Waku-Push-Secret
             """)
@@ -41,7 +41,7 @@ struct Serve: AsyncParsableCommand {
     @Option(help: "The node's key file, made by waku-push identity new.")
     var identity: String?
 
-    @Option(help: "Where the database is. Made when missing.")
+    @Option(help: "The data folder, with the database. Created if missing.")
     var data: String = Environment.string("data") ?? "data"
 
     @Option(help: "A Waku node, its REST API's URL or its multiaddr; repeat it for several. \"loopback\" is a network in this process.")
@@ -57,74 +57,75 @@ struct Serve: AsyncParsableCommand {
     @Option(help: "A pubsub topic to listen on; repeat it for several. [default: \(PubsubTopic.statusDefault.rawValue)]")
     var pubsubTopic: [String] = Environment.list("pubsub-topic")
 
-    @Option(help: "How often the relay is asked for messages.")
+    @Option(help: "Poll interval of the relay.")
     var pollInterval: DurationArgument = Environment.value("poll-interval", DurationArgument("300ms", .milliseconds(300)))
 
     @OptionGroup(title: "Gorush")
     var gorush: GorushOptions
 
-    @Option(help: "Older requests are dropped; a notification that gorush did not take by then is given up.")
+    @Option(help: "Requests older than this are dropped. A notification that gorush has not accepted by then expires.")
     var maxRequestAge: DurationArgument = Environment.value("max-request-age", DurationArgument("10m", .seconds(600)))
 
     @Option(
         help:
-            "A reply to a query or request leaves at the earliest so long after the question came in: phones subscribe to its topic only some 300 ms after they asked. At most 2s; off: at once."
+            "Minimum time between a query or request and its reply: phones subscribe to the reply's topic about 300 ms after they asked. At most 2s. off: reply at once."
     )
     var replyDelay: OptionalDurationArgument = Environment.value(
         "reply-delay", OptionalDurationArgument(DurationArgument("500ms", .milliseconds(500))))
 
     @Option(
         help:
-            "Derive the key of a registrant's query topic ahead of the first query, on a core that nothing else wants: on or off. A first query takes 12 ms of a core longer without."
+            "Derive the key of a registrant's query topic before the first query, on idle cores: on or off. When off, the first query takes 12 ms of CPU time longer."
     )
     var deriveAhead: SwitchArgument = Environment.value("derive-ahead", .on)
 
-    @Option(help: "So many registrants wait for that in memory at most; the others are found in the database when it is their turn.")
+    @Option(help: "Maximum number of registrants queued for --derive-ahead in memory. The others are read from the database later.")
     var deriveAheadLimit: Int = Environment.value("derive-ahead-limit", 10_000)
 
-    @Option(help: "So many notifications wait for gorush at most; beyond, the oldest are dropped.")
+    @Option(help: "Maximum number of notifications in the outbox. Beyond it the oldest are dropped.")
     var outboxLimit: Int = Environment.value("outbox-limit", 100_000)
 
     @Option(
         help:
-            "So long without a message on the shard, of anybody's, is an alarm; off: never; auto: 10m, but off with no relay but loopback.")
+            "Raise an alarm when no message from anyone was received on the shard for this long. off: never. auto: 10m, or off if loopback is the only relay."
+    )
     var silenceAlarm: SilenceArgument = Environment.value("silence-alarm", .automatic)
 
     @Flag(
-        inversion: .prefixedNo, help: "Answer a repeated registration of exactly what is stored with success, instead of VERSION_MISMATCH.")
+        inversion: .prefixedNo, help: "Answer a repeated, identical registration with success instead of VERSION_MISMATCH.")
     var idempotentRegistrations: Bool = Environment.flag("idempotent-registrations")
 
-    @Option(help: "Where the status page, /metrics, /healthz, /readyz and /feedback are served.")
+    @Option(help: "Address of the status page, /metrics, /healthz, /readyz and /feedback.")
     var http: AddressArgument = Environment.value("http", AddressArgument(SocketAddress(host: "127.0.0.1", port: 9090)))
 
     @Option(
         help:
-            "A name under which --http and --loopback-listen are asked, as by Prometheus; repeat it for more. Others than localhost get 421. IP addresses need none."
+            "A host name that requests to --http and --loopback-listen may use, for instance Prometheus's; repeat it for several. Requests for other names than localhost get 421. IP addresses are always allowed."
     )
     var httpHost: [String] = Environment.list("http-host")
 
-    @Option(help: "trace, debug, info, notice, warning, error or critical.")
+    @Option(help: "Minimum level of log records: trace, debug, info, notice, warning, error or critical.")
     var logLevel: Logger.Level = Environment.value("log-level", .info)
 
-    @Option(help: "text or json, a line a record on standard error.")
+    @Option(help: "Format of log records, one per line on standard error: text or json.")
     var logFormat: LogFormat = Environment.value("log-format", .text)
 
     @OptionGroup(title: "Limits")
     var limits: LimitOptions
 
-    @Option(help: "A YAML file with any of these options: see waku-push config.")
+    @Option(help: "A YAML file with any of these options; see waku-push config.")
     var config: String?
 
-    /// Everything that is needed, read and checked. Nothing was opened or reached for.
+    /// The validated configuration. Reading it opens no port, database or connection.
     struct Plan: Sendable {
         var configuration: ServerConfiguration
         let gorush: [GorushSettings]
         let level: Logger.Level
-        /// All options, as they are in force.
+        /// The effective values of all options.
         let values: [ServeOption.Value]
     }
 
-    /// - Throws: ``CommandFailure``, and what relays and gorush throw for what they can't be reached at.
+    /// - Throws: ``CommandFailure``, and errors of relays and gorush for invalid addresses.
     func plan() throws -> Plan {
         guard let identity = identity ?? Environment.string("identity") else {
             throw CommandFailure(.usage, "--identity is missing: make a key with waku-push identity new --out id.key")
@@ -162,18 +163,18 @@ struct Serve: AsyncParsableCommand {
             values: ServeOption.all.map { $0.value(Invocation.current.arguments) })
     }
 
-    /// Nothing of it listens yet, or dials.
+    /// Does not listen or dial yet.
     private func attachment(of identity: PrivateKey, logger: Logger) throws -> RelayAttachment {
         try RelayAttachment(
             relay, options: peers, loopbackAddress: loopbackListen.address, loopbackNames: httpHost, pollInterval: pollInterval.duration,
             logger: logger
         ) { [peers, data] () throws(CommandFailure) in
-            try NodeKeyFile.readOrMake(peers.keyFile(in: data), besides: identity)
+            try NodeKeyFile.readOrCreate(peers.keyFile(in: data), besides: identity)
         }
     }
 
-    /// Of the same command line, and of files and environment as they are now.
-    static func planAgain() throws -> Plan {
+    /// Reads the files and the environment again, with the same command line.
+    static func reloadedPlan() throws -> Plan {
         let arguments = Invocation.current.arguments
         try ConfigurationFile.load(arguments)
         guard let serve = try WakuPush.parseAsRoot(Array(arguments.dropFirst())) as? Serve else {
@@ -185,10 +186,10 @@ struct Serve: AsyncParsableCommand {
 
     func run() async throws {
         try await reportingFailures {
-            // What can't be written is an error, not the end: to a file beyond the limit on its size, to a connection that is gone.
+            // Writing over the file size limit or to a closed connection must return an error instead of ending the process.
             signal(SIGXFSZ, SIG_IGN)
             signal(SIGPIPE, SIG_IGN)
-            // What it makes is for its owner alone, the admin socket too.
+            // New files, and the admin socket, are accessible to the owner only.
             umask(0o077)
             DescriptorLimit.raise()
             var plan = try plan()
@@ -217,7 +218,7 @@ struct Serve: AsyncParsableCommand {
             let reloading = ReloadService(server: server, plan: plan, gorush: posters, level: level, logger: logger)
             let manager = ServiceManager(environment: ProcessInfo.processInfo.environment, processID: getpid())
             let notifiers = manager.map { [SystemdNotifier(manager: $0, node: server.node, logger: logger)] } ?? []
-            // Services stop in reverse: the node is done with the loopback relay before that ends.
+            // Services stop in reverse order: the node stops before the loopback relay that it uses.
             var group = ServiceGroupConfiguration(
                 services: [any Service](attachment.services + [server.node, reloading] + notifiers).map {
                     .init(
@@ -229,7 +230,7 @@ struct Serve: AsyncParsableCommand {
         }
     }
 
-    /// What does not change while the node runs.
+    /// The settings that don't change while the node runs.
     private func setup(_ plan: Plan) -> AdminAPI.Setup {
         var setup = AdminAPI.Setup()
         setup.identityPath = (identity ?? Environment.string("identity")).map { URL(fileURLWithPath: $0).path }
@@ -243,7 +244,7 @@ struct Serve: AsyncParsableCommand {
     private func httpHosts() throws(CommandFailure) -> [String] {
         for name in httpHost where !HostPolicy.isName(name) {
             throw CommandFailure(
-                .usage, "--http-host \(name) is not a host's name: give it without scheme, port and path, like push.example")
+                .usage, "--http-host \(name) is not a host name: give it without scheme, port and path, for example push.example")
         }
         return httpHost
     }
@@ -251,7 +252,7 @@ struct Serve: AsyncParsableCommand {
     func topics() throws(CommandFailure) -> [PubsubTopic] {
         guard !pubsubTopic.isEmpty else { return [.statusDefault] }
         for topic in pubsubTopic where !topic.hasPrefix("/") || topic.utf8.count > 256 {
-            throw CommandFailure(.usage, "--pubsub-topic \(topic) is no topic: it should look like /waku/2/rs/16/32")
+            throw CommandFailure(.usage, "--pubsub-topic \(topic) is not a pubsub topic: it should look like /waku/2/rs/16/32")
         }
         return pubsubTopic.map(PubsubTopic.init)
     }

@@ -6,7 +6,7 @@ struct WakuPush: AsyncParsableCommand {
         commandName: "waku-push",
         abstract: "A push notification node for Status-style clients on a Waku network.",
         discussion: """
-            It takes encrypted registrations of devices off the network, tells those who may notify them how, and hands their notifications to a \
+            The node receives encrypted device registrations from the network, answers queries about them, and posts requested notifications to a \
             gorush server.
 
             EXAMPLES
@@ -20,15 +20,15 @@ struct WakuPush: AsyncParsableCommand {
               0   success
               \(CommandFailure.Code.list)
 
-            doctor, admin status and admin test-push have two more:
-              1   it works, and there is something to look at
-              2   it does not work, or is not ready
+            doctor, admin status and admin test-push also use:
+              1   it works, with warnings
+              2   it does not work or is not ready
 
             SHELL COMPLETIONS
               waku-push --generate-completion-script bash    (or zsh, fish)
 
-            Every option can also be given in the environment: --poll-interval as WAKU_PUSH_POLL_INTERVAL. Lists are separated by commas. \
-            What neither has may stand in a configuration file: see waku-push config.
+            Every option can also be set in the environment, --poll-interval as WAKU_PUSH_POLL_INTERVAL, with lists separated by commas; or in a \
+            configuration file: see waku-push config.
             """,
         version: Version.current,
         subcommands: [

@@ -1,9 +1,8 @@
 import ArgumentParser
 
-/// The program `waku-push`, without its process.
+/// The program `waku-push` as a function, without a process of its own.
 package enum WakuPushProgram {
-    /// Runs the command that the arguments name. Differs from ArgumentParser's own `main` in how wrong usage is reported: on one line, like every
-    /// failure.
+    /// Runs the command that the arguments name. Unlike ArgumentParser's `main`, it reports wrong usage on one line, like every other failure.
     ///
     /// - Returns: the exit code.
     package static func run() async -> Int32 {
@@ -18,14 +17,14 @@ package enum WakuPushProgram {
             }
             return ExitCode.success.rawValue
         } catch let failure as CommandFailure {
-            CommandFailure.tell(failure.message)
+            CommandFailure.report(failure.message)
             return failure.code.rawValue
         } catch {
             return report(error)
         }
     }
 
-    /// Prints what ArgumentParser has to say: help and completion scripts on standard output, wrong usage on standard error.
+    /// Prints ArgumentParser's text: help and completion scripts on standard output, wrong usage on standard error.
     private static func report(_ error: any Error) -> Int32 {
         let code = WakuPush.exitCode(for: error)
         let text = WakuPush.fullMessage(for: error, columns: Invocation.current.columns)
@@ -37,8 +36,8 @@ package enum WakuPushProgram {
         // An exit code without a message: the command has reported its failure.
         guard !message.isEmpty else { return code.rawValue }
         let help = text.firstMatch(of: /See '(.+ --help)'/).map { " (see \($0.1))" } ?? ""
-        // Choices come as a list, one below the other.
-        CommandFailure.tell(message.replacing(/\n[ -]*/, with: " ") + help)
+        // ArgumentParser lists alternatives on separate lines.
+        CommandFailure.report(message.replacing(/\n[ -]*/, with: " ") + help)
         return code.rawValue
     }
 }

@@ -5,7 +5,7 @@ import Waku
 
 @testable import Delivery
 
-@Suite("Those who wait for deliveries")
+@Suite("Requests that wait for deliveries")
 struct AwaitedDeliveryTableTests {
     private let first = DeliveryID(hashing: [1])
     private let second = DeliveryID(hashing: [2])
@@ -17,7 +17,7 @@ struct AwaitedDeliveryTableTests {
 
     private func time(_ second: Int64) -> Timestamp { Timestamp(rawValue: second * 1_000_000_000) }
 
-    @Test("They are complete when the last of their deliveries ended, with an outcome for each")
+    @Test("A request is complete when the last of its deliveries has ended, with an outcome for each")
     mutating func complete() {
         table.add(awaited(first, second), deadline: time(2))
         #expect(table.resolve(second, as: .failed).isEmpty)
@@ -25,7 +25,7 @@ struct AwaitedDeliveryTableTests {
         #expect(table.isEmpty)
     }
 
-    @Test("Several may wait for the same delivery")
+    @Test("Several requests can wait for the same delivery")
     mutating func shared() {
         table.add(awaited(first), deadline: time(2))
         table.add(awaited(first), deadline: time(2))
@@ -33,7 +33,7 @@ struct AwaitedDeliveryTableTests {
         #expect(table.isEmpty)
     }
 
-    @Test("An outcome that is known from the start is not waited for")
+    @Test("An outcome that is known already is not waited for")
     mutating func known() {
         table.add(awaited(first, second), known: [first: .failed], deadline: time(2))
         #expect(Set(table.deliveries) == [second])
@@ -41,7 +41,7 @@ struct AwaitedDeliveryTableTests {
         #expect(table.resolve(second, as: .accepted).map(\.outcomes) == [[first: .failed, second: .accepted]])
     }
 
-    @Test("When time is up, what is still open failed; what comes later changes nothing")
+    @Test("At the deadline open deliveries count as failed; later outcomes change nothing")
     mutating func timeIsUp() {
         table.add(awaited(first, second), deadline: time(2))
         table.add(awaited(second), deadline: time(3))
@@ -56,7 +56,7 @@ struct AwaitedDeliveryTableTests {
         #expect(table.nextDeadline == nil)
     }
 
-    @Test("It tells which deliveries are waited for")
+    @Test("It reports which deliveries are awaited")
     mutating func awaitedDeliveries() {
         table.add(awaited(first), deadline: time(2))
         table.add(awaited(second, first), deadline: time(2))
@@ -67,7 +67,7 @@ struct AwaitedDeliveryTableTests {
         #expect(table.deliveries.isEmpty)
     }
 
-    @Test("Ten thousand that come and go leave nothing behind")
+    @Test("Ten thousand requests leave nothing behind")
     mutating func many() {
         for round in Int64(1)...10_000 {
             table.add(awaited(first), deadline: time(round))
@@ -79,7 +79,7 @@ struct AwaitedDeliveryTableTests {
         #expect(table.isEmpty)
     }
 
-    @Test("One's end does not end another's wait for the same delivery")
+    @Test("The end of one request does not end another's wait for the same delivery")
     mutating func independent() {
         table.add(awaited(first), deadline: time(1))
         table.add(awaited(first), deadline: time(2))
@@ -87,7 +87,7 @@ struct AwaitedDeliveryTableTests {
         #expect(table.resolve(first, as: .accepted).map(\.outcomes) == [[first: .accepted]])
     }
 
-    @Test("Each is told once")
+    @Test("Each request is completed once")
     mutating func told() {
         let count = Atomic(0)
         table.add(AwaitedDeliveries([first]) { _ in count.add(1, ordering: .relaxed) }, deadline: time(1))

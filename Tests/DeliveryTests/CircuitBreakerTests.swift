@@ -4,27 +4,27 @@ import TestSupport
 import Testing
 import Waku
 
-/// An arrow of the breaker's picture, a test.
+/// A test for each transition of the breaker's state diagram.
 struct CircuitBreakerTests {
     private let start = Timestamp(rawValue: 1_000_000_000_000)
     private var breaker = CircuitBreaker()
     private var generator = SeededGenerator(seed: 5)
     private var number: UInt64 = 0
 
-    /// A post of its own that fails.
+    /// A single post that fails.
     private mutating func fail(at now: Timestamp, retryAfter: Duration? = nil) {
         number += 1
         if breaker.admission(at: now) == .probe { breaker.began(probe: number) }
         breaker.failed(number, latest: number, retryAfter: retryAfter, at: now, using: &generator)
     }
 
-    /// Returns when a probe may go out.
+    /// Opens the breaker. Returns when a probe is admitted.
     private mutating func open(at now: Timestamp) throws -> Timestamp {
         for _ in 0..<3 { fail(at: now) }
         return try #require(breaker.opensAgainAt)
     }
 
-    @Test mutating func aSingleBrokenConnectionOpensNothing() {
+    @Test mutating func aSingleFailureDoesNotOpenTheBreaker() {
         fail(at: start)
         #expect(breaker.state == .closed(failures: 1))
         #expect(breaker.admission(at: start) == .posts)
@@ -34,7 +34,7 @@ struct CircuitBreakerTests {
         #expect(breaker.state == .closed(failures: 2))
     }
 
-    @Test mutating func refusedConnectionsInARowOpenIt() {
+    @Test mutating func consecutiveFailuresOpenTheBreaker() {
         fail(at: start)
         fail(at: start + .milliseconds(250))
         fail(at: start + .milliseconds(750))
@@ -43,12 +43,12 @@ struct CircuitBreakerTests {
         #expect(breaker.admission(at: start + .milliseconds(750)) == .nothing)
     }
 
-    @Test mutating func failuresFarApartAreNotInARow() {
+    @Test mutating func failuresFarApartAreNotConsecutive() {
         for minute in 0..<10 { fail(at: start + .seconds(61 * minute)) }
         #expect(breaker.state == .closed(failures: 1))
     }
 
-    @Test mutating func whatBreaksTogetherIsOneFailure() {
+    @Test mutating func simultaneousFailuresCountOnce() {
         for post in UInt64(1)...8 { breaker.failed(post, latest: 8, retryAfter: nil, at: start, using: &generator) }
         #expect(breaker.state == .closed(failures: 1))
         for post in UInt64(9)...16 { breaker.failed(post, latest: 16, retryAfter: nil, at: start, using: &generator) }
@@ -57,7 +57,7 @@ struct CircuitBreakerTests {
         #expect(!breaker.isClosed)
     }
 
-    @Test mutating func aPauseThatGorushAsksForOpensItAtOnce() {
+    @Test mutating func retryAfterOpensTheBreakerAtOnce() {
         fail(at: start, retryAfter: .seconds(20))
         #expect(breaker.isOpen(at: start + .milliseconds(19_999)))
         #expect(breaker.admission(at: start + .seconds(20)) == .probe)
@@ -65,7 +65,7 @@ struct CircuitBreakerTests {
         #expect(breaker.opensAgainAt == start + .seconds(300))
     }
 
-    @Test mutating func oneProbeGoesOutWhenTheTimeHasPassed() throws {
+    @Test mutating func oneProbeIsAdmittedAfterThePause() throws {
         let until = try open(at: start)
         #expect(until.since(start) >= .milliseconds(250) && until.since(start) <= .milliseconds(500))
         #expect(breaker.admission(at: until - .nanoseconds(1)) == .nothing)
@@ -76,7 +76,7 @@ struct CircuitBreakerTests {
         #expect(!breaker.isOpen(at: until))
     }
 
-    @Test mutating func aProbeThatWorksClosesIt() throws {
+    @Test mutating func aSuccessfulProbeClosesTheBreaker() throws {
         let until = try open(at: start)
         breaker.began(probe: 4)
         breaker.worked()
@@ -84,7 +84,7 @@ struct CircuitBreakerTests {
         #expect(breaker.admission(at: until) == .posts)
     }
 
-    @Test mutating func pausesGrowWithEachProbeThatFails() throws {
+    @Test mutating func pausesGrowWithEachFailedProbe() throws {
         var until = try open(at: start)
         var pauses: [Duration] = []
         for _ in 0..<8 {
@@ -98,7 +98,7 @@ struct CircuitBreakerTests {
         #expect(pauses.allSatisfy { $0 <= .seconds(5) })
     }
 
-    @Test mutating func aProbeThatCameToNothingIsFollowedByAnother() throws {
+    @Test mutating func aProbeWithoutOutcomeIsFollowedByAnother() throws {
         let until = try open(at: start)
         breaker.began(probe: 4)
         breaker.cameToNothing(3, at: until)
@@ -107,9 +107,9 @@ struct CircuitBreakerTests {
         #expect(breaker.admission(at: until) == .probe)
     }
 
-    @Test mutating func postsFromBefore() throws {
+    @Test mutating func failuresOfPostsBeforeTheOpeningAreIgnored() throws {
         let until = try open(at: start)
-        // They failed with the others, and change nothing.
+        // Posts that began before the opening: their failures change nothing.
         breaker.failed(2, latest: 3, retryAfter: nil, at: start, using: &generator)
         #expect(breaker.opensAgainAt == until)
         breaker.began(probe: 4)
@@ -119,12 +119,12 @@ struct CircuitBreakerTests {
         #expect(breaker.isClosed)
     }
 
-    @Test mutating func theOperatorKnowsBetter() throws {
+    @Test mutating func theOperatorCanForceAProbe() throws {
         let until = try open(at: start)
         breaker.hasten(at: start)
         #expect(breaker.admission(at: start) == .probe)
         #expect(until > start)
-        // It proves nothing: the probe may fail as any.
+        // The probe may fail like any other.
         fail(at: start)
         #expect(breaker.isOpen(at: start))
         breaker.worked()

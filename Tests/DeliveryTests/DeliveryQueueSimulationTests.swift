@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 import Waku
 
-/// Random schedules of arrivals, faults and delays against a model that knows where each delivery must be. A failing seed is its own argument.
+/// Random schedules of arrivals, faults and delays against a model of each delivery's state. Each seed is an argument of the test.
 struct DeliveryQueueSimulationTests {
     private enum Place: Equatable {
         case waiting
@@ -18,26 +18,26 @@ struct DeliveryQueueSimulationTests {
         var place = Place.waiting
     }
 
-    /// How gorush is for a while.
+    /// The behaviour of gorush for a while.
     private enum Weather: CaseIterable {
         case fair
         case refusing
         case failing
         case asking
         case flaky
-        /// Accepts posts, but has no room for some of what is in them.
+        /// Accepts posts, but drops some of their notifications because its queue is full.
         case full
-        /// Takes posts, and answers none of them.
+        /// Receives posts, and answers none of them.
         case hanging
-        /// Answers each post after a while, some after they were given up.
+        /// Answers each post after a delay, some after the timeout.
         case slow
     }
 
-    /// A post that gorush has taken.
+    /// A post that gorush has received.
     private struct Outstanding {
         let batch: DeliveryQueue.Batch
         let began: Timestamp
-        /// When gorush answers it, unless it hangs or the weather changes.
+        /// When gorush answers it, unless it hangs or its behaviour changes.
         let due: Timestamp
     }
 
@@ -50,11 +50,11 @@ struct DeliveryQueueSimulationTests {
         var generator: SeededGenerator
         var queue: DeliveryQueue
         let limit: Int
-        /// Of a request: then the driver ends it as failed.
+        /// The timeout of a request, after which the driver ends it as failed.
         let timeout = Duration.seconds(7)
         var now = Timestamp(rawValue: 1_000_000_000)
         var known: [Int64: Known] = [:]
-        /// Unresolved ones of each device, in their order.
+        /// Unresolved notifications of each device, in order.
         var lines: [Int64: [Int64]] = [:]
         var poisoned: Set<Int64> = []
         var deadly: Set<Int64> = []
@@ -62,10 +62,10 @@ struct DeliveryQueueSimulationTests {
         var posted: [UInt64: Outstanding] = [:]
         /// Until when each delivery's last post may still be unanswered: gorush may be working on it.
         var unknownUntil: [Int64: Timestamp] = [:]
-        /// While posts are overdue: how many more may go out.
+        /// The number of posts that may begin while posts are overdue.
         var allowance: Int?
         var slowSpells = 0
-        /// Of each device: the highest id that was posted.
+        /// The highest id that was posted for each device.
         var lastPosted: [Int64: Int64] = [:]
         var nextID: Int64 = 1
         var weather = Weather.fair
@@ -89,10 +89,10 @@ struct DeliveryQueueSimulationTests {
 
         mutating func chance(_ one: Int) -> Bool { Int.random(in: 0..<one, using: &generator) == 0 }
 
-        // MARK: What happens
+        // MARK: Events
 
         mutating func add() throws {
-            // A device that gets many, and many that get few.
+            // One device with many notifications, and many with few.
             let device = chance(3) ? 0 : Int64.random(in: 1...40, using: &generator)
             let expires = now + .milliseconds(Int.random(in: 1...60_000, using: &generator))
             let id = nextID
@@ -102,7 +102,7 @@ struct DeliveryQueueSimulationTests {
             if chance(50) { poisoned.insert(id) }
             if chance(400) { deadly.insert(id) }
             queue.add(id, device: device, expires: expires, isAwaited: !chance(5), now: now)
-            // Again: it changes nothing.
+            // Adding it again changes nothing.
             if chance(20), queue.contains(id) { queue.add(id, device: 99, expires: now, now: now) }
             try checkBound()
         }
@@ -140,7 +140,7 @@ struct DeliveryQueueSimulationTests {
                         resolve(id)
                     }
                 case .evict(let ids):
-                    // One may have been removed between its eviction and the word of it.
+                    // It may have been removed between its eviction and the report of it.
                     for id in ids where !removed.contains(id) {
                         try check(known[id]?.place == .waiting, "\(id) is evicted, but is \(String(describing: known[id]?.place))")
                         try check(limit < 1000, "\(id) is evicted from a queue that is not full")
@@ -192,7 +192,7 @@ struct DeliveryQueueSimulationTests {
             // Answered, the connection ended, or the timeout passed.
             for delivery in batch.deliveries { unknownUntil[delivery] = nil }
             settleAllowance(outcome, wasLate: now.since(post.began) >= .seconds(2))
-            // What it came to is stored first, now and then.
+            // Sometimes the outcome is stored first.
             if chance(3) { queue.answered(id, outcome: outcome, now: now) }
             let wasOpen = queue.breaker.isOpen(at: now)
             for resolution in queue.finished(id, outcome: outcome, except: untaken, now: now) {
@@ -216,7 +216,7 @@ struct DeliveryQueueSimulationTests {
             if outcome == .accepted || outcome == .refused { try check(queue.breaker.isClosed, "open, but gorush works") }
         }
 
-        /// What ends a post now; nil when nothing does.
+        /// How a post ends now; nil if it does not.
         mutating func end(of post: Outstanding, _ untaken: inout Set<Int64>) -> PostOutcome? {
             if now.since(post.began) >= timeout { return .failed(retryAfter: nil) }
             switch weather {
@@ -248,7 +248,7 @@ struct DeliveryQueueSimulationTests {
             return batch.deliveries.contains(where: poisoned.contains) ? .refused : .accepted
         }
 
-        // MARK: What must hold
+        // MARK: Invariants
 
         func checkBound() throws {
             let inFlight = posted.values.reduce(0) { $0 + $1.batch.deliveries.count }
@@ -262,7 +262,7 @@ struct DeliveryQueueSimulationTests {
             for id in known.keys { try check(queue.contains(id), "\(id) is lost") }
         }
 
-        /// It is never asked in between, so that what it does not wake up for is never done.
+        /// The queue is not called in between, so an action without a wake-up would never happen.
         mutating func sleep(atMost limit: Duration) throws {
             let wake = queue.nextWake(now: now)
             if let wake { try check(wake >= now, "it wants to wake in the past") }
@@ -273,7 +273,7 @@ struct DeliveryQueueSimulationTests {
         mutating func step(isAdding: Bool) throws {
             steps += 1
             if chance(100) { weather = Weather.allCases.randomElement(using: &generator) ?? .fair }
-            // What a seed has not met by then.
+            // Events that this seed did not produce.
             if steps > 700, slowSpells == 0 {
                 weather = .hanging
             } else if steps > 1100, openings == 0 {
@@ -315,7 +315,7 @@ struct DeliveryQueueSimulationTests {
         #expect(world.slowSpells > 0, "seed \(seed) never finds gorush slow")
     }
 
-    /// A hundred thousand that fail once: no call takes time by how many wait.
+    /// A hundred thousand notifications that fail once: the time of a call does not depend on the number of waiting ones.
     @Test(.timeLimit(.minutes(5)), arguments: [1, 10, 100_000] as [Int64])
     func aLargeBacklog(deviceCount: Int64) {
         var queue = DeliveryQueue(generator: SeededGenerator(seed: 3))
@@ -336,8 +336,8 @@ struct DeliveryQueueSimulationTests {
         #expect(acceptedCount == 100_000)
     }
 
-    /// Ten minutes of outage with a hundred a second, then a drain: what comes new is not held up by what waited.
-    @Test func anOutageThatEnds() throws {
+    /// Ten minutes of outage at a hundred notifications per second: afterwards new notifications are not delayed by the backlog.
+    @Test func newNotificationsAreNotDelayedByABacklogAfterAnOutage() throws {
         var queue = DeliveryQueue(generator: SeededGenerator(seed: 11))
         var now = Timestamp(rawValue: 0)
         let end = now + .seconds(600)

@@ -4,14 +4,14 @@ import TestSupport
 import Testing
 import Waku
 
-/// An arrow of the queue's picture, a test.
+/// A test for each transition of the queue's state diagram.
 struct DeliveryQueueTests {
     private let start = Timestamp(rawValue: 1_000_000_000_000)
     private var late: Timestamp { start + .seconds(3600) }
 
     private func queue(_ ids: some Sequence<Int64>, configure: (inout DeliveryQueue.Configuration) -> Void = { _ in }) -> DeliveryQueue {
         var configuration = DeliveryQueue.Configuration()
-        // Nothing is measured here: batches are as large as they may be.
+        // Speed is not measured here: batches have their maximum size.
         configuration.assumedTime = .zero
         configure(&configuration)
         var queue = DeliveryQueue(configuration: configuration, generator: SeededGenerator(seed: 7))
@@ -29,7 +29,7 @@ struct DeliveryQueueTests {
         return found[0]
     }
 
-    @Test func freshOnesArePostedInTheirOrder() throws {
+    @Test func newNotificationsArePostedInOrder() throws {
         var queue = queue(1...3)
         #expect(queue.nextWake(now: start) == start)
         #expect(try onlyBatch(&queue, start).deliveries == [1, 2, 3])
@@ -39,7 +39,7 @@ struct DeliveryQueueTests {
         #expect(queue.batchesInFlight == 1)
     }
 
-    @Test func acceptedOnesAreGone() throws {
+    @Test func acceptedNotificationsAreRemoved() throws {
         var queue = queue(1...2)
         let batch = try onlyBatch(&queue, start)
         #expect(queue.finished(batch.id, outcome: .accepted, now: start) == [.accepted(1), .accepted(2)])
@@ -57,7 +57,7 @@ struct DeliveryQueueTests {
         #expect(batches(queue.actions(now: start)).map(\.deliveries) == [Array(801...900)])
     }
 
-    @Test func theCulpritOfARefusalIsFound() throws {
+    @Test func theRefusedNotificationIsFoundByHalving() throws {
         var queue = queue(1...100)
         var now = start
         var accepted: Set<Int64> = []
@@ -85,7 +85,7 @@ struct DeliveryQueueTests {
         #expect(posts <= 15)
     }
 
-    @Test func halvesAreTriedAtOnce() throws {
+    @Test func halvesArePostedWithoutDelay() throws {
         var queue = queue(1...5)
         let batch = try onlyBatch(&queue, start)
         #expect(queue.finished(batch.id, outcome: .refused, now: start) == (1...5).map { .retrying($0) })
@@ -94,7 +94,7 @@ struct DeliveryQueueTests {
         #expect(try onlyBatch(&queue, start + .milliseconds(2)).deliveries == [6])
     }
 
-    @Test func aRefusedRestOfABatchIsTriedAlone() throws {
+    @Test func theRestOfARefusedBatchIsPostedAlone() throws {
         var queue = queue(1...2)
         let batch = try onlyBatch(&queue, start)
         queue.remove(1)
@@ -103,7 +103,7 @@ struct DeliveryQueueTests {
         #expect(queue.finished(alone.id, outcome: .refused, now: start) == [.dropped(2)])
     }
 
-    @Test func failedOnesComeBackLaterAndLater() throws {
+    @Test func failedNotificationsAreRetriedWithGrowingPauses() throws {
         var queue = queue([1])
         var now = start
         let pauses: [Duration] = [250, 500, 1000, 2000, 4000, 8000, 16_000, 30_000, 30_000].map { .milliseconds($0) }
@@ -135,8 +135,8 @@ struct DeliveryQueueTests {
         #expect(early > 0 && early <= 50)
     }
 
-    /// As ``CircuitBreakerTests`` has it in detail.
-    @Test func whileGorushIsGivenUpThereAreSmallProbes() throws {
+    /// ``CircuitBreakerTests`` tests the details.
+    @Test func whileTheBreakerIsOpenProbesAreSmall() throws {
         var queue = queue(1...3000)
         var now = start
         for _ in 0..<3 {
@@ -156,7 +156,7 @@ struct DeliveryQueueTests {
         #expect(batches(queue.actions(now: resume)).count == 8)
     }
 
-    @Test func whenGorushAsksForAPauseAllWaitAndThenOneTries() throws {
+    @Test func afterRetryAfterASingleProbeIsPosted() throws {
         var queue = queue(1...1)
         let batch = try onlyBatch(&queue, start)
         _ = queue.finished(batch.id, outcome: .failed(retryAfter: .seconds(20)), now: start)
@@ -166,7 +166,7 @@ struct DeliveryQueueTests {
         #expect(try onlyBatch(&queue, start + .seconds(20)).deliveries.sorted() == [1, 2])
     }
 
-    @Test func aLargeHalfIsNoProbe() throws {
+    @Test func aLargeHalfIsNotAProbe() throws {
         var queue = queue(1...100)
         let batch = try onlyBatch(&queue, start)
         _ = queue.finished(batch.id, outcome: .refused, now: start)
@@ -187,7 +187,7 @@ struct DeliveryQueueTests {
 
     // MARK: Gathering
 
-    @Test func withNothingOnItsWayNothingIsWaitedFor() throws {
+    @Test func withoutPostsInFlightNotificationsArePostedAtOnce() throws {
         var queue = queue([1])
         let first = try onlyBatch(&queue, start)
         queue.add(2, device: 2, expires: late, now: start + .microseconds(100))
@@ -198,7 +198,7 @@ struct DeliveryQueueTests {
         #expect(try onlyBatch(&queue, start + .microseconds(900)).deliveries == [2, 3])
     }
 
-    @Test func behindASlowPostTheyGatherFor2Milliseconds() throws {
+    @Test func behindASlowPostNotificationsAreBatchedFor2Milliseconds() throws {
         var queue = queue([1])
         _ = try onlyBatch(&queue, start)
         queue.add(2, device: 2, expires: late, now: start)
@@ -211,7 +211,7 @@ struct DeliveryQueueTests {
 
     // MARK: Order of a device
 
-    @Test func theNextOfADeviceGoesOutAfterTheOneBefore() throws {
+    @Test func aDevicesNotificationsArePostedOneAtATime() throws {
         var queue = queue([])
         for id in Int64(1)...3 { queue.add(id, device: 7, expires: late, now: start) }
         queue.add(4, device: 8, expires: late, now: start)
@@ -222,7 +222,7 @@ struct DeliveryQueueTests {
         #expect(try onlyBatch(&queue, start + .seconds(1)).deliveries == [2])
     }
 
-    @Test func oneThatIsTriedAgainHoldsBackItsDeviceAlone() throws {
+    @Test func aRetryDelaysOnlyItsOwnDevice() throws {
         var queue = queue([])
         queue.add(1, device: 7, expires: start + .seconds(2), now: start)
         let first = try onlyBatch(&queue, start)
@@ -230,13 +230,13 @@ struct DeliveryQueueTests {
         queue.add(2, device: 7, expires: late, now: start)
         queue.add(3, device: 8, expires: late, now: start)
         #expect(try onlyBatch(&queue, start).deliveries == [3])
-        // It expires, and the rest goes.
+        // It expires, and the rest is posted.
         let actions = queue.actions(now: start + .seconds(2))
         #expect(actions.first == .expire([1]))
         #expect(batches(actions).map(\.deliveries) == [[2]])
     }
 
-    @Test func aRefusedOneIsDroppedAndTheRestGoes() throws {
+    @Test func aRefusedNotificationIsDroppedAndTheRestPosted() throws {
         var queue = queue([])
         for id in Int64(1)...2 { queue.add(id, device: 7, expires: late, now: start) }
         let first = try onlyBatch(&queue, start)
@@ -244,7 +244,7 @@ struct DeliveryQueueTests {
         #expect(try onlyBatch(&queue, start).deliveries == [2])
     }
 
-    @Test func oneThatIsRemovedWhileItIsOnItsWayStillHoldsBackItsDevice() throws {
+    @Test func aNotificationRemovedDuringItsPostStillDelaysItsDevice() throws {
         var queue = queue([])
         for id in Int64(1)...2 { queue.add(id, device: 7, expires: late, now: start) }
         let first = try onlyBatch(&queue, start)
@@ -254,7 +254,7 @@ struct DeliveryQueueTests {
         #expect(try onlyBatch(&queue, start + .seconds(1)).deliveries == [2])
     }
 
-    @Test func lateArrivalsTakeTheirPlaceByNumber() throws {
+    @Test func lateArrivalsAreOrderedById() throws {
         var queue = queue([])
         for id in [Int64(5), 3, 4] { queue.add(id, device: 7, expires: late, now: start) }
         var now = start
@@ -264,7 +264,7 @@ struct DeliveryQueueTests {
             if id == 3 { queue.add(1, device: 7, expires: late, now: now) }
             _ = queue.finished(batch.id, outcome: .accepted, now: now)
             now = now + .seconds(1)
-            // What is on its way can't be overtaken any more.
+            // A notification that is being posted can't be overtaken.
             if id == 3 { _ = queue.finished(try onlyBatch(&queue, now).id, outcome: .accepted, now: now) }
         }
     }
@@ -278,16 +278,16 @@ struct DeliveryQueueTests {
         queue.add(4, device: 8, expires: late + .seconds(4), now: start)
         queue.add(5, device: 9, expires: late - .seconds(1), now: start)
         #expect(queue.nextWake(now: start) == start)
-        // The newcomer that is older than all others goes itself; what is on its way stays.
+        // A new notification that is older than all others is dropped itself; those being posted are kept.
         #expect(queue.actions(now: start) == [.evict([2, 5])])
         #expect(queue.count == 3)
         #expect(queue.finished(batch.id, outcome: .accepted, now: start) == [.accepted(1)])
         #expect(try onlyBatch(&queue, start).deliveries == [3, 4])
     }
 
-    // MARK: What breaks gorush
+    // MARK: Notifications that make gorush fail
 
-    @Test func whatGorushHadNoRoomForIsTriedAgain() throws {
+    @Test func notificationsDroppedByAFullQueueAreRetried() throws {
         var queue = queue(1...3)
         let batch = try onlyBatch(&queue, start)
         let resolutions = queue.finished(batch.id, outcome: .accepted, except: [2], now: start)
@@ -296,8 +296,8 @@ struct DeliveryQueueTests {
         #expect(try onlyBatch(&queue, start + .milliseconds(250)).deliveries == [2])
     }
 
-    /// One notification makes every post fail that it is in. The others get through, and it is alone in the end.
-    @Test func aPoisonIsIsolated() throws {
+    /// One notification makes each of its posts fail. The others are delivered, and it is isolated in the end.
+    @Test func aNotificationThatMakesGorushFailIsIsolated() throws {
         var queue = queue(1...300, configure: { $0.maximumBatchesInFlight = 2 })
         var now = start
         var accepted: Set<Int64> = []
@@ -315,7 +315,7 @@ struct DeliveryQueueTests {
         #expect(queue.count == 1)
     }
 
-    @Test func whatWasNotPostedSaysNothingOfGorush() throws {
+    @Test func anEmptyPostDoesNotAffectTheBreaker() throws {
         var queue = queue(1...2)
         let batch = try onlyBatch(&queue, start)
         for id in batch.deliveries { queue.remove(id) }
@@ -324,7 +324,7 @@ struct DeliveryQueueTests {
         #expect(queue.count == 0)
     }
 
-    @Test func neitherFreshOnesNorTheBacklogStarve() {
+    @Test func neitherNewNotificationsNorTheBacklogStarve() {
         // Two seconds for a post are no reason here to make the next one smaller.
         var queue = queue([], configure: { $0.batchTarget = .seconds(3600) })
         for id in Int64(1)...2000 { queue.add(id, device: id, expires: late, isAwaited: false, now: start) }
@@ -332,13 +332,13 @@ struct DeliveryQueueTests {
         let found = batches(queue.actions(now: start))
         #expect(found.count == 8)
         #expect(found.allSatisfy { $0.deliveries.count { $0 > 2000 } == 50 })
-        // What nobody waits for any more makes room for what comes now.
+        // Notifications that no request waits for are dropped in favour of new ones.
         for id in Int64(3001)...3400 { queue.add(id, device: id, expires: late, now: start + .seconds(2)) }
         for batch in found { _ = queue.finished(batch.id, outcome: .accepted, now: start + .seconds(2)) }
         #expect(batches(queue.actions(now: start + .seconds(2))).allSatisfy { $0.deliveries.count { $0 > 3000 } == 50 })
     }
 
-    @Test func freshOnesExpire() {
+    @Test func newNotificationsExpire() {
         var queue = queue([], configure: { $0.maximumBatchesInFlight = 0 })
         queue.add(1, device: 1, expires: start + .seconds(1), now: start)
         queue.add(2, device: 2, expires: start + .seconds(2), now: start)
@@ -369,7 +369,7 @@ struct DeliveryQueueTests {
         #expect(batches(actions).map(\.deliveries) == [[2]])
     }
 
-    @Test func removedOnesAreNotPosted() throws {
+    @Test func removedNotificationsAreNotPosted() throws {
         var queue = queue(1...6)
         queue.remove(1)
         let batch = try onlyBatch(&queue, start)
@@ -385,7 +385,7 @@ struct DeliveryQueueTests {
         #expect(try onlyBatch(&queue, start + .seconds(9)).deliveries.sorted() == [5, 6])
     }
 
-    @Test func oneAddedAnewIsNotTouchedByItsOldBatch() throws {
+    @Test func anAddedNotificationIsNotAffectedByItsOldBatch() throws {
         var queue = queue([1])
         let batch = try onlyBatch(&queue, start)
         queue.remove(1)
@@ -395,7 +395,7 @@ struct DeliveryQueueTests {
         #expect(try onlyBatch(&queue, start).deliveries == [1])
     }
 
-    @Test func drainingPostsNoMore() throws {
+    @Test func drainingStopsPosts() throws {
         var queue = queue([1])
         let batch = try onlyBatch(&queue, start)
         queue.add(2, device: 2, expires: late, now: start)
@@ -407,13 +407,13 @@ struct DeliveryQueueTests {
         #expect(queue.contains(2))
     }
 
-    @Test func whatIsHastenedIsDueAtOnce() throws {
+    @Test func hastenedRetriesAreDueAtOnce() throws {
         var queue = queue(1...3)
         let batch = try onlyBatch(&queue, start)
         _ = queue.finished(batch.id, outcome: .failed(retryAfter: .seconds(60)), now: start)
         #expect(batches(queue.actions(now: start)).isEmpty)
         #expect(queue.hasten([2, 17], now: start) == 1)
-        // gorush asked for a pause: a probe looks whether it still wants that.
+        // gorush requested a pause: a probe tests whether it still does.
         let probe = try onlyBatch(&queue, start)
         #expect(probe.deliveries == [2])
         #expect(queue.hasten(nil, now: start) == 2)

@@ -5,9 +5,9 @@ import StatusProtocol
 import TestSupport
 import Testing
 
-@Suite("The choice among gorush servers")
+@Suite("Routing to gorush servers")
 struct EndpointRoutingTests {
-    @Test("is none where the first takes all")
+    @Test("is not needed if the first endpoint accepts everything")
     func single() {
         let routing = EndpointRouting([EndpointRule(), EndpointRule(name: "never", platforms: [.apn])])
         #expect(!routing.hasChoice)
@@ -15,7 +15,7 @@ struct EndpointRoutingTests {
         #expect(routing.endpoint(for: .firebase, apnTopic: "") == 0)
     }
 
-    @Test("goes by platform and app, to the first that takes both")
+    @Test("selects the first endpoint for platform and app")
     func rules() {
         let routing = EndpointRouting([
             EndpointRule(name: "status", platforms: [.apn], apnTopics: ["im.status"], sandboxTopics: ["im.status.pr"]),
@@ -28,11 +28,11 @@ struct EndpointRoutingTests {
         #expect(routing.endpoint(for: .apn, apnTopic: "im.desk") == 1)
         #expect(routing.endpoint(for: .apn, apnTopic: "im.other") == nil)
         #expect(routing.endpoint(for: .apn, apnTopic: "IM.STATUS") == nil)
-        // Firebase has no such topics: what clients put there does not count.
+        // Firebase has no such topics: clients' values are ignored.
         #expect(routing.endpoint(for: .firebase, apnTopic: "im.status") == 2)
     }
 
-    @Test("may leave a platform out")
+    @Test("may leave a platform without an endpoint")
     func none() {
         #expect(EndpointRouting([EndpointRule(platforms: [.firebase])]).endpoint(for: .apn, apnTopic: "im.status") == nil)
     }

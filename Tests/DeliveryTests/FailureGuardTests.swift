@@ -32,33 +32,33 @@ struct FailureGuardTests {
         }
     }
 
-    @Test mutating func tooManyOfABatchHoldEachOtherOff() {
+    @Test mutating func tooManyEqualFailuresInABatchAreSetAside() {
         failureGuard.posted([app: 5000], at: start)
         failureGuard.posted([app: 50], at: start)
         #expect(judge(failures(10, app), of: [app: 50], at: start) == Array(repeating: true, count: 10))
         failureGuard.posted([app: 50], at: start)
         #expect(judge(failures(11, app), of: [app: 50], at: start) == Array(repeating: false, count: 11))
-        // Next to nothing of all that was posted, and no batch to compare with.
+        // A tiny share of all posts, and no batch to compare with.
         #expect(judge(failures(20, app), at: start) == Array(repeating: true, count: 20))
     }
 
-    @Test mutating func failuresThatComeSinglyAreJudgedByTheLastHour() {
+    @Test mutating func singleFailuresAreJudgedByTheLastHour() {
         failureGuard.posted([app: 40], at: start)
         var isHeld: [Bool] = []
         for second in 0..<20 { isHeld += judge(failures(1, app), at: start + .seconds(second)) }
         #expect(isHeld == Array(repeating: true, count: 9) + Array(repeating: false, count: 11))
-        // Good posts bring the share down again.
+        // Successful posts reduce the share.
         failureGuard.posted([app: 1000], at: start + .seconds(30))
         #expect(judge(failures(1, app), at: start + .seconds(31)) == [true])
     }
 
-    @Test mutating func afterTheHourTheyAreForgotten() {
+    @Test mutating func failuresAreForgottenAfterAnHour() {
         #expect(judge(failures(10, app), at: start) == Array(repeating: false, count: 10))
         #expect(judge(failures(1, app), at: start + .seconds(3000)) == [false])
         #expect(judge(failures(1, app), at: start + .seconds(7201)) == [true])
     }
 
-    @Test mutating func onlyWhatFailsAlikeIsHeldOff() {
+    @Test mutating func onlyEqualFailuresAreSetAside() {
         let firebase = Audience(platform: .firebase, topic: "ignored")
         let other = Audience(platform: .apn, topic: "other app")
         failureGuard.posted([app: 30, other: 30, firebase: 30], at: start)
@@ -69,12 +69,12 @@ struct FailureGuardTests {
         #expect(firebase == Audience(platform: .firebase, topic: "else"))
     }
 
-    /// Topics are the clients' choice: with thousands of them the guard neither grows nor forgets.
-    @Test mutating func topicsWithoutEnd() {
+    /// Clients choose topics: with thousands of them the guard's memory is bounded, and it still works.
+    @Test mutating func theNumberOfTrackedTopicsIsBounded() {
         failureGuard.posted([app: 40], at: start)
         for index in 0..<5000 { failureGuard.posted([Audience(platform: .apn, topic: "\(index)"): 1], at: start) }
         #expect(judge(failures(20, app), at: start).allSatisfy { !$0 })
-        // Beyond the hundred, they are one.
+        // Topics beyond the first hundred are counted together.
         let rest = (0..<2000).map { FailureGuard.Failure(audience: Audience(platform: .apn, topic: "\(3000 + $0)"), reason: .badTopic) }
         #expect(judge(rest, at: start).allSatisfy { !$0 })
         // An hour later there is room for others.

@@ -5,7 +5,7 @@ import Waku
 
 @testable import Delivery
 
-/// An arrow of the picture, a test.
+/// A test for each transition of the state diagram.
 struct PostPaceTests {
     private let start = Timestamp(rawValue: 1_000_000_000_000)
     private var pace = PostPace(configuration: DeliveryQueue.Configuration())
@@ -58,7 +58,7 @@ struct PostPaceTests {
 
     // MARK: Slow
 
-    @Test mutating func anOverduePostLeavesOneSmallPost() {
+    @Test mutating func anOverduePostPermitsOneSmallPost() {
         pace.began(1, count: 10, at: start)
         #expect(pace.nextChange == start + .seconds(2))
         pace.advance(to: start + .seconds(2) - .nanoseconds(1))
@@ -74,11 +74,11 @@ struct PostPaceTests {
         #expect(!pace.admitsPost)
     }
 
-    @Test mutating func answersPayForPosts() {
+    @Test mutating func eachAnswerPermitsFurtherPosts() {
         becomeSlow()
         var posts = 0
         var (id, flying) = (UInt64(2), [UInt64]())
-        // One that hangs, others that are quick: as many as may be at once after a few rounds.
+        // One post hangs, others are fast: after a few rounds the maximum number of posts is in flight.
         for _ in 0..<5 {
             while pace.admitsPost, flying.count < 7 {
                 pace.began(id, count: 1, at: start + .seconds(2))
@@ -92,7 +92,7 @@ struct PostPaceTests {
         #expect(posts == 7)
     }
 
-    @Test mutating func aLateAnswerPaysForOnePost() {
+    @Test mutating func aLateAnswerPermitsOnePost() {
         becomeSlow()
         for id in UInt64(2)...3 { pace.began(id, count: 1, at: start + .seconds(2)) }
         #expect(!pace.admitsPost)
@@ -109,7 +109,7 @@ struct PostPaceTests {
         #expect(pace.nextChange == start + .seconds(4))
     }
 
-    @Test mutating func failuresAreNoAnswers() {
+    @Test mutating func failuresDoNotCountAsAnswers() {
         becomeSlow()
         pace.began(2, count: 1, at: start + .seconds(2))
         for id in UInt64(1)...2 { pace.ended(id, .failed(retryAfter: nil), at: start + .seconds(60)) }
@@ -124,14 +124,14 @@ struct PostPaceTests {
         #expect(pace.state == .normal)
     }
 
-    @Test mutating func anOperatorMayTry() {
+    @Test mutating func theOperatorCanForceAPost() {
         becomeSlow()
         pace.began(2, count: 1, at: start + .seconds(2))
         pace.hasten()
         #expect(pace.admitsPost)
     }
 
-    @Test func slownessIsTold() {
+    @Test func slownessIsReported() {
         var queue = DeliveryQueue(generator: SeededGenerator(seed: 1))
         queue.add(1, device: 1, expires: start + .seconds(600), now: start)
         _ = queue.actions(now: start)

@@ -4,14 +4,14 @@ import TestSupport
 import Testing
 import Waku
 
-/// What was seen of a gorush with `core.sync: true`: it takes notifications one after the other, answers after the last one of a post, and goes on
-/// with a post whose caller has gone. In virtual time.
+/// The observed behaviour of a gorush with `core.sync: true`: it processes notifications one at a time, answers after the last one of a post, and
+/// continues if the caller disconnects. In virtual time.
 struct SlowGorushTests {
     private struct World {
         let start = Timestamp(rawValue: 1_000_000_000_000)
         let timeout = Duration.seconds(60)
         let timePerNotification: Duration
-        /// Until then it is stopped: it accepts connections, and answers nothing.
+        /// Until then it is suspended: it accepts connections, but does not answer.
         let stoppedUntil: Duration
         var now = Timestamp(rawValue: 1_000_000_000_000)
         var queue = DeliveryQueue(generator: SeededGenerator(seed: 5))
@@ -47,7 +47,7 @@ struct SlowGorushTests {
             }
         }
 
-        /// Until everything is delivered.
+        /// Runs until everything is delivered.
         mutating func run(_ each: (inout World) -> Void = { _ in }) throws {
             act()
             while queue.count > 0 {
@@ -95,7 +95,7 @@ struct SlowGorushTests {
         #expect(world.sentWhileStopped <= 9, "\(world.sentWhileStopped) posts to a gorush that answers none")
     }
 
-    @Test func afterTheTimeoutItIsTriedAgainAndOnlyThen() throws {
+    @Test func aPostIsRepeatedOnlyAfterTheTimeout() throws {
         var world = World(timePerNotification: .milliseconds(1), stoppedUntil: .seconds(100))
         world.add(1...300)
         try world.run()

@@ -4,7 +4,7 @@ import StatusProtocol
 import Testing
 import Waku
 
-@Suite("What follows when gorush says that a token failed")
+@Suite("Verdicts on failed tokens")
 struct VerdictRulesTests {
     private let start = Timestamp(rawValue: 1_700_000_000_000_000_000)
     private let hour = Duration.seconds(3600)
@@ -15,7 +15,7 @@ struct VerdictRulesTests {
         VerdictRules.decide(complaint, storedVersion: stored, notifiedVersion: notified, doubt: doubt, at: now ?? start)
     }
 
-    @Test("A dead token ends the registration that was notified, and no other")
+    @Test("A dead token ends only the registration that was notified")
     func dead() {
         #expect(decide(.dead) == .unregister)
         #expect(decide(.dead, stored: 4) == .ignore)
@@ -35,34 +35,35 @@ struct VerdictRulesTests {
         }
     }
 
-    @Test("Five doubtful failures in a row over a day end it")
+    @Test("Five consecutive doubtful failures over a day end the registration")
     func doubtful() {
         let decisions = failures(at: [0, 6, 12, 18, 24])
         #expect(decisions.last == .unregister)
         #expect(!decisions.dropLast().contains(.unregister))
     }
 
-    @Test("Fewer, or in less than a day, do not", arguments: [[0, 8, 16, 30], [0, 1, 2, 3, 4, 5, 6, 7, 8, 23]])
+    @Test("Fewer failures, or within less than a day, do not", arguments: [[0, 8, 16, 30], [0, 1, 2, 3, 4, 5, 6, 7, 8, 23]])
     func notYet(hours: [Int]) {
         #expect(!failures(at: hours).contains(.unregister))
     }
 
-    @Test("Then the first after the day does")
+    @Test("The first failure after the day does")
     func atLast() {
         #expect(failures(at: [0, 1, 2, 3, 4, 5, 23, 24]).last == .unregister)
     }
 
-    @Test("A failure of a registration that was replaced, or is gone, is not counted")
+    @Test("A failure of a replaced or removed registration is not counted")
     func stale() {
         let doubt = TokenDoubt(version: 3, failureCount: 9, firstFailure: start - hour * 48, lastFailure: start - hour, unfailedSince: nil)
         #expect(decide(.doubtful, stored: 4, doubt: doubt) == .ignore)
         #expect(decide(.doubtful, stored: nil, doubt: doubt) == .ignore)
         #expect(decide(.doubtful, doubt: doubt) == .unregister)
-        // A newer registration begins anew.
+        // A newer registration resets the count.
         #expect(decide(.doubtful, stored: 4, notified: 4, doubt: doubt) == .doubt(TokenDoubt(version: 4, at: start)))
     }
 
-    @Test("A notification without a failure within ten minutes is a success: seen at the next one's acceptance, or at its failure")
+    @Test(
+        "A notification without a failure within ten minutes is a success, which is detected at the acceptance or failure of the next one")
     func success() {
         var doubt = TokenDoubt(version: 3, at: start)
         var isOver: [Bool] = []
@@ -73,7 +74,7 @@ struct VerdictRulesTests {
         #expect(doubt == TokenDoubt(version: 3, at: start + .seconds(661)))
     }
 
-    @Test("Notifications in quick succession whose failures come later are no success")
+    @Test("Notifications in quick succession whose failures come later are not successes")
     func burst() {
         var doubt = TokenDoubt(version: 3, at: start)
         for second in 1...4 {
@@ -86,7 +87,7 @@ struct VerdictRulesTests {
         #expect(!doubt.isEnough)
     }
 
-    @Test("A clock that is set back ends nothing early")
+    @Test("A clock that is set back does not end registrations early")
     func clock() {
         var doubt = TokenDoubt(version: 3, at: start)
         for _ in 0..<10 { doubt.failed(at: start - hour * 48) }

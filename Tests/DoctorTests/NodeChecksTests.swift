@@ -77,7 +77,7 @@ struct NodeChecksTests {
         try expect("data", .fail, "can't be made") { $0.folder = .init(exists: false, isOwned: false, isWritable: false, mode: 0o700) }
         try expect("data", .fail, "can't be written to") { $0.folder = .init(exists: true, isOwned: true, isWritable: false, mode: 0o700) }
         try expect("data", .warn, "mode 0755") { $0.folder = .init(exists: true, isOwned: true, isWritable: true, mode: 0o755) }
-        try expect("data", .warn, "another user's") { $0.folder = .init(exists: true, isOwned: false, isWritable: true, mode: 0o700) }
+        try expect("data", .warn, "another user") { $0.folder = .init(exists: true, isOwned: false, isWritable: true, mode: 0o700) }
         try expect("disk", .warn, "512 MiB free") { $0.freeBytes = 512 << 20 }
         try expect("disk", .warn, "1 MiB free") { $0.freeBytes = 1 << 20 }
         try expect("disk", .fail, "0 MiB free") { $0.freeBytes = 4096 }
@@ -92,7 +92,7 @@ struct NodeChecksTests {
         try expect("database", .fail, "damaged: row 3 missing") {
             $0.database = .inspected(StoreInspection(problems: ["row 3 missing"]), RegistrationStatistics())
         }
-        try expect("database", .fail, "2 rows can't be opened") {
+        try expect("database", .fail, "2 rows can't be decrypted") {
             $0.database = .inspected(
                 StoreInspection(rows: ["registrations": .init(count: 5, unreadable: 1), "notifications": .init(count: 2, unreadable: 1)]),
                 RegistrationStatistics())
@@ -100,7 +100,7 @@ struct NodeChecksTests {
         try expect("database", .warn, "rotation") {
             $0.database = .inspected(StoreInspection(isRotationUnfinished: true), RegistrationStatistics())
         }
-        try expect("daemon", .warn, "none answers") { $0.daemon = nil }
+        try expect("daemon", .warn, "no daemon answers") { $0.daemon = nil }
         try expect("daemon", .fail, "not ready: gorush: takes no notifications") {
             $0.daemon = Self.status(findings: [Finding("gorush", .fail, "takes no notifications, 1 wait: status 503")])
         }
@@ -119,28 +119,28 @@ struct NodeChecksTests {
             change(&other)
             return [.node(address: Self.address, other)]
         }
-        try expect("relay", .warn, "nobody else") { $0.relays = [.loopback] }
+        try expect("relay", .warn, "without other nodes") { $0.relays = [.loopback] }
         try expect("relay", .fail, "refused") { $0.relays = [.unreachable(address: "http://x", reason: "refused")] }
         let peer = "/ip4/10.0.0.5/tcp/60000/p2p/16Uiu2HA"
-        try expect("relay", .warn, "\(peer): not looked at") { $0.relays = [.peer(address: peer, nil)] }
+        try expect("relay", .warn, "\(peer): unknown") { $0.relays = [.peer(address: peer, nil)] }
         try expect("relay", .fail, "\(peer): not connected") { $0.relays = [.peer(address: peer, .missing)] }
         try expect("relay", .warn, "in no mesh") { $0.relays = [.peer(address: peer, .connected(meshCount: 0))] }
-        try expect("relay", .warn, "fleet f: not looked at") { $0.relays = [.fleet(name: "f", workingPeerCount: nil)] }
+        try expect("relay", .warn, "fleet f: unknown") { $0.relays = [.fleet(name: "f", workingPeerCount: nil)] }
         try expect("relay", .fail, "fleet f: none") { $0.relays = [.fleet(name: "f", workingPeerCount: 0)] }
         let well = NodeChecks.doctor(
             facts { $0.relays = [.peer(address: peer, .connected(meshCount: 1)), .fleet(name: "f", workingPeerCount: 3)] })
         #expect(well.worst == .ok)
         #expect(
             well.filter { $0.check == "relay" }.map(\.text) == [
-                "\(peer): connected, and in a mesh with it", "fleet f: 3 nodes bring messages",
+                "\(peer): connected, and in a mesh", "fleet f: 3 nodes deliver messages",
             ])
         let filterNode = NodeChecks.doctor(facts { $0.relays = [.peer(address: peer, .filterNode)] })
-        #expect(filterNode.first { $0.check == "relay" }?.text == "\(peer): connected, and it took this node's topics")
+        #expect(filterNode.first { $0.check == "relay" }?.text == "\(peer): connected, and it accepted this node's topics")
         #expect(filterNode.worst == .ok)
         try expect("relay", .fail, "NOT_READY") { $0.relays = nodes { $0.health = Self.health("READY", relay: "NOT_READY") } }
         try expect("relay", .warn, "INITIALIZING") { $0.relays = nodes { $0.health = Self.health("INITIALIZING", relay: nil) } }
-        try expect("network", .warn, "does not tell") { $0.relays = nodes { $0.shards = nil } }
-        try expect("network", .fail, "cluster 1, and --pubsub-topic is in 16") {
+        try expect("network", .warn, "unknown") { $0.relays = nodes { $0.shards = nil } }
+        try expect("network", .fail, "cluster 1, but --pubsub-topic is in 16") {
             $0.relays = nodes { $0.shards = ShardsInRecord(cluster: 1, shards: [32, 64]) }
         }
         try expect("network", .warn, "shard 32") { $0.relays = nodes { $0.shards = ShardsInRecord(cluster: 16, shards: [1]) } }
@@ -152,7 +152,7 @@ struct NodeChecksTests {
     }
 
     @Test func theMessage() throws {
-        try expect("message", .fail, "not seen within 5 s") { $0.selfTest = .notSeen(how: "by the running daemon") }
+        try expect("message", .fail, "not received within 5 s") { $0.selfTest = .notSeen(how: "by the running daemon") }
         try expect("message", .fail, "not published: no peers") { $0.selfTest = .notPublished("no peers") }
         try expect("message", .warn, "no store") { $0.selfTest = .notDone("there is no store") }
     }
@@ -172,19 +172,19 @@ struct NodeChecksTests {
         try expect("gorush", .warn, "answers 503") { $0.gorushes = [.init(EndpointRule(), with { $0.health = 503 })] }
         try expect("gorush post", .fail, "may not post") { $0.gorushes = [.init(EndpointRule(), with { $0.post = .status(401) })] }
         try expect("gorush post", .fail, "there is no gorush") { $0.gorushes = [.init(EndpointRule(), with { $0.post = .status(404) })] }
-        try expect("gorush post", .fail, "out of order") { $0.gorushes = [.init(EndpointRule(), with { $0.post = .status(502) })] }
+        try expect("gorush post", .fail, "overloaded or failing") { $0.gorushes = [.init(EndpointRule(), with { $0.post = .status(502) })] }
         try expect("gorush post", .fail, "did not answer like gorush") {
             $0.gorushes = [.init(EndpointRule(), with { $0.post = .otherServer })]
         }
         try expect("gorush post", .fail, "timed out") { $0.gorushes = [.init(EndpointRule(), with { $0.post = .failed("timed out") })] }
-        try expect("gorush setup", .fail, "APN is switched off there, and 3 installations") {
+        try expect("gorush setup", .fail, "APN is disabled there, and 3 installations") {
             $0.gorushes = [
                 .init(
                     EndpointRule(),
                     with { $0.setup = .init(isSync: true, isAPNEnabled: false, isFirebaseEnabled: true, hasFeedbackHook: false) })
             ]
         }
-        try expect("gorush setup", .warn, "Firebase switched off") {
+        try expect("gorush setup", .warn, "Firebase disabled") {
             $0.gorushes = [
                 .init(
                     EndpointRule(),
@@ -195,8 +195,10 @@ struct NodeChecksTests {
             with { $0.setup = .init(isSync: isSync, isAPNEnabled: true, isFirebaseEnabled: true, hasFeedbackHook: hook) }
         }
         try expect("gorush verdicts", .warn, "neither") { $0.gorushes = [.init(EndpointRule(), verdicts(false, false))] }
-        try expect("gorush verdicts", .warn, "both on") { $0.gorushes = [.init(EndpointRule(), verdicts(true, true))] }
-        try expect("gorush verdicts", .warn, "this node takes none") { $0.gorushes = [.init(EndpointRule(), verdicts(false, true))] }
+        try expect("gorush verdicts", .warn, "both enabled") { $0.gorushes = [.init(EndpointRule(), verdicts(true, true))] }
+        try expect("gorush verdicts", .warn, "this node serves no /feedback") {
+            $0.gorushes = [.init(EndpointRule(), verdicts(false, true))]
+        }
         #expect(
             NodeChecks.doctor(facts { ($0.gorushes, $0.takesFeedback) = ([.init(EndpointRule(), verdicts(false, true))], true) }).worst
                 == .ok)
@@ -225,7 +227,7 @@ struct NodeChecksTests {
     @Test func nobodyTellsTheTime() throws {
         var (other, silent) = (node, Parts())
         (other.clockAhead, silent.ahead) = (nil, nil)
-        try expect("clock", .warn, "nobody tells") {
+        try expect("clock", .warn, "no other clock") {
             $0.relays = [.node(address: Self.address, other)]
             $0.gorushes = [.init(EndpointRule(), GorushInspection(healthStatus: 200, configuration: silent.setup, dryPost: .understood))]
         }

@@ -12,7 +12,7 @@ import WakuCrypto
 @testable import PushNode
 
 /// Answers on their way through a Waku node's REST API.
-@Suite("An answer arrives, or is published again", .timeLimit(.minutes(5)))
+@Suite("Confirmation of answers, and publishing again", .timeLimit(.minutes(5)))
 struct AnswerArrivalTests {
     private static let recipient = PrivateKey.generate()
 
@@ -36,7 +36,7 @@ struct AnswerArrivalTests {
             let publisher = Publisher(
                 relay: relay, seen: SeenMessages(), handled: HandledMessages(), counters: counters, logger: quiet,
                 confirmation: Confirmations.Configuration(
-                    delay: .milliseconds(20), gathering: .milliseconds(5), timeout: .seconds(60), pause: .milliseconds(20)))
+                    delay: .milliseconds(20), batchWindow: .milliseconds(5), timeout: .seconds(60), retryDelay: .milliseconds(20)))
             let running = Task { await publisher.run() }
             for _ in 0..<count {
                 publisher.publish(
@@ -56,21 +56,21 @@ struct AnswerArrivalTests {
         #expect(try MetadataEnvelope(parsing: payload.data, wakuSigner: payload.signer).payload == [1, 2, 3])
     }
 
-    @Test("A peer confirms it")
+    @Test("An answer that a peer confirms is not looked up")
     func peer() async throws {
         let (messages, counts) = try await publish(LoopbackFaults()) { $0[.answerConfirmed] == 1 }
         #expect(counts == [.answerPublished: 1, .answerConfirmed: 1])
         #expect(messages.count == 1)
     }
 
-    @Test("The store confirms what no peer did", arguments: [nil, 0])
+    @Test("The store confirms an answer that no peer confirmed", arguments: [nil, 0])
     func store(peerCount: Int?) async throws {
         let (messages, counts) = try await publish(LoopbackFaults(relayPeerCount: peerCount)) { $0[.answerConfirmed] == 1 }
         #expect(counts == [.answerPublished: 1, .answerConfirmed: 1])
         #expect(messages.count == 1)
     }
 
-    @Test("What the node lost is sealed anew, and arrives")
+    @Test("An answer that the node lost is sealed and published again")
     func lost() async throws {
         let faults = LoopbackFaults(servesLightpush: false, lostPublicationCount: 2)
         let (messages, counts) = try await publish(faults) { $0[.answerConfirmed] == 1 }
@@ -79,7 +79,7 @@ struct AnswerArrivalTests {
         try expectAnswer(try #require(messages.first))
     }
 
-    @Test("What never arrives is given up after three more times")
+    @Test("An answer that never arrives is given up after three repetitions")
     func givenUp() async throws {
         let faults = LoopbackFaults(servesLightpush: false, lostPublicationCount: 1000)
         let (messages, counts) = try await publish(faults) { $0[.answerUnconfirmed] == 1 }
@@ -87,7 +87,7 @@ struct AnswerArrivalTests {
         #expect(messages.isEmpty)
     }
 
-    @Test("Where there is no store it goes out once")
+    @Test("Without a store an answer is published once")
     func noStore() async throws {
         let faults = LoopbackFaults(storeStatus: 412, servesLightpush: false)
         let (messages, counts) = try await publish(faults, count: 3) { $0[.answerUnconfirmed] == 3 }
@@ -95,14 +95,14 @@ struct AnswerArrivalTests {
         #expect(messages.count == 3)
     }
 
-    @Test("A thousand are confirmed by a few look-ups")
+    @Test("A thousand answers are confirmed by a few look-ups")
     func many() async throws {
         let (messages, counts) = try await publish(LoopbackFaults(servesLightpush: false), count: 1000) { $0[.answerConfirmed] == 1000 }
         #expect(counts == [.answerPublished: 1000, .answerConfirmed: 1000])
         #expect(Set(messages).count == 1000)
     }
 
-    @Test("An end does not wait for confirmations")
+    @Test("Stopping does not wait for confirmations")
     func end() async throws {
         let faults = LoopbackFaults(storeDelay: .seconds(3600), servesLightpush: false)
         let (messages, counts) = try await publish(faults, count: 10) { $0[.answerPublished] == 10 }

@@ -22,7 +22,7 @@ import WakuCrypto
         return marks
     }
 
-    @Test func answersThatAreDueLeaveInOrderAndHeldOnesAtTheirTime() {
+    @Test func dueAnswersAreTakenInOrderAndHeldOnesWhenDue() {
         var buffer = AnswerBuffer(capacity: 10, byteCapacity: 1_000, horizon: .milliseconds(500))
         #expect(buffer.add(Self.item(1), due: .milliseconds(500), at: .zero) == 0)
         #expect(buffer.add(Self.item(2), due: nil, at: .zero) == 0)
@@ -40,7 +40,7 @@ import WakuCrypto
         #expect(!buffer.hasHeld && buffer.isEmpty && buffer.byteCount == 0)
     }
 
-    @Test func theTimeForWhichAnAnswerWasHeldIsKnown() {
+    @Test func theTimeForWhichAnAnswerWasHeldIsRecorded() {
         var buffer = AnswerBuffer(capacity: 10, byteCapacity: 1_000, horizon: .milliseconds(500))
         _ = buffer.add(Self.item(1), due: .milliseconds(500), at: .milliseconds(100))
         _ = buffer.add(Self.item(2), due: nil, at: .milliseconds(100))
@@ -51,7 +51,7 @@ import WakuCrypto
         #expect(second?.heldFor == .milliseconds(405))
     }
 
-    @Test func theLargestAnswersGoFirstWhenBytesRunShort() {
+    @Test func theLargestAnswersAreDroppedAboveTheByteLimit() {
         var buffer = AnswerBuffer(capacity: 100, byteCapacity: 1_000, horizon: .seconds(1))
         #expect(buffer.add(Self.item(1, byteCount: 600), due: .milliseconds(500), at: .zero) == 0)
         for mark in 2...5 { #expect(buffer.add(Self.item(UInt8(mark), byteCount: 100), due: nil, at: .zero) == 0) }
@@ -65,7 +65,7 @@ import WakuCrypto
         #expect(Self.marks(&buffer) == [])
     }
 
-    @Test func anAnswerBeyondTheirNumberIsLost() {
+    @Test func anAnswerAboveTheCountLimitIsDropped() {
         var buffer = AnswerBuffer(capacity: 2, byteCapacity: 1_000, horizon: .seconds(1))
         #expect(buffer.add(Self.item(1), due: nil, at: .zero) == 0)
         #expect(buffer.add(Self.item(2), due: .milliseconds(500), at: .zero) == 0)

@@ -16,8 +16,8 @@ import WakuCrypto
 
 @testable import PushNode
 
-/// A push node beside a Waku node that loses what it can, over real sockets. What the Waku node's store has is found, and handled once.
-@Suite("What polling missed is found in the store, and handled once", .timeLimit(.minutes(5)))
+/// A push node with a Waku node that loses messages in every possible way, over real sockets. Messages in its store are found, and handled once.
+@Suite("Messages that polling missed are found in the store and handled once", .timeLimit(.minutes(5)))
 struct CatchUpTests {
     let fixture: NodeFixture
     let bob: TestClient
@@ -47,14 +47,14 @@ struct CatchUpTests {
         }
     }
 
-    /// Other people's messages, whose senders claim to live tomorrow: a full cache throws out all others first.
+    /// Foreign messages with timestamps in the future: a full cache drops all others first.
     private func foreign(_ count: Int) -> [WakuMessage] {
         (0..<count).map { _ in
             WakuMessage(payload: randomBytes(20), contentTopic: ContentTopic(TopicTag(rawValue: 99)), timestamp: .now() + .seconds(86_400))
         }
     }
 
-    /// At once: what takes long to make is made before.
+    /// Publishes at once messages that were prepared before.
     private func publish(_ messages: [WakuMessage]) {
         for message in messages { fixture.network.publish(message, on: .statusDefault) }
     }
@@ -64,7 +64,7 @@ struct CatchUpTests {
         #expect(Set(fixture.gorush.accepted.map(\.id)).count == count)
     }
 
-    @Test("A flushed cache, a node that is away and comes back without memory, a store that fails")
+    @Test("A flushed cache, a node that restarts without memory, a failing store")
     func faults() async throws {
         try await ServedNetwork.run(fixture.network) { served in
             let port = await served.port
@@ -82,7 +82,7 @@ struct CatchUpTests {
                 publishRegistration(of: TestClient(of: server))
                 try await served.start()
                 try await node.wait { node.gorush.accepted.count == 25 && node.count(.registrationStored) == 2 }
-                // What is handed over is counted after it.
+                // Messages are counted after they were delivered.
                 try await node.wait { node.count(.gapFound) > 0 && node.count(.messageRecovered) > 0 }
 
                 for status in [412, 429, 503] {
@@ -105,7 +105,7 @@ struct CatchUpTests {
         }
     }
 
-    @Test("After a restart of the daemon the store tells what came meanwhile; what was handled before is not handled again")
+    @Test("After a restart missed messages are found in the store, and handled ones are not handled again")
     func daemonRestart() async throws {
         try await ServedNetwork.run(fixture.network) { served in
             let port = await served.port
@@ -145,18 +145,19 @@ struct CatchUpTests {
 
     /// Runs a node that answers hundreds of messages of all kinds.
     private func answerHundreds(
-        _ served: ServedNetwork, port: Int, upkeep: Duration, then body: @escaping @Sendable (RunningNode) async throws -> Void = { _ in }
+        _ served: ServedNetwork, port: Int, maintenanceInterval: Duration,
+        then body: @escaping @Sendable (RunningNode) async throws -> Void = { _ in }
     ) async throws {
         let clients = (0..<150).map { _ in TestClient(of: server) }
         try await fixture.withNode(
-            configure: { $0.upkeepInterval = upkeep }, makeRelay: { needs, _ in try served.relay(port: port, needs) }
+            configure: { $0.maintenanceInterval = maintenanceInterval }, makeRelay: { needs, _ in try served.relay(port: port, needs) }
         ) { [self] node async throws in
             try await node.wait { served.isAttached }
             publish(registrations(clients + [bob]))
             try await node.wait { node.count(.registrationStored) == 151 }
             publish(requests(150))
             try await node.wait { node.count(.answerPublished) == 301 }
-            // And what is dropped without an answer.
+            // And messages that are dropped without an answer.
             publish(
                 (0..<50).map { _ in
                     WakuMessage(
@@ -168,11 +169,11 @@ struct CatchUpTests {
         }
     }
 
-    @Test("A clean restart answers nothing again of what was answered in the last minute")
+    @Test("A clean restart does not repeat answers of the last minute")
     func cleanRestart() async throws {
         try await ServedNetwork.run(fixture.network) { served in
             let port = await served.port
-            try await answerHundreds(served, port: port, upkeep: .seconds(3600))
+            try await answerHundreds(served, port: port, maintenanceInterval: .seconds(3600))
             fixture.network.restart()
             publish(requests(3))
             try await fixture.withNode(makeRelay: { needs, _ in try served.relay(port: port, needs) }) { node async throws in
@@ -183,15 +184,16 @@ struct CatchUpTests {
         }
     }
 
-    @Test("After kill -9 only what may have been lost is answered again", arguments: [true, false])
+    @Test("After kill -9 only messages whose answer may have been lost are answered again", arguments: [true, false])
     func kill(wasSaved: Bool) async throws {
         let copy = try TemporaryFolder()
         try await ServedNetwork.run(fixture.network) { served in
             let port = await served.port
-            try await answerHundreds(served, port: port, upkeep: wasSaved ? .milliseconds(50) : .seconds(3600)) { [fixture] node in
+            try await answerHundreds(served, port: port, maintenanceInterval: wasSaved ? .milliseconds(50) : .seconds(3600)) {
+                [fixture] node in
                 let store = node.node.store
                 if wasSaved { try await node.wait { (try? store.read(NodeStorage.handledMessages()).count) ?? 0 >= 351 } }
-                // What a kill leaves is what the files hold now.
+                // The files now are what a kill would leave.
                 for name in try FileManager.default.contentsOfDirectory(atPath: fixture.folder.path)
                 where name.hasPrefix("waku-push.sqlite") {
                     try FileManager.default.copyItem(atPath: fixture.folder.path + "/" + name, toPath: copy.path + "/" + name)
@@ -211,7 +213,7 @@ struct CatchUpTests {
         }
     }
 
-    @Test("A pubsub topic that is new has nothing to catch up with, and one of before goes on from where it was")
+    @Test("A new pubsub topic is not caught up, and an old one continues from its cursor")
     func topics() async throws {
         let other = PubsubTopic(rawValue: "/waku/2/rs/16/64")
         try await ServedNetwork.run(fixture.network) { served in
@@ -226,7 +228,7 @@ struct CatchUpTests {
                     }
                 ) { node async throws in
                     try await node.wait { served.isAttached }
-                    // A machine that is slow enough makes gaps of its own.
+                    // A slow machine causes additional gaps.
                     if topics != [.statusDefault] { #expect(node.count(.gapFound) > 0) }
                 }
             }

@@ -21,7 +21,7 @@ private final class SetClock: Sendable {
     func set(_ offset: Duration) { self.offset.withLock { $0 = offset } }
 }
 
-@Suite("A node whose clock is set", .timeLimit(.minutes(5)))
+@Suite("Steps of the system clock", .timeLimit(.minutes(5)))
 struct ClockTests {
     let fixture: NodeFixture
     let bob: TestClient
@@ -32,7 +32,7 @@ struct ClockTests {
         bob = TestClient(of: fixture.identity.publicKey)
     }
 
-    @Test("What waits for gorush does not expire by a step, and is delivered once", arguments: [86_400, -86_400])
+    @Test("Waiting notifications do not expire by a step, and are delivered once", arguments: [86_400, -86_400])
     func waiting(step: Int) async throws {
         let messageID = randomBytes(32)
         fixture.gorush.answer(.failed(retryAfter: nil))
@@ -52,10 +52,10 @@ struct ClockTests {
         }
     }
 
-    @Test("What was delivered stays known when the clock goes two days ahead and comes back, and when it goes back for good")
+    @Test("Deliveries are remembered when the clock is set two days ahead and back, and when it is set back permanently")
     func duplicates() async throws {
         let (before, behind) = (randomBytes(32), randomBytes(32))
-        try await fixture.withNode(configure: { $0.upkeepInterval = .milliseconds(5) }, now: { [clock] in clock.now }) {
+        try await fixture.withNode(configure: { $0.maintenanceInterval = .milliseconds(5) }, now: { [clock] in clock.now }) {
             [bob, clock, fixture] node async throws in
             #expect(try await node.register(bob) == nil)
             #expect(try await node.notify(bob, messageID: before) == nil)
@@ -73,7 +73,7 @@ struct ClockTests {
         }
     }
 
-    /// Pruning goes with every twelfth upkeep, and each of those leaves its time.
+    /// Pruning goes with every twelfth round of maintenance, and each round stores the current time.
     private static func waitForPruning(_ fixture: NodeFixture) async throws {
         let store = try NodeAssembly.existingStore(in: fixture.folder.path, of: nil)
         var times: Set<[UInt8]> = []

@@ -6,7 +6,7 @@ import WakuCrypto
 
 @testable import PushNode
 
-@Suite("Which answers are looked up, and published again")
+@Suite("Look-ups of published answers, and repetitions")
 struct ConfirmationsTests {
     private static let recipient = PrivateKey.generate().publicKey
 
@@ -22,7 +22,7 @@ struct ConfirmationsTests {
             publishedAt: time)
     }
 
-    /// What the store of the only relay has.
+    /// The findings in the store of the only relay.
     private func found(_ hashes: Set<MessageHash>) -> Confirmations.Finding { .found(StoreFindings(found: [0: hashes])) }
 
     private func batch(_ action: Confirmations.Action) throws -> Confirmations.Batch {
@@ -40,7 +40,7 @@ struct ConfirmationsTests {
         if case .idle = action { true } else { false }
     }
 
-    @Test("What is there after a moment is confirmed, and forgotten")
+    @Test("An answer that is found is confirmed and removed")
     func confirmed() throws {
         var confirmations = Confirmations()
         #expect(isIdle(confirmations.next(at: .zero)))
@@ -51,12 +51,12 @@ struct ConfirmationsTests {
         let batch = try batch(confirmations.next(at: .seconds(1)))
         #expect(batch.hashes == [hash(1)])
         let outcome = confirmations.finish(batch, found([hash(1)]), at: .seconds(1))
-        #expect(outcome.confirmedCount == 1 && outcome.givenUpCount == 0 && outcome.toRepeat.isEmpty)
+        #expect(outcome.confirmedCount == 1 && outcome.givenUpCount == 0 && outcome.toRepublish.isEmpty)
         #expect(confirmations.count == 0 && confirmations.byteCount == 0)
         #expect(isIdle(confirmations.next(at: .seconds(1))))
     }
 
-    @Test("What is not there is published again three times, then given up; an earlier publication that shows late counts")
+    @Test("A missing answer is published again three times, then given up; an earlier publication that is found late counts")
     func repeated() throws {
         var confirmations = Confirmations()
         var publications: [[Int]] = []
@@ -66,7 +66,7 @@ struct ConfirmationsTests {
             let batch = try batch(confirmations.next(at: .seconds(round + 1)))
             #expect(batch.hashes == (1...round).map(hash))
             let outcome = confirmations.finish(batch, found([]), at: .seconds(round + 1))
-            #expect(outcome.toRepeat.map(\.publications.count) == (round < 4 ? [round] : []))
+            #expect(outcome.toRepublish.map(\.publications.count) == (round < 4 ? [round] : []))
             #expect(outcome.givenUpCount == (round < 4 ? 0 : 1))
         }
         _ = confirmations.add(sent([[1], [2]]), at: .zero)
@@ -74,27 +74,27 @@ struct ConfirmationsTests {
         #expect(confirmations.finish(batch, found([hash(1)]), at: .seconds(1)).confirmedCount == 1)
     }
 
-    @Test("After 10 s nobody waits for it")
+    @Test("After 10 s an answer is given up")
     func late() throws {
         var confirmations = Confirmations()
         _ = confirmations.add(sent([[1]], at: .zero), at: .seconds(9))
         let batch = try batch(confirmations.next(at: .seconds(10)))
         let outcome = confirmations.finish(batch, found([]), at: .seconds(10))
-        #expect(outcome.toRepeat.isEmpty && outcome.givenUpCount == 1)
+        #expect(outcome.toRepublish.isEmpty && outcome.givenUpCount == 1)
     }
 
-    @Test("Of an answer in several messages all must be there")
+    @Test("All messages of an answer must be found")
     func segments() throws {
         var confirmations = Confirmations()
         for found in [[1], [1, 2]] {
             _ = confirmations.add(sent([[1, 2]]), at: .zero)
             let batch = try batch(confirmations.next(at: .seconds(1)))
             let outcome = confirmations.finish(batch, self.found(Set(found.map(hash))), at: .seconds(1))
-            #expect(outcome.toRepeat.count == 2 - found.count && outcome.confirmedCount == found.count - 1)
+            #expect(outcome.toRepublish.count == 2 - found.count && outcome.confirmedCount == found.count - 1)
         }
     }
 
-    @Test("A store that fails is asked again after a pause, and makes nothing be published again")
+    @Test("A failing store is queried again after a pause, and causes no repetitions")
     func failing() throws {
         var confirmations = Confirmations()
         _ = confirmations.add(sent([[1]]), at: .zero)
@@ -102,7 +102,7 @@ struct ConfirmationsTests {
         for second in 1..<10 {
             let batch = try batch(confirmations.next(at: .seconds(second)))
             let outcome = confirmations.finish(batch, .failed, at: .seconds(second))
-            #expect(outcome.toRepeat.isEmpty && outcome.givenUpCount == 0)
+            #expect(outcome.toRepublish.isEmpty && outcome.givenUpCount == 0)
             #expect(isWaiting(confirmations.next(at: .seconds(second)), until: .seconds(second + 1)))
         }
         let batch = try batch(confirmations.next(at: .seconds(10)))
@@ -111,16 +111,16 @@ struct ConfirmationsTests {
         #expect(confirmations.count == 0)
     }
 
-    @Test("Without a store all is given up at once")
+    @Test("Without a store all answers are given up at once")
     func impossible() throws {
         var confirmations = Confirmations()
         _ = confirmations.add(sent([[1]]), at: .zero)
         let batch = try batch(confirmations.next(at: .seconds(1)))
         let outcome = confirmations.finish(batch, .impossible, at: .seconds(1))
-        #expect(outcome.givenUpCount == 1 && outcome.toRepeat.isEmpty && confirmations.count == 0)
+        #expect(outcome.givenUpCount == 1 && outcome.toRepublish.isEmpty && confirmations.count == 0)
     }
 
-    @Test("Many are looked up at once, a hundred messages at most, and few make few look-ups")
+    @Test("A look-up has up to a hundred messages, and few answers cause few look-ups")
     func batches() throws {
         var confirmations = Confirmations()
         for number in 0..<250 { _ = confirmations.add(sent([[number]]), at: .zero) }
@@ -135,7 +135,7 @@ struct ConfirmationsTests {
         #expect(batch.hashes == [0, 50, 100].map(hash))
     }
 
-    @Test("What there is no room for is not confirmed")
+    @Test("Answers beyond the limits are not confirmed")
     func bounded() throws {
         var confirmations = Confirmations(configuration: .init(countLimit: 2, byteLimit: 100))
         let isTooLarge = !confirmations.add(sent([[1]], byteCount: 101), at: .zero)
@@ -144,7 +144,7 @@ struct ConfirmationsTests {
         let isKept2 = confirmations.add(sent([[2]]), at: .zero)
         let isOneTooMany = !confirmations.add(sent([[3]]), at: .zero)
         #expect(isTooLarge && isKept && isTooMuch && isKept2 && isOneTooMany)
-        // Those under way count.
+        // Answers that are being looked up count.
         let batch = try batch(confirmations.next(at: .seconds(1)))
         let isStillTooMany = !confirmations.add(sent([[3]]), at: .seconds(1))
         #expect(isStillTooMany)
@@ -155,7 +155,7 @@ struct ConfirmationsTests {
         #expect(hasTooManyMessages)
     }
 
-    @Test("A store that has none of many answers keeps none: nothing is published again until it has one")
+    @Test("A store that has none of many answers causes no repetitions until it has one")
     func distrusted() throws {
         var confirmations = Confirmations()
         func lookUp(_ count: Int, found: Int) throws -> Confirmations.Outcome {
@@ -163,15 +163,15 @@ struct ConfirmationsTests {
             let batch = try batch(confirmations.next(at: .seconds(1)))
             return confirmations.finish(batch, self.found(Set((0..<found).map(hash))), at: .seconds(1))
         }
-        #expect(try lookUp(99, found: 0).toRepeat.count == 99)
+        #expect(try lookUp(99, found: 0).toRepublish.count == 99)
         let outcome = try lookUp(10, found: 0)
-        #expect(outcome.toRepeat.count == 1 && outcome.givenUpCount == 9)
+        #expect(outcome.toRepublish.count == 1 && outcome.givenUpCount == 9)
         let outcome2 = try lookUp(10, found: 1)
-        #expect(outcome2.confirmedCount == 1 && outcome2.toRepeat.count == 9)
+        #expect(outcome2.confirmedCount == 1 && outcome2.toRepublish.count == 9)
     }
 
-    /// Answers, look-ups and what comes of them in random order: each answer ends exactly once, and is published no more than four times.
-    @Test("Under random schedules each answer comes to one end", arguments: 1...20)
+    /// Answers, look-ups and findings in random order: each answer has exactly one outcome, and is published at most four times.
+    @Test("Under random schedules each answer has exactly one outcome", arguments: 1...20)
     func simulated(seed: UInt64) {
         var random = SeededGenerator(seed: seed)
         var confirmations = Confirmations(configuration: .init(distrustLimit: 1_000_000, countLimit: 60, byteLimit: 2000))
@@ -200,8 +200,8 @@ struct ConfirmationsTests {
             default: finding = found(Set(batch.hashes.filter { _ in Bool.random(using: &random) }))
             }
             let outcome = confirmations.finish(batch, finding, at: now)
-            endedCount += outcome.confirmedCount + outcome.givenUpCount + outcome.toRepeat.count
-            for item in outcome.toRepeat {
+            endedCount += outcome.confirmedCount + outcome.givenUpCount + outcome.toRepublish.count
+            for item in outcome.toRepublish {
                 #expect(item.publications.count <= 3 && now - item.publishedAt < .seconds(10), "seed \(seed), step \(step)")
                 number += 1
                 published.append(item)

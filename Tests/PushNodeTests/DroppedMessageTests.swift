@@ -7,7 +7,7 @@ import Testing
 import Waku
 import WakuCrypto
 
-@Suite("What is not for a node, or broken, is dropped and counted by reason")
+@Suite("Foreign and invalid messages are dropped and counted by reason")
 struct DroppedMessageTests {
     let fixture: NodeFixture
     let bob: TestClient
@@ -45,20 +45,20 @@ struct DroppedMessageTests {
         try await expect(.droppedVersion, message(PayloadFrame.encode([1], signedBy: bob.identity), version: 0))
     }
 
-    @Test("What opens with none of our keys")
+    @Test("Messages that none of the node's keys decrypts")
     func undecryptable() async throws {
         var message = message(PayloadFrame.encode([1], signedBy: bob.identity))
         message.payload[70] ^= 1
         try await expect(.droppedUndecryptable, message)
     }
 
-    @Test("Frames that are broken, and unsigned ones")
+    @Test("Malformed and unsigned frames")
     func frames() async throws {
         try await expect(.droppedMalformedPayload, message([0x07, 0xFF, 0xFF, 0xFF]))
         try await expect(.droppedUnsigned, message([0x01, 0x01, 0x00]))
     }
 
-    @Test("Envelopes that are broken, of another kind, or empty")
+    @Test("Malformed, empty and other envelopes")
     func envelopes() async throws {
         try await expect(.droppedMalformedEnvelope, sealed([0x0A, 0xFF]))
         try await expect(.droppedOtherKind, sealed([0x12, 0x01, 0x00, 0x18, 0x01]))
@@ -67,13 +67,13 @@ struct DroppedMessageTests {
         try await expect(.droppedOtherKind, sealed(MetadataEnvelope.encode(.response, payload: [1], signedBy: bob.identity).bytes))
     }
 
-    @Test("Registrations that were sealed by somebody else than their signer")
+    @Test("Registrations that were not sealed by their signer")
     func unsealable() async throws {
         let envelope = MetadataEnvelope.encode(.registration, payload: bob.sealed([1]), signedBy: .generate()).bytes
         try await expect(.droppedUnsealable, sealed(envelope))
     }
 
-    @Test("Queries and requests that are broken or too large")
+    @Test("Malformed and oversized queries and requests")
     func messages() async throws {
         try await expect(
             .droppedMalformedMessage, sealed(MetadataEnvelope.encode(.query, payload: [0x0A, 0xFF], signedBy: bob.identity).bytes))

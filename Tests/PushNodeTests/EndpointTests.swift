@@ -12,7 +12,7 @@ import Testing
 import Waku
 import WakuCrypto
 
-@Suite("With several gorush servers")
+@Suite("Several gorush servers")
 struct EndpointTests {
     let fixture: NodeFixture
     let apple = ScriptedGorush()
@@ -33,7 +33,7 @@ struct EndpointTests {
         ]
     }
 
-    @Test("each gets what is for its platform and apps, and registrations of other apps are refused")
+    @Test("Each gets the notifications for its platform and apps, and registrations of other apps are refused")
     func routes() async throws {
         try await fixture.withNode(endpoints: endpoints()) { [self] node async throws in
             let tester = TestClient(of: node.server)
@@ -49,7 +49,7 @@ struct EndpointTests {
         }
     }
 
-    @Test("one that fails is given up, and the other neither waits nor is told to")
+    @Test("The circuit breaker of one that fails does not affect the other")
     func failure() async throws {
         apple.answer(.failed(retryAfter: .seconds(60)))
         try await fixture.withNode(endpoints: endpoints()) { [self] node async throws in
@@ -75,7 +75,7 @@ struct EndpointTests {
             #expect(reports.map(\.error) == [.internalError, nil])
             #expect(google.accepted.count == 4)
         }
-        // What waited goes on to the same one after a restart, and to no other.
+        // After a restart waiting notifications go to the same endpoint, and to no other.
         apple.answer(.accepted)
         try await fixture.withNode(endpoints: endpoints()) { [self] node async throws in
             try await node.wait { apple.accepted.count == 4 }
@@ -84,7 +84,7 @@ struct EndpointTests {
         }
     }
 
-    @Test("a device that moves to another app while its notification waits is notified there")
+    @Test("A device that moves to another app while its notification waits is notified there")
     func moved() async throws {
         apple.answer(.failed(retryAfter: nil))
         try await fixture.withNode(endpoints: endpoints()) { [self] node async throws in
@@ -97,8 +97,8 @@ struct EndpointTests {
         }
     }
 
-    @Test("what waits for an app that has none any more is given up, with a count")
-    func homeless() async throws {
+    @Test("Waiting notifications for an app that no longer has an endpoint are dropped and counted")
+    func unroutable() async throws {
         apple.answer(.failed(retryAfter: nil))
         try await fixture.withNode(endpoints: endpoints()) { [self] node async throws in
             #expect(try await node.register(phone) == nil)

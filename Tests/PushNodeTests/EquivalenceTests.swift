@@ -11,14 +11,14 @@ import WakuCrypto
 
 @testable import StatusServer
 
-/// The pipeline opens on all cores, commits in groups and answers when it can; the plain rules take one message after the other.
-@Suite("The pipeline and the plain rules")
+/// The node decodes on all cores and commits in groups; the plain rules handle one message after the other.
+@Suite("The node and the plain rules")
 struct EquivalenceTests {
-    /// What somebody was told.
+    /// An answer.
     private struct Told: Hashable {
         let recipient: PublicKey
         let kind: MessageKind
-        /// Of a query's answer, the rows: their order says nothing.
+        /// The rows of a query's answer, whose order does not matter.
         let parts: Set<[UInt8]>
 
         init(_ kind: MessageKind, _ payload: [UInt8], to recipient: PublicKey) throws {
@@ -34,7 +34,7 @@ struct EquivalenceTests {
         }
     }
 
-    @Test("give the same answers to the same random load, and keep the same", arguments: [1, 2, 3] as [UInt64])
+    @Test("They give the same answers to the same random load, and store the same", arguments: [1, 2, 3] as [UInt64])
     func equivalence(seed: UInt64) async throws {
         let folder = try TemporaryFolder()
         let identity = PrivateKey.generate()

@@ -9,7 +9,7 @@ import Synchronization
 import Waku
 import WakuCrypto
 
-/// A relay that brings what a test feeds it, batch by batch, and collects what is published.
+/// A relay that delivers batches from a test, and collects publications.
 final class FeedRelay: Relay {
     typealias Deliver = @Sendable ([ReceivedMessage]) async -> Void
 
@@ -35,14 +35,14 @@ final class FeedRelay: Relay {
     var state: RelayState { current.withLock { $0.deliver == nil } ? .detached("not yet running") : .attached }
     var published: [WakuMessage] { current.withLock { $0.published } }
 
-    /// Returns when the node took them. It must run.
+    /// Returns when the node has accepted them. It must be running.
     func feed(_ messages: [WakuMessage]) async {
         guard let deliver = current.withLock({ $0.deliver }) else { return }
         await deliver(messages.map { ReceivedMessage(message: $0, pubsubTopic: .statusDefault) })
     }
 }
 
-/// Runs a node on a ``FeedRelay`` while `body` runs, and stops it as SIGTERM does.
+/// Runs a node on a ``FeedRelay`` while `body` runs, and stops it gracefully.
 func withFedNode(
     _ identity: PrivateKey, _ dataPath: String, _ gorush: any NotificationPosting,
     configure: (inout ServerConfiguration) -> Void = { _ in }, _ body: @escaping @Sendable (FedNode, FeedRelay) async throws -> Void
@@ -89,7 +89,7 @@ extension NodeService {
         let deadline = ContinuousClock.now + .seconds(240)
         while !condition() {
             guard ContinuousClock.now < deadline else { throw RunningNode.Timeout(counts: counters.snapshot) }
-            // Yielding alone would take a core away from what is waited for.
+            // Only yielding would occupy a core that the awaited work needs.
             try await Task.sleep(for: .milliseconds(1))
         }
     }

@@ -13,7 +13,7 @@ import Testing
 import Waku
 import WakuCrypto
 
-@Suite("What gorush says of tokens, over its hook and in its replies")
+@Suite("Feedback about tokens, by gorush's hook and in its replies")
 struct FeedbackTests {
     private static let secret = "0123456789-the-secret"
 
@@ -76,14 +76,14 @@ struct FeedbackTests {
 
     // MARK: The endpoint
 
-    @Test("Without a secret there is no such endpoint")
+    @Test("Without a secret /feedback is disabled")
     func notServed() async throws {
         try await withServed(secret: nil) { served async throws in
             #expect(try await served.post(Self.body("x", "y")) == 404)
         }
     }
 
-    @Test("Only who knows the secret is heard, by either header")
+    @Test("Only posts with the secret are accepted, by either header")
     func secrets() async throws {
         try await withServed { served async throws in
             let body = Self.body("00000000000000000000000000000000", "Unregistered")
@@ -99,7 +99,7 @@ struct FeedbackTests {
         }
     }
 
-    @Test("What is no failure, or too long, is refused; what names nothing of ours changes nothing")
+    @Test("Invalid and oversized bodies are refused; failures of unknown notifications change nothing")
     func strangeBodies() async throws {
         try await withServed { [bob] served async throws in
             #expect(try await served.node.register(bob) == nil)
@@ -122,13 +122,13 @@ struct FeedbackTests {
 
     // MARK: Dead tokens
 
-    @Test("A dead token that the hook tells of ends the registration, also over a restart; a newer registration works")
+    @Test("A dead token reported by the hook ends the registration, also across a restart; a newer registration works")
     func dead() async throws {
         try await withServed { [bob] served async throws in
             #expect(try await served.node.register(bob, version: 4) == nil)
             #expect(try await served.node.notify(bob) == nil)
             let id = try #require(served.node.gorush.accepted.first?.id)
-            // The same twice, as a gorush does that also says it in its reply.
+            // The same twice, as from a gorush that also reports it in its reply.
             for _ in 0..<2 { try await served.tell(id) }
             try await served.node.wait { served.node.count(.tokenRemoved) == 1 }
             #expect(try await served.node.notify(bob) == .notRegistered)
@@ -141,7 +141,7 @@ struct FeedbackTests {
         }
     }
 
-    @Test("A failure is matched over a restart, and means nothing to a registration that is newer than the notification")
+    @Test("A failure is matched across a restart, and does not affect a registration that is newer than the notification")
     func stale() async throws {
         try await withServed { [bob] served async throws in
             #expect(try await served.node.register(bob, version: 4) == nil)
@@ -155,7 +155,7 @@ struct FeedbackTests {
         }
     }
 
-    @Test("A hook that is faster than the reply to the post counts all the same")
+    @Test("Feedback that arrives before the reply to the post is processed")
     func early() async throws {
         try await withServed { [bob] served async throws in
             #expect(try await served.node.register(bob) == nil)
@@ -172,7 +172,7 @@ struct FeedbackTests {
 
     // MARK: Doubtful ones
 
-    /// A clock that can be put forward.
+    /// A clock that can be advanced.
     private final class Clock: Sendable {
         private let offset = Mutex(Duration.zero)
 
@@ -180,7 +180,7 @@ struct FeedbackTests {
         @Sendable func now() -> Timestamp { .now() + offset.withLock { $0 } }
     }
 
-    @Test("Five doubtful failures in a row over a day disable a device, counted over restarts, by reply and hook alike")
+    @Test("Five consecutive doubtful failures over a day disable a device, counted across restarts, by reply and hook")
     func doubtful() async throws {
         let clock = Clock()
         for round in 1...6 {
@@ -201,7 +201,7 @@ struct FeedbackTests {
         }
     }
 
-    @Test("A success in between lets the count begin anew")
+    @Test("A success resets the count")
     func reset() async throws {
         let clock = Clock()
         try await withServed(now: clock.now, configure: { $0.maximumRequestAge = .seconds(10 * 86_400) }) { [bob] served async throws in
@@ -218,7 +218,7 @@ struct FeedbackTests {
 
     // MARK: The operator's mistake
 
-    @Test("When too many fail alike nobody is removed", arguments: [TokenVerdict.dead, .doubtful, .operatorsMistake])
+    @Test("When too many tokens fail alike no device is removed", arguments: [TokenVerdict.dead, .doubtful, .operatorsMistake])
     func guarded(verdict: TokenVerdict) async throws {
         let clients = (0..<12).map { _ in TestClient(of: fixture.identity.publicKey) }
         try await withServed { served async throws in
@@ -230,7 +230,7 @@ struct FeedbackTests {
             for client in clients where try await served.node.notify(client) == .notRegistered { refused += 1 }
             switch verdict {
             case .dead:
-                // The first nine look as every other dead token does.
+                // The first nine are indistinguishable from other dead tokens.
                 #expect(refused == 9)
                 #expect(served.node.count(.tokenRemoved) == 9)
                 #expect(served.node.count(.tokenHeldOff) == 3)
@@ -244,7 +244,7 @@ struct FeedbackTests {
         }
     }
 
-    @Test("When too many of a batch fail alike nobody of it is removed")
+    @Test("When too many tokens of a batch fail alike none of its devices is removed")
     func guardedBatch() async throws {
         let clients = (0..<12).map { _ in TestClient(of: fixture.identity.publicKey) }
         try await fixture.withNode { node async throws in
@@ -263,8 +263,8 @@ struct FeedbackTests {
         }
     }
 
-    /// A gorush that retries tells of each attempt.
-    @Test("One token that is told of many times does not hold off others")
+    /// A gorush that retries reports each attempt.
+    @Test("Repeated failures of one token do not protect others")
     func repeatedByTheHook() async throws {
         let alice = TestClient(of: fixture.identity.publicKey)
         try await withServed { [bob] served async throws in
@@ -281,10 +281,10 @@ struct FeedbackTests {
         }
     }
 
-    // MARK: gorush out of order
+    // MARK: gorush failing
 
     @Test(
-        "While gorush is given up requests are answered at once, it is said, and nothing is lost, nor out of order",
+        "While the circuit breaker is open requests are answered at once, readiness reports it, and no notification is lost or reordered",
         arguments: [false, true])
     func breaker(restarts: Bool) async throws {
         fixture.gorush.answer(.failed(retryAfter: nil))

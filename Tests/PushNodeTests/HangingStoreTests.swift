@@ -15,7 +15,7 @@ import WakuCrypto
 @testable import PushNode
 
 /// A disk that hangs: every thread that reads the database waits for it.
-@Suite("While reads of the database hang", .timeLimit(.minutes(5)))
+@Suite("Hanging reads of the database", .timeLimit(.minutes(5)))
 struct HangingStoreTests {
     /// Blocks the readers until it is released.
     private final class Hang: Sendable {
@@ -38,7 +38,9 @@ struct HangingStoreTests {
         }
     }
 
-    @Test("relay, registrations, HTTP, admin and the liveness check go on, and readiness says why; then what waited is answered")
+    @Test(
+        "Relay, registrations, HTTP, admin and the liveness check continue, readiness reports the reason, and waiting queries are answered later"
+    )
     func hanging() async throws {
         let fixture = try NodeFixture()
         try await fixture.withNode(configure: { $0.httpAddress = SocketAddress(host: "127.0.0.1", port: 0) }) { node async throws in
@@ -52,14 +54,14 @@ struct HangingStoreTests {
                 Task { try await node.withClient { try await $0.query(bob.identity.publicKey, at: node.server, timeout: .seconds(100)) } }
             }
             try await node.wait { node.count(.ours) >= 52 }
-            // Registrations need the writer alone.
+            // Registrations need only the writer.
             for _ in 0..<5 { #expect(try await node.register(TestClient(of: node.server)) == nil) }
             #expect(try await node.get("/healthz").status == 200)
             #expect(try await node.get("/metrics").status == 200)
             #expect(try await node.get("/status.json").status == 200)
             _ = await node.node.status()
             await node.node.checkLiveness()
-            // After ten seconds it is no mere slowness any more.
+            // After ten seconds it is reported.
             try await node.wait { node.node.store.failure != nil }
             let ready = try await node.get("/readyz")
             #expect(ready.status == 503)

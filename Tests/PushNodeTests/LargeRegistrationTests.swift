@@ -9,7 +9,7 @@ import Testing
 import Waku
 import WakuCrypto
 
-/// Accounts with many contacts: lists of keys of a megabyte and more, which come and go in segments.
+/// Accounts with many contacts: key lists of a megabyte and more, which are sent in segments.
 @Suite("Registrations with many contacts", .timeLimit(.minutes(5)))
 struct LargeRegistrationTests {
     private let folder: TemporaryFolder
@@ -53,7 +53,7 @@ struct LargeRegistrationTests {
             envelope, to: .topic(StatusTopics.query(KeyHash(of: owner.publicKey))), wakuSigner: asker, at: .now())
     }
 
-    /// The answer that these messages are together.
+    /// Reassembles the answer from these messages.
     private func answer(_ messages: [WakuMessage], to asker: PrivateKey) throws -> PushNotificationQueryResponse {
         var assembler = SegmentAssembler(limits: .answers)
         var whole: [UInt8]?
@@ -70,7 +70,7 @@ struct LargeRegistrationTests {
         return try PushNotificationQueryResponse(parsing: envelope.payload)
     }
 
-    @Test("An account of 13,000 contacts is taken, and one of 30,000; beyond the bounds they are malformed")
+    @Test("Accounts with 13,000 and 30,000 contacts can register; above the limits registrations are malformed")
     func bounds() async throws {
         try await withFedNode(identity, folder.path, ScriptedGorush()) { node, relay in
             let cases: [(messages: [WakuMessage], error: PushNotificationRegistrationResponse.ErrorType?)] = [
@@ -94,7 +94,7 @@ struct LargeRegistrationTests {
         }
     }
 
-    @Test("Two devices of 9,900 and 9,000 contacts make one answer, in segments")
+    @Test("Two devices with 9,900 and 9,000 contacts give one answer in segments")
     func segments() async throws {
         try await withFedNode(identity, folder.path, ScriptedGorush()) { node, relay in
             await relay.feed(registration(device("a"), contacts: 9_900))
@@ -110,7 +110,7 @@ struct LargeRegistrationTests {
         }
     }
 
-    @Test("An answer has 4 MiB at most: the least recently changed rows are left out, each time the same")
+    @Test("An answer is limited to 4 MiB: the least recently changed rows are left out, consistently")
     func leftOut() async throws {
         try await withFedNode(identity, folder.path, ScriptedGorush()) { node, relay in
             // 1.3 MiB each: three fit. The first is renewed last.
@@ -127,7 +127,7 @@ struct LargeRegistrationTests {
             for count in 1...2 {
                 let asker = PrivateKey.generate()
                 let before = relay.published.count
-                // Others who are asked about along with it change nothing.
+                // Other registrants in the same query change nothing.
                 await relay.feed(query(asker, [KeyHash(of: PrivateKey.generate().publicKey), KeyHash(of: owner.publicKey)]))
                 try await node.wait { node.count(.answerPublished) == 5 + count }
                 let answer = try answer(Array(relay.published[before...]), to: asker)
@@ -137,7 +137,7 @@ struct LargeRegistrationTests {
         }
     }
 
-    @Test("Small questions don't buy large answers without end, and other registrants are answered")
+    @Test("The size of answers about a registrant is rate limited, without effect on other registrants")
     func limits() async throws {
         var limits = Limits.none
         try limits.set("answer-kib-by-target=1/d burst 2700")
@@ -157,7 +157,7 @@ struct LargeRegistrationTests {
         }
     }
 
-    @Test("All answers together have a limit")
+    @Test("The size of all answers together is rate limited")
     func total() async throws {
         var limits = Limits.none
         try limits.set("answer-kib=1/d burst 2")

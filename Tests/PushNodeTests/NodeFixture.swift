@@ -15,7 +15,7 @@ import TestSupport
 import Waku
 import WakuCrypto
 
-/// What gorush does with notifications, as a test says; it remembers all of them.
+/// A scripted gorush that records all notifications.
 final class ScriptedGorush: NotificationPosting {
     private struct State {
         var outcome = PostOutcome.accepted
@@ -35,7 +35,7 @@ final class ScriptedGorush: NotificationPosting {
         }
     }
 
-    /// Is called while a post is on its way.
+    /// Called during a post.
     func whilePosting(_ body: @escaping @Sendable ([Notification]) async -> Void) {
         state.withLock { $0.whilePosting = body }
     }
@@ -43,7 +43,7 @@ final class ScriptedGorush: NotificationPosting {
     var accepted: [Notification] { state.withLock { $0.accepted } }
     var attempts: Int { state.withLock { $0.attempts } }
 
-    /// Done once, when the next post came in and before it is answered.
+    /// Called once, during the next post and before its answer.
     func whenPosted(_ action: @escaping @Sendable () -> Void) {
         state.withLock { $0.whenPosted = action }
     }
@@ -60,7 +60,7 @@ final class ScriptedGorush: NotificationPosting {
     }
 }
 
-/// A network of one, and a folder that a node may be started on again and again.
+/// A loopback network, and a data folder on which a node can be started repeatedly.
 struct NodeFixture {
     let folder: TemporaryFolder
     let identity = PrivateKey.generate()
@@ -72,11 +72,11 @@ struct NodeFixture {
         self.network = network
     }
 
-    /// Runs a node while `body` runs, and stops it as SIGTERM does.
+    /// Runs a node while `body` runs, and stops it gracefully.
     ///
     /// - Parameters:
     ///   - posting: instead of the scripted gorush; or several, by ``endpoints``.
-    ///   - makeRelay: a relay beside the network of one, or instead of it.
+    ///   - makeRelay: makes a relay besides or instead of the loopback relay.
     func withNode<R: Sendable>(
         configure: (inout ServerConfiguration) -> Void = { _ in }, posting: (any NotificationPosting)? = nil,
         endpoints: [GorushEndpoint]? = nil,
@@ -84,7 +84,7 @@ struct NodeFixture {
         _ body: @escaping @Sendable (RunningNode) async throws -> R
     ) async throws -> R {
         var configuration = ServerConfiguration(identity: identity, dataPath: folder.path)
-        // A slow machine is no failure: tests that wait for the deadline set a short one.
+        // Long, for slow machines: tests that wait for the deadline set a short one.
         configuration.answerDeadline = .seconds(60)
         // What tests of these set.
         configuration.replyDelay = .zero
@@ -145,7 +145,7 @@ struct RunningNode: Sendable {
         var counts: [Counter: Int] = [:]
     }
 
-    /// A client with a key of its own on the same network.
+    /// A client with its own key on the same network.
     func withClient<R: Sendable>(_ identity: PrivateKey = .generate(), _ body: @Sendable (StatusPushClient) async throws -> R) async throws
         -> R
     {

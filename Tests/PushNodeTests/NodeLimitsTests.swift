@@ -46,7 +46,7 @@ struct NodeLimitsTests {
             StatusTopics.partitioned(client.server))
     }
 
-    @Test("serves everybody else while one key floods it")
+    @Test("serves other senders while one key floods it")
     func flood() async throws {
         let (folder, identity, gorush) = (try TemporaryFolder(), PrivateKey.generate(), ScriptedGorush())
         let server = identity.publicKey
@@ -57,7 +57,7 @@ struct NodeLimitsTests {
             await relay.feed([registration(device)])
             try await node.wait { relay.published.count == 1 }
             for other in others {
-                // Of each batch the flood is first, and twenty times as much.
+                // In each batch the flood comes first, with twenty times as many messages.
                 await relay.feed(
                     (0..<20).map { _ in request(of: device, by: flooder, to: server) }
                         + (0..<20).map { _ in query(about: device, by: flooder) }
@@ -93,7 +93,7 @@ struct NodeLimitsTests {
             try await node.wait { relay.published.count == devices.count }
             #expect(node.count(.registrationEnded) == 3)
             #expect(node.count(.registrationLimited) == 7)
-            // One that has a row may go on changing it.
+            // A registered device may change its registration.
             await relay.feed([unregistration(devices[0], version: 2)])
             try await node.wait { node.count(.registrationEnded) == 4 }
         }
@@ -137,7 +137,7 @@ struct NodeLimitsTests {
         }
     }
 
-    @Test("answers INTERNAL_ERROR to a registration that is one too many, and keeps those that are there")
+    @Test("answers INTERNAL_ERROR to a registration over the limit, and keeps existing ones")
     func counts() async throws {
         let fixture = try NodeFixture()
         let owner = PrivateKey.generate()
@@ -148,7 +148,7 @@ struct NodeLimitsTests {
             }
             for name in ["phone", "tablet"] { #expect(try await node.register(device(name, of: owner)) == nil) }
             #expect(try await node.register(device("watch", of: owner)) == .internalError)
-            // What is there may change, and end, and others come in its place.
+            // Existing registrations may change and end, and be replaced by others.
             #expect(try await node.register(device("phone", of: owner), version: 2) == nil)
             #expect(node.count(.limitInstallationsByKey) == 1)
 
@@ -215,7 +215,7 @@ struct NodeLimitsTests {
         let (old, renewed) = (PrivateKey.generate(), PrivateKey.generate())
         let configure: @Sendable (inout ServerConfiguration) -> Void = {
             $0.registrationLifetime = .seconds(90 * 86_400)
-            $0.upkeepInterval = .milliseconds(10)
+            $0.maintenanceInterval = .milliseconds(10)
         }
         try await fixture.withNode(configure: configure, now: { clock.withLock(\.self) }) { node async throws in
             for owner in [old, renewed] { #expect(try await node.register(TestClient(of: node.server, identity: owner)) == nil) }
@@ -228,7 +228,7 @@ struct NodeLimitsTests {
         clock.withLock { $0 = $0 + .seconds(31 * 86_400) }
         try await fixture.withNode(configure: configure, now: { clock.withLock(\.self) }) { node async throws in
             try await node.wait { node.count(.registrationExpired) == 1 }
-            // The version stays known.
+            // The version is kept.
             #expect(try await node.register(TestClient(of: node.server, identity: old), version: 1) == .versionMismatch)
             #expect(try await node.register(TestClient(of: node.server, identity: old), version: 2) == nil)
             #expect(try await node.register(TestClient(of: node.server, identity: renewed), version: 2) == .versionMismatch)

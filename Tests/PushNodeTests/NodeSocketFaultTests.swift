@@ -35,7 +35,7 @@ enum Misbehaviour: CaseIterable, Sendable {
     }
 }
 
-/// A server that misbehaves until it is mended.
+/// A server that misbehaves until it is repaired.
 private final class Patient: Sendable {
     private let misbehaviour: Mutex<Misbehaviour?>
 
@@ -103,7 +103,7 @@ struct NodeSocketFaultTests {
     }
 
     @Test(
-        "A gorush that can't be reached: no such name, nobody listens, a full backlog, no TLS",
+        "An unreachable gorush: unknown host, connection refused, a full backlog, no TLS",
         arguments: ["name", "port", "backlog", "tls"])
     func unreachableGorush(way: String) async throws {
         let plain = try RawHTTPServer { _ in .status(200) }
@@ -126,7 +126,7 @@ struct NodeSocketFaultTests {
         withExtendedLifetime(full) {}
     }
 
-    /// What a Waku node answers when it is well, and has nothing to tell.
+    /// The responses of a healthy Waku node without messages.
     private static func healthyNode(_ request: RawHTTPServer.Request) -> RawHTTPServer.Reply {
         if request.head.hasPrefix("GET /relay/v1/messages") { return .status(200, body: "[]") }
         if request.head.hasPrefix("GET /store") { return .status(200, body: #"{"statusCode": 200, "messages": []}"#) }
@@ -141,7 +141,7 @@ struct NodeSocketFaultTests {
                 lastSeen: needs.seenUntil), client: CurlClient(), logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
     }
 
-    @Test("Whatever the only Waku node replies, readiness says that it is away, until it is well", arguments: Misbehaviour.allCases)
+    @Test("Whatever the only Waku node replies, readiness reports it as unavailable until it recovers", arguments: Misbehaviour.allCases)
     func misbehavingRelay(misbehaviour: Misbehaviour) async throws {
         let patient = Patient(misbehaviour)
         let server = try RawHTTPServer { request in patient.reply(Self.healthyNode(request)) }
@@ -156,7 +156,7 @@ struct NodeSocketFaultTests {
     }
 
     @Test(
-        "A Waku node that misbehaves beside one that does not is no obstacle: what comes by the other is handled",
+        "A misbehaving Waku node does not affect messages from another one",
         arguments: Misbehaviour.allCases)
     func oneOfTwoRelays(misbehaviour: Misbehaviour) async throws {
         let patient = Patient(misbehaviour)
@@ -172,7 +172,7 @@ struct NodeSocketFaultTests {
     }
 }
 
-/// A port whose line of connections is full: more are not refused, they wait.
+/// A port with a full accept queue: further connections are not refused, but wait.
 private final class FullListener: Sendable {
     let port: UInt16
     private let sockets: [Int32]

@@ -20,7 +20,7 @@ private enum Code {
     static let syncError: Int32 = 1034
 }
 
-@Suite("A node whose disk fails", .timeLimit(.minutes(5)))
+@Suite("Failing disks", .timeLimit(.minutes(5)))
 struct NodeStoreFaultTests {
     let fixture: NodeFixture
     let faults: StoreFaults
@@ -41,7 +41,7 @@ struct NodeStoreFaultTests {
     }
 
     @Test(
-        "It stays up, says so, acknowledges nothing that it did not keep, goes on answering queries, and recovers by itself",
+        "The node keeps running, reports the failure, acknowledges only stored changes, answers queries, and recovers",
         arguments: [
             Fault(name: "disk full", code: Code.full, operations: .write, complaint: "store: no room for the database"),
             Fault(name: "write error", code: Code.writeError, operations: .write, complaint: "store: the disk fails under the database"),
@@ -54,7 +54,7 @@ struct NodeStoreFaultTests {
     func writing(fault: Fault) async throws {
         let carol = TestClient(of: fixture.identity.publicKey)
         let lost = randomBytes(32)
-        try await fixture.withNode(configure: { $0.upkeepInterval = .milliseconds(50) }) { [bob, faults] node async throws in
+        try await fixture.withNode(configure: { $0.maintenanceInterval = .milliseconds(50) }) { [bob, faults] node async throws in
             defer { faults.clear() }
             #expect(try await node.register(bob) == nil)
             #expect(try await node.notify(bob) == nil)
@@ -82,11 +82,11 @@ struct NodeStoreFaultTests {
         }
     }
 
-    @Test("What gorush took while the disk was full is noted when there is room again, and not posted twice")
+    @Test("Acceptance by gorush while the disk is full is recorded later, and nothing is posted twice")
     func acceptedWhileFull() async throws {
         let messageID = randomBytes(32)
         try await fixture.withNode(configure: {
-            $0.upkeepInterval = .milliseconds(50)
+            $0.maintenanceInterval = .milliseconds(50)
             $0.answerDeadline = .seconds(1)
         }) { [bob, faults] node async throws in
             #expect(try await node.register(bob) == nil)
@@ -105,11 +105,11 @@ struct NodeStoreFaultTests {
     }
 
     @Test(
-        "What can't be read is answered INTERNAL_ERROR or not at all, and told until it can be read again",
+        "Unreadable rows are answered INTERNAL_ERROR or not at all, and reported until they can be read again",
         arguments: [Code.readError, Code.corrupt])
     func reading(code: Int32) async throws {
         try await fixture.withNode { [bob] node async throws in #expect(try await node.register(bob) == nil) }
-        try await fixture.withNode(configure: { $0.upkeepInterval = .milliseconds(50) }) { [bob, faults] node async throws in
+        try await fixture.withNode(configure: { $0.maintenanceInterval = .milliseconds(50) }) { [bob, faults] node async throws in
             defer { faults.clear() }
             faults.add(.code(code), to: .read)
             #expect(try await node.notify(bob) == .internalError)
@@ -122,7 +122,7 @@ struct NodeStoreFaultTests {
         }
     }
 
-    @Test("A disk that does not answer delays what is to be written: it is answered when it is kept")
+    @Test("A disk that hangs delays answers until the changes are stored")
     func stalled() async throws {
         try await fixture.withNode { [bob, faults] node async throws in
             // Else the node could not end.

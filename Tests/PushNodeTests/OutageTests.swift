@@ -14,8 +14,8 @@ import WakuCrypto
 
 @testable import StatusServer
 
-/// gorush was away for ten minutes, at 100 requests a second. Time is compressed: the store has what such an outage leaves.
-@Suite("After an outage of gorush's")
+/// gorush was unavailable for ten minutes, at 100 requests per second. Time is compressed: the store is filled with the result of such an outage.
+@Suite("After an outage of gorush")
 struct OutageTests {
     private static let age = Duration.seconds(600)
     private static let count = 60_000
@@ -73,7 +73,7 @@ struct OutageTests {
         try NodeAssembly.existingStore(in: fixture.folder.path, of: fixture.identity)
     }
 
-    /// For one device after the other, none of them Bob's.
+    /// Notifications for several devices, none of them Bob's.
     private func enqueue(_ expiries: [Timestamp]) async throws {
         let store = try openStore()
         let devices = (0..<Self.deviceCount).map { TestClient(of: bob.server, installationID: InstallationID("device \($0)")) }

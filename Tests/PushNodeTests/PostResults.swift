@@ -1,6 +1,6 @@
 import Gorush
 
-/// What posting these notifications came to, with the same verdict on each of their tokens.
+/// The result of posting these notifications, with the same verdict on each token.
 func result(_ outcome: PostOutcome, _ verdict: TokenVerdict?, _ notifications: [Notification]) -> PostResult {
     let failures = verdict.map { verdict in
         notifications.map { PostResult.Failure(notificationID: $0.id, reason: reason(verdict)) }

@@ -27,7 +27,7 @@ struct PushNodeTests {
         bob = TestClient(of: fixture.identity.publicKey)
     }
 
-    @Test("Registers, answers queries, notifies once, and forgets on request")
+    @Test("Registers, answers queries, notifies once, and unregisters")
     func mainJob() async throws {
         try await fixture.withNode { [bob] node async throws in
             #expect(try await node.register(bob) == nil)
@@ -49,7 +49,7 @@ struct PushNodeTests {
         }
     }
 
-    @Test("A registration survives a restart, and so does what was delivered")
+    @Test("Registrations and deliveries are remembered across a restart")
     func restart() async throws {
         let messageID = randomBytes(32)
         try await fixture.withNode { [bob] node async throws in
@@ -65,7 +65,8 @@ struct PushNodeTests {
         }
     }
 
-    @Test("What gorush does not take is answered INTERNAL_ERROR, waits on disk, and is delivered once, to the token of then")
+    @Test(
+        "A notification that gorush does not accept is answered INTERNAL_ERROR, waits on disk, and is delivered once, to the current token")
     func retries() async throws {
         let messageID = randomBytes(32)
         fixture.gorush.answer(.failed(retryAfter: nil))
@@ -82,7 +83,7 @@ struct PushNodeTests {
         }
     }
 
-    @Test("A request that comes again for a device that is new by then is delivered to it, when the post that was on its way fails")
+    @Test("A repeated request is delivered to a device that registered again, after the earlier post failed")
     func requestedAnew() async throws {
         let messageID = randomBytes(32)
         let (posted, released) = (AsyncStream<Void>.makeStream(), AsyncStream<Void>.makeStream())
@@ -110,7 +111,7 @@ struct PushNodeTests {
         }
     }
 
-    @Test("What gorush refuses is answered INTERNAL_ERROR and not tried again; the next request is")
+    @Test("A refused notification is answered INTERNAL_ERROR and not retried; the next request is posted")
     func refused() async throws {
         try await fixture.withNode { [bob] node async throws in
             #expect(try await node.register(bob) == nil)
@@ -137,7 +138,7 @@ struct PushNodeTests {
         }
     }
 
-    @Test("A doubtful token is counted, and stays")
+    @Test("A doubtful token is counted, and the device stays registered")
     func doubtfulToken() async throws {
         try await fixture.withNode { [bob] node async throws in
             #expect(try await node.register(bob) == nil)
@@ -148,7 +149,7 @@ struct PushNodeTests {
         }
     }
 
-    @Test("The same message twice is handled once")
+    @Test("A duplicate message is handled once")
     func duplicate() async throws {
         try await fixture.withNode { [bob] node async throws in
             let message = try #require(
@@ -163,7 +164,7 @@ struct PushNodeTests {
         }
     }
 
-    @Test("A message that the relay brings again after a kill gets the answer that it got, and changes nothing")
+    @Test("A message that the relay delivers again after a kill gets the same answer, and changes nothing")
     func replayed() async throws {
         let message = try #require(
             EnvelopeSealing.seal(
@@ -176,20 +177,20 @@ struct PushNodeTests {
                 #expect(node.count(.registrationStored) == (round == 1 ? 1 : 0))
                 #expect(node.count(.registrationOutdated) == 0)
             }
-            // A kill leaves unsaved what was handled in the last seconds.
+            // After a kill the messages handled in the last seconds are not saved.
             let store = try NodeAssembly.store(in: fixture.folder.path, of: fixture.identity)
             try await store.commit(NodeStorage.forgetHandled(before: .now() + .seconds(60)))
             try store.close()
         }
     }
 
-    @Test("A request that the relay brings again after a restart gets the very answer that it got, whatever changed meanwhile")
+    @Test("A request that the relay delivers again after a restart gets the same answer, regardless of changes in between")
     func replayedRequest() async throws {
         let sender = PrivateKey.generate()
         let request = PushNotificationRequest(requests: [bob.notification()], messageID: randomBytes(32))
         let envelope = MetadataEnvelope.encode(.request, payload: request.encoded(), signedBy: sender)
         let server = fixture.identity.publicKey
-        /// Sealed anew each time: it is the same by its own id, not by that of the message.
+        /// Sealed again each time: the request's id is the same, the message hash is not.
         @Sendable func ask(_ node: RunningNode) async throws -> PushNotificationResponse {
             let relay = node.network.relay()
             let answers = AsyncStream.makeStream(of: PushNotificationResponse.self)
@@ -226,7 +227,7 @@ struct PushNodeTests {
         }
     }
 
-    @Test("A flood of junk on a query topic costs one key derivation, and good queries are answered")
+    @Test("A flood of junk on a query topic costs one key derivation, and valid queries are answered")
     func flood() async throws {
         try await fixture.withNode { [bob] node async throws in
             #expect(try await node.register(bob) == nil)
@@ -244,7 +245,7 @@ struct PushNodeTests {
         }
     }
 
-    @Test("A topic's key is derived once while somebody is registered on it; an altered one is derived anew")
+    @Test("A topic key is derived once while a registrant uses the topic; an altered stored key is derived again")
     func topicKeyKept() async throws {
         @Sendable func query(_ node: RunningNode) async throws -> Int {
             try await node.withClient { [bob] in try await $0.query(bob.identity.publicKey, at: node.server, timeout: .seconds(60)) }.count
@@ -257,7 +258,7 @@ struct PushNodeTests {
         try await fixture.withNode { [bob] node async throws in
             #expect(try await query(node) == 1)
             #expect(node.count(.topicKeyDerived) == 0)
-            // It goes with the last registration.
+            // The key is deleted with the last registration.
             _ = try await node.withClient(bob.identity) { try await $0.unregister(bob.installationID, version: 2, with: node.server) }
             #expect(try await node.register(bob, version: 3) == nil)
             #expect(try await query(node) == 1)
@@ -274,7 +275,7 @@ struct PushNodeTests {
         }
     }
 
-    @Test("A large answer goes out in segments, and is put together again")
+    @Test("A large answer is sent in segments, and reassembled")
     func segments() async throws {
         try await fixture.withNode { [fixture] node async throws in
             let owner = PrivateKey.generate()
@@ -291,7 +292,7 @@ struct PushNodeTests {
         }
     }
 
-    @Test("Beyond the outbox' limit the oldest goes, and whoever waits for it is told")
+    @Test("Above the outbox limit the oldest notification is dropped, and its request is answered")
     func outboxLimit() async throws {
         fixture.gorush.answer(.failed(retryAfter: nil))
         let ids = (1...4).map { [UInt8($0)] }
@@ -310,7 +311,7 @@ struct PushNodeTests {
         }
     }
 
-    @Test("A second node is kept off the folder, another identity off the database")
+    @Test("A second node can't use the folder, and another identity can't use the database")
     func folder() async throws {
         try await fixture.withNode { [fixture] _ async throws in
             let error = await #expect(throws: StoreError.self) { try await fixture.withNode { _ in } }

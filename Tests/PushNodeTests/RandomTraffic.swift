@@ -4,7 +4,7 @@ import TestSupport
 import Waku
 import WakuCrypto
 
-/// What a few registrants and those who ask for them send, at random, by seed: good and bad, new and stale, once and again.
+/// Random messages of a few registrants and senders, by seed: valid and invalid, new and stale, single and repeated.
 struct RandomTraffic {
     private static let devicesOfClient = 2
 
@@ -30,17 +30,17 @@ struct RandomTraffic {
         messageIDs = (0..<40).map { _ in randomBytes(32) }
     }
 
-    /// All who may be answered.
+    /// All clients that may get answers.
     var recipients: [PrivateKey] { clients.map(\.identity) + askers }
 
     private static func topics(_ client: TestClient) -> [String] {
         [StatusTopics.query(client.keyHash), StatusTopics.publishedQuery(client.keyHash)]
     }
 
-    /// Good and bad ones, among damaged ones, repetitions, and messages that are for others.
+    /// Valid and invalid registrations, mixed with damaged, repeated and foreign messages.
     mutating func registrations(_ count: Int) -> [WakuMessage] { mixed(count) { $0.registration() } }
 
-    /// As ``registrations(_:)``.
+    /// Like ``registrations(_:)``.
     mutating func requests(_ count: Int) -> [WakuMessage] { mixed(count) { $0.request() } }
 
     private mutating func mixed(_ count: Int, _ make: (inout RandomTraffic) -> WakuMessage) -> [WakuMessage] {

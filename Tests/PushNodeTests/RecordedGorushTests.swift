@@ -13,7 +13,7 @@ import Testing
 import Waku
 import WakuCrypto
 
-/// Replies of gorush 1.12 (2019) with `core.sync: true`, put together after its source, and what a node that talked to one made of them.
+/// Replies of gorush 1.12 (2019) with `core.sync: true`, composed from its source, and how a node handles them.
 ///
 /// - `gorush/server.go`, `pushHandler`: status 200 and `gin.H{"success": "ok", "counts": counts, "logs": logs}`, whose keys gin sorts; 400 with
 ///   `code` and `message` otherwise. `VersionMiddleware` adds the header.
@@ -34,7 +34,7 @@ struct RecordedGorushTests {
         bob = TestClient(of: fixture.identity.publicKey)
     }
 
-    /// As `hideToken(token, 10)` does it.
+    /// Like `hideToken(token, 10)`.
     private static func hidden(_ token: String) -> String {
         let stars = String(repeating: "*", count: 10)
         return token.replacingOccurrences(of: token.suffix(10), with: stars).replacingOccurrences(of: token.prefix(10), with: stars)
@@ -82,7 +82,7 @@ struct RecordedGorushTests {
     }
 
     @Test(
-        "A token in doubt is counted, and the device stays",
+        "A doubtful token is counted, and the device stays registered",
         arguments: [
             (Platform.apn, "BadDeviceToken"), (.firebase, "invalid registration token"), (.firebase, "mismatched sender id"),
         ])
@@ -95,7 +95,7 @@ struct RecordedGorushTests {
     }
 
     @Test(
-        "A push service that is out of order says nothing of the token",
+        "A failing push service does not affect the token",
         arguments: [(Platform.apn, "InternalServerError"), (.firebase, "internal server error"), (.firebase, "timeout")])
     func serverErrors(platform: Platform, error: String) async throws {
         try await withNode(platform, error) { [bob] node async throws in
@@ -105,7 +105,7 @@ struct RecordedGorushTests {
         }
     }
 
-    /// Nobody listens, until somebody does.
+    /// A port without a listener, until one starts.
     private final class AbsentGorush: NotificationPosting {
         private let client: Mutex<GorushClient>
         private let posts = Mutex(0)
@@ -122,7 +122,7 @@ struct RecordedGorushTests {
         }
     }
 
-    @Test("A gorush that is absent is tried again, and notifies once when it is there")
+    @Test("Posts to an unreachable gorush are retried, and each notification is delivered once")
     func absent() async throws {
         let server = try RawHTTPServer { _ in Self.reply("ios", nil) }
         defer { server.stop() }

@@ -8,7 +8,7 @@ import WakuCrypto
 
 @testable import PushNode
 
-@Suite("Up to when each pubsub topic was seen")
+@Suite("Cursors of pubsub topics")
 struct RelayCursorsTests {
     private let one = PubsubTopic.statusDefault
     private let other = PubsubTopic(rawValue: "/waku/2/rs/16/64")
@@ -21,7 +21,7 @@ struct RelayCursorsTests {
         try store.close()
     }
 
-    @Test("Each topic has its own, and keeps it while it is not listened on")
+    @Test("Each topic has its own cursor, and keeps it while the node does not listen on it")
     func own() async throws {
         try await withStore { [one, other, time] store async throws in
             #expect(try store.read(RelayCursors.read(of: [one, other])) == [:])
@@ -32,13 +32,13 @@ struct RelayCursorsTests {
         }
     }
 
-    @Test("The one of an older database holds for every topic, until each has its own")
+    @Test("The cursor of an older database is used for every topic, until each has its own")
     func migrated() async throws {
         try await withStore { [one, other, time] store async throws in
             let bytes = withUnsafeBytes(of: time.rawValue.bigEndian, Array.init)
             try await store.commit(StoreCommand.change([Properties.set("relay seen until", to: bytes)]))
             #expect(try store.read(RelayCursors.read(of: [one, other])) == [one: time, other: time])
-            // A relay that knows nothing yet leaves it.
+            // A relay without a cursor does not change it.
             try await store.commit(StoreCommand.change(RelayCursors.write([:])))
             #expect(try store.read(RelayCursors.read(of: [one])) == [one: time])
             try await store.commit(StoreCommand.change(RelayCursors.write([one: time + .seconds(5)])))

@@ -12,7 +12,7 @@ import Testing
 import Waku
 import WakuCrypto
 
-/// What a status-go light client, which every phone is, hears of answers: it subscribes to the topic of the key that it made for an answer
+/// Answers as received by a status-go light client, such as every phone: it subscribes to the topic of the key that it made for the answer
 /// only some time after it asked.
 @Suite("Replies to light clients", .timeLimit(.minutes(5)))
 struct ReplyDelayTests {
@@ -52,7 +52,7 @@ struct ReplyDelayTests {
     private func heard(_ questions: [WakuMessage], by relay: FeedRelay, answers: Int) async throws -> Int {
         let start = relay.published.count
         await relay.feed(questions)
-        // The client's own pause, which the node knows nothing of.
+        // The client's own delay.
         try await Task.sleep(for: .milliseconds(400))
         let missed = relay.published.count - start
         let deadline = ContinuousClock.now + .seconds(240)
@@ -60,7 +60,7 @@ struct ReplyDelayTests {
         return relay.published.count - start - missed
     }
 
-    @Test("are heard though it subscribes 400 ms after it asked")
+    @Test("are received although the client subscribes 400 ms after it asked")
     func lightClient() async throws {
         let gorush = ScriptedGorush()
         try await withFedNode(identity, folder.path, gorush, configure: { $0.replyDelay = .milliseconds(500) }) { node, relay in
@@ -72,13 +72,13 @@ struct ReplyDelayTests {
         }
     }
 
-    @Test("gorush is posted and registrations are answered at once")
+    @Test("posts to gorush and answers to registrations are not delayed")
     func whatDoesNotWait() async throws {
         let gorush = ScriptedGorush()
         try await withFedNode(identity, folder.path, gorush, configure: { $0.replyDelay = .seconds(1) }) { node, relay in
             await relay.feed(registration)
             try await node.wait { relay.published.count == 1 }
-            // On a machine so busy that the result comes later than the reply is due, nothing is to be seen: then once more.
+            // On a busy machine the result may come after the due time, without a delay: then try again.
             for number in 1...30 {
                 await relay.feed(request())
                 try await node.wait { gorush.accepted.count == number && node.count(.requestAnswered) == number }
@@ -90,7 +90,7 @@ struct ReplyDelayTests {
         }
     }
 
-    @Test("leave at their time when the node is told to stop")
+    @Test("are published when due while the node stops")
     func shutdown() async throws {
         let published = try await stopWhileHeld()
         #expect(published == 2)
@@ -115,12 +115,12 @@ struct ReplyDelayTests {
         return relay.published.count
     }
 
-    @Test("the delay is no part of the time to answer, and has a histogram of its own")
+    @Test("the delay is not part of the time to answer, and has a separate histogram")
     func metrics() async throws {
         try await withFedNode(identity, folder.path, ScriptedGorush(), configure: { $0.replyDelay = .seconds(1) }) { node, relay in
             await relay.feed(registration)
             try await node.wait { relay.published.count == 1 }
-            // A machine so busy that the result comes later than the reply is due holds none: then another one.
+            // On a busy machine the result may come after the due time, without a delay: then send another.
             for number in 2...30 {
                 await relay.feed(request())
                 try await node.wait { node.count(.answerPublished) == number }

@@ -3,13 +3,13 @@ import Waku
 
 @testable import PushNode
 
-@Suite("Messages that were seen")
+@Suite("Recently seen messages")
 struct SeenMessagesTests {
     private func hash(_ number: Int) -> MessageHash {
         MessageHash(bytes: withUnsafeBytes(of: number, Array.init))
     }
 
-    @Test("A message is news once")
+    @Test("A message is new only once")
     func once() {
         let seen = SeenMessages(capacity: 10)
         #expect(seen.insert(hash(1)))
@@ -17,7 +17,7 @@ struct SeenMessagesTests {
         #expect(seen.insert(hash(2)))
     }
 
-    @Test("At least the last so many are known, and never more than twice as many are kept")
+    @Test("At least the capacity of recent messages is known, and at most twice as many are kept")
     func bounded() {
         let seen = SeenMessages(capacity: 10)
         for number in 0..<100 { #expect(seen.insert(hash(number))) }
@@ -33,7 +33,7 @@ struct SocketAddressTests {
         #expect(SocketAddress(parsing: text) == SocketAddress(host: host, port: port))
     }
 
-    @Test("Anything else is none", arguments: ["", "9090", ":9090", "host:", "host:65536", "host:-1", "::1:80", "host:port"])
+    @Test("Invalid addresses are rejected", arguments: ["", "9090", ":9090", "host:", "host:65536", "host:-1", "::1:80", "host:port"])
     func refuses(text: String) {
         #expect(SocketAddress(parsing: text) == nil)
     }

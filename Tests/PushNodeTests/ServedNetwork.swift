@@ -36,14 +36,14 @@ actor ServedNetwork {
 
     struct NotServed: Error {}
 
-    /// As a crash does it: subscriptions and cache are gone, the store's messages are not.
+    /// Simulates a crash: subscriptions and cache are lost, the store's messages are kept.
     func stop() async {
         serving?.cancel()
         await serving?.value
         network.restart()
     }
 
-    /// Runs it for as long as the body takes.
+    /// Runs it while `body` runs.
     static func run<R: Sendable>(_ network: LoopbackNetwork, _ body: (ServedNetwork) async throws -> R) async throws -> R {
         let served = ServedNetwork(network)
         try await served.start()
@@ -57,7 +57,7 @@ actor ServedNetwork {
         }
     }
 
-    /// Attaches a push node to it: quicker than in life.
+    /// A relay attached to it, with shorter intervals than by default.
     nonisolated func relay(port: Int, _ needs: RelayNeeds) throws -> NwakuRESTRelay {
         let short = ExponentialBackoff(initial: .milliseconds(10), maximum: .milliseconds(50))
         let address = try NodeAddress("http://127.0.0.1:\(port)")

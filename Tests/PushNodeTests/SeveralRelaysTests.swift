@@ -12,12 +12,12 @@ import WakuCrypto
 
 @testable import PushNode
 
-/// Answers leave though the Waku node that is the first choice does not publish them: over two nodes' REST APIs.
+/// Answers are published although the preferred Waku node does not publish them: with the REST APIs of two nodes.
 @Suite(.timeLimit(.minutes(5)))
 struct SeveralRelaysTests {
     private static let recipient = PrivateKey.generate()
 
-    /// What the first node does with publications, which reach nobody, and what its store says.
+    /// How the first node handles publications, which do not reach the network, and what its store claims.
     enum Misdeed: CaseIterable, Sendable {
         case answers400, answers413, answers500
         case liesAndHasNoStore, liesAndHasNothing, liesAndClaimsAll, liesByLightpush
@@ -59,7 +59,7 @@ struct SeveralRelaysTests {
         let firstURL: String
     }
 
-    /// Publishes answers one after the other by a node that misbehaves and by one that does not.
+    /// Publishes answers one after the other through a misbehaving and a correct node.
     private func publish(count: Int, _ misdeed: Misdeed) async throws -> Result {
         let first = try RawHTTPServer { misdeed.reply(to: $0) }
         defer { first.stop() }
@@ -78,7 +78,7 @@ struct SeveralRelaysTests {
             let publisher = Publisher(
                 relay: relays, seen: SeenMessages(), handled: HandledMessages(), counters: counters, logger: quiet,
                 confirmation: Confirmations.Configuration(
-                    delay: .milliseconds(20), gathering: .milliseconds(5), timeout: .seconds(60), pause: .milliseconds(20)))
+                    delay: .milliseconds(20), batchWindow: .milliseconds(5), timeout: .seconds(60), retryDelay: .milliseconds(20)))
             let running = Task { await publisher.run() }
             for number in 1...count {
                 publisher.publish(
@@ -101,20 +101,22 @@ struct SeveralRelaysTests {
         }
     }
 
-    @Test(arguments: Misdeed.allCases.filter { !$0.isLie }) func whatTheFirstRefusesLeavesByTheSecond(misdeed: Misdeed) async throws {
+    @Test(arguments: Misdeed.allCases.filter { !$0.isLie }) func anAnswerThatTheFirstRelayRefusesIsPublishedByTheSecond(misdeed: Misdeed)
+        async throws
+    {
         let result = try await publish(count: 1, misdeed)
         #expect(try payloads(result.messages) == [[1]])
         #expect(result.counts == [.answerPublished: 1, .answerConfirmed: 1])
         #expect(result.firstPublicationCount > 0)
     }
 
-    /// The first answers 200, and nothing comes of it: each answer leaves by the second, and soon by the second at once.
-    @Test(arguments: Misdeed.allCases.filter(\.isLie)) func theFirstLiesAndLosesItsRank(misdeed: Misdeed) async throws {
+    /// The first answers 200 without publishing: each answer is published through the second, and soon through the second first.
+    @Test(arguments: Misdeed.allCases.filter(\.isLie)) func aRelayThatFalselyClaimsToPublishIsDemoted(misdeed: Misdeed) async throws {
         let result = try await publish(count: 14, misdeed)
         #expect(Set(try payloads(result.messages)) == Set((1...14).map { [$0] }))
         #expect(result.demoted == [result.firstURL])
         #expect(result.counts[.answerConfirmed] == 14 && result.counts[.answerUnconfirmed] == nil)
-        // Ten cost it its rank. After that, what a store has that it has no reason to doubt needs no second publication.
+        // After ten answers it is demoted. Then answers found in the other store need no second publication.
         let repeatedCount = result.counts[.answerRepeated] ?? 0
         #expect(repeatedCount >= 10 && repeatedCount <= (misdeed == .liesAndHasNothing ? 14 : 10))
     }

@@ -15,7 +15,7 @@ import WakuCrypto
 
 @Suite("When the store is slow")
 struct SheddingTests {
-    @Test("queries are shed first, then requests; registrations wait, and all are kept")
+    @Test("Queries are shed first, then requests; registrations wait, and all are stored")
     func shedding() async throws {
         let folder = try TemporaryFolder()
         let identity = PrivateKey.generate()
@@ -54,7 +54,7 @@ struct SheddingTests {
             unsafe.allowsUnsafeTransactions = true
             let writer = try DatabaseQueue(path: DataFolder.databasePath(in: folder.path), configuration: unsafe)
             let feeding = try await writer.writeWithoutTransaction { db in
-                // The node waits for its turn, for less than the 5 s after which it would give up.
+                // The node waits for the lock, for less than its timeout of 5 s.
                 try db.execute(sql: "BEGIN IMMEDIATE")
                 return Task {
                     // 4 of 8 are taken: no room for queries. 6: none for requests.

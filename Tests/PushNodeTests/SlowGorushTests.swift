@@ -14,8 +14,8 @@ import Testing
 import Waku
 import WakuCrypto
 
-/// A gorush with `core.sync: true`, as its `pushHandler` and `queueNotification` do it: one notification after the other, the answer after the
-/// last, and on with them when the caller hangs up. It can be stopped, as by SIGSTOP: connections are accepted, and nothing is answered.
+/// A gorush with `core.sync: true`, like its `pushHandler` and `queueNotification`: it processes notifications one at a time, answers after the
+/// last, and continues if the caller disconnects. It can be suspended, as by SIGSTOP: connections are accepted, but not answered.
 private final class SyncGorush: Sendable {
     private struct State {
         var notified: [String: Int] = [:]
@@ -25,7 +25,7 @@ private final class SyncGorush: Sendable {
 
     private let state = Mutex(State())
     private let isStopped = Mutex(false)
-    /// Of its only worker.
+    /// The state of its only worker.
     private let worker = NSCondition()
 
     /// How often each device was notified, by its token.
@@ -65,7 +65,7 @@ private final class SyncGorush: Sendable {
     }
 }
 
-/// Answers when a test says, notification by notification.
+/// Answers when a test tells it to, notification by notification.
 private final class GatedGorush: NotificationPosting {
     let held: KeyHash
     private let gate = AsyncStream.makeStream(of: Void.self)
@@ -83,8 +83,8 @@ private final class GatedGorush: NotificationPosting {
     }
 }
 
-/// gorush can't be asked whether it has got a post: it is not told to do it again before it has answered.
-@Suite("A gorush that is slow", .timeLimit(.minutes(5)))
+/// It is unknown whether gorush has received a post, so a post is not repeated before it is answered.
+@Suite("A slow gorush", .timeLimit(.minutes(5)))
 struct SlowGorushNodeTests {
     let fixture: NodeFixture
 
@@ -112,7 +112,7 @@ struct SlowGorushNodeTests {
         return try await node.withClient { try await $0.notify(entries, messageID: messageID, at: node.server, timeout: .seconds(60)) }
     }
 
-    @Test("60 devices at 100 ms each are each notified once, and their reports do not wait for that")
+    @Test("60 devices at 100 ms each are notified once, and reports do not wait for that")
     func sixtyDevices() async throws {
         let gorush = SyncGorush()
         let server = try RawHTTPServer { gorush.reply(to: $0, timePerNotification: 0.1) }
@@ -128,13 +128,13 @@ struct SlowGorushNodeTests {
             #expect(gorush.notified.values.allSatisfy { $0 == 1 })
             #expect(gorush.collapseIDs.count == 60)
             #expect(gorush.postSizes.allSatisfy { $0 <= 10 })
-            // Asked again, they were all notified, and are not notified again.
+            // The same request again: all were notified, and are not notified again.
             #expect(try await notify(clients, at: node, messageID: messageID).allSatisfy { $0.error == nil })
             #expect(gorush.notified.values.allSatisfy { $0 == 1 })
         }
     }
 
-    @Test("A gorush that is stopped and goes on notifies each device once; until then it shows as slow, and gets one more post")
+    @Test("A gorush that is suspended and resumed notifies each device once; meanwhile it is reported as slow, and gets one more post")
     func stopped() async throws {
         let gorush = SyncGorush()
         let server = try RawHTTPServer { gorush.reply(to: $0, timePerNotification: 0.001) }
@@ -176,7 +176,7 @@ struct SlowGorushNodeTests {
         }
     }
 
-    @Test("After the timeout it is posted again, under the same collapse_id")
+    @Test("After the timeout a notification is posted again with the same collapse_id")
     func afterTheTimeout() async throws {
         let gorush = SyncGorush()
         let server = try RawHTTPServer { gorush.reply(to: $0, timePerNotification: 0.001) }
@@ -194,7 +194,7 @@ struct SlowGorushNodeTests {
         }
     }
 
-    @Test("What is unanswered at the stop stays in the outbox, and is posted again after the start, under the same collapse_id")
+    @Test("Unanswered notifications stay in the outbox at a stop, and are posted again after the start with the same collapse_id")
     func atTheStop() async throws {
         let gorush = SyncGorush()
         let server = try RawHTTPServer { gorush.reply(to: $0, timePerNotification: 0.001) }
@@ -214,7 +214,7 @@ struct SlowGorushNodeTests {
         #expect(gorush.collapseIDs.count == 1)
     }
 
-    @Test("When gorush is given up, requests whose post is unanswered go on waiting for it, others do not")
+    @Test("While the circuit breaker is open, requests whose post is unanswered keep waiting, others do not")
     func givenUpMeanwhile() async throws {
         let (bob, carol) = (TestClient(of: fixture.identity.publicKey), TestClient(of: fixture.identity.publicKey))
         let gorush = GatedGorush(holding: bob.keyHash)
@@ -222,7 +222,7 @@ struct SlowGorushNodeTests {
             for client in [bob, carol] { #expect(try await node.register(client) == nil) }
             async let report = node.notify(bob)
             try await node.wait { node.count(.notificationQueued) == 1 }
-            // Its posts fail until gorush is given up; then it is told.
+            // Its posts fail until the circuit breaker opens; then the request is answered.
             #expect(try await node.notify(carol) == .internalError)
             #expect(node.count(.gorushOpened) == 1)
             gorush.open()

@@ -13,11 +13,11 @@ import WakuCrypto
 @testable import StatusRules
 @testable import StatusServer
 
-/// A node's rules over a database whose disk fails, beside a model of what it has acknowledged.
+/// A node's rules on a database with a failing disk, compared with a model of what it has acknowledged.
 ///
-/// Messages come once or often, in any order, late, and several in a commit. gorush takes notifications, and the note of that may fail.
-/// The node ends well, is killed, or loses its power. After each step what is stored must be what was acknowledged; after a crash it may
-/// besides be what was under way.
+/// Messages come once or repeatedly, in any order, late, and several in a commit. gorush accepts notifications, and recording that may fail.
+/// The node stops cleanly, is killed, or loses power. After each step the stored state must be the acknowledged state; after a crash it may
+/// also include operations in progress.
 struct StoreSimulation {
     struct Broken: Error, CustomStringConvertible {
         let description: String
@@ -59,7 +59,7 @@ struct StoreSimulation {
 
     // What the node has in memory.
     private var waiting: [DeliveryID: WaitingDelivery] = [:]
-    /// gorush took them, and the store does not know yet.
+    /// Accepted by gorush, and not recorded yet.
     private var unnoted: [DeliveryID: WaitingDelivery] = [:]
 
     // The model: what was acknowledged.
@@ -76,7 +76,7 @@ struct StoreSimulation {
     private var triedAcceptances: Set<DeliveryID> = []
 
     private var postCounts: [DeliveryID: Int] = [:]
-    /// Killed between gorush's reply and the note of it: one more post is right.
+    /// Killed between gorush's reply and its record: one more post is permitted.
     private var excusedPosts: [DeliveryID: Int] = [:]
 
     init(seed: UInt64) throws {
@@ -134,7 +134,7 @@ struct StoreSimulation {
                         .map(StatusHandler.Outcome.request)
                 }
             })
-        // What changes nothing writes nothing, and so overwrites nothing of what was tried before.
+        // A message without a change writes nothing, and so does not overwrite earlier attempts.
         var hasWritten = false
         for (message, result) in zip(batch, results) {
             switch (message, result) {
@@ -173,7 +173,7 @@ struct StoreSimulation {
     private mutating func registration() -> Message {
         let index = Int.random(in: keys.indices, using: &generator)
         let key = keys[index]
-        // Clients count up; an old device of theirs may be behind.
+        // Clients increase versions; an old device may be behind.
         let next = (nextVersion[key] ?? 0) + UInt64.random(in: 0...2, using: &generator)
         let version = max(1, next - min(next, UInt64.random(in: 0...8, using: &generator) == 0 ? 3 : 0))
         nextVersion[key] = max(version, nextVersion[key] ?? 0)
@@ -283,7 +283,7 @@ struct StoreSimulation {
 
     // MARK: Deliveries
 
-    /// gorush takes some of what waits, or what it took is noted at last.
+    /// gorush accepts some waiting notifications, or earlier acceptances are recorded.
     private mutating func post() async throws {
         step += 1
         if unnoted.isEmpty {
@@ -380,7 +380,7 @@ struct StoreSimulation {
         setFault()
     }
 
-    /// Takes up what is stored: what was acknowledged, or besides what was under way at a crash.
+    /// Adopts the stored state: the acknowledged state, possibly with operations in progress at a crash.
     private mutating func adopt(isCrash: Bool) throws {
         for key in keys {
             let found = try row(of: key)

@@ -2,8 +2,8 @@ import Foundation
 import Testing
 
 /// The rules over a real database, driven by seeded random schedules. `WAKU_PUSH_SIMULATION_SEEDS=1-500` and
-/// `WAKU_PUSH_SIMULATION_STEPS=20000` make it long; a seed that fails is told with what failed.
-@Suite("The rules over a store that fails", .timeLimit(.minutes(60)))
+/// `WAKU_PUSH_SIMULATION_STEPS=20000` make it long; a failure prints its seed.
+@Suite("The rules on a failing store", .timeLimit(.minutes(60)))
 struct StoreSimulationTests {
     private static let environment = ProcessInfo.processInfo.environment
 
@@ -15,7 +15,7 @@ struct StoreSimulationTests {
     private static let steps = environment["WAKU_PUSH_SIMULATION_STEPS"].flatMap { Int($0) } ?? 2_000
 
     @Test(
-        "Versions never go back, tombstones hold, nothing acknowledged is lost, each delivery is accepted once, answers are stable",
+        "Versions never decrease, tombstones persist, no acknowledged change is lost, each delivery is accepted once, answers are stable",
         arguments: seeds)
     func invariants(seed: UInt64) async throws {
         var simulation = try StoreSimulation(seed: seed)

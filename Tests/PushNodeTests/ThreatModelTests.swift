@@ -1,9 +1,9 @@
 import Foundation
 import Testing
 
-/// The Privacy article names the tests that show what others can't do: each of them is there.
+/// All tests that the Privacy article names exist.
 struct ThreatModelTests {
-    @Test func theTestsThatTheArticleNamesExist() throws {
+    @Test func testsNamedInThePrivacyArticleExist() throws {
         let tests = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
         let article = try String(
             contentsOf: tests.deletingLastPathComponent().appendingPathComponent("Sources/PushNode/PushNode.docc/Privacy.md"),

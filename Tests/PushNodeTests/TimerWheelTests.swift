@@ -27,7 +27,7 @@ import Testing
         #expect(taken == added && wheel.isEmpty)
     }
 
-    @Test func elementsBeyondTheHorizonAreTakenAfterIt() {
+    @Test func elementsBeyondTheHorizonAreTakenAtTheHorizon() {
         var wheel = TimerWheel<Int>(width: .milliseconds(10), horizon: .milliseconds(100))
         wheel.add(1, due: .seconds(60), at: .zero)
         #expect(wheel.take(at: .milliseconds(90)).isEmpty)

@@ -33,7 +33,7 @@ struct TopicKeyPrecomputationTests {
         return EnvelopeSealing.seal(envelope, to: .topic(StatusTopics.query(client.keyHash)), wakuSigner: signer, at: .now())
     }
 
-    /// At normal priority: other tests leave no core idle for long.
+    /// At normal priority, because other tests leave no core idle for long.
     private static func derive(_ configuration: inout ServerConfiguration, limit: Int) {
         configuration.deriveAheadLimit = limit
         configuration.derivesAheadWhenIdle = false
@@ -54,7 +54,7 @@ struct TopicKeyPrecomputationTests {
         }
     }
 
-    @Test("go on after a restart, also for those that did not fit the list")
+    @Test("continue after a restart, also for registrants beyond the list's limit")
     func restart() async throws {
         let clients = clients(20)
         try await withFedNode(identity, folder.path, ScriptedGorush()) { node, relay in
@@ -75,12 +75,12 @@ struct TopicKeyPrecomputationTests {
         }
     }
 
-    @Test("are derived on a thread that runs when nothing else wants a core")
+    @Test("are derived on an idle thread")
     func idle() async {
         var policies: [Int32] = []
         for await policy in IdleThread.map([1, 2], { _ in sched_getscheduler(0) }) { policies.append(policy) }
         #expect(policies == [IdleThread.policy, IdleThread.policy])
-        // Where it was started is not touched.
+        // The thread that started it is not affected.
         #expect(sched_getscheduler(0) != IdleThread.policy)
     }
 }

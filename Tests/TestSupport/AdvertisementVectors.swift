@@ -1,12 +1,12 @@
 import Foundation
 
-/// Contact code advertisements that status-go's clients published, and what status-go makes of crafted ones. `Vectors/README.md`.
+/// Contact code advertisements published by status-go's clients, and status-go's handling of crafted ones. See `Vectors/README.md`.
 package struct AdvertisementVectors: Decodable, Sendable {
     package static let recorded = load()
 
     /// Published by clients.
     package let cases: [Recording]
-    /// Made for a client to read.
+    /// Crafted for a client to read.
     package let handling: [Recording]
 
     package struct Recording: Decodable, Sendable, CustomStringConvertible {
@@ -83,7 +83,7 @@ package struct AdvertisementVectors: Decodable, Sendable {
         package let version: UInt64
     }
 
-    /// What status-go's push client made of it.
+    /// How status-go's push client handled it.
     package struct PushClientOutcome: Decodable, Sendable {
         package let error: String
         package let rowsSaved: [Saved]

@@ -1,13 +1,13 @@
 package import Foundation
 import Synchronization
 
-/// The program under test, run as a process. What it prints goes to files; it is killed when it runs longer than its limit, or is let go.
+/// The program under test as a process. Its output goes to files; it is killed after its time limit, or when this object is released.
 package final class ChildProcess: Sendable {
     private static let builtProgram = Result { try findExecutable() }
-    /// One at a time, so that none inherits what another is just being given.
+    /// One at a time, so that no process inherits another's file descriptors.
     private static let spawning = Mutex(())
 
-    /// Starts any process, when no other is just being started.
+    /// Starts a process while no other is being started.
     package static func start(_ process: Process) throws {
         try spawning.withLock { _ in try process.run() }
     }
@@ -17,9 +17,9 @@ package final class ChildProcess: Sendable {
     private let exit: Task<Int32, Never>
 
     /// - Parameters:
-    ///   - program: nil for the `waku-push` that was built with the program that runs: beside it, or in a folder around.
-    ///   - environment: in addition to what is inherited, of which no option of the program is kept.
-    ///   - shell: what starts it instead, with the program and its arguments as "$0" and "$@".
+    ///   - program: nil for the `waku-push` that was built with the tests: in the same folder or a parent.
+    ///   - environment: added to the inherited variables, without options of the program.
+    ///   - shell: a shell command that starts it, with the program and its arguments as "$0" and "$@".
     package init(
         _ arguments: [String], program: URL? = nil, environment: [String: String] = [:], limit: Duration = .seconds(60),
         shell: String? = nil
@@ -56,7 +56,7 @@ package final class ChildProcess: Sendable {
         kill()
     }
 
-    /// The exit code once it has ended; below 0 when a signal ended it.
+    /// The exit code after it has ended; below 0 if a signal ended it.
     package var status: Int32 {
         get async { await exit.value }
     }
@@ -65,7 +65,7 @@ package final class ChildProcess: Sendable {
     package var processID: Int32 { process.processIdentifier }
     package var output: String { text("output") }
     package var errors: String { text("errors") }
-    /// Of its output, those that are whole: a program may write one in pieces.
+    /// The complete lines of its output: a program may write a line in pieces.
     package var lines: [Substring] {
         let output = output
         return output[..<(output.lastIndex(of: "\n") ?? output.startIndex)].split(separator: "\n")

@@ -2,7 +2,7 @@ import Foundation
 
 /// A Unix datagram socket that others send to.
 package final class DatagramListener: Sendable {
-    /// As systemd writes it into `NOTIFY_SOCKET`.
+    /// The address in the format of `NOTIFY_SOCKET`.
     package let address: String
     private let handle: Int32
 

@@ -12,7 +12,7 @@ package struct Ended: Sendable {
         self.errors = errors
     }
 
-    /// Standard error, when it is one line as all failures are told; else nil.
+    /// Standard error if it is a single line, as for all failures; else nil.
     package var failure: String? {
         guard errors.hasPrefix("waku-push: "), errors.hasSuffix("\n"), errors.filter(\.isNewline).count == 1 else { return nil }
         return String(errors.dropFirst("waku-push: ".count).dropLast())
@@ -22,7 +22,7 @@ package struct Ended: Sendable {
         try JSONDecoder().decode(type, from: Data(output.utf8))
     }
 
-    /// Of lines that begin with a name, two blanks or more, and a value.
+    /// The value of a line that consists of a name, at least two spaces, and a value.
     package func field(_ name: String) -> String? {
         for line in output.split(separator: "\n") where line.hasPrefix(name + "  ") {
             return line.dropFirst(name.count).trimmingCharacters(in: .whitespaces)

@@ -2,8 +2,8 @@ import Foundation
 
 /// Timeouts of tests that wait for something another thread or process does.
 package enum TestTimeout {
-    /// How many times longer everything takes than usual, as under a sanitizer: the environment variable `TEST_PATIENCE`.
-    package static let factor = ProcessInfo.processInfo.environment["TEST_PATIENCE"].flatMap { Int($0) } ?? 1
+    /// Multiplier of all timeouts, for instance under a sanitizer: the environment variable `TEST_TIMEOUT_FACTOR`.
+    package static let factor = ProcessInfo.processInfo.environment["TEST_TIMEOUT_FACTOR"].flatMap { Int($0) } ?? 1
 
     package struct Exceeded: Error, CustomStringConvertible {
         package let description: String

@@ -1,6 +1,6 @@
 import Foundation
 
-/// A program of the system's that a test needs.
+/// A system program that a test needs.
 package enum ExternalTool {
     package struct Missing: Error, CustomStringConvertible {
         package let description: String

@@ -1,6 +1,6 @@
 package import Foundation
 
-/// A part of an article that is made from the code, between the lines `<!-- NAME -->` and `<!-- /NAME -->`.
+/// A part of an article that is generated from the code, between the lines `<!-- NAME -->` and `<!-- /NAME -->`.
 ///
 /// `Deploy/generate-tables` runs the tests that check such parts with `WAKU_PUSH_WRITE_TABLES=1`: then they are written instead.
 package struct GeneratedTable {

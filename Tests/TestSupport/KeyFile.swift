@@ -1,7 +1,7 @@
 import Foundation
 package import WakuCrypto
 
-/// A key in a file, as the program makes them.
+/// A key file, as the program creates them.
 package struct KeyFile: Sendable {
     package let path: String
     package let key: PrivateKey

@@ -30,7 +30,7 @@ package struct PlainNode: Sendable {
     private let requestRules = RequestRules(maximumAge: .seconds(300))
 
     package private(set) var stored: [RegistrationKey: StoredState] = [:]
-    /// Of everybody who was ever registered.
+    /// All registrations and tombstones.
     private var topicKeys: [TopicTag: (owner: KeyHash, key: SymmetricKey)] = [:]
     private var assembler = SegmentAssembler()
     private var accepted: Set<DeliveryID> = []

@@ -34,12 +34,12 @@ package struct PythonRelay: Sendable {
         try file.write(contentsOf: Data((command + "\n").utf8))
     }
 
-    /// What it said after this word, so far.
+    /// The lines after this word so far.
     package func said(_ word: String) -> [String] {
         process.lines.filter { $0.hasPrefix(word + " ") }.map { String($0.dropFirst(word.count + 1)) }
     }
 
-    /// What it says after this word, for the first time that it is wanted.
+    /// Waits for the first line after this word.
     @discardableResult
     package func says(_ word: String, where isWanted: (String) -> Bool = { _ in true }) async throws -> String {
         for _ in 0..<6000 {

@@ -1,6 +1,6 @@
 import Foundation
 
-/// A client's connection that sends what it is told to, and nothing else.
+/// A client connection that sends only the given bytes.
 package final class RawConnection: Sendable {
     private let descriptor: Int32
 
@@ -44,14 +44,14 @@ package final class RawConnection: Sendable {
         return descriptor
     }
 
-    /// What a peer that is gone does not take is lost.
+    /// Bytes that a closed peer does not read are lost.
     package func send(_ text: String) {
         guard !text.isEmpty else { return }
         let bytes = Array(text.utf8)
         _ = bytes.withUnsafeBytes { Glibc.send(descriptor, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL)) }
     }
 
-    /// Whether the other side ended it. What it sent before is thrown away.
+    /// Whether the other side closed the connection. Received bytes are discarded.
     package var isClosed: Bool {
         var buffer = [UInt8](repeating: 0, count: 4096)
         while true {

@@ -1,7 +1,7 @@
 import Foundation
 import Synchronization
 
-/// A server on 127.0.0.1 that reads requests and answers with whatever bytes a test wants, HTTP or not. A thread a connection.
+/// A server on 127.0.0.1 that reads requests and answers with arbitrary bytes, HTTP or not. Uses a thread per connection.
 package final class RawHTTPServer: Sendable {
     package struct Request: Sendable {
         /// Counts the connections from 0.
@@ -10,7 +10,7 @@ package final class RawHTTPServer: Sendable {
         package let head: String
         package let body: [UInt8]
 
-        /// Its value, when a header of this name came, in any case of letters.
+        /// The value of the header with this name, case-insensitive.
         package func header(_ name: String) -> String? {
             for line in head.split(separator: "\r\n").dropFirst() {
                 let parts = line.split(separator: ":", maxSplits: 1)
@@ -26,9 +26,9 @@ package final class RawHTTPServer: Sendable {
         case last([UInt8])
         /// Breaks the connection after the bytes, as a crash would.
         case reset([UInt8])
-        /// Nothing, until the other side gives up.
+        /// Nothing, until the other side disconnects.
         case hang
-        /// A byte after the other, with this pause between two, until the other side gives up.
+        /// One byte at a time, with this pause in between, until the other side disconnects.
         case drip([UInt8], every: Duration)
 
         /// A whole response that keeps the connection.

@@ -12,17 +12,17 @@ package struct SeededGenerator: RandomNumberGenerator, Sendable {
         numbers.next()
     }
 
-    /// As many random bytes.
+    /// This number of random bytes.
     package mutating func bytes(_ count: Int) -> [UInt8] {
         (0..<count).map { _ in UInt8.random(in: .min ... .max, using: &self) }
     }
 
-    /// One of these, which are not none.
+    /// A random element of a list that is not empty.
     package mutating func pick<Element>(_ elements: [Element]) -> Element {
         elements[Int.random(in: elements.indices, using: &self)]
     }
 
-    /// The bytes after what may happen to them on their way: bits flipped, cut off, a part left out or doubled.
+    /// Damaged bytes: flipped bits, truncation, a part removed or duplicated.
     package mutating func damaged(_ bytes: [UInt8]) -> [UInt8] {
         var bytes = bytes
         for _ in 0..<Int.random(in: 1...3, using: &self) {

@@ -1,7 +1,7 @@
 package import Foundation
 
 extension StatusGoVectors {
-    /// Messages that came to the server, and what followed. Flows build on each other.
+    /// Messages to the server, and its reactions. Flows build on each other.
     package struct Flow: Decodable, Sendable, CustomStringConvertible {
         package let name: String
         package let note: String
@@ -12,7 +12,7 @@ extension StatusGoVectors {
         package var description: String { name }
     }
 
-    /// A message as it travelled, layer by layer. Layers that could not be made sense of were not recorded.
+    /// A recorded message, layer by layer. Layers that could not be decoded were not recorded.
     package struct Message: Decodable, Sendable {
         package let pubsubTopic: String?
         package let contentTopic: String
@@ -151,7 +151,7 @@ extension StatusGoVectors {
         package let reports: [Report]?
     }
 
-    /// What gorush got.
+    /// Requests to gorush.
     package struct Post: Decodable, Sendable {
         /// JSON.
         package let body: String

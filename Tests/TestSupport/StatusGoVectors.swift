@@ -1,7 +1,7 @@
 import Foundation
 package import WakuCrypto
 
-/// What status-go's own client and server sent and computed, `Vectors/README.md`.
+/// Messages and values of status-go's client and server, see `Vectors/README.md`.
 package struct StatusGoVectors: Decodable, Sendable {
     package static let recorded = load()
 

@@ -1,8 +1,8 @@
 import CFaultVFS
 
-/// Makes a database fail: what SQLite reads and writes in a folder goes through a VFS of ours.
+/// Makes a database fail: SQLite's reads and writes in a folder go through a VFS with faults.
 ///
-/// To be made before the database is opened. What it takes stays until the process ends, since connections may outlive a test.
+/// Create it before the database is opened. Its memory is not freed, since connections may outlive a test.
 package final class StoreFaults: Sendable {
     package struct Operations: OptionSet, Sendable {
         package let rawValue: Int32
@@ -29,9 +29,9 @@ package final class StoreFaults: Sendable {
     package enum Effect: Sendable {
         /// A result code of SQLite's.
         case code(Int32)
-        /// What was read is wrong, and nobody says so.
+        /// Reads return wrong data without an error.
         case garble
-        /// Nothing comes back until the faults are cleared.
+        /// Calls hang until the faults are cleared.
         case stall
     }
 
@@ -62,10 +62,10 @@ package final class StoreFaults: Sendable {
                 permille: Int32(permille)))
     }
 
-    /// All works again.
+    /// Ends all faults.
     package func clear() { fault_plan_clear(plan) }
 
-    /// How many calls failed.
+    /// Number of failed calls.
     package var hits: Int { Int(fault_plan_hits(plan)) }
 
     /// What is random from now on.

@@ -1,6 +1,6 @@
 import Foundation
 
-/// A folder of its own, gone with the test.
+/// A temporary folder, deleted with this object.
 package final class TemporaryFolder: Sendable {
     package let path: String
 

@@ -3,7 +3,7 @@ package import StatusProtocol
 import Waku
 package import WakuCrypto
 
-/// A registrant with one device, and what it sends to a server.
+/// A registrant with one device, and its messages to a server.
 package struct TestClient: Sendable {
     package let identity: PrivateKey
     package let server: PublicKey
@@ -23,7 +23,7 @@ package struct TestClient: Sendable {
     package var keyHash: KeyHash { KeyHash(of: identity.publicKey) }
     package var key: RegistrationKey { RegistrationKey(keyHash: keyHash, installationID: installationID) }
 
-    /// Valid in every field, but for what `change` does to it.
+    /// A valid registration, modified by `change`.
     package func registration(
         version: UInt64 = 1, _ change: (inout PushNotificationRegistration) -> Void = { _ in }
     ) -> PushNotificationRegistration {

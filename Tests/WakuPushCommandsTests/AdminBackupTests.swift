@@ -18,7 +18,7 @@ struct AdminBackupTests {
         let isRotationUnfinished: Bool
     }
 
-    @Test func whatIsNotReplaced() async throws {
+    @Test func existingFilesAreNotReplaced() async throws {
         let fixture = try await AdminFixture()
         let backup = fixture.folder.path + "/backup"
         #expect(try await fixture.admin("backup", backup).status == 0)
@@ -48,8 +48,8 @@ struct AdminBackupTests {
         #expect(left == [])
     }
 
-    /// What was there stays beside it, whole.
-    @Test func whatWasThereIsKept() async throws {
+    /// The previous database is kept, complete.
+    @Test func thePreviousDatabaseIsKept() async throws {
         let fixture = try await AdminFixture()
         let backup = fixture.folder.path + "/backup"
         #expect(try await fixture.admin("backup", backup).status == 0)
@@ -66,12 +66,12 @@ struct AdminBackupTests {
         let fixture = try await AdminFixture()
         let sound = try await fixture.admin("check", identified: true)
         #expect(sound.status == 0, "\(sound.errors)")
-        #expect(sound.field("integrity") == "sound")
-        #expect(sound.field("registrations") == "3, all open")
-        #expect(sound.field("notifications") == "1, all open")
-        #expect(try await fixture.admin("check").field("sealed rows") == "not opened: --identity is missing")
+        #expect(sound.field("integrity") == "ok")
+        #expect(sound.field("registrations") == "3, all decrypted")
+        #expect(sound.field("notifications") == "1, all decrypted")
+        #expect(try await fixture.admin("check").field("sealed rows") == "not decrypted: --identity is missing")
 
-        // A row is altered by somebody who can't seal.
+        // A row is altered by somebody without the key.
         let path = fixture.data + "/waku-push.sqlite"
         let database = try DatabaseQueue(path: path)
         try await database.write { try $0.execute(sql: "UPDATE registration SET version = version + 1 WHERE id = 1") }
@@ -79,7 +79,7 @@ struct AdminBackupTests {
         let damaged = try await fixture.admin("check", identified: true)
         #expect(damaged.status == 65)
         #expect(damaged.failure?.contains("is damaged: restore a backup") == true)
-        #expect(damaged.field("registrations") == "1 of 3 can't be opened")
+        #expect(damaged.field("registrations") == "1 of 3 can't be decrypted")
         let backup = try await fixture.admin("backup", fixture.folder.path + "/backup", identified: true)
         #expect(backup.status == 65)
     }
@@ -91,7 +91,7 @@ struct AdminBackupTests {
         for _ in 0..<2 {
             let rotated = try await fixture.admin("rotate-storage-key", identified: true)
             #expect(rotated.status == 0, "\(rotated.errors)")
-            #expect(rotated.output.hasPrefix("4 rows are sealed under a new key."))
+            #expect(rotated.output.hasPrefix("4 rows are encrypted with a new storage key."))
             #expect(try await fixture.admin("check", "--json", identified: true).json(Inspection.self).registrations?.unreadable == 0)
             #expect(
                 try await fixture.admin("registrations", "show", fixture.bob.keyHash.hex, "--reveal", identified: true).output == shown)

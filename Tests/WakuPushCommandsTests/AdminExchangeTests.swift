@@ -40,7 +40,7 @@ struct AdminExchangeTests {
         #expect(try await find("installation-2", "--json").json() == [RegistrationRow(fixture.bobsOther)])
         #expect(try await find(String(hash.prefix(12)), "--json").json([RegistrationRow].self).count == 2)
         #expect(try await find("0x" + fixture.carol.identity.publicKey.hex, "--json").json() == [RegistrationRow(fixture.carol)])
-        #expect(try await find("nobody").failure == "nothing like that is registered")
+        #expect(try await find("nobody").failure == "no matching registration")
         let byToken = try await find("--token-file", tokens, "--identity", fixture.server.path, "--json")
         #expect(try byToken.json([RegistrationRow].self).count == 3)
         #expect(!(byToken.output + byToken.errors).contains(AdminFixture.deviceToken))
@@ -48,7 +48,7 @@ struct AdminExchangeTests {
         try write("another", to: tokens)
         #expect(try await find("--token-file", tokens, "--identity", fixture.server.path).status == 65)
         try write("", to: tokens)
-        #expect(try await find("--token-file", tokens, "--identity", fixture.server.path).failure?.contains("holds no token") == true)
+        #expect(try await find("--token-file", tokens, "--identity", fixture.server.path).failure?.contains("contains no token") == true)
     }
 
     private struct Counts: Decodable, Equatable {
@@ -76,15 +76,15 @@ struct AdminExchangeTests {
         #expect(try await fixture.admin("registrations", "show", hash, "--reveal", identified: true).output == before)
         #expect(try await fixture.admin("registrations", "list").output == everything)
 
-        // A newer state is not undone.
+        // Newer registrations are kept.
         let remove = try await fixture.admin("registrations", "remove", hash, "--installation", "installation-2", "--yes")
         #expect(remove.status == 0)
         _ = try await fixture.admin("registrations", "import", file, identified: true)
         #expect(try await list("--state", "unregistered").count == 2)
     }
 
-    /// Lines can't be left out, exchanged or changed, and nobody else's key opens them.
-    @Test func filesThatWereAltered() async throws {
+    /// Lines can't be removed, reordered or changed, and no other key decrypts them.
+    @Test func alteredFilesAreRefused() async throws {
         let file = fixture.folder.path + "/registrations"
         #expect(try await fixture.admin("registrations", "export", file, "--state", "registered", identified: true).status == 0)
         let lines = try String(contentsOfFile: file, encoding: .utf8).split(separator: "\n").map(String.init)
@@ -92,9 +92,9 @@ struct AdminExchangeTests {
         var changed = lines
         changed[2] = String(changed[2].dropLast(8)) + "AAAAAAA="
         let variants: [(lines: [String], problem: String)] = [
-            (Array(lines.dropLast()), "ends too early"), (Array(lines.prefix(1)), "ends too early"),
+            (Array(lines.dropLast()), "is truncated"), (Array(lines.prefix(1)), "is truncated"),
             ([lines[0], lines[2], lines[1], lines[3], lines[4]], "line 2 "), ([lines[0], lines[1], lines[2], lines[4]], "line 4 "),
-            (changed, "line 3 "), (Array(lines.dropFirst()), "is no file of registrations"), ([], "is no file of registrations"),
+            (changed, "line 3 "), (Array(lines.dropFirst()), "is not a registrations file"), ([], "is not a registrations file"),
         ]
         for (index, variant) in variants.enumerated() {
             let path = fixture.folder.path + "/variant-\(index)"
@@ -107,6 +107,6 @@ struct AdminExchangeTests {
         let elsewhere = try await run(
             "admin", "registrations", "import", file, "--data", fixture.folder.path + "/elsewhere", "--identity", other.path)
         #expect(elsewhere.status == 65)
-        #expect(elsewhere.failure?.contains("is of another identity") == true)
+        #expect(elsewhere.failure?.contains("belongs to another identity") == true)
     }
 }

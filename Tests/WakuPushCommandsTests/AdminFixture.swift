@@ -10,7 +10,7 @@ import WakuCrypto
 
 @testable import StatusServer
 
-/// A data folder as a daemon leaves it: Bob has two phones, Carol one, Dave had one. Something waits for Bob's first.
+/// The data folder of a stopped daemon: Bob has two phones, Carol one, Dave unregistered his. A notification waits for Bob's first.
 struct AdminFixture {
     static let deviceToken = "a-device-token"
 
@@ -22,7 +22,7 @@ struct AdminFixture {
     let dave: TestClient
     var data: String { folder.path + "/data" }
 
-    /// - Parameter secondPhone: how Bob's second phone calls itself.
+    /// - Parameter secondPhone: the installation id of Bob's second phone.
     init(secondPhone: String = "installation-2") async throws {
         folder = try TemporaryFolder()
         server = try KeyFile(in: folder, "id.key")
@@ -30,7 +30,7 @@ struct AdminFixture {
         let bob = TestClient(of: publicKey)
         self.bob = bob
         bobsOther = TestClient(of: publicKey, identity: bob.identity, installationID: InstallationID(secondPhone))
-        // The first digit of her hash does not tell her from Bob, the next ones do.
+        // Her hash has the same first digit as Bob's, and different ones after that.
         carol = TestClient(of: publicKey, identity: Self.identity { Self.begin($0, bob.keyHash) })
         let dave = TestClient(of: publicKey)
         self.dave = dave
@@ -55,7 +55,7 @@ struct AdminFixture {
             Registrations(store.sealer).store(registration, bytes: registration.encoded(), as: client.key, at: .now()))
     }
 
-    /// With the same first digit, and no more than that.
+    /// A key whose hash has the same first digit, and no longer common prefix.
     private static func begin(_ key: PrivateKey, _ other: KeyHash) -> Bool {
         let hash = KeyHash(of: key.publicKey).hex
         return hash.prefix(1) == other.hex.prefix(1) && hash.prefix(8) != other.hex.prefix(8)

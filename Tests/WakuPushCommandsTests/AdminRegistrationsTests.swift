@@ -54,7 +54,7 @@ struct AdminRegistrationsTests {
 
     // MARK: Show
 
-    @Test func everyNameOfARegistrant() async throws {
+    @Test func registrantsByHashPrefixOrPublicKey() async throws {
         let key = bob.identity.publicKey
         let names = [
             hash, "0x" + hash, hash.uppercased(), String(hash.prefix(16)), "0x" + hash.prefix(16), key.hex, "0x" + key.hex,
@@ -89,14 +89,14 @@ struct AdminRegistrationsTests {
         static let ofNobody = "0x" + PrivateKey.generate().publicKey.hex
     }
 
-    @Test func withoutTheKeyNothingIsOpened() async throws {
+    @Test func withoutTheKeyNothingIsDecrypted() async throws {
         let details = try await fixture.admin("registrations", "show", hash, "--json").json([RegistrationDetail].self)
         #expect(details.count == 2)
         #expect(details.allSatisfy { $0.opened == nil })
         #expect(try await fixture.admin("registrations", "show", hash).field("APN topic") == nil)
     }
 
-    @Test func withTheKeyTokensStayHidden() async throws {
+    @Test func tokensAreHiddenWithoutReveal() async throws {
         let json = try await fixture.admin("registrations", "show", hash, "--json", identified: true)
         let opened = try #require(try json.json([RegistrationDetail].self).first?.opened)
         #expect(opened.apnTopic == "im.status.ethereum")
@@ -114,7 +114,7 @@ struct AdminRegistrationsTests {
         }
     }
 
-    @Test func revealed() async throws {
+    @Test func revealShowsTokens() async throws {
         let json = try await fixture.admin("registrations", "show", hash, "--json", "--reveal", identified: true)
         let opened = try #require(try json.json([RegistrationDetail].self).first?.opened)
         #expect(opened.deviceToken == AdminFixture.deviceToken)
@@ -125,7 +125,7 @@ struct AdminRegistrationsTests {
         #expect(text.field("access token") == bob.accessToken.revealed)
     }
 
-    @Test func revealingTakesTheRightKey() async throws {
+    @Test func revealNeedsTheRightKey() async throws {
         let without = try await fixture.admin("registrations", "show", hash, "--reveal")
         #expect(without.status == 64)
         #expect(without.failure?.hasPrefix("--identity is missing") == true)
@@ -138,7 +138,7 @@ struct AdminRegistrationsTests {
 
     // MARK: Remove
 
-    @Test func removeAsksFirst() async throws {
+    @Test func removeNeedsConfirmation() async throws {
         let before = try await fixture.admin("registrations", "list").output
         let asked = try await fixture.admin("registrations", "remove", hash)
         #expect(asked.status == 0)
@@ -168,10 +168,10 @@ struct AdminRegistrationsTests {
 
         let again = try await fixture.admin("registrations", "remove", hash, "--yes")
         #expect(again.status == 65)
-        #expect(again.failure == "nothing is registered there that could be removed")
+        #expect(again.failure == "no registration to remove")
     }
 
-    @Test func removeWhatIsNotThere() async throws {
+    @Test func removeOfAMissingRegistrationFails() async throws {
         let refused = try await fixture.admin("registrations", "remove", hash, "--installation", "installation-3", "--yes")
         #expect(refused.status == 65)
         #expect(try await fixture.admin("registrations", "stats", "--json").json(Statistics.self).apn == 3)

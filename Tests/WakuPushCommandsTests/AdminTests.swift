@@ -54,8 +54,8 @@ struct AdminTests {
         #expect(text.rows.dropFirst() == (own + queries).map { [$0.contentTopic, $0.purpose, $0.keyHash.prefix(16) + "…"] }[...])
     }
 
-    /// What a client calls itself can't colour a terminal, or move its cursor.
-    @Test func idsAreMadeHarmless() async throws {
+    /// Ids chosen by clients can't control a terminal.
+    @Test func controlCharactersInIdsAreEscaped() async throws {
         let fixture = try await AdminFixture(secondPhone: "\u{1B}[31mred\r\n")
         let hash = fixture.bob.keyHash.hex
         for arguments in [["list"], ["show", hash], ["remove", hash]] {

@@ -22,7 +22,7 @@ struct ArgumentsTests {
         #expect(SilenceArgument(argument: text) == nil)
     }
 
-    @Test func durationsThatMayBeOff() {
+    @Test func optionalDurations() {
         #expect(OptionalDurationArgument(argument: "off")?.defaultValueDescription == "off")
         for text in ["off", "0", "0ms", "0s"] { #expect(OptionalDurationArgument(argument: text).map(\.duration) == .some(nil)) }
         #expect(OptionalDurationArgument(argument: "2m")?.duration == .seconds(120))

@@ -29,10 +29,10 @@ struct ConfigurationFileTests {
     }
 
     @Test(arguments: [
-        ("- a", "configuration f.yaml: it must be a list of \"option: value\""),
-        ("dta: 1", "f.yaml:1: there is no option dta: do you mean data?"),
-        ("data: {a: [b]}", "f.yaml:1: what data holds must be plain values"),
-        ("gorush-endpoints: [a]", "f.yaml:1: an endpoint must be a list of \"key: value\""),
+        ("- a", "configuration f.yaml: it must consist of lines \"option: value\""),
+        ("dta: 1", "f.yaml:1: there is no option dta: did you mean data?"),
+        ("data: {a: [b]}", "f.yaml:1: values of data must be plain values"),
+        ("gorush-endpoints: [a]", "f.yaml:1: an endpoint must consist of lines \"key: value\""),
     ])
     func problems(text: String, message: String) {
         let failure = #expect(throws: CommandFailure.self) { try parse(text) }
@@ -40,7 +40,7 @@ struct ConfigurationFileTests {
         #expect(failure?.message == message)
     }
 
-    @Test func theNearestName() {
+    @Test func similarNamesAreSuggested() {
         let names: Set = ["data", "relay", "poll-interval"]
         #expect(ConfigurationFile.nearest(to: "dat", among: names) == "data")
         #expect(ConfigurationFile.nearest(to: "polinterval", among: names) == "poll-interval")

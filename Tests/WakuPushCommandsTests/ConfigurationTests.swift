@@ -19,13 +19,13 @@ struct ConfigurationTests {
         return try await run(["config", "check", "--config", path, "--identity", key.path] + arguments, environment: environment)
     }
 
-    /// What is printed is a file that says nothing, and with every # taken away one that is taken too.
+    /// The printed file sets nothing, and is valid with all options uncommented.
     @Test func defaults() async throws {
         let text = try await run(["config", "default"]).output
         #expect(try await check(text).status == 0)
         let words = text.split(separator: "\n").filter { $0.hasPrefix("#") && !$0.hasPrefix("# ") }
         #expect(words.count > 25)
-        // Those without a default have no value: they are as good as not there.
+        // Options without a default have no value and count as unset.
         let all = words.map { String($0.dropFirst()) }.filter {
             !$0.hasPrefix("gorush-endpoints") && !$0.hasPrefix("  - ") && !$0.hasPrefix("    ")
         }
@@ -33,7 +33,7 @@ struct ConfigurationTests {
         #expect(ended.status == 0, "\(ended.errors)")
     }
 
-    @Test func whatIsThere() async throws {
+    @Test func showPrintsValuesAndSources() async throws {
         try write("0x" + String(repeating: "ab", count: 64) + " # a hash\n\n# nobody\n\(key.publicKey)\n", to: folder.path + "/keys")
         try write("secret\n", to: folder.path + "/token")
         let ended = try await check(
@@ -53,33 +53,33 @@ struct ConfigurationTests {
               - {name: google, url: "https://b.example/gorush", platforms: firebase, headers: ["X-One: 1"], timeout: 90s}
             """)
         #expect(ended.status == 0, "\(ended.errors)")
-        #expect(ended.output == "The configuration is good.\n")
+        #expect(ended.output == "The configuration is valid.\n")
     }
 
     @Test(
         arguments: [
-            ("poll-intervall: 1s", ":1: there is no option poll-intervall: do you mean poll-interval?"),
-            ("data: d\nxyzzy: 1", ":2: there is no option xyzzy: waku-push config default lists those that there are"),
-            ("poll-interval: soon", ":1: poll-interval has a value that --poll-interval would not take: see --help"),
+            ("poll-intervall: 1s", ":1: there is no option poll-intervall: did you mean poll-interval?"),
+            ("data: d\nxyzzy: 1", ":2: there is no option xyzzy: waku-push config default lists all options"),
+            ("poll-interval: soon", ":1: poll-interval has an invalid value for --poll-interval: see --help"),
             ("idempotent-registrations: perhaps", ":1: idempotent-registrations is neither true nor false: set it to true or false"),
-            ("- a\n- b", ": it must be a list of \"option: value\""),
-            ("data: [a: {b: c}]", ":1: what data lists must be plain values"),
+            ("- a\n- b", ": it must consist of lines \"option: value\""),
+            ("data: [a: {b: c}]", ":1: items of data must be plain values"),
             ("data: \"open", ": line "),
-            ("data: a\ndata: b", "data twice"),
+            ("data: a\ndata: b", "duplicate key data"),
             ("limit: {wishes: 1/s}", "--limit: there is no limit wishes"),
             ("limit: {requests: lots}", "--limit: requests=lots is not a rate"),
             ("limit: {registrations: 1/d burst 200000}", "can't be counted: the burst takes over 100 years to refill"),
             ("gorush-endpoints: {url: x}", ":1: gorush-endpoints must be a list of endpoints"),
             ("gorush-endpoints: [{name: a}]", ":1: this endpoint has no url"),
-            ("gorush-endpoints: [{url: \"http://a\", platfrom: apn}]", ":1: there is no option platfrom: do you mean platforms?"),
-            ("gorush-endpoints: [{url: \"http://a\", platforms: [ios]}]", ":1: there is no platform ios: there are apn and firebase"),
+            ("gorush-endpoints: [{url: \"http://a\", platfrom: apn}]", ":1: there is no option platfrom: did you mean platforms?"),
+            ("gorush-endpoints: [{url: \"http://a\", platforms: [ios]}]", ":1: unknown platform ios: use apn or firebase"),
             ("gorush-endpoints: [{url: \"http://a\", connections: 0}]", ":1: connections must be from 1 to 64"),
             ("gorush-endpoints: [{url: \"http://a\", timeout: 4s}]", ":1: timeout must be from 5s to 10m"),
             ("gorush-endpoints: [{url: \"http://a\", timeout: long}]", ":1: timeout must be from 5s to 10m"),
             ("gorush-timeout: 11m", "--gorush-timeout must be from 5s to 10m"),
             ("gorush-endpoints: [{url: \"ftp://a\"}]", "does not begin with http"),
-            ("gorush-endpoints: [{url: \"http://a\", name: x}, {url: \"http://b\", name: x}]", ":1: there is an endpoint x already"),
-            ("gorush: http://a\ngorush-endpoints: [{url: \"http://b\"}]", "there are gorush-endpoints and gorush"),
+            ("gorush-endpoints: [{url: \"http://a\", name: x}, {url: \"http://b\", name: x}]", ":1: duplicate endpoint name x"),
+            ("gorush: http://a\ngorush-endpoints: [{url: \"http://b\"}]", "gorush-endpoints and gorush are mutually exclusive"),
             ("gorush-token-file: /nowhere/token", "secret file /nowhere/token can't be read"),
             ("allow-keys: /nowhere/keys", "list of keys /nowhere/keys can't be read"),
         ])
@@ -90,7 +90,7 @@ struct ConfigurationTests {
         #expect(ended.errors.split(separator: "\n").count == 1)
     }
 
-    @Test func aFileThatIsNotThere() async throws {
+    @Test func aMissingConfigurationFileIsAnError() async throws {
         for command in [["serve"], ["doctor"], ["config", "show"], ["admin", "status"]] {
             let ended = try await run(command + ["--config", folder.path + "/none.yaml"])
             #expect(ended.status == 65)

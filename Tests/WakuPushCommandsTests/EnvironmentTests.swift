@@ -1,7 +1,7 @@
 import TestSupport
 import Testing
 
-/// Options that come from the environment. What is on the command line goes first.
+/// Options from the environment. The command line takes precedence.
 @Suite(.timeLimit(.minutes(5)))
 struct EnvironmentTests {
     private let folder: TemporaryFolder
@@ -21,7 +21,7 @@ struct EnvironmentTests {
         #expect(shown.field("public key") == other.publicKey)
     }
 
-    @Test func anEmptyValueIsNone() async throws {
+    @Test func anEmptyValueCountsAsUnset() async throws {
         let ended = try await run(["config", "check", "--data", folder.path + "/data"], environment: ["WAKU_PUSH_IDENTITY": ""])
         #expect(ended.status == 64)
         #expect(ended.failure?.hasPrefix("--identity is missing") == true)

@@ -2,7 +2,7 @@ import Foundation
 import TestSupport
 import Testing
 
-/// Tables in the article on configuration, made of what the program says of itself.
+/// Tables in the configuration article, generated from the program's help.
 @Suite(.timeLimit(.minutes(5)))
 struct GeneratedTableTests {
     private struct Dump: Decodable {
@@ -15,7 +15,7 @@ struct GeneratedTableTests {
         let arguments: [Argument]?
         let subcommands: [Command]?
 
-        /// Each line of what its help has of exit codes: the code, and what it means.
+        /// The exit codes in its help: code and meaning.
         var exitCodes: [(code: Substring, meaning: String)] {
             let lines = (discussion ?? "").split(separator: "\n", omittingEmptySubsequences: false)
             return lines.drop { $0 != "EXIT CODES" }.dropFirst().prefix { !$0.isEmpty }.compactMap { line in
@@ -53,7 +53,7 @@ struct GeneratedTableTests {
         #expect(try GeneratedTable(name, in: "Configuration.md").isCurrent(lines), "run Deploy/generate-tables")
     }
 
-    /// What a default reads like; an abstract may end with one, where the program can't tell it by itself.
+    /// The row of an option. Its default may be at the end of the abstract.
     private func row(_ argument: Argument, name: String, isFlag: Bool) -> [String] {
         var (meaning, standard) = (argument.abstract ?? "", argument.defaultValue)
         if let end = meaning.firstMatch(of: /\ \[default: (.+)\]$/) {

@@ -28,7 +28,7 @@ struct HelpTests {
         #expect(!help.output.contains("\u{1B}"))
     }
 
-    /// As they are written, they can be copied: no line of them is broken.
+    /// Examples can be copied: no line is wrapped.
     @Test(arguments: withExamples)
     func examplesAreWhole(command: [String]) async throws {
         let lines = try await run(command + ["--help"]).output.split(separator: "\n", omittingEmptySubsequences: false)
@@ -68,7 +68,7 @@ struct HelpTests {
         #expect(ended.output == (try await run("--help").output))
     }
 
-    /// Wrong usage is told as every other failure.
+    /// Wrong usage is reported like every other failure.
     @Test(arguments: [
         ["no-such-command"], ["--no-such-option"], ["identity", "new"], ["identity", "new", "--out"], ["identity", "no-such-command"],
         ["admin", "registrations", "show"], ["admin", "registrations", "show", "not-hex"],

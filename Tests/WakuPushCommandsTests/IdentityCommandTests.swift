@@ -18,7 +18,7 @@ struct IdentityCommandTests {
         let publicKey, compressedPublicKey, keyHash, personalTopic, partitionedTopic: String
     }
 
-    @Test func newMakesAFileForItsOwnerAlone() async throws {
+    @Test func newCreatesAFileWithMode0600() async throws {
         let made = try await run("identity", "new", "--out", file)
         #expect(made.status == 0)
         #expect(made.errors == "")
@@ -34,7 +34,7 @@ struct IdentityCommandTests {
         #expect(!made.output.contains(digits))
     }
 
-    @Test func newKeepsWhatIsThere() async throws {
+    @Test func newDoesNotReplaceAFile() async throws {
         try write("precious", to: file)
         let refused = try await run("identity", "new", "--out", file)
         #expect(refused.status == 73)
@@ -43,7 +43,7 @@ struct IdentityCommandTests {
         #expect(try String(contentsOfFile: file, encoding: .utf8) == "precious")
     }
 
-    @Test func newInAFolderThatIsNotThere() async throws {
+    @Test func newInAMissingFolderFails() async throws {
         let refused = try await run("identity", "new", "--out", folder.path + "/missing/id.key")
         #expect(refused.status == 73)
         #expect(refused.failure?.contains("is the folder there") == true)
@@ -69,7 +69,7 @@ struct IdentityCommandTests {
         #expect(shown.field("partitioned topic") == overview.partitionedTopic)
     }
 
-    /// What is shown for a key is what a Status client derives of it.
+    /// The shown values are those that a Status client derives from the key.
     @Test(arguments: StatusGoVectors.recorded.keys)
     func showDerivesAsClientsDo(recorded: StatusGoVectors.Key) async throws {
         let key = try KeyFile(in: folder, "recorded.key", key: recorded.pair())
@@ -92,7 +92,7 @@ struct IdentityCommandTests {
         #expect(refused.output == "")
     }
 
-    @Test func itsOwnerMayMakeItReadOnly() async throws {
+    @Test func aReadOnlyFileIsAccepted() async throws {
         let key = try KeyFile(in: folder, "id.key")
         try FileManager.default.setAttributes([.posixPermissions: 0o400], ofItemAtPath: key.path)
         #expect(try await run("identity", "show", "--identity", key.path).field("public key") == key.publicKey)

@@ -50,7 +50,7 @@ struct OptionGroupTests {
         #expect(try peers().exemptAddresses() == [])
         let failure = failure { [options = try peers("--exempt-network", "10.0.0.0/33")] in _ = try options.exemptAddresses() }
         #expect(failure?.code == .usage)
-        #expect(failure?.message.contains("--exempt-network 10.0.0.0/33 is not a range of addresses") == true)
+        #expect(failure?.message.contains("--exempt-network 10.0.0.0/33 is not an address range") == true)
     }
 
     @Test func fleets() throws {
@@ -88,7 +88,7 @@ struct OptionGroupTests {
         #expect(failure?.message.hasPrefix("--limit: there is no limit wishes") == true)
     }
 
-    @Test func keyListsHoldKeysAndHashes() throws {
+    @Test func keyListsContainKeysAndHashes() throws {
         let folder = try TemporaryFolder()
         let path = folder.path + "/keys"
         let (key, other) = (PrivateKey.generate().publicKey, PrivateKey.generate().publicKey)
@@ -100,6 +100,6 @@ struct OptionGroupTests {
         try write("\(key.hex)\nnonsense\n", to: path)
         let failure = failure { _ = try self.limits("--deny-keys", path) }
         #expect(failure?.code == .data)
-        #expect(failure?.message == "\(path):2: neither a public key nor the hash of one, in hexadecimal digits")
+        #expect(failure?.message == "\(path):2: not a public key or its hash in hexadecimal digits")
     }
 }

@@ -13,7 +13,7 @@ struct PlanFailureTests {
         key = try KeyFile(in: folder, "id.key")
     }
 
-    /// Checks options that are complete and right, but for these.
+    /// Checks otherwise valid options with these.
     private func check(_ arguments: String..., environment: [String: String] = [:]) async throws -> Ended {
         let complete = ["--identity", key.path, "--data", folder.path + "/data", "--gorush", "http://127.0.0.1:8088"]
         return try await run(["config", "check"] + complete + arguments, environment: environment)
@@ -25,10 +25,10 @@ struct PlanFailureTests {
         #expect(ended.output == "", sourceLocation: sourceLocation)
     }
 
-    @Test func completeOptionsAreGood() async throws {
+    @Test func completeOptionsAreValid() async throws {
         let ended = try await check()
         #expect(ended.status == 0, "\(ended.errors)")
-        #expect(ended.output == "The configuration is good.\n")
+        #expect(ended.output == "The configuration is valid.\n")
     }
 
     @Test func anIdentityIsNeeded() async throws {
@@ -93,12 +93,12 @@ struct PlanFailureTests {
         let file = folder.path + "/missing"
         expect(try await check("--gorush-token-file", file), 65, "secret file \(file) can't be read")
         expect(try await check("--gorush-user", "u", "--gorush-password-file", file), 65, "secret file \(file) can't be read")
-        expect(try await check("--gorush-user", "u"), 64, "--gorush-password-file is missing")
+        expect(try await check("--gorush-user", "u"), 64, "--gorush-user needs --gorush-password-file")
     }
 
-    @Test func listeningForNobody() async throws {
+    @Test func listenNeedsAGossipRelay() async throws {
         expect(
             try await check("--listen", "/ip4/127.0.0.1/tcp/0", "--relay", "http://127.0.0.1:8645"), 64,
-            "--listen needs a --relay that is a multiaddr or loopback, or a --fleet")
+            "--listen needs --fleet or a --relay that is a multiaddr or loopback")
     }
 }

@@ -29,7 +29,7 @@ struct ServeOptionTests {
         #expect(try option("idempotent-registrations").standard == "false")
     }
 
-    @Test func theLastOneOnTheCommandLineCounts() throws {
+    @Test func theLastValueOnTheCommandLineCounts() throws {
         let value = try value("poll-interval", ["--poll-interval", "1s", "--poll-interval=2s"])
         #expect(value == ServeOption.Value(option: "poll-interval", values: ["2s"], source: "command line"))
     }

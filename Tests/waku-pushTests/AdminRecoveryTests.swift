@@ -10,7 +10,7 @@ import WakuCrypto
 
 @testable import StatusServer
 
-/// Backup, restore, import and key rotation beside a daemon, or killed.
+/// Backup, restore, import and key rotation, beside a running daemon or killed.
 @Suite(.timeLimit(.minutes(5)))
 struct AdminRecoveryTests {
     private struct Inspection: Decodable {
@@ -26,8 +26,8 @@ struct AdminRecoveryTests {
         let inspection: Inspection
     }
 
-    /// Back up under load, lose everything, restore: the client still gets its answers.
-    @Test func thereAndBack() async throws {
+    /// After a backup under load, loss of all data and a restore, the client still gets its answers.
+    @Test func backupAndRestore() async throws {
         let node = try OperatedNode()
         defer { node.gorush.stop() }
         let daemon = try await node.start()
@@ -58,7 +58,7 @@ struct AdminRecoveryTests {
 
         let restored = try await node.admin("restore", backup, identified: true)
         #expect(restored.status == 0, "\(restored.errors)")
-        #expect(restored.field("registrations") == "\(count), all open")
+        #expect(restored.field("registrations") == "\(count), all decrypted")
         let again = try await node.start()
         #expect(try await node.query(again).rows.dropFirst().contains(["bobs-phone", "1", "yes"]))
         #expect(try await node.client(again, "notify", "--registrant", node.bob.publicKey).status == 0)
@@ -67,8 +67,8 @@ struct AdminRecoveryTests {
         #expect(node.leaks == [])
     }
 
-    /// Killed at any moment, every row can be opened, and the next run makes an end of it.
-    @Test func rotationsThatAreKilled() async throws {
+    /// After a kill at any moment every row can be decrypted, and the next run completes the rotation.
+    @Test func killedRotationsLeaveADatabaseThatOpens() async throws {
         let folder = try TemporaryFolder()
         let server = try KeyFile(in: folder, "id.key")
         let data = folder.path + "/data"
@@ -112,7 +112,7 @@ struct AdminRecoveryTests {
         #expect(kills > 3)
     }
 
-    /// A daemon answers for what another machine's node registered, at once.
+    /// A running daemon answers queries about imported registrations at once.
     @Test func importBesideADaemon() async throws {
         let node = try OperatedNode()
         defer { node.gorush.stop() }

@@ -3,7 +3,7 @@ import Foundation
 import TestSupport
 import Testing
 
-/// What an operator sees of a daemon that runs, and does to it.
+/// Admin commands on a running daemon.
 @Suite(.timeLimit(.minutes(5)))
 struct AdminSocketTests {
     private let node: OperatedNode
@@ -41,7 +41,7 @@ struct AdminSocketTests {
         let count: Int
     }
 
-    @Test func oneScreen() async throws {
+    @Test func statusOfARunningNode() async throws {
         defer { node.gorush.stop() }
         let daemon = try await node.start()
         #expect(try await node.register(daemon).status == 0)
@@ -72,7 +72,7 @@ struct AdminSocketTests {
         #expect(node.leaks == [])
     }
 
-    /// What a daemon left that was killed is in nobody's way.
+    /// A socket left by a killed daemon is no obstacle.
     @Test func aStaleSocket() async throws {
         defer { node.gorush.stop() }
         let first = try await node.start()
@@ -98,7 +98,7 @@ struct AdminSocketTests {
         defer { node.gorush.stop() }
         let daemon = try await node.start()
         #expect(try await node.register(daemon).status == 0)
-        #expect(try await node.admin("drain", "--wait").output == "Registrations are not taken any more.\n")
+        #expect(try await node.admin("drain", "--wait").output == "The node no longer accepts registrations.\n")
         #expect(try await daemon.get("/readyz").status == 503)
         #expect(try await node.admin("status").status == 2)
         #expect(try await node.register(daemon, version: 2).failure == "the server refused: INTERNAL_ERROR")
@@ -107,7 +107,7 @@ struct AdminSocketTests {
         #expect(unregistered.failure == "the server refused: INTERNAL_ERROR")
         #expect(try await node.query(daemon).rows.last == ["bobs-phone", "1", "yes"])
 
-        #expect(try await node.admin("drain", "--undo").output == "Registrations are taken.\n")
+        #expect(try await node.admin("drain", "--undo").output == "The node accepts registrations.\n")
         #expect(try await daemon.get("/readyz").status == 200)
         #expect(try await node.register(daemon, version: 2).status == 0)
         #expect(await daemon.stop().status == 0)
@@ -116,17 +116,17 @@ struct AdminSocketTests {
     @Test func logLevel() async throws {
         defer { node.gorush.stop() }
         let daemon = try await node.start()
-        #expect(try await node.admin("log-level", "critical").output == "critical, and was trace\n")
+        #expect(try await node.admin("log-level", "critical").output == "log level critical, before trace\n")
         let quiet = daemon.process.errors.count
         _ = try await node.admin("drain")
         #expect(daemon.process.errors.count == quiet)
-        #expect(try await node.admin("log-level", "notice").output == "notice, and was critical\n")
+        #expect(try await node.admin("log-level", "notice").output == "log level notice, before critical\n")
         _ = try await node.admin("drain", "--undo")
-        #expect(daemon.process.errors.contains(" notice registrations are taken again"))
+        #expect(daemon.process.errors.contains(" notice registrations are accepted again"))
         #expect(await daemon.stop().status == 0)
     }
 
-    @Test func retryWhatWaits() async throws {
+    @Test func retryPostsWaitingNotifications() async throws {
         defer { node.gorush.stop() }
         let daemon = try await node.start()
         #expect(try await node.register(daemon).status == 0)
@@ -159,7 +159,7 @@ struct AdminSocketTests {
             #expect(try await node.client(daemon, "notify", "--registrant", node.bob.publicKey, "--message-id", id).status == 65)
         }
         if !whileRunning { #expect(await daemon.stop().status == 0) }
-        #expect(try await node.admin("outbox", "drop", "--all").output == "3 would be dropped: repeat with --yes.\n")
+        #expect(try await node.admin("outbox", "drop", "--all").output == "3 notifications would be dropped: repeat with --yes.\n")
         #expect(try await node.admin("outbox", "drop", "1", "17", "--yes", "--json").json() == Count(count: 1))
         #expect(try await node.admin("outbox", "list").rows.dropFirst().map { $0[0] } == ["2", "3"])
         #expect(try await node.admin("outbox", "drop", "--all", "--yes", "--json").json() == Count(count: 2))

@@ -2,12 +2,12 @@ import Foundation
 import TestSupport
 import Testing
 
-/// That everything is measured and told; never how fast.
+/// Tests that all benchmarks run and print results, not how fast.
 @Suite(.timeLimit(.minutes(5)))
 struct BenchTests {
     private static let tiny = ["--seconds", "0.02", "--rounds", "1", "--rate", "20", "--poll-interval", "20ms", "--json"]
 
-    @Test("Every part in its shortest form: all messages are answered, all figures told, nothing left on disk")
+    @Test("Every benchmark in its shortest form: all messages are answered, all figures printed, nothing left on disk")
     func everything() async throws {
         let folder = try TemporaryFolder()
         let ended = try await run(
@@ -54,7 +54,7 @@ struct BenchTests {
         }
     }
 
-    @Test("The relay between two processes, and every message arrives")
+    @Test("The relay benchmark between two processes delivers every message")
     func relay() async throws {
         let ended = try await run(["bench", "relay"] + Self.tiny)
         #expect(ended.status == 0, "\(ended.errors)")
@@ -64,7 +64,7 @@ struct BenchTests {
         #expect(results[0]["rate"] as? Double ?? 0 > 0 && results[1]["p99Microseconds"] as? Double ?? 0 > 0)
     }
 
-    @Test("Endurance tells its intervals, and that every message was answered")
+    @Test("Endurance prints its intervals, and every message is answered")
     func endurance() async throws {
         let ended = try await run(["bench", "endurance", "--duration", "2s"] + Self.tiny)
         #expect(ended.status == 0, "\(ended.errors)")
@@ -73,7 +73,7 @@ struct BenchTests {
         #expect((result["intervals"] as? [Any])?.isEmpty == false)
     }
 
-    @Test("A table for people")
+    @Test("The output is a table")
     func table() async throws {
         let ended = try await run("bench", "foreign", "--seconds", "0.02", "--rounds", "1")
         #expect(ended.status == 0)
@@ -82,14 +82,14 @@ struct BenchTests {
         #expect(!ended.output.contains("\u{1B}"))
     }
 
-    @Test("A folder that is not there is told in one line")
+    @Test("A missing folder is reported in one line")
     func noFolder() async throws {
         let ended = try await run("bench", "foreign", "--data", "/no/such/folder")
         #expect(ended.status == 73)
         #expect(ended.failure?.contains("--data") == true)
     }
 
-    @Test("When it is interrupted, nothing is left")
+    @Test("An interrupted benchmark leaves nothing behind")
     func interrupted() async throws {
         let folder = try TemporaryFolder()
         let child = try ChildProcess(["bench", "endurance", "--duration", "1h", "--data", folder.path])

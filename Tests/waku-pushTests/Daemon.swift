@@ -3,7 +3,7 @@ import Foundation
 import TestSupport
 import Testing
 
-/// `waku-push serve` on a network of its own, ready.
+/// A running `waku-push serve` on the loopback relay.
 struct Daemon: Sendable {
     let process: ChildProcess
     let relayURL: String

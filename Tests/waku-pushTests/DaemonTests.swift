@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 import WakuCrypto
 
-/// How a daemon lives and ends.
+/// Start, readiness and stop of a daemon.
 @Suite(.timeLimit(.minutes(5)))
 struct DaemonTests {
     private let folder: TemporaryFolder
@@ -28,8 +28,8 @@ struct DaemonTests {
         #expect(await daemon.stop().status == 0)
     }
 
-    /// It runs, and says what is missing, until its relay is there.
-    @Test func aRelayThatIsAway() async throws {
+    /// The daemon runs and reports the missing relay until it is available.
+    @Test func anUnreachableRelay() async throws {
         let http = try freePort()
         let process = try ChildProcess(
             ["serve", "--http", "127.0.0.1:\(http)", "--relay", "http://127.0.0.1:\(try freePort())"] + standard)
@@ -42,7 +42,7 @@ struct DaemonTests {
         #expect(await daemon.stop().status == 0)
     }
 
-    /// A shard on which nobody says anything is an alarm when the operator wants that: it is logged, and the node is not ready.
+    /// A silent shard raises an alarm if configured: it is logged, and the node is not ready.
     @Test(arguments: [(["--silence-alarm", "500ms"], [:]), ([], ["WAKU_PUSH_SILENCE_ALARM": "500ms"])] as [([String], [String: String])])
     func silence(arguments: [String], environment: [String: String]) async throws {
         let (relay, http) = (try freePort(), try freePort())
@@ -85,13 +85,13 @@ struct DaemonTests {
         #expect(!daemon.process.isRunning)
     }
 
-    @Test func itStartsAgainOnItsData() async throws {
+    @Test func restartsWithTheSameData() async throws {
         for _ in 0..<2 {
             #expect(await (try Daemon.start(standard)).stop().status == 0)
         }
     }
 
-    @Test func dataIsForItsOwnerAlone() async throws {
+    @Test func dataIsAccessibleByItsOwnerOnly() async throws {
         let daemon = try await Daemon.start(standard)
         let data = folder.path + "/data"
         #expect(try mode(data) == 0o700)

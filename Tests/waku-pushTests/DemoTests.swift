@@ -7,7 +7,7 @@ struct DemoTests {
         let demo = try await run("demo")
         #expect(demo.status == 0)
         #expect(demo.errors == "")
-        #expect(demo.output.hasSuffix("All steps went as the protocol says.\n"))
+        #expect(demo.output.hasSuffix("All steps followed the protocol.\n"))
         #expect(demo.output.split(separator: "\n").filter { $0.hasPrefix("  ok: ") }.count >= 10)
         #expect(!demo.output.contains("\u{1B}"))
     }

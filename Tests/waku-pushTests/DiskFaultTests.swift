@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 import WakuCrypto
 
-/// Disks that are full or closed to the daemon, for real.
+/// Full and read-only file systems.
 @Suite(.timeLimit(.minutes(5)))
 struct DiskFaultTests {
     private let folder: TemporaryFolder
@@ -52,7 +52,7 @@ struct DiskFaultTests {
         }
     }
 
-    @Test("A log that can't be written is no reason to stop", arguments: ["2>/dev/full", "2>&-", "2>&1 | true"])
+    @Test("A log that can't be written does not stop the daemon", arguments: ["2>/dev/full", "2>&-", "2>&1 | true"])
     func fullLog(redirection: String) async throws {
         // A pipe's reader is gone before the first line comes.
         let shell =
@@ -64,7 +64,7 @@ struct DiskFaultTests {
         #expect(await daemon.stop().status == 0)
     }
 
-    @Test("Files may grow no further (RLIMIT_FSIZE), and then may again")
+    @Test("File size limit (RLIMIT_FSIZE) reached, then raised")
     func fileSizeLimit() async throws {
         let daemon = try await Daemon.start(standard)
         let first = try KeyFile(in: folder, "first.key")
@@ -90,7 +90,7 @@ struct DiskFaultTests {
     }
 
     /// A file system of its own, in memory, that the process alone sees: it needs user namespaces, which some machines forbid.
-    @Test("A disk that is full, and then is not", .enabled(if: DiskFaultTests.mayMount, "user namespaces are not allowed here"))
+    @Test("A full disk, then free space", .enabled(if: DiskFaultTests.mayMount, "user namespaces are not allowed here"))
     func fullDisk() async throws {
         try FileManager.default.createDirectory(atPath: data, withIntermediateDirectories: true)
         let mount = #"mount -t tmpfs -o size=1536k,mode=0700 tmpfs "$DISK" && exec "$0" "$@""#
@@ -139,7 +139,7 @@ struct DiskFaultTests {
     }
 
     /// Not as root, whom no mode keeps off.
-    @Test("A database that may only be read is refused at the start", .enabled(if: geteuid() != 0, "root may write anything"))
+    @Test("A read-only database is refused at the start", .enabled(if: geteuid() != 0, "root may write anything"))
     func readOnly() async throws {
         #expect(await (try Daemon.start(standard)).stop().status == 0)
         try FileManager.default.setAttributes([.posixPermissions: 0o400], ofItemAtPath: data + "/waku-push.sqlite")

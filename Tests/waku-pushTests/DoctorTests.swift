@@ -24,15 +24,15 @@ struct DoctorTests {
         Dictionary(try ended.json([Finding].self).map { ($0.check, $0.verdict) }) { first, second in first == "ok" ? second : first }
     }
 
-    /// Each line says what is wrong, and what to do.
-    @Test func beforeAnythingRuns() async throws {
+    /// Each finding has its remedy.
+    @Test func withoutADaemonEachFindingHasARemedy() async throws {
         defer { node.gorush.stop() }
         let text = try await doctor("--relay", "http://127.0.0.1:\(try freePort())")
         #expect(text.status == 2)
         #expect(text.errors == "")
         let key = text.output.split(separator: "\n").first { $0.hasPrefix("key") }
         #expect(key?.contains("fail  --identity is missing: make a key with waku-push identity new") == true)
-        #expect(text.output.contains("→ see that the Waku node runs with --rest=true"))
+        #expect(text.output.contains("→ check that the Waku node runs with --rest=true"))
         let found = try verdicts(try await doctor("--relay", "http://127.0.0.1:\(try freePort())", "--json"))
         #expect(found["key"] == "fail")
         #expect(found["relay"] == "fail")
@@ -82,8 +82,8 @@ struct DoctorTests {
         #expect(node.leaks == [])
     }
 
-    /// What the daemon has is looked at, with the credentials that it alone knows; options go before.
-    @Test func theDaemonTellsItsConfiguration() async throws {
+    /// Doctor examines the daemon's configuration, with its credentials; options take precedence.
+    @Test func configurationComesFromTheDaemon() async throws {
         let secret = "hidden-gorush-token"
         let guarded = try RawHTTPServer { request in
             GorushStandIn.reply(to: request, status: request.header("Authorization") == "Bearer \(secret)" ? 200 : 401)
@@ -139,8 +139,8 @@ struct DoctorTests {
         #expect(node.leaks == [])
     }
 
-    /// Without a daemon of its own it takes nothing from the node that another may poll.
-    @Test func aNodeThatNobodyMayPoll() async throws {
+    /// Without a daemon on its data folder doctor does not poll the Waku node.
+    @Test func theNodesCacheIsNotPolled() async throws {
         defer { node.gorush.stop() }
         let daemon = try await node.start()
         let elsewhere = node.folder.path + "/elsewhere"

@@ -11,7 +11,7 @@ import Testing
 import Waku
 import WakuCrypto
 
-/// Tokens that are dead, and a gorush that is not as the operator thinks, with processes and sockets as an operator has them.
+/// Dead tokens, and a misconfigured gorush, with processes and sockets.
 @Suite(.timeLimit(.minutes(5)))
 struct FeedbackFlowTests {
     private static let accessToken = "6f1c1e94-3b5a-4c39-9a61-d7e0b1c2a3f4"
@@ -99,7 +99,7 @@ struct FeedbackFlowTests {
             "--access-token", Self.accessToken, "--version", "\(version)")
     }
 
-    /// As somebody asks who has the access token already: the program itself would query first, and get no answer.
+    /// Sends a request with a known access token: the program would query first, and get no answer.
     private func request(_ daemon: Daemon) async throws -> PushNotificationReport.ErrorType? {
         let watch = NwakuStoreWatch(
             configuration: NwakuStoreWatch.Configuration(
@@ -155,7 +155,7 @@ struct FeedbackFlowTests {
         #expect(await second.stop().status == 0)
     }
 
-    /// Wrong credentials, a wrong URL: kept, said, and delivered once it is mended.
+    /// With wrong credentials or a wrong URL notifications are kept, the error is reported, and they are delivered after the correction.
     @Test(arguments: [401, 403, 404])
     func anOperatorsMistakeDropsNothing(status: Int) async throws {
         defer { gorush.server.stop() }

@@ -8,10 +8,10 @@ import Waku
 
 @testable import WakuP2P
 
-/// The daemon as a client of a filter node, by which alone it hears and answers.
+/// The daemon as a client of a filter node, through which it receives and publishes.
 @Suite(.timeLimit(.minutes(5)))
 struct FilterFlowTests {
-    @Test func theWholeJob() async throws {
+    @Test func registersQueriesAndNotifiesThroughAFilterNode() async throws {
         let filterNode = try await FilterNode()
         let node = try OperatedNode()
         let daemon = try await node.start("--relay", filterNode.address, "--attach", "filter")
@@ -40,15 +40,15 @@ struct FilterFlowTests {
         #expect(try await node.admin("peers").rows.last?.prefix(3) == [filterNode.peerID, "us", "filter"])
         let doctor = try await run(
             "doctor", "--identity", node.server.path, "--gorush", node.gorush.url, "--relay", filterNode.address, "--data", node.data)
-        #expect(doctor.output.contains(/\nrelay +ok .*connected, and it took this node's topics\n/), "\(doctor.output)")
+        #expect(doctor.output.contains(/\nrelay +ok .*connected, and it accepted this node's topics\n/), "\(doctor.output)")
         #expect(node.leaks.isEmpty)
         let ended = await daemon.stop()
         #expect(ended.status == 0, "\(ended.errors.suffix(4_000))")
         await filterNode.close()
     }
 
-    /// What comes while the node has forgotten the daemon is answered all the same: the daemon finds out within seconds, and asks the store.
-    @Test func aNodeThatForgetsLosesNoRegistration() async throws {
+    /// Messages are answered even if the filter node has forgotten the daemon: the daemon detects it within seconds, and queries the store.
+    @Test func aFilterNodeThatForgetsItsClientLosesNoRegistration() async throws {
         let filterNode = try await FilterNode()
         let node = try OperatedNode()
         let daemon = try await node.start("--relay", filterNode.address, "--attach", "filter")
@@ -129,7 +129,7 @@ private final class FilterNode: Sendable {
     /// Pings that were answered 404.
     var forgottenPingCount: Int { state.value.withLock(\.forgottenPingCount) }
 
-    /// Forgets its client, and tells nobody.
+    /// Forgets its client silently.
     func forget() { state.value.withLock { $0.topics = [] } }
 
     init() async throws {

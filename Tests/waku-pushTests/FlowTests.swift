@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 import WakuCrypto
 
-/// A phone's life, each step a process, beside a running daemon.
+/// All client operations, each as a process, with a running daemon.
 @Suite(.timeLimit(.minutes(5)))
 struct FlowTests {
     private static let deviceToken = "5ec2e7de71ce70ce"
@@ -25,7 +25,7 @@ struct FlowTests {
         alice = try KeyFile(in: folder, "alice.key")
     }
 
-    /// Everything that was printed without being asked for secrets.
+    /// All output of commands that must not print secrets.
     private final class Printed: Sendable {
         private let texts = Mutex<[String]>([])
 
@@ -93,7 +93,7 @@ struct FlowTests {
         var accessToken: String?
     }
 
-    @Test func fromRegistrationToItsEnd() async throws {
+    @Test func registersQueriesNotifiesAndUnregisters() async throws {
         let gorush = try RawHTTPServer { _ in .status(200, body: #"{"success":"ok","counts":1,"logs":[]}"#) }
         defer { gorush.stop() }
         let daemon = try await startDaemon(gorush)
@@ -181,8 +181,8 @@ struct FlowTests {
         for text in printed.all { #expect(!text.contains("\u{1B}")) }
     }
 
-    /// What gorush does not take stays, for all to see, over a restart, until it does.
-    @Test func theOutboxWhileGorushIsOutOfOrder() async throws {
+    /// Notifications that gorush does not accept stay in the outbox across a restart, until it does.
+    @Test func theOutboxWhileGorushFails() async throws {
         let isWell = Mutex(false)
         let gorush = try RawHTTPServer { _ in
             isWell.withLock { $0 } ? .status(200, body: #"{"success":"ok","counts":1,"logs":[]}"#) : .status(503)
@@ -210,7 +210,7 @@ struct FlowTests {
         expectNoSecrets(among: 8)
     }
 
-    @Test func repeatedRegistrationsAsTheOperatorWants() async throws {
+    @Test func repeatedRegistrationsFollowTheOption() async throws {
         let gorush = try RawHTTPServer { _ in .status(200) }
         defer { gorush.stop() }
         let environment = ["WAKU_PUSH_IDEMPOTENT_REGISTRATIONS": "1"]
@@ -222,7 +222,7 @@ struct FlowTests {
         #expect(await strict.stop().status == 0)
     }
 
-    /// Removed behind the daemon's back: it gives the right answer to who asks next.
+    /// After a removal by another process the daemon answers the next query correctly.
     @Test func removedWhileTheDaemonRuns() async throws {
         let gorush = try RawHTTPServer { _ in .status(200, body: #"{"success":"ok","counts":1,"logs":[]}"#) }
         defer { gorush.stop() }

@@ -3,7 +3,7 @@ import Foundation
 import TestSupport
 import Testing
 
-/// Which names requests may be for, and what the page tells browsers.
+/// Allowed host names, and the headers of the status page.
 @Suite(.timeLimit(.minutes(5)))
 struct HTTPHostTests {
     private let node: OperatedNode
@@ -17,8 +17,8 @@ struct HTTPHostTests {
         try await client.send(HTTPRequest(method: method, url: url, headers: [("Host", host)])).status
     }
 
-    /// A page that has its own name lead to the daemon reads nothing.
-    @Test func namesOfOthersAreMisdirected() async throws {
+    /// A page whose host name resolves to the daemon can't read anything.
+    @Test func requestsForOtherHostNamesAreMisdirected() async throws {
         defer { node.gorush.stop() }
         let secret = node.folder.path + "/secret"
         try write("0123456789abcdef0123", to: secret)
@@ -43,7 +43,7 @@ struct HTTPHostTests {
         #expect(await daemon.stop().status == 0)
     }
 
-    @Test func thePageIsGuarded() async throws {
+    @Test func thePageHasProtectiveHeaders() async throws {
         defer { node.gorush.stop() }
         let daemon = try await node.start()
         let page = try await daemon.get("/")

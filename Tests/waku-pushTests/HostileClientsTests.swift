@@ -7,8 +7,8 @@ import Testing
 import Waku
 import WakuCrypto
 
-/// Attacks of strangers on the shard, who can make keys and publish, and of a relay that brings their messages again.
-@Suite("Hostile clients and the daemon", .timeLimit(.minutes(5)))
+/// Attacks by clients, who can generate keys and publish, and by a relay that replays their messages.
+@Suite("Hostile clients", .timeLimit(.minutes(5)))
 struct HostileClientsTests {
     private let node: OperatedNode
     private let client = CurlClient()
@@ -37,7 +37,7 @@ struct HostileClientsTests {
         "../../etc/passwd",
     ]
 
-    @Test func textsOfClientsAreOnlyText() async throws {
+    @Test func textFromClientsIsEscapedEverywhere() async throws {
         defer { node.gorush.stop() }
         let daemon = try await node.start()
         for text in Self.hostileTexts {
@@ -102,7 +102,7 @@ struct HostileClientsTests {
             ("--apn-topic", String(repeating: "x", count: 4097)),
             ("--version", "0"),
         ])
-    func registrationsThatAreNoneAreRefused(option: String, value: String) async throws {
+    func invalidRegistrationsAreRefused(option: String, value: String) async throws {
         defer { node.gorush.stop() }
         let daemon = try await node.start()
         var options = [
@@ -123,9 +123,9 @@ struct HostileClientsTests {
 
     // MARK: Reflection
 
-    /// Answers go to the partitioned topic of the asker's key. One that falls into the same partition as the node's makes it hear its own
-    /// answers; they are no questions, and nothing is answered twice.
-    @Test func answersOntoTheNodesOwnTopicAreNotAnswered() async throws {
+    /// Answers go to the partitioned topic of the sender's key. A key in the node's own partition makes the node receive its own
+    /// answers; they are not handled, and nothing is answered twice.
+    @Test func answersOnTheNodesOwnTopicAreNotAnswered() async throws {
         defer { node.gorush.stop() }
         let daemon = try await node.start()
         #expect(try await node.register(daemon).status == 0)
@@ -150,7 +150,7 @@ struct HostileClientsTests {
 
     // MARK: Replay
 
-    /// Whoever hears the shard can publish all of it again under times of his choice, which nobody signs.
+    /// Everybody on the shard can publish recorded messages again with arbitrary timestamps, which are not signed.
     @Test func replaysChangeNothing() async throws {
         defer { node.gorush.stop() }
         let daemon = try await node.start()

@@ -5,13 +5,13 @@ import TestSupport
 import Testing
 import WakuCrypto
 
-/// Attacks of those whom a daemon talks to, or who share its machine: the relay's REST API, gorush, a page in the operator's browser, a local
+/// Attacks by services that the daemon uses, and from its machine: the relay's REST API, gorush, a page in the operator's browser, a local
 /// user. See the table in the Privacy article.
-@Suite("Hostile neighbours and the daemon", .timeLimit(.minutes(5)))
+@Suite("Hostile relays, gorush servers, web pages and local users", .timeLimit(.minutes(5)))
 struct HostileNeighboursTests {
     private static let secret = "0123456789abcdef0123"
     /// Times what is bounded by time, or by memory: sanitizers are slower and larger.
-    private static let isSanitized = ProcessInfo.processInfo.environment["TEST_PATIENCE"] != nil
+    private static let isSanitized = ProcessInfo.processInfo.environment["TEST_TIMEOUT_FACTOR"] != nil
     /// For an answer of 64 MiB, a copy of it, and what a debug build needs besides.
     private static let room = (isSanitized ? 2048 : 320) << 20
 
@@ -74,7 +74,7 @@ struct HostileNeighboursTests {
     }
 
     @Test(arguments: LargeAnswer.allCases)
-    func aStoreCannotTakeMemoryOrHoldUpTheStop(answer: LargeAnswer) async throws {
+    func aStoreCannotExhaustMemoryOrDelayTheStop(answer: LargeAnswer) async throws {
         defer { node.gorush.stop() }
         let body = answer.body
         let head = Array("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: \(body.count)\r\n\r\n".utf8)
@@ -93,7 +93,7 @@ struct HostileNeighboursTests {
     }
 
     /// On the node's own topic, so that each is looked at.
-    @Test func aPollOfManyMessagesDoesNotHoldUpTheStop() async throws {
+    @Test func aLargePollDoesNotDelayTheStop() async throws {
         defer { node.gorush.stop() }
         let shown = try await run("identity", "show", "--identity", node.server.path)
         let topic = try #require(shown.field("partitioned topic"))
@@ -115,7 +115,7 @@ struct HostileNeighboursTests {
 
     /// What it says of itself is shown as plain text, wherever it is shown: no escape sequences (U+009B begins some), no letters that turn the
     /// direction of a line, no markup.
-    @Test func wordsOfTheRelayAreShownAsPlainText() async throws {
+    @Test func textFromTheRelayIsShownAsPlainText() async throws {
         defer { node.gorush.stop() }
         let words = "\u{9b}31mred\u{202e}evil<script>alert(1)</script>\u{1b}[2J\u{2028}forged line\r\nforged line"
         let relay = try LyingNode { call in call.hasPrefix("GET /relay") ? .status(500, body: words) : nil }
@@ -190,9 +190,9 @@ struct HostileNeighboursTests {
         }
     }
 
-    /// A gorush that is well afterwards gets what waited.
+    /// Waiting notifications are delivered when gorush recovers.
     @Test(arguments: GorushAttack.allCases)
-    func aStrangeAnswerOfGorush(attack: GorushAttack) async throws {
+    func invalidAnswersOfGorushAreHarmless(attack: GorushAttack) async throws {
         defer { node.gorush.stop() }
         let reply = SharedReply()
         let gorush = try RawHTTPServer { request in reply.reply.withLock(\.self) ?? GorushStandIn.reply(to: request, status: 200) }
@@ -221,9 +221,9 @@ struct HostileNeighboursTests {
         let reply = Mutex<RawHTTPServer.Reply?>(nil)
     }
 
-    /// A reply counts for what was posted with it alone, and a token that it names often, as a gorush that retries does, is one failure: it
-    /// does not look like many, which would hold off its removal.
-    @Test func logsThatNameOthersOrRepeatThemselves() async throws {
+    /// A reply affects only the notifications of its own post, and repeated failures of a token, as from a gorush that retries, count once, so
+    /// that they do not trigger the guard.
+    @Test func repliesCountOnlyForTheirOwnPostAndOncePerToken() async throws {
         defer { node.gorush.stop() }
         let isLying = SharedReply()
         let gorush = try RawHTTPServer { request in
@@ -307,7 +307,7 @@ struct HostileNeighboursTests {
     // MARK: A local user without rights
 
     /// Even with an umask of none, and in a folder that others may look into.
-    @Test func nothingOfTheDataIsForOthers() async throws {
+    @Test func otherUsersCannotReadTheDataFolder() async throws {
         defer { node.gorush.stop() }
         try FileManager.default.createDirectory(atPath: node.data, withIntermediateDirectories: false)
         try FileManager.default.setAttributes([.posixPermissions: 0o755], ofItemAtPath: node.data)
@@ -325,9 +325,9 @@ struct HostileNeighboursTests {
         #expect(await daemon.stop().status == 0)
     }
 
-    /// Who may write to the folder could put a database, a node key or an admin socket of his own there.
+    /// A user with write access to the folder could create a database, a node key or an admin socket there.
     @Test(arguments: [0o777, 0o1777, 0o703])
-    func aFolderThatEverybodyMayWriteToIsRefused(mode: Int) async throws {
+    func aWorldWritableFolderIsRefused(mode: Int) async throws {
         defer { node.gorush.stop() }
         try FileManager.default.createDirectory(atPath: node.data, withIntermediateDirectories: false)
         try FileManager.default.setAttributes([.posixPermissions: mode], ofItemAtPath: node.data)
@@ -345,8 +345,8 @@ struct HostileNeighboursTests {
         #expect(try FileManager.default.contentsOfDirectory(atPath: node.data).isEmpty)
     }
 
-    /// What is written for the operator neither follows links nor replaces what is there.
-    @Test func linksLeadNothingAstray() async throws {
+    /// Files written by commands neither follow links nor replace existing files.
+    @Test func symbolicLinksAreNotFollowed() async throws {
         defer { node.gorush.stop() }
         let daemon = try await node.start()
         #expect(try await node.register(daemon).status == 0)
@@ -376,8 +376,8 @@ struct HostileNeighboursTests {
         #expect(node.leaks == [])
     }
 
-    /// A secret in the wrong place is not told by what is said about it.
-    @Test func errorsTellNothingOfFiles() async throws {
+    /// Errors about a secret in the wrong file do not quote it.
+    @Test func errorsDoNotQuoteSecretFiles() async throws {
         defer { node.gorush.stop() }
         let other = node.folder.path + "/other"
         try write("root:$6$hash-of-a-password:19000:0:99999:7:::\nsecond line", to: other)

@@ -9,12 +9,12 @@ import WakuCrypto
 @testable import LibP2P
 @testable import WakuP2P
 
-/// Nodes that do what they should not to a daemon, while a client has it do its whole job.
-@Suite("Hostile peers and the daemon", .timeLimit(.minutes(5)))
+/// Attacks by libp2p peers on a daemon, while a client registers, queries and notifies.
+@Suite("Hostile libp2p peers", .timeLimit(.minutes(5)))
 struct HostilePeersTests {
     /// Beyond what it has without them: the limits of `HostConfiguration` and of gossip allow for some tens of MiB. The address sanitizer keeps
     /// 256 MiB of what was freed, with more around each allocation.
-    private static let room = (ProcessInfo.processInfo.environment["TEST_PATIENCE"] == nil ? 160 : 1024) << 20
+    private static let room = (ProcessInfo.processInfo.environment["TEST_TIMEOUT_FACTOR"] == nil ? 160 : 1024) << 20
 
     @Test func othersAreServedAndMemoryIsBounded() async throws {
         let node = try OperatedNode()

@@ -22,7 +22,7 @@ struct IdentityFileTests {
         #expect(shown.output.contains(key.publicKey) == (status == 0))
     }
 
-    @Test func aFileThatOthersMayReadIsRefused() async throws {
+    @Test func aFileReadableByOthersIsRefused() async throws {
         let key = try KeyFile(in: folder, "id.key")
         try FileManager.default.setAttributes([.posixPermissions: 0o644], ofItemAtPath: key.path)
         let refused = try await run("identity", "show", "--identity", key.path)

@@ -4,7 +4,7 @@ import Synchronization
 import TestSupport
 import Testing
 
-/// Clients that connect and send nothing, or half a request, to a daemon that may have few files open.
+/// Clients that connect and send nothing or half a request, to a daemon with few file descriptors.
 @Suite(.timeLimit(.minutes(5)))
 struct IdleConnectionTests {
     private static let descriptorLimit = 256
@@ -74,7 +74,7 @@ struct IdleConnectionTests {
         #expect(node.leaks == [])
     }
 
-    /// Every descriptor that the process may have is taken: it waits instead of trying without a pause, and goes on when there are some again.
+    /// With all descriptors used, listeners pause instead of retrying in a loop, and continue when descriptors are free.
     @Test func acceptPausesWithoutDescriptors() async throws {
         defer { node.gorush.stop() }
         let daemon = try await start(shell: "exec \"$0\" \"$@\"")
@@ -103,7 +103,7 @@ struct IdleConnectionTests {
     }
 
     /// The soft limit is raised to the hard one.
-    @Test func allDescriptorsThatAreAllowedAreUsed() async throws {
+    @Test func theHardLimitOfDescriptorsIsUsed() async throws {
         defer { node.gorush.stop() }
         let daemon = try await start(shell: "ulimit -Sn 300; ulimit -Hn 900; exec \"$0\" \"$@\"")
         let limits = try String(contentsOfFile: "/proc/\(daemon.process.processID)/limits", encoding: .utf8)

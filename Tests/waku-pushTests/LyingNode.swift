@@ -2,7 +2,7 @@ import Foundation
 import Synchronization
 import TestSupport
 
-/// A Waku node's REST API that answers what a test says: by default it is well and brings nothing.
+/// A Waku node's REST API with scripted responses: by default it is healthy and has no messages.
 struct LyingNode: Sendable {
     /// From a request line such as `GET /store/v3/messages?…` to an answer; nil for that of a node that is well.
     typealias Script = @Sendable (_ call: String) -> RawHTTPServer.Reply?

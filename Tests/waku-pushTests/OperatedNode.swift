@@ -5,7 +5,7 @@ import Synchronization
 import TestSupport
 import WakuCrypto
 
-/// What an operator has: a node's key and folder, a gorush that can be well or not, and clients.
+/// An operator's setup: a node's key and folder, a gorush that works or fails, and clients.
 struct OperatedNode {
     static let deviceToken = "5ec2e7de71ce70ce"
     static let accessToken = "6f1c1e94-3b5a-4c39-9a61-d7e0b1c2a3f4"

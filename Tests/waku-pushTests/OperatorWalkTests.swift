@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 import WakuCrypto
 
-/// An operator's way by the README, one step after the other, on processes and files as they are in real life.
+/// An operator's workflow as in the README, with processes and files.
 @Suite(.timeLimit(.minutes(10)))
 struct OperatorWalkTests {
     private let node: OperatedNode

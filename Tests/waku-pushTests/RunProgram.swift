@@ -19,7 +19,7 @@ func wait(until condition: () async throws -> Bool) async throws {
     let deadline = ContinuousClock.now + .seconds(240)
     while try await !condition() {
         guard ContinuousClock.now < deadline else { throw DeadlinePassed() }
-        // Yielding alone would take a core away from what is waited for.
+        // Only yielding would occupy a core that the awaited work needs.
         try await Task.sleep(for: .milliseconds(5))
     }
 }

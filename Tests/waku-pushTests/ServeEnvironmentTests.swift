@@ -38,7 +38,7 @@ struct ServeEnvironmentTests {
     }
 
     /// The same, each of them wrong, or pointing elsewhere, but overruled.
-    @Test func commandLineGoesFirst() async throws {
+    @Test func theCommandLineTakesPrecedence() async throws {
         let data = folder.path + "/data"
         let daemon = try await Daemon.start(
             ["--identity", key.path, "--data", data, "--relay", "loopback", "--log-format", "json"],

@@ -7,7 +7,7 @@ import TestSupport
 import Testing
 import WakuCrypto
 
-/// Each is told in one line on standard error, and by its own exit code.
+/// Each failure is one line on standard error, with its exit code.
 @Suite(.timeLimit(.minutes(5)))
 struct ServeFailureTests {
     private let folder: TemporaryFolder
@@ -70,7 +70,7 @@ struct ServeFailureTests {
         expect(try await serve(), 65, "belongs to another identity")
     }
 
-    @Test func databaseThatIsNone() async throws {
+    @Test func fileThatIsNotADatabase() async throws {
         try FileManager.default.createDirectory(atPath: data, withIntermediateDirectories: true)
         try write(String(repeating: "This is no database. ", count: 500), to: DataFolder.databasePath(in: data))
         expect(try await serve(), 65, "is damaged: restore a backup")
@@ -107,15 +107,15 @@ struct ServeFailureTests {
         let address = "/ip4/127.0.0.1/tcp/\(server.port)"
         expect(
             try await serve("--listen", address), 69,
-            "\(address) can't be listened on: is another program using it? Choose another by --listen, or --listen off")
+            "\(address) can't be listened on: is another program using it? Choose another with --listen, or --listen off")
     }
 
     @Test func nodeKeys() async throws {
         let file = folder.path + "/node.key"
         try write("nonsense", to: file)
-        expect(try await serve("--node-key", file), 65, "node key file \(file) holds no key of a libp2p node")
+        expect(try await serve("--node-key", file), 65, "node key file \(file) does not contain a libp2p private key")
         try write(hexString(NodeKey(key.key).encoded().withBytes { Array($0) }), to: file)
-        expect(try await serve("--node-key", file), 65, "node key file \(file) holds the push identity")
+        expect(try await serve("--node-key", file), 65, "node key file \(file) contains the push identity")
         try write(hexString(NodeKey.generate().encoded().withBytes { Array($0) }), to: file, mode: 0o640)
         expect(try await serve("--node-key", file), 77, "node key file \(file) is readable by others (mode 0640): chmod 600")
         expect(try await serve("--node-key", folder.path + "/none/node.key"), 73, "can't be made")

@@ -2,7 +2,7 @@ import Foundation
 import TestSupport
 import Testing
 
-/// The daemon under a service manager, of which the test plays the part.
+/// The daemon under a service manager, which the test simulates.
 @Suite(.timeLimit(.minutes(5)))
 struct SystemdTests {
     private let folder: TemporaryFolder
@@ -32,7 +32,7 @@ struct SystemdTests {
         return all
     }
 
-    @Test func aLife() async throws {
+    @Test func readinessStatusAndStopAreNotified() async throws {
         let daemon = try await Daemon.start(standard, environment: ["NOTIFY_SOCKET": manager.address, "WATCHDOG_USEC": "400000"])
         var told = try await readUntil("WATCHDOG=1")
         // The relay may be attached a moment after the port is listened on.
@@ -40,12 +40,12 @@ struct SystemdTests {
         #expect(told.filter { $0.hasPrefix("READY=1\nSTATUS=") }.count == 1)
         for _ in 0..<3 { _ = try await readUntil("WATCHDOG=1") }
         #expect(await daemon.stop().status == 0)
-        told = try await readUntil("STOPPING=1\nSTATUS=Stopping: finishing what is in hand")
+        told = try await readUntil("STOPPING=1\nSTATUS=Stopping: finishing work in progress")
         #expect(told.dropLast().allSatisfy { $0 == "WATCHDOG=1" })
     }
 
-    /// It is up, and says what it waits for.
-    @Test func aRelayThatIsAway() async throws {
+    /// The service is up, and its status has the obstacle.
+    @Test func anUnreachableRelay() async throws {
         let process = try ChildProcess(
             ["serve", "--http", "127.0.0.1:\(try freePort())", "--relay", "http://127.0.0.1:\(try freePort())"] + standard,
             environment: ["NOTIFY_SOCKET": manager.address])

@@ -4,7 +4,7 @@ import StatusProtocol
 import Synchronization
 import Waku
 
-/// Answers as who asked sees them, and how long each took.
+/// Answers as received by the clients, and the latency of each.
 final class AnswerLog: Sendable {
     private struct State {
         var matcher = AnswerMatcher<ContentTopic>()
@@ -33,7 +33,7 @@ final class AnswerLog: Sendable {
         }
     }
 
-    /// False when none came for long.
+    /// Waits for all answers. Returns false if none came within the timeout.
     func waitForAll(timeout: Duration = .seconds(20)) async throws -> Bool {
         var last = waitingCount
         var deadline = ContinuousClock.now + timeout
@@ -47,7 +47,7 @@ final class AnswerLog: Sendable {
     }
 }
 
-/// What gorush was posted, by the number in the device's token, and how long each took.
+/// Posts to gorush, matched by the number in the device token, and the latency of each.
 final class GorushLog: Sendable {
     private struct State {
         var matcher = AnswerMatcher<Int>()
@@ -57,7 +57,7 @@ final class GorushLog: Sendable {
     private static let mark = Array("bench-device-".utf8)
     private let state = Mutex(State())
 
-    /// Of the client with this number.
+    /// The device token of the client with this number.
     @Sendable static func token(_ number: Int) -> DeviceToken {
         DeviceToken("bench-device-\(number).")
     }
@@ -78,7 +78,7 @@ final class GorushLog: Sendable {
         }
     }
 
-    /// Of all tokens in a body.
+    /// The numbers of all tokens in a body.
     static func numbers(in body: [UInt8]) -> [Int] {
         var numbers: [Int] = []
         var index = 0

@@ -5,7 +5,7 @@ import StatusProtocol
 import Waku
 import WakuCrypto
 
-/// A registrant with one device, and what it and those who notify it send to the server.
+/// A registrant with one device, and the messages that it and its senders send to the node.
 struct BenchClient: Sendable {
     let identity: PrivateKey
     let keyHash: KeyHash
@@ -25,7 +25,7 @@ struct BenchClient: Sendable {
 
     static func accessToken() -> AccessToken { AccessToken(UUID().uuidString.lowercased()) }
 
-    /// What every device registers beside its own keys.
+    /// The parts of a registration that don't depend on keys.
     static func device(token: DeviceToken, accessToken: AccessToken) -> PushNotificationRegistration {
         var registration = PushNotificationRegistration()
         registration.tokenType = UInt32(Platform.apn.rawValue)
@@ -37,7 +37,7 @@ struct BenchClient: Sendable {
         return registration
     }
 
-    /// Some 570 bytes with its grant and five blocked chats, as a usual one has.
+    /// About 570 bytes with its grant and five blocked chats, like a typical registration.
     func registration(version: UInt64, server: PublicKey) -> PushNotificationRegistration {
         var registration = Self.device(token: deviceToken, accessToken: accessToken)
         registration.installationID = installationID
@@ -55,36 +55,36 @@ struct BenchClient: Sendable {
         return Question(.registration, sealed, to: .personal(server), signedBy: identity)
     }
 
-    /// - Parameter topicKey: of this client's query topic.
+    /// - Parameter topicKey: the key of this client's query topic.
     func asking(topicKey: SymmetricKey) -> Question {
         let query = PushNotificationQuery(publicKeys: [keyHash]).encoded()
         return Question(.query, query, to: .topic(StatusTopics.query(keyHash), topicKey), signedBy: .generate())
     }
 
-    func notifying(server: PublicKey, signedBy asker: PrivateKey = .generate()) -> Question {
+    func notifying(server: PublicKey, signedBy sender: PrivateKey = .generate()) -> Question {
         let notification = PushNotification(
             accessToken: accessToken, chatID: randomBytes(64), publicKey: keyHash.bytes, installationID: installationID,
             message: randomBytes(150), kind: .message, author: randomBytes(64))
         let request = PushNotificationRequest(requests: [notification], messageID: randomBytes(32)).encoded()
-        return Question(.request, request, to: .partitioned(server), signedBy: asker)
+        return Question(.request, request, to: .partitioned(server), signedBy: sender)
     }
 }
 
-/// A message, and where its answer will come.
+/// A message that is answered, and the topic of its answer.
 struct Question: Sendable {
     let message: ReceivedMessage
-    /// Each asker has one partition of 5,000: few that wait at the same time share one.
+    /// Each sender has one of 5,000 partitions, so few that wait at the same time share one.
     let answerTopic: ContentTopic
 
-    init(_ kind: MessageKind, _ payload: [UInt8], to recipient: Recipient, signedBy asker: PrivateKey) {
-        let envelope = MetadataEnvelope.encode(kind, payload: payload, signedBy: asker)
-        let messages = EnvelopeSealing.seal(envelope.bytes, to: recipient, wakuSigner: asker, at: .now())
+    init(_ kind: MessageKind, _ payload: [UInt8], to recipient: Recipient, signedBy sender: PrivateKey) {
+        let envelope = MetadataEnvelope.encode(kind, payload: payload, signedBy: sender)
+        let messages = EnvelopeSealing.seal(envelope.bytes, to: recipient, wakuSigner: sender, at: .now())
         precondition(messages.count == 1, "a message of the benchmark needs segments")
         message = ReceivedMessage(message: messages[0], pubsubTopic: .statusDefault)
-        answerTopic = Self.answerTopic(of: asker)
+        answerTopic = Self.answerTopic(of: sender)
     }
 
-    static func answerTopic(of asker: PrivateKey) -> ContentTopic {
-        ContentTopic(TopicTag(of: StatusTopics.partitioned(asker.publicKey)))
+    static func answerTopic(of sender: PrivateKey) -> ContentTopic {
+        ContentTopic(TopicTag(of: StatusTopics.partitioned(sender.publicKey)))
     }
 }

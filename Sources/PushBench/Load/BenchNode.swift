@@ -11,19 +11,19 @@ import StatusProtocol
 import Waku
 import WakuCrypto
 
-/// A real node on a real data folder, fed by a ``BenchRelay``.
+/// A node with a data folder, fed by a ``BenchRelay``.
 struct BenchNode: Sendable {
     let relay = BenchRelay()
     let identity: PrivateKey
 
-    /// Runs a node while `body` runs, and stops it as SIGTERM does.
+    /// Runs a node while `body` runs, and shuts it down gracefully.
     static func running<R: Sendable>(
         identity: PrivateKey, folder: String, gorush: any NotificationPosting, _ body: @escaping @Sendable (BenchNode) async throws -> R
     ) async throws -> R {
         try await running(configuration(identity, folder), gorush: gorush, body)
     }
 
-    /// Answers leave at once, and nothing is derived ahead: what is measured is the work that a message needs.
+    /// Without reply delay and without deriving keys ahead, so that only the work for messages is measured.
     static func configuration(_ identity: PrivateKey, _ folder: String) -> ServerConfiguration {
         var configuration = ServerConfiguration(identity: identity, dataPath: folder)
         configuration.replyDelay = .zero
@@ -64,7 +64,7 @@ struct BenchNode: Sendable {
         }
     }
 
-    /// Puts registrations into a database as if they had come in, many in a transaction.
+    /// Stores registrations directly in a database, many in a transaction.
     static func seed(_ clients: [BenchClient], identity: PrivateKey, folder: String) async throws {
         let store = try NodeAssembly.store(in: folder, of: identity)
         let server = identity.publicKey
@@ -81,7 +81,7 @@ struct BenchNode: Sendable {
     }
 }
 
-/// Takes every notification after a while, as a gorush that is that far away.
+/// Accepts every notification after a delay, like a gorush with that latency.
 struct PostingStandIn: NotificationPosting {
     let latency: Duration
 

@@ -2,7 +2,7 @@ import Foundation
 import Synchronization
 import Waku
 
-/// A relay of the benchmark's own: hands over what it is told to, counts the answers, and does next to nothing itself.
+/// A relay for benchmarks: delivers messages and counts answers, with minimal cost of its own.
 final class BenchRelay: Relay {
     typealias Deliver = @Sendable ([ReceivedMessage]) async -> Void
 
@@ -12,7 +12,7 @@ final class BenchRelay: Relay {
         let time: UInt64
     }
 
-    /// After the last answer, before the rest is given up.
+    /// Time after the last answer until the missing ones are given up.
     static let timeout = Duration.seconds(20)
 
     private let deliver = Mutex<Deliver?>(nil)
@@ -39,22 +39,22 @@ final class BenchRelay: Relay {
         return .confirmed
     }
 
-    /// Answers since the beginning.
+    /// Number of answers since the start.
     var answers: Int { answerCount.load(ordering: .acquiring) }
-    /// When the last one came.
+    /// The time of the last answer.
     var lastAnswerTime: UInt64 { lastAnswer.load(ordering: .relaxed) }
 
     // MARK: Feeding
 
-    /// One batch after the other, as fast as the node takes them.
+    /// Delivers batches as fast as the node accepts them.
     func feed(_ batches: [[ReceivedMessage]]) async {
         guard let deliver = await attached() else { return }
         for batch in batches where !Task.isCancelled { await deliver(batch) }
     }
 
-    /// Each message at its time, whatever becomes of those before: what is due while the node takes a batch is the next one.
+    /// Delivers each message when it is due, independently of earlier ones. Messages that become due while the node takes a batch form the next batch.
     ///
-    /// - Returns: when each was due. Latency counts from then, so that waiting for the node is part of it.
+    /// - Returns: the due time of each message, from which latency is measured, so that it includes waiting for the node.
     func feed(_ messages: [ReceivedMessage], rate: Double) async -> [UInt64] {
         guard let deliver = await attached() else { return [] }
         let start = Clock.uptime() + 10_000_000
@@ -75,7 +75,7 @@ final class BenchRelay: Relay {
         return due
     }
 
-    /// Keeps the answers that come while `body` runs.
+    /// Records the answers while `body` runs.
     func recording(_ body: () async throws -> Void) async rethrows -> [Answer] {
         recorded.withLock { $0 = [] }
         isRecording.store(true, ordering: .relaxed)
@@ -87,7 +87,7 @@ final class BenchRelay: Relay {
         }
     }
 
-    /// Waits until there are so many answers in all. False when none came for `timeout`.
+    /// Waits until the total number of answers is reached. Returns false if none came within `timeout`.
     func waitForAnswers(_ count: Int, timeout: Duration = BenchRelay.timeout) async throws -> Bool {
         var last = answers
         var deadline = ContinuousClock.now + timeout

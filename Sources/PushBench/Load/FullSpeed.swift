@@ -1,10 +1,10 @@
 import Waku
 
-/// Questions fed as fast as the node takes them, and all their answers.
+/// Messages delivered as fast as the node accepts them, until all are answered.
 struct FullSpeed {
-    /// Answers a second, from the first hand-over to the last answer.
+    /// Answers per second, from the first delivery to the last answer.
     let rate: Double
-    /// Of the whole process, for each question.
+    /// CPU time of the whole process per message.
     let cpuMicroseconds: Double
     let count: Int
     let unanswered: Int
@@ -19,7 +19,7 @@ struct FullSpeed {
         await relay.feed(batches)
         _ = try await relay.waitForAnswers(answered + questions.count)
         let end = relay.lastAnswerTime
-        // What follows an answer is part of its cost.
+        // Work after an answer is part of its cost.
         try await Task.sleep(for: .milliseconds(20))
         let cpuEnd = Clock.process()
         let answers = relay.answers - answered
@@ -30,14 +30,18 @@ struct FullSpeed {
     }
 }
 
-/// Questions at their times, whatever becomes of those before: latency counts from when each was due.
+/// Messages delivered when they are due, independently of earlier ones. Latency is measured from the due time.
 struct OpenLoop {
     let rate: Double
     let latencies: LatencyHistogram
     let count: Int
     let unanswered: Int
 
-    /// - Parameter flood: So many times as many messages between them, whose answers do not count.
+    /// - Parameters:
+    ///   - questions: the measured messages.
+    ///   - flood: additional messages, a multiple of them, whose answers are not measured.
+    ///   - rate: measured messages per second.
+    ///   - relay: the relay of the node.
     static func measure(_ questions: [Question], amid flood: [Question] = [], rate: Double, relay: BenchRelay) async throws -> OpenLoop {
         let share = flood.count / max(questions.count, 1)
         let messages = questions.indices.flatMap { index in
@@ -47,7 +51,7 @@ struct OpenLoop {
         var due: [UInt64] = []
         let answers = try await relay.recording {
             due = await relay.feed(messages, rate: rate * Double(share + 1))
-            // How many of a flood are answered is not known: until no more come.
+            // It is unknown how many messages of a flood are answered, so this waits until no more answers come.
             _ = try await relay.waitForAnswers(
                 answered + messages.count, timeout: flood.isEmpty ? BenchRelay.timeout : .seconds(2))
         }

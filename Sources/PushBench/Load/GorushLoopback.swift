@@ -5,11 +5,11 @@ import Logging
 import NIOCore
 import Synchronization
 
-/// A gorush on 127.0.0.1 that takes everything after a while, and delivers nothing.
+/// A gorush stand-in on 127.0.0.1 that accepts every post after a delay, and delivers nothing.
 final class GorushLoopback: Sendable {
     private let latency: Duration
     private let port = Mutex(0)
-    /// Gets each body as it comes in.
+    /// Called with each body.
     private let received: @Sendable (ByteBuffer) -> Void
 
     private init(latency: Duration, received: @escaping @Sendable (ByteBuffer) -> Void) {
@@ -37,7 +37,7 @@ final class GorushLoopback: Sendable {
             }
             group.addTask {
                 for await _ in bound { return try await body(server) }
-                throw BenchError(code: .unavailable, message: "no port on 127.0.0.1 can be listened on")
+                throw BenchError(code: .unavailable, message: "can't listen on a port of 127.0.0.1")
             }
             defer { group.cancelAll() }
             while let result = try await group.next() {

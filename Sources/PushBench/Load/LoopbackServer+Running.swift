@@ -1,7 +1,7 @@
 import LoopbackRelay
 
 extension LoopbackServer {
-    /// Serves a network on a free port while `body` runs, which is told the URL.
+    /// Serves a network on a free port while `body` runs with its URL.
     static func running<R: Sendable>(
         _ network: LoopbackNetwork, _ body: @escaping @Sendable (String) async throws -> R
     ) async throws -> R {

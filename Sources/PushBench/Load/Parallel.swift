@@ -1,4 +1,4 @@
-/// Makes values on all cores, in order.
+/// Makes values on all cores. Their order is that of their numbers.
 func makeInParallel<T: Sendable>(_ count: Int, cores: Int, _ make: @escaping @Sendable (Int) -> T) async -> [T] {
     let chunk = 64
     var starts = stride(from: 0, to: count, by: chunk).makeIterator()

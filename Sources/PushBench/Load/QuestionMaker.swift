@@ -2,7 +2,7 @@ import PushTypes
 import StatusProtocol
 import WakuCrypto
 
-/// Makes distinct messages of one kind, in advance.
+/// Generates distinct messages of one kind in advance.
 struct QuestionMaker: Sendable {
     let kind: MessageBench.Kind
     let server: PublicKey
@@ -10,7 +10,7 @@ struct QuestionMaker: Sendable {
     private let topicKeys: [SymmetricKey]
     private let cores: Int
 
-    /// - Parameter deviceToken: of the client with this number.
+    /// - Parameter deviceToken: makes the token of the client with this number.
     init(
         _ kind: MessageBench.Kind, identity: PrivateKey, cores: Int,
         deviceToken: @escaping @Sendable (Int) -> DeviceToken = { _ in DeviceToken(hexString(randomBytes(32))) }
@@ -25,7 +25,9 @@ struct QuestionMaker: Sendable {
             ? await makeInParallel(clients.count, cores: cores) { KeyDerivation.topicKey(StatusTopics.query(clients[$0].keyHash)) } : []
     }
 
-    /// - Parameter start: how many were made before.
+    /// - Parameters:
+    ///   - count: how many to make.
+    ///   - start: how many were made before.
     func make(_ count: Int, after start: Int) async -> [Question] {
         await makeInParallel(count, cores: cores) { question(start + $0) }
     }

@@ -1,7 +1,7 @@
 import Waku
 
 extension Relay {
-    /// Runs while `body` runs, and is closed however that ends.
+    /// Runs the relay while `body` runs, and closes it afterwards.
     func running<R>(
         deliver: @escaping @Sendable ([ReceivedMessage]) async -> Void = { _ in }, _ body: () async throws -> R
     ) async throws -> R {

@@ -5,11 +5,11 @@ import Synchronization
 import Waku
 import WakuP2P
 
-/// The other process of ``RelayBench``: a node that counts what comes in, and prints a line of JSON for each run that is over.
-public final class RelayBenchSink: Sendable {
-    /// What is in a payload, before what fills it up.
+/// The other process of ``RelayBench``: a node that counts messages and prints a line of JSON at the end of each run.
+package final class RelayBenchSink: Sendable {
+    /// The header of a payload, before the padding.
     ///
-    ///     run(1) ‖ whether it is over(1) ‖ how many there are(8) ‖ uptime in nanoseconds(8), all big-endian
+    ///     run(1) ‖ is over(1) ‖ message count(8) ‖ uptime in nanoseconds(8), all big-endian
     struct Mark {
         static let byteCount = 18
         let run: UInt8
@@ -33,16 +33,16 @@ public final class RelayBenchSink: Sendable {
         }
     }
 
-    /// What it prints of a run.
+    /// The report of a run.
     struct Report: Codable {
         let run: UInt8
         let count: Int
         let firstAt: UInt64
         let lastAt: UInt64
-        /// Of this process, from the first message to the last.
+        /// CPU time of this process, from the first message to the last.
         let processorNanoseconds: UInt64
         let residentBytes: Int
-        /// Nanoseconds.
+        /// In nanoseconds.
         let latencies: [UInt64]
     }
 
@@ -53,19 +53,19 @@ public final class RelayBenchSink: Sendable {
         var lastAt: UInt64 = 0
         var processorStart: UInt64 = 0
         var latencies: [UInt64] = []
-        var isTold = false
+        var isReported = false
     }
 
     private let current = Mutex<Run?>(nil)
 
-    public init() {}
+    package init() {}
 
-    /// Listens on loopback until it is ended, and prints where.
-    public func run() async throws {
+    /// Listens on loopback until it is terminated, and prints its address.
+    package func run() async throws {
         let configuration = P2PRelay.Configuration(key: .generate(), listenAddresses: [try Multiaddr("/ip4/127.0.0.1/tcp/0")])
         let relay = P2PRelay(configuration: configuration, logger: Logger(label: "bench") { _ in SwiftLogNoOpLogHandler() })
         try await relay.listen()
-        tell(relay.listenAddresses.first?.description ?? "")
+        printLine(relay.listenAddresses.first?.description ?? "")
         await relay.run { self.take($0) }
     }
 
@@ -80,8 +80,8 @@ public final class RelayBenchSink: Sendable {
                     run?.count += 1
                     run?.lastAt = now
                     run?.latencies.append(now - mark.sentAt)
-                } else if let over = run, !over.isTold {
-                    run?.isTold = true
+                } else if let over = run, !over.isReported {
+                    run?.isReported = true
                     report = Report(
                         run: over.number, count: over.count, firstAt: over.firstAt, lastAt: over.lastAt,
                         processorNanoseconds: Clock.process() - over.processorStart, residentBytes: ProcessMemory.residentBytes() ?? 0,
@@ -89,10 +89,10 @@ public final class RelayBenchSink: Sendable {
                 }
             }
         }
-        if let report, let line = try? JSONEncoder().encode(report) { tell(String(decoding: line, as: UTF8.self)) }
+        if let report, let line = try? JSONEncoder().encode(report) { printLine(String(decoding: line, as: UTF8.self)) }
     }
 
-    private func tell(_ line: String) {
+    private func printLine(_ line: String) {
         FileHandle.standardOutput.write(Data((line + "\n").utf8))
     }
 }

@@ -1,7 +1,7 @@
 import CurlClient
 import Foundation
 
-/// `waku-push serve` as a process, so that its memory is its own.
+/// `waku-push serve` as a separate process, to measure its memory.
 final class SpawnedNode: Sendable {
     private let process: Process
     private let client = CurlClient()
@@ -36,13 +36,13 @@ final class SpawnedNode: Sendable {
             let response = try? await client.send(HTTPRequest(url: httpURL + "/readyz", timeout: .seconds(1)))
             if response?.status == 200 { return }
             guard process.isRunning, ContinuousClock.now < deadline else {
-                throw BenchError(code: .unavailable, message: "waku-push serve does not become ready: see what it says on its own")
+                throw BenchError(code: .unavailable, message: "waku-push serve did not become ready: run it by itself to see why")
             }
             try await Task.sleep(for: .milliseconds(2))
         }
     }
 
-    /// As an operator ends it; by force when it does not end.
+    /// Terminates it, with SIGKILL if it does not end in time.
     func stop() async {
         let deadline = ContinuousClock.now + .seconds(20)
         if process.isRunning { process.terminate() }
@@ -58,7 +58,7 @@ final class SpawnedNode: Sendable {
 }
 
 enum FreePort {
-    /// A port of 127.0.0.1 that nobody listened on just now.
+    /// Finds a free port of 127.0.0.1.
     static func find() throws(BenchError) -> UInt16 {
         let probe = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
         defer { close(probe) }

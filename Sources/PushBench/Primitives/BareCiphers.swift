@@ -1,7 +1,7 @@
 import COpenSSL
 import WakuCrypto
 
-/// libcrypto's calls with contexts that are made once and get a key anew each time, for one thread.
+/// libcrypto's calls with reused contexts that get a new key each time. For one thread.
 final class BareCiphers {
     static let byteCount = 600
 
@@ -62,7 +62,7 @@ final class BareCiphers {
         check(EVP_CIPHER_CTX_ctrl(cipher, EVP_CTRL_AEAD_GET_TAG, 16, tag))
     }
 
-    /// What ``sealGCM()`` made.
+    /// Decrypts the output of ``sealGCM()``.
     func openGCM() {
         check(EVP_DecryptInit_ex2(cipher, gcmAlgorithm, key, nonce, nil))
         check(EVP_DecryptUpdate(cipher, output, &written, sealed, Int32(Self.byteCount)))
@@ -102,7 +102,7 @@ final class BareCiphers {
         hmac(key: key)
     }
 
-    /// ``KeyDerivation/topicKey(_:)`` is this call and nothing else that costs.
+    /// The cost of ``KeyDerivation/topicKey(_:)`` is this call.
     func topicKey() {
         check(
             plain.withMemoryRebound(to: CChar.self, capacity: 128) { password in
@@ -110,7 +110,7 @@ final class BareCiphers {
             })
     }
 
-    /// What ECIES does after its ECDH: two hashes for the keys, the tag, the cipher.
+    /// ECIES after its ECDH: two hashes for the keys, the tag, the cipher.
     func finishECIES(shared: UnsafePointer<UInt8>) {
         let keys = output + 1024
         (keys + 128).update(from: shared, count: 32)

@@ -2,14 +2,14 @@ import CSecp256k1
 import Foundation
 import WakuCrypto
 
-/// libsecp256k1's calls on memory that is there already, for one thread.
+/// libsecp256k1's calls on preallocated memory. For one thread.
 final class BareCurve {
     private let context: OpaquePointer
     private let memory = UnsafeMutableRawBufferPointer.allocate(byteCount: 256, alignment: 16)
     private let secret: UnsafeMutablePointer<UInt8>
     private let digest: UnsafeMutablePointer<UInt8>
     private let fresh: UnsafeMutablePointer<UInt8>
-    /// What the last ECDH gave: 32 bytes.
+    /// The result of the last ECDH, 32 bytes.
     let shared: UnsafeMutablePointer<UInt8>
     /// The public key in 65 bytes.
     let serialized: UnsafeMutablePointer<UInt8>
@@ -66,7 +66,7 @@ final class BareCurve {
         check(secp256k1_ec_pubkey_create(context, result, fresh))
     }
 
-    /// The ephemeral key of a sealed message.
+    /// Generates the ephemeral key of a sealed message.
     func generateAndSerialize() {
         generate()
         serialize(result)
@@ -88,7 +88,7 @@ final class BareCurve {
     }
 }
 
-/// These calls fail for wrong arguments alone, which would be this program's fault.
+/// These calls fail only for invalid arguments, which would be an error of this program.
 func check(_ result: Int32) {
-    precondition(result == 1, "a library refused its arguments")
+    precondition(result == 1, "a library call failed")
 }

@@ -2,8 +2,7 @@ import Foundation
 import GRDBSQLite
 import WakuCrypto
 
-/// SQLite's own calls on one table that a registration needs at the least: a row of 700 bytes under a unique key, in WAL mode with
-/// `synchronous=FULL`. For one thread.
+/// The minimum of SQLite calls for a registration: a row of 700 bytes with a unique key, in WAL mode with `synchronous=FULL`. For one thread.
 final class BareDatabase {
     private let database: OpaquePointer
     private let upsert: OpaquePointer
@@ -17,13 +16,13 @@ final class BareDatabase {
 
     static let rowCount = 10_000
 
-    /// - Parameter path: of a database that is made when missing.
+    /// - Parameter path: the database, which is created if missing.
     /// - Throws: ``BenchError``
     init(path: String, isReader: Bool = false) throws(BenchError) {
         var opened: OpaquePointer?
         guard sqlite3_open(path, &opened) == SQLITE_OK, let database = opened else {
             sqlite3_close(opened)
-            throw BenchError(code: .disk, message: "SQLite can't make a database at \(path): choose another folder by --data")
+            throw BenchError(code: .disk, message: "SQLite can't make a database at \(path): choose another folder with --data")
         }
         self.database = database
         sqlite3_busy_timeout(database, 10_000)
@@ -35,7 +34,7 @@ final class BareDatabase {
             """
         guard sqlite3_exec(database, set, nil, nil, nil) == SQLITE_OK else {
             sqlite3_close(database)
-            throw BenchError(code: .disk, message: "SQLite can't write to \(path): choose another folder by --data")
+            throw BenchError(code: .disk, message: "SQLite can't write to \(path): choose another folder with --data")
         }
         upsert = Self.prepare(
             database,
@@ -45,7 +44,7 @@ final class BareDatabase {
                 version = excluded.version, changed_at = excluded.changed_at, sealed = excluded.sealed
             """)
         select = Self.prepare(database, "SELECT version, sealed FROM registration WHERE key_hash = ? AND installation = ?")
-        // The same ones for each thread: the file is shared.
+        // The same keys for all threads, which share the file.
         keys = (0..<Self.rowCount).map { index in
             SHA256.hash(withUnsafeBytes(of: index, Array.init)) + SHA256.hash(withUnsafeBytes(of: ~index, Array.init))
         }
@@ -58,7 +57,7 @@ final class BareDatabase {
         sqlite3_close(database)
     }
 
-    /// Of a database's pages, those included that are in its log alone.
+    /// The size of a database's pages, including those that are only in its write-ahead log.
     static func byteCount(path: String) throws(BenchError) -> Int {
         var opened: OpaquePointer?
         defer { sqlite3_close(opened) }
@@ -82,12 +81,12 @@ final class BareDatabase {
         try run("COMMIT")
     }
 
-    /// One transaction of as many rows with new keys.
+    /// Writes rows with new keys in one transaction.
     func upsert(rowCount: Int) throws(BenchError) {
         try run("BEGIN IMMEDIATE")
         for _ in 0..<rowCount {
             for index in 0..<8 {
-                // Bytes that are as good as random, for less than libcrypto's.
+                // Pseudorandom bytes, which are cheaper than libcrypto's.
                 state = state &* 6_364_136_223_846_793_005 &+ 1_442_695_040_888_963_407
                 withUnsafeBytes(of: state.byteSwapped) { freshKey.replaceSubrange(index * 8..<index * 8 + 8, with: $0) }
             }
@@ -96,7 +95,7 @@ final class BareDatabase {
         try run("COMMIT")
     }
 
-    /// One transaction of as many look-ups.
+    /// Looks up rows in one transaction.
     func select(rowCount: Int) throws(BenchError) {
         try run("BEGIN")
         for _ in 0..<rowCount {

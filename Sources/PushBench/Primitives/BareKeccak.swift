@@ -1,6 +1,6 @@
 import WakuCrypto
 
-/// As this project has it: libcrypto has none.
+/// This project's implementation: libcrypto has none.
 enum BareKeccak {
     @inline(never) static func hash(_ bytes: [UInt8]) {
         precondition(Keccak256.hash(bytes).count == Keccak256.byteCount)

@@ -3,7 +3,7 @@ import PushTypes
 import StatusProtocol
 import WakuCrypto
 
-/// protobuf-c's calls on a registration of some 570 bytes, for one thread.
+/// protobuf-c's calls on a registration of about 570 bytes. For one thread.
 final class BareProtobuf {
     private let encoded: [UInt8]
     private let message: UnsafeMutablePointer<Protobuf__PushNotificationRegistration>

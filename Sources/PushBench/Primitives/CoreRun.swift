@@ -1,21 +1,24 @@
 import Foundation
 import Synchronization
 
-/// How often something was done, in what time: by the clock, and by the processors that did it.
+/// The number of operations, and their wall and CPU time.
 struct CoreRun: Sendable {
     var count = 0
     var cores = 1
     var wall = Duration.zero
     var cpu = Duration.zero
 
-    /// Microseconds that one core has to give to it, by the clock.
+    /// Microseconds of wall time per operation on one core.
     var wallMicroseconds: Double { count == 0 ? 0 : wall.microseconds * Double(cores) / Double(count) }
     var cpuMicroseconds: Double { count == 0 ? 0 : cpu.microseconds / Double(count) }
     var rate: Double { wall > .zero ? Double(count) / wall.seconds : 0 }
 
     /// Repeats an operation on as many threads at once, for about `duration`.
     ///
-    /// - Parameter makeOperation: called on each thread for one of its own. What it returns says how many it did at once.
+    /// - Parameters:
+    ///   - cores: the number of threads.
+    ///   - duration: the approximate duration.
+    ///   - makeOperation: called on each thread to make its operation, which returns how many it did at once.
     static func measure(
         cores: Int, for duration: Duration, _ makeOperation: @escaping @Sendable () throws -> () throws -> Int
     ) async throws -> CoreRun {
@@ -41,10 +44,10 @@ struct CoreRun: Sendable {
         let operation: () throws -> Int
         do {
             operation = try makeOperation()
-            // Once unmeasured: caches fill.
+            // Warm-up, not measured.
             _ = try operation()
         } catch {
-            // The others need not wait for this thread.
+            // A failing thread must not keep the others waiting.
             start.arrive()
             throw error
         }
@@ -55,7 +58,7 @@ struct CoreRun: Sendable {
         repeat {
             for _ in 0..<block { run.count += try operation() }
             run.wall = .nanoseconds(Clock.uptime() - began)
-            // Reading clocks costs as well: the shortest operations are timed by hundreds.
+            // Reading clocks takes time too, so short operations are timed in blocks of hundreds.
             if run.wall < duration / 50 { block = min(block * 2, 1024) }
         } while run.wall < duration
         run.cpu = .nanoseconds(Clock.thread() - cpuBegan)
@@ -69,7 +72,7 @@ struct CoreRun: Sendable {
     }
 }
 
-/// Lets threads go at once when the last has come.
+/// Releases all threads when the last one has arrived.
 private final class StartLine: Sendable {
     private let missing: Atomic<Int>
 

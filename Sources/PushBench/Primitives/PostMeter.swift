@@ -2,8 +2,8 @@ import CCurl
 import Foundation
 import Synchronization
 
-/// POSTs of 600 bytes through libcurl's multi interface, 16 in flight, to a server on 127.0.0.1. Counts the processor time of libcurl's
-/// thread alone.
+/// POSTs of 600 bytes through libcurl's multi interface, 16 in flight, to a server on 127.0.0.1. Measures only the CPU time of libcurl's
+/// thread.
 enum PostMeter {
     private static let inFlight = 16
 
@@ -18,7 +18,7 @@ enum PostMeter {
     }
 }
 
-/// Handles that post the same again and again, for one thread.
+/// Handles that repeat the same post. For one thread.
 private final class BarePosts {
     private let multi = curl_multi_init()
     private var handles: [UnsafeMutableRawPointer] = []
@@ -50,7 +50,7 @@ private final class BarePosts {
         curl_slist_free_all(headers)
     }
 
-    /// Returns how many ended, once at least one has.
+    /// Returns the number of completed posts, at least one.
     func perform() -> Int {
         var ended = 0
         while ended == 0 {

@@ -1,7 +1,7 @@
-/// One call of a library, as bare as it can be made: what messages cost at least is told in these.
+/// A bare library call. The floor of a message is a sum of these.
 ///
 /// Keccak-256 is this project's own: OpenSSL 3.0 has none.
-public enum Primitive: String, CaseIterable, Sendable, Encodable {
+package enum Primitive: String, CaseIterable, Sendable, Encodable {
     case ecdh = "ECDH, X only"
     case recover = "recover"
     case verify = "verify"
@@ -26,7 +26,7 @@ public enum Primitive: String, CaseIterable, Sendable, Encodable {
     case upsert1000 = "SQLite upsert, 1,000 a transaction"
     case post = "HTTP POST, 16 in flight"
 
-    /// Rows in one transaction of FULL durability; nil for what writes nothing.
+    /// Rows in one durable transaction; nil if nothing is written.
     var transactionRowCount: Int? {
         switch self {
         case .upsert1: 1
@@ -37,7 +37,7 @@ public enum Primitive: String, CaseIterable, Sendable, Encodable {
         }
     }
 
-    /// SQLite has one writer, and libcurl's multi interface one thread: for these more cores are of no use.
+    /// Whether it uses one core only: SQLite has one writer, and libcurl's multi interface one thread.
     var isSingle: Bool { transactionRowCount != nil || self == .post }
 
     static let cryptographic: [Primitive] = [

@@ -1,12 +1,12 @@
 import Foundation
 
-/// Measures primitives in a folder of its own.
-public struct PrimitiveMeter: Sendable {
+/// Measures primitives in a temporary folder.
+package struct PrimitiveMeter: Sendable {
     let folder: String
-    /// For each measurement.
+    /// The duration of each measurement.
     let slice: Duration
 
-    public init(folder: String, slice: Duration) {
+    package init(folder: String, slice: Duration) {
         self.folder = folder
         self.slice = slice
     }
@@ -18,20 +18,20 @@ public struct PrimitiveMeter: Sendable {
         }
     }
 
-    /// Each primitive's cost with all cores at it.
+    /// The cost of each primitive with all cores busy.
     func costs(of primitives: some Sequence<Primitive>, cores: Int) async throws -> [Primitive: FloorCost] {
         var costs: [Primitive: FloorCost] = [:]
         for primitive in primitives {
             let run = try await measure(primitive, cores: cores)
-            // While the disk syncs, other messages are computed: a row costs what it computes.
+            // Other messages are processed while the disk syncs, so a row costs only its CPU time.
             costs[primitive] = FloorCost(
                 cpuMicroseconds: run.cpuMicroseconds, coreMicroseconds: primitive.isSingle ? run.cpuMicroseconds : run.wallMicroseconds)
         }
         return costs
     }
 
-    /// A database that is there before many threads read it.
-    public func prepare() throws {
+    /// Creates the database before several threads read it.
+    package func prepare() throws {
         _ = try BareDatabase(path: databasePath)
     }
 
@@ -98,7 +98,7 @@ public struct PrimitiveMeter: Sendable {
         case .hmac: return { ciphers.hmac() }
         case .topicKey: return ciphers.topicKey
         case .protobufDecode, .protobufEncode, .select, .upsert1, .upsert10, .upsert100, .upsert1000, .post:
-            preconditionFailure("\(primitive) is no cryptography")
+            preconditionFailure("\(primitive) is not a cryptographic primitive")
         }
     }
 }

@@ -1,15 +1,15 @@
-/// How long things took, in buckets that grow with the value: a percentile is right within 0.2 %, and memory does not grow.
+/// A histogram of latencies with logarithmic buckets: percentiles are accurate to 0.2 %, and memory is constant.
 ///
-/// Below 512 ns each nanosecond has a bucket of its own; above, each power of two has 256.
-public struct LatencyHistogram: Sendable {
+/// Below 512 ns each nanosecond has its own bucket; above, each power of two has 256.
+package struct LatencyHistogram: Sendable {
     private static let subBucketBits = 8
     private var counts = [UInt64](repeating: 0, count: (65 - subBucketBits) << subBucketBits)
-    public private(set) var count: UInt64 = 0
+    package private(set) var count: UInt64 = 0
     private var largest: UInt64 = 0
 
-    public init() {}
+    package init() {}
 
-    public mutating func record(_ latency: Duration) {
+    package mutating func record(_ latency: Duration) {
         record(nanoseconds: UInt64(max(0, latency.seconds * 1e9)))
     }
 
@@ -19,16 +19,16 @@ public struct LatencyHistogram: Sendable {
         largest = max(largest, nanoseconds)
     }
 
-    public mutating func add(_ other: LatencyHistogram) {
+    package mutating func add(_ other: LatencyHistogram) {
         for index in counts.indices { counts[index] += other.counts[index] }
         count += other.count
         largest = max(largest, other.largest)
     }
 
-    /// Microseconds below which this share of all lies; nil when there are none.
+    /// The percentile in microseconds; nil if the histogram is empty.
     ///
     /// - Parameter share: above 0, at most 1.
-    public func percentile(_ share: Double) -> Double? {
+    package func percentile(_ share: Double) -> Double? {
         guard count > 0 else { return nil }
         let rank = max(1, UInt64((share * Double(count)).rounded(.up)))
         var seen: UInt64 = 0

@@ -7,19 +7,19 @@ import Logging
 import NIOCore
 import Storage
 
-/// What an operator may see of a running node, and do to it.
+/// The operations that the admin socket offers on a running node.
 protocol AdminOperations: Sendable {
     var peers: AdminAPI.Peers { get }
 
     func status() async -> NodeStatus
     func setDrain(_ isOn: Bool) async
-    /// Returns the level before; nil when it can't be changed.
+    /// Returns the previous level; nil if the log level can't be changed.
     func setLogLevel(_ level: Logger.Level) -> Logger.Level?
-    /// Posts these notifications of the outbox at once, nil for all, and returns how many.
+    /// Retries these notifications of the outbox at once (nil: all), and returns their number.
     func retry(_ ids: [Int64]?) -> Int
-    /// Gives up these notifications of the outbox, nil for all, and returns how many.
+    /// Drops these notifications of the outbox (nil: all), and returns their number.
     func dropWaiting(_ ids: [Int64]?) async -> Int
-    /// Reads registrations that another process stored, and returns the number of query topics.
+    /// Loads registrations that another process stored, and returns the number of query topics.
     ///
     /// - Throws: `StoreError`
     func registrationsChanged() async throws(StoreError) -> Int
@@ -27,7 +27,7 @@ protocol AdminOperations: Sendable {
     func selfTest() async -> AdminAPI.SelfTest
     /// The configuration, without secrets.
     func setup() -> AdminAPI.Setup
-    /// Asks each gorush server about itself.
+    /// Inspects each gorush server.
     func inspectGorush() async -> [AdminAPI.InspectedGorush]
 }
 
@@ -41,10 +41,10 @@ struct AdminServer {
 
     /// Serves until the task is cancelled.
     func run() async throws {
-        // The folder is locked: what is there was left by a process that is gone.
+        // The folder is locked, so an existing socket was left by an earlier process.
         unlink(socket.path)
         defer { unlink(socket.path) }
-        // No browser comes to a Unix socket: any name is as good as another.
+        // Browsers can't connect to a Unix socket, so any host name is allowed.
         let listener = HTTPListener(
             .unixDomainSocket(path: socket.path), limits: HTTPLimits(.admin), hosts: nil, logger: logger)
         try await listener.run(router.buildResponder()) { [socket] _ in chmod(socket.path, 0o600) }
@@ -63,8 +63,8 @@ struct AdminServer {
         }
         router.post("log-level") { request, _ in
             try await Self.answer(request) { (body: AdminAPI.LogLevel) in
-                guard let level = Logger.Level(rawValue: body.level) else { throw Refusal(.badRequest, "there is no such level") }
-                guard let before = node.setLogLevel(level) else { throw Refusal(.conflict, "this node's log can't be changed") }
+                guard let level = Logger.Level(rawValue: body.level) else { throw Refusal(.badRequest, "unknown log level") }
+                guard let before = node.setLogLevel(level) else { throw Refusal(.conflict, "the log level of this node can't be changed") }
                 return AdminAPI.LogLevel(level: before.rawValue)
             }
         }
@@ -104,7 +104,7 @@ struct AdminServer {
         do {
             let bytes = try await request.body.collect(upTo: bodyLimit)
             guard let body = try? JSONDecoder().decode(Body.self, from: Data(bytes.readableBytesView)) else {
-                throw Refusal(.badRequest, "the body is not as it should be")
+                throw Refusal(.badRequest, "the request body is malformed")
             }
             return try answer(try await carryOut(body))
         } catch let refusal as Refusal {

@@ -1,6 +1,6 @@
 import Synchronization
 
-/// Whether the operator wants no registrations taken, as before the node moves to another machine. Not kept over a restart.
+/// Whether the operator stopped the node from accepting registrations, for instance before a move to another machine. Ends with a restart.
 package final class Drain: Sendable {
     private let flag = Atomic(false)
 

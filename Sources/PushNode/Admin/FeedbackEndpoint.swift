@@ -8,19 +8,19 @@ import PushTypes
 import StatusProtocol
 import WakuCrypto
 
-/// `POST /feedback`: one JSON object a failed token, as gorush's `feedback_hook_url` sends it.
+/// `POST /feedback`: a JSON object for each failed token, as gorush's `feedback_hook_url` sends it.
 ///
-/// | answer | when |
+/// | status | when |
 /// |---|---|
-/// | 204 | taken: what follows from it follows later |
-/// | 400 | not a failure in JSON |
-/// | 401 | without a secret |
-/// | 403 | with another secret |
-/// | 413 | over 64 KiB |
-/// | 503 | too many wait |
+/// | 204 | accepted, and processed later |
+/// | 400 | not a failure as JSON |
+/// | 401 | no secret |
+/// | 403 | wrong secret |
+/// | 413 | body over 64 KiB |
+/// | 503 | queue full |
 ///
 /// The secret comes in the header `X-Waku-Push-Secret`, or as `Authorization: Bearer …`. gorush sends what its `core.feedback_header` lists,
-/// each as `Name:value`; a value with a colon in it is left out by gorush without a word.
+/// each as `Name:value`; gorush silently drops a value with a colon in it.
 struct FeedbackEndpoint: Sendable {
     static let byteLimit = 64 << 10
 
@@ -33,7 +33,7 @@ struct FeedbackEndpoint: Sendable {
             counters.add(.feedbackForbidden)
             return .unauthorized
         }
-        guard isRight(presented) else {
+        guard matches(presented) else {
             counters.add(.feedbackForbidden)
             return .forbidden
         }
@@ -60,8 +60,8 @@ struct FeedbackEndpoint: Sendable {
         return value.lowercased().hasPrefix(scheme.lowercased()) ? FeedbackSecret(String(value.dropFirst(scheme.count))) : nil
     }
 
-    /// Hashes are compared, so that not even the length of the secret shows.
-    private func isRight(_ presented: FeedbackSecret) -> Bool {
+    /// Compares hashes, so that timing does not disclose the length of the secret.
+    private func matches(_ presented: FeedbackSecret) -> Bool {
         constantTimeEqual(SHA256.hash(presented.bytes), SHA256.hash(secret.bytes))
     }
 }

@@ -6,29 +6,36 @@ import NIOCore
 import Prometheus
 import StatusPage
 
-/// `GET /healthz`: the process answers. `GET /readyz`: 200 once messages come in, the store keeps them and gorush takes notifications; else
-/// 503, and why, a line each. `GET /metrics`: ``Metric``. `GET /`: `StatusDocument`, of which `GET /status.json` is the same for programs. `POST /feedback`: ``FeedbackEndpoint``.
+/// The HTTP endpoints of a node.
+///
+/// | path | response |
+/// |---|---|
+/// | `GET /healthz` | 200 while the process answers |
+/// | `GET /readyz` | 200 while relay, store and gorush work; else 503 with a line for each obstacle |
+/// | `GET /metrics` | ``Metric`` values |
+/// | `GET /`, `GET /status.json` | `StatusDocument`, and the same as JSON |
+/// | `POST /feedback` | ``FeedbackEndpoint`` |
 struct HealthServer {
-    /// Answered under any name: probes use whatever name the node has for them, and read little. `POST /feedback` has its secret.
+    /// Answered for any `Host`: probes use arbitrary names and get little information; `/feedback` is protected by its secret.
     private static let exemptPaths: Set = ["healthz", "readyz", "feedback"]
 
     let address: SocketAddress
-    /// Names that requests may be for, beside loopback's and ``address``'s: ``HostPolicy``.
+    /// Host names allowed besides loopback names and the host of ``address``: ``HostPolicy``.
     let hostNames: [String]
-    /// nil: not served.
+    /// nil if it is disabled.
     let feedback: FeedbackEndpoint?
-    /// What stands in the way of being ready; empty when nothing does.
+    /// Why the node is not ready; empty if it is.
     let obstacles: @Sendable () -> [String]
-    /// What `GET /metrics` answers.
+    /// The body of `GET /metrics`.
     let metrics: @Sendable (ExpositionFormat) async -> String
     let status: @Sendable () async -> StatusFigures
-    /// Is told the port once it is listened on.
+    /// Called with the port once the server listens.
     let bound: @Sendable (Int) -> Void
     let logger: Logger
 
     /// Serves until the task is cancelled or the process shuts down gracefully.
     ///
-    /// - Throws: what NIO throws for an address that can't be listened on.
+    /// - Throws: NIO's error for an address that can't be listened on.
     func run() async throws {
         let listener = HTTPListener(
             .hostname(address.host, port: address.port), limits: HTTPLimits(.status),
@@ -85,7 +92,7 @@ struct HealthServer {
         return Response(status: .ok, headers: headers, body: .init(byteBuffer: ByteBuffer(string: text)))
     }
 
-    /// With what keeps other origins' pages from using a response as something of their own.
+    /// Adds headers that keep pages of other origins from embedding or misinterpreting a response.
     private static func guarded(_ fields: HTTPFields) -> HTTPFields {
         var fields = fields
         fields[.xContentTypeOptions] = "nosniff"

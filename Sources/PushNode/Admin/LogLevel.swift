@@ -1,16 +1,16 @@
-public import Logging
+package import Logging
 import Synchronization
 
-/// Below which level nothing is logged. May be changed while the node runs.
-public final class LogLevel: Sendable {
-    /// Its place in `allCases`: read at each line that might be logged.
+/// The minimum level of log records. May be changed while the node runs.
+package final class LogLevel: Sendable {
+    /// Index in `allCases`. Atomic, because it is read for every log statement.
     private let index: Atomic<Int>
 
-    public init(_ level: Logger.Level) {
+    package init(_ level: Logger.Level) {
         index = Atomic(Self.index(of: level))
     }
 
-    public var current: Logger.Level {
+    package var current: Logger.Level {
         get { Logger.Level.allCases[index.load(ordering: .relaxed)] }
         set { index.store(Self.index(of: newValue), ordering: .relaxed) }
     }

@@ -8,11 +8,11 @@ import Storage
 package import Waku
 import WakuCrypto
 
-/// What an operator may see of a running node, and do to it.
+/// Operations of the admin socket.
 extension NodeService: AdminOperations {
     private static let selfTestLimit = Duration.seconds(5)
 
-    /// What was looked at just now.
+    /// The results of all checks, made now.
     package var findings: [Finding] {
         [
             NodeChecks.relay(relay.state), NodeChecks.silence(watch.silenceObstacle), NodeChecks.store(failure: store.failure),
@@ -25,7 +25,7 @@ extension NodeService: AdminOperations {
 
     var peers: AdminAPI.Peers { AdminAPI.Peers(addresses: relay.ownAddresses, peers: relay.peers) }
 
-    /// Answers though the disk hangs: then it is not known when the first notification expires.
+    /// Returns even if the disk hangs; the expiry of the first notification is unknown then.
     func status() async -> NodeStatus {
         let findings = findings
         let firstExpiry = await firstExpiryReading.value() ?? nil
@@ -45,33 +45,39 @@ extension NodeService: AdminOperations {
             counters: Dictionary(uniqueKeysWithValues: counters.snapshot.map { ($0.key.name, $0.value) }), protocols: protocols)
     }
 
-    /// Whether registrations are refused from now on, and unregistrations with them: what was answered success is then complete, and on disk
-    /// when this returns.
+    /// Turns refusing registrations and unregistrations on or off. When this returns, every change that was answered success is on disk, and no
+    /// other follows while draining.
     func setDrain(_ isOn: Bool) async {
         drain.isOn = isOn
-        // What was decided before has its place in the order of commits before this one.
+        // Registrations that were accepted earlier are committed before this commit.
         await store.settle()
-        logger.notice(isOn ? "draining: registrations are not taken" : "registrations are taken again")
+        logger.notice(isOn ? "draining: registrations are refused" : "registrations are accepted again")
     }
 
-    /// Returns what it was; nil when it can't be changed.
+    /// Returns the previous level; nil if the log level can't be changed.
     func setLogLevel(_ level: Logger.Level) -> Logger.Level? {
         guard let control = configuration.logLevel else { return nil }
         defer { control.current = level }
         return control.current
     }
 
-    /// - Parameter ids: nil for all that wait. Returns how many are tried again at once.
+    /// Retries waiting notifications at once.
+    ///
+    /// - Parameter ids: nil for all.
+    /// - Returns: the number of notifications that are retried.
     func retry(_ ids: [Int64]?) -> Int {
         delivery.retry(ids)
     }
 
-    /// - Parameter ids: nil for all that wait. Returns how many were given up.
+    /// Drops waiting notifications.
+    ///
+    /// - Parameter ids: nil for all.
+    /// - Returns: the number of notifications that were dropped.
     func dropWaiting(_ ids: [Int64]?) async -> Int {
         await delivery.drop(ids)
     }
 
-    /// Another process stored registrations: queries about them are answered from now on. Returns the number of topics.
+    /// Loads the topics of registrations that another process stored, so that queries about them are answered. Returns the number of topics.
     ///
     /// - Throws: ``StoreError``
     func registrationsChanged() async throws(StoreError) -> Int {
@@ -94,6 +100,6 @@ extension NodeService: AdminOperations {
 }
 
 extension Timestamp {
-    /// To the millisecond.
+    /// Precise to a millisecond.
     package var date: Date { Date(timeIntervalSince1970: TimeInterval(rawValue / 1_000_000) / 1000) }
 }

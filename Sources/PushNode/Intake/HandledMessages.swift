@@ -1,12 +1,12 @@
 import Synchronization
 package import Waku
 
-/// Messages of ours that need no second look: answered, as far as they get an answer, or dropped for good. They are written down along with
-/// the relay's cursors, so that a restart, which looks at the last minute again, answers nothing twice.
+/// Own messages that were handled to the end: answered, if they get an answer, or dropped for good. They are stored along with the relay's
+/// cursors, so that the catch-up after a restart, which overlaps by a minute, answers nothing twice.
 ///
-/// What waits for its answer, was shed, or is a segment of something incomplete is not among them.
+/// Not included are messages that wait for their answer, messages that were shed, and segments of incomplete messages.
 package final class HandledMessages: Sendable {
-    /// Between two times that they are written down. Beyond it some are looked at again after a restart.
+    /// The number of unsaved hashes. Messages beyond it are handled again after a restart.
     private static let capacity = 50_000
 
     private let unsaved = Mutex<[MessageHash]>([])
@@ -15,7 +15,7 @@ package final class HandledMessages: Sendable {
         unsaved.withLock { if $0.count < Self.capacity { $0.append(hash) } }
     }
 
-    /// Those that were not written down yet.
+    /// Takes the hashes that are not stored yet.
     func take() -> [MessageHash] {
         unsaved.withLock { hashes in
             defer { hashes = [] }
@@ -23,7 +23,7 @@ package final class HandledMessages: Sendable {
         }
     }
 
-    /// They could not be written down.
+    /// Returns hashes that could not be stored.
     func putBack(_ hashes: [MessageHash]) {
         unsaved.withLock { $0 = Array((hashes + $0).prefix(Self.capacity)) }
     }

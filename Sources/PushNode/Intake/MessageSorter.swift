@@ -1,7 +1,7 @@
 import NodeMetrics
 import Waku
 
-/// Hands what the relay brings to the protocols whose topics it came on: one look-up on 4 bytes each, before anything is decrypted.
+/// Passes messages from the relay to the protocols that listen on their topics: a look-up on 4 bytes, before anything is decrypted.
 struct MessageSorter: Sendable {
     private let protocols: [(topics: any WakuTopics, receiver: any WakuReceiver)]
     private let seen: SeenMessages
@@ -20,7 +20,7 @@ struct MessageSorter: Sendable {
         self.now = now
     }
 
-    /// Returns when all of a batch has its place in the order of commits.
+    /// Returns when all messages of the batch have been submitted to the store, or wait for topic keys.
     func take(_ batch: [ReceivedMessage]) async {
         counters.received(batch.count)
         for (index, incoming) in sort(batch).enumerated() where !incoming.isEmpty {
@@ -28,7 +28,7 @@ struct MessageSorter: Sendable {
         }
     }
 
-    /// For each protocol, what concerns it.
+    /// The messages for each protocol.
     private func sort(_ batch: [ReceivedMessage]) -> [[Incoming]] {
         let clock = now()
         let instant = ContinuousClock.now
@@ -54,7 +54,7 @@ struct MessageSorter: Sendable {
                 received: instant, delay: timestamp.rawValue > 0 ? max(.zero, clock.since(timestamp)) : nil)
             let incoming = Incoming(received: received, hash: hash, tag: tag, times: times)
             sorted[first].append(incoming)
-            // Topics are 4 bytes of a hash: two protocols may listen on the same.
+            // Topics are 4 bytes of a hash, so two protocols may listen on the same.
             for index in protocols.indices.dropFirst(first + 1) where protocols[index].topics.contains(tag) {
                 sorted[index].append(incoming)
             }

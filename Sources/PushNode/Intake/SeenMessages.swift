@@ -2,7 +2,7 @@ import Primitives
 import Synchronization
 import Waku
 
-/// The hashes of messages that were handled already: relays deliver messages more than once, and deliver what was published through them.
+/// The hashes of messages that were handled already: relays deliver messages more than once, and return messages that were published through them.
 ///
 /// Bounded: at least the last `capacity` hashes are kept, at most twice as many.
 final class SeenMessages: Sendable {
@@ -12,7 +12,7 @@ final class SeenMessages: Sendable {
         hashes = Mutex(GenerationalCache(capacity: capacity))
     }
 
-    /// - Returns: false when it was there already.
+    /// - Returns: false if it was present already.
     func insert(_ hash: MessageHash) -> Bool {
         hashes.withLock { $0.insert(hash) }
     }

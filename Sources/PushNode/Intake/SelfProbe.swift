@@ -2,20 +2,20 @@ import Synchronization
 import Waku
 import WakuCrypto
 
-/// A message that the node sends to itself, to see that what is published comes in. No store keeps it, and it goes no further than here.
+/// Sends a message to the node itself, to test that published messages come in. The message is ephemeral and removed from the intake here.
 final class SelfProbe: Sendable {
     private let topic: ContentTopic
     private let waiting = Mutex<[MessageHash: AsyncStream<Void>.Continuation]>([:])
     private let isWaiting = Atomic(false)
 
-    /// - Parameter topic: one of the node's own, so that relays hand over what comes on it.
+    /// - Parameter topic: one of the node's own topics, so that relays deliver the message.
     init(topic: ContentTopic) {
         self.topic = topic
     }
 
-    /// How long it took to come back; nil when it did not in time.
+    /// Returns the time until the message came back; nil after the limit.
     ///
-    /// - Throws: ``RelayError`` when it was not published.
+    /// - Throws: ``RelayError`` if it could not be published.
     func run(by relay: any Relay, on pubsubTopic: PubsubTopic, limit: Duration) async throws(RelayError) -> Duration? {
         let message = WakuMessage(payload: randomBytes(64), contentTopic: topic, version: 1, timestamp: .now(), ephemeral: true)
         let hash = message.hash(on: pubsubTopic)
@@ -41,7 +41,7 @@ final class SelfProbe: Sendable {
         return nil
     }
 
-    /// What came in, but for what is waited for here.
+    /// Removes awaited messages from a batch, and notifies their waiters.
     func take(_ batch: [ReceivedMessage]) -> [ReceivedMessage] {
         guard isWaiting.load(ordering: .relaxed) else { return batch }
         return batch.filter { received in

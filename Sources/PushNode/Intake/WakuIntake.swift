@@ -7,43 +7,43 @@ import Synchronization
 import Waku
 import WakuCrypto
 
-/// The way of a protocol's messages: decode on all cores, decide and commit, reply. Each stage works while the others do.
+/// Processes the messages of a protocol: decode on all cores, decide and commit, reply. The stages run concurrently.
 ///
-/// What was taken holds room until it is committed. When room is short, queries are shed first, since their askers won't wait; then requests;
-/// registrations never are: whoever brings messages waits, which is how the relay learns to slow down.
+/// A message occupies part of the work limit until it is committed. When little is left, queries are shed first, then requests. Registrations
+/// are never shed: `take` waits for them, which is the back-pressure on the relay.
 ///
-/// Messages are committed in the order in which they came.
+/// Messages are committed in the order in which they came in.
 package final class WakuIntake<Handler: WakuHandler>: WakuReceiver {
     private typealias Message = Decoded<Handler.Command>
 
-    /// A message on its way to be decoded.
-    private struct Opening: Sendable {
+    /// A message to be decoded.
+    private struct Undecoded: Sendable {
         let incoming: Incoming
         var keys: [SymmetricKey] = []
-        /// To be tried again with keys that are not at hand, if it does not open.
+        /// Whether the topic's keys must be derived, for a second attempt, if the message can't be decrypted without them.
         var mayNeedKeys = false
     }
 
     private let handler: Handler
     private let node: NodeServices
-    private let room: AsyncSlots
-    /// What others must leave free for registrations, and for these and requests.
-    private let kept: (fromRequests: Int, fromQueries: Int)
+    private let budget: AsyncSemaphore
+    /// Units that requests must leave free for registrations, and queries for both.
+    private let reserved: (fromRequests: Int, fromQueries: Int)
     private let waiting = Mutex((total: 0, byTopic: [TopicTag: Int]()))
 
     package init(_ handler: Handler, _ node: NodeServices) {
         self.handler = handler
         self.node = node
-        room = AsyncSlots(node.workLimit)
-        kept = (node.workLimit / 4, node.workLimit / 2)
+        budget = AsyncSemaphore(node.workLimit)
+        reserved = (node.workLimit / 4, node.workLimit / 2)
     }
 
     package func take(_ incoming: [Incoming]) async {
-        var ready: [Opening] = []
+        var ready: [Undecoded] = []
         for incoming in incoming {
             switch handler.keys(of: incoming.tag) {
-            case .known(let keys): ready.append(Opening(incoming: incoming, keys: keys))
-            case .missingUnlessOwn: ready.append(Opening(incoming: incoming, mayNeedKeys: true))
+            case .known(let keys): ready.append(Undecoded(incoming: incoming, keys: keys))
+            case .missingUnlessOwn: ready.append(Undecoded(incoming: incoming, mayNeedKeys: true))
             case .missing: decodeLater(incoming)
             }
         }
@@ -52,7 +52,7 @@ package final class WakuIntake<Handler: WakuHandler>: WakuReceiver {
 
     // MARK: Keys
 
-    /// Derives the topic's key beside the pipeline, and goes on from there.
+    /// Derives the topic's key in a task of its own, then decodes and submits the message.
     private func decodeLater(_ incoming: Incoming) {
         let tag = incoming.tag
         let hasRoom = waiting.withLock { waiting in
@@ -64,7 +64,7 @@ package final class WakuIntake<Handler: WakuHandler>: WakuReceiver {
         guard hasRoom else { return drop(incoming.hash, .shedWaitingQuery) }
         Task {
             if let keys = try? await handler.deriveKeys(of: tag) {
-                await submit(decode([Opening(incoming: incoming, keys: keys)]))
+                await submit(decode([Undecoded(incoming: incoming, keys: keys)]))
             } else {
                 drop(incoming.hash, .failedTopicKey)
             }
@@ -78,19 +78,19 @@ package final class WakuIntake<Handler: WakuHandler>: WakuReceiver {
 
     // MARK: Decoding
 
-    /// On all cores; goes on in the order of `openings`.
-    private func decode(_ openings: [Opening]) async {
+    /// Decodes on all cores, and submits in the order of `undecoded`.
+    private func decode(_ undecoded: [Undecoded]) async {
         let cores = IntakeLimits.cores
-        let size = min(IntakeLimits.decodingChunk, (openings.count + cores - 1) / cores)
-        guard size < openings.count else { return await submit(decode(openings[...])) }
-        var starts = stride(from: 0, to: openings.count, by: size).makeIterator()
+        let size = min(IntakeLimits.decodingChunk, (undecoded.count + cores - 1) / cores)
+        guard size < undecoded.count else { return await submit(decode(undecoded[...])) }
+        var starts = stride(from: 0, to: undecoded.count, by: size).makeIterator()
         await withTaskGroup(of: (Int, [Message]).self) { group in
             func addNext() {
                 guard let start = starts.next() else { return }
-                let chunk = openings[start..<min(start + size, openings.count)]
+                let chunk = undecoded[start..<min(start + size, undecoded.count)]
                 group.addTask { (start, self.decode(chunk)) }
             }
-            // One more than cores, so that none waits while messages are handed on.
+            // One task more than cores, so that no core idles while messages are submitted.
             for _ in 0...cores { addNext() }
             var decoded: [Int: [Message]] = [:]
             var next = 0
@@ -105,25 +105,25 @@ package final class WakuIntake<Handler: WakuHandler>: WakuReceiver {
         }
     }
 
-    /// What can't be decoded is counted and left out.
-    private func decode(_ chunk: ArraySlice<Opening>) -> [Message] {
+    /// Messages that can't be decoded are counted and left out.
+    private func decode(_ chunk: ArraySlice<Undecoded>) -> [Message] {
         let time = node.now()
-        var othersOpened = 0
-        let messages: [Message] = chunk.compactMap { opening in
-            let incoming = opening.incoming
+        var invalidCount = 0
+        let messages: [Message] = chunk.compactMap { message in
+            let incoming = message.incoming
             do throws(Drop) {
-                return try handler.decode(incoming, keys: opening.keys, at: time)
+                return try handler.decode(incoming, keys: message.keys, at: time)
             } catch {
-                if opening.mayNeedKeys, error.counter == .droppedUndecryptable {
+                if message.mayNeedKeys, error.counter == .droppedUndecryptable {
                     decodeLater(incoming)
                 } else {
                     drop(incoming.hash, error.counter)
-                    if error.counter.isAfterOpening { othersOpened += 1 }
+                    if error.counter.isAfterOpening { invalidCount += 1 }
                 }
                 return nil
             }
         }
-        node.counters.opened(messages.lazy.map { (kind: $0.kind, times: $0.times) }, others: othersOpened)
+        node.counters.opened(messages.lazy.map { (kind: $0.kind, times: $0.times) }, others: invalidCount)
         return messages
     }
 
@@ -135,25 +135,25 @@ package final class WakuIntake<Handler: WakuHandler>: WakuReceiver {
 
     // MARK: Rules and commit
 
-    /// Gives messages their place in the order of commits, and has them answered after it.
+    /// Submits registrations and requests to the store, and queries to be answered after the commits before them.
     private func submit(_ messages: [Message]) async {
         var changes: [Message] = []
         var queries: [Message] = []
         for message in messages {
             switch message.kind {
             case .query:
-                guard room.takeNow(message.cost, leaving: kept.fromQueries) else { drop(message.hash, .shedQuery); continue }
+                guard budget.tryAcquire(message.cost, leaving: reserved.fromQueries) else { drop(message.hash, .shedQuery); continue }
                 queries.append(message)
             case .request:
-                guard room.takeNow(message.cost, leaving: kept.fromRequests) else { drop(message.hash, .shedRequest); continue }
+                guard budget.tryAcquire(message.cost, leaving: reserved.fromRequests) else { drop(message.hash, .shedRequest); continue }
                 changes.append(message)
             case .registration:
-                await room.take(message.cost)
+                await budget.acquire(message.cost)
                 changes.append(message)
             }
         }
         if !changes.isEmpty { commit(changes) }
-        // They see what was committed before they came, and what they ask for is not older than what others were told.
+        // A query sees every change that was submitted before it, and so nothing older than what other clients have seen.
         if !queries.isEmpty {
             node.store.afterCommits { [queries] in
                 self.node.store.onReader { self.answer(queries) }
@@ -164,14 +164,14 @@ package final class WakuIntake<Handler: WakuHandler>: WakuReceiver {
     private func commit(_ messages: [Message]) {
         let time = node.now()
         node.store.submit(messages.map { handler.change($0, at: time) }) { [self] results in
-            // In the order of commits: a device's notifications go out in it.
+            // Called in the order of commits, so a device's notifications are queued in that order.
             let queued = results.flatMap { result in (try? result.get()).map(handler.queued) ?? [] }
             node.counters.add(.notificationQueued, queued.count)
             node.delivery.enqueue(queued)
             Task {
                 for (message, result) in zip(messages, results) {
                     finish(message, result)
-                    room.give(message.cost)
+                    budget.release(message.cost)
                 }
             }
         }
@@ -182,7 +182,7 @@ package final class WakuIntake<Handler: WakuHandler>: WakuReceiver {
         case .success: node.counters.reached(.durable, message.kind, message.times)
         case .failure(let error):
             node.counters.add(.failedStore)
-            node.logger.error("not stored", metadata: ["reason": "\(error.message)"])
+            node.logger.error("message not stored", metadata: ["reason": "\(error.message)"])
         }
         handler.finish(message, result)
     }
@@ -193,7 +193,7 @@ package final class WakuIntake<Handler: WakuHandler>: WakuReceiver {
         let time = node.now()
         do throws(StoreError) {
             for (message, result) in zip(messages, try node.store.readEach(messages.map { handler.answer($0, at: time) })) {
-                // One that can't be answered takes no other with it.
+                // A query that fails does not affect the others.
                 do throws(StoreError) {
                     let reply = try result.get()
                     handler.answered(message, reply)
@@ -205,7 +205,7 @@ package final class WakuIntake<Handler: WakuHandler>: WakuReceiver {
         } catch {
             fail(messages.count, error)
         }
-        for message in messages { room.give(message.cost) }
+        for message in messages { budget.release(message.cost) }
     }
 
     private func fail(_ count: Int, _ error: StoreError) {
@@ -215,24 +215,24 @@ package final class WakuIntake<Handler: WakuHandler>: WakuReceiver {
 
     // MARK: Figures
 
-    package var load: (depth: Int, limit: Int) { (room.takenCount, room.capacity) }
+    package var load: (depth: Int, limit: Int) { (budget.acquiredCount, budget.capacity) }
     package var waitingForKeys: Int { waiting.withLock { $0.total } }
-    package var isIdle: Bool { room.areAllFree && waiting.withLock { $0.total == 0 } }
+    package var isIdle: Bool { budget.isUnused && waiting.withLock { $0.total == 0 } }
 }
 
 package enum IntakeLimits {
-    /// For messages that wait for the key of their topic: more are shed. In units of 4 KiB, one for each at least.
+    /// Limit of messages that wait for a topic key, in units of 4 KiB, at least one for each. More are shed.
     package static let waiting = 16_384
-    /// Of these on one topic. A flood of junk that is larger, before the key is there, takes good queries with it.
+    /// The same for a single topic. A larger flood of junk on it, while its key is derived, causes valid queries on it to be shed.
     static let waitingOnTopic = 8_192
-    /// Messages that are decoded in one go: in between, others have their turn.
+    /// Messages decoded without a suspension, so that other tasks get their turn.
     static let decodingChunk = 16
-    /// Asked for once: on Linux that reads files.
+    /// Read once: on Linux this reads files.
     static let cores = ProcessInfo.processInfo.activeProcessorCount
 }
 
 extension Counter {
-    /// A message that ends with this may come to something when it comes again after a restart.
+    /// Whether a message dropped for this reason may be handled when it comes again after a restart.
     fileprivate var mayBeHandledLater: Bool { Self.laterCounters.contains(self) }
 
     private static let laterCounters: Set<Counter> = [

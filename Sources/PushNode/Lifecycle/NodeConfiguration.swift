@@ -3,47 +3,47 @@ import PushTypes
 package import Waku
 package import WakuCrypto
 
-/// What a node needs to know beside its relay and gorush.
+/// The configuration of a node, except for its relay and gorush.
 package struct NodeConfiguration: Sendable {
     package var identity: PrivateKey
-    /// Where the database is, and the lock that keeps a second daemon off it.
+    /// The data folder, with the database and the lock that excludes a second daemon.
     package var dataPath: String
     package var pubsubTopics: [PubsubTopic] = [.statusDefault]
-    /// Older requests are dropped; a notification that gorush did not take by then is given up.
+    /// Requests older than this are dropped. A notification that gorush has not accepted by then expires.
     package var maximumRequestAge = Duration.seconds(600)
     /// How long a request's answer waits for gorush. Clients wait 3 s.
     package var answerDeadline = Duration.seconds(2)
-    /// A reply to a query or request leaves at the later of "its result is known" and this long after the message came in: light clients
-    /// subscribe to the topic of the key that they made for it only some 300 ms after they asked. Registrations are answered at once.
+    /// The minimum time between a query or request and its reply: light clients subscribe to the reply's topic only some 300 ms after they asked.
+    /// Registrations are answered at once.
     package var replyDelay = Duration.milliseconds(500)
-    /// The longest ``replyDelay``: clients wait 3 s.
+    /// The maximum of ``replyDelay``: clients wait 3 s.
     package static let replyDelayLimit = Duration.seconds(2)
-    /// For how long it is known what was delivered and answered.
-    package var memory = Duration.seconds(24 * 3600)
-    /// At most so many notifications wait for gorush; beyond, the oldest are dropped.
+    /// How long deliveries and answers are remembered.
+    package var retention = Duration.seconds(24 * 3600)
+    /// Maximum number of notifications in the outbox. Beyond it the oldest are dropped.
     package var outboxLimit = 100_000
-    /// What is taken and not yet stored, in units of 4 KiB, a unit for each message at least. When half is taken queries are shed, when three
-    /// quarters are taken requests; whoever brings registrations waits.
+    /// Limit of messages that are accepted and not yet stored, in units of 4 KiB, at least one for each message. Queries are shed when half of it
+    /// is used, requests when three quarters are used; for registrations the relay waits.
     package var workLimit = 16_384
-    /// How often the store is looked after: how soon it shows that it can be written or read again.
-    package var upkeepInterval = Duration.seconds(5)
-    /// So long without a message on the pubsub topics, of anybody's, is an alarm; nil: it is none.
+    /// The interval of maintenance, within which the node notices that the store can be written or read again.
+    package var maintenanceInterval = Duration.seconds(5)
+    /// Time without any message on the pubsub topics after which an alarm is raised; nil disables it.
     package var silenceAlarm: Duration?
-    /// Where `/`, `/metrics`, `/healthz`, `/readyz` and `/feedback` are served; nil: nowhere.
+    /// Address of `/`, `/metrics`, `/healthz`, `/readyz` and `/feedback`; nil disables HTTP.
     package var httpAddress: SocketAddress?
-    /// Names under which the HTTP address is asked, beside loopback's and its own: other names get 421.
+    /// Host names allowed besides loopback names and the HTTP address's own: others get 421.
     package var httpHosts: [String] = []
-    /// What gorush shows when it posts to `/feedback`; nil: it is not served.
+    /// The secret that posts to `/feedback` must carry; nil disables it.
     package var feedbackSecret: FeedbackSecret?
     /// Whether there is an admin socket in the data folder.
     package var servesAdmin = false
-    /// What can be changed of the log while the node runs; nil: nothing.
+    /// The log level that `admin log-level` changes; nil if it can't be changed.
     package var logLevel: LogLevel?
-    /// Of the program, as it is shown.
+    /// The version of the program, for display.
     package var version = ""
-    /// What `doctor` is told of the configuration at present. It must not hold secrets.
+    /// The current configuration for `doctor`. It must not contain secrets.
     package var setup: @Sendable () -> AdminAPI.Setup = { AdminAPI.Setup() }
-    /// Looks at each gorush server with the credentials that notifications are posted with.
+    /// Inspects each gorush server with the credentials for posts.
     package var inspectGorush: @Sendable () async -> [AdminAPI.InspectedGorush] = { [] }
 
     package init(identity: PrivateKey, dataPath: String) {
@@ -52,7 +52,7 @@ package struct NodeConfiguration: Sendable {
     }
 }
 
-/// By which gorush's feedback hook is known. Prints as `<redacted>`.
+/// The shared secret of gorush's feedback hook. Prints as `<redacted>`.
 package struct FeedbackSecret: SecretText {
     package let bytes: [UInt8]
     package init(bytes: [UInt8]) { self.bytes = bytes }

@@ -13,24 +13,24 @@ import Synchronization
 package import Waku
 import WakuCrypto
 
-/// What a relay is to bring to a node.
+/// The messages that a node needs from its relay.
 package struct RelayNeeds: Sendable {
     package let pubsubTopics: [PubsubTopic]
-    /// The node's own topics: what was missed there is worth catching up.
+    /// The node's own topics, on which missed messages are caught up.
     package let ownTopics: [ContentTopic]
-    /// Until when an earlier run missed nothing, on the pubsub topics that it listened on.
+    /// Until when earlier runs missed nothing, for the pubsub topics that they listened on.
     package let seenUntil: [PubsubTopic: Timestamp]
-    /// Whether a message on this topic is worth handing over.
+    /// Whether the node needs messages on this topic.
     package let wants: @Sendable (TopicTag) -> Bool
-    /// Those topics at present, for a relay that must name them: the node's own, and as many of registrants as there is room for.
+    /// The current topics, for a relay that must subscribe to each: the node's own, and those of registrants up to the limit.
     package internal(set) var contentTopics: @Sendable (_ limit: Int) -> [ContentTopic] = { _ in [] }
-    /// What the relay has to tell, beside messages.
+    /// Receives the relay's events.
     package let report: @Sendable (RelayEvent) -> Void
 }
 
-/// A push notification node: everything put together. Runs as a service until it is told to stop.
+/// A push notification node. Runs as a service until graceful shutdown.
 package final class NodeService: Service {
-    /// When it stops: until requests are answered, posts to gorush have ended, answers are published. Together below 10 s.
+    /// Limits during shutdown: for answering requests, for posts to gorush, for publishing answers. Together below 10 s.
     private static let answerLimit = Duration.milliseconds(2500)
     private static let postLimit = Duration.milliseconds(5200)
     private static let publishLimit = Duration.milliseconds(1500)
@@ -50,16 +50,16 @@ package final class NodeService: Service {
     private let statusSource: StatusSource
     let logger: Logger
     package let counters: Counters
-    /// When the first notification that waits is given up.
-    let firstExpiryReading: PacedReading<Timestamp?>
+    /// The time at which the next waiting notification expires.
+    let firstExpiryReading: ThrottledReading<Timestamp?>
     let drain = Drain()
     let probe: SelfProbe
     let started = Date()
     private let boundPort = Mutex<Int?>(nil)
-    /// The port of the HTTP address once it is listened on, which differs when that is port 0.
+    /// The HTTP port once the server listens; it differs from the configured one if that is 0.
     package var httpPort: Int? { boundPort.withLock(\.self) }
 
-    /// The tables of the node itself, beside those of its protocols.
+    /// The tables of the node itself, without those of its protocols.
     package static let parts = [DeliveryStorage.part, NodeStorage.part]
     private static let metrics: [MetricGroup] = [.messages, .answers, .delivery, .feedback, .relay, .node, .process]
 
@@ -68,17 +68,17 @@ package final class NodeService: Service {
         metrics + protocols.flatMap(\.metrics)
     }
 
-    /// Opens the data folder, and puts the parts together. Nothing runs yet.
+    /// Opens the data folder and creates the parts. Nothing runs yet.
     ///
     /// - Parameters:
-    ///   - configuration: of the node, without its protocols'.
-    ///   - protocols: at least one; their numbers and names differ.
-    ///   - knownParts: tables of protocols that the node does not speak at present: they are made as well, so that they can be looked at.
-    ///   - gorush: at least one.
-    ///   - logger: of the node.
+    ///   - configuration: the node's configuration, without that of its protocols.
+    ///   - protocols: at least one, with distinct numbers and names.
+    ///   - knownParts: tables of protocols that the node does not speak now. They are created too, so that commands can read them.
+    ///   - gorush: the endpoints, at least one.
+    ///   - logger: the node's logger.
     ///   - now: the system's clock.
-    ///   - makeRelay: makes the relay that the node is attached to.
-    /// - Throws: `StoreError`, and what `makeRelay` throws.
+    ///   - makeRelay: creates the relay.
+    /// - Throws: `StoreError`, and errors of `makeRelay`.
     package init(
         _ configuration: NodeConfiguration, protocols: [any NodeProtocol], knownParts: [StorePart] = [], gorush: [GorushEndpoint],
         logger: Logger, now: @escaping @Sendable () -> Timestamp = Timestamp.now, makeRelay: (RelayNeeds) throws -> any Relay
@@ -94,7 +94,7 @@ package final class NodeService: Service {
             folder: configuration.dataPath, storageKey: Sealer.storageKey(of: configuration.identity),
             parts: Self.parts + parts + knownParts.filter { known in !parts.contains { $0.name == known.name } })
         self.store = store
-        firstExpiryReading = PacedReading(pause: .zero, restFactor: 0) { try await store.fetch(DeliveryStorage.firstExpiry()) }
+        firstExpiryReading = ThrottledReading(pause: .zero, restFactor: 0) { try await store.fetch(DeliveryStorage.firstExpiry()) }
         let topics = protocols.map(\.topics)
         let ownTopics = topics.flatMap(\.own)
         probe = SelfProbe(topic: ownTopics.first ?? ContentTopic(TopicTag(rawValue: 0)))
@@ -110,8 +110,8 @@ package final class NodeService: Service {
             deliveryConfiguration, store: store, sources: DeliverySources(protocols.map { $0.makeDeliverySource(store.sealer) }),
             gorush: gorush, counters: counters, alarms: alarms, logger: logger, now: now)
 
-        // Replies go out by the relay, which brings messages on topics that the services know.
-        let replies = LateReplies()
+        // Services need the publisher, which needs the relay, which needs the services' topics.
+        let replies = DeferredReplyPublisher()
         let nodeServices = NodeServices(
             store: store, delivery: delivery, replies: replies, handled: handled, drain: drain, counters: counters, logger: logger,
             now: now,
@@ -128,7 +128,7 @@ package final class NodeService: Service {
                 },
                 report: { event in
                     counters.add(event)
-                    if case .gap = event { alarms.raise(.gap, "what the relay's store has is looked up") }
+                    if case .gap = event { alarms.raise(.gap, "missed messages are looked up in the relay's store") }
                 }))
         publisher = Publisher(
             relay: relay, seen: seen, handled: handled, counters: counters, logger: logger, replyDelay: configuration.replyDelay)
@@ -136,7 +136,7 @@ package final class NodeService: Service {
         sorter = MessageSorter(
             zip(topics, services).map { ($0, $1.receiver) }, seen: seen, handled: handled, counters: counters, now: now)
         maintenance = Maintenance(
-            interval: configuration.upkeepInterval, memory: configuration.memory, relay: relay, store: store, delivery: delivery,
+            interval: configuration.maintenanceInterval, retention: configuration.retention, relay: relay, store: store, delivery: delivery,
             handled: handled, protocols: services, counters: counters, topicCount: { topics.reduce(0) { $0 + $1.otherCount } },
             logger: logger, now: now)
         gauges = NodeGauges(
@@ -150,10 +150,10 @@ package final class NodeService: Service {
             services: services, now: now, started: .now)
     }
 
-    /// Topics that are listened on beside the node's own.
+    /// Number of topics besides the node's own.
     var topicCount: Int { protocols.reduce(0) { $0 + $1.topics.otherCount } }
 
-    /// Runs until graceful shutdown: then it takes no more, finishes what is in hand, and returns.
+    /// Runs until graceful shutdown; then stops accepting messages, finishes its work in progress, and returns.
     ///
     /// - Throws: ``NodeError`` when an address can't be listened on, the HTTP address or a protocol's.
     package func run() async throws {
@@ -179,7 +179,7 @@ package final class NodeService: Service {
             }
             group.addTask {
                 await self.maintenance.run()
-                return .upkeep
+                return .maintenance
             }
             for service in services {
                 group.addTask {
@@ -199,7 +199,7 @@ package final class NodeService: Service {
         do {
             try store.close()
         } catch {
-            // The log of the database stays, and is read at the next start.
+            // The database's write-ahead log remains, and is applied at the next start.
             logger.warning("store not closed")
         }
         folder.unlock()
@@ -207,7 +207,7 @@ package final class NodeService: Service {
     }
 
     private enum Part {
-        case work, publishing, posting, health, admin, upkeep, watch, service
+        case work, publishing, posting, health, admin, maintenance, watch, service
     }
 
     // MARK: Work
@@ -235,7 +235,7 @@ package final class NodeService: Service {
                         metadata: ["count": "\(self.delivery.unansweredCount)"])
                 }
                 self.publisher.finish()
-                // Replies that are held leave at their time. Returns earlier by the publisher's end.
+                // Held replies are published when they are due. The group returns earlier if the publisher ends.
                 let end = max(.now, stopping + self.configuration.replyDelay) + Self.publishLimit
                 try? await Task.sleep(until: end, clock: .continuous)
                 return .work
@@ -254,7 +254,7 @@ package final class NodeService: Service {
         }
     }
 
-    /// Nothing is on its way to the store.
+    /// Whether no message is on its way to the store.
     private var isIdle: Bool { services.allSatisfy { $0.receiver.isIdle } }
 
     private func wait(_ limit: Duration, until condition: () -> Bool) async {
@@ -275,16 +275,16 @@ package final class NodeService: Service {
         do {
             try await server.run()
         } catch {
-            throw NodeError(message: "\(address) can't be listened on: is another program using it? Choose another by --http")
+            throw NodeError(message: "\(address) can't be listened on: is another program using it? Choose another with --http")
         }
     }
 
-    /// What stands in the way of being ready; empty when nothing does.
+    /// Why the node is not ready; empty if it is.
     package var obstacles: [String] {
         findings.filter { $0.verdict == .fail }.map { "\($0.check): \($0.text)" }
     }
 
-    /// Without it the node runs all the same: it is seen and steered less.
+    /// Serves the admin socket. The node runs without it if that fails.
     private func serveAdmin() async {
         guard configuration.servesAdmin else { return }
         guard let socket = AdminSocket(in: configuration.dataPath) else {
@@ -297,15 +297,15 @@ package final class NodeService: Service {
         }
     }
 
-    /// Checks liveness: returns once something went the way that a message's change and its delivery go. A store that fails shows life as well: the node goes on
-    /// without. One that hangs does not, nor do deliveries that do.
+    /// Checks liveness: returns once an empty batch of commands went through the store's writer and the delivery table's lock was free. A store
+    /// that reports errors is alive, since the node continues without it. If the store or delivery hangs, this does not return.
     package func checkLiveness() async {
         await store.settle()
         _ = delivery.waitingCount
     }
 }
 
-/// Why a node can't run. The message says how to mend it.
+/// Why a node can't run. The message says how to fix it.
 package struct NodeError: Error, Hashable, Sendable, CustomStringConvertible {
     package let message: String
     package var description: String { message }

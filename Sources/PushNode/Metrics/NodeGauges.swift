@@ -4,7 +4,7 @@ import Prometheus
 import Storage
 import Waku
 
-/// What can be told of a node's parts at any moment: read when somebody asks, never on a message's way.
+/// The gauges of a node's parts: read when they are scraped, not while messages are processed.
 struct NodeGauges: Sendable {
     private let counters: Counters
     private let relay: any Relay
@@ -14,7 +14,7 @@ struct NodeGauges: Sendable {
     private let services: [any ProtocolService]
     private let alarms: Alarms
     private let now: @Sendable () -> Timestamp
-    private let outboxReading: PacedReading<Duration>
+    private let outboxReading: ThrottledReading<Duration>
 
     init(
         counters: Counters, relay: any Relay, store: any Store, delivery: DeliveryService, publisher: Publisher,
@@ -28,19 +28,19 @@ struct NodeGauges: Sendable {
         self.services = services
         self.alarms = alarms
         self.now = now
-        outboxReading = PacedReading {
+        outboxReading = ThrottledReading {
             let expires = try await store.fetch(DeliveryStorage.oldestWaitingExpiry())
-            // A notification is given up that long after it was asked for.
+            // A notification expires this long after it was requested.
             return expires.map { max(.zero, now().since($0 - maximumRequestAge)) } ?? .zero
         }
     }
 
-    /// How long ago the oldest in the outbox was asked for; nil when it can't be read.
+    /// The age of the oldest notification in the outbox; nil if it can't be read.
     var outboxAge: Duration? {
         get async { await outboxReading.value() }
     }
 
-    /// What a scrape reads, in the format that it wants.
+    /// The metrics in a text format, with gauges updated.
     func exposition(as format: ExpositionFormat, isReady: Bool) async -> String {
         await update(isReady: isReady)
         return counters.registry.exposition(as: format)
@@ -88,7 +88,7 @@ struct NodeGauges: Sendable {
         ] { registry.set(.relayGossip, label, to: Double(count)) }
         for (label, count) in [
             (MisbehaviourLabel.brokenPromise, traffic.brokenPromises), (.graftFlood, traffic.graftFloods),
-            (.greyListed, traffic.graylisted),
+            (.graylisted, traffic.graylisted),
         ] { registry.set(.relayMisbehaviour, label, to: Double(count)) }
     }
 
@@ -101,7 +101,7 @@ struct NodeGauges: Sendable {
         registry.set(.startTime, to: figures.startTime)
     }
 
-    /// nil: without a limit of its own.
+    /// The queues with their limits; nil for those without a limit of their own.
     private var queues: [(queue: QueueLabel, depth: Int, limit: Int?)] {
         services.flatMap(\.queues) + [
             (.requests, delivery.awaitingCount, nil), (.answers, publisher.waitingCount, Publisher.capacity),

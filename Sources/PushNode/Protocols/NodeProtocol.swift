@@ -5,24 +5,24 @@ package import NodeMetrics
 package import Storage
 package import Waku
 
-/// A protocol that a node speaks, as one value: what it listens on, its tables, its metrics, what its deliveries mean, and the service that
-/// handles what comes in. Listed in the composition root, and nowhere else.
+/// A protocol that a node speaks: its topics, tables, metrics, delivery source, and the service that handles its messages. Listed only in the
+/// composition root.
 package protocol NodeProtocol: Sendable {
-    /// For operators: in `admin status` and on the page.
+    /// The name shown in `admin status` and on the status page.
     var name: String { get }
-    /// In stored rows.
+    /// The number that identifies the protocol in stored rows.
     var number: ProtocolNumber { get }
     var part: StorePart { get }
     var metrics: [MetricGroup] { get }
-    /// Of its counters, those of what was lost: the page lists them.
+    /// Those of its counters that count lost messages: the status page lists them.
     var losses: [Counter] { get }
-    /// What it listens on, over Waku; by default nothing. Endpoints of its own are its service's: ``ProtocolService/run()``.
+    /// The Waku topics that it listens on; none by default. Other endpoints are its service's: ``ProtocolService/run()``.
     var topics: any WakuTopics { get }
 
-    /// What delivery knows of it.
+    /// Makes the source through which delivery reads the protocol's devices and payloads.
     func makeDeliverySource(_ sealer: Sealer) -> any DeliverySource
 
-    /// Puts the service together. Nothing runs yet; reading the store may block.
+    /// Makes the service. Nothing runs yet; reading the store may block.
     ///
     /// - Throws: `StoreError`
     func makeService(_ node: NodeServices) throws -> any ProtocolService
@@ -34,7 +34,7 @@ package struct NodeServices: Sendable {
     package let delivery: DeliveryService
     /// Publishes replies.
     package let replies: any ReplyPublishing
-    /// Messages that need no second look after a restart.
+    /// Messages that are not to be handled again after a restart.
     package let handled: HandledMessages
     package let drain: Drain
     package let counters: Counters
@@ -44,63 +44,63 @@ package struct NodeServices: Sendable {
     package let workLimit: Int
 }
 
-/// Topics of a protocol: one look-up on 4 bytes decides whether a message is worth anything more.
+/// Topics of a protocol: a look-up on 4 bytes decides whether a message is processed.
 package protocol WakuTopics: Sendable {
-    /// The node's own, where registrations and requests come in: what was missed there is worth catching up.
+    /// The node's own topics, for registrations and requests. Missed messages on them are caught up.
     var own: [ContentTopic] { get }
-    /// Others that messages are wanted on at present.
+    /// The number of other topics that the protocol listens on now.
     var otherCount: Int { get }
-    /// Whether a message on this topic concerns the protocol.
+    /// Whether the protocol listens on this topic.
     func contains(_ tag: TopicTag) -> Bool
-    /// The node's own, and as many of the others as there is room for.
+    /// The node's own topics, and others up to the limit.
     func contentTopics(limit: Int) -> [ContentTopic]
 }
 
-/// A protocol at work.
+/// A running protocol.
 package protocol ProtocolService: Sendable {
-    /// Takes the messages on its topics; by default there are none.
+    /// Receives the messages on its topics; none by default.
     var receiver: any WakuReceiver { get }
 
-    /// What goes on beside the messages, listening on endpoints of its own included; runs until cancelled. The store is open for as long.
+    /// Background work, which includes listening on endpoints other than topics. Runs until cancelled; the store is open meanwhile.
     ///
-    /// - Throws: ``NodeError`` when it can't be done at all, an address that is in use for example: the node stops with it.
+    /// - Throws: ``NodeError`` if it can't run at all, for example because an address is in use: the node stops with this error.
     func run() async throws
 
-    /// Once a minute: forgets what was remembered before `cutoff`.
-    func prune(_ forgetting: Forgetting) async
-    /// Once an hour: ends what was not renewed.
+    /// Called once a minute: deletes rows that are older than the cutoff.
+    func prune(_ retention: Retention) async
+    /// Called once an hour: ends registrations that were not renewed.
     func expire(at now: Timestamp) async
-    /// Another process changed the stored rows.
+    /// Called after another process changed the stored rows.
     ///
     /// - Throws: `StoreError`
     func reload() async throws(StoreError)
 
-    /// What waits inside of it, with the limit; nil: none of its own.
+    /// Its queues with their limits; nil for those without a limit of their own.
     var queues: [(queue: QueueLabel, depth: Int, limit: Int?)] { get }
-    /// Sets its gauges: when metrics are scraped.
+    /// Sets its gauges. Called when metrics are scraped.
     func updateGauges(_ counters: Counters) async
-    /// Registered devices; nil when it has none or they can't be read now.
+    /// Numbers of registered devices; nil if the protocol has none or they can't be read now.
     func registrations() async -> RegistrationCounts?
-    /// What was looked at just now: what fails keeps the node from being ready; `admin status` and `doctor` tell of all.
+    /// Results of its checks at this moment: a failed one makes the node not ready; `admin status` and `doctor` list all.
     var findings: [Finding] { get }
-    /// Lines for `admin status` and the page, beside what all protocols have: names and values that are nobody's secrets.
+    /// Additional lines for `admin status` and the status page: names and values without secrets.
     func facts() async -> [ProtocolFact]
 }
 
-/// Until when and how much is remembered.
-package struct Forgetting: Sendable {
-    /// Deliveries and answers from before are forgotten.
+/// Which rows to keep when tables are pruned.
+package struct Retention: Sendable {
+    /// Deliveries and answers before this time are deleted.
     package let cutoff: Timestamp
-    /// Rows of each kind at most.
+    /// Maximum number of rows of each kind.
     package let rowLimit: Int
-    /// The time by which tables are pruned that have a memory of their own.
+    /// The current time, for tables with a retention of their own.
     package let now: Timestamp
 }
 
 package struct RegistrationCounts: Sendable {
     package var apn = 0
     package var firebase = 0
-    /// Of these, with a token in doubt.
+    /// Those with a token in doubt.
     package var inDoubt = 0
     package var unregistered = 0
 
@@ -145,7 +145,7 @@ extension WakuTopics {
 extension ProtocolService {
     package var receiver: any WakuReceiver { NoReceiver() }
     package func run() async throws {}
-    package func prune(_ forgetting: Forgetting) async {}
+    package func prune(_ retention: Retention) async {}
     package func expire(at now: Timestamp) async {}
     package func reload() async throws(StoreError) {}
     package var queues: [(queue: QueueLabel, depth: Int, limit: Int?)] { [] }

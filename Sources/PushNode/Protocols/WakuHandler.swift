@@ -4,7 +4,7 @@ package import Storage
 package import Waku
 package import WakuCrypto
 
-/// A message on a topic of a protocol's.
+/// A message on a topic of the protocol.
 package struct Incoming: Sendable {
     package let received: ReceivedMessage
     package let hash: MessageHash
@@ -18,20 +18,20 @@ package struct Incoming: Sendable {
         self.times = times
     }
 
-    /// The room that it takes, in units of 4 KiB.
+    /// Its share of the work limit, in units of 4 KiB.
     package var cost: Int { 1 + received.message.payload.count / 4096 }
 }
 
-/// The symmetric keys that may open a message.
+/// The symmetric keys that may decrypt a message.
 package enum MessageKeys: Sendable {
     case known([SymmetricKey])
-    /// They must be derived first, which takes its time.
+    /// The keys must be derived first, which takes about 12 ms each.
     case missing
-    /// They must be derived first, unless it opens without them.
+    /// The keys must be derived first, unless the message can be decrypted with the node's own key.
     case missingUnlessOwn
 }
 
-/// A message that was decoded, and what it asks for.
+/// A decoded message with its command.
 package struct Decoded<Command: Sendable>: Sendable {
     package let command: Command
     package let kind: KindLabel
@@ -59,32 +59,32 @@ package struct Decoded<Command: Sendable>: Sendable {
 
 /// How a protocol handles messages: ``WakuIntake`` calls it at each step.
 ///
-/// A message of the kind `query` is answered from a snapshot, and changes nothing; registrations and requests are decided and committed in the
-/// order in which they came. When the node has more to do than it can, queries are dropped first, then requests, registrations never.
+/// A message of the kind `query` is answered from a snapshot and changes nothing. Registrations and requests are decided and committed in the
+/// order in which they came in. Under overload queries are dropped first, then requests; registrations are never dropped.
 package protocol WakuHandler: Sendable {
     associatedtype Command: Sendable
     associatedtype Outcome: Sendable
 
-    /// The keys of a message's topic, at once.
+    /// The keys of a message's topic. Must not block.
     func keys(of tag: TopicTag) -> MessageKeys
-    /// Derives the keys of a topic, or waits for whoever does.
+    /// Derives the keys of a topic, or waits for a derivation that is in progress.
     func deriveKeys(of tag: TopicTag) async throws -> [SymmetricKey]
 
-    /// Decrypts, checks signatures and parses. Needs nothing stored; called on any core.
+    /// Decrypts, verifies signatures and parses. Does not read the store; called concurrently on any thread.
     ///
-    /// - Throws: ``Drop``, with ``NodeMetrics/Counter/droppedUndecryptable`` when none of the keys opens it.
+    /// - Throws: ``Drop``, with ``NodeMetrics/Counter/droppedUndecryptable`` when none of the keys decrypts it.
     func decode(_ incoming: Incoming, keys: [SymmetricKey], at now: Timestamp) throws(Drop) -> Decoded<Command>
 
-    /// What a registration or request changes: a pure function of the rows that it reads.
+    /// The changes of a registration or request, as a pure function of the rows that it reads.
     func change(_ message: Decoded<Command>, at now: Timestamp) -> StoreCommand<Outcome>
-    /// Notifications that an outcome put into the outbox.
+    /// The notifications that a command put into the outbox.
     func queued(by outcome: Outcome) -> [QueuedDelivery]
-    /// Called once what a registration or request changed is durable, or nothing was kept.
+    /// Called when the changes of a registration or request are durable, or have failed.
     func finish(_ message: Decoded<Command>, _ result: Result<Outcome, StoreError>)
 
-    /// What a query is answered; nil: nothing.
+    /// The reply to a query; nil for none.
     func answer(_ message: Decoded<Command>, at now: Timestamp) -> StoreCommand<Reply?>
-    /// Called with the answer to a query before it is published.
+    /// Called with the reply to a query before it is published.
     func answered(_ message: Decoded<Command>, _ reply: Reply?)
 }
 
@@ -96,7 +96,7 @@ extension WakuHandler {
     package func answered(_ message: Decoded<Command>, _ reply: Reply?) {}
 }
 
-/// Why a message ends here.
+/// The reason for dropping a message, as the counter that is incremented.
 package struct Drop: Error {
     package let counter: Counter
 
@@ -105,15 +105,15 @@ package struct Drop: Error {
     }
 }
 
-/// Takes messages on a protocol's topics.
+/// Receives messages on a protocol's topics.
 package protocol WakuReceiver: Sendable {
-    /// Returns when all have their place in the order of commits: what is committed from then on is durable after them. Some may follow
-    /// later: those whose keys are not at hand.
+    /// Returns when all messages have been submitted to the store, except for those that wait for topic keys: later commits come after
+    /// them.
     func take(_ incoming: [Incoming]) async
-    /// Nothing is on its way.
+    /// Whether no message is being processed.
     var isIdle: Bool { get }
-    /// What was taken and is not yet stored, in units of 4 KiB, and its limit.
+    /// Messages that are accepted and not yet stored, in units of 4 KiB, and the limit.
     var load: (depth: Int, limit: Int) { get }
-    /// What waits for keys of topics, in the same units.
+    /// Messages that wait for topic keys, in the same units.
     var waitingForKeys: Int { get }
 }

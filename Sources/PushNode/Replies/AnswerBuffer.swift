@@ -1,22 +1,26 @@
 import DequeModule
 
-/// Answers on their way to the network: some held until they are due, the others ready to be sealed and published. A value: time comes in.
+/// Answers that wait for publication: some held until they are due, the others ready to be sealed and published. Time is an input.
 ///
-///     add ──(due later)──▶ held ──(its time has come)──▶ ready ──▶ taken
+///     add ──(due later)──▶ held ──────(due)──────────────▶ ready ──▶ taken
 ///      └──(due now)───────────────────────────────────────▲
 ///
-/// Bounded in number and in bytes. When the bytes run short, the largest answers go first: a few large ones must not cost many small ones.
+/// Bounded in number and in bytes. Above the byte limit the largest answers are dropped first, so that a few large ones can't displace many
+/// small ones.
 struct AnswerBuffer: Sendable {
     private let capacity: Int
     private let byteCapacity: Int
     private var items: [UInt64: Publisher.Item] = [:]
     private var held: TimerWheel<UInt64>
-    /// Those that had to go are still named here.
+    /// Ids of ready answers. Evicted ones remain here.
     private var ready: Deque<UInt64> = []
     private var nextID: UInt64 = 0
     private(set) var byteCount = 0
 
-    /// - Parameter horizon: the longest time for which an answer is held.
+    /// - Parameters:
+    ///   - capacity: maximum number of answers.
+    ///   - byteCapacity: maximum size of all answers together.
+    ///   - horizon: maximum time for which an answer is held.
     init(capacity: Int, byteCapacity: Int, horizon: Duration) {
         self.capacity = capacity
         self.byteCapacity = byteCapacity
@@ -26,11 +30,16 @@ struct AnswerBuffer: Sendable {
     var count: Int { items.count }
     var isEmpty: Bool { items.isEmpty }
     var hasHeld: Bool { !held.isEmpty }
-    /// How late an answer may leave that was held.
+    /// How late a held answer may be released.
     var resolution: Duration { held.width }
 
-    /// - Parameter due: when it may leave at the earliest; nil: at once.
-    /// - Returns: How many answers are lost for want of room, this one perhaps among them.
+    /// Adds an answer.
+    ///
+    /// - Parameters:
+    ///   - item: the answer.
+    ///   - due: when it may be published at the earliest; nil for at once.
+    ///   - now: the current time.
+    /// - Returns: the number of answers that were dropped for lack of space, possibly including this one.
     mutating func add(_ item: Publisher.Item, due: Duration?, at now: Duration) -> Int {
         guard items.count < capacity else { return 1 }
         let id = nextID
@@ -48,7 +57,7 @@ struct AnswerBuffer: Sendable {
         return lost
     }
 
-    /// Answers whose time has come become ready.
+    /// Makes held answers ready that are due.
     mutating func release(at now: Duration) {
         for id in held.take(at: now) {
             guard var item = items[id] else { continue }
@@ -73,7 +82,7 @@ struct AnswerBuffer: Sendable {
         byteCount = 0
     }
 
-    /// Of answers of the same size the newest goes.
+    /// Drops the largest answers; of those of the same size the newest.
     private mutating func evictLargest() -> Int {
         var lost = 0
         while byteCount > byteCapacity,

@@ -1,7 +1,7 @@
 import Primitives
 import Synchronization
 
-/// An ``AnswerBuffer`` between threads: takers wait for answers, givers for nothing.
+/// An ``AnswerBuffer`` shared by threads: `next` waits for an answer, `put` never waits.
 final class AnswerQueue: Sendable {
     private typealias Served = (CheckedContinuation<Publisher.Item?, Never>, Publisher.Item?)
 
@@ -10,10 +10,10 @@ final class AnswerQueue: Sendable {
         var takers: [CheckedContinuation<Publisher.Item?, Never>] = []
         var isFinished = false
 
-        /// Nothing is left, and nothing will come.
+        /// The queue is empty, and nothing will be added.
         var isOver: Bool { isFinished && buffer.isEmpty }
 
-        /// Pairs answers with those who wait for one; at the end all are told.
+        /// Pairs answers with waiting takers. When the queue is over, all takers get nil.
         mutating func served() -> [Served] {
             var served: [Served] = []
             while !takers.isEmpty, let item = buffer.take() { served.append((takers.removeLast(), item)) }
@@ -30,7 +30,7 @@ final class AnswerQueue: Sendable {
     }
 
     private let state: Mutex<State>
-    /// There is something to release, after there was nothing.
+    /// Signals that an answer is held, after none was.
     private let wakeUp = WakeUpSignal()
 
     init(_ buffer: AnswerBuffer) {
@@ -39,8 +39,13 @@ final class AnswerQueue: Sendable {
 
     var count: Int { state.withLock { $0.buffer.count } }
 
-    /// - Parameter due: when it may leave at the earliest; nil: at once.
-    /// - Returns: How many answers are lost for it: there was no room, or nobody takes any more.
+    /// Adds an answer.
+    ///
+    /// - Parameters:
+    ///   - item: the answer.
+    ///   - due: when it may be published at the earliest; nil for at once.
+    ///   - now: the current time.
+    /// - Returns: the number of answers that were dropped, for lack of space or because the queue has ended.
     func put(_ item: Publisher.Item, due: Duration? = nil, at now: Duration) -> Int {
         let put = state.withLock { state -> Put in
             guard !state.isFinished else { return Put(lost: 1) }
@@ -53,9 +58,9 @@ final class AnswerQueue: Sendable {
         return put.lost
     }
 
-    /// Lets answers go when their time has come. Runs until cancelled.
+    /// Releases held answers when they are due. Runs until cancelled.
     ///
-    /// - Parameter uptime: by the clock of ``put(_:due:at:)``.
+    /// - Parameter uptime: the current time, from the same clock as that of ``put(_:due:at:)``.
     func releaseHeld(uptime: @Sendable () -> Duration) async {
         for await _ in wakeUp {
             while let pause = release(at: uptime()) {
@@ -64,7 +69,7 @@ final class AnswerQueue: Sendable {
         }
     }
 
-    /// Returns how long to wait before the next release; nil when nothing is held.
+    /// Releases answers that are due. Returns the time until the next release; nil if nothing is held.
     private func release(at now: Duration) -> Duration? {
         let (served, pause) = state.withLock { state in
             state.buffer.release(at: now)
@@ -74,9 +79,9 @@ final class AnswerQueue: Sendable {
         return pause
     }
 
-    /// nil at the end.
+    /// The next answer; nil at the end.
     func next() async -> Publisher.Item? {
-        // Most of the time there is one: then nothing waits.
+        // Usually an answer is ready, and no continuation is needed.
         let (item, isOver) = state.withLock { state in (state.buffer.take(), state.isOver) }
         if item != nil || isOver { return item }
         return await withCheckedContinuation { (continuation: CheckedContinuation<Publisher.Item?, Never>) in
@@ -88,8 +93,9 @@ final class AnswerQueue: Sendable {
         }
     }
 
-    /// No more will come: takers get what is left once it is due, then nil.
-    /// - Parameter abandoning: they get nothing any more.
+    /// Ends the queue: takers get the remaining answers when they are due, then nil.
+    ///
+    /// - Parameter abandoning: whether to discard the remaining answers instead.
     func finish(abandoning: Bool = false) {
         let served = state.withLock { state in
             state.isFinished = true

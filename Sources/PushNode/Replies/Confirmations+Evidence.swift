@@ -1,24 +1,27 @@
 import Waku
 
 extension Confirmations {
-    /// What stores tell of one message.
+    /// What the stores' findings say about a message.
     ///
-    /// The store of another relay than those that published it is a witness; if one has the message, it is out. The publisher's own store, or
-    /// its word that a peer took it, is a claim: it counts where there is no witness, and does not where all witnesses lack the message.
+    /// The store of a relay that did not publish the message is a witness: if one has the message, it was published. The publisher's own store,
+    /// or its report that a peer took the message, is a claim: it counts only if there is no witness.
     enum Evidence: Hashable, Sendable {
-        /// A witness has it; or there is no witness, and the publisher claims it.
+        /// A witness has the message; or there is no witness, and the publisher claims it.
         case confirmed
-        /// All witnesses lack it; or there is none, and the publisher's store lacks it.
+        /// All witnesses lack the message; or there is none, and the publisher's store lacks it.
         case missing(isClaimed: Bool, witnesses: Set<Int>)
-        /// A witness did not answer, and may later.
+        /// A witness did not answer, but may later.
         case undecided(isClaimed: Bool)
-        /// No store tells anything.
+        /// No store gives any information.
         case unknown
 
-        /// - Parameter keepers: The places of relays whose stores keep messages at all: that another lacks one says nothing.
+        /// - Parameters:
+        ///   - message: the published message.
+        ///   - findings: the stores' answers.
+        ///   - keepers: the places of relays whose stores keep messages at all. A message missing in another store means nothing.
         init(of message: Message, _ findings: StoreFindings, keepers: Set<Int>) {
             let holders = Set(findings.found.filter { $0.value.contains(message.hash) }.keys)
-            let isClaimed = message.isVouchedFor || !holders.isDisjoint(with: message.places)
+            let isClaimed = message.isAcknowledged || !holders.isDisjoint(with: message.places)
             if !holders.isSubset(of: message.places) {
                 self = .confirmed
             } else if !keepers.isSubset(of: message.places) {
@@ -42,7 +45,7 @@ extension Confirmations {
             if case .missing = self { true } else { false }
         }
 
-        /// Whether it is confirmed, or its publisher claims it.
+        /// Whether the message is confirmed, or its publisher claims it.
         var isClaimed: Bool {
             switch self {
             case .confirmed, .missing(isClaimed: true, _), .undecided(isClaimed: true): true

@@ -1,54 +1,54 @@
 import Waku
 
-/// Decides which published answers are looked up in the relays' stores, and which are published again. Publications, what was found, and
-/// time come in; look-ups, repetitions and verdicts on relays go out.
+/// Decides which published answers are looked up in the relays' stores, and which are published again. Publications, findings and time are
+/// inputs; look-ups, answers to publish again and verdicts on relays are outputs.
 ///
 ///     published ──(by a peer)──▶ confirmed ◀──(found)──┐
 ///       ▲   └─(node alone)─▶ waiting ──(delay)──▶ looking up ──(late, too often, or store without any)──▶ given up
 ///       └──────────────(sealed again)◀──(not found)────┤
 ///                              waiting ◀──(store fails)┘
 ///
-/// With several relays the store of another relay than the one that published decides (``Evidence``): a relay that publishes nothing may
-/// say what it likes, and keep what it likes in its own store.
+/// With several relays, the store of a relay other than the publishing one decides (``Evidence``): a relay that does not really publish could
+/// report success, and have the message in its own store.
 ///
-/// Only what is not there is published again: a store that can't be asked says nothing, and a store that has none of very many answers keeps
-/// none. Many answers make one look-up. What does not fit is not confirmed; its publication is not touched by that.
+/// Only answers that are missing in a store are published again. A store that can't be queried is no evidence, and a store that has none of very
+/// many answers evidently keeps none. One look-up is for many answers. Answers beyond the limits are published without confirmation.
 struct Confirmations {
     struct Configuration: Hashable, Sendable {
-        /// From a publication to its look-up: a store needs a moment to keep a message, a client asks again after 3 s.
+        /// Delay from a publication to its look-up: a store needs a moment to store a message, and clients retry after 3 s.
         var delay = Duration.seconds(1)
-        /// What is due so much later is looked up along with what is due: few answers make few look-ups.
-        var gathering = Duration.milliseconds(100)
-        /// From the first publication on; afterwards nobody waits for the answer.
+        /// Answers that become due within this time are included in a look-up, so that there are fewer look-ups.
+        var batchWindow = Duration.milliseconds(100)
+        /// Time since the first publication after which an answer is given up, because no client waits any more.
         var timeout = Duration.seconds(10)
         var repetitionLimit = 3
-        /// After a look-up that failed.
-        var pause = Duration.seconds(1)
-        /// So many answers in a row that are not there tell of the store, not of the answers.
+        /// Delay after a look-up that failed.
+        var retryDelay = Duration.seconds(1)
+        /// Number of consecutive missing answers after which a store is assumed to keep none.
         var distrustLimit = 100
-        /// Of messages in a look-up.
+        /// Maximum number of messages in a look-up.
         var hashLimit = Publication.lookUpLimit
-        /// Of answers that wait.
+        /// Maximum number of waiting answers.
         var countLimit = 20_000
-        /// Of their payloads together.
+        /// Maximum size of their payloads together.
         var byteLimit = 16 << 20
     }
 
     /// A message of an answer, and the relays that took it.
     struct Message: Hashable, Sendable {
         let hash: MessageHash
-        /// The relays' places in the operator's order.
+        /// The relays' indices in the operator's order.
         var places: Set<Int> = [0]
-        /// Whether one of them said that a peer took it.
-        var isVouchedFor = false
+        /// Whether one of them reported that a peer took it.
+        var isAcknowledged = false
     }
 
-    /// An answer that is out, and by which messages: a list for each time that it was published.
+    /// A published answer, with the messages of each of its publications.
     struct Sent: Sendable {
         let answer: Reply
-        /// The messages that are not confirmed beyond doubt. Never empty; nor is any of the lists.
+        /// The messages that still need confirmation. Neither the list nor any of its elements is empty.
         let publications: [[Message]]
-        /// Of the first publication.
+        /// The time of the first publication.
         let publishedAt: Duration
         fileprivate var due = Duration.zero
 
@@ -58,7 +58,7 @@ struct Confirmations {
             self.publishedAt = publishedAt
         }
 
-        /// The relays by which it went out.
+        /// The relays that published it.
         var places: Set<Int> { Self.places(of: publications) }
 
         static func places(of publications: [[Message]]) -> Set<Int> {
@@ -67,8 +67,8 @@ struct Confirmations {
 
         fileprivate var hashCount: Int { publications.reduce(0) { $0 + $1.count } }
 
-        /// Whether one of its publications is whole.
-        fileprivate func isThere(_ found: Set<MessageHash>) -> Bool {
+        /// Whether all messages of one publication were found.
+        fileprivate func isComplete(in found: Set<MessageHash>) -> Bool {
             publications.contains { $0.allSatisfy { found.contains($0.hash) } }
         }
     }
@@ -85,34 +85,34 @@ struct Confirmations {
         case idle
     }
 
-    /// What a look-up brought.
+    /// The result of a look-up.
     enum Finding: Sendable {
         case found(StoreFindings)
-        /// The store can't be asked now.
+        /// The store can't be queried now.
         case failed
         /// There is no store.
         case impossible
     }
 
-    /// What comes of a look-up.
+    /// The consequences of a look-up.
     struct Outcome: Sendable {
         var confirmedCount = 0
         var givenUpCount = 0
-        var toRepeat: [Sent] = []
-        /// Which relays' publications arrived.
+        var toRepublish: [Sent] = []
+        /// Whether publications of relays arrived.
         var verdicts: [RelayVerdict] = []
     }
 
     private let configuration: Configuration
-    /// By the time they are due. Those before `head` are gone.
+    /// Ordered by due time. Elements before `head` were removed.
     private var queue: [Sent] = []
     private var head = 0
     var limit: Int { configuration.countLimit }
-    /// With those that are being looked up.
+    /// Waiting answers, including those that are being looked up.
     private(set) var count = 0
     private(set) var byteCount = 0
     private var pausedUntil = Duration.zero
-    /// Of answers in a row that a relay's store did not have.
+    /// Number of consecutive answers that a relay's store did not have, by place.
     private var missedInRow: [Int: Int] = [:]
     private(set) var isIdle = false
 
@@ -120,7 +120,7 @@ struct Confirmations {
         self.configuration = configuration
     }
 
-    /// - Returns: Whether there is room for it.
+    /// - Returns: whether it is within the limits.
     mutating func add(_ sent: Sent, at now: Duration) -> Bool {
         let bytes = sent.answer.byteCount
         guard count < configuration.countLimit, byteCount + bytes <= configuration.byteLimit, sent.hashCount <= configuration.hashLimit
@@ -142,7 +142,7 @@ struct Confirmations {
         let start = max(queue[head].due, pausedUntil)
         guard now >= start else { return .wait(until: start) }
         var batch = Batch()
-        while head < queue.count, queue[head].due <= now + configuration.gathering,
+        while head < queue.count, queue[head].due <= now + configuration.batchWindow,
             batch.hashes.count + queue[head].hashCount <= configuration.hashLimit
         {
             batch.answers.append(queue[head])
@@ -158,29 +158,29 @@ struct Confirmations {
 
     mutating func finish(_ batch: Batch, _ finding: Finding, at now: Duration) -> Outcome {
         var outcome = Outcome()
-        var toAskAgain: [Sent] = []
+        var toLookUpAgain: [Sent] = []
         for sent in batch.answers {
             let isLate = now - sent.publishedAt >= configuration.timeout
             switch decide(on: sent, finding, isLate: isLate, verdicts: &outcome.verdicts) {
             case .confirmed: outcome.confirmedCount += 1
-            case .missing where !isLate && sent.publications.count <= configuration.repetitionLimit: outcome.toRepeat.append(sent)
+            case .missing where !isLate && sent.publications.count <= configuration.repetitionLimit: outcome.toRepublish.append(sent)
             case .missing, .unknown: outcome.givenUpCount += 1
-            case .askAgain:
-                toAskAgain.append(sent)
+            case .lookUpAgain:
+                toLookUpAgain.append(sent)
                 continue
             }
             count -= 1
             byteCount -= sent.answer.byteCount
         }
-        if case .failed = finding { pausedUntil = now + configuration.pause }
-        if !toAskAgain.isEmpty {
+        if case .failed = finding { pausedUntil = now + configuration.retryDelay }
+        if !toLookUpAgain.isEmpty {
             if case .failed = finding {
-                queue.replaceSubrange(..<head, with: toAskAgain)
+                queue.replaceSubrange(..<head, with: toLookUpAgain)
                 head = 0
             } else {
-                // Some stores answered: others' answers need not wait.
-                for index in toAskAgain.indices { toAskAgain[index].due = now + configuration.pause }
-                queue.append(contentsOf: toAskAgain)
+                // Some stores answered, so the other answers need not wait.
+                for index in toLookUpAgain.indices { toLookUpAgain[index].due = now + configuration.retryDelay }
+                queue.append(contentsOf: toLookUpAgain)
             }
             isIdle = false
         }
@@ -188,18 +188,18 @@ struct Confirmations {
     }
 
     private enum Decision {
-        case confirmed, missing, unknown, askAgain
+        case confirmed, missing, unknown, lookUpAgain
     }
 
     private mutating func decide(
         on sent: Sent, _ finding: Finding, isLate: Bool, verdicts: inout [RelayVerdict]
     ) -> Decision {
         switch finding {
-        case .failed where !isLate: return .askAgain
-        case .failed, .impossible: return sent.publications.contains { $0.allSatisfy(\.isVouchedFor) } ? .confirmed : .unknown
+        case .failed where !isLate: return .lookUpAgain
+        case .failed, .impossible: return sent.publications.contains { $0.allSatisfy(\.isAcknowledged) } ? .confirmed : .unknown
         case .found(let findings):
             for (place, found) in findings.found {
-                missedInRow[place] = sent.isThere(found) ? 0 : missedInRow[place, default: 0] + 1
+                missedInRow[place] = sent.isComplete(in: found) ? 0 : missedInRow[place, default: 0] + 1
             }
             let keepers = Set(findings.found.keys.filter { missedInRow[$0, default: 0] <= configuration.distrustLimit })
             let evidence = sent.publications.map { $0.map { Evidence(of: $0, findings, keepers: keepers) } }
@@ -213,17 +213,17 @@ struct Confirmations {
 
     private static func decide(_ sent: Sent, _ evidence: [[Evidence]], relayCount: Int, isLate: Bool) -> Decision {
         if evidence.contains(where: { $0.allSatisfy(\.isConfirmed) }) { return .confirmed }
-        // There is no more to be done for an answer than that two relays, or the only one of all that does, say to have published it.
+        // An answer that two relays, or the only relay, claim to have published can't be improved by publishing it again.
         let claimed = Sent.places(of: zip(sent.publications, evidence).filter { $1.allSatisfy(\.isClaimed) }.map(\.0))
         if claimed.count > 1 || (!claimed.isEmpty && sent.places.count >= relayCount) { return .confirmed }
         let latest = evidence.last ?? []
         if latest.contains(where: \.isMissing) { return .missing }
         guard latest.contains(where: \.isUndecided) else { return .unknown }
-        guard isLate else { return .askAgain }
+        guard isLate else { return .lookUpAgain }
         return latest.allSatisfy(\.isClaimed) ? .confirmed : .unknown
     }
 
-    /// On the relays that published a message alone.
+    /// Verdicts on relays that were the only publisher of a message.
     private static func verdicts(on messages: [Message], _ evidence: [Evidence]) -> [RelayVerdict] {
         zip(messages, evidence).compactMap { message, evidence in
             guard message.places.count == 1, let place = message.places.first else { return nil }

@@ -4,29 +4,29 @@ import Primitives
 import Synchronization
 import Waku
 
-/// Seals answers on all cores and publishes them, several at once; tries again for a while when the relay can't, and sees that they arrive,
-/// as far as the relay tells: ``Confirmations`` decides on that.
+/// Seals answers on all cores and publishes them concurrently. Retries for a while if the relay fails, and confirms that answers arrived as far as
+/// stores can tell, which ``Confirmations`` decides.
 final class Publisher: ReplyPublishing {
     /// An answer to publish, for the first time or again.
     struct Item: Sendable {
         let answer: Reply
         /// The messages of earlier publications that nothing confirmed.
         var publications: [[Confirmations.Message]] = []
-        /// When it was first published; nil when it was not yet.
+        /// When it was first published; nil before.
         var publishedAt: Duration?
-        /// Since when it waits until it is due; nil when it need not.
+        /// Since when it is held until it is due; nil if it is not held.
         var heldSince: Duration?
-        /// How long it waited until it was due, although it was known.
+        /// How long it was held.
         var heldFor = Duration.zero
     }
 
-    /// Answers that wait, and their bytes: more are lost, since nobody would wait for them.
+    /// Limits of waiting answers. Beyond them answers are dropped, since clients would not wait that long.
     static let capacity = 10_000
     private static let byteCapacity = 64 << 20
     private static let concurrency = 32
     private static let publicationTimeout = Duration.seconds(10)
-    /// Answers that are sealed before others have their turn.
-    private static let turn = 8
+    /// Number of answers that a task seals between yields.
+    private static let yieldInterval = 8
 
     /// Between attempts to publish an answer.
     private static let backoff = ExponentialBackoff(initial: .milliseconds(100), maximum: .seconds(2))
@@ -39,13 +39,14 @@ final class Publisher: ReplyPublishing {
     private let queue: AnswerQueue
     private let replyDelay: Duration
     private let confirmations: Mutex<Confirmations>
-    /// There is something to look up, after there was nothing.
+    /// Signals that an answer waits for its look-up, after none did.
     private let wakeUp = WakeUpSignal()
     private let start = ContinuousClock.now
 
     /// - Parameters:
-    ///   - seen: gets the hash of each message before it is published: it is no news when it comes back.
-    ///   - handled: is told which messages were answered.
+    ///   - relay: publishes the answers.
+    ///   - seen: gets the hash of each message before it is published, so that it is ignored when it comes back.
+    ///   - handled: gets the hashes of messages that were answered.
     ///   - replyDelay: see ``NodeConfiguration/replyDelay``.
     init(
         relay: any Relay, seen: SeenMessages, handled: HandledMessages, counters: Counters, logger: Logger,
@@ -67,25 +68,26 @@ final class Publisher: ReplyPublishing {
         counters.add(.answerLost, queue.put(Item(answer: answer), due: due(answer), at: uptime))
     }
 
-    /// A registrant listens to the topic of its identity already; whoever asks has made a key for the answer and must subscribe to its topic.
+    /// The answer to a registration goes to a topic that the client is subscribed to already; one to a query or request goes to the topic of a new
+    /// key, to which the client must subscribe first.
     private func due(_ answer: Reply) -> Duration? {
         guard answer.isHeld, replyDelay > .zero else { return nil }
         return answer.times.map { start.duration(to: $0.received) + replyDelay }
     }
 
-    /// Answers that are to be published.
+    /// Number of answers to be published.
     var waitingCount: Int { queue.count }
-    /// Answers that are to be looked up.
+    /// Number of answers to be looked up.
     var unconfirmedCount: Int { confirmations.withLock { $0.count } }
     var confirmationLimit: Int { confirmations.withLock { $0.limit } }
 
-    /// No answer will follow: ``run()`` ends when the last was published. What is not confirmed by then stays so.
+    /// Ends the queue: ``run()`` returns when the last answer was published. Later confirmations are skipped.
     func finish() {
         queue.finish()
     }
 
     func run() async {
-        // Ends with this: it is not waited for longer than a look-up takes to be cancelled.
+        // Cancelled when this function returns.
         async let _: Void = confirm()
         async let _: Void = queue.releaseHeld { self.uptime }
         await withTaskCancellationHandler {
@@ -103,9 +105,9 @@ final class Publisher: ReplyPublishing {
         var count = 0
         while let item = await queue.next() {
             await send(item)
-            // A relay that takes a message at once never lets go of the thread.
+            // A relay that publishes without suspending would occupy the thread.
             count += 1
-            if count.isMultiple(of: Self.turn) { await Task.yield() }
+            if count.isMultiple(of: Self.yieldInterval) { await Task.yield() }
         }
     }
 
@@ -117,7 +119,7 @@ final class Publisher: ReplyPublishing {
         let answer = item.answer
         let publishedAt = item.publishedAt ?? uptime
         let messages = answer.seal(.now())
-        // What did not arrive by one relay is published by another.
+        // An answer that did not arrive through one relay is published through another.
         let usedPlaces = Confirmations.Sent.places(of: item.publications)
         var unconfirmed: [Confirmations.Message] = []
         var canBeLookedUp = true
@@ -133,7 +135,7 @@ final class Publisher: ReplyPublishing {
             }
             switch placed.publication {
             case .confirmed where placed.canBeChecked:
-                unconfirmed.append(Confirmations.Message(hash: hash, places: placed.places, isVouchedFor: true))
+                unconfirmed.append(Confirmations.Message(hash: hash, places: placed.places, isAcknowledged: true))
             case .confirmed: break
             case .unconfirmed(let canBe):
                 unconfirmed.append(Confirmations.Message(hash: hash, places: placed.places))
@@ -156,7 +158,7 @@ final class Publisher: ReplyPublishing {
         }
     }
 
-    /// nil when it could not be published.
+    /// Publishes a message, with retries; nil if that failed.
     private func publish(
         _ message: WakuMessage, on pubsubTopic: PubsubTopic, avoiding usedPlaces: Set<Int>, until deadline: Duration
     ) async -> PlacedPublication? {
@@ -188,7 +190,7 @@ final class Publisher: ReplyPublishing {
         if isKept, wasIdle { wakeUp.signal() }
     }
 
-    /// One look-up at a time: a store has other things to do.
+    /// Does one look-up at a time, to limit the load on the store.
     private func confirm() async {
         var signals = wakeUp.makeAsyncIterator()
         while !Task.isCancelled {
@@ -205,7 +207,7 @@ final class Publisher: ReplyPublishing {
                 counters.add(.answerConfirmed, outcome.confirmedCount)
                 counters.add(.answerUnconfirmed, outcome.givenUpCount)
                 relay.note(outcome.verdicts)
-                for sent in outcome.toRepeat { publishAgain(sent) }
+                for sent in outcome.toRepublish { publishAgain(sent) }
             }
         }
     }
@@ -219,7 +221,7 @@ final class Publisher: ReplyPublishing {
         }
     }
 
-    /// Sealed anew, it is another message: one that the network dropped for its hash would be dropped again.
+    /// Publishes the answer as a new message: peers drop a message whose hash they have seen.
     private func publishAgain(_ sent: Confirmations.Sent) {
         let item = Item(answer: sent.answer, publications: sent.publications, publishedAt: sent.publishedAt)
         counters.add(.answerUnconfirmed, queue.put(item, at: uptime))

@@ -2,22 +2,22 @@ package import NodeMetrics
 import Synchronization
 package import Waku
 
-/// What is to be published as an answer to a message.
+/// An answer to be published.
 package struct Reply: Sendable {
-    /// Of the message that it answers.
+    /// The kind of the message that it answers.
     package let kind: KindLabel
-    /// Whoever asked made a key for the answer, and subscribes to its topic only now: it is held for ``NodeConfiguration/replyDelay``. A
-    /// registrant listens to the topic of its identity already.
+    /// Whether it is held for ``NodeConfiguration/replyDelay``: the client subscribes only now to the topic of the key that it made for the
+    /// answer. Registrations are answered on a topic that the client is subscribed to already.
     package let isHeld: Bool
-    /// The pubsub topic that the question came in on.
+    /// The pubsub topic of the message that it answers.
     package let pubsubTopic: PubsubTopic
-    /// Of the question.
+    /// The times of the message that it answers.
     package let times: MessageTimes?
-    /// The message that it answers.
+    /// The hash of the message that it answers.
     package let question: MessageHash?
-    /// Of what it holds, before it is sealed.
+    /// Size of the content before it is sealed.
     package let byteCount: Int
-    /// Makes the messages anew for each publication: one that the network dropped for its hash would be dropped again.
+    /// Makes new messages for each publication: peers drop a message whose hash they have seen.
     package let seal: @Sendable (_ now: Timestamp) -> [WakuMessage]
 
     package init(
@@ -39,8 +39,8 @@ package protocol ReplyPublishing: Sendable {
     func publish(_ reply: Reply)
 }
 
-/// Publishes by a publisher that is made later: before anything runs.
-final class LateReplies: ReplyPublishing {
+/// Forwards to a publisher that is set later, before anything runs.
+final class DeferredReplyPublisher: ReplyPublishing {
     private let publisher = Mutex<Publisher?>(nil)
 
     func set(_ publisher: Publisher) {

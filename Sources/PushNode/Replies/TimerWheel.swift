@@ -1,6 +1,6 @@
-/// Elements that are due later, in slots of a fixed width: adding one costs the same however many wait.
+/// Elements that are due later, in slots of a fixed width. Adding an element takes constant time.
 ///
-///     slots:   │ taken │ current+1 │ current+2 │ … │ current+n │     an element lies in the first slot that ends at or after its due time
+///     slots:   │ taken │ current+1 │ current+2 │ … │ current+n │     an element is in the first slot that ends at or after its due time
 ///
 /// Times count from any fixed start and must not go back. An element is taken at the end of its slot: up to one width late, never early.
 struct TimerWheel<Element: Sendable>: Sendable {
@@ -10,7 +10,9 @@ struct TimerWheel<Element: Sendable>: Sendable {
     private var current = 0
     private(set) var count = 0
 
-    /// - Parameter horizon: the longest time from adding an element until it is due; one that is due later is taken after that time.
+    /// - Parameters:
+    ///   - horizon: maximum time from adding an element until it is due. An element that is due later is taken after that time.
+    ///   - width: the width of a slot.
     init(width: Duration = .milliseconds(10), horizon: Duration) {
         self.width = width
         slots = Array(repeating: [], count: Int(horizon / width) + 2)
@@ -19,16 +21,16 @@ struct TimerWheel<Element: Sendable>: Sendable {
     var isEmpty: Bool { count == 0 }
 
     mutating func add(_ element: Element, due: Duration, at now: Duration) {
-        // Nothing lies in slots that time has passed, so that an empty wheel may skip them.
+        // Passed slots are empty, so an empty wheel may skip them.
         if isEmpty { current = max(current, Int(now / width)) }
         let slot = min(max(slot(of: due), current + 1), current + slots.count)
         slots[slot % slots.count].append(element)
         count += 1
     }
 
-    /// Everything that is due, in the order of the slots.
+    /// Takes all elements that are due, in the order of their slots.
     mutating func take(at now: Duration) -> [Element] {
-        // A slot is over when its end has come.
+        // Slots whose end has passed.
         let last = Int(now / width)
         var due: [Element] = []
         while current < last, !isEmpty {
@@ -42,7 +44,7 @@ struct TimerWheel<Element: Sendable>: Sendable {
         return due
     }
 
-    /// The slot that ends at or after a time.
+    /// The first slot that ends at or after a time.
     private func slot(of time: Duration) -> Int {
         Int((time / width).rounded(.up))
     }

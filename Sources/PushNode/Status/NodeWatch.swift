@@ -7,12 +7,12 @@ import StatusPage
 import Synchronization
 import Waku
 
-/// Looks at the node's parts every second, raises and clears alarms, and keeps the last minutes for the charts. It waits for nothing, so that
-/// it sees what others wait for.
+/// Checks the node's parts every second, raises and clears alarms, and records the history for the charts. It never waits for a part, so that it
+/// notices parts that hang.
 final class NodeWatch: Sendable {
-    /// From one look to the next, and from one point of the charts to the next.
+    /// The interval of checks; a point of the charts is recorded with every fifth.
     private static let interval = Duration.seconds(1)
-    private static let looksPerPoint = 5
+    private static let checksPerPoint = 5
 
     let alarms: Alarms
     private let relay: any Relay
@@ -43,28 +43,28 @@ final class NodeWatch: Sendable {
     /// Runs until cancelled.
     func run() async {
         addPoint()
-        var looks = 0
+        var checks = 0
         while (try? await Task.sleep(for: Self.interval)) != nil {
-            look()
-            looks += 1
-            if looks.isMultiple(of: Self.looksPerPoint) { addPoint() }
+            check()
+            checks += 1
+            if checks.isMultiple(of: Self.checksPerPoint) { addPoint() }
         }
     }
 
-    func look() {
+    func check() {
         if case .detached(let reason) = relay.state { alarms.raise(.relayDetached, reason) } else { alarms.clear(.relayDetached) }
         alarms.set(.storeFails, store.failure)
-        lookAtRelayRanks()
+        checkRelayRanks()
         let duration = counters.silence
-        switch silence.withLock({ $0.look(duration) }) {
-        case .fellSilent: logger.error("no message on the shard", metadata: ["seconds": "\(duration.components.seconds)"])
-        case .heardAgain: logger.info("messages come again")
+        switch silence.withLock({ $0.update(duration) }) {
+        case .becameSilent: logger.error("no message on the shard", metadata: ["seconds": "\(duration.components.seconds)"])
+        case .recovered: logger.info("messages received again")
         case nil: break
         }
         alarms.set(.silence, silenceObstacle)
     }
 
-    private func lookAtRelayRanks() {
+    private func checkRelayRanks() {
         let demoted = relay.demotedRelays
         let before = demotedRelays.withLock { known in
             defer { known = demoted }
@@ -78,11 +78,11 @@ final class NodeWatch: Sendable {
         alarms.set(.answersUnconfirmed, demoted.isEmpty ? nil : reason)
     }
 
-    /// What to say of it; nil while there is no silence that is too long.
+    /// The obstacle for readiness; nil unless the silence is too long.
     var silenceObstacle: String? {
         let duration = counters.silence
         guard silence.withLock({ $0.isTooLong(duration) }) else { return nil }
-        return "no message for \(duration.inWords): is the Waku node on the right cluster and shard, and has it peers there?"
+        return "no message for \(duration.inWords): is the Waku node on the right cluster and shard, and does it have peers there?"
     }
 
     // MARK: Charts
@@ -94,7 +94,7 @@ final class NodeWatch: Sendable {
         points.withLock { $0.add(point) }
     }
 
-    /// As it is now.
+    /// The current values.
     var currentPoint: StatusHistory.Point {
         StatusHistory.Point(
             time: now(), counts: counters.snapshot, valid: counters.validCounts, waiting: delivery.waitingCount,

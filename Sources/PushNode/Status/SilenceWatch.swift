@@ -1,12 +1,12 @@
-/// Decides whether a shard is silent for too long, which a relay that is well by itself does not notice: on a wrong cluster or shard, or
-/// without peers there. How long nothing came goes in, what is news comes out.
+/// Decides whether a shard has been silent for too long: a relay on a wrong cluster or shard, or without peers there, works without errors but
+/// receives nothing. The time since the last message is the input, changes are the output.
 struct SilenceWatch {
-    enum News: Hashable {
-        case fellSilent
-        case heardAgain
+    enum Change: Hashable {
+        case becameSilent
+        case recovered
     }
 
-    /// nil: any silence is fine.
+    /// nil if silence is never too long.
     let limit: Duration?
     private(set) var isSilent = false
 
@@ -14,12 +14,12 @@ struct SilenceWatch {
         self.limit = limit
     }
 
-    /// - Parameter silence: since the last message, of anybody's; since the start, before the first.
-    mutating func look(_ silence: Duration) -> News? {
+    /// - Parameter silence: time since the last message on the shard, or since the start before the first.
+    mutating func update(_ silence: Duration) -> Change? {
         let isTooLong = isTooLong(silence)
         guard isTooLong != isSilent else { return nil }
         isSilent = isTooLong
-        return isTooLong ? .fellSilent : .heardAgain
+        return isTooLong ? .becameSilent : .recovered
     }
 
     func isTooLong(_ silence: Duration) -> Bool {

@@ -4,7 +4,7 @@ import StatusPage
 import Storage
 import Waku
 
-/// Gathers a `StatusFigures` when somebody looks.
+/// Gathers the figures of the status page when it is requested.
 struct StatusSource: Sendable {
     private static let lossLimit = 12
 
@@ -19,7 +19,7 @@ struct StatusSource: Sendable {
     let now: @Sendable () -> Timestamp
     let started: ContinuousClock.Instant
 
-    /// - Parameter obstacles: what stands in the way of being ready.
+    /// - Parameter obstacles: why the node is not ready.
     func status(obstacles: [String]) async -> StatusFigures {
         var status = StatusFigures()
         status.time = now()
@@ -73,11 +73,11 @@ struct StatusSource: Sendable {
             step("Answered") { $0.count(.answerPublished) },
         ]
         status.notifications = [
-            step("Notifications queued") { $0.count(.notificationQueued) }, step("Taken by gorush") { $0.count(.notificationAccepted) },
+            step("Notifications queued") { $0.count(.notificationQueued) }, step("Accepted by gorush") { $0.count(.notificationAccepted) },
         ]
         status.posts = [
-            step("Taken by gorush") { $0.count(.notificationAccepted) }, step("To be tried again") { $0.count(.notificationRetried) },
-            step("Posts that failed") { $0.count(.postFailed) },
+            step("Accepted by gorush") { $0.count(.notificationAccepted) }, step("To be retried") { $0.count(.notificationRetried) },
+            step("Failed posts") { $0.count(.postFailed) },
         ]
         status.losses = losses.map { counter in step(counter.name) { $0.count(counter) } }
             .filter { $0.total > 0 }.sorted { ($0.lately, $0.total) > ($1.lately, $1.total) }
@@ -89,17 +89,17 @@ struct StatusSource: Sendable {
             StatusFigures.Line(name: name, values: history.rates(figure))
         }
         status.charts = [
-            StatusFigures.Chart(title: "On the shard", unit: "messages a second", lines: [line("all", { $0.count(.received) })]),
+            StatusFigures.Chart(title: "On the shard", unit: "messages per second", lines: [line("all", { $0.count(.received) })]),
             StatusFigures.Chart(
-                title: "For this node", unit: "messages a second",
+                title: "For this node", unit: "messages per second",
                 lines: KindLabel.allCases.map { kind in
                     line(kind == .query ? "queries" : kind.rawValue + "s") { $0.valid[kind.place] }
                 }),
             StatusFigures.Chart(
-                title: "Notifications", unit: "a second",
+                title: "Notifications", unit: "per second",
                 lines: [
-                    line("queued") { $0.count(.notificationQueued) }, line("taken by gorush") { $0.count(.notificationAccepted) },
-                    line("given up") { $0.count(Counter.givenUp) },
+                    line("queued") { $0.count(.notificationQueued) }, line("accepted by gorush") { $0.count(.notificationAccepted) },
+                    line("lost") { $0.count(Counter.givenUp) },
                 ]),
             StatusFigures.Chart(
                 title: "Waiting for gorush", unit: "notifications",
@@ -111,7 +111,7 @@ struct StatusSource: Sendable {
 extension StatusSource {
     private var handled: [Counter] { counters.declared.filter { $0.series?.metric == .handled } }
 
-    /// What was lost on its way.
+    /// Counters of lost messages and notifications.
     private var losses: [Counter] {
         counters.declared.filter { $0.series?.metric == .dropped && $0 != .segment } + Counter.givenUp
             + protocols.flatMap(\.losses) + [.answerLost, .tokenFailureLost, .feedbackShed]

@@ -1,11 +1,11 @@
-public import StatusProtocol
-public import Waku
-public import WakuCrypto
+package import StatusProtocol
+package import Waku
+package import WakuCrypto
 
-/// Applies ``Limits``, as a value: asked before each step that costs something.
-public struct Admission: Sendable {
-    /// What was exceeded.
-    public enum Refusal: String, Error, Hashable, Sendable, CaseIterable {
+/// Applies ``Limits``. Checked before each step that takes resources.
+package struct Admission: Sendable {
+    /// The limit that was exceeded.
+    package enum Refusal: String, Error, Hashable, Sendable, CaseIterable {
         case messagesBySender = "messages of a sender"
         case registrationsBySender = "registrations of a sender"
         case queriesBySender = "queries of a sender"
@@ -23,10 +23,10 @@ public struct Admission: Sendable {
         case denied = "key that may not register"
     }
 
-    /// Of all together there is one bucket.
+    /// The key of the single bucket for limits in total.
     private struct All: Hashable, Sendable {}
 
-    public let limits: Limits
+    package let limits: Limits
     private var messagesBySender: RateLimiter<PublicKey>?
     private var registrationsBySender: RateLimiter<PublicKey>?
     private var queriesBySender: RateLimiter<PublicKey>?
@@ -40,7 +40,7 @@ public struct Admission: Sendable {
     private var answerKiBByTarget: RateLimiter<KeyHash>?
     private var answerKiB: RateLimiter<All>?
 
-    public init(_ limits: Limits) {
+    package init(_ limits: Limits) {
         self.limits = limits
         messagesBySender = limits.messagesBySender.map { RateLimiter($0) }
         registrationsBySender = limits.registrationsBySender.map { RateLimiter($0) }
@@ -56,13 +56,13 @@ public struct Admission: Sendable {
         answerKiB = limits.answerKiB.map { RateLimiter($0) }
     }
 
-    /// A message whose signer is known, and nothing else of it yet.
-    public mutating func message(from signer: PublicKey, at now: Timestamp) -> Refusal? {
+    /// Admits a message of which only the signer is known.
+    package mutating func message(from signer: PublicKey, at now: Timestamp) -> Refusal? {
         Self.take(signer, from: &messagesBySender, at: now) ? nil : .messagesBySender
     }
 
-    /// An envelope that tells what it is.
-    public mutating func message(_ kind: MessageKind, from sender: PublicKey, at now: Timestamp) -> Refusal? {
+    /// Admits a message of a known kind.
+    package mutating func message(_ kind: MessageKind, from sender: PublicKey, at now: Timestamp) -> Refusal? {
         switch kind {
         case .registration:
             guard Self.take(sender, from: &registrationsBySender, at: now) else { return .registrationsBySender }
@@ -78,32 +78,33 @@ public struct Admission: Sendable {
         return nil
     }
 
-    /// Part of a query.
-    public mutating func query(about registrant: KeyHash, at now: Timestamp) -> Refusal? {
+    /// Admits a part of a query.
+    package mutating func query(about registrant: KeyHash, at now: Timestamp) -> Refusal? {
         Self.take(registrant, from: &queriesByTarget, at: now) ? nil : .queriesByTarget
     }
 
-    /// Rows about one registrant in an answer.
-    public mutating func answer(byteCount: Int, about registrant: KeyHash, at now: Timestamp) -> Refusal? {
+    /// Admits rows about a registrant in an answer.
+    package mutating func answer(byteCount: Int, about registrant: KeyHash, at now: Timestamp) -> Refusal? {
         Self.take(registrant, from: &answerKiBByTarget, cost: Self.kibibytes(byteCount), at: now) ? nil : .answerKiBByTarget
     }
 
-    /// An answer to a query.
-    public mutating func answer(byteCount: Int, at now: Timestamp) -> Refusal? {
+    /// Admits an answer to a query.
+    package mutating func answer(byteCount: Int, at now: Timestamp) -> Refusal? {
         Self.take(All(), from: &answerKiB, cost: Self.kibibytes(byteCount), at: now) ? nil : .answerKiB
     }
 
-    /// Part of a request, which passed all its owner's checks and filters: what does not costs its target nothing.
-    public mutating func notification(for device: RegistrationKey, at now: Timestamp) -> Refusal? {
+    /// Admits a notification that passed all checks and filters: others do not count against the target's limit.
+    package mutating func notification(for device: RegistrationKey, at now: Timestamp) -> Refusal? {
         Self.take(device, from: &notificationsByTarget, at: now) ? nil : .notificationsByTarget
     }
 
-    /// An installation that is not registered at present.
+    /// Admits a registration of an installation that is not registered now.
     ///
     /// - Parameters:
-    ///   - installations: of its key, in force.
-    ///   - count: of all registrations in force.
-    public mutating func newRegistration(installations: Int, count: Int, at now: Timestamp) -> Refusal? {
+    ///   - installations: number of registered installations of the key.
+    ///   - count: number of all registered installations.
+    ///   - now: the current time.
+    package mutating func newRegistration(installations: Int, count: Int, at now: Timestamp) -> Refusal? {
         if let limit = limits.installationsByKey, installations >= limit { return .installationsByKey }
         if let limit = limits.registrationCount, count >= limit { return .registrationCount }
         return Self.take(All(), from: &newRegistrations, at: now) ? nil : .newRegistrations

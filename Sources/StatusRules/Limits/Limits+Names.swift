@@ -1,7 +1,7 @@
-/// Limits by the names that operators give them: `queries-by-target=100/s burst 1000`, `installations-by-key=100`, `requests=off`.
+/// Limits by their names in options: `queries-by-target=100/s burst 1000`, `installations-by-key=100`, `requests=off`.
 extension Limits {
-    public struct Problem: Error, Equatable, Sendable {
-        public let message: String
+    package struct Problem: Error, Equatable, Sendable {
+        package let message: String
     }
 
     private static let rates: [(name: String, path: any WritableKeyPath<Limits, RateLimit?> & Sendable)] = [
@@ -12,36 +12,36 @@ extension Limits {
         ("answer-kib-by-target", \.answerKiBByTarget), ("answer-kib", \.answerKiB),
     ]
 
-    /// What each limits.
-    public static let meanings: [String: String] = [
-        "messages-by-sender": "whatever a key signs: known before most of the work is done",
+    /// The meaning of each limit.
+    package static let meanings: [String: String] = [
+        "messages-by-sender": "all messages signed by a key; checked before most of the processing",
         "registrations-by-sender": "registrations and unregistrations of a key",
         "queries-by-sender": "queries of a key",
-        "requests-by-sender": "requests to notify of a key",
-        "queries-by-target": "queries about a registrant, whoever asks; beyond, it is left out of the answer",
-        "notifications-by-target": "notifications for a device, whoever asks; beyond, INTERNAL_ERROR",
-        "new-registrations": "registrations of devices that are not registered, by all together; beyond, INTERNAL_ERROR",
-        "registrations": "registrations and unregistrations by all together",
-        "queries": "queries by all together",
-        "requests": "requests by all together",
-        "answer-kib-by-target": "KiB about a registrant in answers to queries, whoever asks; beyond, it is left out of the answer",
-        "answer-kib": "KiB of answers to queries by all together; beyond, there is no answer",
-        "installations-by-key": "devices of a key that are registered at once; beyond, INTERNAL_ERROR",
-        "registration-count": "devices that are registered at once; beyond, INTERNAL_ERROR",
+        "requests-by-sender": "notification requests of a key",
+        "queries-by-target": "queries about a registrant by all senders; above it, the registrant is left out of the answer",
+        "notifications-by-target": "notifications for a device by all senders; above it, INTERNAL_ERROR",
+        "new-registrations": "registrations of new devices, in total; above it, INTERNAL_ERROR",
+        "registrations": "registrations and unregistrations in total",
+        "queries": "queries in total",
+        "requests": "requests in total",
+        "answer-kib-by-target": "KiB about a registrant in answers to all senders; above it, the registrant is left out of the answer",
+        "answer-kib": "KiB of answers to queries in total; above it, there is no answer",
+        "installations-by-key": "registered devices of a key; above it, INTERNAL_ERROR",
+        "registration-count": "registered devices in total; above it, INTERNAL_ERROR",
     ]
 
     private static let counts: [(name: String, path: any WritableKeyPath<Limits, Int?> & Sendable)] = [
         ("installations-by-key", \.installationsByKey), ("registration-count", \.registrationCount),
     ]
 
-    /// All of them, with their values as ``set(_:)`` takes them.
-    public var settings: [(name: String, value: String)] {
+    /// All limits with their values, in the format of ``set(_:)``.
+    package var settings: [(name: String, value: String)] {
         Self.rates.map { ($0.name, self[keyPath: $0.path].map(\.description) ?? "off") }
             + Self.counts.map { ($0.name, self[keyPath: $0.path].map(String.init) ?? "off") }
     }
 
     /// - Parameter text: `name=value`.
-    public mutating func set(_ text: String) throws(Problem) {
+    package mutating func set(_ text: String) throws(Problem) {
         guard let mark = text.firstIndex(of: "=") else { throw Problem(message: "\(text) is not of the form NAME=VALUE") }
         let (name, value) = (String(text[..<mark]), String(text[text.index(after: mark)...]))
         if let path = Self.rates.first(where: { $0.name == name })?.path {

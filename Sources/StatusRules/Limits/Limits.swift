@@ -1,43 +1,43 @@
-public import StatusProtocol
+package import StatusProtocol
 
-/// How much is asked of the node, by whom and about whom. nil is no limit.
+/// Limits of the node by sender, by target and in total. nil disables a limit.
 ///
-/// What exceeds a rate is dropped and counted; a notification beyond its target's is answered INTERNAL_ERROR, as is a registration beyond a
-/// count or by a key that is not welcome.
-public struct Limits: Hashable, Sendable {
-    /// Signed by a key, whatever they are: known before most of the work is done.
-    public var messagesBySender: RateLimit?
-    public var registrationsBySender: RateLimit?
-    public var queriesBySender: RateLimit?
-    public var requestsBySender: RateLimit?
-    /// About one registrant.
-    public var queriesByTarget: RateLimit?
+/// Messages over a rate are dropped and counted. A notification over its target's rate, a registration over a count, and a registration by a denied
+/// key are answered INTERNAL_ERROR.
+package struct Limits: Hashable, Sendable {
+    /// All messages signed by a key, checked before most of the processing.
+    package var messagesBySender: RateLimit?
+    package var registrationsBySender: RateLimit?
+    package var queriesBySender: RateLimit?
+    package var requestsBySender: RateLimit?
+    /// Queries about one registrant.
+    package var queriesByTarget: RateLimit?
     /// Notifications for one device.
-    public var notificationsByTarget: RateLimit?
-    /// Of installations that were not registered before, by all together.
-    public var newRegistrations: RateLimit?
-    public var registrations: RateLimit?
-    public var queries: RateLimit?
-    public var requests: RateLimit?
-    /// Of rows about one registrant in answers to queries, in KiB.
-    public var answerKiBByTarget: RateLimit?
-    /// Of answers to queries by all together, in KiB.
-    public var answerKiB: RateLimit?
-    /// In force at once, of one key.
-    public var installationsByKey: Int?
-    /// In force at once, of all.
-    public var registrationCount: Int?
-    /// Who may register; nil is everybody.
-    public var allowed: Set<KeyHash>?
-    /// Who may not, whoever may.
-    public var denied: Set<KeyHash> = []
+    package var notificationsByTarget: RateLimit?
+    /// Registrations of new installations, in total.
+    package var newRegistrations: RateLimit?
+    package var registrations: RateLimit?
+    package var queries: RateLimit?
+    package var requests: RateLimit?
+    /// KiB of rows about one registrant in answers to queries.
+    package var answerKiBByTarget: RateLimit?
+    /// KiB of answers to queries, in total.
+    package var answerKiB: RateLimit?
+    /// Registered installations of a key.
+    package var installationsByKey: Int?
+    /// Registered installations in total.
+    package var registrationCount: Int?
+    /// The keys that may register; nil for all.
+    package var allowed: Set<KeyHash>?
+    /// The keys that may not register, even if they are in ``allowed``.
+    package var denied: Set<KeyHash> = []
 
-    public static let none = Limits()
+    package static let none = Limits()
 
     private init() {}
 
-    /// For a node that anybody may use: far above what clients do, and far below what hurts others.
-    public static let standard: Limits = {
+    /// The defaults, for a node that everybody may use: far above normal use by clients, and far below rates that affect others.
+    package static let standard: Limits = {
         var limits = Limits()
         limits.messagesBySender = RateLimit(50, per: .second, burst: 1_000)
         limits.registrationsBySender = RateLimit(2, per: .second, burst: 100)
@@ -52,7 +52,7 @@ public struct Limits: Hashable, Sendable {
         return limits
     }()
 
-    public func allows(_ key: KeyHash) -> Bool {
+    package func allows(_ key: KeyHash) -> Bool {
         !denied.contains(key) && allowed?.contains(key) ?? true
     }
 }

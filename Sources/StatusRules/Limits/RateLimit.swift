@@ -1,9 +1,9 @@
-/// A rate on average and a burst at once, `10/s burst 100`: a token bucket that holds `burst` tokens and gets `count` of them per `unit`.
+/// A rate limit with a burst, `10/s burst 100`: a token bucket with a capacity of `burst` tokens that refills with `count` tokens per `unit`.
 ///
-/// Times are counted in nanoseconds, as ``Timestamp`` does. So that no sum of them overflows, an empty bucket must be full again within 100
+/// Times are in nanoseconds, like ``Timestamp``. So that no sum overflows, an empty bucket must refill within 100
 /// years: `burst × interval ≤` ``longestFillTime``.
-public struct RateLimit: Hashable, Sendable, CustomStringConvertible {
-    public enum Unit: String, CaseIterable, Sendable {
+package struct RateLimit: Hashable, Sendable, CustomStringConvertible {
+    package enum Unit: String, CaseIterable, Sendable {
         case second = "s"
         case minute = "min"
         case hour = "h"
@@ -19,11 +19,11 @@ public struct RateLimit: Hashable, Sendable, CustomStringConvertible {
         }
     }
 
-    /// Why text is no rate limit.
-    public enum Problem: Error, Hashable, Sendable {
-        /// Not `N/s`, `N/min`, `N/h` or `N/d`, with ` burst N` behind it or not, each N from 1 to 1,000,000.
+    /// Why a text is not a rate limit.
+    package enum Problem: Error, Hashable, Sendable {
+        /// Not `N/s`, `N/min`, `N/h` or `N/d`, optionally followed by ` burst N`, each N from 1 to 1,000,000.
         case malformed
-        /// The bucket would take more than 100 years to fill: at most this burst can be counted at this rate.
+        /// The bucket would take more than 100 years to refill; the maximum burst at this rate.
         case burstTooLarge(maximum: Int)
     }
 
@@ -31,14 +31,17 @@ public struct RateLimit: Hashable, Sendable, CustomStringConvertible {
     /// 100 years, in nanoseconds. Added to any time before 2160 it fits a ``Timestamp``.
     static let longestFillTime: Int64 = 36_500 * 86_400 * 1_000_000_000
 
-    public let count: Int
-    public let unit: Unit
-    /// How many may come at once after a while of none.
-    public let burst: Int
+    package let count: Int
+    package let unit: Unit
+    /// The capacity of the bucket.
+    package let burst: Int
 
-    /// - Parameter burst: as many as in a unit of time by default.
-    /// - Precondition: both from 1 to 1,000,000, and the bucket full again within 100 years.
-    public init(_ count: Int, per unit: Unit, burst: Int? = nil) {
+    /// - Parameters:
+    ///   - count: tokens per unit.
+    ///   - unit: the unit of time.
+    ///   - burst: the capacity of the bucket, by default `count`.
+    /// - Precondition: count and burst are from 1 to 1,000,000, and the bucket refills within 100 years.
+    package init(_ count: Int, per unit: Unit, burst: Int? = nil) {
         precondition(Self.range.contains(count) && Self.range.contains(burst ?? count))
         precondition(burst ?? count <= Self.largestBurst(count, per: unit))
         self.count = count
@@ -46,7 +49,7 @@ public struct RateLimit: Hashable, Sendable, CustomStringConvertible {
         self.burst = burst ?? count
     }
 
-    public init(parsing text: String) throws(Problem) {
+    package init(parsing text: String) throws(Problem) {
         let words = text.split(separator: " ")
         guard let rate = words.first?.split(separator: "/", omittingEmptySubsequences: false), rate.count == 2,
             let count = Int(rate[0]), Self.range.contains(count), let unit = Unit(rawValue: String(rate[1]))
@@ -61,11 +64,11 @@ public struct RateLimit: Hashable, Sendable, CustomStringConvertible {
         self.init(count, per: unit, burst: burst)
     }
 
-    public var description: String { "\(count)/\(unit.rawValue) burst \(burst)" }
+    package var description: String { "\(count)/\(unit.rawValue) burst \(burst)" }
 
-    /// Between two, in nanoseconds.
+    /// The time between two tokens, in nanoseconds.
     var interval: Int64 { Self.interval(count, per: unit) }
-    /// How long an empty bucket takes to fill, in nanoseconds; at most ``longestFillTime``.
+    /// The time in which an empty bucket refills, in nanoseconds; at most ``longestFillTime``.
     var fillTime: Int64 { interval * Int64(burst) }
 
     private static func interval(_ count: Int, per unit: Unit) -> Int64 {

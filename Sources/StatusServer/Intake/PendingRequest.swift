@@ -24,12 +24,12 @@ struct PendingRequest: Sendable {
     let messageID: [UInt8]
     let entries: [Entry]
     let times: MessageTimes?
-    /// The message that it came in.
+    /// The hash of its Waku message.
     let hash: MessageHash
 
     /// - Parameters:
     ///   - results: one for each entry.
-    ///   - other: the request otherwise.
+    ///   - other: the request with all other values.
     private init(_ other: PendingRequest, _ results: [Entry.Result]) {
         envelopeID = other.envelopeID
         sender = other.sender
@@ -40,7 +40,7 @@ struct PendingRequest: Sendable {
         hash = other.hash
     }
 
-    /// Of which nothing is known: it fails as it is.
+    /// A request that was not decided: all of its entries fail.
     init(
         _ request: PushNotificationRequest, _ envelope: MetadataEnvelope, hash: MessageHash, pubsubTopic: PubsubTopic, times: MessageTimes?
     ) {
@@ -57,7 +57,7 @@ struct PendingRequest: Sendable {
 
     func with(_ results: [Entry.Result]) -> PendingRequest { PendingRequest(self, results) }
 
-    /// What is waited for.
+    /// The deliveries that it waits for.
     var deliveries: Set<DeliveryID> {
         Set(
             entries.compactMap { entry in
@@ -65,12 +65,12 @@ struct PendingRequest: Sendable {
             })
     }
 
-    /// What is to be remembered; nil while something is open, or may turn out better next time.
+    /// The answer to be stored; nil if a delivery is unfinished, or may succeed when the request is repeated.
     var finalCodes: [UInt8]? { AnswerCode.final(errors([:])) }
 
-    /// What its asker is told.
+    /// The reports for the sender.
     ///
-    /// - Parameter outcomes: of the deliveries that were waited for; others failed, as far as the asker is told.
+    /// - Parameter outcomes: of the deliveries that it waited for; others are reported as failed.
     func errors(_ outcomes: [DeliveryID: DeliveryOutcome]) -> [PushNotificationReport.ErrorType?] {
         entries.map { entry in
             switch entry.result {
@@ -93,7 +93,7 @@ struct PendingRequest: Sendable {
     }
 }
 
-/// How a report is remembered: one byte.
+/// The stored form of a report: one byte.
 enum AnswerCode {
     private static let success: UInt8 = 0xFF
 
@@ -105,7 +105,7 @@ enum AnswerCode {
         code == success ? nil : PushNotificationReport.ErrorType(rawValue: UInt32(code)) ?? .unknown
     }
 
-    /// nil when something may turn out better next time: then the answer is no final one.
+    /// nil if an entry may succeed when the request is repeated, so that the answer is not final.
     static func final(_ errors: [PushNotificationReport.ErrorType?]) -> [UInt8]? {
         errors.contains(.internalError) ? nil : errors.map(code)
     }

@@ -7,18 +7,18 @@ import StatusRules
 import Storage
 import Waku
 
-/// Decides on requests, and what they put into the outbox: a pure function of what is stored.
+/// Decides on requests and the notifications that they put into the outbox, as a pure function of stored rows.
 struct RequestHandler: Sendable {
     let rules: RequestRules
     let registrations: Registrations
     let gate: Gate
 
-    /// Registrations that are read at once.
+    /// Number of registrations that are read at once.
     private static let chunkCount = 16
-    /// What a request may cost, in bytes of the lists of registrations: they are what makes registrations large.
+    /// Limit of the size of the registrations that a request reads. Their lists make them large.
     private static let byteLimit = 32 << 20
 
-    /// A device of a request's, as it is registered.
+    /// A device of a request, with its registration.
     private struct Registered: Sendable {
         let device: DeviceID
         let registration: StoredRegistration
@@ -44,7 +44,7 @@ struct RequestHandler: Sendable {
         }
     }
 
-    /// nil when there is more to read than a request may cost.
+    /// Reads the registrations; nil if they exceed the byte limit.
     private func read(
         _ keys: ArraySlice<RegistrationKey>, _ found: [RegistrationKey: Registered], _ byteCount: Int
     ) -> StoreCommand<[RegistrationKey: Registered]?> {
@@ -66,7 +66,7 @@ struct RequestHandler: Sendable {
         _ request: PushNotificationRequest, _ pending: PendingRequest, _ registered: [RegistrationKey: Registered], expires: Timestamp,
         at now: Timestamp
     ) -> StoreCommand<Outcome> {
-        // First which deliveries it comes down to, then what is known of them.
+        // First determine the deliveries, then read their states.
         var deliveries: [DeliveryID] = []
         let outcomes = rules.decide(request, registration: { registered[$0]?.registration }) { delivery in
             deliveries.append(delivery)
@@ -120,7 +120,7 @@ struct RequestHandler: Sendable {
 }
 
 extension PushNotification {
-    /// Whom it is for; nil when its public_key is no hash of a key.
+    /// The recipient; nil if public_key is not a key hash.
     fileprivate var key: RegistrationKey? {
         KeyHash(bytes: publicKey).map { RegistrationKey(keyHash: $0, installationID: installationID) }
     }

@@ -7,7 +7,7 @@ import Synchronization
 import Waku
 import WakuCrypto
 
-/// What a Status message asks for.
+/// The command of a Status message.
 enum StatusCommand: Sendable {
     case registration(RegistrationClaim)
     case query(PushNotificationQuery, MetadataEnvelope)
@@ -22,7 +22,7 @@ enum StatusCommand: Sendable {
     }
 }
 
-/// From a Waku message to what it asks for: decrypts, checks signatures, unseals and parses. Needs nothing stored, and runs on any core.
+/// Decodes Waku messages into commands: decrypts, verifies signatures, unseals and parses. Does not read the store; may be called on any thread.
 final class StatusDecoder: Sendable {
     private let identity: PrivateKey
     private let registrations: RegistrationRules
@@ -40,10 +40,10 @@ final class StatusDecoder: Sendable {
     }
 
     /// - Parameters:
-    ///   - message: on a topic of this protocol's.
+    ///   - message: a message on a topic of this protocol.
     ///   - isOwnTopic: whether it may be encrypted to the node's own key.
-    ///   - keys: symmetric keys that may open it.
-    ///   - now: when it came.
+    ///   - keys: symmetric keys that may decrypt it.
+    ///   - now: when it came in.
     func decode(_ message: ReceivedMessage, isOwnTopic: Bool, keys: [SymmetricKey], at now: Timestamp) throws(Drop) -> StatusCommand {
         let envelope = try envelope(in: message.message, isOwnTopic: isOwnTopic, keys: keys, at: now)
         return try command(in: envelope, sentAt: message.message.timestamp, now: now)
@@ -58,7 +58,7 @@ final class StatusDecoder: Sendable {
         } catch {
             throw Drop(error)
         }
-        // The signature of the envelope, the keys and grants behind it cost several times what is done by now.
+        // Checked here because verifying the envelope, its keys and grants costs several times as much as the steps before.
         try gate.admit { $0.message(from: payload.signer, at: now) }
         var bytes = payload.data
         if let segment = payload.segment {

@@ -5,13 +5,13 @@ package import StatusRules
 import Synchronization
 import Waku
 
-/// Asks `Admission` from any thread, and counts what it refuses.
+/// A thread-safe `Admission` that counts refusals.
 package final class Gate: Sendable {
     private let admission: Mutex<Admission>
-    /// Nothing is limited: no lock is taken then.
+    /// Whether there are no limits, so that no lock is needed.
     private let isOpen: Atomic<Bool>
     private let counters = Mutex<Counters?>(nil)
-    /// Registrations in force, where that is limited: counted now and then, and with each new one.
+    /// Number of registered devices, if that is limited: counted periodically, and increased with each new one.
     private let registrationCount = Atomic(0)
 
     package init(_ limits: Limits) {
@@ -19,18 +19,18 @@ package final class Gate: Sendable {
         isOpen = Atomic(limits == .none)
     }
 
-    /// Where refusals are counted.
+    /// Sets the counters for refusals.
     func count(with counters: Counters) {
         self.counters.withLock { $0 = counters }
     }
 
-    /// Other limits from now on. Senders that were over the old ones begin anew.
+    /// Replaces the limits. All senders start with full rates.
     package func replace(_ limits: Limits) {
         admission.withLock { if $0.limits != limits { $0 = Admission(limits) } }
         isOpen.store(limits == .none, ordering: .releasing)
     }
 
-    /// - Throws: ``Drop`` when a limit is exceeded.
+    /// - Throws: ``Drop`` if a limit is exceeded.
     func admit(_ ask: (inout Admission) -> Admission.Refusal?) throws(Drop) {
         if refuses(ask) { throw Drop(.droppedLimited) }
     }
@@ -41,14 +41,14 @@ package final class Gate: Sendable {
         return true
     }
 
-    /// Whether it matters how many installations a key has.
+    /// Whether the number of installations of a key is limited.
     var limitsInstallations: Bool { limits.installationsByKey != nil }
 
     /// - Parameters:
-    ///   - key: whose registration it is.
-    ///   - isNew: the installation is not registered at present.
-    ///   - installations: of this key, in force; 0 where that does not matter.
-    ///   - now: when it came.
+    ///   - key: the registrant.
+    ///   - isNew: whether the installation is not registered now.
+    ///   - installations: number of registered installations of this key; 0 if it is not limited.
+    ///   - now: when it came in.
     func refusesRegistration(of key: KeyHash, isNew: Bool, installations: Int, at now: Timestamp) -> Bool {
         let limits = limits
         guard limits.allows(key) else { return refuses { _ in .denied } }

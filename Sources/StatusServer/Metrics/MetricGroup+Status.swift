@@ -1,7 +1,7 @@
 package import NodeMetrics
 
 extension MetricGroup {
-    /// The Status push protocol: registrations, queries, requests and what is dropped or limited of them.
+    /// The Status push protocol: registrations, queries and requests, including dropped and limited ones.
     package static let status = MetricGroup(
         metrics: [.requestsAnswered, .requestsAnsweredAtOnce, .reports],
         counters: [
@@ -15,11 +15,12 @@ extension MetricGroup {
 }
 
 extension Metric {
-    package static let requestsAnswered = Metric("waku_push_requests_answered_total", help: "Requests whose answer was made.")
+    package static let requestsAnswered = Metric("waku_push_requests_answered_total", help: "Requests that were answered.")
     package static let requestsAnsweredAtOnce = Metric(
         "waku_push_requests_answered_without_gorush_total",
-        help: "Requests that were answered INTERNAL_ERROR without a wait, because gorush is given up.")
-    package static let reports = Metric("waku_push_reports_total", ReportLabel.self, help: "What requests were told, device by device.")
+        help: "Requests that were answered INTERNAL_ERROR at once, because the circuit breaker was open.")
+    package static let reports = Metric(
+        "waku_push_reports_total", ReportLabel.self, help: "Reports in answers to requests, one for each device.")
 }
 
 extension Counter {
@@ -59,7 +60,7 @@ extension Counter {
     package static let limitDenied = Counter("limit: key that may not register", .limited, LimitLabel.denied)
 }
 
-/// What a request's asker is told of one device.
+/// The report for one device.
 package enum ReportLabel: String, MetricLabel {
     package static let labelName = "result"
     case success

@@ -1,14 +1,14 @@
 import Storage
 import Waku
 
-/// How messages were answered, so that the same message gets the same answer.
+/// Final answers to messages, so that a repeated message gets the same answer.
 enum AnswerStorage {
     private static let find = Query(StatusStorage.answer, [StatusStorage.codes], where: [.equal(StatusStorage.answered)])
     private static let insert = Mutation(
         StatusStorage.answer, .insertOrIgnore([StatusStorage.answered, StatusStorage.codes, StatusStorage.at]))
     private static let rows = TimedRows(StatusStorage.answer, by: StatusStorage.at)
 
-    /// A byte for each part; nil when there was no final answer.
+    /// The answer as one byte for each part; nil if there is no final answer.
     static func answer(to message: [UInt8]) -> StoreCommand<[UInt8]?> {
         .find(find(.bytes(message))) { .done(try $0.first?.bytes(0)) }
     }

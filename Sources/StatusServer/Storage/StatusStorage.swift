@@ -2,9 +2,9 @@ package import Delivery
 package import Storage
 import WakuCrypto
 
-/// The tables of the Status protocol: registrations, keys of topics, and answers that were given.
+/// The tables of the Status protocol: registrations, topic keys and final answers.
 package enum StatusStorage {
-    /// In stored rows.
+    /// The number that identifies the protocol in stored rows.
     package static let protocolNumber = ProtocolNumber(rawValue: 1)
 
     package static let part = StorePart("status", tables: [registration, topicKey, answer])
@@ -19,11 +19,11 @@ package enum StatusStorage {
     /// First 4 bytes of Keccak-256 of the topic string.
     static let queryTopic = Column("query_topic", .integer, isOptional: true)
     static let publishedQueryTopic = Column("published_query_topic", .integer, isOptional: true)
-    /// PushNotificationRegistration as it came.
+    /// The PushNotificationRegistration as received.
     static let sealed = Column("sealed", .bytes, isOptional: true)
-    /// The message that a registration came with: ``MessageMark``.
+    /// The message of the registration: ``MessageMark``.
     static let message = Column("message", .integer, isOptional: true)
-    /// 1 for the tombstone of an installation that was never registered here: it is forgotten after a while.
+    /// 1 for the tombstone of an installation that was never registered here: it is deleted after a while.
     static let unfounded = Column("unfounded", .integer, isOptional: true)
 
     /// One row for each installation ever registered or unregistered. A tombstone has neither content, platform nor topics.
@@ -50,11 +50,11 @@ package enum StatusStorage {
 
     // MARK: Answers
 
-    /// 32 bytes that name the message.
+    /// 32 bytes that identify the message.
     static let answered = Column("message", .bytes)
     /// One byte for each part of the answer.
     static let codes = Column("codes", .bytes)
     static let at = Column("at", .integer)
-    /// Answers that were given, so that the same message gets the same answer.
+    /// Final answers, so that a repeated message gets the same answer.
     static let answer = Table("answer", columns: [answered, codes, at], unique: [answered])
 }

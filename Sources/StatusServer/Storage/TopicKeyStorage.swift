@@ -3,9 +3,9 @@ import Storage
 package import Waku
 import WakuCrypto
 
-/// Query topics of registrants, and their keys as far as they were kept.
+/// Query topics of registrants, and their stored keys.
 struct TopicKeyStorage: Sendable {
-    /// More registrants than this on one topic are no accident: the rest is not looked for.
+    /// More registrants than this on one topic are an attack: the rest is ignored.
     private static let candidateLimit = 16
 
     let sealer: Sealer
@@ -19,7 +19,7 @@ struct TopicKeyStorage: Sendable {
     private static let findByPublishedTopic = Query(
         StatusStorage.registration, [.column(StatusStorage.keyHash)], where: [.equal(StatusStorage.publishedQueryTopic)], isDistinct: true)
 
-    /// The registrants who may be asked about on a topic, with the form of the topic string that fits.
+    /// The topic strings of registrants with this tag, in the form that matches.
     static func queryTopics(withTag tag: TopicTag) -> StoreCommand<[String]> {
         let value = Value.integer(Int64(tag.rawValue))
         return .read([findByTopic(value, limit: candidateLimit), findByPublishedTopic(value, limit: candidateLimit)]) { found in
@@ -36,7 +36,7 @@ struct TopicKeyStorage: Sendable {
         StatusStorage.registration, [.column(StatusStorage.publishedQueryTopic)], where: [.present(StatusStorage.publishedQueryTopic)],
         index: StatusStorage.publishedQueryTopicIndex)
 
-    /// Every topic on which queries may come. Blocks as the store's `scan` does.
+    /// All query topics. Blocks, as the store's `scan` does.
     static func allTopics(in store: any Store) throws(StoreError) -> Set<TopicTag> {
         let highest = try store.read(StoreCommand.find(highestID()) { .done(try $0[0].optionalInteger(0) ?? 0) })
         var tags = Set<TopicTag>(minimumCapacity: Int(2 * min(highest, 5_000_000)))
@@ -56,7 +56,7 @@ struct TopicKeyStorage: Sendable {
     private static let writeKey = Mutation(StatusStorage.topicKey, .upsert([.id, StatusStorage.sealedKey]))
     private static let removeKeys = Mutation(StatusStorage.topicKey, .delete(where: [.idAmong]))
 
-    /// The key of a topic string, when it was kept.
+    /// The stored key of a topic string.
     func key(of topic: String) -> StoreCommand<SymmetricKey?> {
         .find(Self.findKey(.integer(Self.id(topic)))) { rows in
             .done(try rows.first.flatMap { sealer.openKey(try $0.bytes(0), boundTo: [.text(topic)]) })
@@ -67,7 +67,7 @@ struct TopicKeyStorage: Sendable {
         Self.writeKey(.integer(Self.id(topic)), sealer.seal(key, boundTo: [.text(topic)]))
     }
 
-    /// Those of a registrant's topics.
+    /// Deletes the keys of a registrant's topics.
     static func forget(_ keyHash: KeyHash) -> Change {
         removeKeys(ids: [id(StatusTopics.query(keyHash)), id(StatusTopics.publishedQuery(keyHash))])
     }
@@ -76,18 +76,18 @@ struct TopicKeyStorage: Sendable {
         Keccak256.hash(Array(topic.utf8)).prefix(8).reduce(0) { $0 << 8 | Int64($1) }
     }
 
-    // MARK: What has no key
+    // MARK: Registrants without a key
 
     private static let page = Query(
         StatusStorage.registration, [.id, StatusStorage.keyHash], where: [.less(.id), .present(StatusStorage.queryTopic)],
         order: [.descending(.id)])
 
-    /// Registrants in force whose query topic, in its deployed form, has no key yet: the newest rows first.
+    /// Registrants whose query topic, in its deployed form, has no key yet: the newest rows first.
     ///
     /// - Parameters:
-    ///   - id: rows before this one are looked at; nil: all.
-    ///   - limit: rows to look at.
-    /// - Returns: Registrants, each once, and where to go on; nil at the end.
+    ///   - id: reads rows before this one; nil for all.
+    ///   - limit: number of rows to read.
+    /// - Returns: distinct registrants, and the row id to continue before; nil at the end.
     static func registrantsWithoutKey(before id: Int64?, limit: Int) -> StoreCommand<(registrants: [KeyHash], next: Int64?)> {
         .find(page(.integer(id ?? .max), limit: limit)) { rows in
             var (candidates, seen) = ([(keyHash: KeyHash, key: Int64)](), Set<KeyHash>())
@@ -104,7 +104,7 @@ struct TopicKeyStorage: Sendable {
     }
 }
 
-/// Where queries for a registrant come in.
+/// The topics of queries about a registrant.
 package struct QueryTopics: Hashable, Sendable {
     package let deployed: TopicTag
     package let published: TopicTag

@@ -1,15 +1,18 @@
 import Foundation
 
-/// A thread that gets a core only when no other thread wants one: SCHED_IDLE. A quality of service of Dispatch lowers nothing on Linux.
+/// A thread that runs only on idle cores: SCHED_IDLE. Dispatch's quality of service has no effect on priority on Linux.
 ///
-/// It holds no lock that others wait for, since it may be kept from running at any moment, for long.
+/// It must not hold locks that others wait for, since it may not run for a long time.
 enum IdleThread {
-    /// SCHED_IDLE of Linux, which the module of the C library leaves out.
+    /// Linux's SCHED_IDLE, which the C library's module does not export.
     static let policy: Int32 = 5
 
-    /// The results, in the order of `inputs`, as they come. The thread ends after the current one when the task that reads them is cancelled.
+    /// A stream of results in the order of `inputs`. The thread ends after the current element if the reading task is cancelled.
     ///
-    /// - Parameter isIdle: false for a thread like any other.
+    /// - Parameters:
+    ///   - inputs: the elements.
+    ///   - isIdle: false for a thread with normal scheduling.
+    ///   - transform: computes a result on the thread.
     static func map<Input: Sendable, Output: Sendable>(
         _ inputs: [Input], isIdle: Bool = true, _ transform: @escaping @Sendable (Input) -> Output
     ) -> AsyncStream<Output> {
@@ -30,7 +33,7 @@ enum IdleThread {
     private static func becomeIdle() {
         var parameters = sched_param()
         if sched_setscheduler(0, policy, &parameters) == 0 { return }
-        // Where that is not allowed: the lowest priority among the others. Of this thread alone, on Linux.
+        // If that is not permitted: the highest nice value, which on Linux applies to this thread only.
         setpriority(__priority_which_t(PRIO_PROCESS.rawValue), 0, 19)
     }
 }

@@ -1,17 +1,17 @@
 import StatusProtocol
 
-/// Decides which topic key is derived ahead of the first query that needs it: the newest registrant's first. A value.
+/// Decides which topic keys are derived ahead of the first query: the newest registrant's first.
 ///
 ///     add ─▶ waiting ──(newest first, a batch)──▶ derive
-///              │ (over the limit: the oldest is forgotten)
+///              │ (over the limit: the oldest is dropped)
 ///              ▼
 ///            scan of the store, newest rows first, until its end was reached ─▶ waiting
 ///
-/// Registrants that were forgotten for want of room, or that an earlier run left, are found in the store again once nothing else waits.
+/// Dropped registrants, and those left by an earlier run, are found by a scan of the store when no other waits.
 struct TopicKeyBacklog: Sendable {
     enum Action: Hashable {
         case derive([KeyHash])
-        /// - Parameter before: rows with a lower id than this; nil: from the newest on.
+        /// - Parameter before: scan rows with a lower id than this; nil for all.
         case scan(before: Int64?)
     }
 
@@ -21,15 +21,15 @@ struct TopicKeyBacklog: Sendable {
         case done
     }
 
-    /// Few, so that a newer registrant does not wait long for its turn.
+    /// Small, so that a newer registrant does not wait long for its turn.
     static let batchLimit = 8
 
     private let limit: Int
-    /// The newest last.
+    /// Ordered, the newest last.
     private var waiting: [KeyHash] = []
     private var scan = Scan.due(before: nil)
 
-    /// - Parameter limit: registrants that wait at most.
+    /// - Parameter limit: maximum number of waiting registrants.
     init(limit: Int) {
         self.limit = limit
     }
@@ -38,13 +38,13 @@ struct TopicKeyBacklog: Sendable {
 
     mutating func add(_ registrant: KeyHash) {
         waiting.append(registrant)
-        // An eighth at once, so that a flood does not move the whole list for each one.
+        // Drops an eighth at once, so that a flood does not move the whole list for each registrant.
         guard waiting.count > limit else { return }
         waiting.removeFirst(max(1, limit / 8))
         if case .running = scan { scan = .running(mustRepeat: true) } else { scan = .due(before: nil) }
     }
 
-    /// nil: nothing to do until a registrant is added, or a scan has ended.
+    /// The next action; nil until a registrant is added or a scan has ended.
     mutating func next() -> Action? {
         if !waiting.isEmpty {
             let batch = waiting.suffix(Self.batchLimit)
@@ -57,8 +57,8 @@ struct TopicKeyBacklog: Sendable {
     }
 
     /// - Parameters:
-    ///   - registrants: without a key, the newest first.
-    ///   - next: where to go on; nil at the end of the store.
+    ///   - registrants: registrants without a key, the newest first.
+    ///   - next: the row id to continue before; nil at the end of the store.
     mutating func scanned(_ registrants: [KeyHash], next: Int64?) {
         guard case .running(let mustRepeat) = scan else { return }
         let room = max(0, limit - waiting.count)

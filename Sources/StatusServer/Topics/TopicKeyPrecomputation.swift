@@ -6,14 +6,14 @@ import Storage
 import Synchronization
 import WakuCrypto
 
-/// Derives the keys of query topics ahead of the first query, on a thread that runs when no other wants a core.
+/// Derives the keys of query topics ahead of the first query, on idle cores.
 ///
-/// A derivation takes some 12 ms of a core. Clients ask on the deployed form of the topic string: that one is derived. A key that a query
+/// A derivation takes some 12 ms of a core. Only the deployed form of the topic string is derived, because clients use it. A key that a query
 /// needs before its turn is derived by ``TopicKeys`` at once.
 final class TopicKeyPrecomputation: Sendable {
-    /// Rows of the store that are looked at in one go.
+    /// Number of rows of a scan step.
     private static let scanLimit = 4_096
-    /// After the store failed.
+    /// Delay after the store failed.
     private static let pause = Duration.seconds(5)
 
     private let store: any Store
@@ -26,8 +26,8 @@ final class TopicKeyPrecomputation: Sendable {
     private let wakeUp = WakeUpSignal()
 
     /// - Parameters:
-    ///   - limit: registrants that wait at most. The others are found in the store when it is their turn.
-    ///   - isIdle: only while nothing else wants a core.
+    ///   - limit: maximum number of waiting registrants. The others are read from the store later.
+    ///   - isIdle: whether to use idle cores only.
     init(store: any Store, counters: Counters, limit: Int, isIdle: Bool, logger: Logger) {
         self.isIdle = isIdle
         self.store = store
@@ -39,10 +39,10 @@ final class TopicKeyPrecomputation: Sendable {
         wakeUp.signal()
     }
 
-    /// Registrants that wait.
+    /// Number of waiting registrants.
     var count: Int { backlog.withLock { $0.count } }
 
-    /// One whose registration was just answered.
+    /// Adds a registrant whose registration was just answered.
     func add(_ registrant: KeyHash) {
         backlog.withLock { $0.add(registrant) }
         wakeUp.signal()
@@ -67,7 +67,7 @@ final class TopicKeyPrecomputation: Sendable {
 
     private func scan(before: Int64?) async throws(StoreError) {
         var found: (registrants: [KeyHash], next: Int64?) = ([], nil)
-        // What fails ends the scan: it begins anew with the next start.
+        // A failure ends the scan; it starts again when the node starts.
         defer { backlog.withLock { $0.scanned(found.registrants, next: found.next) } }
         found = try await store.fetch(TopicKeyStorage.registrantsWithoutKey(before: before, limit: min(Self.scanLimit, limit)))
     }

@@ -7,12 +7,12 @@ import Synchronization
 import Waku
 import WakuCrypto
 
-/// The symmetric keys of query topics: derived when a message first needs them, and kept for good.
+/// The symmetric keys of query topics: derived when a message first needs them, and stored.
 ///
-/// A derivation takes 11 ms. It runs beside the pipeline, one at a time, once for a topic: the store has the key from then on, so that a
-/// flood of junk on a topic costs one.
+/// A derivation takes about 12 ms. Derivations run on a queue of their own, one at a time and once for each topic, because the key is stored. So
+/// a flood of junk on a topic costs a single derivation.
 final class TopicKeys: Sendable {
-    /// The most tags whose keys are in memory; those that were not needed for longest are evicted first.
+    /// Maximum number of tags whose keys are in memory; the least recently used are evicted first.
     private static let capacity = 100_000
 
     private struct State {
@@ -22,7 +22,7 @@ final class TopicKeys: Sendable {
 
     private struct Loading {
         var waiting: [CheckedContinuation<Result<[SymmetricKey], StoreError>, Never>] = []
-        /// What is being read is out of date.
+        /// Whether the keys being read are outdated.
         var isStale = false
     }
 
@@ -39,12 +39,12 @@ final class TopicKeys: Sendable {
         self.counters = counters
     }
 
-    /// The keys of a tag's topics, when all are in memory.
+    /// The keys of a tag's topics, if all are in memory.
     func known(_ tag: TopicTag) -> [SymmetricKey]? {
         state.withLock { $0.keys.refreshedValue(of: tag) }
     }
 
-    /// The keys of a tag's topics, from the store, or derived if need be.
+    /// The keys of a tag's topics, from memory, from the store or derived.
     ///
     /// - Throws: ``StoreError``
     func keys(_ tag: TopicTag) async throws(StoreError) -> [SymmetricKey] {
@@ -61,7 +61,7 @@ final class TopicKeys: Sendable {
         return try result.get()
     }
 
-    /// Whoever was registered on them may have changed.
+    /// Forgets keys in memory because the registrants of these topics may have changed.
     func forget(_ topics: QueryTopics) {
         state.withLock { state in
             for tag in [topics.deployed, topics.published] {
@@ -71,7 +71,7 @@ final class TopicKeys: Sendable {
         }
     }
 
-    /// As ``forget(_:)``, for all.
+    /// Forgets all keys in memory.
     func forgetAll() {
         state.withLock { state in
             state.keys.removeAll()
@@ -81,7 +81,7 @@ final class TopicKeys: Sendable {
 
     // MARK: Loading
 
-    /// What a tag stands for: topic strings, with the keys that the store has.
+    /// Loads the topic strings of a tag with their stored keys, and derives missing keys.
     private func load(_ tag: TopicTag) {
         state.withLock { $0.loading[tag]?.isStale = false }
         let topics: [(String, SymmetricKey?)]

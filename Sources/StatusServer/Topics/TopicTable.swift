@@ -5,12 +5,12 @@ import Synchronization
 package import Waku
 import WakuCrypto
 
-/// Which topics concern this node: one look-up on 4 bytes decides whether a message is worth anything more.
+/// The topics that this node listens on. A look-up on 4 bytes decides whether a message is processed.
 package final class TopicTable: WakuTopics {
     enum Match {
-        /// The node's own, by public key. Somebody may be asked about on the same 4 bytes.
+        /// A topic of the node's own key. A registrant's query topic may have the same 4 bytes.
         case own(alsoQueries: Bool)
-        /// Of a registrant.
+        /// A registrant's query topic.
         case query
 
         var isOwn: Bool {
@@ -29,10 +29,10 @@ package final class TopicTable: WakuTopics {
         ownTags = [TopicTag(of: StatusTopics.personal(server)), TopicTag(of: StatusTopics.partitioned(server))]
     }
 
-    /// Where registrations and requests come in.
+    /// The topics of registrations and requests.
     package var own: [ContentTopic] { ownTags.map(ContentTopic.init) }
 
-    /// Takes every registrant's topics from the store, beside those that are there.
+    /// Adds all registrants' topics from the store.
     func load(from store: any Store) throws(StoreError) {
         let tags = try TopicKeyStorage.allTopics(in: store)
         queries.withLock { if $0.isEmpty { $0 = tags } else { $0.formUnion(tags) } }
@@ -50,7 +50,7 @@ package final class TopicTable: WakuTopics {
         return isQuery ? .query : nil
     }
 
-    /// Topics stay until the next start when their last registrant goes: a query there finds nothing.
+    /// Adds topics. They remain until the next start even when their last registrant is removed; queries on them find nothing.
     func insert(_ topics: QueryTopics) {
         queries.withLock { tags in
             tags.insert(topics.deployed)
@@ -58,7 +58,7 @@ package final class TopicTable: WakuTopics {
         }
     }
 
-    /// The node's own, and as many of registrants as there is room for.
+    /// The node's own topics, and those of registrants up to the limit.
     package func contentTopics(limit: Int) -> [ContentTopic] {
         let tags = queries.withLock { [ownTags] in
             Array($0.lazy.filter { !ownTags.contains($0) }.prefix(max(0, limit - ownTags.count)))

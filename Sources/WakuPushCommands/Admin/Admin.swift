@@ -2,7 +2,7 @@ import ArgumentParser
 
 struct Admin: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Looks into a node and its data folder, and steers it: beside a running daemon or without one.",
+        abstract: "Inspects and controls a node and its data folder, with or without a running daemon.",
         discussion: """
             EXAMPLES
               waku-push admin status --data data
@@ -17,17 +17,17 @@ struct Admin: AsyncParsableCommand {
             RotateStorageKey.self, TestPush.self,
         ])
 
-    @Option(help: "The node's data folder. It may also stand at the end. [default: data]")
+    @Option(help: "The node's data folder. May be given before or after the subcommand. [default: data]")
     var data: String?
 
     struct Registrations: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Who is registered.",
+            abstract: "Lists, shows, removes, exports and imports registrations.",
             subcommands: [List.self, Find.self, Show.self, Stats.self, Remove.self, Export.self, Import.self])
     }
 
     struct Outbox: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Notifications that wait for gorush.", subcommands: [List.self, Retry.self, Drop.self])
+            abstract: "Lists, retries and drops notifications that wait for gorush.", subcommands: [List.self, Retry.self, Drop.self])
     }
 }

@@ -7,10 +7,10 @@ import StoreSQLite
 extension Admin {
     struct Backup: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Copies the database into one file, while the node goes on.",
+            abstract: "Backs up the database into one file, while the daemon runs or not.",
             discussion: """
-                The copy holds what was committed when it began, has mode 0600, and is read whole before the command ends: with --identity \
-                every sealed row is opened. It can't be read without the node's key file, of which you need a copy of its own.
+                The backup is a consistent snapshot with mode 0600. It is verified before the command ends; with --identity every encrypted \
+                row is decrypted as well. It can't be restored without the node's key file: keep a separate copy of that.
 
                 EXAMPLE
                   waku-push admin backup /backup/waku-push-2027-01-15 --data data \\
@@ -19,7 +19,7 @@ extension Admin {
 
         @ParentCommand var command: Admin
         @OptionGroup var admin: AdminOptions
-        @Argument(help: "The file to make. It must not exist.") var file: String
+        @Argument(help: "The file to create. It must not exist.") var file: String
 
         func run() async throws {
             try await reportingFailures {
@@ -31,15 +31,15 @@ extension Admin {
                     throw CommandFailure(.data, "backup \(file) is as damaged as the database: see waku-push admin check")
                 }
                 let bytes = (try? FileManager.default.attributesOfItem(atPath: file)[.size] as? Int) ?? 0
-                if admin.json { return try Output.json(Made(file: file, bytes: bytes, inspection: inspection)) }
-                Output.line("backed up into \(file), \(bytes / 1024) KiB")
+                if admin.json { return try Output.json(Report(file: file, bytes: bytes, inspection: inspection)) }
+                Output.line("backup written to \(file), \(bytes / 1024) KiB")
                 Output.fields(inspection.fields)
-                Output.line("Keep the node's key file (--identity) too, in another place: without it the backup can't be read, and with it")
-                Output.line("everything can. Restore with waku-push admin restore.")
+                Output.line("Keep the node's key file (--identity) too, in another place: without it the backup can't be decrypted, and")
+                Output.line("with it everything can. Restore with waku-push admin restore.")
             }
         }
 
-        private struct Made: Encodable {
+        private struct Report: Encodable {
             let file: String
             let bytes: Int
             let inspection: StoreInspection
@@ -48,13 +48,13 @@ extension Admin {
 
     struct Restore: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Puts a backup in the place of the database, while no daemon runs.",
+            abstract: "Replaces the database with a backup, while no daemon runs.",
             discussion: """
-                The backup is read whole, and every sealed row opened, before anything is replaced. What was there stays as \
-                waku-push.sqlite.replaced in the data folder; delete it when all is well.
+                The backup is verified, and every encrypted row decrypted, before anything is replaced. The previous database is kept as \
+                waku-push.sqlite.replaced in the data folder; delete it once the node works.
 
-                What happened since the backup is asked of the relay's store when the daemon starts: registrations that it still has come \
-                back. Notifications delivered since then may be delivered again.
+                When the daemon starts, it asks the relay's store for messages since the backup, and processes the registrations that it \
+                still has. Notifications delivered since then may be delivered again.
 
                 EXAMPLE
                   waku-push admin restore /backup/waku-push-2027-01-15 --data data \\
@@ -67,7 +67,7 @@ extension Admin {
 
         func run() async throws {
             try await reportingFailures {
-                let identity = try admin.requiredIdentity("that every row can be opened is checked first")
+                let identity = try admin.requiredIdentity("it is needed to verify that every row can be decrypted")
                 guard FileManager.default.isReadableFile(atPath: file) else {
                     throw CommandFailure(.data, "backup \(file) can't be read: is it there, and may this user read it?")
                 }
@@ -84,7 +84,7 @@ extension Admin {
 
     struct Check: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Reads the whole database, beside a running node or without one: is it sound, and does each sealed row open?",
+            abstract: "Verifies the database, with or without a running node: its integrity, and that each encrypted row can be decrypted.",
             discussion: """
                 EXAMPLES
                   waku-push admin check --data data --identity id.key
@@ -92,13 +92,13 @@ extension Admin {
                     --identity id.key
 
                 EXIT CODES
-                  0   all is sound
-                  65  something is damaged, or the key is another's
+                  0   the database is intact
+                  65  something is damaged, or the key is the wrong one
                 """)
 
         @ParentCommand var command: Admin
         @OptionGroup var admin: AdminOptions
-        @Option(help: "A backup, instead of the data folder's database.") var file: String?
+        @Option(help: "A backup file to verify instead of the data folder's database.") var file: String?
 
         func run() async throws {
             try await reportingFailures {
@@ -118,11 +118,11 @@ extension Admin {
 
     struct RotateStorageKey: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Seals all rows anew under another key, and rewrites the file, while no daemon runs.",
+            abstract: "Re-encrypts all rows with a new storage key and rewrites the file, while no daemon runs.",
             discussion: """
-                The key of the rows comes from the node's key and a random salt, which is what changes: the node's key stays, and so does \
-                what clients know. It protects what is stored from then on against whoever got hold of the rows' key before; it does not \
-                protect against whoever has the node's key, nor change backups made before. Needs free disk of twice the database's size.
+                The storage key is derived from the node's key and a random salt; only the salt changes, so the node's public key stays the \
+                same. An attacker who has the old storage key can't decrypt the new database, but one who has the node's key still can, \
+                and existing backups are not changed. Needs free disk space of twice the database's size.
 
                 EXAMPLE
                   waku-push admin rotate-storage-key --data data --identity id.key
@@ -133,7 +133,7 @@ extension Admin {
 
         func run() async throws {
             try await reportingFailures {
-                let identity = try admin.requiredIdentity("what is registered is sealed with a key that comes from the node's")
+                let identity = try admin.requiredIdentity("the storage key is derived from the node's key")
                 let path = admin.folder(of: command)
                 guard FileManager.default.fileExists(atPath: DataFolder.databasePath(in: path)) else {
                     throw CommandFailure(.data, "there is no database in \(path): has the daemon run with this data folder?")
@@ -142,7 +142,8 @@ extension Admin {
                 defer { folder.unlock() }
                 let count = try StorageKeyRotation.run(Sealer.storageKey(of: identity), in: folder, parts: NodeAssembly.parts)
                 if admin.json { return try Output.json(["rows": count]) }
-                Output.line("\(count) rows are sealed under a new key. Backups made before need no other key file than this one.")
+                Output.line(
+                    "\(count) rows are encrypted with a new storage key. Existing backups can still be restored with the same key file.")
             }
         }
     }
@@ -150,11 +151,12 @@ extension Admin {
 
 extension StoreInspection {
     fileprivate var fields: [(String, String)] {
-        var fields = [("integrity", problems.isEmpty ? "sound" : "damaged: " + problems.map(Output.printable).joined(separator: "; "))]
+        var fields = [("integrity", problems.isEmpty ? "ok" : "damaged: " + problems.map(Output.printable).joined(separator: "; "))]
         for (name, rows) in (rows ?? [:]).sorted(by: { $0.key > $1.key }) {
-            fields.append((name, rows.unreadable == 0 ? "\(rows.count), all open" : "\(rows.unreadable) of \(rows.count) can't be opened"))
+            fields.append(
+                (name, rows.unreadable == 0 ? "\(rows.count), all decrypted" : "\(rows.unreadable) of \(rows.count) can't be decrypted"))
         }
-        if rows == nil { fields.append(("sealed rows", "not opened: --identity is missing")) }
+        if rows == nil { fields.append(("sealed rows", "not decrypted: --identity is missing")) }
         if isRotationUnfinished {
             fields.append(("storage key", "its rotation was interrupted: run waku-push admin rotate-storage-key again"))
         }

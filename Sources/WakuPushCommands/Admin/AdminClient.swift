@@ -3,17 +3,17 @@ import CurlClient
 import Foundation
 import PushNode
 
-/// Talks to the daemon that runs on a data folder, over its admin socket.
+/// A client of the admin socket of the daemon that runs on a data folder.
 struct AdminClient {
     private let folder: String
-    /// Keeps its path valid.
+    /// Held because the socket's path is valid only as long as this is.
     private let socket: AdminSocket
     private let client: CurlClient
 
-    /// - Throws: ``CommandFailure`` when the folder is not there.
+    /// - Throws: ``CommandFailure`` when the folder can't be opened.
     init(folder: String) throws(CommandFailure) {
         guard let socket = AdminSocket(in: folder) else {
-            throw CommandFailure(.data, "data folder \(folder) can't be opened: give --data the folder that the daemon has")
+            throw CommandFailure(.data, "data folder \(folder) can't be opened: set --data to the daemon's data folder")
         }
         self.folder = folder
         self.socket = socket
@@ -22,7 +22,7 @@ struct AdminClient {
         client = CurlClient(configuration: configuration)
     }
 
-    /// nil when no daemon answers.
+    /// nil when no daemon is running on the folder.
     func status() async throws(CommandFailure) -> NodeStatus? {
         guard let response = try await send("GET", "/status", nil) else { return nil }
         return try decode(response)
@@ -45,7 +45,7 @@ struct AdminClient {
     var noDaemon: CommandFailure {
         CommandFailure(
             .unavailable,
-            "no daemon answers on data folder \(folder): is one running with this --data, and are you the user that it runs as, or root?")
+            "no daemon answers on data folder \(folder): is one running with this --data, and is this command run as its user or as root?")
     }
 
     private func send(
@@ -72,12 +72,12 @@ struct AdminClient {
         do {
             return try decoder.decode(Value.self, from: Data(response.body))
         } catch {
-            throw CommandFailure(.data, "the daemon is of another version: use the program that it was started with")
+            throw CommandFailure(.data, "the daemon runs another version: use the waku-push that it was started from")
         }
     }
 
     private static func encode(_ value: some Encodable) -> [UInt8] {
-        // What is sent are plain values, which always can be written.
+        // The bodies are plain values, which can always be encoded.
         (try? JSONEncoder().encode(value)).map(Array.init) ?? []
     }
 }

@@ -12,9 +12,9 @@ import WakuCrypto
 extension Admin.Registrations {
     struct Find: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Finds installations by their id, their owner or their device token.",
+            abstract: "Finds installations by id, registrant or device token.",
             discussion: """
-                A token is read from a file or from standard input, and compared with every registration, which takes the node's key.
+                A device token is read from a file or from standard input, and compared with every registration. This needs the node's key.
 
                 EXAMPLES
                   waku-push admin registrations find 7c33e66c --data data
@@ -25,9 +25,9 @@ extension Admin.Registrations {
         @ParentCommand var command: Admin
         @OptionGroup var admin: AdminOptions
         @OptionGroup var filter: FilterOptions
-        @Argument(help: "What an installation id or a key hash begins with, or a public key.") var text: String?
+        @Argument(help: "The beginning of an installation id or of a key hash, or a public key.") var text: String?
         @Option(help: "A file with a device token, or - for standard input. Needs --identity.") var tokenFile: String?
-        @Option(help: "How many.") var limit = 100
+        @Option(help: "Maximum number of results.") var limit = 100
 
         func run() async throws {
             try await reportingFailures {
@@ -36,7 +36,7 @@ extension Admin.Registrations {
                     throw CommandFailure(.usage, "give the beginning of an installation id or a key hash, or --token-file")
                 }
                 let rows = try tokenFile.map(find(byTokenIn:)) ?? find(text ?? "")
-                guard !rows.isEmpty else { throw CommandFailure(.data, "nothing like that is registered") }
+                guard !rows.isEmpty else { throw CommandFailure(.data, "no matching registration") }
                 try rows.map(RegistrationRow.init).print(asJSON: admin.json)
             }
         }
@@ -73,9 +73,9 @@ extension Admin.Registrations {
 
     struct Export: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Writes registrations to a file that only the same node's key can open.",
+            abstract: "Exports registrations to a file that only the same node's key can decrypt.",
             discussion: """
-                Tombstones too: without them a registration that was ended could come back. See --state.
+                Tombstones are exported too: without them a removed registration could come back. Use --state to select.
 
                 EXAMPLE
                   waku-push admin registrations export /backup/registrations \\
@@ -85,15 +85,15 @@ extension Admin.Registrations {
         @ParentCommand var command: Admin
         @OptionGroup var admin: AdminOptions
         @OptionGroup var filter: FilterOptions
-        @Argument(help: "The file to make, with mode 0600. It must not exist.") var file: String
+        @Argument(help: "The file to create, with mode 0600. It must not exist.") var file: String
 
         func run() async throws {
             try await reportingFailures {
-                let identity = try admin.requiredIdentity("what is registered is sealed with the node's key")
+                let identity = try admin.requiredIdentity("registrations are encrypted with a key derived from the node's")
                 let store = try admin.openStore(of: command, unsealing: true)
                 var writer = try RegistrationsFileWriter(file, identity: identity)
                 do {
-                    // What the store throws is its own: a full disk under the file is told apart from it.
+                    // Kept apart from the store's errors: a full disk under the file is not an error of the store.
                     var failure: (any Error)?
                     try StatusServer.Registrations(store.sealer).forEachRecord(filter.filter, in: store) { record in
                         do { try writer.add(record) } catch { failure = error }
@@ -106,17 +106,17 @@ extension Admin.Registrations {
                     throw error
                 }
                 if admin.json { return try Output.json(["count": writer.count]) }
-                Output.line("\(writer.count) exported to \(file). It can be read with this node's key file alone.")
+                Output.line("\(writer.count) registrations exported to \(file), which can be read only with this node's key file.")
             }
         }
     }
 
     struct Import: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Takes registrations from a file that export made with the same node's key.",
+            abstract: "Imports registrations from a file that was exported with the same node's key.",
             discussion: """
-                What is stored with the same or a higher version stays. A daemon that runs answers for what is new at once; without a database \
-                one is made.
+                Stored registrations with the same or a higher version are kept. A running daemon uses imported registrations at once. The \
+                database is created if there is none.
 
                 EXAMPLE
                   waku-push admin registrations import /backup/registrations \\
@@ -127,11 +127,11 @@ extension Admin.Registrations {
 
         @ParentCommand var command: Admin
         @OptionGroup var admin: AdminOptions
-        @Argument(help: "The file that registrations export made.") var file: String
+        @Argument(help: "A file written by registrations export.") var file: String
 
         func run() async throws {
             try await reportingFailures {
-                let identity = try admin.requiredIdentity("the file is sealed with the node's key")
+                let identity = try admin.requiredIdentity("the file is encrypted with a key derived from the node's")
                 let folder = admin.folder(of: command)
                 if !FileManager.default.fileExists(atPath: DataFolder.databasePath(in: folder)) {
                     let lock = try DataFolder(locking: folder)
@@ -144,7 +144,7 @@ extension Admin.Registrations {
                     let _: AdminAPI.Count = try await client.post("/registrations/changed", [String]())
                 }
                 if admin.json { return try Output.json(counts) }
-                Output.line("\(counts.imported) imported, \(counts.kept) were stored with the same or a higher version.")
+                Output.line("\(counts.imported) imported, \(counts.kept) kept: stored with the same or a higher version.")
             }
         }
 

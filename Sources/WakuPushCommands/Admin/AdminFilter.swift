@@ -6,7 +6,7 @@ import StoreSQLite
 import StatusProtocol
 import Waku
 
-/// Which installations are meant.
+/// Selects installations.
 struct FilterOptions: ParsableArguments {
     enum State: String, ExpressibleByArgument, CaseIterable {
         case registered
@@ -15,8 +15,8 @@ struct FilterOptions: ParsableArguments {
 
     @Option(help: "apn or firebase.") var platform: PlatformArgument?
     @Option(help: "registered or unregistered.") var state: State?
-    @Option(help: "Last changed longer ago than this, such as 90d.") var olderThan: DurationArgument?
-    @Option(help: "Last changed within this time, such as 24h.") var newerThan: DurationArgument?
+    @Option(help: "Last changed longer ago than this, for example 90d.") var olderThan: DurationArgument?
+    @Option(help: "Last changed within this time, for example 24h.") var newerThan: DurationArgument?
 
     var filter: RegistrationFilter {
         var filter = RegistrationFilter()
@@ -40,7 +40,7 @@ enum PlatformArgument: String, ExpressibleByArgument, CaseIterable {
     }
 }
 
-/// A device token, from a file or from standard input: on the command line everybody on the machine would see it.
+/// Reads a device token from a file or from standard input: on the command line every user of the machine could see it.
 struct TokenInput {
     /// - Parameter path: `-` for standard input.
     static func read(_ path: String) throws(CommandFailure) -> DeviceToken {
@@ -53,7 +53,9 @@ struct TokenInput {
             throw CommandFailure(.data, "token file \(path) can't be read: is it there, and may this user read it?")
         }
         let token = text?.trimmingCharacters(in: .whitespacesAndNewlines) ?? ""
-        guard !token.isEmpty else { throw CommandFailure(.data, "\(path == "-" ? "standard input" : "token file \(path)") holds no token") }
+        guard !token.isEmpty else {
+            throw CommandFailure(.data, "\(path == "-" ? "standard input" : "token file \(path)") contains no token")
+        }
         return DeviceToken(token)
     }
 }

@@ -6,12 +6,12 @@ import StoreSQLite
 import StatusProtocol
 import WakuCrypto
 
-/// What every admin command takes.
+/// Options that every admin command takes.
 struct AdminOptions: ParsableArguments {
     @Option(help: "The node's data folder. [default: data]")
     var data: String?
 
-    @Option(help: "The node's key file: needed to open what is sealed.")
+    @Option(help: "The node's key file, needed to decrypt stored data.")
     var identity: String?
 
     @Option(help: "The daemon's configuration file.")
@@ -26,19 +26,20 @@ struct AdminOptions: ParsableArguments {
         data ?? command.data ?? Environment.string("data") ?? "data"
     }
 
+    /// - Parameter reason: why the key is needed, for the error message.
     /// - Throws: ``CommandFailure`` when there is none.
-    func requiredIdentity(_ why: String) throws(CommandFailure) -> PrivateKey {
-        guard let identityFile else { throw CommandFailure(.usage, "--identity is missing: \(why)") }
+    func requiredIdentity(_ reason: String) throws(CommandFailure) -> PrivateKey {
+        guard let identityFile else { throw CommandFailure(.usage, "--identity is missing: \(reason)") }
         return try IdentityFile.read(identityFile)
     }
 
     func openStore(of command: Admin, unsealing: Bool = false) throws -> SQLiteStore {
-        let identity = unsealing ? try requiredIdentity("what is registered is sealed with the node's key") : nil
+        let identity = unsealing ? try requiredIdentity("registrations are encrypted with a key derived from the node's") : nil
         return try NodeAssembly.existingStore(in: folder(of: command), of: identity)
     }
 }
 
-/// How an operator names a registrant: a key hash, a public key in either form, or the beginning of a hash that only one has.
+/// A registrant on the command line: a key hash, a public key (compressed or not), or an unambiguous prefix of a key hash.
 struct RegistrantArgument: ExpressibleByArgument {
     let prefix: String
 

@@ -11,11 +11,11 @@ import WakuCrypto
 
 extension Admin.Outbox {
     struct List: AsyncParsableCommand {
-        static let configuration = CommandConfiguration(abstract: "Lists what waits, oldest first. Contents stay sealed.")
+        static let configuration = CommandConfiguration(abstract: "Lists waiting notifications, oldest first. Contents are not decrypted.")
 
         @ParentCommand var command: Admin
         @OptionGroup var admin: AdminOptions
-        @Option(help: "How many.") var limit = 100
+        @Option(help: "Maximum number of results.") var limit = 100
 
         func run() async throws {
             try await reportingFailures {
@@ -52,13 +52,13 @@ extension Admin.Outbox {
     }
 }
 
-/// Which notifications are meant.
+/// Selects notifications of the outbox.
 struct OutboxSelection: ParsableArguments {
-    @Argument(help: "Ids, as outbox list has them.") var ids: [Int64] = []
-    @Flag(help: "All that wait.") var all = false
+    @Argument(help: "Ids, as printed by outbox list.") var ids: [Int64] = []
+    @Flag(help: "All waiting notifications.") var all = false
 
     func selected() throws(CommandFailure) -> AdminAPI.Selection {
-        guard all == ids.isEmpty else { throw CommandFailure(.usage, "give ids, as outbox list has them, or --all") }
+        guard all == ids.isEmpty else { throw CommandFailure(.usage, "give ids, as printed by outbox list, or --all") }
         return AdminAPI.Selection(ids: all ? nil : ids)
     }
 }
@@ -66,7 +66,7 @@ struct OutboxSelection: ParsableArguments {
 extension Admin.Outbox {
     struct Retry: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Has the running node post what waits at once, rather than after its pause.",
+            abstract: "Retries waiting notifications at once, without waiting for the back-off.",
             discussion: "EXAMPLE\n  waku-push admin outbox retry --all --data data")
 
         @ParentCommand var command: Admin
@@ -78,27 +78,28 @@ extension Admin.Outbox {
                 let selected = try selection.selected()
                 let count: AdminAPI.Count = try await AdminClient(folder: admin.folder(of: command)).post("/outbox/retry", selected)
                 if admin.json { return try Output.json(count) }
-                Output.line("\(count.count) are tried again now.")
+                Output.line("\(count.count) notifications are retried now.")
             }
         }
     }
 
     struct Drop: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Gives notifications up: gorush does not get them, unless they are on their way.",
+            abstract: "Drops waiting notifications. Those that are being posted to gorush may still be delivered.",
             discussion: "EXAMPLE\n  waku-push admin outbox drop 17 18 --data data --yes")
 
         @ParentCommand var command: Admin
         @OptionGroup var admin: AdminOptions
         @OptionGroup var selection: OutboxSelection
-        @Flag(help: "Do it. Without, it is only told how many there are.") var yes = false
+        @Flag(help: "Drop them. Without it the command only prints how many there are.") var yes = false
 
         func run() async throws {
             try await reportingFailures {
                 let selected = try selection.selected()
                 let count = AdminAPI.Count(count: yes ? try await drop(selected) : try waiting(selected).count)
                 if admin.json { return try Output.json(count) }
-                Output.line(yes ? "\(count.count) dropped." : "\(count.count) would be dropped: repeat with --yes.")
+                Output.line(
+                    yes ? "\(count.count) notifications dropped." : "\(count.count) notifications would be dropped: repeat with --yes.")
             }
         }
 
@@ -107,7 +108,7 @@ extension Admin.Outbox {
             return selection.ids.map { $0.filter(Set(waiting).contains) } ?? waiting
         }
 
-        /// A daemon knows what waits, and must be told. Without one the folder is locked meanwhile.
+        /// A running daemon holds waiting notifications in memory, so it has to drop them. Without a daemon the folder is locked meanwhile.
         private func drop(_ selection: AdminAPI.Selection) async throws -> Int {
             let folder = admin.folder(of: command)
             let client = try AdminClient(folder: folder)
@@ -127,11 +128,11 @@ extension Admin.Outbox {
 extension Admin {
     struct Topics: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Lists the content topics that concern the node: its own (with --identity), and one or two for each registrant.")
+            abstract: "Lists the content topics that the node listens on: its own (with --identity), and one or two for each registrant.")
 
         @ParentCommand var command: Admin
         @OptionGroup var admin: AdminOptions
-        @Option(help: "How many registrants.") var limit = 100
+        @Option(help: "Maximum number of registrants.") var limit = 100
 
         func run() async throws {
             try await reportingFailures {

@@ -6,10 +6,11 @@ import Waku
 extension Admin {
     struct Peers: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "The nodes that the running node is connected to over libp2p.",
+            abstract: "Lists the peers that the running node is connected to over libp2p.",
             discussion: """
-                MESH says on how many topics messages are exchanged with it, or filter, when it took this node's topics; SCORE what is thought of it: below 0 it is in no mesh, far below it is \
-                left. IN and OUT are since it connected. --json has the protocols and topics, too.
+                BY is the side that opened the connection. MESH is the number of topics whose mesh the peer is in, or filter if it is a \
+                filter node that accepted this node's topics. SCORE is its gossipsub score: below 0 it is in no mesh, far below it is \
+                disconnected. IN and OUT count since the connection. --json adds protocols and topics.
 
                 EXAMPLE
                   waku-push admin peers --data data
@@ -36,7 +37,7 @@ extension Admin {
                 peer.id, peer.isInbound ? "it" : "us", peer.isFilterNode ? "filter" : String(peer.meshes.count),
                 peer.score.map { String(($0 * 10).rounded() / 10) } ?? "–", String(peer.bytesReceived / 1024),
                 String(peer.bytesSent / 1024), String(peer.messagesReceived), String(peer.messagesSent),
-                // Peers say of themselves what they like.
+                // The agent string is chosen by the peer.
                 Output.printable(peer.agent ?? "–"), peer.address ?? "–",
             ]
         }

@@ -11,7 +11,7 @@ import Waku
 extension Admin.Registrations {
     struct List: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Lists installations, oldest first, tombstones too.",
+            abstract: "Lists installations including tombstones, oldest first.",
             discussion: """
                 EXAMPLES
                   waku-push admin registrations list --data data --limit 50 --offset 100
@@ -22,12 +22,12 @@ extension Admin.Registrations {
         @ParentCommand var command: Admin
         @OptionGroup var admin: AdminOptions
         @OptionGroup var filter: FilterOptions
-        @Option(help: "How many.") var limit = 100
-        @Option(help: "How many to pass over.") var offset = 0
+        @Option(help: "Maximum number of results.") var limit = 100
+        @Option(help: "Number of results to skip.") var offset = 0
 
         func run() async throws {
             try await reportingFailures {
-                guard limit > 0, offset >= 0 else { throw CommandFailure(.usage, "--limit must be above 0, --offset not below") }
+                guard limit > 0, offset >= 0 else { throw CommandFailure(.usage, "--limit must be above 0 and --offset at least 0") }
                 let store = try admin.openStore(of: command)
                 let rows = try store.read(StatusServer.Registrations.summaries(filter.filter, limit: limit, offset: offset))
                     .map(RegistrationRow.init)
@@ -40,7 +40,7 @@ extension Admin.Registrations {
         static let configuration = CommandConfiguration(
             abstract: "Shows one registrant's installations.",
             discussion: """
-                With the node's key (--identity) the registrations are opened. Tokens stay hidden without --reveal.
+                With the node's key (--identity) the registrations are decrypted. Tokens are hidden unless --reveal is given.
 
                 EXAMPLE
                   waku-push admin registrations show 0eb7c16f --data data \\
@@ -49,7 +49,7 @@ extension Admin.Registrations {
 
         @ParentCommand var command: Admin
         @OptionGroup var admin: AdminOptions
-        @Argument(help: "A key hash, a public key, or the beginning of a hash.") var registrant: RegistrantArgument
+        @Argument(help: "A key hash, a public key, or a prefix of a key hash.") var registrant: RegistrantArgument
         @Flag(help: "Show tokens. Needs --identity.") var reveal = false
 
         func run() async throws {
@@ -72,7 +72,7 @@ extension Admin.Registrations {
     }
 
     struct Stats: AsyncParsableCommand {
-        static let configuration = CommandConfiguration(abstract: "Counts what is stored.")
+        static let configuration = CommandConfiguration(abstract: "Prints numbers of registrants, installations and waiting notifications.")
 
         @ParentCommand var command: Admin
         @OptionGroup var admin: AdminOptions
@@ -92,31 +92,31 @@ extension Admin.Registrations {
 
     struct Remove: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Ends registrations, as if their owner had unregistered: only key hash, installation and version stay.",
+            abstract: "Removes registrations, as if the registrant had unregistered: only key hash, installation id and version are kept.",
             discussion: "EXAMPLE\n  waku-push admin registrations remove 0eb7c16f --data data --yes")
 
         @ParentCommand var command: Admin
         @OptionGroup var admin: AdminOptions
-        @Argument(help: "A key hash, a public key, or the beginning of a hash.") var registrant: RegistrantArgument
+        @Argument(help: "A key hash, a public key, or a prefix of a key hash.") var registrant: RegistrantArgument
         @Option(help: "Only this installation.") var installation: String?
-        @Flag(help: "Do it. Without, it is only shown what would be removed.") var yes = false
+        @Flag(help: "Remove them. Without it the command only prints what would be removed.") var yes = false
 
         func run() async throws {
             try await reportingFailures {
                 let store = try admin.openStore(of: command)
                 let keyHash = try registrant.resolve(in: store)
                 let wanted = installation.map(InstallationID.init)
-                // Registrations stay sealed: the key is not needed to end them.
+                // Removing needs no decryption, and so not the node's key.
                 let found = StatusServer.Registrations.summaries(keyHashPrefix: keyHash.hex, limit: .max).map { rows in
                     rows.filter { $0.platform != nil && (wanted == nil || $0.key.installationID == wanted) }
                 }
                 let rows = try store.read(found)
                 if yes {
-                    // One after the other: with the last one the registrant's topic keys go.
+                    // In sequence: the registrant's topic keys are deleted with the last registration.
                     let ends = rows.map { StatusServer.Registrations.unregister($0.key, version: $0.version, at: .now()) }
                     for result in await store.commitEach(ends) { try result.get() }
                 }
-                guard !rows.isEmpty else { throw CommandFailure(.data, "nothing is registered there that could be removed") }
+                guard !rows.isEmpty else { throw CommandFailure(.data, "no registration to remove") }
                 if admin.json { return try Output.json(rows.map(RegistrationRow.init)) }
                 for row in rows {
                     Output.line(
@@ -128,7 +128,7 @@ extension Admin.Registrations {
     }
 }
 
-/// An installation in a list.
+/// A row of a list of installations.
 struct RegistrationRow: Encodable {
     let keyHash: String
     let installation: String
@@ -154,7 +154,7 @@ extension [RegistrationRow] {
     }
 }
 
-/// An installation with its registration, when that could be opened.
+/// An installation with its registration, if that was decrypted.
 private struct RegistrationDetail: Encodable {
     let row: RegistrationRow
     let opened: Opened?

@@ -11,13 +11,13 @@ import StoreSQLite
 extension Admin {
     struct Status: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Shows a running node on one screen: whether it is well, what waits, what was counted.",
+            abstract: "Shows the status of a running node: readiness, findings, outbox and counters.",
             discussion: """
                 EXIT CODES
-                  0   it runs and is ready
-                  2   it runs and is not ready
-                  69  no daemon answers; what the database says is shown all the same
-                  Others as waku-push --help has them.
+                  0   running and ready
+                  2   running but not ready
+                  69  no daemon answers; figures from the database are shown
+                  See waku-push --help for the others.
                 """)
 
         @ParentCommand var command: Admin
@@ -35,7 +35,7 @@ extension Admin {
                     live: live, registrations: StoredNumbers(statistics, waiting: waiting, databaseBytes: store.byteCount))
                 if admin.json { try Output.json(overview) } else { overview.print() }
                 guard let live else {
-                    CommandFailure.tell(client.noDaemon.message)
+                    CommandFailure.report(client.noDaemon.message)
                     throw ExitCode(client.noDaemon.code.rawValue)
                 }
                 if !live.isReady { throw ExitCode(2) }
@@ -44,7 +44,7 @@ extension Admin {
     }
 }
 
-/// What the database holds, in numbers.
+/// Numbers of rows in the database, and its size.
 struct StoredNumbers: Encodable {
     let registrants, apn, firebase, tombstones, waiting, databaseBytes: Int
 
@@ -66,7 +66,7 @@ struct StoredNumbers: Encodable {
 }
 
 private struct Overview: Encodable {
-    /// nil: no daemon answers.
+    /// nil when no daemon answers.
     let live: NodeStatus?
     let registrations: StoredNumbers
 
@@ -80,7 +80,8 @@ private struct Overview: Encodable {
             ("running", "for \(Date.now.timeIntervalSince(live.started).inWords)"),
             ("state", (live.isReady ? "ready" : "not ready") + (live.isDraining ? ", draining" : "")),
             ("key", "0x" + live.publicKey), ("pubsub topics", live.pubsubTopics.joined(separator: " ")),
-            ("query topics", String(live.queryTopics)), ("posts to gorush", live.breaker == "closed" ? "go out" : "held: \(live.breaker)"),
+            ("query topics", String(live.queryTopics)),
+            ("posts to gorush", live.breaker == "closed" ? "active" : "paused: \(live.breaker)"),
             ("log level", live.logLevel ?? "fixed"),
         ])
         Output.line()
@@ -88,7 +89,7 @@ private struct Overview: Encodable {
         Output.line()
         var stored = registrations.fields
         if let first = live.outbox.firstExpires {
-            stored.append(("first is given up", "in \(max(0, first.timeIntervalSinceNow).inWords)"))
+            stored.append(("next expires", "in \(max(0, first.timeIntervalSinceNow).inWords)"))
         }
         Output.fields(stored)
         guard !live.counters.isEmpty else { return }
@@ -98,7 +99,7 @@ private struct Overview: Encodable {
 }
 
 extension [Finding] {
-    /// A line each, and what to do below it.
+    /// Prints each finding on a line, with its remedy below.
     func print() {
         let width = map(\.check.count).max() ?? 0
         for finding in self {

@@ -11,11 +11,11 @@ import WakuCrypto
 extension Admin {
     struct TestPush: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Posts one notification to gorush, and shows what it says of it.",
+            abstract: "Posts a test notification to gorush and shows the result.",
             discussion: """
-                To a registered device, or to a token from a file or standard input. It goes to gorush alone: neither the outbox nor the \
-                registration is touched. Takes serve's options for gorush. A gorush with sync: false only says that it queued it: then its \
-                log has the verdict.
+                The target is a registered device, or a device token from a file or standard input. The outbox and the registration are not \
+                changed. Takes the gorush options of serve. A gorush with sync: false only reports that it queued the notification; the \
+                outcome is then in its log.
 
                 EXAMPLES
                   waku-push admin test-push 0eb7c16f --data data --identity id.key
@@ -23,17 +23,17 @@ extension Admin {
                     --apn-topic im.status.ethereum
 
                 EXIT CODES
-                  0   gorush took it, and told of no failure
-                  2   it did not, or told of one
+                  0   gorush accepted it and reported no failure
+                  2   gorush did not accept it, or reported a failure
                 """)
 
         @ParentCommand var command: Admin
         @OptionGroup var admin: AdminOptions
-        @Argument(help: "A key hash, a public key, or the beginning of a hash.") var registrant: RegistrantArgument?
+        @Argument(help: "A key hash, a public key, or a prefix of a key hash.") var registrant: RegistrantArgument?
         @Option(help: "Only this installation.") var installation: String?
         @Option(help: "A file with a device token, or - for standard input, instead of a registrant.") var tokenFile: String?
-        @Option(help: "apn or firebase: of the token in --token-file.") var platform: PlatformArgument?
-        @Option(help: "The app on APNs: of the token in --token-file.") var apnTopic: String?
+        @Option(help: "Platform of the token in --token-file: apn or firebase.") var platform: PlatformArgument?
+        @Option(help: "APNs topic (app) of the token in --token-file.") var apnTopic: String?
         @OptionGroup(title: "Gorush") var gorush: GorushOptions
 
         func run() async throws {
@@ -54,16 +54,16 @@ extension Admin {
             guard (registrant == nil) != (tokenFile == nil) else { throw CommandFailure(.usage, "give a registrant, or --token-file") }
             guard let registrant else { return try targetOfToken(tokenFile ?? "-") }
             guard platform == nil, apnTopic == nil else {
-                throw CommandFailure(.usage, "--platform and --apn-topic go with --token-file: a registration says both")
+                throw CommandFailure(.usage, "--platform and --apn-topic need --token-file: a registration has both")
             }
             let store = try admin.openStore(of: command, unsealing: true)
             let keyHash = try registrant.resolve(in: store)
             let found = try store.read(StatusServer.Registrations(store.sealer).registrations(of: [keyHash])).filter {
                 installation == nil || $0.key.installationID == InstallationID(installation ?? "")
             }
-            guard let stored = found.first else { throw CommandFailure(.data, "nothing is registered there") }
+            guard let stored = found.first else { throw CommandFailure(.data, "no registration of this registrant") }
             guard found.count == 1 else {
-                throw CommandFailure(.usage, "\(found.count) devices are registered there: choose one by --installation")
+                throw CommandFailure(.usage, "\(found.count) devices are registered: choose one with --installation")
             }
             return Self.notification(
                 to: stored.registration.deviceToken, on: stored.registration.platform ?? .apn, apnTopic: stored.registration.apnTopic,
@@ -73,12 +73,12 @@ extension Admin {
         private func targetOfToken(_ path: String) throws -> Notification {
             guard let platform else { throw CommandFailure(.usage, "--platform is missing: apn or firebase") }
             guard platform != .apn || apnTopic != nil else { throw CommandFailure(.usage, "--apn-topic is missing: the app on APNs") }
-            guard installation == nil else { throw CommandFailure(.usage, "--installation goes with a registrant") }
-            let nobody = RegistrationKey(keyHash: KeyHash(of: PrivateKey.generate().publicKey), installationID: InstallationID("test"))
-            return Self.notification(to: try TokenInput.read(path), on: platform.platform, apnTopic: apnTopic ?? "", of: nobody)
+            guard installation == nil else { throw CommandFailure(.usage, "--installation needs a registrant") }
+            let unknown = RegistrationKey(keyHash: KeyHash(of: PrivateKey.generate().publicKey), installationID: InstallationID("test"))
+            return Self.notification(to: try TokenInput.read(path), on: platform.platform, apnTopic: apnTopic ?? "", of: unknown)
         }
 
-        /// What a message in a chat looks like, from a chat that nobody knows, with nothing to open.
+        /// Like the notification of a chat message, for a random chat and without content.
         private static func notification(
             to token: DeviceToken, on platform: Platform, apnTopic: String, of key: RegistrationKey
         ) -> Notification {
@@ -91,16 +91,16 @@ extension Admin {
     }
 }
 
-/// What gorush said of one notification.
+/// The outcome of a single notification.
 private struct Verdict: Encodable {
     /// accepted, refused or failed.
     let outcome: String
     let reason: String?
-    /// Of one token; nil when gorush did not say.
+    /// Tokens that gorush counted, of one; nil when its reply has no count.
     let counted: Int?
-    /// What gorush, or Apple or Google through it, said of the token.
+    /// The token failure in gorush's reply, its own or that of Apple or Google.
     let tokenFailure: String?
-    /// What the node would make of that.
+    /// How the node would judge that failure.
     let tokenVerdict: String?
 
     init(_ result: PostResult) {
@@ -122,8 +122,8 @@ private struct Verdict: Encodable {
         var fields = [("gorush", outcome)]
         if let reason { fields.append(("reason", Output.printable(reason))) }
         if counted == 0 { fields.append(("counted", "none: is the platform switched off in gorush?")) }
-        if let tokenFailure { fields.append(("token", tokenFailure + (tokenVerdict.map { ", held to be \($0)" } ?? ""))) }
-        if isGood { fields.append(("token", "no failure told")) }
+        if let tokenFailure { fields.append(("token", tokenFailure + (tokenVerdict.map { ", verdict \($0)" } ?? ""))) }
+        if isGood { fields.append(("token", "no failure reported")) }
         return fields
     }
 }

@@ -5,14 +5,14 @@ import StatusProtocol
 import Waku
 import WakuCrypto
 
-/// Registrations in a file, for the same identity to read: a line of JSON that says what it is, and a line for each record, sealed.
+/// A file of exported registrations, encrypted for the same identity: a header line of JSON and an encrypted line for each record.
 ///
 ///     {"format":"waku-push registrations 1","file":"<32 hex digits>"}
 ///     base64(AES-256-GCM(JSON of a record)) …
 ///     base64(AES-256-GCM({"end":<number of records>}))
 ///
-/// The key comes from the identity. A line is bound to the file's random id and to its place, so that none can be left out, exchanged or
-/// put in; the last one tells that the file is whole.
+/// The key is derived from the identity. The associated data of a line is the file's random id and the line's index, so that lines can't be
+/// removed, reordered or inserted. The last line marks a complete file.
 enum RegistrationsFile {
     struct Header: Codable {
         static let format = "waku-push registrations 1"
@@ -43,7 +43,7 @@ enum RegistrationsFile {
     }
 }
 
-/// Writes a ``RegistrationsFile``, for its owner alone.
+/// Writes a ``RegistrationsFile`` with mode 0600.
 struct RegistrationsFileWriter {
     private let path: String
     private let descriptor: Int32
@@ -51,7 +51,7 @@ struct RegistrationsFileWriter {
     private let file = hexString(randomBytes(16))
     private(set) var count = 0
 
-    /// - Throws: ``CommandFailure`` when the file is there already, or can't be made.
+    /// - Throws: ``CommandFailure`` when the file exists already or can't be created.
     init(_ path: String, identity: PrivateKey) throws(CommandFailure) {
         self.path = path
         key = RegistrationsFile.key(of: identity)
@@ -79,7 +79,7 @@ struct RegistrationsFileWriter {
         close(descriptor)
     }
 
-    /// Nothing of it stays.
+    /// Deletes the unfinished file.
     func discard() {
         close(descriptor)
         unlink(path)
@@ -112,26 +112,28 @@ struct RegistrationsFileReader {
         }
         guard let line = lines.next(), let header = try? JSONDecoder().decode(RegistrationsFile.Header.self, from: Data(line)),
             header.format == RegistrationsFile.Header.format
-        else { throw CommandFailure(.data, "\(path) is no file of registrations: give one that admin registrations export made") }
+        else { throw CommandFailure(.data, "\(path) is not a registrations file: give one written by admin registrations export") }
         self.path = path
         self.lines = lines
         key = RegistrationsFile.key(of: identity)
         file = header.file
     }
 
-    /// nil at the end, when the file is whole.
+    /// nil at the end of a complete file.
     mutating func next() throws(CommandFailure) -> RegistrationRecord? {
         guard let text = lines.next() else {
-            throw CommandFailure(.data, "\(path) ends too early: it was not written to its end; what came before is imported")
+            throw CommandFailure(.data, "\(path) is truncated: the registrations before its end were imported")
         }
         let binding = RegistrationsFile.binding(file, count)
         guard let sealed = Data(base64Encoded: Data(text)),
             let plain = try? AESGCM.open(Array(sealed), key: key, layout: .nonceFirst, associatedData: binding),
             let line = try? JSONDecoder().decode(RegistrationsFile.Line.self, from: Data(plain))
-        else { throw CommandFailure(.data, "line \(count + 2) of \(path) can't be opened: it was altered, or is of another identity") }
+        else {
+            throw CommandFailure(.data, "line \(count + 2) of \(path) can't be decrypted: it was altered, or belongs to another identity")
+        }
         if line.end == count { return nil }
         guard let record = line.record, let keyHash = KeyHash(bytes: Array(record.keyHash)) else {
-            throw CommandFailure(.data, "line \(count + 2) of \(path) holds no registration")
+            throw CommandFailure(.data, "line \(count + 2) of \(path) contains no registration")
         }
         count += 1
         return RegistrationRecord(

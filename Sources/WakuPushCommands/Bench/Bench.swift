@@ -5,11 +5,11 @@ import UnixSignals
 
 struct Bench: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Measures how fast a node is on this machine, and how near to what the cryptography alone would take.",
+        abstract: "Measures the throughput and latency of a node on this machine, against the cost of the library calls alone.",
         discussion: """
-            Keys and messages are made first. Then a real node on a real data folder is fed as fast as it takes messages, and at half that rate for the \
-            latencies. FLOOR is the sum of the bare library calls that such a message needs, measured before and after each round on as many \
-            cores; RATIO is the achieved rate divided by what the floor makes possible: 1 is as fast as the libraries alone.
+            Keys and messages are generated first. Then a real node with a data folder is fed as fast as it accepts messages, and at half that rate to \
+            measure latencies. FLOOR is the CPU time of the bare library calls that such a message needs, measured before and after each round \
+            on as many cores; RATIO is the achieved rate divided by the rate at the floor: 1 is as fast as the libraries alone.
 
             EXAMPLES
               waku-push bench
@@ -24,9 +24,9 @@ struct Bench: AsyncParsableCommand {
             EXIT CODES
               0   measured
               64  wrong usage
-              65  messages went unanswered: the figures are printed, and worth nothing
+              65  messages went unanswered: the printed figures are invalid
               69  a port or a process is unavailable
-              73  the folder for the data can't be used
+              73  the data folder can't be used
               130 interrupted
             """)
 
@@ -35,37 +35,37 @@ struct Bench: AsyncParsableCommand {
     )
     var parts: [BenchPart] = []
 
-    @Option(help: "How long each measurement of each round takes, about.")
+    @Option(help: "Approximate duration of each measurement in each round.")
     var seconds: Double = 0.5
 
-    @Option(help: "Rounds of which the middle one is told.")
+    @Option(help: "Number of rounds; the median is reported.")
     var rounds: Int = 3
 
-    @Option(help: "Where data folders are made, on the disk that is to be measured. They are gone afterwards.")
+    @Option(help: "Where temporary data folders are created: on the disk that is to be measured.")
     var data: String = NSTemporaryDirectory()
 
-    @Option(help: "Messages that the relay hands over at once.")
+    @Option(help: "Number of messages that the relay delivers at once.")
     var batch: Int = 200
 
-    @Option(help: "How long gorush takes for a post.")
+    @Option(help: "Response time of gorush for a post.")
     var gorushLatency = DurationArgument("1ms", .milliseconds(1))
 
-    @Option(help: "Registrations that the start-up is measured with.")
+    @Option(help: "Number of stored registrations for startup.")
     var registrations: Int = 100_000
 
-    @Option(help: "Messages a second for end-to-end, flood and endurance. [default: 100, 100, and half of the maximal rate]")
+    @Option(help: "Messages per second for end-to-end, flood and endurance. [default: 100, 100, and half of the maximum rate]")
     var rate: Double?
 
-    @Option(help: "How often a node that is attached by REST asks, end to end.")
+    @Option(help: "Poll interval of the node attached over REST, for end-to-end.")
     var pollInterval = DurationArgument("300ms", .milliseconds(300))
 
-    @Option(help: "How long end-to-end and endurance run at their rate. [default: 5s and 10m]")
+    @Option(help: "Duration of end-to-end and endurance. [default: 5s and 10m]")
     var duration: DurationArgument?
 
     @Flag(help: "Print JSON.")
     var json = false
 
-    /// The second process of the relay part is this program, too.
+    /// Runs the second process of the relay benchmark, which is this program too.
     @Flag(help: .hidden)
     var relaySink = false
 
@@ -90,7 +90,7 @@ struct Bench: AsyncParsableCommand {
         }
     }
 
-    /// Data folders and processes go with the tasks that made them, also when SIGINT or SIGTERM comes.
+    /// Cancels the tasks on SIGINT or SIGTERM, so that they remove their data folders and end their processes.
     private func untilInterrupted(_ body: @escaping @Sendable () async throws -> [BenchResult]) async throws -> [BenchResult] {
         let signals = await UnixSignalsSequence(trapping: .sigint, .sigterm)
         return try await withThrowingTaskGroup(of: [BenchResult].self) { group in
@@ -132,7 +132,7 @@ struct Bench: AsyncParsableCommand {
             return results
         case .query: return try await MessageBench(.query, settings: settings).run()
         case .firstQuery:
-            // 12 ms of a core each, to make the queries and again in the node.
+            // Each query takes 12 ms of a core to generate, and the same again in the node.
             let count = min(5_000, max(50, Int(settings.seconds * 1_000)))
             return try await FirstQueryBench(settings: settings, registrantCount: count).run()
         case .request: return try await MessageBench(.request, settings: settings).run()
@@ -155,7 +155,7 @@ struct Bench: AsyncParsableCommand {
             return try await EnduranceBench(settings: settings, duration: duration, rate: rate) { [json] interval in
                 guard !json else { return }
                 progress.clear()
-                BenchReport.tell(interval)
+                BenchReport.print(interval)
             }.run()
         }
     }
@@ -171,6 +171,6 @@ enum BenchPart: String, CaseIterable, ExpressibleByArgument {
     case startup
     case endurance
 
-    /// Not part of the run of everything.
+    /// Whether it is left out unless it is named.
     var isLong: Bool { self == .firstQuery || self == .endurance }
 }

@@ -1,11 +1,11 @@
 import PushBench
 
-/// What was found, for people and for programs.
+/// The results, printed as a table or as JSON.
 struct BenchReport: Encodable {
     let machine: Machine
     let results: [BenchResult]
 
-    /// When messages had no answer, that is the result.
+    /// The failure that the command ends with if messages went unanswered.
     var unanswered: CommandFailure? {
         let lost = results.filter { ($0.unanswered ?? 0) > 0 }
         guard let first = lost.first, let count = first.unanswered else { return nil }
@@ -35,15 +35,15 @@ struct BenchReport: Encodable {
         for note in notes { Output.line(note) }
     }
 
-    /// A line for one interval of a long run.
-    static func tell(_ interval: EnduranceBench.Interval) {
+    /// Prints a line for an interval of a long run.
+    static func print(_ interval: EnduranceBench.Interval) {
         let memory = interval.residentBytes.map { "\($0 >> 20)" } ?? ""
         Output.line(
             "\(Int(interval.seconds)) s: \(number(interval.rate))/s, p50 \(number(interval.p50Microseconds)) µs, "
                 + "p99 \(number(interval.p99Microseconds)) µs, \(memory) MiB")
     }
 
-    /// Three digits that count, and no more behind the point than help.
+    /// About three significant digits.
     private static func number(_ value: Double?) -> String {
         guard let value else { return "" }
         if abs(value) >= 100 { return "\(Int(value.rounded()))" }

@@ -1,13 +1,15 @@
 import Foundation
 import Synchronization
 
-/// One line on standard error, written over and over; nothing when that is no terminal.
+/// A progress line on standard error; prints nothing if that is not a terminal.
 final class ProgressBar: Sendable {
     private static let width = 24
     private let isShown = isatty(STDERR_FILENO) == 1
     private let last = Mutex("")
 
-    /// - Parameter share: of this part that is done, 0 to 1.
+    /// - Parameters:
+    ///   - text: what is being measured.
+    ///   - share: the completed part of it, 0 to 1.
     func show(_ text: String, _ share: Double) {
         let done = Int(min(max(share, 0), 1) * Double(Self.width))
         let bar = String(repeating: "#", count: done) + String(repeating: ".", count: Self.width - done)

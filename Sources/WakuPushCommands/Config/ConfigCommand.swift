@@ -4,11 +4,11 @@ import Foundation
 struct ConfigCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "config",
-        abstract: "Looks at the configuration: file, environment and options.",
+        abstract: "Checks and prints the configuration: file, environment and options.",
         discussion: """
-            A configuration file is YAML; its keys are the names of serve's options. An option of the command line goes before the \
-            environment, that before the file, and that before what is built in. serve, doctor, admin and config read the file that --config \
-            or WAKU_PUSH_CONFIG names.
+            A configuration file is YAML; its keys are the names of the options of serve. The command line takes precedence over the \
+            environment, that over the file, and that over the defaults. serve, doctor, admin and config read the file given by --config \
+            or WAKU_PUSH_CONFIG.
 
             EXAMPLES
               waku-push config default > waku-push.yaml
@@ -19,7 +19,7 @@ struct ConfigCommand: ParsableCommand {
 
     struct Check: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Says whether serve would start with it: reads all files that it names, and reaches for nothing else.",
+            abstract: "Validates the configuration, including the files that it names, without connecting to anything.",
             usage: "waku-push config check [--config FILE] <options of serve>")
 
         @OptionGroup(title: "Options of serve")
@@ -28,16 +28,16 @@ struct ConfigCommand: ParsableCommand {
         func run() async throws {
             try await reportingFailures {
                 _ = try options.plan()
-                Output.line("The configuration is good.")
+                Output.line("The configuration is valid.")
             }
         }
     }
 
     struct Show: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Shows each option with its value, and where that is from.",
+            abstract: "Prints each option with its value and the source of the value.",
             usage: "waku-push config show [--config FILE] [--json] <options of serve>",
-            discussion: "Secrets are in files of their own; of a header only its name is shown.")
+            discussion: "Secrets are in separate files. Of a header only the name is printed.")
 
         @OptionGroup(title: "Options of serve")
         var options: Serve
@@ -60,21 +60,21 @@ struct ConfigCommand: ParsableCommand {
 
     struct Default: ParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Prints a configuration file with everything that there is, as it is without one.")
+            abstract: "Prints a configuration file with all options and their defaults, commented out.")
 
         func run() throws {
             Output.line(Self.text)
         }
 
-        /// Everything is commented out.
+        /// All options, commented out.
         static var text: String {
             let head = """
-                # waku-push serve --config FILE. Everything here is as it is without the file: take away the # of what you change.
-                # Options of the command line and the environment go before the file. kill -HUP reads it again.
+                # For waku-push serve --config FILE. All options are commented out and show their defaults: uncomment those that you change.
+                # The command line and the environment take precedence over this file. kill -HUP reloads it.
                 """
             let tail = """
-                # Several gorush servers: a notification goes to the first one that takes its platform and app. Instead of gorush and the options
-                # that begin with it.
+                # Several gorush servers: a notification goes to the first endpoint for its platform and app. Use this instead of gorush and
+                # the gorush- options.
                 #gorush-endpoints:
                 #  - name: apple
                 #    url: https://gorush-apple.example

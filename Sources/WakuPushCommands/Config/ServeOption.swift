@@ -1,16 +1,16 @@
 import ArgumentParser
 import Foundation
 
-/// An option of serve, as its help has it.
+/// An option of serve, read from its help.
 struct ServeOption {
     let name: String
     let help: String
-    /// As it would be given; nil for none, and for flags.
+    /// The default as it would be written on the command line; nil if there is none.
     let standard: String?
     let isFlag: Bool
     let isList: Bool
 
-    /// In the order of the help.
+    /// All options, in the order of the help.
     static let all: [ServeOption] = {
         struct Dump: Decodable {
             struct Command: Decodable { let arguments: [Argument] }
@@ -30,7 +30,7 @@ struct ServeOption {
         return dump.command.arguments.compactMap { argument in
             let isFlag = argument.kind == "flag"
             guard var name = argument.preferredName?.name else { return nil }
-            // A flag comes in two forms, of which one is its name.
+            // A flag is listed as --name and --no-name.
             if isFlag, name.hasPrefix("no-") { name.removeFirst(3) }
             guard seen.insert(name).inserted else { return nil }
             return ServeOption(
@@ -41,16 +41,18 @@ struct ServeOption {
 
     static let names = Set(all.map(\.name))
 
-    /// What it is in force with, and where that is from.
+    /// An effective value and its source.
     struct Value: Encodable, Equatable {
         let option: String
-        /// Empty: it has no value.
+        /// Empty if the option has no value.
         let values: [String]
-        /// `command line`, an environment variable, a line of the configuration file, or `default`.
+        /// `command line`, the name of an environment variable, file and line of the configuration file, or `default`.
         let source: String
     }
 
-    /// - Parameter arguments: of the command line.
+    /// The effective value.
+    ///
+    /// - Parameter arguments: the command line.
     func value(_ arguments: [String]) -> Value {
         var given: [String] = []
         for (index, argument) in arguments.enumerated() {

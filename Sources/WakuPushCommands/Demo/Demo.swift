@@ -14,11 +14,11 @@ import WakuCrypto
 
 struct Demo: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Shows the main job on this machine alone: a phone is registered, asked about and notified.",
+        abstract: "Demonstrates the node on this machine, without a network: registers, queries and notifies a phone.",
         discussion: """
-            It makes keys and a data folder that are gone afterwards, a network of one (the loopback relay), a stand-in for gorush that shows what it is \
-            posted, a node, and two clients. All of them talk over sockets on 127.0.0.1, on ports that are free. Each step is checked: the exit code \
-            is 0 only if all went as the protocol says.
+            The demo generates keys and a temporary data folder, and starts the loopback relay, a fake gorush that prints what is posted to it, a node \
+            and two clients. They communicate over sockets on free ports of 127.0.0.1. Each step is checked: the exit code is 0 only if all of them \
+            followed the protocol.
             """)
 
     func run() async throws {
@@ -58,8 +58,8 @@ struct Demo: AsyncParsableCommand {
                     return false
                 }
 
-                Output.line("A network of one at \(relayURL), a stand-in for gorush at \(gorushURL), and a node:")
-                Output.line("  key \(identity.publicKey.hex)")
+                Output.line("Started the loopback relay at \(relayURL), a fake gorush at \(gorushURL), and a node:")
+                Output.line("  public key \(identity.publicKey.hex)")
                 let bob = try DemoClient(relayURL: relayURL, logger: logger)
                 let alice = try DemoClient(relayURL: relayURL, logger: logger)
                 for client in [bob, alice] {
@@ -76,7 +76,7 @@ struct Demo: AsyncParsableCommand {
                 group.cancelAll()
             }
             Output.line()
-            Output.line("All steps went as the protocol says.")
+            Output.line("All steps followed the protocol.")
         }
     }
 }

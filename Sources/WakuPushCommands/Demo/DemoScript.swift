@@ -4,13 +4,13 @@ import PushTypes
 import StatusProtocol
 import WakuCrypto
 
-/// The steps of the demo, each shown and checked.
+/// The steps of the demo. Prints and checks each.
 struct DemoScript {
     let server: PublicKey
     let bob: DemoClient
     let alice: DemoClient
     let gorush: GorushStandIn
-    /// For machines that are busy with something else: clients in earnest wait 3 s.
+    /// Generous, for machines under load: real clients wait 3 s.
     private static let timeout = Duration.seconds(60)
 
     func run() async throws {
@@ -19,16 +19,16 @@ struct DemoScript {
             installationID: InstallationID(UUID().uuidString.lowercased()), accessToken: AccessToken(UUID().uuidString.lowercased()),
             version: 1)
 
-        step("Bob's phone registers its APNs token, sealed so that only the node can read it.")
+        step("Bob's phone registers its APNs token, encrypted for the node.")
         try check(try await bob.client.register(device, with: server, timeout: Self.timeout) == nil, "the node answers success")
 
         step("Alice asks the node which devices Bob has.")
         let devices = try await alice.client.query(bob.identity.publicKey, at: server, timeout: Self.timeout)
-        try check(devices.map(\.installationID) == [device.installationID], "the node names Bob's installation")
+        try check(devices.map(\.installationID) == [device.installationID], "the node returns Bob's installation")
         guard let token = devices.first?.accessToken else { throw failure("an access token") }
-        try check(token == device.accessToken, "with an access token, and Bob's grant for it holds")
+        try check(token == device.accessToken, "with its access token and a valid grant")
 
-        step("Alice has Bob notified of a message.")
+        step("Alice requests a notification for Bob about a message.")
         let messageID = randomBytes(32)
         let notification = PushNotification(
             accessToken: token, chatID: Shake256.hash64(Array("a chat".utf8)), publicKey: KeyHash(of: bob.identity.publicKey).bytes,
@@ -36,12 +36,12 @@ struct DemoScript {
             author: Shake256.hash64(Array(("0x" + alice.identity.publicKey.hex).utf8)))
         try check(try await notify(notification, messageID) == .some(nil), "the node answers success")
         let posts = gorush.posts
-        try check(posts.count == 1, "gorush was posted once:")
+        try check(posts.count == 1, "gorush received one post:")
         Output.line(posts.first.map(\.indented) ?? "")
 
-        step("The same request once more: it was delivered already.")
+        step("Alice repeats the request, which was delivered already.")
         try check(try await notify(notification, messageID) == .some(nil), "the node answers success again")
-        try check(gorush.posts.count == 1, "and gorush was not posted again")
+        try check(gorush.posts.count == 1, "and gorush received no second post")
 
         step("Mallory guesses an access token.")
         var guessed = notification
@@ -51,8 +51,8 @@ struct DemoScript {
         step("Bob unregisters.")
         let ended = try await bob.client.unregister(device.installationID, version: 2, with: server, timeout: Self.timeout)
         try check(ended == nil, "the node answers success")
-        try check(try await notify(notification, randomBytes(32)) == .notRegistered, "and to Alice's next request NOT_REGISTERED")
-        try check(gorush.posts.count == 1, "gorush heard of none of it")
+        try check(try await notify(notification, randomBytes(32)) == .notRegistered, "the node answers Alice's next request NOT_REGISTERED")
+        try check(gorush.posts.count == 1, "gorush received nothing more")
     }
 
     /// nil: no report came. The inner nil is success.
@@ -65,13 +65,13 @@ struct DemoScript {
         Output.line(text)
     }
 
-    private func check(_ holds: Bool, _ what: String) throws {
-        guard holds else { throw failure(what) }
-        Output.line("  ok: \(what)")
+    private func check(_ condition: Bool, _ expectation: String) throws {
+        guard condition else { throw failure(expectation) }
+        Output.line("  ok: \(expectation)")
     }
 
-    private func failure(_ what: String) -> CommandFailure {
-        CommandFailure(.data, "expected, and did not happen: \(what)")
+    private func failure(_ expectation: String) -> CommandFailure {
+        CommandFailure(.data, "this did not happen: \(expectation)")
     }
 }
 

@@ -5,7 +5,7 @@ import Logging
 import NIOCore
 import Synchronization
 
-/// Takes what is posted to `/api/push` as gorush does, and keeps it to be shown. Delivers nothing.
+/// A fake gorush: accepts posts to `/api/push`, keeps their bodies, and delivers nothing.
 final class GorushStandIn: Sendable {
     private let bodies = Mutex<[String]>([])
     private let bound: AsyncStream<Int>
@@ -15,14 +15,14 @@ final class GorushStandIn: Sendable {
         (bound, bind) = AsyncStream.makeStream()
     }
 
-    /// What was posted, as JSON for people.
+    /// The posted bodies, as pretty-printed JSON.
     var posts: [String] { bodies.withLock { $0 } }
 
-    /// Once it listens.
+    /// The port. Waits until the server listens.
     var port: Int {
         get async throws {
             for await port in bound { return port }
-            throw CommandFailure(.unavailable, "no port on 127.0.0.1 can be listened on")
+            throw CommandFailure(.unavailable, "can't listen on a port of 127.0.0.1")
         }
     }
 

@@ -5,13 +5,13 @@ import PushNode
 
 struct Doctor: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Looks at everything that a node needs, and says what to do about what is wrong.",
+        abstract: "Diagnoses a node and everything that it depends on, with a remedy for each problem.",
         usage: "waku-push doctor <options>",
         discussion: """
-            Beside a running daemon it asks that, over the admin socket in --data, what it is configured with, and has it send a message \
-            to itself and look at gorush; options that are given go before what the daemon says. Without a daemon it takes the options of \
-            serve, and the message is published and looked up in the Waku node's store. Nothing is delivered, and nothing is taken from \
-            the Waku node's cache.
+            If a daemon runs on --data, doctor gets the configuration over its admin socket, and has the daemon send a message to itself \
+            and inspect gorush. Options that are given take precedence over the daemon's. Without a daemon, doctor takes the options of \
+            serve, publishes the message itself and looks it up in the Waku node's store. No notification is delivered, and no message \
+            is taken from the Waku node's cache.
 
             EXAMPLES
               waku-push doctor --data /var/lib/waku-push
@@ -19,10 +19,10 @@ struct Doctor: AsyncParsableCommand {
                 --relay http://127.0.0.1:8645 --gorush https://gorush.example
 
             EXIT CODES
-              0   all is well
-              1   there is something to look at: warn
-              2   something is broken: fail
-              Others as waku-push --help has them.
+              0   all checks passed
+              1   a check warned
+              2   a check failed
+              See waku-push --help for the others.
             """)
 
     @OptionGroup(title: "Options of serve")

@@ -16,7 +16,7 @@ import StatusProtocol
 import Waku
 import WakuCrypto
 
-/// Gathers the facts, and judges nothing. What no option says is asked of the daemon, when one runs on the data folder.
+/// Gathers the facts that `NodeChecks` judges. Settings that no option gives come from the daemon, if one runs on the data folder.
 struct DoctorExamination {
     private static let selfTestLimit = Duration.seconds(5)
 
@@ -27,7 +27,7 @@ struct DoctorExamination {
         self.options = options
     }
 
-    /// - Throws: ``CommandFailure`` for options that serve would not take.
+    /// - Throws: ``CommandFailure`` for options that serve would reject.
     func facts() async throws -> DoctorFacts {
         let daemon = try await daemon()
         let setup: AdminAPI.Setup? = daemon == nil ? nil : try await AdminClient(folder: options.data).get("/setup")
@@ -50,7 +50,7 @@ struct DoctorExamination {
             takesFeedback: isGiven("feedback-secret-file") ? takesFeedback : setup?.takesFeedback ?? takesFeedback)
     }
 
-    /// Whether one of these options is on the command line, in the environment or in the file.
+    /// Whether one of these options is set: on the command line, in the environment or in the file.
     private func isGiven(_ names: String...) -> Bool {
         ServeOption.all.contains { names.contains($0.name) && $0.value(Invocation.current.arguments).source != "default" }
     }
@@ -58,7 +58,7 @@ struct DoctorExamination {
     // MARK: This machine
 
     private func identity(_ setup: AdminAPI.Setup?) -> (PrivateKey?, String?) {
-        // The daemon has read its own, whether this user may or not.
+        // The daemon could read its key file, even if this user can't.
         if !isGiven("identity"), let path = setup?.identityPath { return (try? IdentityFile.read(path), nil) }
         guard let path = options.identity ?? Environment.string("identity") else {
             return (nil, "--identity is missing: make a key with waku-push identity new --out id.key")
@@ -75,7 +75,7 @@ struct DoctorExamination {
         return try await AdminClient(folder: options.data).status()
     }
 
-    /// The data folder, or the one that it would be made in.
+    /// The data folder, or its nearest parent that exists.
     private var nearestFolder: String {
         var url = URL(fileURLWithPath: options.data)
         while !FileManager.default.fileExists(atPath: url.path), url.path != "/" { url.deleteLastPathComponent() }
@@ -114,7 +114,7 @@ struct DoctorExamination {
         }
     }
 
-    /// Nodes that are attached to by libp2p: the daemon alone is connected with them.
+    /// Nodes attached over libp2p: only the daemon is connected to them.
     private func peers(_ relayNames: [String], fleets: [String], ofDaemon isRunning: Bool) async throws -> [DoctorFacts.Relay] {
         let addresses = try relayNames.filter { $0.hasPrefix("/") }.map { (text: $0, id: try RelayAttachment.peer($0).peerID) }
         _ = try options.peers.nodeLists()
@@ -124,7 +124,7 @@ struct DoctorExamination {
             let answer: AdminAPI.Peers = try await AdminClient(folder: options.data).get("/peers")
             found = answer.peers
         }
-        let told = Set(addresses.compactMap { $0.id?.description })
+        let listed = Set(addresses.compactMap { $0.id?.description })
         return addresses.map { address in
             .peer(
                 address: address.text,
@@ -136,7 +136,7 @@ struct DoctorExamination {
             + fleets.map { name in
                 .fleet(
                     name: name,
-                    workingPeerCount: found.map { $0.count { peer in !peer.isInbound && peer.isWorking && !told.contains(peer.id) } })
+                    workingPeerCount: found.map { $0.count { peer in !peer.isInbound && peer.isWorking && !listed.contains(peer.id) } })
             }
     }
 
@@ -149,7 +149,7 @@ struct DoctorExamination {
         return await selfTestByStore(node, identity, PubsubTopic(rawValue: topics[0]))
     }
 
-    /// The daemon polls the relay, and nobody else may.
+    /// Done by the daemon: only one program may poll the relay.
     private func selfTestByDaemon() async -> DoctorFacts.SelfTest {
         let how = "by the running daemon"
         do throws(CommandFailure) {
@@ -161,7 +161,7 @@ struct DoctorExamination {
         }
     }
 
-    /// Polling would take messages that the daemon is to have when it starts: the store shows the message as well.
+    /// Looks the message up in the store: polling would take messages away from the daemon that starts later.
     private func selfTestByStore(_ node: NodeAddress, _ identity: PrivateKey, _ topic: PubsubTopic) async -> DoctorFacts.SelfTest {
         let how = "in the Waku node's store: no daemon runs, and polling would take messages from it"
         let logger = Logger(label: "doctor") { _ in SwiftLogNoOpLogHandler() }
@@ -189,8 +189,8 @@ struct DoctorExamination {
 
     // MARK: gorush
 
-    /// The daemon asks with its own credentials, which it tells nobody. Options that were given say otherwise: which server to ask, or with
-    /// which credentials to ask the daemon's.
+    /// Inspected by the daemon, whose credentials are not readable from outside, unless options give another server or other
+    /// credentials.
     private func gorushes(_ setup: AdminAPI.Setup?) async throws -> [AdminAPI.InspectedGorush] {
         let isServerGiven = isGiven("gorush") || Environment.file?.endpoints.isEmpty == false
         let areCredentialsGiven = isGiven("gorush-ca", "gorush-user", "gorush-password-file", "gorush-token-file", "gorush-header")

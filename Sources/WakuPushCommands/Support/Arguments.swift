@@ -4,7 +4,7 @@ public import Gorush
 import PushNode
 import WakuCrypto
 
-/// `300ms`, `5s`, `10m`, `24h`, `90d`.
+/// A duration such as `300ms`, `5s`, `10m`, `24h` or `90d`.
 struct DurationArgument: ExpressibleByArgument, CustomStringConvertible {
     let duration: Duration
     let description: String
@@ -26,7 +26,7 @@ struct DurationArgument: ExpressibleByArgument, CustomStringConvertible {
     var defaultValueDescription: String { description }
 }
 
-/// A duration, or `off` (or `0`, with or without a unit) for none.
+/// A duration, or `off` or `0` (with or without a unit) for none.
 struct OptionalDurationArgument: ExpressibleByArgument {
     let duration: Duration?
     let defaultValueDescription: String
@@ -47,7 +47,7 @@ struct OptionalDurationArgument: ExpressibleByArgument {
     }
 }
 
-/// `on` or `off`.
+/// `on` or `off`, or another spelling of a boolean.
 enum SwitchArgument: String, ExpressibleByArgument {
     case on, off
 
@@ -77,7 +77,7 @@ enum SilenceArgument: ExpressibleByArgument {
 
     var defaultValueDescription: String { "auto" }
 
-    /// - Parameter isAlone: nobody but the node's own clients is heard, so that silence tells nothing.
+    /// - Parameter isAlone: the node receives messages of its own clients only, so silence is normal.
     func limit(isAlone: Bool) -> Duration? {
         switch self {
         case .automatic: isAlone ? nil : .seconds(600)
@@ -102,7 +102,7 @@ struct AddressArgument: ExpressibleByArgument {
     var defaultValueDescription: String { address.description }
 }
 
-/// 130 digits, or 66 compressed, with or without 0x.
+/// A public key: 130 hexadecimal digits, or 66 if compressed, with or without 0x.
 struct PublicKeyArgument: ExpressibleByArgument {
     let key: PublicKey
 

@@ -9,7 +9,7 @@ import PushNode
 import Storage
 import StoreSQLite
 
-/// Why a command ends: one line for the person, one code for the program that called it. Codes as in sysexits.h.
+/// The failure of a command: a message of one line and an exit code of sysexits.h.
 struct CommandFailure: Error {
     enum Code: Int32, CaseIterable {
         case usage = 64
@@ -22,13 +22,13 @@ struct CommandFailure: Error {
             switch self {
             case .usage: "wrong usage"
             case .data: "unusable key, configuration file, database or answer"
-            case .unavailable: "something it needs is unavailable"
+            case .unavailable: "a required service is unavailable"
             case .cannotCreate: "a file or folder can't be made"
             case .permission: "permission denied"
             }
         }
 
-        /// As help has them, a line each.
+        /// The codes and their meanings as help prints them, a line each.
         static let list = allCases.map { "\($0.rawValue)  \($0.meaning)" }.joined(separator: "\n  ")
     }
 
@@ -67,25 +67,25 @@ struct CommandFailure: Error {
 }
 
 extension ParsableCommand {
-    /// Runs a command's body; whatever goes wrong becomes one line on standard error and an exit code.
+    /// Runs a command's body; an error becomes one line on standard error and an exit code.
     func reportingFailures(_ body: () async throws -> Void) async throws {
         do {
             if let problem = Environment.problems.first { throw CommandFailure(.usage, problem) }
             try await body()
         } catch {
             guard let failure = CommandFailure(explaining: error) else { throw error }
-            CommandFailure.tell(failure.message)
+            CommandFailure.report(failure.message)
             throw ExitCode(failure.code.rawValue)
         }
     }
 }
 
 extension CommandFailure {
-    static func tell(_ message: String) {
+    static func report(_ message: String) {
         _ = Invocation.current.writeError("waku-push: \(message)\n")
     }
 
-    /// nil for what ArgumentParser explains itself.
+    /// nil for errors that ArgumentParser reports itself.
     init?(explaining error: any Error) {
         switch error {
         case let failure as CommandFailure: self = failure

@@ -1,16 +1,16 @@
 import Foundation
 import Yams
 
-/// A YAML file of options. Its keys are the names of serve's options, without dashes in front; a list repeats an option, a mapping gives it
-/// `key=value` of each entry; `gorush-endpoints` is there besides.
+/// A YAML file of options. Its keys are the names of the options of serve, without leading dashes, and `gorush-endpoints`. A list repeats an
+/// option; a mapping repeats it with `key=value` for each entry.
 struct ConfigurationFile {
     struct Setting: Equatable {
         let values: [String]
-        /// Its file and line.
+        /// File and line.
         let place: String
     }
 
-    /// A gorush of several. Its keys are those of ``keys``.
+    /// An entry of `gorush-endpoints`, with options from ``keys``.
     struct Endpoint: Equatable {
         static let keys = [
             "name", "url", "platforms", "apn-topics", "apn-sandbox-topics", "ca", "user", "password-file", "token-file", "headers",
@@ -21,20 +21,20 @@ struct ConfigurationFile {
         let place: String
 
         subscript(key: String) -> String? { options[key]?.values.last }
-        /// nil when it is not there.
+        /// nil if the key is absent.
         func list(_ key: String) -> [String]? { options[key]?.values }
     }
 
-    /// What no option can say.
+    /// The key that has no option on the command line.
     static let endpointsKey = "gorush-endpoints"
 
     let path: String
     let options: [String: Setting]
     let endpoints: [Endpoint]
 
-    /// Of which the commands take a file, as these arguments or the environment name it.
+    /// Loads the file that the arguments or the environment name, for the commands that use one.
     ///
-    /// - Parameter arguments: of the command line, the program's name first.
+    /// - Parameter arguments: the command line, starting with the program's name.
     static func load(_ arguments: [String]) throws(CommandFailure) {
         let arguments = arguments.dropFirst()
         guard let command = arguments.first, ["serve", "doctor", "admin", "config"].contains(command) else { return }
@@ -47,13 +47,13 @@ struct ConfigurationFile {
         Environment.use(try ConfigurationFile(reading: path, known: ServeOption.names))
     }
 
-    /// - Parameter known: the names of serve's options.
+    /// - Parameter known: the names of the options of serve.
     init(reading path: String, known: Set<String>) throws(CommandFailure) {
         guard let content = FileManager.default.contents(atPath: path) else {
             throw CommandFailure(.data, "configuration \(path) can't be read: is it there, and may this user read it?")
         }
         guard content.count <= 1 << 20, let text = String(data: content, encoding: .utf8) else {
-            throw CommandFailure(.data, "configuration \(path) is no YAML of at most 1 MiB, in UTF-8")
+            throw CommandFailure(.data, "configuration \(path) is not a YAML file in UTF-8 of at most 1 MiB")
         }
         try self.init(parsing: text, path: path, known: known)
     }
@@ -66,13 +66,13 @@ struct ConfigurationFile {
         } catch let error as YamlError {
             throw CommandFailure(.data, "configuration \(path): \(Self.explain(error))")
         } catch {
-            throw CommandFailure(.data, "configuration \(path) is no YAML")
+            throw CommandFailure(.data, "configuration \(path) is not valid YAML")
         }
         var options: [String: Setting] = [:]
         var endpoints: [Endpoint] = []
         if let root, !Self.isNull(root) {
             guard let mapping = root.mapping else {
-                throw CommandFailure(.data, "configuration \(path): it must be a list of \"option: value\"")
+                throw CommandFailure(.data, "configuration \(path): it must consist of lines \"option: value\"")
             }
             for (key, value) in mapping {
                 let place = Self.place(key, path)
@@ -93,7 +93,9 @@ struct ConfigurationFile {
         var endpoints: [Endpoint] = []
         for item in list {
             let place = Self.place(item, path)
-            guard let mapping = item.mapping else { throw CommandFailure(.data, "\(place): an endpoint must be a list of \"key: value\"") }
+            guard let mapping = item.mapping else {
+                throw CommandFailure(.data, "\(place): an endpoint must consist of lines \"key: value\"")
+            }
             var options: [String: Setting] = [:]
             for (key, value) in mapping {
                 let place = Self.place(key, path)
@@ -105,14 +107,14 @@ struct ConfigurationFile {
         return endpoints
     }
 
-    /// nil for a key without a value, which is as good as none.
+    /// nil for a key without a value, which is treated as absent.
     private static func values(of node: Node, _ place: String, _ name: String) throws(CommandFailure) -> [String]? {
         if isNull(node) { return nil }
         if let scalar = node.scalar { return [scalar.string] }
         if let sequence = node.sequence {
             var values: [String] = []
             for item in sequence {
-                guard let scalar = item.scalar else { throw CommandFailure(.data, "\(place): what \(name) lists must be plain values") }
+                guard let scalar = item.scalar else { throw CommandFailure(.data, "\(place): items of \(name) must be plain values") }
                 values.append(scalar.string)
             }
             return values
@@ -120,20 +122,20 @@ struct ConfigurationFile {
         var values: [String] = []
         for (key, value) in node.mapping ?? [:] {
             guard let key = key.scalar, let value = value.scalar else {
-                throw CommandFailure(.data, "\(place): what \(name) holds must be plain values")
+                throw CommandFailure(.data, "\(place): values of \(name) must be plain values")
             }
             values.append("\(key.string)=\(boolean(value.string))")
         }
         return values
     }
 
-    /// YAML's readers disagree on whether a bare `off` is a word.
+    /// YAML parsers disagree on whether a bare `off` is a boolean.
     private static func boolean(_ text: String) -> String { text == "false" || text == "no" ? "off" : text }
 
     private static func known(_ key: Node, among names: Set<String>, _ place: String) throws(CommandFailure) -> String {
         guard let name = key.scalar?.string else { throw CommandFailure(.data, "\(place): a key must be a plain word") }
         guard !names.contains(name) else { return name }
-        let hint = nearest(to: name, among: names).map { "do you mean \($0)?" } ?? "waku-push config default lists those that there are"
+        let hint = nearest(to: name, among: names).map { "did you mean \($0)?" } ?? "waku-push config default lists all options"
         throw CommandFailure(.data, "\(place): there is no option \(name): \(hint)")
     }
 
@@ -149,20 +151,20 @@ struct ConfigurationFile {
         switch error {
         case .scanner(_, let problem, let mark, _), .parser(_, let problem, let mark, _), .composer(_, let problem, let mark, _):
             "line \(mark.line), column \(mark.column): \(problem)"
-        case .duplicatedKeysInMapping(let duplicates, _): "\(duplicates.sorted().joined(separator: ", ")) twice"
-        default: "it is no YAML"
+        case .duplicatedKeysInMapping(let duplicates, _): "duplicate key \(duplicates.sorted().joined(separator: ", "))"
+        default: "it is not valid YAML"
         }
     }
 
     // MARK: Names
 
-    /// The name that was most likely meant; nil when none is near.
+    /// The name that was most likely meant; nil if none is similar.
     static func nearest(to name: String, among names: Set<String>) -> String? {
         let near = names.map { ($0, distance(name, $0)) }.min { ($0.1, $0.0) < ($1.1, $1.0) }
         return near.flatMap { $0.1 <= (name.count < 5 ? 2 : 3) ? $0.0 : nil }
     }
 
-    /// How many letters must be put in, taken out or exchanged (Levenshtein).
+    /// The Levenshtein distance: the number of letters to insert, delete or replace.
     private static func distance(_ left: String, _ right: String) -> Int {
         let (left, right) = (Array(left.utf8.prefix(100)), Array(right.utf8))
         var row = Array(0...right.count)

@@ -2,15 +2,15 @@ import ArgumentParser
 import Foundation
 import Synchronization
 
-/// Options that are not on the command line: from the environment, where `--poll-interval` is `WAKU_PUSH_POLL_INTERVAL`, and after that from
-/// the configuration file.
+/// Options that are not on the command line: from the environment, where `--poll-interval` is `WAKU_PUSH_POLL_INTERVAL`, or else from the
+/// configuration file.
 enum Environment {
-    /// The configuration file in use and what was wrong with the values that were read: of one ``Invocation``.
+    /// The configuration file of an ``Invocation``, and the problems with values that were read.
     final class State: Sendable {
         fileprivate struct Values {
             var problems: [String] = []
             var file: ConfigurationFile?
-            /// Environment and file are ignored: options have their built-in values.
+            /// Whether environment and file are ignored, so that options have their defaults.
             var isHidden = false
         }
 
@@ -19,13 +19,13 @@ enum Environment {
 
     private static var state: State { Invocation.current.options }
 
-    /// Values that can't be read, a line each.
+    /// Messages about invalid values, a line each.
     static var problems: [String] { state.values.withLock { $0.problems } }
 
     /// nil when none is used.
     static var file: ConfigurationFile? { state.values.withLock { $0.file } }
 
-    /// Look-ups from now on use this file.
+    /// Uses this file for later look-ups.
     static func use(_ file: ConfigurationFile?) {
         state.values.withLock { values in
             values.file = file
@@ -33,7 +33,7 @@ enum Environment {
         }
     }
 
-    /// Runs `body` as if neither environment nor file had anything.
+    /// Runs `body` while environment and file are ignored.
     static func hidden<R>(_ body: () -> R) -> R {
         state.values.withLock { $0.isHidden = true }
         defer { state.values.withLock { $0.isHidden = false } }
@@ -44,7 +44,7 @@ enum Environment {
         "WAKU_PUSH_" + option.uppercased().replacing("-", with: "_")
     }
 
-    /// Where an option's value is from, as an operator would look for it, and what it is there.
+    /// An option's values and their source, in the words of an operator.
     static func setting(_ option: String) -> (values: [String], source: String)? {
         let (file, isHidden) = state.values.withLock { ($0.file, $0.isHidden) }
         guard !isHidden else { return nil }
@@ -57,7 +57,7 @@ enum Environment {
         setting(option)?.values.last
     }
 
-    /// In the environment separated by commas.
+    /// The values of an option that repeats; in the environment they are separated by commas.
     static func list(_ option: String) -> [String] {
         guard let setting = setting(option) else { return [] }
         guard setting.source == name(of: option) else { return setting.values }
@@ -78,7 +78,7 @@ enum Environment {
     static func value<T: ExpressibleByArgument>(_ option: String) -> T? {
         guard let (values, source) = setting(option), let text = values.last else { return nil }
         if let value = T(argument: text) { return value }
-        note("\(source) has a value that --\(option) would not take: see --help")
+        note("\(source) has an invalid value for --\(option): see --help")
         return nil
     }
 

@@ -8,41 +8,41 @@ import PushNode
 import PushTypes
 import StatusProtocol
 
-/// How to reach gorush. Secrets come from files.
+/// Options for the connection to gorush. Secrets are read from files.
 struct GorushOptions: ParsableArguments {
     static let standardURL = "http://127.0.0.1:8088"
 
     @Option(
         help:
-            "The gorush server, with or without a path. Several of them: gorush-endpoints of the configuration file. [default: \(standardURL)]"
+            "URL of the gorush server, with or without a path. For several servers use gorush-endpoints in the configuration file. [default: \(standardURL)]"
     )
     var gorush: String?
 
-    @Option(help: "What a notification looks like: \(PayloadProfile.allCases.map(\.rawValue).joined(separator: ", ")).")
+    @Option(help: "Format of notifications: \(PayloadProfile.allCases.map(\.rawValue).joined(separator: ", ")).")
     var payloadProfile: PayloadProfile = Environment.value("payload-profile", .combined)
 
-    @Option(help: "An iOS app that may register; repeat it for more. Without any, all may.")
+    @Option(help: "An iOS app (APNs topic) that may register; repeat it for several. Default: all apps may.")
     var allowApnTopic: [String] = Environment.list("allow-apn-topic")
 
-    @Option(help: "An iOS app whose tokens are of Apple's sandbox; repeat it for more. It may register.")
+    @Option(help: "An iOS app (APNs topic) that may register and whose tokens belong to Apple's sandbox; repeat it for several.")
     var sandboxApnTopic: [String] = Environment.list("sandbox-apn-topic")
 
-    @Option(help: "Posts to a gorush at once, from 1 to 64.")
+    @Option(help: "Maximum number of concurrent posts to gorush, from 1 to 64.")
     var gorushConnections: Int = Environment.value("gorush-connections", 8)
 
-    @Option(help: "Notifications in a post at most, from 1 to 100: no more than its core.max_notification.")
+    @Option(help: "Maximum number of notifications in a post, from 1 to 100. Must not exceed gorush's core.max_notification.")
     var gorushBatch: Int = Environment.value("gorush-batch", 100)
 
     @Option(
         help:
-            "How long a post waits for gorush's answer, from 5s to 10m. What is unanswered by then is posted again, and may arrive twice: give it longer than the slowest post takes."
+            "Timeout of a post, from 5s to 10m. After a timeout the notifications are posted again and may arrive twice: set it longer than the slowest post takes."
     )
     var gorushTimeout: DurationArgument = Environment.value("gorush-timeout", DurationArgument("60s", GorushClient.standardTimeout))
 
-    @Option(help: "Certificates (PEM) to trust instead of the system's.")
+    @Option(help: "File with CA certificates (PEM) to trust instead of the system's.")
     var gorushCa: String?
 
-    @Option(help: "User for basic authentication.")
+    @Option(help: "User name for HTTP basic authentication.")
     var gorushUser: String?
 
     @Option(help: "File with the password of --gorush-user.")
@@ -51,42 +51,43 @@ struct GorushOptions: ParsableArguments {
     @Option(help: "File with a bearer token.")
     var gorushTokenFile: String?
 
-    @Option(help: "An extra header, \"Name: value\"; repeat it for more.")
+    @Option(help: "An additional HTTP header, \"Name: value\"; repeat it for several.")
     var gorushHeader: [String] = Environment.list("gorush-header")
 
-    @Option(help: "File with the secret that gorush's feedback hook shows: 16 to 256 characters. Without it there is no /feedback.")
+    @Option(help: "File with the shared secret that gorush's feedback hook sends, 16 to 256 characters. Without it /feedback is disabled.")
     var feedbackSecretFile: String?
 
     func feedbackSecret() throws(CommandFailure) -> FeedbackSecret? {
         guard let path = feedbackSecretFile ?? Environment.string("feedback-secret-file") else { return nil }
         let text = try SecretFile.read(path)
-        // gorush leaves out headers whose value has a colon, and splits what it reads from its environment at blanks.
+        // gorush drops headers whose value has a colon, and splits values from its environment at spaces.
         guard (16...256).contains(text.utf8.count), text.utf8.allSatisfy({ (0x21...0x7e).contains($0) && $0 != UInt8(ascii: ":") }) else {
             throw CommandFailure(
                 .data,
-                "secret file \(path) must hold 16 to 256 printable characters without blank and colon: make one with openssl rand -hex 24")
+                "secret file \(path) must contain 16 to 256 printable characters without space and colon: create one with openssl rand -hex 24"
+            )
         }
         return FeedbackSecret(text)
     }
 
-    /// Those of the configuration file, unless the command line or the environment has one.
+    /// The endpoints of the configuration file, unless the command line or the environment gives a server.
     func settings() throws(CommandFailure) -> [GorushSettings] {
         let endpoints = Environment.file?.endpoints ?? []
         let fromFile = Environment.file?.options["gorush"] != nil
         if !endpoints.isEmpty, fromFile {
-            throw CommandFailure(.data, "\(endpoints[0].place): there are gorush-endpoints and gorush: leave one of them out")
+            throw CommandFailure(.data, "\(endpoints[0].place): gorush-endpoints and gorush are mutually exclusive: remove one of them")
         }
         if !endpoints.isEmpty, gorush == nil, Environment.string("gorush") == nil {
             guard endpoints.count <= GorushEndpoint.limit else {
                 throw CommandFailure(
-                    .data, "\(endpoints[GorushEndpoint.limit].place): there may be \(GorushEndpoint.limit) endpoints at most")
+                    .data, "\(endpoints[GorushEndpoint.limit].place): at most \(GorushEndpoint.limit) endpoints are allowed")
             }
             var settings: [GorushSettings] = []
             for (index, endpoint) in endpoints.enumerated() {
                 let next = try GorushSettings(endpoint, number: index + 1, standard: self)
                 guard !settings.contains(where: { $0.rule.name == next.rule.name }) else {
                     throw CommandFailure(
-                        .data, "\(endpoint.place): there is an endpoint \(next.rule.name) already: give each a name of its own")
+                        .data, "\(endpoint.place): duplicate endpoint name \(next.rule.name): names must be unique")
                 }
                 settings.append(next)
             }
@@ -105,10 +106,12 @@ struct GorushOptions: ParsableArguments {
         ]
     }
 
-    /// Shorter, it would pass before requests are answered without it; longer, what it is about is too old.
+    /// The minimum is longer than requests wait for an outcome; after the maximum a notification has expired.
     private static let timeouts = Duration.seconds(5)...Duration.seconds(600)
 
-    /// - Parameter name: of the option, for the error.
+    /// - Parameters:
+    ///   - argument: the value.
+    ///   - name: the option's name, for the error message.
     fileprivate static func timeout(_ argument: DurationArgument, _ name: String) throws(CommandFailure) -> Duration {
         guard timeouts.contains(argument.duration) else { throw CommandFailure(.usage, "\(name) must be from 5s to 10m") }
         return argument.duration
@@ -120,7 +123,7 @@ struct GorushOptions: ParsableArguments {
     }
 }
 
-/// A gorush server, as it is configured.
+/// The configuration of a gorush server.
 struct GorushSettings {
     var url: String
     var rule: EndpointRule
@@ -134,7 +137,7 @@ struct GorushSettings {
     let tokenFile: String?
     let headers: [String]
 
-    /// What gorush tells of itself when it is asked with these credentials.
+    /// Inspects gorush with these credentials.
     ///
     /// - Throws: ``CommandFailure`` for credentials that can't be read.
     func inspect() async throws(CommandFailure) -> AdminAPI.InspectedGorush {
@@ -152,7 +155,7 @@ struct GorushSettings {
 
     func curlConfiguration() throws(CommandFailure) -> CurlConfiguration {
         var configuration = CurlConfiguration()
-        // A post that waited for a connection would count as one that gorush does not answer.
+        // A post that waits for a connection would count as unanswered.
         configuration.maximumConnectionsPerHost = max(configuration.maximumConnectionsPerHost, connections)
         if let ca {
             guard FileManager.default.isReadableFile(atPath: ca) else {
@@ -163,7 +166,7 @@ struct GorushSettings {
         configuration.credentials = try credentials()
         for header in headers {
             guard let colon = header.firstIndex(of: ":"), colon != header.startIndex, !header.contains(where: \.isNewline) else {
-                throw CommandFailure(.usage, "a header for \(rule.name) is not of the form \"Name: value\": see --gorush-header")
+                throw CommandFailure(.usage, "a header for \(rule.name) does not have the form \"Name: value\": see --gorush-header")
             }
             configuration.headers.append(
                 (String(header[..<colon]), header[header.index(after: colon)...].trimmingCharacters(in: .whitespaces)))
@@ -174,31 +177,34 @@ struct GorushSettings {
     private func credentials() throws(CommandFailure) -> HTTPCredentials {
         if let tokenFile {
             guard user == nil else {
-                throw CommandFailure(.usage, "--gorush-user and --gorush-token-file exclude each other: give \(rule.name) one of them")
+                throw CommandFailure(.usage, "--gorush-user and --gorush-token-file are mutually exclusive: give \(rule.name) one of them")
             }
             return .bearer(token: try SecretFile.read(tokenFile))
         }
         guard let user else { return .none }
-        guard let passwordFile else { throw CommandFailure(.usage, "--gorush-password-file is missing beside --gorush-user") }
+        guard let passwordFile else { throw CommandFailure(.usage, "--gorush-user needs --gorush-password-file") }
         return .basic(user: user, password: try SecretFile.read(passwordFile))
     }
 }
 
 extension GorushSettings {
-    /// - Parameter standard: what the endpoint does not say itself.
+    /// - Parameters:
+    ///   - endpoint: an entry of the configuration file.
+    ///   - number: its position, from 1: the default name.
+    ///   - standard: options for keys that the endpoint does not have.
     fileprivate init(_ endpoint: ConfigurationFile.Endpoint, number: Int, standard: GorushOptions) throws(CommandFailure) {
         guard let url = endpoint["url"] else { throw CommandFailure(.data, "\(endpoint.place): this endpoint has no url") }
         var platforms: Set<Platform>?
         for name in endpoint.list("platforms") ?? [] {
             guard let platform = Platform.allCases.first(where: { $0.name == name }) else {
-                throw CommandFailure(.data, "\(endpoint.place): there is no platform \(name): there are apn and firebase")
+                throw CommandFailure(.data, "\(endpoint.place): unknown platform \(name): use apn or firebase")
             }
             platforms = (platforms ?? []).union([platform])
         }
         var profile = standard.payloadProfile
         if let name = endpoint["payload-profile"] {
             guard let named = PayloadProfile(rawValue: name) else {
-                throw CommandFailure(.data, "\(endpoint.place): there is no payload-profile \(name): see waku-push serve --help")
+                throw CommandFailure(.data, "\(endpoint.place): unknown payload-profile \(name): see waku-push serve --help")
             }
             profile = named
         }
@@ -230,7 +236,7 @@ extension GorushSettings {
     }
 }
 
-/// A secret in a file of its own, in one line.
+/// A file with a secret in a single line.
 enum SecretFile {
     static func read(_ path: String) throws(CommandFailure) -> String {
         guard let content = FileManager.default.contents(atPath: path) else {
@@ -238,7 +244,7 @@ enum SecretFile {
         }
         let secret = String(decoding: content, as: UTF8.self).trimmingCharacters(in: .whitespacesAndNewlines)
         guard !secret.isEmpty, !secret.contains(where: \.isNewline) else {
-            throw CommandFailure(.data, "secret file \(path) must hold one line")
+            throw CommandFailure(.data, "secret file \(path) must contain a single line")
         }
         return secret
     }

@@ -2,13 +2,13 @@ import LoopbackRelay
 import Waku
 import WakuP2P
 
-/// The network in this process, open to other nodes: what comes by gossip reaches all who are on it by REST, and the other way round.
+/// The loopback network, connected to other nodes by gossipsub: messages from gossip reach its REST clients, and the other way round.
 ///
-/// Nothing goes in circles: gossip knows what it brought, and the network does not give back to a participant what it has from it.
+/// Messages do not loop: gossipsub recognises messages that it delivered, and the network does not return a message to its publisher.
 struct GossipingLoopback: Relay {
-    /// The node's own.
+    /// The node's participant in the network.
     let relay: LoopbackParticipant
-    /// Stands for the other nodes.
+    /// Represents the other nodes in the network.
     let participant: LoopbackParticipant
     let gossip: P2PRelay
 
@@ -23,7 +23,7 @@ struct GossipingLoopback: Relay {
         await withDiscardingTaskGroup { group in
             group.addTask {
                 await participant.run { messages in
-                    // With nobody there it went nowhere, which is as it should be.
+                    // Without peers publishing fails, which is expected.
                     for message in messages { _ = try? await gossip.publish(message.message, on: message.pubsubTopic) }
                 }
             }
@@ -35,7 +35,7 @@ struct GossipingLoopback: Relay {
         }
     }
 
-    /// To the other nodes at once, so that it goes out while nothing is taken in any more, too.
+    /// Publishes to the other nodes directly, because messages must also go out during shutdown, when `run` has ended.
     @discardableResult
     func publish(_ message: WakuMessage, on pubsubTopic: PubsubTopic) async throws(RelayError) -> Publication {
         let publication = try await relay.publish(message, on: pubsubTopic)

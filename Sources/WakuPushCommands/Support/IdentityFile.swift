@@ -1,13 +1,13 @@
 import Foundation
 import WakuCrypto
 
-/// A private key in a file: 64 hexadecimal digits, for its owner's eyes only.
+/// A file with a private key: 64 hexadecimal digits, accessible to its owner only.
 enum IdentityFile {
     static func read(_ path: String) throws(CommandFailure) -> PrivateKey {
         guard let attributes = try? FileManager.default.attributesOfItem(atPath: path) else {
             throw CommandFailure(.data, "identity file \(path) is missing: make one with waku-push identity new --out \(path)")
         }
-        // What root owns and lets this user's group read is what systemd makes of a credential: only root could have done that.
+        // systemd provides credentials as files that root owns and this user's group may read.
         let isCredential = attributes[.ownerAccountID] as? Int == 0 && geteuid() != 0
         if let mode = attributes[.posixPermissions] as? Int, mode & (isCredential ? 0o037 : 0o077) != 0 {
             throw CommandFailure(
@@ -18,12 +18,14 @@ enum IdentityFile {
         }
         let text = String(decoding: content, as: UTF8.self).trimmingCharacters(in: .whitespacesAndNewlines)
         guard text.utf8.count == 2 * PrivateKey.byteCount, let bytes = bytes(hex: text) else {
-            throw CommandFailure(.data, "identity file \(path) does not hold 64 hexadecimal digits: make one with waku-push identity new")
+            throw CommandFailure(
+                .data, "identity file \(path) does not contain 64 hexadecimal digits: make one with waku-push identity new")
         }
         do {
             return try PrivateKey(bytes: bytes)
         } catch {
-            throw CommandFailure(.data, "identity file \(path) holds no valid secp256k1 key: make one with waku-push identity new")
+            throw CommandFailure(
+                .data, "identity file \(path) does not contain a valid secp256k1 key: make one with waku-push identity new")
         }
     }
 

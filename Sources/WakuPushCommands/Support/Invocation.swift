@@ -1,16 +1,17 @@
 import Foundation
 
-/// The surroundings of one run of the program: its arguments, its environment and where its text goes.
+/// The context of one run of the program: arguments, environment and output streams.
 ///
-/// ``process`` is in force unless a task binds ``current`` to another one. Tests do that to run many commands at once in one process.
+/// ``current`` is ``process`` unless a task binds it to another value. Tests do that to run many commands concurrently in one process.
 struct Invocation: Sendable {
-    /// The command line, the program's name first.
+    /// The command line, starting with the program's name.
     let arguments: [String]
     let environment: [String: String]
-    /// The width of help texts; nil: that of the terminal, or 80.
+    /// The width of help texts; nil for that of the terminal, or 80.
     let columns: Int?
-    /// Write a text to standard output and standard error; return whether all of it was written.
+    /// Writes to standard output. Returns whether all of the text was written.
     let writeOutput: @Sendable (String) -> Bool
+    /// Writes to standard error. Returns whether all of the text was written.
     let writeError: @Sendable (String) -> Bool
     let options = Environment.State()
 

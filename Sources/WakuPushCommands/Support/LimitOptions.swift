@@ -5,23 +5,23 @@ import StatusRules
 import StatusProtocol
 import WakuCrypto
 
-/// What is asked of the node at most, and who may register.
+/// Rate limits, and the keys that may register.
 struct LimitOptions: ParsableArguments {
     static var standard: [(name: String, value: String)] { Limits.standard.settings }
 
     @Option(
         help: ArgumentHelp(
-            "A limit, like requests-by-sender=20/s or installations-by-key=100; off: none. Repeat it for more. There are \(standard.map(\.name).joined(separator: ", ")).",
+            "A limit such as requests-by-sender=20/s or installations-by-key=100; off for none. Repeat it for several. Limits: \(standard.map(\.name).joined(separator: ", ")).",
             valueName: "name=value"))
     var limit: [String] = Environment.list("limit")
 
-    @Option(help: "File of those who alone may register: a public key or its hash in a line, # begins a comment.")
+    @Option(help: "File with the only keys that may register: a public key or its hash per line, # begins a comment.")
     var allowKeys: String?
 
-    @Option(help: "File of those who may not register, in the same form. Goes before --allow-keys.")
+    @Option(help: "File with keys that may not register, in the same format. Takes precedence over --allow-keys.")
     var denyKeys: String?
 
-    @Option(help: "Registrations that were not renewed, by one with a higher version, for so long end; off: never.")
+    @Option(help: "Registrations that are not renewed with a higher version within this time are removed. off: never.")
     var registrationLifetime: OptionalDurationArgument = Environment.value("registration-lifetime", OptionalDurationArgument(nil))
 
     func limits() throws(CommandFailure) -> Limits {
@@ -52,7 +52,7 @@ struct LimitOptions: ParsableArguments {
             } else if let hash = bytes(hex: text.hasPrefix("0x") ? text.dropFirst(2) : text[...]).flatMap(KeyHash.init(bytes:)) {
                 keys.insert(hash)
             } else {
-                throw CommandFailure(.data, "\(path):\(index + 1): neither a public key nor the hash of one, in hexadecimal digits")
+                throw CommandFailure(.data, "\(path):\(index + 1): not a public key or its hash in hexadecimal digits")
             }
         }
         return keys

@@ -1,6 +1,6 @@
 import Foundation
 
-/// A file line by line, however long it is.
+/// Reads a file line by line, without loading all of it.
 final class LineReader {
     struct CannotRead: Error {}
 
@@ -18,7 +18,7 @@ final class LineReader {
         free(buffer)
     }
 
-    /// Without its line break; nil at the end.
+    /// The next line without its line break; nil at the end.
     func next() -> [UInt8]? {
         let count = getline(&buffer, &capacity, file)
         guard count >= 0, let buffer else { return nil }

@@ -10,11 +10,11 @@ enum LogFormat: String, ExpressibleByArgument, CaseIterable {
 
 extension Logger.Level: @retroactive ExpressibleByArgument {}
 
-/// A line a record on standard error: `2026-01-02T03:04:05.678Z info node started key=…`, or the same as JSON.
+/// Writes a line per record to standard error: `2026-01-02T03:04:05.678Z info node started key=…`, or the same as JSON.
 struct LineLogHandler: LogHandler {
     let format: LogFormat
     private let level: LogLevel
-    /// Of one logger alone.
+    /// The level set on this logger only.
     private var ownLevel: Logger.Level?
     var metadata: Logger.Metadata = [:]
 
@@ -50,7 +50,7 @@ struct LineLogHandler: LogHandler {
                     [("time", time), ("level", event.level.rawValue), ("message", event.message.description)]
                         + fields.map { ($0.key, $0.value.description) })
             }
-        // A line that can't be written is lost: the node has other things to do.
+        // A line that can't be written is dropped: a failing log must not stop the node.
         StandardStream.write(line + "\n", to: StandardStream.error)
     }
 

@@ -2,13 +2,16 @@ import Foundation
 import LibP2P
 import WakuCrypto
 
-/// The key that a libp2p node is known by, in a file: libp2p's own encoding in hexadecimal, for its owner's eyes only.
+/// A file with the key of a libp2p node: libp2p's encoding of the private key in hexadecimal, accessible to its owner only.
 enum NodeKeyFile {
     private static let sizeLimit = 1024
 
-    /// Made when it is missing.
-    /// - Parameter identity: Which it must not be: who speaks to the network is to be told from who answers on it.
-    static func readOrMake(_ path: String, besides identity: PrivateKey) throws(CommandFailure) -> NodeKey {
+    /// Reads the key, or creates the file with a new one.
+    ///
+    /// - Parameters:
+    ///   - path: the file.
+    ///   - identity: the push identity, which must be a different key so that peers can't link the node's address to it.
+    static func readOrCreate(_ path: String, besides identity: PrivateKey) throws(CommandFailure) -> NodeKey {
         let key: NodeKey
         if FileManager.default.fileExists(atPath: path) {
             key = try read(path)
@@ -17,7 +20,7 @@ enum NodeKeyFile {
             try write(key, to: path)
         }
         guard key.peerID != NodeKey(identity).peerID else {
-            throw CommandFailure(.data, "node key file \(path) holds the push identity: give --node-key a file that does not exist")
+            throw CommandFailure(.data, "node key file \(path) contains the push identity: set --node-key to a file that does not exist")
         }
         return key
     }
@@ -35,7 +38,7 @@ enum NodeKeyFile {
         }
         let text = String(decoding: content, as: UTF8.self).trimmingCharacters(in: .whitespacesAndNewlines)
         guard let bytes = bytes(hex: text), let key = try? NodeKey(parsing: bytes) else {
-            throw CommandFailure(.data, "node key file \(path) holds no key of a libp2p node: remove it, and another is made")
+            throw CommandFailure(.data, "node key file \(path) does not contain a libp2p private key: remove it to have a new one created")
         }
         return key
     }

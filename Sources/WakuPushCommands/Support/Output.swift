@@ -1,10 +1,10 @@
 import Foundation
 
-/// What a command prints: tables for people, JSON for programs.
+/// Output of commands: text, tables and JSON.
 enum Output {
     static func line(_ text: String = "") {
         guard Invocation.current.writeOutput(text + "\n") else {
-            CommandFailure.tell("standard output can't be written to")
+            CommandFailure.report("can't write to standard output")
             exit(CommandFailure.Code.cannotCreate.rawValue)
         }
     }
@@ -16,7 +16,7 @@ enum Output {
         line(String(decoding: try encoder.encode(value), as: UTF8.self))
     }
 
-    /// Columns as wide as their widest cell.
+    /// Prints columns as wide as their widest cell.
     static func table(_ header: [String], _ rows: [[String]]) {
         let all = [header] + rows
         let widths = header.indices.map { column in all.map { $0[column].count }.max() ?? 0 }
@@ -26,7 +26,7 @@ enum Output {
         }
     }
 
-    /// Names before values, aligned.
+    /// Prints names and values in two aligned columns.
     static func fields(_ fields: [(String, String)]) {
         let width = fields.map(\.0.count).max() ?? 0
         for (name, value) in fields {
@@ -34,7 +34,7 @@ enum Output {
         }
     }
 
-    /// Clients choose their ids: nothing in them may move the cursor of a terminal.
+    /// Escapes characters that could control a terminal, for text that clients or peers chose.
     static func printable(_ text: String) -> String {
         text.unicodeScalars.map { scalar in
             switch scalar.properties.generalCategory {

@@ -3,58 +3,58 @@ import LibP2P
 import PushNode
 import WakuP2P
 
-/// How a node takes part in a Waku network over libp2p.
+/// Options for a node's part in a Waku network over libp2p.
 struct PeerOptions: ParsableArguments {
     @Option(
         help:
-            "A multiaddr where other nodes may dial this one; repeat it for several. Without it the loopback relay alone listens: on \(Self.loopback). off: nowhere."
+            "A multiaddr to listen on for other nodes; repeat it for several. By default only the loopback relay listens, on \(Self.loopback). off: don't listen."
     )
     var listen: [String] = Environment.list("listen")
 
     @Option(
         help:
-            "relay: it relays all messages of its topics, and finds its own. filter: nodes send it those of its topics alone, of 1,000 at most: for a few hundred registrants."
+            "relay: relay all messages of the pubsub topics. filter: have filter nodes send only messages on the node's content topics, at most 1,000, which is enough for a few hundred registrants."
     )
     var attach: AttachArgument = Environment.value("attach", .relay)
 
-    @Option(help: "File with the key that other nodes know this one by. Made when missing. [default: node.key in the data folder]")
+    @Option(help: "File with the libp2p key, the node's identity towards peers. Created if missing. [default: node.key in the data folder]")
     var nodeKey: String?
 
     @Option(
         help:
-            "Nodes of a fleet: \(Fleet.names), or a list of nodes in the DNS, enrtree://…; repeat it for several. Some of them are dialled."
+            "A fleet of nodes to connect to: \(Fleet.names), or a DNS node list, enrtree://…; repeat it for several."
     )
     var fleet: [String] = Environment.list("fleet")
 
-    @Option(help: "How many nodes of --fleet are to bring messages at a time.")
+    @Option(help: "Target number of --fleet nodes that deliver messages.")
     var peerCount: Int = Environment.value("peer-count", 8)
 
-    @Option(help: "The DNS server that lists of nodes are asked of. [default: those of the system]")
+    @Option(help: "DNS server for node lists. [default: the system's servers]")
     var dns: String?
 
     @Option(
         help:
-            "Peers that dial from here are not limited by /24 or /64, nor disconnected for others: loopback, private, or a range like 10.0.0.0/8; repeat it for several."
+            "Peers from this network are exempt from the connection limits per /24 or /64, and are not disconnected in favour of others: loopback, private, or a range such as 10.0.0.0/8; repeat it for several."
     )
     var exemptNetwork: [String] = Environment.list("exempt-network")
 
-    /// Where the loopback relay listens unless it is told otherwise.
+    /// The default address of the loopback relay.
     static let loopback = "/ip4/127.0.0.1/tcp/60000"
 
-    /// - Parameter hasLoopback: Whether the node has a network of its own.
+    /// - Parameter hasLoopback: whether the node runs the loopback relay.
     func addresses(hasLoopback: Bool) throws(CommandFailure) -> [Multiaddr] {
         if listen == ["off"] { return [] }
         var addresses: [Multiaddr] = []
         for text in listen.isEmpty && hasLoopback ? [Self.loopback] : listen {
             guard let address = try? Multiaddr(text), address.peerID == nil, case .address? = address.endpoint?.host else {
-                throw CommandFailure(.usage, "--listen \(text) is not an address to listen on: give one like /ip4/0.0.0.0/tcp/60000")
+                throw CommandFailure(.usage, "--listen \(text) is not an address to listen on: give one such as /ip4/0.0.0.0/tcp/60000")
             }
             addresses.append(address)
         }
         return addresses
     }
 
-    /// Those of ``exemptNetwork``.
+    /// The address ranges of ``exemptNetwork``.
     func exemptAddresses() throws(CommandFailure) -> [AddressRange] {
         var ranges: [AddressRange] = []
         for name in exemptNetwork {
@@ -64,7 +64,7 @@ struct PeerOptions: ParsableArguments {
             default:
                 guard let range = AddressRange(name) else {
                     throw CommandFailure(
-                        .usage, "--exempt-network \(name) is not a range of addresses: give loopback, private, or one like 10.0.0.0/8")
+                        .usage, "--exempt-network \(name) is not an address range: give loopback, private, or a range such as 10.0.0.0/8")
                 }
                 ranges.append(range)
             }
@@ -78,7 +78,7 @@ struct PeerOptions: ParsableArguments {
         for name in fleet {
             for text in Fleet.lists[name] ?? [name] {
                 guard let list = try? NodeTreeURL(parsing: text) else {
-                    throw CommandFailure(.usage, "--fleet \(name) is neither \(Fleet.names) nor a list of nodes: enrtree://<key>@<domain>")
+                    throw CommandFailure(.usage, "--fleet \(name) is not \(Fleet.names) or a DNS node list: enrtree://<key>@<domain>")
                 }
                 lists.append(list)
             }
@@ -91,7 +91,7 @@ struct PeerOptions: ParsableArguments {
         guard let address = AddressArgument(argument: text)?.address,
             let client = DNSClient(ipAddress: address.host, port: address.port)
         else {
-            throw CommandFailure(.usage, "--dns \(text) is not an IP address and a port: give one like 192.0.2.53:53")
+            throw CommandFailure(.usage, "--dns \(text) is not an IP address and a port: for example 192.0.2.53:53")
         }
         return client
     }
@@ -105,7 +105,7 @@ enum AttachArgument: String, ExpressibleByArgument, CaseIterable {
     case relay, filter
 }
 
-/// Whose nodes are known by name, and where they are listed.
+/// Fleets that are known by name, and their DNS node lists.
 enum Fleet {
     static let lists = [
         "status.prod": ["boot", "store"].map {

@@ -9,8 +9,8 @@ import Waku
 import WakuCrypto
 import WakuP2P
 
-/// Which relays a daemon attaches to: nodes by the URLs of their REST APIs, nodes by their multiaddrs, or the network in its own process. It may
-/// listen for other nodes besides.
+/// Creates the relays that a daemon attaches to: nodes by the URL of their REST API, nodes by multiaddr, or the loopback relay. May also listen
+/// for other nodes.
 final class RelayAttachment {
     private let urls: [NodeAddress]
     private let peers: [Multiaddr]
@@ -25,8 +25,8 @@ final class RelayAttachment {
     private var gossip: P2PRelay?
 
     /// - Parameters:
-    ///   - names: URLs, multiaddrs, or `loopback`; nothing is `loopback` as well.
-    ///   - nodeKey: Asked for once it is needed: its file may be in the node's folder.
+    ///   - names: URLs, multiaddrs, or `loopback`; empty means `loopback`, unless there is a fleet.
+    ///   - nodeKey: called when the key is needed: its file may be in the data folder, which is created later.
     init(
         _ names: [String], options: PeerOptions, loopbackAddress: SocketAddress, loopbackNames: [String],
         pollInterval: Duration, logger: Logger,
@@ -41,10 +41,11 @@ final class RelayAttachment {
         guard listenAddresses.isEmpty || hasLoopback || !peers.isEmpty || !nodeLists.isEmpty else {
             throw CommandFailure(
                 .usage,
-                "--listen needs a --relay that is a multiaddr or loopback, or a --fleet: what others send here would reach no other node")
+                "--listen needs --fleet or a --relay that is a multiaddr or loopback: otherwise messages of peers would reach no other node"
+            )
         }
         guard options.attach == .relay || !hasLoopback && listenAddresses.isEmpty else {
-            throw CommandFailure(.usage, "--attach filter is for a --relay that is a multiaddr, or a --fleet, and nobody can dial it")
+            throw CommandFailure(.usage, "--attach filter needs --fleet or a --relay that is a multiaddr, and excludes --listen")
         }
         if hasLoopback {
             let network = LoopbackNetwork()
@@ -66,17 +67,17 @@ final class RelayAttachment {
 
     static func peer(_ text: String) throws(CommandFailure) -> Multiaddr {
         guard let address = try? Multiaddr(text), address.peerID != nil, address.endpoint != nil else {
-            throw CommandFailure(.usage, "--relay \(text) is not a node's address: give one like /ip4/10.0.0.5/tcp/60000/p2p/16Uiu2HA…")
+            throw CommandFailure(.usage, "--relay \(text) is not a node's address: give one such as /ip4/10.0.0.5/tcp/60000/p2p/16Uiu2HA…")
         }
         return address
     }
 
-    /// What must run beside the node.
+    /// Services that must run beside the node.
     var services: [any Service] {
         loopback.map { [LoopbackService(server: $0.server, logger: logger)] } ?? []
     }
 
-    /// Those that tell how far a publication got come first.
+    /// The relays; those that report how far a publication got come first.
     func relay(_ needs: RelayNeeds) throws -> any Relay {
         let client = CurlClient()
         var relays: [any Relay] = try urls.map { url in
@@ -90,7 +91,7 @@ final class RelayAttachment {
             if listenAddresses.isEmpty, !isAmongPeers {
                 relays.append(relay)
             } else {
-                // What it brings is for the network behind it: all of it, and the network tells what the node wants.
+                // Gossip delivers all messages to the loopback network, which filters for the node.
                 let gossip = try gossip(configuration(needs.pubsubTopics))
                 relays.append(
                     GossipingLoopback(
@@ -125,19 +126,19 @@ final class RelayAttachment {
         return relay
     }
 
-    /// Opens the ports for other nodes.
+    /// Starts listening for other nodes.
     func listen() async throws(CommandFailure) {
         guard let gossip else { return }
         do throws(RelayError) {
             try await gossip.listen()
         } catch {
             await gossip.close()
-            throw CommandFailure(.unavailable, "\(error.message) Choose another by --listen, or --listen off")
+            throw CommandFailure(.unavailable, "\(error.message) Choose another with --listen, or --listen off")
         }
     }
 }
 
-/// The loopback relay's REST API.
+/// Runs the loopback relay's REST API.
 private struct LoopbackService: Service {
     let server: LoopbackServer
     let logger: Logger

@@ -10,7 +10,7 @@ import StatusServer
 import Synchronization
 import UnixSignals
 
-/// A gorush whose address and credentials can be replaced while the node runs.
+/// A gorush client whose address and credentials can be replaced while the node runs.
 final class ReplaceableGorush: NotificationPosting {
     private let current: Mutex<(client: GorushClient, settings: GorushSettings)>
 
@@ -18,7 +18,9 @@ final class ReplaceableGorush: NotificationPosting {
         current = Mutex((try settings.client(), settings))
     }
 
-    /// - Parameter client: made of `settings`.
+    /// - Parameters:
+    ///   - client: the client for `settings`.
+    ///   - settings: the new settings.
     func replace(by client: GorushClient, _ settings: GorushSettings) {
         current.withLock { $0 = (client, settings) }
     }
@@ -27,7 +29,7 @@ final class ReplaceableGorush: NotificationPosting {
         await current.withLock(\.client).post(notifications)
     }
 
-    /// Without credentials.
+    /// URL and rule, without credentials.
     var endpoint: AdminAPI.Setup.Endpoint {
         current.withLock { AdminAPI.Setup.Endpoint(url: $0.settings.url, rule: $0.settings.rule) }
     }
@@ -42,11 +44,11 @@ final class ReplaceableGorush: NotificationPosting {
     }
 }
 
-/// Reads the configuration again on SIGHUP, and puts into force what a running node can take.
+/// Reloads the configuration on SIGHUP and applies the options that can change while the node runs.
 ///
-/// Files that options name are read again too: lists of keys, and gorush's credentials. One that is wrong changes nothing at all.
+/// Files that options name are reloaded too: key lists and gorush's credentials. If anything is invalid, nothing changes.
 final class ReloadService: Service {
-    /// What can be changed while the node runs. The others need a restart.
+    /// Options that can change while the node runs. The others need a restart.
     static let reloadable: Set<String> = [
         "log-level", "limit", "allow-keys", "deny-keys", "gorush", "gorush-ca", "gorush-user", "gorush-password-file", "gorush-token-file",
         "gorush-header", "gorush-timeout", "payload-profile",
@@ -74,7 +76,7 @@ final class ReloadService: Service {
         let old = current.withLock(\.self)
         let file = Environment.file
         do {
-            let new = try Serve.planAgain()
+            let new = try Serve.reloadedPlan()
             let clients = try new.gorush.map { try $0.client() }
             var waiting = Set(new.values.filter { !old.values.contains($0) }.map(\.option)).subtracting(Self.reloadable)
             let changed = new.values.filter { value in !old.values.contains { $0.option == value.option && $0.values == value.values } }

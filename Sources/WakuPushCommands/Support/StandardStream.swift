@@ -1,12 +1,11 @@
 import Foundation
 
-/// Standard output and standard error, which may be a pipe that nobody reads any more, or a file on a full disk. `FileHandle` ends the process
-/// then.
+/// Writes to standard output and standard error, which may be a closed pipe or a file on a full disk. `FileHandle` would end the process then.
 enum StandardStream {
     static let output = STDOUT_FILENO
     static let error = STDERR_FILENO
 
-    /// Whether all was written.
+    /// Returns whether all of the text was written.
     @discardableResult
     static func write(_ text: String, to stream: Int32) -> Bool {
         var rest = Array(text.utf8)[...]

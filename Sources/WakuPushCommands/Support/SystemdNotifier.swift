@@ -5,17 +5,17 @@ import ServiceLifecycle
 import Synchronization
 import Systemd
 
-/// Tells systemd when the node is ready, what is in its way, that it lives, and that it stops.
+/// Notifies systemd of readiness, status, liveness (the watchdog) and stopping.
 final class SystemdNotifier: Service {
     private static let statusPeriod = Duration.seconds(1)
-    /// Until it is ready: others may wait for that.
+    /// Shorter until the node is ready, because other units may wait for that.
     private static let startPeriod = Duration.milliseconds(20)
 
     private let manager: ServiceManager
     private let node: NodeService
     private let logger: Logger
-    /// Whether the node was asked for a sign of life that has not come yet.
-    private let isAsked = Mutex(false)
+    /// Whether a liveness check has been started and has not finished.
+    private let isChecking = Mutex(false)
 
     init(manager: ServiceManager, node: NodeService, logger: Logger) {
         self.manager = manager
@@ -25,15 +25,15 @@ final class SystemdNotifier: Service {
 
     func run() async {
         await withDiscardingTaskGroup { group in
-            group.addTask { await self.tellState() }
-            group.addTask { await self.tellLife() }
+            group.addTask { await self.notifyState() }
+            group.addTask { await self.notifyWatchdog() }
             try? await gracefulShutdown()
             group.cancelAll()
         }
         manager.socket.send(ServiceNotices.stopping)
     }
 
-    private func tellState() async {
+    private func notifyState() async {
         var notices = ServiceNotices()
         while !Task.isCancelled {
             let isListening = node.httpPort != nil
@@ -43,23 +43,23 @@ final class SystemdNotifier: Service {
         }
     }
 
-    /// A sign goes out when the node showed life, never because time passed: a node that hangs is silent, and systemd ends it.
-    private func tellLife() async {
+    /// The watchdog is notified only after a liveness check succeeded, so systemd restarts a node that hangs.
+    private func notifyWatchdog() async {
         guard let watchdog = manager.watchdog else { return }
         while (try? await Task.sleep(for: watchdog / 2)) != nil {
-            let isFirst = isAsked.withLock { isAsked in
-                defer { isAsked = true }
-                return !isAsked
+            let isIdle = isChecking.withLock { isChecking in
+                defer { isChecking = true }
+                return !isChecking
             }
-            guard isFirst else {
-                logger.error("no sign of life from the store or the deliveries")
+            guard isIdle else {
+                logger.error("liveness check unanswered by store or delivery")
                 continue
             }
-            // Not waited for: the node must be able to stop when it hangs.
+            // Not awaited: the service must be able to stop while the check hangs.
             Task {
                 await self.node.checkLiveness()
                 self.manager.socket.send(ServiceNotices.alive)
-                self.isAsked.withLock { $0 = false }
+                self.isChecking.withLock { $0 = false }
             }
         }
     }

@@ -7,7 +7,7 @@ import WakuCrypto
 
 @testable import Delivery
 
-/// A store with delivery's tables in a folder of its own.
+/// A store with the delivery tables in a temporary folder.
 struct DeliveryStoreFixture {
     let folder: TemporaryFolder
     let storageKey = SymmetricKey.random()

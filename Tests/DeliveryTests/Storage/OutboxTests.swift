@@ -18,7 +18,7 @@ struct OutboxTests {
         fixture = try DeliveryStoreFixture()
     }
 
-    @Test("A notification waits, with its content, also after the store was opened again")
+    @Test("A notification and its content persist when the store is reopened")
     func waits() async throws {
         let waiting = try await store.enqueue(delivery, payload: [9, 8, 7])
         try store.close()
@@ -34,7 +34,7 @@ struct OutboxTests {
         }
     }
 
-    @Test("Many are loaded at once; those that are not there are left out")
+    @Test("Several notifications are loaded at once; missing ones are left out")
     func loaded() async throws {
         let others = [DeviceID(ProtocolNumber(rawValue: 1), row: 4), DeviceID(ProtocolNumber(rawValue: 2), row: 3)]
         var waiting: [WaitingDelivery] = []
@@ -68,14 +68,14 @@ struct OutboxTests {
         #expect(try store.read(DeliveryStorage.waitingDeliveries()).map(\.id) == ids)
     }
 
-    @Test("A delivery can't wait twice")
+    @Test("A delivery can't be in the outbox twice")
     func onlyOnce() async throws {
         _ = try await store.enqueue(delivery)
         await #expect(throws: StoreError.self) { try await store.enqueue(delivery) }
         #expect(try store.read(DeliveryStorage.waitingCount()) == 1)
     }
 
-    @Test("What gorush took leaves the outbox under whatever row, also when the device registered anew while it was on its way")
+    @Test("An accepted notification leaves the outbox, also if the device registered again during the post")
     func acceptedLate() async throws {
         let first = try await store.enqueue(delivery)
         try await store.commit(.change(DeliveryStorage.forget(device)))
@@ -85,7 +85,7 @@ struct OutboxTests {
         #expect(try store.read(DeliveryStorage.waitingDeliveries()).isEmpty)
     }
 
-    @Test("What gorush took leaves the outbox and stays known")
+    @Test("An accepted notification leaves the outbox and is remembered")
     func accepted() async throws {
         #expect(try store.state(of: delivery) == nil)
         _ = try await store.enqueue(delivery)
@@ -94,14 +94,14 @@ struct OutboxTests {
         #expect(try store.state(of: delivery) == .accepted)
         #expect(try store.read(DeliveryStorage.waiting(delivery)) == nil)
         #expect(try store.read(DeliveryStorage.waitingCount()) == 0)
-        // gorush may take it once more: what was noted first stays.
+        // gorush may accept it again: the first record is kept.
         try await store.accept(delivery, version: 9, at: Timestamp(rawValue: 6))
         #expect(try store.read(DeliveryStorage.posted(under: delivery.bytes)).map(\.version) == [4])
         let states = try store.read(DeliveryStorage.states(of: [DeliveryStoreFixture.delivery(7), delivery]))
         #expect(states == [nil, .accepted])
     }
 
-    @Test("What is dropped leaves no trace: it may be asked for again")
+    @Test("A dropped notification leaves no trace and can be requested again")
     func dropped() async throws {
         let waiting = try await store.enqueue(delivery)
         try await store.commit(DeliveryStorage.drop([waiting.id]))
@@ -110,7 +110,7 @@ struct OutboxTests {
         #expect(again.id > waiting.id)
     }
 
-    @Test("A device that is forgotten is not notified of what waited; others are, those of another protocol with the same row too")
+    @Test("Waiting notifications of a removed device are deleted; others remain, including those of another protocol with the same row id")
     func forgotten() async throws {
         let waiting = try await store.enqueue(delivery)
         let other = try await store.enqueue(DeliveryStoreFixture.delivery(2), for: DeviceID(ProtocolNumber(rawValue: 1), row: 4))
@@ -121,7 +121,7 @@ struct OutboxTests {
         #expect(try store.read(DeliveryStorage.waitingDeliveries()) == [other, foreign])
     }
 
-    @Test("The first expiry, and that of the notification that waits for longest")
+    @Test("The first expiry, and the expiry of the oldest notification")
     func expiries() async throws {
         #expect(try store.read(DeliveryStorage.firstExpiry()) == nil)
         #expect(try store.read(DeliveryStorage.oldestWaitingExpiry()) == nil)
@@ -132,7 +132,7 @@ struct OutboxTests {
         #expect(try store.read(DeliveryStorage.oldestWaitingExpiry()) == Timestamp(rawValue: 30))
     }
 
-    @Test("Deliveries are forgotten by age and by count, oldest first")
+    @Test("Deliveries are pruned by age and by count, oldest first")
     func pruned() async throws {
         let deliveries = (0..<10).map { DeliveryStoreFixture.delivery($0) }
         for (index, delivery) in deliveries.enumerated() { try await store.accept(delivery, at: Timestamp(rawValue: Int64(index))) }

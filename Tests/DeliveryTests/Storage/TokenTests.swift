@@ -7,7 +7,7 @@ import WakuCrypto
 
 @testable import Delivery
 
-@Suite("What was posted for whom, and tokens in doubt")
+@Suite("Posted deliveries, and tokens in doubt")
 struct TokenTests {
     let fixture: DeliveryStoreFixture
     let device = DeliveryStoreFixture.device
@@ -24,7 +24,7 @@ struct TokenTests {
         return delivery
     }
 
-    @Test("What was posted is found by the beginning of its delivery, also after the store was opened again")
+    @Test("A posted delivery is found by its id, also after the store was reopened")
     func posted() async throws {
         let first = try await accept(1)
         _ = try await accept(2)
@@ -36,7 +36,7 @@ struct TokenTests {
         #expect(try store.read(DeliveryStorage.posted(under: randomBytes(16))).isEmpty)
     }
 
-    @Test("Those that were posted together are found by the id that they share, and not by their own")
+    @Test("Combined deliveries are found by their shared id, and not by their own")
     func together() async throws {
         let first = try await accept(1)
         let second = try await accept(2, postedAs: first)
@@ -45,7 +45,7 @@ struct TokenTests {
         #expect(try store.read(DeliveryStorage.posted(under: Array(second.bytes.prefix(16)))).isEmpty)
     }
 
-    @Test("What the first version noted is about no device")
+    @Test("Rows of the first version have no device")
     func withoutADevice() async throws {
         let delivery = DeliveryStoreFixture.delivery(1)
         let insert = Mutation(DeliveryStorage.accepted, .insert([DeliveryStorage.delivery, DeliveryStorage.at]))
@@ -54,7 +54,7 @@ struct TokenTests {
         #expect(try store.read(DeliveryStorage.posted(under: Array(delivery.bytes.prefix(16)))).isEmpty)
     }
 
-    @Test("A failure is held against a delivery once")
+    @Test("A failure counts once per delivery")
     func failures() async throws {
         let (first, second) = (try await accept(1), try await accept(2))
         #expect(try await store.commit(DeliveryStorage.noteFailure(of: first)))
@@ -64,14 +64,14 @@ struct TokenTests {
         #expect(known == [true, false, false])
     }
 
-    @Test("What was posted stays known when the device is forgotten: a failure can still be told to be of it")
+    @Test("Posted deliveries are remembered when the device is removed, so failures can still be matched")
     func forgotten() async throws {
         let delivery = try await accept(1)
         try await store.commit(.change(DeliveryStorage.forget(device)))
         #expect(try store.read(DeliveryStorage.posted(under: Array(delivery.bytes.prefix(16)))).count == 1)
     }
 
-    @Test("A doubt is kept as it is, until it is forgotten, by itself after a long time")
+    @Test("A doubt persists until it is removed, automatically after a long time")
     func doubts() async throws {
         #expect(try store.read(DeliveryStorage.hasDoubts()) == false)
         let start = Timestamp(rawValue: 1_700_000_000_000_000_000)

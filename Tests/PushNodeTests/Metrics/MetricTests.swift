@@ -10,7 +10,7 @@ import Testing
 struct MetricTests {
     private let groups = NodeAssembly.metrics
 
-    @Test("Each counter has a name and a series of its own, with the labels of a metric that the node has")
+    @Test("Each counter has a unique name and series, with the labels of a metric of the node")
     func series() {
         let metrics = groups.flatMap(\.metrics)
         #expect(Set(metrics.map(\.name)).count == metrics.count)
@@ -28,7 +28,7 @@ struct MetricTests {
         }
     }
 
-    @Test("Counters and metrics that the sources declare are in a group of the node")
+    @Test("All declared counters and metrics are in a group of the node")
     func allAreListed() throws {
         let sources = URL(fileURLWithPath: #filePath).deletingLastPathComponent().appending(path: "../../../Sources").standardized
         let files = FileManager.default.enumerator(at: sources, includingPropertiesForKeys: nil)
@@ -50,7 +50,7 @@ struct MetricTests {
         #expect(declared.metrics == Set(groups.flatMap(\.metrics).map(\.name)))
     }
 
-    @Test("The article's table is that of the groups")
+    @Test("The table of the article is up to date")
     func article() throws {
         #expect(try GeneratedTable("metrics", in: "Metrics.md").isCurrent(groups.markdownTable), "run Deploy/generate-tables")
     }

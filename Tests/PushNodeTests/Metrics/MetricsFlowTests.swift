@@ -14,7 +14,7 @@ import Testing
 import Waku
 import WakuCrypto
 
-@Suite("GET /metrics, over sockets, of a node that works", .timeLimit(.minutes(5)))
+@Suite("GET /metrics over sockets", .timeLimit(.minutes(5)))
 struct MetricsFlowTests {
     let fixture: NodeFixture
     let bob: TestClient
@@ -28,7 +28,7 @@ struct MetricsFlowTests {
         configuration.httpAddress = SocketAddress(host: "127.0.0.1", port: 0)
     }
 
-    /// A bit of everything. Returns how many messages it published.
+    /// Publishes messages of all kinds. Returns their number.
     @Sendable private func traffic(_ node: RunningNode, rounds: Int) async throws {
         #expect(try await node.register(bob) == nil)
         #expect(try await node.register(bob) == .versionMismatch)
@@ -59,7 +59,7 @@ struct MetricsFlowTests {
         }
     }
 
-    @Test("What comes in is what becomes of it, at every milestone")
+    @Test("At every stage the counts of messages add up")
     func sums() async throws {
         try await fixture.withNode(configure: serving) { node async throws in
             try await traffic(node, rounds: 4)
@@ -93,7 +93,7 @@ struct MetricsFlowTests {
         }
     }
 
-    @Test("How long things took is told for each stage, from receipt and from the sender's timestamp")
+    @Test("Latencies are recorded for each stage, from receipt and from the sender's timestamp")
     func latencies() async throws {
         try await fixture.withNode(configure: serving) { node async throws in
             try await traffic(node, rounds: 2)
@@ -116,7 +116,7 @@ struct MetricsFlowTests {
         }
     }
 
-    @Test("promtool and Python's OpenMetrics parser find nothing to complain of, and no series is off the list")
+    @Test("promtool and Python's OpenMetrics parser accept the output, and every series is declared")
     func formats() async throws {
         try await fixture.withNode(configure: serving) { node async throws in
             try await traffic(node, rounds: 1)
@@ -145,7 +145,7 @@ struct MetricsFlowTests {
         }
     }
 
-    /// Every value of every label is one that its type knows: nobody's key can be among them.
+    /// Every label value is a case of its type, so no key can be among them.
     private func expectListed(_ scrape: Scrape) {
         for series in scrape.samples.keys {
             let name = series.prefix { $0 != "{" }
@@ -164,7 +164,7 @@ struct MetricsFlowTests {
         }
     }
 
-    @Test("Scrapes while messages come in are each whole, and what is counted only grows")
+    @Test("Scrapes under load are complete, and counters never decrease")
     func underLoad() async throws {
         try await fixture.withNode(configure: serving) { node async throws in
             let isDone = Flag()
@@ -198,7 +198,7 @@ struct MetricsFlowTests {
         }
     }
 
-    @Test("A gorush that is away shows in its posts, the breaker, the outbox and what requests are told")
+    @Test("An unreachable gorush shows in the metrics of posts, breaker, outbox and reports")
     func outage() async throws {
         fixture.gorush.answer(.failed(retryAfter: nil))
         try await fixture.withNode(configure: {

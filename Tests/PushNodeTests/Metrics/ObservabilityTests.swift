@@ -20,7 +20,7 @@ struct ObservabilityTests {
         #expect(ended.status == 0, "\(ended.output)\(ended.errors)")
     }
 
-    @Test("Each alert is raised by what it is for, and by nothing else")
+    @Test("Each alert is raised by its condition only")
     func alerts() async throws {
         try await promtool("check", "rules", Self.folder.path + "/alerts.yml")
         try await promtool("test", "rules", Self.folder.path + "/alerts-test.yml")
@@ -33,7 +33,7 @@ struct ObservabilityTests {
     }
 
     @Test(
-        "Alerts and dashboard use metrics, labels and values that there are",
+        "Alerts and dashboard use existing metrics, labels and values",
         arguments: ["alerts.yml", "alerts-test.yml", "dashboard.json"])
     func names(file: String) throws {
         let text = try text(file).replacing("\\\"", with: "\"")

@@ -2,10 +2,10 @@ import CurlClient
 import NodeMetrics
 import PushNode
 
-/// What was scraped, taken apart.
+/// A parsed scrape.
 struct Scrape {
     let text: String
-    /// By name and labels, as they stand.
+    /// Values by name and labels, as exposed.
     let samples: [String: Double]
 
     init(_ text: String) {
@@ -22,7 +22,7 @@ struct Scrape {
         samples[labels.isEmpty ? metric.name : "\(metric.name){\(labels)}"]
     }
 
-    /// Of all series whose labels hold this.
+    /// The sum of all series with these labels.
     func sum(_ metric: Metric, _ label: String = "") -> Double {
         samples.reduce(0) { sum, sample in
             let isOfMetric = sample.key == metric.name || sample.key.hasPrefix(metric.name + "{")
@@ -32,7 +32,7 @@ struct Scrape {
 }
 
 extension RunningNode {
-    /// Its HTTP address, once it is listened on.
+    /// The HTTP address of a node that listens.
     var url: String {
         get async throws {
             try await wait { node.httpPort != nil }

@@ -7,10 +7,10 @@ import Storage
 import Waku
 import WakuCrypto
 
-/// The smallest protocol that registers devices and notifies them: what a protocol has to bring, and nothing else.
+/// The smallest protocol that registers and notifies devices: it implements only what a protocol must provide.
 ///
 /// Messages on its topic are texts: `register NAME TOKEN` is answered `registered NAME` once that is durable; `notify NAME TEXT` is answered
-/// `accepted NAME` once gorush took the notification, else `failed NAME`.
+/// `accepted NAME` once gorush accepted the notification, else `failed NAME`.
 struct EchoProtocol: NodeProtocol, WakuTopics, DeliverySource, ProtocolService {
     static let topic = ContentTopic(TopicTag(of: "echo"))
     static let answerTopic = ContentTopic(TopicTag(of: "echo answers"))
@@ -42,7 +42,7 @@ struct EchoProtocol: NodeProtocol, WakuTopics, DeliverySource, ProtocolService {
         (self.node, sealer, intake) = (node, node.store.sealer, nil)
     }
 
-    // What the node asks of a protocol.
+    // NodeProtocol.
     let name = "echo"
     let number = ProtocolNumber(rawValue: 100)
     let part = StorePart("echo", tables: [table])
@@ -52,11 +52,11 @@ struct EchoProtocol: NodeProtocol, WakuTopics, DeliverySource, ProtocolService {
     func makeDeliverySource(_ sealer: Sealer) -> any DeliverySource { EchoProtocol(sealer: sealer) }
     func makeService(_ node: NodeServices) throws -> any ProtocolService { EchoProtocol(node) }
 
-    // At work.
+    // ProtocolService.
     var receiver: any WakuReceiver { intake ?? NoReceiver() }
     func facts() async -> [ProtocolFact] { [ProtocolFact("topic", Self.topic.rawValue)] }
 
-    // What delivery asks of it.
+    // DeliverySource.
     let devices = Query(table, [.id, version, deviceName, token], where: [.idAmong])
 
     func address(of device: Row) throws -> DeviceAddress {

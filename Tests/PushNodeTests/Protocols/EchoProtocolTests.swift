@@ -16,7 +16,7 @@ import Testing
 import Waku
 import WakuCrypto
 
-/// A second protocol plugs into the node without a change of any other file: over the same relay, store, outbox and gorush.
+/// A second protocol plugs into the node without changes to other files, with the same relay, store, outbox and gorush.
 @Suite("A second protocol on the node")
 struct EchoProtocolTests {
     private let folder: TemporaryFolder
@@ -36,7 +36,7 @@ struct EchoProtocolTests {
         relay.published.filter { $0.contentTopic == EchoProtocol.answerTopic }.map { String(decoding: $0.payload, as: UTF8.self) }
     }
 
-    /// Runs a node that speaks Status, and echo, while `body` runs, and stops it as SIGTERM does.
+    /// Runs a node with the Status and echo protocols while `body` runs, and stops it gracefully.
     private func withNode(speaksEcho: Bool = true, _ body: @escaping @Sendable (NodeService) async throws -> Void) async throws {
         let quiet = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
         var configuration = NodeConfiguration(identity: identity, dataPath: folder.path)
@@ -64,7 +64,7 @@ struct EchoProtocolTests {
         }
     }
 
-    @Test("It registers devices and notifies them, beside Status")
+    @Test("It registers and notifies devices, beside Status")
     func bothProtocols() async throws {
         let client = TestClient(of: identity.publicKey)
         try await withNode { node in
@@ -81,7 +81,7 @@ struct EchoProtocolTests {
         }
     }
 
-    @Test("What waits for gorush is delivered after a restart, to the token of then")
+    @Test("Waiting notifications are delivered after a restart, to the current token")
     func restart() async throws {
         gorush.answer(.failed(retryAfter: nil))
         try await withNode { node in
@@ -96,7 +96,7 @@ struct EchoProtocolTests {
         }
     }
 
-    @Test("A dead token ends the device by the protocol's own rule")
+    @Test("A dead token removes the device by the protocol's own rule")
     func deadToken() async throws {
         gorush.answer(.accepted, verdict: .dead)
         try await withNode { node in
@@ -108,7 +108,7 @@ struct EchoProtocolTests {
         }
     }
 
-    @Test("Its tokens are encrypted at rest, and part of the check of the database")
+    @Test("Its tokens are encrypted at rest, and included in the database check")
     func sealed() async throws {
         try await withNode { node in
             await relay.feed([message("register phone secret-token-of-a-phone")])
@@ -123,7 +123,7 @@ struct EchoProtocolTests {
         #expect(inspection.isWhole)
     }
 
-    @Test("A node that does not speak it leaves its rows alone")
+    @Test("A node without the protocol does not change its rows")
     func withoutIt() async throws {
         try await withNode { node in
             await relay.feed([message("register phone token")])

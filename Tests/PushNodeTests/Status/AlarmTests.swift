@@ -12,21 +12,21 @@ import WakuCrypto
 
 @Suite("Alarms")
 struct AlarmTests {
-    @Test("Silence is news once, and so is its end; without a limit it never is")
+    @Test("Too long a silence and its end are reported once each; without a limit neither is")
     func silence() {
-        let watch = Ear(limit: .seconds(10))
-        #expect(watch.look(.seconds(9)) == nil)
-        #expect(watch.look(.seconds(10)) == .fellSilent)
-        #expect(watch.look(.seconds(11)) == nil)
+        let watch = WatchBox(limit: .seconds(10))
+        #expect(watch.update(.seconds(9)) == nil)
+        #expect(watch.update(.seconds(10)) == .becameSilent)
+        #expect(watch.update(.seconds(11)) == nil)
         #expect(watch.watch.isSilent)
-        #expect(watch.look(.zero) == .heardAgain)
-        #expect(watch.look(.zero) == nil)
-        let patient = Ear(limit: nil)
-        #expect(patient.look(.seconds(1_000_000)) == nil)
-        #expect(!patient.watch.isTooLong(.seconds(1_000_000)))
+        #expect(watch.update(.zero) == .recovered)
+        #expect(watch.update(.zero) == nil)
+        let unlimited = WatchBox(limit: nil)
+        #expect(unlimited.update(.seconds(1_000_000)) == nil)
+        #expect(!unlimited.watch.isTooLong(.seconds(1_000_000)))
     }
 
-    @Test("A relay whose answers are never confirmed shows in the alarms and the metrics, until one is")
+    @Test("A relay whose answers are never confirmed raises an alarm until one is")
     func demotedRelay() async throws {
         let fixture = try NodeFixture()
         let relays = Mutex<RelaySet?>(nil)
@@ -50,7 +50,7 @@ struct AlarmTests {
         }
     }
 
-    @Test("A silent shard shows in readiness, the metrics and the alarms, until a message comes, whoever it is for")
+    @Test("A silent shard shows in readiness, metrics and alarms until any message is received")
     func silentShard() async throws {
         let fixture = try NodeFixture()
         try await fixture.withNode(configure: {
@@ -63,7 +63,7 @@ struct AlarmTests {
             #expect(String(decoding: readiness.body, as: UTF8.self).hasPrefix("silence: no message for "))
             #expect(try await node.scrape()[.ready] == 0)
             #expect(try await node.scrape()[.alarms, "alarm=\"silence\""] == 1)
-            // A busy network keeps on talking.
+            // A message for any other node ends the silence.
             try await eventually {
                 node.network.publish(
                     WakuMessage(payload: [1], contentTopic: ContentTopic(rawValue: "/a/1/b/c"), timestamp: .now()), on: .statusDefault)
@@ -74,11 +74,11 @@ struct AlarmTests {
     }
 }
 
-/// So that what changes it can be expected.
-private final class Ear {
+/// A reference, because `#expect` can't call mutating methods.
+private final class WatchBox {
     private(set) var watch: SilenceWatch
 
     init(limit: Duration?) { watch = SilenceWatch(limit: limit) }
 
-    func look(_ silence: Duration) -> SilenceWatch.News? { watch.look(silence) }
+    func update(_ silence: Duration) -> SilenceWatch.Change? { watch.update(silence) }
 }

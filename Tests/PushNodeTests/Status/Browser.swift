@@ -1,13 +1,13 @@
 import Foundation
 import TestSupport
 
-/// A headless Chromium with one page, steered over a pipe by the DevTools protocol: JSON objects that end with a zero byte.
+/// A headless Chromium with one page, controlled over a pipe by the DevTools protocol: JSON objects that end with a zero byte.
 final class Browser: Sendable {
     struct Failed: Error, CustomStringConvertible {
         let description: String
     }
 
-    private static let patienceInMilliseconds: Int32 = 60_000
+    private static let timeoutMilliseconds: Int32 = 60_000
 
     private let folder: TemporaryFolder
     private let process: ChildProcess
@@ -23,7 +23,7 @@ final class Browser: Sendable {
         }
     }
 
-    /// What talks to it waits on a thread of its own: the node that is looked at needs the others.
+    /// Its callers block a separate thread, because the tested node needs the others.
     private struct Connection: Sendable {
         let queue = DispatchQueue(label: "browser")
         let numbers = Numbers()
@@ -40,7 +40,7 @@ final class Browser: Sendable {
         // For both, so that neither side waits for the other to open.
         let files = names.map { Foundation.open($0, O_RDWR | O_CLOEXEC) }
         (commands, answers) = (files[0], files[1])
-        // It sees no page but the node's, and its sandbox does not work everywhere that tests run.
+        // It loads only the node's page, and its sandbox does not work in all test environments.
         let command = #"commands=$1; answers=$2; shift 2; exec "$0" "$@" 3< "$commands" 4> "$answers""#
         process = try ChildProcess(
             [
@@ -65,7 +65,7 @@ final class Browser: Sendable {
         close(answers)
     }
 
-    // MARK: What tests do
+    // MARK: Operations
 
     func look(width: Int, height: Int, isDark: Bool) async throws {
         try await call(
@@ -85,7 +85,7 @@ final class Browser: Sendable {
         try await eventually { try await self.text("document.readyState + location.href") == "complete" + url }
     }
 
-    /// What an expression is, as text.
+    /// The value of an expression, as text.
     func text(_ expression: String) async throws -> String {
         let quoted = String(decoding: try JSONEncoder().encode("String(\(expression))"), as: UTF8.self)
         let result = try await call("Runtime.evaluate", #"{"expression":\#(quoted),"returnByValue":true}"#)
@@ -149,7 +149,7 @@ final class Browser: Sendable {
         var byte = [UInt8](repeating: 0, count: 1)
         while true {
             var waiting = pollfd(fd: file, events: Int16(POLLIN), revents: 0)
-            guard poll(&waiting, 1, patienceInMilliseconds) == 1 else { throw Failed(description: "the browser does not answer") }
+            guard poll(&waiting, 1, timeoutMilliseconds) == 1 else { throw Failed(description: "the browser does not answer") }
             guard read(file, &byte, 1) == 1 else { throw Failed(description: "the browser's pipe is closed") }
             if byte[0] == 0 { return answer }
             answer.append(byte[0])

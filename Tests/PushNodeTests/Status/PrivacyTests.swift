@@ -13,7 +13,7 @@ import WakuCrypto
 
 @testable import PushNode
 
-@Suite("Who looks at a node learns nobody's secrets")
+@Suite("Metrics and status page contain no secrets")
 struct PrivacyTests {
     @Test("No token, key or body of a run is in /metrics, / or /status.json, in any form")
     func endpoints() async throws {

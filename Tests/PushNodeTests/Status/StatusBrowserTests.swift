@@ -32,7 +32,7 @@ struct StatusBrowserTests {
         "[...document.querySelectorAll('.flow li')].find(item => item.querySelector('span').textContent === '\(name)').querySelector('b').textContent"
     }
 
-    @Test("It is served with what keeps everything else out, and is whole without scripts")
+    @Test("It is served with restrictive headers, and is complete without scripts")
     func withoutScripts() async throws {
         try await fixture.withNode(configure: serving) { node async throws in
             #expect(try await node.register(bob) == nil)
@@ -57,13 +57,13 @@ struct StatusBrowserTests {
             #expect(try await browser.text("document.querySelector('.health h2').textContent") == "Healthy")
             #expect(try await browser.text(step("Handled")) == "1")
             #expect(try await browser.text("document.querySelector('[data-live=registrations] .state').textContent") == "1 device")
-            // The style is let in by its hash.
+            // The style is allowed by its hash.
             #expect(try await browser.text("getComputedStyle(document.querySelector('.cards')).display") == "grid")
             #expect(try await browser.text("document.body.dataset.updates || 'none'") == "none")
         }
     }
 
-    @Test("It follows what happens: messages, an outage of gorush, and its end")
+    @Test("It shows messages, an outage of gorush, and its end")
     func live() async throws {
         try await fixture.withNode(configure: serving) { node async throws in
             let browser = try await Browser()
@@ -74,7 +74,7 @@ struct StatusBrowserTests {
             #expect(try await node.register(bob) == nil)
             #expect(try await node.notify(bob) == nil)
             try await eventually { try await browser.text(step("Handled")) == "2" }
-            #expect(try await browser.text(step("Taken by gorush")) == "1")
+            #expect(try await browser.text(step("Accepted by gorush")) == "1")
 
             node.gorush.answer(.failed(retryAfter: nil))
             #expect(try await node.notify(bob) == .internalError)
@@ -88,13 +88,13 @@ struct StatusBrowserTests {
 
             node.gorush.answer(.accepted)
             try await eventually { try await browser.text("document.querySelector('.health h2').textContent") == "Healthy" }
-            #expect(try await browser.text(step("Taken by gorush")) == "2")
+            #expect(try await browser.text(step("Accepted by gorush")) == "2")
             #expect(try await browser.text("document.querySelector('[data-live=alarms] em') === null") == "true")
         }
     }
 
-    /// `WAKU_PUSH_SCREENSHOTS=folder` keeps the pictures.
-    @Test("It fits wide and narrow, light and dark, well and ill, and has nothing to hide at the side")
+    /// `WAKU_PUSH_SCREENSHOTS=folder` saves the screenshots.
+    @Test("It fits wide and narrow windows in light and dark mode, healthy and failing, without horizontal overflow")
     func pictures() async throws {
         try await fixture.withNode(configure: serving) { node async throws in
             let browser = try await Browser()

@@ -1,8 +1,8 @@
 import Synchronization
 
-/// A figure that costs something to read. It is read when somebody asks, at most every few seconds, beside everything else; one that takes
-/// long is read so rarely that it takes a hundredth of a core.
-package final class PacedReading<Value: Sendable>: Sendable {
+/// A cached value that is expensive to read. It is read on demand, in a task of its own, at most every few seconds; a slow reading is repeated so
+/// rarely that it takes a hundredth of a core.
+package final class ThrottledReading<Value: Sendable>: Sendable {
     private struct State {
         var value: Value?
         var due = ContinuousClock.now
@@ -10,9 +10,9 @@ package final class PacedReading<Value: Sendable>: Sendable {
         var reading: Task<Void, Never>?
     }
 
-    /// A caller waits for a reading that took no longer the last time; otherwise it gets the last value.
+    /// A caller waits for a reading only if the previous one was at most this long; otherwise it gets the previous value.
     private static var shortCost: Duration { .milliseconds(100) }
-    /// No caller waits longer: the disk may hang.
+    /// Limit for a caller's wait, because the disk may hang.
     private static var waitLimit: Duration { .seconds(1) }
 
     private let state = Mutex(State())
@@ -21,15 +21,16 @@ package final class PacedReading<Value: Sendable>: Sendable {
     private let read: @Sendable () async throws -> Value
 
     /// - Parameters:
-    ///   - pause: from the end of one reading to the next, at least.
-    ///   - restFactor: how many times as long as a reading took there is none, at least.
+    ///   - pause: minimum time from the end of a reading to the next.
+    ///   - restFactor: the same in multiples of the duration of a reading.
+    ///   - read: reads the value.
     package init(pause: Duration = .seconds(5), restFactor: Int = 100, read: @escaping @Sendable () async throws -> Value) {
         self.pause = pause
         self.restFactor = restFactor
         self.read = read
     }
 
-    /// nil when it could not be read yet.
+    /// The value; nil if it could not be read yet.
     package func value() async -> Value? {
         let (isReading, last) = state.withLock { state -> (Bool, Value?) in
             if state.reading == nil, ContinuousClock.now >= state.due { state.reading = Task { await self.readNow() } }
@@ -45,7 +46,7 @@ package final class PacedReading<Value: Sendable>: Sendable {
 
     private func readNow() async {
         let start = ContinuousClock.now
-        // What failed is not known any more.
+        // After a failure the value is unknown.
         let value = try? await read()
         let cost = start.duration(to: .now)
         state.withLock { state in

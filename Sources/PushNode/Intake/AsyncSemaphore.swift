@@ -1,7 +1,7 @@
 import Synchronization
 
-/// Room for so much at once. Who has to wait is served in order.
-final class AsyncSlots: Sendable {
+/// A counting semaphore for tasks. Waiting tasks are served in order.
+final class AsyncSemaphore: Sendable {
     private struct State {
         var free: Int
         var waiting: [(count: Int, continuation: CheckedContinuation<Void, Never>)] = []
@@ -15,10 +15,10 @@ final class AsyncSlots: Sendable {
         state = Mutex(State(free: capacity))
     }
 
-    /// Waits for room. More than there is at all waits for everything.
-    func take(_ count: Int = 1) async {
+    /// Acquires units, and waits until they are free. A count above ``capacity`` acquires all.
+    func acquire(_ count: Int = 1) async {
         let count = min(count, capacity)
-        if takeNow(count) { return }
+        if tryAcquire(count) { return }
         await withCheckedContinuation { continuation in
             let isFree = state.withLock { state in
                 guard state.waiting.isEmpty, state.free >= count else {
@@ -32,16 +32,21 @@ final class AsyncSlots: Sendable {
         }
     }
 
-    /// Whether there was room enough, so that `kept` is still free.
-    func takeNow(_ count: Int, leaving kept: Int = 0) -> Bool {
+    /// Acquires units if at least `reserve` others remain free and no task waits.
+    ///
+    /// - Parameters:
+    ///   - count: the number of units.
+    ///   - reserve: the number of units that must remain free.
+    /// - Returns: whether the units were acquired.
+    func tryAcquire(_ count: Int, leaving reserve: Int = 0) -> Bool {
         state.withLock { state in
-            guard state.waiting.isEmpty, state.free - min(count, capacity) >= kept else { return false }
+            guard state.waiting.isEmpty, state.free - min(count, capacity) >= reserve else { return false }
             state.free -= min(count, capacity)
             return true
         }
     }
 
-    func give(_ count: Int = 1) {
+    func release(_ count: Int = 1) {
         let next = state.withLock { state in
             state.free += min(count, capacity)
             var next: [CheckedContinuation<Void, Never>] = []
@@ -54,7 +59,7 @@ final class AsyncSlots: Sendable {
         for continuation in next { continuation.resume() }
     }
 
-    var hasWaiting: Bool { state.withLock { !$0.waiting.isEmpty } }
-    var takenCount: Int { state.withLock { capacity - $0.free } }
-    var areAllFree: Bool { state.withLock { $0.free == capacity } }
+    var hasWaiters: Bool { state.withLock { !$0.waiting.isEmpty } }
+    var acquiredCount: Int { state.withLock { capacity - $0.free } }
+    var isUnused: Bool { state.withLock { $0.free == capacity } }
 }

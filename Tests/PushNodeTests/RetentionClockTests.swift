@@ -3,12 +3,12 @@ import Waku
 
 @testable import PushNode
 
-@Suite("Before when things may be forgotten")
-struct ForgettingClockTests {
+@Suite("Retention and steps of the system clock")
+struct RetentionClockTests {
     private let start = Timestamp(rawValue: 1_800_000_000_000_000_000)
-    private var clock = ForgettingClock(memory: .seconds(86_400))
+    private var clock = RetentionClock(retention: .seconds(86_400))
 
-    @Test("A clock that runs")
+    @Test("With a steady clock the cutoff is the current time minus the retention")
     mutating func running() {
         for hour in 0..<48 {
             let uptime = Duration.seconds(hour * 3600)
@@ -16,7 +16,7 @@ struct ForgettingClockTests {
         }
     }
 
-    @Test("A step forward counts once it has lasted for as long as things are remembered")
+    @Test("A step forward takes effect after it has lasted for the whole retention")
     mutating func forward() {
         _ = clock.cutoff(clock: start, uptime: .zero)
         let ahead = start + .seconds(1_000_000)
@@ -27,7 +27,7 @@ struct ForgettingClockTests {
         #expect(clock.cutoff(clock: ahead + .seconds(86_500), uptime: .seconds(86_500)) == ahead + .seconds(100))
     }
 
-    @Test("A step forward that is taken back never counts")
+    @Test("A step forward that is reverted never takes effect")
     mutating func forwardAndBack() {
         _ = clock.cutoff(clock: start, uptime: .zero)
         for round in 1...100 {
@@ -38,14 +38,14 @@ struct ForgettingClockTests {
         }
     }
 
-    @Test("A step back counts at once, and so does the way the clock drifts")
+    @Test("A step back and drift take effect at once")
     mutating func back() {
         _ = clock.cutoff(clock: start, uptime: .zero)
         #expect(clock.cutoff(clock: start + .seconds(15), uptime: .seconds(10)) == start + .seconds(15) - .seconds(86_400))
         #expect(clock.cutoff(clock: start - .seconds(5000), uptime: .seconds(20)) == start - .seconds(5000) - .seconds(86_400))
     }
 
-    @Test("Clocks at the ends of the range do not trap")
+    @Test("Times at the ends of the range do not trap")
     mutating func extremes() {
         _ = clock.cutoff(clock: Timestamp(rawValue: .min), uptime: .seconds(1))
         _ = clock.cutoff(clock: Timestamp(rawValue: .max), uptime: .seconds(2))

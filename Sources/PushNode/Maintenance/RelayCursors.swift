@@ -1,16 +1,16 @@
 import Storage
 import Waku
 
-/// Up to when each pubsub topic was seen, as the store keeps it: a property each.
+/// The stored cursors: up to when each pubsub topic was seen, in a property for each topic.
 enum RelayCursors {
     private static let prefix = "relay seen until "
-    /// Older databases hold one for all the topics that were listened on.
+    /// Older databases have a single cursor for all topics.
     private static let common = "relay seen until"
 
-    /// Without those topics that were never listened on.
+    /// The cursors of these topics, except those that the node never listened on.
     static func read(of topics: [PubsubTopic]) -> StoreCommand<[PubsubTopic: Timestamp]> {
         StoreCommand.each(([common] + topics.map { prefix + $0.rawValue }).map(Properties.property)).map { values in
-            // It may be older than a topic: then more is looked up than was missed.
+            // It may be older than the topic's own position; then the catch-up covers more than was missed.
             let common = values[0].flatMap(Timestamp.init(bytes:))
             var cursors: [PubsubTopic: Timestamp] = [:]
             for (topic, value) in zip(topics, values.dropFirst()) { cursors[topic] = value.flatMap(Timestamp.init(bytes:)) ?? common }
@@ -20,7 +20,7 @@ enum RelayCursors {
 
     static func write(_ cursors: [PubsubTopic: Timestamp]) -> [Change] {
         guard !cursors.isEmpty else { return [] }
-        // Each topic has its own now.
+        // Every topic has its own property now.
         return cursors.map { Properties.set(prefix + $0.rawValue, to: $1.bytes) } + [Properties.remove(common)]
     }
 }

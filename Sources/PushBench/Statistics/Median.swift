@@ -1,4 +1,4 @@
-/// 0 of nothing.
+/// The median; 0 if there are no values.
 func median(_ values: [Double]) -> Double {
     let sorted = values.sorted()
     guard !sorted.isEmpty else { return 0 }
@@ -6,7 +6,7 @@ func median(_ values: [Double]) -> Double {
     return sorted.count.isMultiple(of: 2) ? (sorted[middle - 1] + sorted[middle]) / 2 : sorted[middle]
 }
 
-/// By how much values grow for one more of x, on the line that fits best; nil when there is none.
+/// The slope of the linear regression of y on x; nil if it is undefined.
 func slope(_ points: [(x: Double, y: Double)]) -> Double? {
     guard points.count > 1 else { return nil }
     let count = Double(points.count)

@@ -4,28 +4,28 @@ import NodeMetrics
 import Storage
 import Waku
 
-/// Looks after a node while it runs: every few seconds notes how far the relay has been seen, which shows at the same time whether the store
-/// can be written; once a minute writes a line to the log and prunes; once an hour ends what was not renewed.
+/// Periodic work of a node: stores the relay's cursors every few seconds, which also shows whether the store can be written; logs counters and
+/// prunes tables once a minute; expires registrations once an hour.
 struct Maintenance: Sendable {
-    /// A line in the log, and pruning, come with every so many rounds: once a minute.
+    /// Number of rounds between log lines and pruning.
     private static let roundsPerMinute = 12
-    /// All rows are looked at for it.
+    /// Long, because expiry scans all registrations.
     private static let expiryInterval = Duration.seconds(3600)
     private static let aliveProperty = "alive at"
-    private static let memoryRowLimit = 2_000_000
-    /// Longer than what is looked at again before a cursor, with what senders' clocks may be off.
+    private static let retainedRowLimit = 2_000_000
+    /// Longer than the overlap of a catch-up before the cursor, plus the error of senders' clocks.
     private static let handledMargin = Duration.seconds(180)
 
     let interval: Duration
-    /// For how long it is known what was delivered and answered.
-    let memory: Duration
+    /// How long deliveries and answers are remembered.
+    let retention: Duration
     let relay: any Relay
     let store: any Store
     let delivery: DeliveryService
     let handled: HandledMessages
     let protocols: [any ProtocolService]
     let counters: Counters
-    /// Topics that are listened on beside the node's own.
+    /// Number of topics besides the node's own.
     let topicCount: @Sendable () -> Int
     let logger: Logger
     let now: @Sendable () -> Timestamp
@@ -35,23 +35,23 @@ struct Maintenance: Sendable {
         var rounds = 0
         var lastExpiry = ContinuousClock.now - Self.expiryInterval
         var last: [Counter: Int] = [:]
-        var forgetting = ForgettingClock(memory: memory)
+        var clock = RetentionClock(retention: retention)
         let started = ContinuousClock.now
-        // What the clock shows now is what later steps of it are measured by: the first round may take its time.
-        _ = forgetting.cutoff(clock: now(), uptime: .zero)
-        // From its very start a life is to be gone on from.
+        // The reference for later steps of the clock, taken before the first round, which may be slow.
+        _ = clock.cutoff(clock: now(), uptime: .zero)
+        // Stored at once, so that a restart after an early kill catches up from here.
         await saveCursors()
         while (try? await Task.sleep(for: interval)) != nil {
             await saveCursors()
             await store.maintain()
-            let cutoff = forgetting.cutoff(clock: now(), uptime: .now - started)
+            let cutoff = clock.cutoff(clock: now(), uptime: .now - started)
             rounds += 1
             guard rounds >= Self.roundsPerMinute else { continue }
             rounds = 0
             let counts = counters.snapshot
             summarize(counts, since: last)
             last = counts
-            await prune(Forgetting(cutoff: cutoff, rowLimit: Self.memoryRowLimit, now: cutoff + memory))
+            await prune(Retention(cutoff: cutoff, rowLimit: Self.retainedRowLimit, now: cutoff + retention))
             if ContinuousClock.now - lastExpiry > Self.expiryInterval {
                 lastExpiry = .now
                 for service in protocols { await service.expire(at: now()) }
@@ -59,12 +59,12 @@ struct Maintenance: Sendable {
         }
     }
 
-    /// Writes down up to when nothing was missed, and which messages need no second look.
+    /// Stores up to when no message was missed, and which messages were handled.
     func saveCursors() async {
         let (seenUntil, now, handled) = (relay.seenUntil, now(), handled.take())
-        // What a relay looks at again begins earlier than its cursor.
+        // A catch-up begins some time before the cursor.
         let forgettable = min(seenUntil.values.min() ?? now, now) - Self.handledMargin
-        // Written each time, so that a store that can't be written to, or can again, shows.
+        // Written even without changes, to detect that the store can't be written, or can again.
         let changes =
             [Properties.set(Self.aliveProperty, to: now.bytes)] + RelayCursors.write(seenUntil) + NodeStorage.remember(handled, at: now)
         do throws(StoreError) {
@@ -75,13 +75,13 @@ struct Maintenance: Sendable {
         }
     }
 
-    private func prune(_ forgetting: Forgetting) async {
+    private func prune(_ retention: Retention) async {
         do throws(StoreError) {
-            try await store.commit(DeliveryStorage.prune(before: forgetting.cutoff, keeping: forgetting.rowLimit))
+            try await store.commit(DeliveryStorage.prune(before: retention.cutoff, keeping: retention.rowLimit))
         } catch {
             logger.error("old deliveries not pruned", metadata: ["reason": "\(error.message)"])
         }
-        for service in protocols { await service.prune(forgetting) }
+        for service in protocols { await service.prune(retention) }
     }
 
     private func summarize(_ counts: [Counter: Int], since last: [Counter: Int]) {

@@ -1,8 +1,8 @@
 package import Storage
 import Waku
 
-/// The node's own tables: messages that were handled to their end lately. What a relay's store tells of them again after a restart is not
-/// handled again.
+/// The node's own tables: the hashes of messages that were handled recently, so that they are not handled again when the catch-up after a restart
+/// finds them in a relay's store.
 package enum NodeStorage {
     private static let at = Column("at", .integer)
     /// 32 bytes each.
@@ -23,7 +23,7 @@ package enum NodeStorage {
         messages.isEmpty ? [] : [insert(.integer(now.rawValue), .bytes(messages.flatMap(\.bytes)))]
     }
 
-    /// Forgets what was remembered before `cutoff`, and the oldest beyond 6 MiB.
+    /// Deletes hashes from before `cutoff`, and the oldest beyond 6 MiB.
     static func forgetHandled(before cutoff: Timestamp) -> StoreCommand<Void> {
         .find(sizes()) { rows in
             var (byteCount, firstKept) = (0, Int64.min)

@@ -2,11 +2,11 @@ import NodeMetrics
 import Testing
 
 @Suite("Readings that cost something")
-struct PacedReadingTests {
+struct ThrottledReadingTests {
     @Test("A figure that is dear is read once for all who ask, and again after its pause")
     func pacedReading() async {
         let count = Counters([.messages])
-        let reading = PacedReading(pause: .seconds(3600)) {
+        let reading = ThrottledReading(pause: .seconds(3600)) {
             count.add(.received)
             return count.count(.received)
         }
@@ -15,7 +15,7 @@ struct PacedReadingTests {
             return await group.reduce(into: [Int?]()) { $0.append($1) }
         }
         #expect(values == Array(repeating: 1, count: 20))
-        let quick = PacedReading(pause: .zero, restFactor: 0) { () throws -> Int in
+        let quick = ThrottledReading(pause: .zero, restFactor: 0) { () throws -> Int in
             count.add(.ours)
             if count.count(.ours) == 2 { throw CancellationError() }
             return count.count(.ours)
