@@ -81,6 +81,10 @@ let package = Package(
         library("WakuCrypto", ["CSecp256k1", "COpenSSL"]),
         library("Primitives"),
         library("ProtobufWire"),
+        // Optional libraries: prototypes of what is opened at run time.
+        .target(name: "CSodium"),
+        .target(name: "CZeroMQ"),
+        library("Sodium", ["CSodium", "Primitives", "WakuCrypto"]),
         library("NIOSupport", [logging, nio]),
         library("Waku", ["Primitives", "ProtobufWire", "WakuCrypto", "CPushMessages"]),
         library("StatusProtocol", ["ProtobufWire", "PushTypes", "Waku", "WakuCrypto", "CPushMessages"]),
@@ -167,6 +171,7 @@ let package = Package(
         tests("WakuCrypto"),
         tests("Primitives"),
         tests("ProtobufWire"),
+        tests("Sodium", ["CSodium", "CZeroMQ", "Primitives", "WakuCrypto"]),
         tests("NIOSupport", [logging, nio, nioEmbedded]),
         tests("Waku", ["Primitives", "ProtobufWire", "WakuCrypto"]),
         tests("LibP2P", ["Primitives", "ProtobufWire", "WakuCrypto", logging, nio, nioSockets, nioEmbedded]),
