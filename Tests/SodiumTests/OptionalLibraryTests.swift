@@ -24,15 +24,8 @@ import Testing
             #include <zmq.h>
             #include "CZeroMQ.h"
             _Static_assert(sizeof(czmq_msg_t) == sizeof(zmq_msg_t) && _Alignof(czmq_msg_t) >= _Alignof(zmq_msg_t), "message");
-            _Static_assert(sizeof(czmq_pollitem_t) == sizeof(zmq_pollitem_t), "poll item");
-            #define SAME(member) \\
-                _Static_assert(__builtin_offsetof(czmq_pollitem_t, member) == __builtin_offsetof(zmq_pollitem_t, member), #member); \\
-                _Static_assert(__builtin_types_compatible_p( \\
-                    __typeof__(((czmq_pollitem_t *)0)->member), __typeof__(((zmq_pollitem_t *)0)->member)), #member);
-            SAME(socket) SAME(fd) SAME(events) SAME(revents)
-            // The layouts are the same: so the functions may take either.
+            // The layout is the same: so the functions may take either.
             #define czmq_msg_t zmq_msg_t
-            #define czmq_pollitem_t zmq_pollitem_t
             #define CHECK(result, name, parameters) \\
                 _Static_assert(__builtin_types_compatible_p(result(*) parameters, __typeof__(&name)), #name);
             CZEROMQ_FUNCTIONS(CHECK)
