@@ -3,10 +3,10 @@ import COpenSSL
 /// 32 bytes for AES-256-GCM.
 public struct SymmetricKey: Sendable {
     public static let byteCount = 32
-    let secret: SecretBytes
+    package let secret: SecretBytes
 
     /// - Precondition: 32 bytes.
-    init(_ secret: SecretBytes) {
+    package init(_ secret: SecretBytes) {
         precondition(secret.count == Self.byteCount)
         self.secret = secret
     }

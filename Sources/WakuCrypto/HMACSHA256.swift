@@ -1,6 +1,6 @@
 import COpenSSL
 
-enum HMACSHA256 {
+package enum HMACSHA256 {
     static let byteCount = 32
 
     private static let contexts = ThreadContexts(
@@ -37,5 +37,19 @@ enum HMACSHA256 {
             require(EVP_MAC_update(context, message.baseAddress, message.count))
             require(EVP_MAC_final(context, output.assumingMemoryBound(to: UInt8.self).baseAddress, &written, byteCount))
         }
+    }
+
+    /// A key of 32 bytes that is derived from a secret.
+    ///
+    /// - Parameters:
+    ///   - label: The key of the HMAC, no secret.
+    ///   - secret: What it is the HMAC of.
+    package static func derivedKey(label: [UInt8], of secret: SecretBytes) -> SymmetricKey {
+        SymmetricKey(
+            SecretBytes(count: byteCount) { output in
+                label.withUnsafeBufferPointer { label in
+                    secret.withBytes { tag(key: label, of: $0, into: output) }
+                }
+            })
     }
 }

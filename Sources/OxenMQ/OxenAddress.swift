@@ -1,0 +1,50 @@
+import WakuCrypto
+
+/// Where an oxenmq server listens.
+///
+///     ipc:///path      tcp://host:port      curve://host:port/<64 hex digits of its X25519 key>
+package struct OxenAddress: Hashable, Sendable {
+    /// For libzmq.
+    package let endpoint: String
+    /// 32 bytes: the connection is encrypted by CURVE; nil for one in plain text.
+    package let serverKey: [UInt8]?
+
+    package init(endpoint: String, serverKey: [UInt8]?) {
+        self.endpoint = endpoint
+        self.serverKey = serverKey
+    }
+
+    /// nil unless it is one of the three forms.
+    package init?(_ text: String) {
+        guard text.utf8.allSatisfy({ 0x21...0x7E ~= $0 }), text.utf8.count <= 300 else { return nil }
+        if text.hasPrefix("ipc://") {
+            // A path from the root; libzmq's own names (@…) are not meant.
+            guard text.dropFirst(6).hasPrefix("/"), text.count > 7 else { return nil }
+            self.init(endpoint: text, serverKey: nil)
+        } else if text.hasPrefix("tcp://") {
+            guard Self.isHostAndPort(text.dropFirst(6)) else { return nil }
+            self.init(endpoint: text, serverKey: nil)
+        } else if text.hasPrefix("curve://") {
+            let parts = text.dropFirst(8).split(separator: "/", omittingEmptySubsequences: false)
+            guard parts.count == 2, Self.isHostAndPort(parts[0]), let key = bytes(hex: parts[1]), key.count == 32 else { return nil }
+            self.init(endpoint: "tcp://\(parts[0])", serverKey: key)
+        } else {
+            return nil
+        }
+    }
+
+    private static func isHostAndPort(_ text: Substring) -> Bool {
+        guard let colon = text.lastIndex(of: ":"), let port = UInt16(text[text.index(after: colon)...]), port > 0 else { return false }
+        let host = text[..<colon]
+        if host.hasPrefix("[") { return host.hasSuffix("]") && host.count > 3 }
+        return !host.isEmpty
+            && host.utf8.allSatisfy { byte in
+                switch byte {
+                case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"), UInt8(ascii: "0")...UInt8(ascii: "9"),
+                    UInt8(ascii: "."), UInt8(ascii: "-"):
+                    true
+                default: false
+                }
+            }
+    }
+}

@@ -1,0 +1,98 @@
+import CZeroMQ
+import Foundation
+
+/// A socket of libzmq. Belongs to the thread that made it; closed when it is let go.
+final class ZeroMQSocket {
+    private let library: ZeroMQLibrary
+    private let pointer: UnsafeMutableRawPointer
+    /// Readable, for epoll, when the socket may have something to receive: then, and after every send, ``receive(maximumPartCount:)`` must be called
+    /// until there is nothing more.
+    let descriptor: Int32
+    private var isClosed = false
+
+    struct Failure: Error {
+        let text: String
+    }
+
+    init(_ library: ZeroMQLibrary, context: UnsafeMutableRawPointer, type: Int) throws(Failure) {
+        let table = library.table.pointee
+        guard let pointer = table.zmq_socket(context, Int32(type)) else { throw Failure(text: library.text(of: library.lastError)) }
+        var (descriptor, size) = (Int32(-1), MemoryLayout<Int32>.size)
+        guard table.zmq_getsockopt(pointer, Int32(CZMQ_FD), &descriptor, &size) == 0 else {
+            let text = library.text(of: library.lastError)
+            _ = table.zmq_close(pointer)
+            throw Failure(text: text)
+        }
+        (self.library, self.pointer, self.descriptor) = (library, pointer, descriptor)
+    }
+
+    deinit {
+        close()
+    }
+
+    func close() {
+        guard !isClosed else { return }
+        isClosed = true
+        _ = library.table.pointee.zmq_close(pointer)
+    }
+
+    func set(_ option: Int, _ value: Int) throws(Failure) {
+        var value = Int32(clamping: value)
+        try check(library.table.pointee.zmq_setsockopt(pointer, Int32(option), &value, MemoryLayout<Int32>.size))
+    }
+
+    func setSize(_ option: Int, _ value: Int) throws(Failure) {
+        var value = Int64(value)
+        try check(library.table.pointee.zmq_setsockopt(pointer, Int32(option), &value, MemoryLayout<Int64>.size))
+    }
+
+    func set(_ option: Int, _ value: [UInt8]) throws(Failure) {
+        try check(library.table.pointee.zmq_setsockopt(pointer, Int32(option), value, value.count))
+    }
+
+    func connect(to endpoint: String) throws(Failure) {
+        try check(library.table.pointee.zmq_connect(pointer, endpoint))
+    }
+
+    /// Reports what happens to its connections to a PAIR socket at an address.
+    func monitor(at address: String, events: Int) throws(Failure) {
+        try check(library.table.pointee.zmq_socket_monitor(pointer, address, Int32(events)))
+    }
+
+    func endMonitor() {
+        _ = library.table.pointee.zmq_socket_monitor(pointer, nil, 0)
+    }
+
+    /// - Returns: false when its queue is full, or the connection is gone.
+    func send(_ parts: [[UInt8]]) -> Bool {
+        for (index, part) in parts.enumerated() {
+            let more = index < parts.count - 1 ? CZMQ_SNDMORE : 0
+            // The first part decides: the others have room then.
+            guard library.table.pointee.zmq_send(pointer, part, part.count, Int32(CZMQ_DONTWAIT | more)) >= 0 else { return false }
+        }
+        return true
+    }
+
+    /// The parts of one message, one more than the maximum at most; nil when there is none.
+    func receive(maximumPartCount: Int) -> [[UInt8]]? {
+        let table = library.table.pointee
+        var parts: [[UInt8]] = []
+        var message = czmq_msg_t()
+        _ = table.zmq_msg_init(&message)
+        defer { _ = table.zmq_msg_close(&message) }
+        while true {
+            guard table.zmq_msg_recv(&message, pointer, Int32(CZMQ_DONTWAIT)) >= 0 else {
+                // Once there is a first part, all are there.
+                return parts.isEmpty ? nil : parts
+            }
+            if parts.count <= maximumPartCount {
+                parts.append(Array(UnsafeRawBufferPointer(start: table.zmq_msg_data(&message), count: table.zmq_msg_size(&message))))
+            }
+            guard table.zmq_msg_more(&message) == 1 else { return parts }
+        }
+    }
+
+    private func check(_ result: Int32) throws(Failure) {
+        guard result == 0 else { throw Failure(text: library.text(of: library.lastError)) }
+    }
+}

@@ -1,0 +1,18 @@
+/// A system library that is opened at run time is missing, or is not the version that this program knows.
+package struct OptionalLibraryError: Error, Hashable, Sendable, CustomStringConvertible {
+    /// The name it was opened by: `libsodium.so.23`.
+    package let library: String
+    /// The Debian package that contains it: `libsodium23`.
+    package let debianPackage: String
+    /// What the dynamic linker, or the library, said.
+    package let reason: String
+
+    package init(library: String, debianPackage: String, reason: String) {
+        self.library = library
+        self.debianPackage = debianPackage
+        self.reason = reason
+    }
+
+    /// One line that says what to do.
+    package var description: String { "\(library) cannot be used: install \(debianPackage) (\(reason))" }
+}

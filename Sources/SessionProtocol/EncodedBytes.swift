@@ -1,0 +1,19 @@
+import Foundation
+import WakuCrypto
+
+/// Bytes in JSON: hexadecimal digits of either case, or base64 with or without its padding. The number of bytes tells which.
+enum EncodedBytes {
+    /// nil unless the text encodes as many bytes. Base64 whose last digit has bits that are not part of a byte is refused.
+    ///
+    /// - Precondition: at least two bytes, for which the lengths of both forms differ.
+    static func decode(_ text: String, count: Int) -> [UInt8]? {
+        let length = text.utf8.count
+        if length == 2 * count { return bytes(hex: text) }
+        let digits = (4 * count + 2) / 3
+        let padded = (count + 2) / 3 * 4
+        guard length == digits || length == padded else { return nil }
+        let whole = text + String(repeating: "=", count: padded - length)
+        guard let data = Data(base64Encoded: whole), data.count == count, data.base64EncodedString() == whole else { return nil }
+        return Array(data)
+    }
+}

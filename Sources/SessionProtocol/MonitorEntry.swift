@@ -1,0 +1,98 @@
+import WakuCrypto
+
+/// One entry of `monitor.messages`: asks a storage server to report an account's messages for 65 minutes.
+///
+///     P Ed25519 key (05) or p account(33)   S, T subaccount signature and token   d 0/1   n namespaces   s signature   t sig_ts
+package struct MonitorEntry: Sendable {
+    /// Of a request's body.
+    package static let maximumRequestByteCount = 5_000_000
+    package static let command = "monitor.messages"
+
+    package let bytes: [UInt8]
+
+    /// A subscription in the published `subkey_tag` form is asked for without `S` and `T`: storage servers have no field for it.
+    package init(_ authority: SignedAuthority, namespaces: [Int16], wantsData: Bool) {
+        var fields: BencodeDictionary = [
+            "d": .integer(wantsData ? 1 : 0), "n": .list(namespaces.map { .integer(Int64($0)) }),
+            "s": .bytes(authority.signature.value), "t": .integer(authority.signedAt),
+        ]
+        if let key = authority.sessionKey {
+            fields["P"] = .bytes(key.bytes)
+        } else {
+            fields["p"] = .bytes(authority.account.bytes)
+        }
+        if case .subaccount(let token, let signature) = authority.delegation {
+            fields["S"] = .bytes(signature.value)
+            fields["T"] = .bytes(token.bytes)
+        }
+        bytes = BencodeValue.dictionary(fields).encoded()
+    }
+
+    /// The body of a request: the entry, or a list of several. nil for none.
+    package static func body(of entries: [MonitorEntry]) -> [UInt8]? {
+        guard let first = entries.first else { return nil }
+        guard entries.count > 1 else { return first.bytes }
+        var body: [UInt8] = [UInt8(ascii: "l")]
+        body.reserveCapacity(entries.reduce(2) { $0 + $1.bytes.count })
+        for entry in entries { body += entry.bytes }
+        body.append(UInt8(ascii: "e"))
+        return body
+    }
+}
+
+/// A storage server's answer to one entry of `monitor.messages`.
+package enum MonitorOutcome: Hashable, Sendable {
+    case success
+    case refused(MonitorRefusal)
+
+    /// The reply to a request: a dictionary, or a list of as many as were asked.
+    ///
+    /// - Parameters:
+    ///   - bytes: The reply's part.
+    ///   - count: Entries of the request.
+    /// - Returns: nil for what is no reply to so many entries.
+    package static func outcomes(parsing bytes: [UInt8], count: Int) -> [MonitorOutcome]? {
+        // A dictionary of success, or of errcode and error; a little more is ignored.
+        guard let reply = try? BencodeValue(parsing: bytes[...], maximumValueCount: 8 * count + 8) else { return nil }
+        let entries = reply.list ?? [reply]
+        guard entries.count == count else { return nil }
+        var outcomes: [MonitorOutcome] = []
+        outcomes.reserveCapacity(count)
+        for entry in entries {
+            guard let fields = entry.dictionary else { return nil }
+            if fields["success"]?.integer == 1 {
+                outcomes.append(.success)
+            } else {
+                guard let code = fields["errcode"]?.integer else { return nil }
+                outcomes.append(.refused(MonitorRefusal(rawValue: code)))
+            }
+        }
+        return outcomes
+    }
+}
+
+/// `errcode` of a storage server.
+package struct MonitorRefusal: RawRepresentable, Hashable, Sendable {
+    package let rawValue: Int64
+    package init(rawValue: Int64) { self.rawValue = rawValue }
+
+    package static let arguments = MonitorRefusal(rawValue: 1)
+    package static let pubkey = MonitorRefusal(rawValue: 2)
+    package static let namespace = MonitorRefusal(rawValue: 3)
+    package static let timestamp = MonitorRefusal(rawValue: 4)
+    package static let signature = MonitorRefusal(rawValue: 5)
+    package static let wrongSwarm = MonitorRefusal(rawValue: 6)
+
+    /// For logs and metrics: one of seven words.
+    package var name: String {
+        switch self {
+        case .arguments: "arguments"
+        case .pubkey: "pubkey"
+        case .namespace: "namespace"
+        case .timestamp: "timestamp"
+        case .signature: "signature"
+        case .wrongSwarm: "wrong_swarm"
+        default: "other"
+        }
+    }
+}

@@ -1,0 +1,53 @@
+import Foundation
+package import Sodium
+package import WakuCrypto
+
+/// What a device is sent about a message: `enc_payload`.
+///
+///     bencoded list [metadata, data?] ‖ NUL bytes to a multiple of 256, sealed by XChaCha20-Poly1305, in base64
+///
+/// Metadata is JSON: `@` hex account, `#` hash, `n` namespace, `t` and `z` ms and, if the subscription wants data and there is some, `l` its length
+/// and `"B": true` when it is left out for being over 2,500 bytes.
+package struct NotificationPayload: Sendable {
+    package static let maximumDataByteCount = 2500
+    static let blockByteCount = 256
+
+    let metadata: String
+    /// Message data that is sent along.
+    let data: ArraySlice<UInt8>?
+
+    /// - Parameters:
+    ///   - message: What a storage server reported.
+    ///   - wantsData: Whether the subscription asked for data.
+    package init(_ message: NotifyMessage, wantsData: Bool) {
+        let wanted = wantsData ? message.data : nil
+        let isTooLong = (wanted?.count ?? 0) > Self.maximumDataByteCount
+        data = isTooLong ? nil : wanted
+        // Names and blanks as the deployed server writes them.
+        var text = "{\"@\": \"\(message.account.hex)\", \"#\": \(jsonText(message.hash)), \"n\": \(message.namespace)"
+        text += ", \"t\": \(message.storedAt), \"z\": \(message.expiresAt)"
+        if let wanted { text += ", \"l\": \(wanted.count)" }
+        if isTooLong { text += ", \"B\": true" }
+        metadata = text + "}"
+    }
+
+    /// Whether data is sent along, which decides the priority for Firebase and Huawei.
+    package var carriesData: Bool { data != nil }
+
+    var padded: [UInt8] {
+        var plain = BencodeValue.list([.text(metadata)] + (data.map { [.bytes($0)] } ?? [])).encoded()
+        let excess = plain.count % Self.blockByteCount
+        if excess > 0 { plain += [UInt8](repeating: 0, count: Self.blockByteCount - excess) }
+        return plain
+    }
+
+    /// Base64 with padding, under a fresh nonce: done once, when the notification enters the outbox.
+    package func sealed(with key: SymmetricKey, sodium: Sodium) -> String {
+        Data(sodium.xChaChaSeal(padded, key: key)).base64EncodedString()
+    }
+
+    /// With a given nonce, for vectors.
+    func sealed(with key: SymmetricKey, nonce: [UInt8], sodium: Sodium) -> String {
+        Data(sodium.xChaChaSeal(padded, key: key, nonce: nonce)).base64EncodedString()
+    }
+}

@@ -1,0 +1,100 @@
+import Foundation
+
+/// What a decrypted onion request holds: a bencoded list of JSON `{"method","endpoint","headers"}` and, optionally, a body.
+package struct OnionInnerRequest: Hashable, Sendable {
+    package let method: String
+    /// The endpoint without its query string, percent-decoded.
+    package let path: String
+    package let body: ArraySlice<UInt8>?
+
+    /// It is no such list, or its JSON lacks something: inner code 400.
+    package struct Malformed: Error, Hashable, Sendable {}
+
+    /// - Throws: ``Malformed``
+    package init(parsing plain: [UInt8]) throws(Malformed) {
+        guard let parts = try? BencodeValue(parsing: plain[...], maximumValueCount: 3).list, 1...2 ~= parts.count,
+            let head = parts[0].bytes, head.count <= RequestBody.maximumByteCount,
+            let fields = try? JSONValue(parsing: head).object,
+            let method = fields["method"]?.text, let endpoint = fields["endpoint"]?.text
+        else { throw Malformed() }
+        if let headers = fields["headers"], headers.object == nil { throw Malformed() }
+        guard let path = Self.path(of: endpoint) else { throw Malformed() }
+        (self.method, self.path) = (method, path)
+        guard parts.count == 2 else {
+            body = nil
+            return
+        }
+        guard let body = parts[1].bytes else { throw Malformed() }
+        self.body = body
+    }
+
+    /// nil unless it begins with a slash, and what is percent-encoded is UTF-8.
+    private static func path(of endpoint: String) -> String? {
+        guard endpoint.utf8.first == UInt8(ascii: "/") else { return nil }
+        return endpoint.prefix { $0 != "?" && $0 != "#" }.removingPercentEncoding
+    }
+}
+
+/// Where a request goes, by method and path: the same for those that come inside an onion request.
+package enum SessionEndpoint: String, Hashable, Sendable, CaseIterable {
+    case subscribe = "/subscribe"
+    case unsubscribe = "/unsubscribe"
+    case onion = "/oxen/v4/lsrpc"
+    case health = "/healthz"
+
+    package enum Routing: Hashable, Sendable {
+        case found(SessionEndpoint)
+        /// 404.
+        case notFound
+        /// 405.
+        case methodNotAllowed
+    }
+
+    package var method: String { self == .health ? "GET" : "POST" }
+
+    /// - Parameters:
+    ///   - method: As sent, in upper case.
+    ///   - path: Percent-decoded, without a query string.
+    ///   - isInsideOnion: An onion request does not reach its own endpoint.
+    package static func route(method: String, path: String, isInsideOnion: Bool) -> Routing {
+        guard let endpoint = SessionEndpoint(rawValue: path), !(isInsideOnion && endpoint == .onion) else { return .notFound }
+        return method == endpoint.method ? .found(endpoint) : .methodNotAllowed
+    }
+}
+
+/// What the answer to an onion request holds: a bencoded list of JSON `{"code","headers"}` and the body.
+package struct OnionInnerResponse: Hashable, Sendable {
+    package let code: Int
+    /// Names are in lower case; content-length is not among them.
+    package let headers: [Header]
+    package let body: [UInt8]
+
+    package struct Header: Hashable, Sendable {
+        package let name: String
+        package let value: String
+    }
+
+    /// - Parameters:
+    ///   - code: An HTTP status.
+    ///   - headers: Names of any case; `content-length` is left out.
+    ///   - body: Any bytes.
+    package init(code: Int, headers: [(name: String, value: String)], body: [UInt8]) {
+        self.code = code
+        self.headers = headers.map { Header(name: $0.name.lowercased(), value: $0.value) }.filter { $0.name != "content-length" }
+        self.body = body
+    }
+
+    package static func json(_ text: String) -> OnionInnerResponse {
+        OnionInnerResponse(code: 200, headers: [("content-type", "application/json")], body: Array(text.utf8))
+    }
+
+    /// One line of text.
+    package static func failure(_ code: Int, _ text: String) -> OnionInnerResponse {
+        OnionInnerResponse(code: code, headers: [("content-type", "text/plain; charset=utf-8")], body: Array(text.utf8))
+    }
+
+    func encoded() -> [UInt8] {
+        let members = headers.map { "\(jsonText($0.name)):\(jsonText($0.value))" }.joined(separator: ",")
+        return BencodeValue.list([.text(#"{"code":\#(code),"headers":{\#(members)}}"#), .bytes(body)]).encoded()
+    }
+}

@@ -1,0 +1,28 @@
+/// Why a subscription or unsubscription is refused: what its client is answered.
+package struct RequestError: Error, Hashable, Sendable {
+    package enum Code: Int, Sendable, CaseIterable {
+        /// The body or a field is missing, malformed or out of range.
+        case badInput = 1
+        /// The service is unknown, or no gorush endpoint serves it.
+        case serviceNotAvailable = 2
+        /// The store did not answer in time.
+        case serviceTimeout = 3
+        /// A signature, key or subaccount is not valid, `sig_ts` is outside of its window, or there are too many devices.
+        case error = 4
+        /// The store failed: nothing was kept.
+        case internalError = 5
+    }
+
+    package let code: Code
+    /// Names the field. Holds no token, key or signature, nor any other text of the request.
+    package let message: String
+
+    package init(_ code: Code, _ message: String) {
+        self.code = code
+        self.message = message
+    }
+
+    static func badInput(_ field: StaticString, _ problem: String) -> RequestError {
+        RequestError(.badInput, "\(field): \(problem)")
+    }
+}

@@ -1,0 +1,111 @@
+import Foundation
+import WakuCrypto
+
+/// A storage server as the map of the network lists it.
+package struct StorageServer: Hashable, Sendable {
+    /// X25519, 32 bytes: the server's key for CURVE.
+    package let publicKey: [UInt8]
+    /// IPv4 or IPv6.
+    package let ip: String
+    package let port: UInt16
+    package let swarm: UInt64
+
+    package init(publicKey: [UInt8], ip: String, port: UInt16, swarm: UInt64) {
+        self.publicKey = publicKey
+        self.ip = ip
+        self.port = port
+        self.swarm = swarm
+    }
+
+    /// For ZeroMQ.
+    package var endpoint: String { ip.contains(":") ? "tcp://[\(ip)]:\(port)" : "tcp://\(ip):\(port)" }
+}
+
+/// The storage servers that can be asked, from a file or from oxend.
+///
+/// Entries without an address (empty, `0.0.0.0`) or port (0), or of swarm 2^64−1, are left out. Of several entries with the same key the first
+/// counts.
+package struct StorageServerList: Hashable, Sendable {
+    package static let maximumByteCount = 32 << 20
+
+    package let servers: [StorageServer]
+    /// Entries that were left out.
+    package let leftOutCount: Int
+
+    /// The list is unusable as a whole.
+    package struct Malformed: Error, Hashable, Sendable, CustomStringConvertible {
+        package let description: String
+    }
+
+    /// A file: JSON array of `{"pubkey_x25519": hex, "ip": "…", "port": N, "swarm_id": "16 hex digits"}`.
+    ///
+    /// - Throws: ``Malformed``, which says where
+    package init(parsingFile bytes: [UInt8]) throws(Malformed) {
+        guard bytes.count <= Self.maximumByteCount, let value = try? JSONValue(parsing: bytes) else {
+            throw Malformed(description: "not JSON")
+        }
+        guard let entries = value.array else { throw Malformed(description: "expected a JSON array") }
+        try self.init(entries, ip: "ip", port: "port", isStrict: true) { value in
+            value.text.flatMap { $0.utf8.count == 16 && $0.utf8.allSatisfy { hexNibble($0) != nil } ? UInt64($0, radix: 16) : nil }
+        }
+    }
+
+    /// oxend's answer to `rpc.get_service_nodes`: `{"service_node_states":[{"pubkey_x25519", "public_ip", "storage_lmq_port", "swarm_id"}, …]}`.
+    ///
+    /// - Throws: ``Malformed``
+    package init(parsingOxend bytes: [UInt8]) throws(Malformed) {
+        guard bytes.count <= Self.maximumByteCount, let value = try? JSONValue(parsing: bytes) else {
+            throw Malformed(description: "not JSON")
+        }
+        guard let entries = value.object?["service_node_states"]?.array else {
+            throw Malformed(description: "service_node_states is missing or no array")
+        }
+        // One entry that is odd must not cost the map.
+        try self.init(entries, ip: "public_ip", port: "storage_lmq_port", isStrict: false) { $0.unsignedInteger }
+    }
+
+    private init(
+        _ entries: [JSONValue], ip: StaticString, port: StaticString, isStrict: Bool, swarm: (JSONValue) -> UInt64?
+    ) throws(Malformed) {
+        var (servers, keys, leftOut): ([StorageServer], Set<[UInt8]>, Int) = ([], [], 0)
+        for (index, entry) in entries.enumerated() {
+            do throws(Malformed) {
+                if let server = try Self.server(entry, ip: ip, port: port, swarm: swarm), keys.insert(server.publicKey).inserted {
+                    servers.append(server)
+                } else {
+                    leftOut += 1
+                }
+            } catch {
+                guard !isStrict else { throw Malformed(description: "entry \(index): \(error)") }
+                leftOut += 1
+            }
+        }
+        self.servers = servers
+        leftOutCount = leftOut
+    }
+
+    /// nil for one without address, port or swarm.
+    private static func server(
+        _ entry: JSONValue, ip ipName: StaticString, port portName: StaticString, swarm: (JSONValue) -> UInt64?
+    ) throws(Malformed) -> StorageServer? {
+        guard let fields = entry.object else { throw Malformed(description: "not an object") }
+        func malformed(_ name: StaticString) -> Malformed { Malformed(description: "\(name) is missing or malformed") }
+        guard let port = (fields[portName] ?? .number([UInt8(ascii: "0")])).unsignedInteger.flatMap({ UInt16(exactly: $0) }) else {
+            throw malformed(portName)
+        }
+        guard let ip = (fields[ipName] ?? .string("")).text else { throw malformed(ipName) }
+        guard let swarm = fields["swarm_id"].flatMap(swarm) else { throw malformed("swarm_id") }
+        guard !ip.isEmpty, ip != "0.0.0.0", port != 0, swarm != SwarmRing.noSwarm else { return nil }
+        guard let key = fields["pubkey_x25519"]?.text.flatMap({ bytes(hex: $0) }), key.count == 32 else {
+            throw malformed("pubkey_x25519")
+        }
+        guard isAddress(ip) else { throw malformed(ipName) }
+        return StorageServer(publicKey: key, ip: ip, port: port, swarm: swarm)
+    }
+
+    /// IPv4 or IPv6 in numbers: nothing that would need a look-up, or be another kind of endpoint.
+    private static func isAddress(_ text: String) -> Bool {
+        var (v4, v6) = (in_addr(), in6_addr())
+        return inet_pton(AF_INET, text, &v4) == 1 || inet_pton(AF_INET6, text, &v6) == 1
+    }
+}

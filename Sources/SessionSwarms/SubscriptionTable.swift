@@ -1,0 +1,157 @@
+import SessionProtocol
+
+/// Subscriptions by id and by account, in slots that are used again: a million of them without an allocation each.
+struct SubscriptionTable: Sendable {
+    private struct Slot: Sendable {
+        var id: SubscriptionID
+        /// 0: in no swarm, or free.
+        var sequence: UInt64
+        var account: Int32
+        /// Of the same account; −1 for none.
+        var next: Int32
+        var byteCount: Int32
+    }
+
+    private struct Account: Sendable {
+        var id: AccountID
+        /// −1 for none.
+        var swarm: Int32
+        var first: Int32
+    }
+
+    private var slots: ContiguousArray<Slot> = []
+    private var freeSlots: [Int32] = []
+    private var slotIndex: [SubscriptionID: Int32] = [:]
+    private var accounts: ContiguousArray<Account> = []
+    private var freeAccounts: [Int32] = []
+    private var accountIndex: [AccountID: Int32] = [:]
+
+    var count: Int { slotIndex.count }
+    var accountCount: Int { accountIndex.count }
+
+    /// - Parameters:
+    ///   - id: Of the subscription.
+    ///   - account: Its account.
+    ///   - byteCount: Of its entry.
+    ///   - swarm: Finds the swarm of a new account.
+    /// - Returns: Its slot, in which it keeps its number, if it has one.
+    mutating func set(_ id: SubscriptionID, account: AccountID, byteCount: Int, swarm: (AccountID) -> Int?) -> Int {
+        let size = Int32(clamping: byteCount)
+        if let slot = slotIndex[id] {
+            slots[Int(slot)].byteCount = size
+            return Int(slot)
+        }
+        let owner = accountIndex[account] ?? add(account, swarm: swarm(account))
+        let made = Slot(id: id, sequence: 0, account: owner, next: accounts[Int(owner)].first, byteCount: size)
+        let slot: Int32
+        if let free = freeSlots.popLast() {
+            slot = free
+            slots[Int(slot)] = made
+        } else {
+            slot = Int32(slots.count)
+            slots.append(made)
+        }
+        accounts[Int(owner)].first = slot
+        slotIndex[id] = slot
+        return Int(slot)
+    }
+
+    private mutating func add(_ account: AccountID, swarm: Int?) -> Int32 {
+        let made = Account(id: account, swarm: swarm.map { Int32($0) } ?? -1, first: -1)
+        let index: Int32
+        if let free = freeAccounts.popLast() {
+            index = free
+            accounts[Int(index)] = made
+        } else {
+            index = Int32(accounts.count)
+            accounts.append(made)
+        }
+        accountIndex[account] = index
+        return index
+    }
+
+    /// - Returns: The swarm that it was a member of, if any.
+    mutating func remove(_ id: SubscriptionID) -> Int? {
+        guard let slot = slotIndex.removeValue(forKey: id) else { return nil }
+        let owner = Int(slots[Int(slot)].account)
+        let swarm = slots[Int(slot)].sequence == 0 ? nil : swarm(ofAccount: owner)
+        unlink(slot, from: owner)
+        slots[Int(slot)].sequence = 0
+        freeSlots.append(slot)
+        if accounts[owner].first < 0 {
+            accountIndex[accounts[owner].id] = nil
+            freeAccounts.append(Int32(owner))
+        }
+        return swarm
+    }
+
+    private mutating func unlink(_ slot: Int32, from owner: Int) {
+        let next = slots[Int(slot)].next
+        guard accounts[owner].first != slot else {
+            accounts[owner].first = next
+            return
+        }
+        var place = accounts[owner].first
+        while place >= 0, slots[Int(place)].next != slot { place = slots[Int(place)].next }
+        if place >= 0 { slots[Int(place)].next = next }
+    }
+
+    // MARK: Slots
+
+    func id(ofSlot slot: Int32) -> SubscriptionID { slots[Int(slot)].id }
+    func byteCount(ofSlot slot: Int32) -> Int { Int(slots[Int(slot)].byteCount) }
+    func swarm(ofSlot slot: Int) -> Int? { swarm(ofAccount: Int(slots[slot].account)) }
+
+    /// - Returns: Whether it had a number.
+    mutating func setSequence(_ sequence: UInt64, ofSlot slot: Int) -> Bool {
+        defer { slots[slot].sequence = sequence }
+        return slots[slot].sequence != 0
+    }
+
+    /// Whether a member has not left, nor got another number.
+    func isLive(_ member: SwarmMonitor.Swarm.Member) -> Bool { slots[Int(member.slot)].sequence == member.sequence }
+
+    // MARK: Accounts
+
+    private func swarm(ofAccount index: Int) -> Int? { accounts[index].swarm < 0 ? nil : Int(accounts[index].swarm) }
+
+    func swarm(of account: AccountID) -> Int? { accountIndex[account].flatMap { swarm(ofAccount: Int($0)) } }
+
+    /// Whether the number of one of the account's subscriptions meets a condition.
+    func contains(_ account: AccountID, where condition: (UInt64) -> Bool) -> Bool {
+        guard let index = accountIndex[account] else { return false }
+        var slot = accounts[Int(index)].first
+        while slot >= 0 {
+            if slots[Int(slot)].sequence != 0, condition(slots[Int(slot)].sequence) { return true }
+            slot = slots[Int(slot)].next
+        }
+        return false
+    }
+
+    /// The map has changed: finds the swarm of every account again.
+    ///
+    /// - Parameter swarm: Index of the swarm of an account.
+    /// - Returns: Slots of those that are in another swarm now, which have lost their numbers, and the swarm.
+    mutating func assign(_ swarm: (AccountID) -> Int?) -> [(slot: Int, swarm: Int)] {
+        var moved: [(slot: Int, swarm: Int)] = []
+        for index in accounts.indices where accounts[index].first >= 0 {
+            let found = swarm(accounts[index].id).map { Int32($0) } ?? -1
+            guard found != accounts[index].swarm else { continue }
+            accounts[index].swarm = found
+            var slot = accounts[index].first
+            while slot >= 0 {
+                slots[Int(slot)].sequence = 0
+                if found >= 0 { moved.append((Int(slot), Int(found))) }
+                slot = slots[Int(slot)].next
+            }
+        }
+        return moved
+    }
+
+    /// Swarms have other places.
+    mutating func renumberSwarms(_ place: (Int) -> Int?) {
+        for index in accounts.indices where accounts[index].swarm >= 0 {
+            accounts[index].swarm = place(Int(accounts[index].swarm)).map { Int32($0) } ?? -1
+        }
+    }
+}

@@ -1,0 +1,36 @@
+extension SwarmMonitor {
+    /// For gauges, the status page and readiness.
+    package struct Figures: Hashable, Sendable {
+        package var subscriptions = 0
+        package var accounts = 0
+        package var knownServers = 0
+        package var connectedServers = 0
+        package var connectingServers = 0
+        package var knownSwarms = 0
+        /// Swarms with a server that is connected.
+        package var reachableSwarms = 0
+        /// Subscriptions whose swarm is reachable.
+        package var monitoredSubscriptions = 0
+        /// Pairs of subscription and server that were refused.
+        package var refusals = 0
+    }
+
+    package var figures: Figures {
+        var figures = Figures()
+        figures.subscriptions = subscriptions.count
+        figures.accounts = subscriptions.accountCount
+        figures.connectingServers = connectingCount
+        figures.knownSwarms = swarms.count
+        var reachable: Set<Int> = []
+        for server in servers where !server.isUnused {
+            figures.knownServers += 1
+            guard case .connected = server.state else { continue }
+            figures.connectedServers += 1
+            figures.refusals += server.refused.count
+            reachable.insert(server.swarm)
+        }
+        figures.reachableSwarms = reachable.count
+        figures.monitoredSubscriptions = reachable.reduce(0) { $0 + swarms[$1].liveCount }
+        return figures
+    }
+}

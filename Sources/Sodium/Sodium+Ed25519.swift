@@ -1,0 +1,51 @@
+import CSodium
+package import WakuCrypto
+
+extension Sodium {
+    /// Whether an Ed25519 signature is valid by libsodium's rules: keys of small order and encodings that are not canonical are refused.
+    ///
+    /// - Parameter signature: 64 bytes; any other number is invalid.
+    package func isValid(_ signature: [UInt8], of message: [UInt8], by key: Ed25519PublicKey) -> Bool {
+        guard signature.count == Ed25519PublicKey.signatureByteCount else { return false }
+        return functions.crypto_sign_verify_detached(signature, message, UInt64(message.count), key.bytes) == 0
+    }
+
+    /// The X25519 form of an Ed25519 key, 32 bytes; nil when it is no point of the prime-order group.
+    package func x25519Key(of key: Ed25519PublicKey) -> [UInt8]? {
+        output(count: 32) { functions.crypto_sign_ed25519_pk_to_curve25519($0, key.bytes) }
+    }
+
+    /// left + right as `crypto_core_ed25519_scalar_add` of libsodium 1.0.18 computes it: the sum of 32 bytes without the carry out of
+    /// the last one, reduced modulo the group's order.
+    ///
+    /// - Precondition: 32 bytes each, little-endian.
+    package func scalarSum(_ left: [UInt8], _ right: [UInt8]) -> [UInt8] {
+        precondition(left.count == 32 && right.count == 32)
+        return [UInt8](unsafeUninitializedCapacity: 32) { buffer, initialized in
+            functions.crypto_core_ed25519_scalar_add(buffer.baseAddress, left, right)
+            initialized = 32
+        }
+    }
+
+    /// scalar · point without clamping; nil when the point is not of the prime-order group, or the product is the identity.
+    ///
+    /// - Parameters:
+    ///   - scalar: 32 bytes, little-endian. The top bit is ignored.
+    ///   - point: A key.
+    /// - Precondition: The scalar has 32 bytes.
+    package func product(_ scalar: [UInt8], _ point: Ed25519PublicKey) -> Ed25519PublicKey? {
+        precondition(scalar.count == 32)
+        return output(count: 32) { functions.crypto_scalarmult_ed25519_noclamp($0, scalar, point.bytes) }
+            .flatMap { try? Ed25519PublicKey(parsing: $0) }
+    }
+
+    /// What a function writes; nil when it fails.
+    func output(count: Int, _ body: (UnsafeMutablePointer<UInt8>?) -> Int32) -> [UInt8]? {
+        var isComplete = false
+        let bytes = [UInt8](unsafeUninitializedCapacity: count) { buffer, initialized in
+            isComplete = body(buffer.baseAddress) == 0
+            initialized = isComplete ? count : 0
+        }
+        return isComplete ? bytes : nil
+    }
+}
