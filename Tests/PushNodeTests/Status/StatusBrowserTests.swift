@@ -99,15 +99,16 @@ struct StatusBrowserTests {
         try await fixture.withNode(configure: serving) { node async throws in
             let browser = try await Browser()
             try await busyDay(node)
-            for isIll in [false, true] {
+            for isIll in LongTests.areEnabled ? [false, true] : [false] {
                 if isIll {
                     node.gorush.answer(.failed(retryAfter: nil))
                     for _ in 0..<3 { _ = try await node.notify(bob) }
                     try await Task.sleep(for: .seconds(6))
                 }
-                for (name, width, isDark) in [
-                    ("wide-light", 1280, false), ("wide-dark", 1280, true), ("narrow-light", 390, false), ("narrow-dark", 390, true),
-                ] {
+                let looks = [
+                    ("narrow-dark", 390, true), ("wide-light", 1280, false), ("wide-dark", 1280, true), ("narrow-light", 390, false),
+                ]
+                for (name, width, isDark) in looks.prefix(LongTests.areEnabled ? looks.count : 1) {
                     try await browser.look(width: width, height: 900, isDark: isDark)
                     try await browser.open(url: try await node.url + "/")
                     #expect(try await browser.text("document.documentElement.scrollWidth <= \(width)") == "true", "\(name)")
@@ -127,7 +128,7 @@ struct StatusBrowserTests {
     private func busyDay(_ node: RunningNode) async throws {
         #expect(try await node.register(bob) == nil)
         let isLong = ProcessInfo.processInfo.environment["WAKU_PUSH_SCREENSHOTS"] != nil
-        let end = ContinuousClock.now + .seconds(isLong ? 60 : 11)
+        let end = ContinuousClock.now + .seconds(isLong ? 60 : LongTests.areEnabled ? 11 : 1)
         var round = 0
         while ContinuousClock.now < end {
             round += 1
