@@ -59,9 +59,15 @@ extension SwarmMonitor {
         guard case .connected = servers[index].state else { return }
         while let batch = batch(index, after: servers[index].askedThrough, through: .max) {
             guard send(batch.members, to: index, at: now) else { break }
-            let range = AskedRange(after: servers[index].askedThrough, through: batch.through, askedAt: now, dueAt: dueTime(from: now))
+            let after = servers[index].askedThrough
             servers[index].askedThrough = batch.through
-            servers[index].ranges.append(range)
+            if let last = servers[index].ranges.indices.last, now - servers[index].ranges[last].firstAskedAt <= configuration.gathering,
+                servers[index].ranges[last].through == after
+            {
+                servers[index].ranges[last].extend(through: batch.through, at: now, renewal: configuration.renewal)
+            } else {
+                servers[index].ranges.append(AskedRange(after: after, through: batch.through, askedAt: now, dueAt: dueTime(from: now)))
+            }
         }
         servers[index].updateWakeUp()
         if let due = servers[index].wakeUp { wake(at: due) }
@@ -94,7 +100,7 @@ extension SwarmMonitor {
         while let batch = batch(index, after: after, through: last.through) {
             guard send(batch.members, to: index, at: now) else {
                 // Due still: as soon as others are answered.
-                return made + [AskedRange(after: after, through: last.through, askedAt: first.askedAt, dueAt: first.dueAt)]
+                return made + ranges.filter { $0.through > after }.map { $0.from(max($0.after, after)) }
             }
             made.append(AskedRange(after: after, through: batch.through, askedAt: now, dueAt: dueTime(from: now)))
             after = batch.through

@@ -40,6 +40,9 @@ extension SwarmMonitor {
 
         package init() {}
 
+        /// What is asked within this time is renewed together: so that there are not too many ranges to keep. A part of what renewals are spread over.
+        var gathering: Duration { min(.seconds(60), renewal * renewalSpread / 4) }
+
         func pause(afterFailures failures: Int) -> Duration {
             pauses.isEmpty ? .zero : pauses[min(max(failures, 1), pauses.count) - 1]
         }
@@ -123,15 +126,33 @@ extension SwarmMonitor {
         }
     }
 
-    /// Members that a connection was asked for at the same time: those with numbers above `after`, up to `through`.
+    /// Members that a connection was asked for at about the same time: those with numbers above `after`, up to `through`.
     struct AskedRange: Sendable {
         let after: UInt64
-        let through: UInt64
-        let askedAt: Instant
-        let dueAt: Instant
+        private(set) var through: UInt64
+        let firstAskedAt: Instant
+        private(set) var lastAskedAt: Instant
+        private(set) var dueAt: Instant
+
+        init(after: UInt64, through: UInt64, askedAt: Instant, dueAt: Instant) {
+            (self.after, self.through, self.dueAt) = (after, through, dueAt)
+            (firstAskedAt, lastAskedAt) = (askedAt, askedAt)
+        }
+
+        /// The part that is still to be asked.
+        func from(_ after: UInt64) -> AskedRange {
+            AskedRange(after: after, through: through, askedAt: firstAskedAt, dueAt: dueAt)
+        }
+
+        /// Takes the members that follow, asked a little later; they are not renewed too early by that.
+        mutating func extend(through: UInt64, at now: Instant, renewal: Duration) {
+            self.through = through
+            lastAskedAt = now
+            dueAt = max(dueAt, now + renewal)
+        }
 
         /// Before it is due, along with another range that is.
-        func mayBeRenewed(at now: Instant, after renewal: Duration) -> Bool { now >= dueAt || now - askedAt >= renewal }
+        func mayBeRenewed(at now: Instant, after renewal: Duration) -> Bool { now >= dueAt || now - lastAskedAt >= renewal }
     }
 
     /// The accounts and servers of a swarm.

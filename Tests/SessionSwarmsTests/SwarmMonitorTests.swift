@@ -80,10 +80,10 @@ import Testing
         #expect(asks.map(\.ids) == [(0..<10).map { id($0) }, [id(10)]])
     }
 
-    @Test func loadAsksOncePerServer() {
+    @Test func severalAreAskedInOneRequest() {
         var network = Network()
         network.connect([server(1, swarm: 100)])
-        network.monitor.load((0..<10).map { (id($0), account(90 + UInt64($0)), 200) }, at: .zero)
+        network.monitor.set((0..<10).map { (id($0), account(90 + UInt64($0)), 200) }, at: .zero)
         #expect(network.asks().map(\.ids) == [(0..<10).map { id($0) }])
     }
 
@@ -156,6 +156,32 @@ import Testing
         }
         network.monitor.advance(to: .seconds(56 * 60))
         #expect(network.asks().map(\.ids) == [(0..<20).map { id($0) }])
+    }
+
+    /// What is kept of ten thousand subscriptions that come one by one within an hour.
+    @Test func whatIsAskedWithinAMinuteIsKeptAsOne() {
+        var network = Network()
+        network.connect([server(1, swarm: 100)])
+        for index in 0..<10_000 {
+            let now = Instant.milliseconds(index * 240)
+            network.monitor.set(id(index), account: account(UInt64(index)), entryByteCount: 200, at: now)
+            network.answerAll(at: now)
+        }
+        #expect(network.monitor.servers[0].ranges.count <= 41)
+        var renewed: [SubscriptionID: Instant] = [:]
+        while renewed.count < 10_000 {
+            let (asks, at) = network.nextAsks()
+            guard !asks.isEmpty else { break }
+            for ask in asks {
+                network.monitor.replied(ask.tag, ask.ids.map { _ in .success }, at: at)
+                for id in ask.ids where renewed[id] == nil { renewed[id] = at }
+            }
+        }
+        #expect(renewed.count == 10_000)
+        for (id, at) in renewed {
+            let age = at - .milliseconds(Int(id.rawValue) * 240)
+            #expect(.seconds(45 * 60) <= age && age <= .seconds(55 * 60))
+        }
     }
 
     @Test func youngerRequestsAreNotRenewedBefore45Minutes() {
