@@ -30,6 +30,8 @@ extension SwarmMonitor {
         package var replyTimeout: Duration = .seconds(60)
         /// Before the next attempt, by the number of failures in a row; the last for all further ones.
         package var pauses: [Duration] = [.seconds(10), .seconds(30), .seconds(60), .seconds(120)]
+        /// A connection that lasted as long without a fault ends the row of failures.
+        package var stableConnection: Duration = .seconds(60)
         package var maximumConnecting = 500
         /// Of the body of a request.
         package var maximumRequestByteCount = MonitorEntry.maximumRequestByteCount
@@ -52,7 +54,7 @@ extension SwarmMonitor {
         /// Followed by ``connected(_:at:)`` or ``failed(_:at:)``.
         case connect(ConnectionNumber, StorageServer)
         case close(ConnectionNumber)
-        /// `monitor.messages` with the entries of these subscriptions, in this order; followed by ``replied(_:_:at:)``. A subscription that is gone
+        /// `monitor.messages` with the entries of these subscriptions, in this order; followed by ``replied(_:_:at:)`` or ``refused(_:at:)``. A subscription that is gone
         /// by then may be replaced by any other entry, but not left out.
         case ask(ConnectionNumber, RequestTag, [SubscriptionID])
         /// A storage server says that its swarm is another.
@@ -72,7 +74,7 @@ extension SwarmMonitor {
         enum State: Sendable {
             case idle(retryAt: Instant)
             case connecting(ConnectionNumber, deadline: Instant)
-            case connected(ConnectionNumber)
+            case connected(ConnectionNumber, since: Instant)
             /// Gone from the map: the place is free.
             case unused
         }
@@ -81,7 +83,8 @@ extension SwarmMonitor {
         /// Index of its swarm.
         var swarm: Int
         var state: State
-        /// In a row.
+        /// In a row: since it last answered a request, or had a connection for a while. HELLO alone is not enough, or a server that never answers
+        /// would be connected every 10 s.
         var failures = 0
         /// It was asked for all members of its swarm up to this number.
         var askedThrough: UInt64 = 0
