@@ -187,7 +187,10 @@ let package = Package(
         tests("GossipSub", ["Primitives", "ProtobufWire", "WakuCrypto"]),
         tests("WakuP2P", ["GossipSub", "LibP2P", "Primitives", "ProtobufWire", "Waku", "WakuCrypto", logging, nio, nioSockets]),
         .testTarget(
-            name: "FuzzTests", dependencies: ["GossipSub", "LibP2P", "ProtobufWire", "WakuP2P", "Waku", "WakuCrypto", "TestSupport", nio],
+            name: "FuzzTests",
+            dependencies: [
+                "GossipSub", "LibP2P", "OxenMQ", "ProtobufWire", "SessionProtocol", "WakuP2P", "Waku", "WakuCrypto", "TestSupport", nio,
+            ],
             swiftSettings: strict),
         tests("StatusRules", ["PushTypes", "StatusProtocol", "Waku", "WakuCrypto"]),
         // What every engine of the store must keep to.

@@ -38,6 +38,6 @@ package struct SubaccountToken: Hashable, Sendable {
     package var prefix: UInt8 { bytes[0] }
     package var flags: Flags { Flags(rawValue: bytes[1]) }
     package var hasZeroPadding: Bool { bytes[2] == 0 && bytes[3] == 0 }
-    /// Signs for the account. nil never: there are 32 bytes.
+    /// Signs for the account. Whether it is a point shows when a signature is checked.
     package var key: Ed25519PublicKey? { try? Ed25519PublicKey(parsing: bytes[4...]) }
 }

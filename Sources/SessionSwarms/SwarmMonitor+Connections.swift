@@ -6,8 +6,7 @@ extension SwarmMonitor {
     package mutating func connected(_ number: ConnectionNumber, at now: Instant) {
         guard let index = connections[number], case .connecting = servers[index].state else { return }
         connectingCount -= 1
-        servers[index].state = .connected(number)
-        servers[index].failures = 0
+        servers[index].state = .connected(number, since: now)
         servers[index].forgetAsked()
         askForNewMembers(index, at: now)
         connect(at: now)
@@ -16,12 +15,15 @@ extension SwarmMonitor {
     /// The connection ended, could not be made, or the server said BYE.
     package mutating func failed(_ number: ConnectionNumber, at now: Instant) {
         guard let index = connections[number] else { return }
+        if case .connected(_, let since) = servers[index].state, now - since >= configuration.stableConnection {
+            servers[index].failures = 0
+        }
         end(index, at: now)
         connect(at: now)
         askBacklog(at: now)
     }
 
-    /// Ends a connection from this side, and waits before the next attempt.
+    /// Ends a connection for a fault of the server, and waits before the next attempt.
     mutating func close(_ index: Int, at now: Instant) {
         guard let number = servers[index].connection else { return }
         actions.append(.close(number))
@@ -162,7 +164,7 @@ extension SwarmMonitor {
 extension SwarmMonitor.Server {
     var connection: ConnectionNumber? {
         switch state {
-        case .connecting(let number, _), .connected(let number): number
+        case .connecting(let number, _), .connected(let number, _): number
         case .idle, .unused: nil
         }
     }

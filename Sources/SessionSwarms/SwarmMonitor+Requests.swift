@@ -6,7 +6,7 @@ extension SwarmMonitor {
     ///
     /// - Parameters:
     ///   - tag: Of the request.
-    ///   - outcomes: As many as were asked; nil for an answer that cannot be understood, or one of oxenmq's errors: the connection is ended.
+    ///   - outcomes: As many as were asked; nil for an answer that cannot be understood: the connection is ended.
     ///   - now: The time.
     package mutating func replied(_ tag: RequestTag, _ outcomes: [MonitorOutcome]?, at now: Instant) {
         guard let request = requests.removeValue(forKey: tag) else { return }
@@ -14,6 +14,7 @@ extension SwarmMonitor {
         unansweredByteCount -= request.byteCount
         servers[index].outstanding.removeAll { $0.tag == tag }
         if let outcomes, outcomes.count == request.sequences.count {
+            servers[index].failures = 0
             for (sequence, outcome) in zip(request.sequences, outcomes) {
                 switch outcome {
                 case .success: servers[index].wrongSwarmCounts[sequence] = nil
@@ -26,6 +27,13 @@ extension SwarmMonitor {
             close(index, at: now)
         }
         askBacklog(at: now)
+    }
+
+    /// One of oxenmq's errors, such as `UNKNOWNCOMMAND`, came instead of an answer: what was asked is refused until the next renewal.
+    package mutating func refused(_ tag: RequestTag, at now: Instant) {
+        guard let request = requests[tag] else { return }
+        let refusal = MonitorOutcome.refused(MonitorRefusal(rawValue: 0))
+        replied(tag, [MonitorOutcome](repeating: refusal, count: request.sequences.count), at: now)
     }
 
     private mutating func refused(_ sequence: UInt64, _ refusal: MonitorRefusal, by index: Int, at now: Instant) {
@@ -59,9 +67,15 @@ extension SwarmMonitor {
         guard case .connected = servers[index].state else { return }
         while let batch = batch(index, after: servers[index].askedThrough, through: .max) {
             guard send(batch.members, to: index, at: now) else { break }
-            let range = AskedRange(after: servers[index].askedThrough, through: batch.through, askedAt: now, dueAt: dueTime(from: now))
+            let after = servers[index].askedThrough
             servers[index].askedThrough = batch.through
-            servers[index].ranges.append(range)
+            if let last = servers[index].ranges.indices.last, now - servers[index].ranges[last].firstAskedAt <= configuration.gathering,
+                servers[index].ranges[last].through == after
+            {
+                servers[index].ranges[last].extend(through: batch.through, at: now, renewal: configuration.renewal)
+            } else {
+                servers[index].ranges.append(AskedRange(after: after, through: batch.through, askedAt: now, dueAt: dueTime(from: now)))
+            }
         }
         servers[index].updateWakeUp()
         if let due = servers[index].wakeUp { wake(at: due) }
@@ -94,7 +108,7 @@ extension SwarmMonitor {
         while let batch = batch(index, after: after, through: last.through) {
             guard send(batch.members, to: index, at: now) else {
                 // Due still: as soon as others are answered.
-                return made + [AskedRange(after: after, through: last.through, askedAt: first.askedAt, dueAt: first.dueAt)]
+                return made + ranges.filter { $0.through > after }.map { $0.from(max($0.after, after)) }
             }
             made.append(AskedRange(after: after, through: batch.through, askedAt: now, dueAt: dueTime(from: now)))
             after = batch.through
@@ -161,7 +175,7 @@ extension SwarmMonitor {
 
     /// - Returns: false when too much is unanswered: the server is asked later.
     private mutating func send(_ members: [Swarm.Member], to index: Int, at now: Instant) -> Bool {
-        guard case .connected(let number) = servers[index].state else { return false }
+        guard case .connected(let number, _) = servers[index].state else { return false }
         let size = members.reduce(2) { $0 + subscriptions.byteCount(ofSlot: $1.slot) }
         guard unansweredByteCount == 0 || unansweredByteCount + size <= configuration.maximumUnansweredByteCount else {
             if !servers[index].isInBacklog {

@@ -30,6 +30,8 @@ extension SwarmMonitor {
         package var replyTimeout: Duration = .seconds(60)
         /// Before the next attempt, by the number of failures in a row; the last for all further ones.
         package var pauses: [Duration] = [.seconds(10), .seconds(30), .seconds(60), .seconds(120)]
+        /// A connection that lasted as long without a fault ends the row of failures.
+        package var stableConnection: Duration = .seconds(60)
         package var maximumConnecting = 500
         /// Of the body of a request.
         package var maximumRequestByteCount = MonitorEntry.maximumRequestByteCount
@@ -40,6 +42,9 @@ extension SwarmMonitor {
 
         package init() {}
 
+        /// What is asked within this time is renewed together: so that there are not too many ranges to keep. A part of what renewals are spread over.
+        var gathering: Duration { min(.seconds(60), renewal * renewalSpread / 4) }
+
         func pause(afterFailures failures: Int) -> Duration {
             pauses.isEmpty ? .zero : pauses[min(max(failures, 1), pauses.count) - 1]
         }
@@ -49,7 +54,7 @@ extension SwarmMonitor {
         /// Followed by ``connected(_:at:)`` or ``failed(_:at:)``.
         case connect(ConnectionNumber, StorageServer)
         case close(ConnectionNumber)
-        /// `monitor.messages` with the entries of these subscriptions, in this order; followed by ``replied(_:_:at:)``. A subscription that is gone
+        /// `monitor.messages` with the entries of these subscriptions, in this order; followed by ``replied(_:_:at:)`` or ``refused(_:at:)``. A subscription that is gone
         /// by then may be replaced by any other entry, but not left out.
         case ask(ConnectionNumber, RequestTag, [SubscriptionID])
         /// A storage server says that its swarm is another.
@@ -69,7 +74,7 @@ extension SwarmMonitor {
         enum State: Sendable {
             case idle(retryAt: Instant)
             case connecting(ConnectionNumber, deadline: Instant)
-            case connected(ConnectionNumber)
+            case connected(ConnectionNumber, since: Instant)
             /// Gone from the map: the place is free.
             case unused
         }
@@ -78,7 +83,8 @@ extension SwarmMonitor {
         /// Index of its swarm.
         var swarm: Int
         var state: State
-        /// In a row.
+        /// In a row: since it last answered a request, or had a connection for a while. HELLO alone is not enough, or a server that never answers
+        /// would be connected every 10 s.
         var failures = 0
         /// It was asked for all members of its swarm up to this number.
         var askedThrough: UInt64 = 0
@@ -123,15 +129,33 @@ extension SwarmMonitor {
         }
     }
 
-    /// Members that a connection was asked for at the same time: those with numbers above `after`, up to `through`.
+    /// Members that a connection was asked for at about the same time: those with numbers above `after`, up to `through`.
     struct AskedRange: Sendable {
         let after: UInt64
-        let through: UInt64
-        let askedAt: Instant
-        let dueAt: Instant
+        private(set) var through: UInt64
+        let firstAskedAt: Instant
+        private(set) var lastAskedAt: Instant
+        private(set) var dueAt: Instant
+
+        init(after: UInt64, through: UInt64, askedAt: Instant, dueAt: Instant) {
+            (self.after, self.through, self.dueAt) = (after, through, dueAt)
+            (firstAskedAt, lastAskedAt) = (askedAt, askedAt)
+        }
+
+        /// The part that is still to be asked.
+        func from(_ after: UInt64) -> AskedRange {
+            AskedRange(after: after, through: through, askedAt: firstAskedAt, dueAt: dueAt)
+        }
+
+        /// Takes the members that follow, asked a little later; they are not renewed too early by that.
+        mutating func extend(through: UInt64, at now: Instant, renewal: Duration) {
+            self.through = through
+            lastAskedAt = now
+            dueAt = max(dueAt, now + renewal)
+        }
 
         /// Before it is due, along with another range that is.
-        func mayBeRenewed(at now: Instant, after renewal: Duration) -> Bool { now >= dueAt || now - askedAt >= renewal }
+        func mayBeRenewed(at now: Instant, after renewal: Duration) -> Bool { now >= dueAt || now - lastAskedAt >= renewal }
     }
 
     /// The accounts and servers of a swarm.

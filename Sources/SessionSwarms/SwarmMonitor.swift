@@ -62,28 +62,30 @@ package struct SwarmMonitor: Sendable {
     ///   - byteCount: Of its bencoded entry.
     ///   - now: The time.
     package mutating func set(_ id: SubscriptionID, account: AccountID, entryByteCount byteCount: Int, at now: Instant) {
-        let slot = subscriptions.set(id, account: account, byteCount: byteCount) { [ring, swarmIndex] account in
-            ring.swarm(at: account.swarmPosition).flatMap { swarmIndex[$0] }
-        }
-        guard let swarm = subscriptions.swarm(ofSlot: slot) else { return }
-        join(swarm, slot)
+        guard let swarm = place(id, account, byteCount) else { return }
         for server in swarms[swarm].servers { askForNewMembers(server, at: now) }
     }
 
-    /// Many at once, at the start: before there is a map, or one call for each swarm's servers would be made.
-    package mutating func load(_ all: some Sequence<(id: SubscriptionID, account: AccountID, byteCount: Int)>, at now: Instant) {
+    /// Several at once: each server is asked for its part in one request, as far as that has room. For the start, and for those that come within
+    /// a few milliseconds of each other.
+    package mutating func set(_ all: some Sequence<(id: SubscriptionID, account: AccountID, byteCount: Int)>, at now: Instant) {
         var changed: Set<Int> = []
         for (id, account, byteCount) in all {
-            let slot = subscriptions.set(id, account: account, byteCount: byteCount) { [ring, swarmIndex] account in
-                ring.swarm(at: account.swarmPosition).flatMap { swarmIndex[$0] }
-            }
-            guard let swarm = subscriptions.swarm(ofSlot: slot) else { continue }
-            join(swarm, slot)
-            changed.insert(swarm)
+            if let swarm = place(id, account, byteCount) { changed.insert(swarm) }
         }
         for swarm in changed.sorted() {
             for server in swarms[swarm].servers { askForNewMembers(server, at: now) }
         }
+    }
+
+    /// - Returns: Its swarm.
+    private mutating func place(_ id: SubscriptionID, _ account: AccountID, _ byteCount: Int) -> Int? {
+        let slot = subscriptions.set(id, account: account, byteCount: byteCount) { [ring, swarmIndex] account in
+            ring.swarm(at: account.swarmPosition).flatMap { swarmIndex[$0] }
+        }
+        guard let swarm = subscriptions.swarm(ofSlot: slot) else { return nil }
+        join(swarm, slot)
+        return swarm
     }
 
     /// Storage servers cannot be told: what they report from here on is not accepted.
@@ -101,7 +103,7 @@ package struct SwarmMonitor: Sendable {
         }
     }
 
-    mutating func join(_ swarm: Int, _ slot: Int) {
+    private mutating func join(_ swarm: Int, _ slot: Int) {
         lastSequence += 1
         let wasMember = subscriptions.setSequence(lastSequence, ofSlot: slot)
         if wasMember { leave(swarm) }
@@ -109,7 +111,7 @@ package struct SwarmMonitor: Sendable {
     }
 
     /// The member's place stays until there are many such.
-    mutating func leave(_ swarm: Int) {
+    private mutating func leave(_ swarm: Int) {
         swarms[swarm].liveCount -= 1
         swarms[swarm].compact { [subscriptions] in subscriptions.isLive($0) }
     }

@@ -19,7 +19,7 @@ struct Decoder: Sendable, CustomTestStringConvertible {
     var testDescription: String { name }
 
     /// Of a message that is written as it was read.
-    private static func message<Message: Hashable & Sendable>(
+    static func message<Message: Hashable & Sendable>(
         _ name: String, _ seeds: [[UInt8]], _ parse: @escaping @Sendable ([UInt8]) throws -> Message,
         _ encode: @escaping @Sendable (Message) -> [UInt8]
     ) -> Decoder {
@@ -30,7 +30,7 @@ struct Decoder: Sendable, CustomTestStringConvertible {
         }
     }
 
-    private static func reading(_ name: String, _ seeds: [[UInt8]], _ read: @escaping @Sendable ([UInt8]) throws -> Void) -> Decoder {
+    static func reading(_ name: String, _ seeds: [[UInt8]], _ read: @escaping @Sendable ([UInt8]) throws -> Void) -> Decoder {
         Decoder(name: name, seeds: seeds) { bytes in
             do {
                 try read(bytes)
@@ -44,7 +44,7 @@ struct Decoder: Sendable, CustomTestStringConvertible {
     /// The same each time, as far as seeds go.
     private static let key = NodeKey((try? PrivateKey(bytes: [UInt8](repeating: 7, count: 32))) ?? .generate())
 
-    static let all: [Decoder] = gossip + waku + lists + addresses + transport
+    static let all: [Decoder] = gossip + waku + lists + addresses + transport + session
 
     private static let waku0 = WakuMessage(
         payload: [1, 2, 3], contentTopic: ContentTopic(rawValue: "/waku/1/0x01020304/rfc26"), timestamp: Timestamp(rawValue: 1_700_000_000))

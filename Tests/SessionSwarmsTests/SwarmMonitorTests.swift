@@ -16,23 +16,57 @@ import Testing
         #expect(network.monitor.takeActions().isEmpty)
     }
 
-    @Test func pausesGrowAndEndWithHello() {
+    @Test func pausesGrow() {
         var network = Network()
         network.monitor.update([server(1, swarm: 100)], at: .zero)
         var (number, now) = (network.connects()[0].number, Instant.zero)
-        for pause in [10, 30, 60, 120, 120, 120] {
+        for (index, pause) in [10, 30, 60, 120, 120, 120].enumerated() {
+            // HELLO alone ends no row of failures.
+            if index.isMultiple(of: 2) { network.monitor.connected(number, at: now) }
             network.monitor.failed(number, at: now)
-            #expect(network.monitor.nextWakeUp.map { $0 <= now + .seconds(pause) } == true)
-            network.monitor.advance(to: now + .seconds(pause) - .milliseconds(1))
-            #expect(network.monitor.takeActions().isEmpty)
-            now += .seconds(pause)
-            network.monitor.advance(to: now)
-            number = network.connects()[0].number
+            (number, now) = network.expectPause(pause, from: now)
+        }
+    }
+
+    @Test func answerEndsTheRowOfFailures() {
+        var network = Network()
+        network.monitor.set(id(1), account: account(5), entryByteCount: 200, at: .zero)
+        network.monitor.update([server(1, swarm: 100)], at: .zero)
+        var (number, now) = (network.connects()[0].number, Instant.zero)
+        for pause in [10, 30, 60] {
+            network.monitor.failed(number, at: now)
+            (number, now) = network.expectPause(pause, from: now)
         }
         network.monitor.connected(number, at: now)
+        network.answerAll(at: now)
         network.monitor.failed(number, at: now)
-        network.monitor.advance(to: now + .seconds(10))
-        #expect(network.connects().count == 1)
+        _ = network.expectPause(10, from: now)
+    }
+
+    @Test func connectionThatLastsEndsTheRowOfFailures() {
+        var network = Network()
+        network.monitor.update([server(1, swarm: 100)], at: .zero)
+        var (number, now) = (network.connects()[0].number, Instant.zero)
+        for pause in [10, 30, 60] {
+            network.monitor.failed(number, at: now)
+            (number, now) = network.expectPause(pause, from: now)
+        }
+        network.monitor.connected(number, at: now)
+        network.monitor.failed(number, at: now + .seconds(60))
+        _ = network.expectPause(10, from: now + .seconds(60))
+    }
+
+    @Test func serverThatNeverAnswersIsTriedEverMoreSeldom() {
+        var network = Network()
+        network.monitor.set(id(1), account: account(5), entryByteCount: 200, at: .zero)
+        network.monitor.update([server(1, swarm: 100)], at: .zero)
+        var (number, now) = (network.connects()[0].number, Instant.zero)
+        for pause in [10, 30, 60, 120] {
+            network.monitor.connected(number, at: now)
+            network.monitor.advance(to: now + .seconds(60))
+            #expect(network.monitor.takeActions().last == .close(number))
+            (number, now) = network.expectPause(pause, from: now + .seconds(60))
+        }
     }
 
     @Test func connectionWithoutHelloIsGivenUp() {
@@ -80,10 +114,10 @@ import Testing
         #expect(asks.map(\.ids) == [(0..<10).map { id($0) }, [id(10)]])
     }
 
-    @Test func loadAsksOncePerServer() {
+    @Test func severalAreAskedInOneRequest() {
         var network = Network()
         network.connect([server(1, swarm: 100)])
-        network.monitor.load((0..<10).map { (id($0), account(90 + UInt64($0)), 200) }, at: .zero)
+        network.monitor.set((0..<10).map { (id($0), account(90 + UInt64($0)), 200) }, at: .zero)
         #expect(network.asks().map(\.ids) == [(0..<10).map { id($0) }])
     }
 
@@ -156,6 +190,32 @@ import Testing
         }
         network.monitor.advance(to: .seconds(56 * 60))
         #expect(network.asks().map(\.ids) == [(0..<20).map { id($0) }])
+    }
+
+    /// What is kept of ten thousand subscriptions that come one by one within an hour.
+    @Test func whatIsAskedWithinAMinuteIsKeptAsOne() {
+        var network = Network()
+        network.connect([server(1, swarm: 100)])
+        for index in 0..<10_000 {
+            let now = Instant.milliseconds(index * 240)
+            network.monitor.set(id(index), account: account(UInt64(index)), entryByteCount: 200, at: now)
+            network.answerAll(at: now)
+        }
+        #expect(network.monitor.servers[0].ranges.count <= 41)
+        var renewed: [SubscriptionID: Instant] = [:]
+        while renewed.count < 10_000 {
+            let (asks, at) = network.nextAsks()
+            guard !asks.isEmpty else { break }
+            for ask in asks {
+                network.monitor.replied(ask.tag, ask.ids.map { _ in .success }, at: at)
+                for id in ask.ids where renewed[id] == nil { renewed[id] = at }
+            }
+        }
+        #expect(renewed.count == 10_000)
+        for (id, at) in renewed {
+            let age = at - .milliseconds(Int(id.rawValue) * 240)
+            #expect(.seconds(45 * 60) <= age && age <= .seconds(55 * 60))
+        }
     }
 
     @Test func youngerRequestsAreNotRenewedBefore45Minutes() {
@@ -231,6 +291,18 @@ import Testing
             network.answerAll(at: .seconds(60 * minutes))
         }
         #expect(network.monitor.accepts(account(5), from: connections[0]))
+    }
+
+    @Test func errorOfOxenMQRefusesUntilTheNextRenewal() {
+        var network = Network()
+        let connection = network.connect([server(1, swarm: 100)])[0]
+        network.monitor.set(id(1), account: account(5), entryByteCount: 200, at: .zero)
+        network.monitor.refused(network.asks()[0].tag, at: .zero)
+        network.monitor.refused(RequestTag(rawValue: 99), at: .zero)
+        #expect(network.monitor.takeActions().isEmpty && !network.monitor.accepts(account(5), from: connection))
+        let (asks, at) = network.nextAsks()
+        #expect(asks.map(\.ids) == [[id(1)]] && at >= .seconds(45 * 60))
+        #expect(network.monitor.accepts(account(5), from: connection))
     }
 
     @Test func silentServerIsDisconnected() {
@@ -443,6 +515,18 @@ private struct Network {
         let made = connects()
         for (number, _) in made { monitor.connected(number, at: .zero) }
         return made.map(\.number)
+    }
+
+    /// Nothing is connected before a pause is over, and one server then.
+    mutating func expectPause(_ seconds: Int, from now: Instant) -> (number: ConnectionNumber, at: Instant) {
+        let end = now + .seconds(seconds)
+        #expect(monitor.nextWakeUp.map { $0 <= end } == true)
+        monitor.advance(to: end - .milliseconds(1))
+        #expect(monitor.takeActions().isEmpty)
+        monitor.advance(to: end)
+        let made = connects()
+        #expect(made.count == 1)
+        return (made.first?.number ?? ConnectionNumber(rawValue: 0), end)
     }
 
     /// Time passes until it asks for something.
