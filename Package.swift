@@ -114,7 +114,8 @@ let package = Package(
         room(
             "WakuPushCommands",
             [
-                "PushBench", "PushNode", "PushClient", "PushStore", "NwakuRelay", "LoopbackRelay", "LibP2P", "StatusProtocol", "Waku",
+                "PushBench", "PushNode", "PushClient", "PushClientSQLite", "PushStore", "NwakuRelay", "LoopbackRelay", "LibP2P",
+                "StatusProtocol", "Waku",
                 "WakuCrypto", "WakuP2P", "CurlClient", "CVersion", "HTTPService", "Systemd", hummingbird, logging, lifecycle, signals,
                 arguments, yaml,
             ]),
