@@ -141,7 +141,7 @@ let package = Package(
             "WakuPushCommands",
             [
                 "Delivery", "Gorush", "NodeAssembly", "NodeMetrics", "PushTypes", "StatusRules", "StatusServer", "Storage",
-                "AdminProtocol", "Doctor", "HealthChecks", "PushBench", "PushNode", "PushClient", "StoreSQLite", "NwakuRelay",
+                "AdminProtocol", "Doctor", "HealthChecks", "PushBench", "PushNode", "PushClient", "PushClientSQLite", "StoreSQLite", "NwakuRelay",
                 "LoopbackRelay", "LibP2P", "StatusProtocol", "Waku",
                 "WakuCrypto", "WakuP2P", "CurlClient", "CVersion", "HTTPService", "Systemd", hummingbird, logging, lifecycle, signals,
                 arguments, yaml,

@@ -15,5 +15,5 @@ struct Client: AsyncParsableCommand {
               waku-push client unregister --server 0x04… --identity bob.key \\
                 --installation … --version 2
             """,
-        subcommands: [Register.self, Unregister.self, Query.self, Notify.self])
+        subcommands: [Register.self, Unregister.self, Query.self, Notify.self, Run.self, Discover.self, Status.self])
 }

@@ -1,0 +1,32 @@
+import ArgumentParser
+import PushClient
+import StatusProtocol
+import WakuCrypto
+
+/// A device and its user's wishes.
+struct DeviceProfileOptions: ParsableArguments {
+    @Option(help: "apn or firebase.") var platform: Platform = .apn
+    @Option(help: "What APNs or Firebase knows the device by.") var deviceToken: String
+    @Option(help: "The app, for APNs.") var apnTopic = ""
+    @Option(help: "The id of a chat that never notifies; repeat it for more.") var blockChat: [String] = []
+    @Option(help: "The id of a chat whose messages do not notify, though mentions do; repeat it for more.") var muteChat: [String] = []
+    @Option(help: "The public key of somebody who never notifies; repeat it for more.") var blockAuthor: [PublicKeyArgument] = []
+    @Flag(help: "Only contacts may notify.") var contactsOnly = false
+    @Option(help: "The public key of a contact; repeat it for more.") var contact: [PublicKeyArgument] = []
+    @Option(help: "The id of a chat whose mentions notify; repeat it for more.") var mentionsIn: [String] = []
+    @Flag(help: "No mention notifies.") var noMentions = false
+    @Flag(help: "Register, but want no notifications.") var disabled = false
+
+    var profile: DeviceProfile {
+        var profile = DeviceProfile(platform: platform, deviceToken: DeviceToken(deviceToken), apnTopic: apnTopic)
+        profile.isEnabled = !disabled
+        profile.blockedChats = Set(blockChat)
+        profile.mutedChats = Set(muteChat)
+        profile.blockedAuthors = Set(blockAuthor.map(\.key))
+        profile.contactsOnly = contactsOnly
+        profile.contacts = Set(contact.map(\.key))
+        profile.mentionChats = Set(mentionsIn)
+        profile.blockMentions = noMentions
+        return profile
+    }
+}
