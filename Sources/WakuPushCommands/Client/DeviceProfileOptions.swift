@@ -1,5 +1,6 @@
 import ArgumentParser
 import PushClient
+import PushTypes
 import StatusProtocol
 import WakuCrypto
 
