@@ -158,8 +158,8 @@ let package = Package(
         .executableTarget(
             name: "crash-test",
             dependencies: [
-                "TestSupport", "Delivery", "NodeAssembly", "PushClient", "PushTypes", "StatusServer", "Storage", "StoreSQLite",
-                "HTTPService",
+                "TestSupport", "Delivery", "NodeAssembly", "PushClient", "PushClientSQLite", "PushTypes", "StatusServer", "Storage",
+                "StoreSQLite", "HTTPService",
                 "LoopbackRelay", "StatusProtocol", "Waku", "WakuCrypto",
                 "CurlClient",
                 grdb, hummingbird, logging, nio, arguments,
@@ -211,8 +211,9 @@ let package = Package(
         tests(
             "WakuPushCommands",
             [
-                "Delivery", "LibP2P", "NodeAssembly", "PushNode", "PushTypes", "StatusProtocol", "StatusRules", "StatusServer", "Storage",
-                "StoreSQLite", "Waku", "WakuCrypto", "WakuP2P", grdb, arguments,
+                "CurlClient", "Delivery", "Gorush", "LibP2P", "LoopbackRelay", "NodeAssembly", "PushClient", "PushClientSQLite", "PushNode",
+                "PushTypes", "StatusProtocol", "StatusRules", "StatusServer", "Storage", "StoreSQLite", "Waku", "WakuCrypto", "WakuP2P", grdb,
+                arguments, logging,
             ]),
         // Depends on the program so that it is built: it is run, not imported.
         .testTarget(

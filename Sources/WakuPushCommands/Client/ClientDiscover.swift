@@ -6,29 +6,53 @@ import WakuCrypto
 extension Client {
     struct Discover: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Finds somebody's devices, and remembers them.",
-            discussion: "The latest advertisement counts; servers are asked when it tells of no device.")
+            abstract: "Finds a registrant's devices and remembers them.",
+            discussion: """
+                The latest advertisement on the registrant's contact code topic counts, out of the node's store. Servers are queried when it tells \
+                of no device. From now on client run watches the registrant's advertisements.
 
-        @OptionGroup var client: ClientStateOptions
-        @Argument(help: "The public key of whom to find.") var registrant: PublicKeyArgument
-        @Option(help: "How long to wait for answers.") var timeout = DurationArgument("10s", .seconds(10))
+                EXAMPLE
+                  waku-push client discover --state alice 0x04…
+                """)
+
+        @OptionGroup var state: ClientStateOptions
+        @OptionGroup var client: ClientOptions
+        @Argument(help: "The registrant's public key, full or compressed.") var registrant: PublicKeyArgument
+
+        func validate() throws {
+            _ = try state.required()
+        }
 
         func run() async throws {
             try await reportingFailures {
-                let devices = try await client.withClient { [registrant, timeout] in
-                    await $0.discover(registrant.key, timeout: timeout.duration)
+                let found = try await ClientSession.run(state.required(), client) { [client, registrant] session in
+                    let devices = await session.client.discover(registrant.key, timeout: client.timeout.duration)
+                    return (devices: devices, flaw: session.client.advertisementFlaw(of: registrant.key), obstacle: session.obstacle)
                 }
-                try DeviceRow.print(devices, asJSON: client.json)
-                if devices.isEmpty {
-                    throw CommandFailure(.unavailable, "no device is known: nobody advertised one, and no server answered")
+                try KnownDeviceRow.print(found.devices, asJSON: client.json)
+                guard found.devices.isEmpty else { return }
+                if let flaw = found.flaw {
+                    throw CommandFailure(.data, "no device is known: the registrant's advertisement \(flaw.explanation)")
                 }
+                if let obstacle = found.obstacle { throw CommandFailure(.unavailable, "no device is known: \(obstacle)") }
+                throw CommandFailure(.unavailable, "no device is known: none is advertised, and no server answered")
             }
         }
     }
 }
 
+extension AdvertisementFlaw {
+    fileprivate var explanation: String {
+        switch self {
+        case .unreadable: "is damaged"
+        case .foreignSignature: "is signed by another key"
+        case .badRow: "has a row without server key or with a wrong grant"
+        }
+    }
+}
+
 /// A device at a server.
-struct DeviceRow: Encodable {
+private struct KnownDeviceRow: Encodable {
     let installation: String
     let server: String
     let version: UInt64
@@ -42,8 +66,9 @@ struct DeviceRow: Encodable {
     }
 
     static func print(_ devices: [KnownDevice], asJSON: Bool) throws {
-        let rows = devices.map(DeviceRow.init)
+        let rows = devices.map(KnownDeviceRow.init)
         if asJSON { return try Output.json(rows) }
+        guard !rows.isEmpty else { return }
         Output.table(
             ["INSTALLATION", "VERSION", "MAY BE NOTIFIED", "SERVER"],
             rows.map { [Output.printable($0.installation), String($0.version), $0.mayBeNotified ? "yes" : "by others only", $0.server] })

@@ -1,115 +1,56 @@
 import ArgumentParser
-import Foundation
 import PushClient
-import StatusProtocol
 import UnixSignals
-import WakuCrypto
 
 extension Client {
     struct Run: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Runs a remembered client: registers, advertises, prints what happens.",
-            discussion: "It goes on with what other commands with the same --state began, until SIGINT or SIGTERM.")
+            abstract: "Runs a remembered client: keeps it registered and advertised, and prints what happens.",
+            discussion: """
+                It goes on with what other commands with the same --state began, until SIGINT or SIGTERM. After kill -9 the next start goes on \
+                where it was. A new client neither registers nor sends: client register switches receiving on, client notify sending.
 
-        @OptionGroup var client: ClientStateOptions
+                Events are started, registered, refused, will-retry, unregistered, advertised, discovered, advertisement-rejected, notified, \
+                gave-up, relay-failed and store-failed, a line each.
+
+                EXAMPLES
+                  waku-push client run --state bob
+                  waku-push client run --state bob --json \\
+                    --relay /dns4/node.example/tcp/60000/p2p/16Uiu2HA…
+                  waku-push client run --state bob --receiving off
+                """)
+
+        @OptionGroup var client: ClientOptions
+        @OptionGroup var state: ClientStateOptions
+        @Option(help: "Switch receiving on, with what was registered last, or off, which ends all registrations. Remembered.")
+        var receiving: SwitchArgument?
+        @Option(help: "Switch sending on or off. Remembered.") var sending: SwitchArgument?
+
+        func validate() throws {
+            _ = try state.required()
+        }
 
         func run() async throws {
             try await reportingFailures {
-                let json = client.json
-                try await client.withClient { client in
-                    let events = client.events
-                    await withTaskGroup(of: Void.self) { group in
+                try await ClientSession.run(state.required(), client) { [json = client.json, receiving, sending] session in
+                    let events = session.client.events
+                    if let receiving { session.client.setReceiving(receiving == .on) }
+                    if let sending { session.client.setSending(sending == .on) }
+                    // From now on they end it in order.
+                    let signals = await UnixSignalsSequence(trapping: .sigint, .sigterm)
+                    try ClientEventLine.started(session.client).print(asJSON: json)
+                    try await withThrowingTaskGroup(of: Void.self) { group in
                         group.addTask {
-                            for await event in events { EventLine(event).print(asJSON: json) }
+                            for await event in events { try ClientEventLine(event).print(asJSON: json) }
                         }
                         group.addTask {
-                            for await _ in await UnixSignalsSequence(trapping: .sigint, .sigterm) { return }
+                            for await _ in signals { return }
                         }
-                        await group.next()
-                        group.cancelAll()
+                        defer { group.cancelAll() }
+                        try await group.next()
                     }
                 }
             }
         }
-    }
-}
-
-/// An event as a line.
-struct EventLine: Encodable {
-    let event: String
-    var server: String?
-    var registrant: String?
-    var installation: String?
-    var version: UInt64?
-    var devices: Int?
-    var rows: Int?
-    var tries: Int?
-    var seconds: Int64?
-    var message: String?
-    var reason: String?
-
-    init(_ event: PushClientEvent) {
-        switch event {
-        case .registered(let server, let version):
-            self.init("registered")
-            (self.server, self.version) = (server.hex, version)
-        case .refused(let server, let refusal):
-            self.init("refused")
-            (self.server, reason) = (server.hex, refusal.rawValue)
-        case .willRetry(let server, let tries, let pause):
-            self.init("will-retry")
-            (self.server, self.tries, seconds) = (server.hex, tries, pause.components.seconds)
-        case .unregistered(let server):
-            self.init("unregistered")
-            self.server = server.hex
-        case .advertised(let rows):
-            self.init("advertised")
-            self.rows = rows
-        case .discovered(let registrant, let devices):
-            self.init("discovered")
-            (self.registrant, self.devices) = (registrant.hex, devices)
-        case .notified(let id, let outcome):
-            self.init("notified")
-            fill(id, outcome)
-        case .gaveUp(let id, let outcome):
-            self.init("gave-up")
-            fill(id, outcome)
-        case .relayFailed(let reason):
-            self.init("relay-failed")
-            self.reason = reason
-        case .storeFailed(let reason):
-            self.init("store-failed")
-            self.reason = reason
-        }
-    }
-
-    private init(_ event: String) {
-        self.event = event
-    }
-
-    private mutating func fill(_ messageID: [UInt8], _ outcome: DeviceOutcome) {
-        message = hexString(messageID)
-        registrant = outcome.registrant.hex
-        installation = outcome.installationID?.string
-        switch outcome.result {
-        case .notified(let server): self.server = server.hex
-        case .notAllowed: reason = "not-allowed"
-        case .gaveUp(let why): reason = why.rawValue
-        }
-    }
-
-    /// `event=registered server=04… version=1`, or a JSON object.
-    func print(asJSON: Bool) {
-        let encoder = JSONEncoder()
-        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
-        guard let data = try? encoder.encode(self) else { return }
-        if asJSON { return Output.line(String(decoding: data, as: UTF8.self)) }
-        let fields: [(String, String?)] = [
-            ("server", server), ("registrant", registrant), ("installation", installation), ("version", version.map(String.init)),
-            ("devices", devices.map(String.init)), ("rows", rows.map(String.init)), ("tries", tries.map(String.init)),
-            ("seconds", seconds.map(String.init)), ("message", message), ("reason", reason),
-        ]
-        let text = fields.compactMap { name, value in value.map { "\(name)=\(Output.printable($0))" } }
-        Output.line(([event] + text).joined(separator: " "))
     }
 }

@@ -6,35 +6,29 @@ import WakuCrypto
 extension Client {
     struct Status: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Shows what a remembered client knows.", discussion: "Nothing is sent. A client that runs has its folder for itself.")
+            abstract: "Shows what a remembered client knows.",
+            discussion: """
+                Of each server: whether the device is registered there, with which version, after how many tries, and when the next one is. Of each \
+                contact: devices, servers, and for how many of them the access token is known. Nothing is sent. A client that runs has its folder \
+                for itself.
 
-        @OptionGroup var client: ClientStateOptions
+                EXAMPLE
+                  waku-push client status --state bob
+                """)
+
+        @OptionGroup var state: ClientStateOptions
+        @Flag(help: "Print JSON.") var json = false
+
+        func validate() throws {
+            _ = try state.required()
+        }
 
         func run() async throws {
             try await reportingFailures {
-                let status = StatusReport(try await client.open([]))
-                if client.json { return try Output.json(status) }
-                Output.fields([
-                    ("public key", status.publicKey), ("installation", status.installation), ("receiving", status.receiving ? "on" : "off"),
-                    ("sending", status.sending ? "on" : "off"),
-                ])
-                if !status.servers.isEmpty {
-                    Output.line()
-                    Output.table(
-                        ["SERVER", "STATE", "VERSION", "TRIES", "NEXT TRY"],
-                        status.servers.map { server in
-                            [
-                                server.server, server.state, server.version.map(String.init) ?? "-", String(server.tries),
-                                server.nextTryInSeconds.map { "\($0) s" } ?? "-",
-                            ]
-                        })
-                }
-                if !status.contacts.isEmpty {
-                    Output.line()
-                    Output.table(
-                        ["CONTACT", "DEVICES", "SERVERS", "TOKENS KNOWN"],
-                        status.contacts.map { [$0.registrant, String($0.devices), String($0.servers), String($0.tokensKnown)] })
-                }
+                let folder = try state.required()
+                try folder.expectClient()
+                let report = StatusReport(try await folder.open([]))
+                if json { try Output.json(report) } else { report.print() }
             }
         }
     }
@@ -70,15 +64,10 @@ private struct StatusReport: Encodable {
         receiving = client.isReceiving
         sending = client.isSending
         servers = client.registrations.map { key, status in
-            let (state, version, tries): (String, UInt64?, Int) =
-                switch status {
-                case .registered(let version): ("registered", version, 0)
-                case .pending(let tries): ("pending", nil, tries)
-                case .refused(let reason): (reason.rawValue, nil, 0)
-                case .unregistered: ("unregistered", nil, 0)
-                }
-            let next = client.nextTry(at: key)
-            return Server(server: key.hex, state: state, version: version, tries: tries, nextTryInSeconds: next?.components.seconds)
+            let row = ServerStateRow(key, status)
+            return Server(
+                server: row.server, state: row.state, version: row.version, tries: row.tries,
+                nextTryInSeconds: client.nextTry(at: key)?.components.seconds)
         }.sorted { $0.server < $1.server }
         contacts = client.contacts.map { contact in
             let devices = client.devices(of: contact)
@@ -86,5 +75,29 @@ private struct StatusReport: Encodable {
                 registrant: contact.hex, devices: Set(devices.map(\.installationID)).count, servers: Set(devices.map(\.server)).count,
                 tokensKnown: devices.count(where: \.isTokenKnown))
         }.sorted { $0.registrant < $1.registrant }
+    }
+
+    func print() {
+        Output.fields([
+            ("public key", publicKey), ("installation", Output.printable(installation)), ("receiving", receiving ? "on" : "off"),
+            ("sending", sending ? "on" : "off"),
+        ])
+        if !servers.isEmpty {
+            Output.line()
+            Output.table(
+                ["SERVER", "STATE", "VERSION", "TRIES", "NEXT TRY"],
+                servers.map { server in
+                    [
+                        server.server, server.state, server.version.map(String.init) ?? "-", String(server.tries),
+                        server.nextTryInSeconds.map { "in \($0) s" } ?? "-",
+                    ]
+                })
+        }
+        if !contacts.isEmpty {
+            Output.line()
+            Output.table(
+                ["CONTACT", "DEVICES", "SERVERS", "TOKENS KNOWN"],
+                contacts.map { [$0.registrant, String($0.devices), String($0.servers), String($0.tokensKnown)] })
+        }
     }
 }

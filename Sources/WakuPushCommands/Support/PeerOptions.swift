@@ -11,26 +11,10 @@ struct PeerOptions: ParsableArguments {
     )
     var listen: [String] = Environment.list("listen")
 
-    @Option(
-        help:
-            "relay: it relays all messages of its topics, and finds its own. filter: nodes send it those of its topics alone, of 1,000 at most: for a few hundred registrants."
-    )
-    var attach: AttachArgument = Environment.value("attach", .relay)
+    @OptionGroup var network: NetworkOptions
 
     @Option(help: "File with the key that other nodes know this one by. Made when missing. [default: node.key in the data folder]")
     var nodeKey: String?
-
-    @Option(
-        help:
-            "Nodes of a fleet: \(Fleet.names), or a list of nodes in the DNS, enrtree://…; repeat it for several. Some of them are dialled."
-    )
-    var fleet: [String] = Environment.list("fleet")
-
-    @Option(help: "How many nodes of --fleet are to bring messages at a time.")
-    var peerCount: Int = Environment.value("peer-count", 8)
-
-    @Option(help: "The DNS server that lists of nodes are asked of. [default: those of the system]")
-    var dns: String?
 
     @Option(
         help:
@@ -72,48 +56,7 @@ struct PeerOptions: ParsableArguments {
         return ranges
     }
 
-    func nodeLists() throws(CommandFailure) -> [NodeTreeURL] {
-        guard (1...100).contains(peerCount) else { throw CommandFailure(.usage, "--peer-count must be from 1 to 100") }
-        var lists: [NodeTreeURL] = []
-        for name in fleet {
-            for text in Fleet.lists[name] ?? [name] {
-                guard let list = try? NodeTreeURL(parsing: text) else {
-                    throw CommandFailure(.usage, "--fleet \(name) is neither \(Fleet.names) nor a list of nodes: enrtree://<key>@<domain>")
-                }
-                lists.append(list)
-            }
-        }
-        return lists
-    }
-
-    func dnsClient() throws(CommandFailure) -> DNSClient {
-        guard let text = dns ?? Environment.string("dns") else { return .system() }
-        guard let address = AddressArgument(argument: text)?.address,
-            let client = DNSClient(ipAddress: address.host, port: address.port)
-        else {
-            throw CommandFailure(.usage, "--dns \(text) is not an IP address and a port: give one like 192.0.2.53:53")
-        }
-        return client
-    }
-
     func keyFile(in folder: String) -> String {
         nodeKey ?? Environment.string("node-key") ?? folder + "/node.key"
     }
-}
-
-enum AttachArgument: String, ExpressibleByArgument, CaseIterable {
-    case relay, filter
-}
-
-/// Whose nodes are known by name, and where they are listed.
-enum Fleet {
-    static let lists = [
-        "status.prod": ["boot", "store"].map {
-            "enrtree://AMOJVZX4V6EXP7NTJPMAYJYST2QP6AJXYW76IU6VGJS7UVSNDYZG4@\($0).prod.status.nodes.status.im"
-        },
-        "status.staging": ["boot", "store"].map {
-            "enrtree://AI4W5N5IFEUIHF5LESUAOSMV6TKWF2MB6GU2YK7PU4TYUGUNOCEPW@\($0).staging.status.nodes.status.im"
-        },
-    ]
-    static let names = lists.keys.sorted().joined(separator: ", ")
 }

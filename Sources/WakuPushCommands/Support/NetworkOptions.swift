@@ -1,0 +1,66 @@
+import ArgumentParser
+import LibP2P
+import PushNode
+import WakuP2P
+
+/// How a command finds and uses the nodes of a Waku network over libp2p.
+struct NetworkOptions: ParsableArguments {
+    @Option(
+        help:
+            "relay: takes part in gossip and relays all messages on the pubsub topics. filter: nodes send only messages on its own content topics, of which there may be 1,000: for a few hundred registrants."
+    )
+    var attach: AttachArgument = Environment.value("attach", .relay)
+
+    @Option(
+        help:
+            "The nodes of a fleet: \(Fleet.names), or a DNS node list, enrtree://…; repeat it for several. Some of them are dialed."
+    )
+    var fleet: [String] = Environment.list("fleet")
+
+    @Option(help: "How many nodes of --fleet to receive messages from at a time.")
+    var peerCount: Int = Environment.value("peer-count", 8)
+
+    @Option(help: "The DNS server for node lists. [default: those of the system]")
+    var dns: String?
+
+    func nodeLists() throws(CommandFailure) -> [NodeTreeURL] {
+        guard (1...100).contains(peerCount) else { throw CommandFailure(.usage, "--peer-count must be from 1 to 100") }
+        var lists: [NodeTreeURL] = []
+        for name in fleet {
+            for text in Fleet.lists[name] ?? [name] {
+                guard let list = try? NodeTreeURL(parsing: text) else {
+                    throw CommandFailure(.usage, "--fleet \(name) is neither \(Fleet.names) nor a list of nodes: enrtree://<key>@<domain>")
+                }
+                lists.append(list)
+            }
+        }
+        return lists
+    }
+
+    func dnsClient() throws(CommandFailure) -> DNSClient {
+        guard let text = dns ?? Environment.string("dns") else { return .system() }
+        guard let address = AddressArgument(argument: text)?.address,
+            let client = DNSClient(ipAddress: address.host, port: address.port)
+        else {
+            throw CommandFailure(.usage, "--dns \(text) is not an IP address and a port: give one like 192.0.2.53:53")
+        }
+        return client
+    }
+}
+
+enum AttachArgument: String, ExpressibleByArgument, CaseIterable {
+    case relay, filter
+}
+
+/// Whose nodes are known by name, and where they are listed.
+enum Fleet {
+    static let lists = [
+        "status.prod": ["boot", "store"].map {
+            "enrtree://AMOJVZX4V6EXP7NTJPMAYJYST2QP6AJXYW76IU6VGJS7UVSNDYZG4@\($0).prod.status.nodes.status.im"
+        },
+        "status.staging": ["boot", "store"].map {
+            "enrtree://AI4W5N5IFEUIHF5LESUAOSMV6TKWF2MB6GU2YK7PU4TYUGUNOCEPW@\($0).staging.status.nodes.status.im"
+        },
+    ]
+    static let names = lists.keys.sorted().joined(separator: ", ")
+}
