@@ -141,7 +141,8 @@ let package = Package(
             "WakuPushCommands",
             [
                 "Delivery", "Gorush", "NodeAssembly", "NodeMetrics", "PushTypes", "StatusRules", "StatusServer", "Storage",
-                "AdminProtocol", "Doctor", "HealthChecks", "PushBench", "PushNode", "PushClient", "PushClientSQLite", "StoreSQLite", "NwakuRelay",
+                "AdminProtocol", "Doctor", "HealthChecks", "PushBench", "PushNode", "PushClient", "PushClientSQLite", "StoreSQLite",
+                "NwakuRelay",
                 "LoopbackRelay", "LibP2P", "StatusProtocol", "Waku",
                 "WakuCrypto", "WakuP2P", "CurlClient", "CVersion", "HTTPService", "Systemd", hummingbird, logging, lifecycle, signals,
                 arguments, yaml,
@@ -212,7 +213,8 @@ let package = Package(
             "WakuPushCommands",
             [
                 "CurlClient", "Delivery", "Gorush", "LibP2P", "LoopbackRelay", "NodeAssembly", "PushClient", "PushClientSQLite", "PushNode",
-                "PushTypes", "StatusProtocol", "StatusRules", "StatusServer", "Storage", "StoreSQLite", "Waku", "WakuCrypto", "WakuP2P", grdb,
+                "PushTypes", "StatusProtocol", "StatusRules", "StatusServer", "Storage", "StoreSQLite", "Waku", "WakuCrypto", "WakuP2P",
+                grdb,
                 arguments, logging,
             ]),
         // Depends on the program so that it is built: it is run, not imported.
