@@ -149,7 +149,8 @@ let package = Package(
             "WakuPushCommands",
             [
                 "Delivery", "Gorush", "NodeAssembly", "NodeMetrics", "PushTypes", "StatusRules", "StatusServer", "Storage",
-                "AdminProtocol", "Doctor", "HealthChecks", "PushBench", "PushNode", "PushClient", "StoreSQLite", "NwakuRelay",
+                "AdminProtocol", "Doctor", "HealthChecks", "PushBench", "PushNode", "PushClient", "PushClientSQLite", "StoreSQLite",
+                "NwakuRelay",
                 "LoopbackRelay", "LibP2P", "StatusProtocol", "Waku",
                 "WakuCrypto", "WakuP2P", "CurlClient", "CVersion", "HTTPService", "Systemd", hummingbird, logging, lifecycle, signals,
                 arguments, yaml,
@@ -166,8 +167,8 @@ let package = Package(
         .executableTarget(
             name: "crash-test",
             dependencies: [
-                "TestSupport", "Delivery", "NodeAssembly", "PushClient", "PushTypes", "StatusServer", "Storage", "StoreSQLite",
-                "HTTPService",
+                "TestSupport", "Delivery", "NodeAssembly", "PushClient", "PushClientSQLite", "PushTypes", "StatusServer", "Storage",
+                "StoreSQLite", "HTTPService",
                 "LoopbackRelay", "StatusProtocol", "Waku", "WakuCrypto",
                 "CurlClient",
                 grdb, hummingbird, logging, nio, arguments,
@@ -227,8 +228,10 @@ let package = Package(
         tests(
             "WakuPushCommands",
             [
-                "Delivery", "LibP2P", "NodeAssembly", "PushNode", "PushTypes", "StatusProtocol", "StatusRules", "StatusServer", "Storage",
-                "StoreSQLite", "Waku", "WakuCrypto", "WakuP2P", grdb, arguments,
+                "CurlClient", "Delivery", "Gorush", "LibP2P", "LoopbackRelay", "NodeAssembly", "PushClient", "PushClientSQLite", "PushNode",
+                "PushTypes", "StatusProtocol", "StatusRules", "StatusServer", "Storage", "StoreSQLite", "Waku", "WakuCrypto", "WakuP2P",
+                grdb,
+                arguments, logging,
             ]),
         // Depends on the program so that it is built: it is run, not imported.
         .testTarget(

@@ -61,6 +61,13 @@ extension Relay {
     public func waitUntilWatching(_ contentTopics: [ContentTopic]) async throws(RelayError) {
         watch(contentTopics)
         if let relay = self as? any ConfirmingRelay { return try await relay.confirmWatching(contentTopics) }
+        try await waitUntilAttached()
+    }
+
+    /// Returns once the relay is attached.
+    ///
+    /// - Throws: ``RelayError`` with `unavailable` after 10 s.
+    public func waitUntilAttached() async throws(RelayError) {
         var pause = Duration.milliseconds(10)
         let deadline = ContinuousClock.now + .seconds(10)
         while case .detached(let reason) = state {

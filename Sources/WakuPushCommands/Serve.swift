@@ -138,7 +138,7 @@ struct Serve: AsyncParsableCommand {
         configuration.httpHosts = try httpHosts()
         configuration.servesAdmin = true
         configuration.version = Version.current
-        configuration.silenceAlarm = silenceAlarm.limit(isAlone: relay.allSatisfy { $0 == "loopback" } && peers.fleet.isEmpty)
+        configuration.silenceAlarm = silenceAlarm.limit(isAlone: relay.allSatisfy { $0 == "loopback" } && peers.network.fleet.isEmpty)
         guard (1...100_000_000).contains(outboxLimit) else {
             throw CommandFailure(.usage, "--outbox-limit must be from 1 to 100000000")
         }
@@ -157,7 +157,7 @@ struct Serve: AsyncParsableCommand {
         let settings = try gorush.settings()
         for settings in settings { _ = try settings.client() }
         _ = try attachment(of: configuration.identity, logger: Logger(label: "configuration") { _ in SwiftLogNoOpLogHandler() })
-        _ = try peers.dnsClient()
+        _ = try peers.network.dnsClient()
         return Plan(
             configuration: configuration, gorush: settings, level: logLevel,
             values: ServeOption.all.map { $0.value(Invocation.current.arguments) })
@@ -235,7 +235,7 @@ struct Serve: AsyncParsableCommand {
         var setup = AdminAPI.Setup()
         setup.identityPath = (identity ?? Environment.string("identity")).map { URL(fileURLWithPath: $0).path }
         setup.relays = relay
-        setup.fleets = peers.fleet
+        setup.fleets = peers.network.fleet
         setup.pubsubTopics = plan.configuration.pubsubTopics.map(\.rawValue)
         setup.takesFeedback = plan.configuration.feedbackSecret != nil
         return setup

@@ -21,7 +21,7 @@ final class CrashRun: Sendable {
     private let seed: UInt64
     private let ledger: LedgerBox
     private let replies: Bell
-    private let phones: [Phone]
+    private let phones: [any CrashClient]
 
     init(_ stage: Stage, seed: UInt64, ledger: LedgerBox, replies: Bell) {
         self.stage = stage
@@ -29,10 +29,13 @@ final class CrashRun: Sendable {
         self.ledger = ledger
         self.replies = replies
         phones = (0..<Self.phoneCount).map { number in
-            let relay = RepeatingRelay(
-                stage.network, percentage: Self.repeatedPercentage, seed: seed &+ 100 &+ UInt64(number)
-            ) { ledger.withLock { $0.figures.add(.repeatedByNetwork) } }
-            return Phone(number, server: stage.server, ledger: ledger, relay: relay)
+            let makeRelay: @Sendable () -> any Relay = {
+                RepeatingRelay(stage.network, percentage: Self.repeatedPercentage, seed: seed &+ 100 &+ UInt64(number)) {
+                    ledger.withLock { $0.figures.add(.repeatedByNetwork) }
+                }
+            }
+            guard number % 5 < 3 else { return RememberedPhone(number, stage: stage, ledger: ledger, makeRelay: makeRelay) }
+            return Phone(number, server: stage.server, ledger: ledger, relay: makeRelay())
         }
     }
 
@@ -43,7 +46,7 @@ final class CrashRun: Sendable {
         try await withThrowingTaskGroup(of: Bool.self) { group in
             for phone in phones {
                 group.addTask {
-                    await phone.client.run()
+                    await phone.run()
                     return false
                 }
             }

@@ -1,5 +1,6 @@
 import PushTypes
 import StatusProtocol
+import WakuCrypto
 
 /// What was asked of the daemon, what it promised, and what came of it. Answers, posts and findings come in; what is not as promised is
 /// noted in ``broken``.
@@ -18,8 +19,11 @@ struct Ledger {
 
     struct Device {
         let key: RegistrationKey
+        let registrant: PublicKey
         /// By version: each is used once.
         var attempts: [UInt64: Attempt] = [:]
+        /// What clients of the library published, by version.
+        var sealed: [UInt64: [UInt8]] = [:]
         /// The highest version that is known to be on disk: acknowledged, or found there. 0: none is.
         var floor: UInt64 = 0
 
@@ -101,8 +105,8 @@ struct Ledger {
 
     // MARK: Registrations
 
-    mutating func addDevice(_ key: RegistrationKey) -> Int {
-        devices.append(Device(key: key))
+    mutating func addDevice(_ key: RegistrationKey, of registrant: PublicKey) -> Int {
+        devices.append(Device(key: key, registrant: registrant))
         return devices.count - 1
     }
 
@@ -111,6 +115,21 @@ struct Ledger {
         let version = devices[device].highestVersion + step
         devices[device].attempts[version] = attempt
         return version
+    }
+
+    /// A client of the library publishes a registration, for the first time or again.
+    ///
+    /// - Parameter sealed: As it is sent: a repetition is the same, byte for byte.
+    mutating func published(_ attempt: Attempt, version: UInt64, sealed: [UInt8], for device: Int) {
+        let name = "\(devices[device].key.installationID) version \(version)"
+        if devices[device].attempts[version] != nil {
+            if devices[device].sealed[version] != sealed { breaks("\(name) is published again with other content") }
+            figures.add(.repeatedByClient)
+        } else if version < devices[device].highestVersion {
+            breaks("\(name) is published after version \(devices[device].highestVersion)")
+        }
+        devices[device].attempts[version] = attempt
+        devices[device].sealed[version] = sealed
     }
 
     /// It is on disk, or so it was said.

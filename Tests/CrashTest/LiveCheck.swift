@@ -13,7 +13,7 @@ struct LiveCheck: Sendable {
     let ledger: LedgerBox
 
     /// Queries for a registrant: each registration that was acknowledged is there, or one that is newer; none that ended.
-    func find(_ phone: Phone) async throws {
+    func find(_ phone: any CrashClient) async throws {
         let key = KeyHash(of: phone.identity.publicKey)
         let before = ledger.copy
         let own = before.devices.indices.filter { before.devices[$0].key.keyHash == key }
@@ -55,7 +55,7 @@ struct LiveCheck: Sendable {
     }
 
     /// A registration, or an unregistration, of an old version is refused: what was acknowledged is not forgotten.
-    func refusal(of index: Int, _ phone: Phone) async throws {
+    func refusal(of index: Int, _ phone: any CrashClient) async throws {
         let device = ledger.withLock { $0.devices[index] }
         let old = DeviceRegistration(
             platform: .apn, deviceToken: DeviceToken("old"), apnTopic: "im.status.ethereum", installationID: device.key.installationID,

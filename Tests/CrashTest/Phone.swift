@@ -7,9 +7,21 @@ import TestSupport
 import Waku
 import WakuCrypto
 
+/// What keeps the daemon under test busy.
+protocol CrashClient: AnyObject, Sendable {
+    var identity: PrivateKey { get }
+    /// Asks one-shot questions in checks, while ``run()`` runs.
+    var client: StatusPushClient { get }
+
+    func run() async
+    /// Does one thing after the other until ``stop()``.
+    func live(_ seed: UInt64) async
+    func stop()
+}
+
 /// A registrant with some devices. Registers them, changes and ends registrations, and has others' devices notified, one thing after the
 /// other; asks again when there is no answer in time, as real clients do.
-final class Phone: Sendable {
+final class Phone: CrashClient {
     private static let deviceLimits = [1, 25, 25]
     private static let patiences: [Duration] = [.milliseconds(400), .seconds(1), .seconds(3)]
     /// Between two things that it does, in ms.
@@ -27,6 +39,10 @@ final class Phone: Sendable {
         self.server = server
         self.ledger = ledger
         client = StatusPushClient(identity: identity, relay: relay)
+    }
+
+    func run() async {
+        await client.run()
     }
 
     /// What is under way is finished.
@@ -47,7 +63,7 @@ final class Phone: Sendable {
             case ..<12 where own.count < deviceLimit:
                 let id = InstallationID("phone-\(number)-device-\(own.count)")
                 let key = RegistrationKey(keyHash: KeyHash(of: identity.publicKey), installationID: id)
-                own.append(ledger.withLock { $0.addDevice(key) })
+                own.append(ledger.withLock { [identity] in $0.addDevice(key, of: identity.publicKey) })
                 await register(own[own.count - 1], &generator)
             case ..<35:
                 if let device = own.randomElement(using: &generator) { await register(device, &generator) }

@@ -80,6 +80,21 @@ struct FilterTests {
         WakuMessage(payload: [1, 2, 3], contentTopic: topic, timestamp: .now())
     }
 
+    @Test func watchedTopicsAreConfirmedOnceANodeAcceptedThem() async throws {
+        let node = FilterNode()
+        let address = try await node.listen()
+        var configuration = P2PRelay.Configuration(key: .generate(), peers: [address])
+        configuration.contentTopics = { _ in [] }
+        let relay = RunningRelay(configuration)
+        for name in ["answer", "another answer"] {
+            let topic = ContentTopic(TopicTag(of: name))
+            try await relay.relay.confirmWatching([topic])
+            #expect(node.subscribed.all.contains(topic))
+        }
+        await relay.stop()
+        await node.host.close()
+    }
+
     @Test("Topics are subscribed 100 at a time and when added; pushes are received; lightpush publishes")
     func client() async throws {
         let node = FilterNode()

@@ -9,12 +9,14 @@ struct HelpTests {
         ["admin", "registrations", "export"], ["admin", "registrations", "import"], ["admin", "outbox", "retry"],
         ["admin", "outbox", "drop"], ["admin", "peers"], ["admin", "drain"], ["admin", "log-level"], ["admin", "backup"],
         ["admin", "restore"],
-        ["admin", "check"], ["admin", "rotate-storage-key"], ["admin", "test-push"], ["doctor"], ["client"], ["bench"], ["config"],
+        ["admin", "check"], ["admin", "rotate-storage-key"], ["admin", "test-push"], ["doctor"], ["client"], ["client", "run"],
+        ["client", "register"],
+        ["client", "discover"], ["client", "notify"], ["client", "status"], ["client", "unregister"], ["bench"], ["config"],
     ]
     private static let withoutExamples = [
         ["identity"], ["admin", "status"], ["admin", "registrations"], ["admin", "registrations", "stats"],
-        ["admin", "outbox"], ["admin", "outbox", "list"], ["admin", "topics"], ["client", "register"], ["client", "unregister"],
-        ["client", "query"], ["client", "notify"], ["demo"], ["config", "check"], ["config", "show"], ["config", "default"],
+        ["admin", "outbox"], ["admin", "outbox", "list"], ["admin", "topics"], ["client", "query"], ["demo"], ["config", "check"],
+        ["config", "show"], ["config", "default"],
     ]
 
     @Test(arguments: withExamples + withoutExamples)

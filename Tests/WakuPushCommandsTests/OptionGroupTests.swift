@@ -54,14 +54,14 @@ struct OptionGroupTests {
     }
 
     @Test func fleets() throws {
-        let lists = try peers("--fleet", "status.prod").nodeLists()
+        let lists = try peers("--fleet", "status.prod").network.nodeLists()
         #expect(lists.map(\.domain) == ["boot.prod.status.nodes.status.im", "store.prod.status.nodes.status.im"])
         let url = try #require(Fleet.lists["status.staging"]?.first)
-        #expect(try peers("--fleet", url).nodeLists().map(\.description) == [url])
-        #expect(try peers().nodeLists() == [])
+        #expect(try peers("--fleet", url).network.nodeLists().map(\.description) == [url])
+        #expect(try peers().network.nodeLists() == [])
         for arguments in [["--fleet", "status.none"], ["--peer-count", "0"], ["--peer-count", "101"]] {
             let options = try withEnvironment([:]) { try PeerOptions.parse(arguments) }
-            let failure = failure { _ = try options.nodeLists() }
+            let failure = failure { _ = try options.network.nodeLists() }
             #expect(failure?.code == .usage)
             #expect(failure?.message.hasPrefix(arguments[0]) == true)
         }

@@ -150,9 +150,16 @@ extension StatusPushClient {
     /// Whoever wrapped it: only the owner's signature on the advertisement counts.
     private func takeAdvertisement(_ message: WakuMessage, of owner: PublicKey) {
         let key = topicKeys.key(of: StatusTopics.contactCode(owner))
-        guard let payload = try? EnvelopeSealing.open(message, identity: nil, topicKeys: [key]),
-            let signed = try? SignedAdvertisement(parsing: payload.data), signed.owner == owner
-        else { return }
+        guard let payload = try? EnvelopeSealing.open(message, identity: nil, topicKeys: [key]) else { return }
+        let signed: SignedAdvertisement
+        do throws(EnvelopeError) {
+            signed = try SignedAdvertisement(parsing: payload.data)
+        } catch .otherKind {
+            return
+        } catch {
+            return turn { $0.advertisementRejected(of: owner, .unreadable, at: $1) }
+        }
+        guard signed.owner == owner else { return turn { $0.advertisementRejected(of: owner, .foreignSignature, at: $1) } }
         let age = Timestamp.now().since(message.timestamp)
         turn {
             $0.advertised(

@@ -32,9 +32,9 @@ extension StatusPushClient {
         turn { $0.setReceiving(isReceiving, at: $1) }
     }
 
-    /// Lets the client have others' devices notified.
+    /// Lets the client have others' devices notified. Switched off, nothing more is sent for messages that are under way.
     public func setSending(_ isSending: Bool) {
-        turn { machine, _ in machine.setSending(isSending) }
+        turn { $0.setSending(isSending, at: $1) }
     }
 
     // MARK: Receiving
@@ -92,6 +92,16 @@ extension StatusPushClient {
         turn { $0.setChatIdentity(chatIdentity, at: $1) }
     }
 
+    /// Waits until what changed was kept in the store.
+    package func waitUntilStored(timeout: Duration) async {
+        _ = await wait(timeout) { _ in true }
+    }
+
+    /// Waits until the advertisement that is being published is out, or failed.
+    package func waitUntilAdvertised(timeout: Duration) async {
+        _ = await wait(timeout) { $0.advertising.isUnderWay ? nil : true }
+    }
+
     // MARK: Others
 
     /// Watches a registrant's advertisements from now on, looks the latest up in the relay's store, and queries servers if that tells of no
@@ -118,6 +128,11 @@ extension StatusPushClient {
             KnownDevice(
                 installationID: row.installationID, server: row.server, version: row.version, isTokenKnown: row.accessToken != nil)
         }
+    }
+
+    /// Why the registrant's latest advertisement of this run was not believed, or only up to a row; nil when it was, or none came.
+    public func advertisementFlaw(of registrant: PublicKey) -> AdvertisementFlaw? {
+        core.withLock { $0.machine.advertisementFlaws[registrant] }
     }
 
     /// Registrants whose advertisements are watched.

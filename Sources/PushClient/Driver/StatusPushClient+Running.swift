@@ -127,7 +127,7 @@ extension StatusPushClient {
                 } catch {
                     // Nothing is sent that could be forgotten.
                     failures += 1
-                    if failures == 1 { report(.storeFailed(reason: error.message)) }
+                    if failures == 1, !Task.isCancelled { report(.storeFailed(reason: error.message)) }
                     try? await Task.sleep(
                         for: ExponentialBackoff(initial: .milliseconds(500), maximum: .seconds(60)).delay(
                             afterFailures: failures, jitter: 1))

@@ -9,7 +9,7 @@ struct AdvertisingMachine: Sendable {
 
     private(set) var nextWakeUp: Timestamp?
     /// Published, but the relay did not say so yet.
-    private var isUnderWay = false
+    private(set) var isUnderWay = false
     private var isDueAgain = false
     private var failures = 0
 

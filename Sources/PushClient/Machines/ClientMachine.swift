@@ -6,16 +6,19 @@ import WakuCrypto
 ///
 /// It holds the four machines together: registering, advertising, the directory with its queries, and notifying.
 struct ClientMachine: Sendable {
-    private(set) var own: OwnRecord
-    private(set) var registrations: RegistrationMachine
-    private(set) var directory: Directory
-    private(set) var queries = QueryTable()
-    private(set) var notifications: NotificationMachine
-    private(set) var advertising: AdvertisingMachine
-    private let cryptography: any ClientCryptography
-    private var jitter: Jitter
-    private var isOwnChanged = false
-    private var actions: [ClientAction] = []
+    var own: OwnRecord
+    var registrations: RegistrationMachine
+    var directory: Directory
+    var queries = QueryTable()
+    var notifications: NotificationMachine
+    var advertising: AdvertisingMachine
+    /// Registrants whose latest advertisement was not believed as a whole.
+    var advertisementFlaws: [PublicKey: AdvertisementFlaw] = [:]
+    private(set) var isStarted = false
+    let cryptography: any ClientCryptography
+    var jitter: Jitter
+    var isOwnChanged = false
+    var actions: [ClientAction] = []
 
     /// - Parameters:
     ///   - records: What was kept; none at the very first start.
@@ -62,6 +65,7 @@ struct ClientMachine: Sendable {
 
     /// Once after each start: what was on its way goes on, the own devices are advertised, what others advertised meanwhile is looked up.
     mutating func start(at now: Timestamp) -> ClientOutput {
+        isStarted = true
         registrations.resume()
         // What was advertised last is taken back if the device was unregistered meanwhile.
         let isActive = own.isReceiving ? hasSomethingToAdvertise(at: now) : own.nextAdvertisement != nil
@@ -83,7 +87,7 @@ struct ClientMachine: Sendable {
     }
 
     /// Lets every machine do what it can now, and collects what they want. Each message queries once a round, so that this ends.
-    private mutating func settle(at now: Timestamp) -> ClientOutput {
+    mutating func settle(at now: Timestamp) -> ClientOutput {
         // What one wants may let another go on: a query that can't be asked ends at once.
         while true {
             guard notifications.isActive else {
@@ -143,7 +147,7 @@ struct ClientMachine: Sendable {
         return goesOn
     }
 
-    private mutating func query(_ registrant: PublicKey, ownCheckAt server: PublicKey?, at now: Timestamp) {
+    mutating func query(_ registrant: PublicKey, ownCheckAt server: PublicKey?, at now: Timestamp) {
         let servers = server.map { [$0] } ?? directory.servers(of: registrant).union(own.servers.map(\.key))
         guard let ticket = queries.begin(registrant, servers: servers, ownCheckAt: server, at: now) else { return }
         let known = servers.map { server in own.servers.first { $0.key == server }?.dialect }
@@ -151,228 +155,9 @@ struct ClientMachine: Sendable {
         actions.append(.query(ticket, registrant: registrant, dialects: dialects))
     }
 
-    // MARK: What the application wants
-
-    /// Sets what is registered, and where. Nothing is sent when nothing changed.
-    mutating func register(_ profile: DeviceProfile, with servers: [PushServer], at now: Timestamp) -> ClientOutput {
-        let old = own.profile
-        own.isReceiving = true
-        own.profile = profile
-        own.servers = servers.reduce(into: []) { list, server in
-            if !list.contains(where: { $0.key == server.key }) { list.append(server) }
-        }
-        if let content = own.content, let old, profile.isRegisteredAs(old), !profile.revokesToken(of: old) {
-            own.content = content
-        } else {
-            own.content = content(for: profile, after: old)
-        }
-        isOwnChanged = true
-        registrations.reconcile(own, at: now)
-        actions.append(.watch([cryptography.publicKey]))
-        return settle(at: now)
-    }
-
-    private func content(for profile: DeviceProfile, after old: DeviceProfile?) -> RegistrationContent {
-        let keepsToken = old.map { !profile.revokesToken(of: $0) } ?? true
-        let token = (keepsToken ? own.content?.accessToken : nil) ?? cryptography.makeAccessToken()
-        let contacts = profile.contacts.sorted { $0.uncompressed.lexicographicallyPrecedes($1.uncompressed) }
-        return RegistrationContent(
-            version: (own.content?.version ?? 0) + 1, accessToken: token,
-            allowedKeyList: profile.contactsOnly ? contacts.map { StoredData(cryptography.seal(token, for: $0)) } : [])
-    }
-
-    /// Switches receiving on with what was registered last, or off, which ends all registrations.
-    mutating func setReceiving(_ isReceiving: Bool, at now: Timestamp) -> ClientOutput {
-        guard own.isReceiving != isReceiving else { return ClientOutput() }
-        guard isReceiving else { return unregister(at: now) }
-        own.isReceiving = true
-        isOwnChanged = true
-        registrations.reconcile(own, at: now)
-        return settle(at: now)
-    }
-
-    /// Asks the servers about a registrant of whom no usable token is known.
-    mutating func refresh(_ registrant: PublicKey, at now: Timestamp) -> ClientOutput {
-        let isKnown = !directory.activeInstallations(of: registrant, limit: 1, at: now).isEmpty
-        let isAskable = !own.servers.isEmpty || !directory.servers(of: registrant).isEmpty
-        if !isKnown, isAskable { query(registrant, ownCheckAt: nil, at: now) }
-        return settle(at: now)
-    }
-
-    /// Ends the registrations with all servers, and keeps trying until they answered.
-    mutating func unregister(at now: Timestamp) -> ClientOutput {
-        own.isReceiving = false
-        isOwnChanged = true
-        registrations.reconcile(own, at: now)
-        return settle(at: now)
-    }
-
-    mutating func setSending(_ isSending: Bool) -> ClientOutput {
-        guard own.isSending != isSending else { return ClientOutput() }
-        own.isSending = isSending
-        return ClientOutput(changes: [.own: .own(own)])
-    }
-
-    /// What else goes into advertisements: an encoded ChatIdentity, empty for none.
-    mutating func setChatIdentity(_ chatIdentity: [UInt8], at now: Timestamp) -> ClientOutput {
-        guard own.chatIdentity != chatIdentity else { return ClientOutput() }
-        own.chatIdentity = chatIdentity
-        isOwnChanged = true
-        if own.isReceiving { advertising.rowsChanged(at: now) }
-        return settle(at: now)
-    }
-
-    /// Listens to a registrant's advertisements from now on.
-    mutating func discover(_ registrant: PublicKey, at now: Timestamp) -> ClientOutput {
-        watch(registrant)
-        return settle(at: now)
-    }
-
-    private mutating func watch(_ registrant: PublicKey) {
-        guard directory.watch(registrant) else { return }
-        actions.append(.watch([registrant]))
-        if directory.registrants[registrant]?.wasLookedUp != true { actions.append(.lookUp([registrant])) }
-    }
-
-    /// Forgets what is known of a registrant, and listens to its advertisements no more after the next start.
-    mutating func forget(_ registrant: PublicKey, at now: Timestamp) -> ClientOutput {
-        directory.forget(registrant)
-        return settle(at: now)
-    }
-
-    mutating func noteActivity(of installationID: InstallationID, of registrant: PublicKey, at now: Timestamp) -> ClientOutput {
-        directory.noteActivity(of: installationID, of: registrant, at: now)
-        return settle(at: now)
-    }
-
-    mutating func setDeviceLimit(_ limit: Int) {
-        notifications.deviceLimit = limit
-    }
-
-    /// Has devices notified. The client must be allowed to send.
-    mutating func notify(_ message: OutgoingNotification, author: [UInt8], at now: Timestamp) -> ClientOutput {
-        for recipient in message.recipients where recipient.registrant != cryptography.publicKey { watch(recipient.registrant) }
-        notifications.notify(message, author: author, own: (cryptography.publicKey, own.installationID), at: now)
-        return settle(at: now)
-    }
-
-    mutating func cancel(_ messageID: [UInt8], at now: Timestamp) -> ClientOutput {
-        notifications.cancel(messageID)
-        return settle(at: now)
-    }
-
-    // MARK: What became of publications
-
-    mutating func registrationPublished(_ requestID: [UInt8], to server: PublicKey, isPublished: Bool, at now: Timestamp) -> ClientOutput {
-        if isPublished {
-            registrations.published(requestID, to: server, at: now)
-        } else {
-            registrations.notPublished(requestID, to: server, at: now, jitter: jitter.next())
-        }
-        return settle(at: now)
-    }
-
-    mutating func queryPublished(_ ticket: QueryTable.Ticket, isPublished: Bool, at now: Timestamp) -> ClientOutput {
-        if isPublished {
-            queries.published(ticket, at: now)
-        } else if let query = queries.end(ticket) {
-            ended(query, row: nil, at: now)
-        }
-        return settle(at: now)
-    }
-
-    mutating func requestPublished(_ ticket: NotificationMachine.Ticket, isPublished: Bool, at now: Timestamp) -> ClientOutput {
-        if isPublished {
-            notifications.published(ticket, at: now)
-        } else {
-            notifications.notPublished(ticket, at: now, jitter: &jitter)
-        }
-        return settle(at: now)
-    }
-
-    mutating func advertisementPublished(rowCount: Int, isPublished: Bool, at now: Timestamp) -> ClientOutput {
-        if isPublished {
-            advertising.published(goesOn: own.isReceiving && hasSomethingToAdvertise(at: now), at: now, jitter: jitter.next())
-            own.nextAdvertisement = advertising.nextWakeUp
-            isOwnChanged = true
-            actions.append(.report(.advertised(rowCount: rowCount)))
-        } else {
-            advertising.notPublished(at: now, jitter: jitter.next())
-        }
-        return settle(at: now)
-    }
-
-    mutating func lookedUp(_ registrants: [PublicKey], at now: Timestamp) -> ClientOutput {
-        for registrant in registrants { directory.lookedUp(registrant) }
-        return settle(at: now)
-    }
-
-    // MARK: Answers
-
-    /// What a server signed.
-    mutating func registrationAnswered(
-        by server: PublicKey, _ response: PushNotificationRegistrationResponse, at now: Timestamp
-    ) -> ClientOutput {
-        registrations.answered(by: server, requestID: response.requestID, error: response.error, own, at: now, jitter: &jitter)
-        return settle(at: now)
-    }
-
-    mutating func queryAnswered(
-        _ ticket: QueryTable.Ticket, by server: PublicKey, rows: [PushNotificationQueryInfo], at now: Timestamp
-    ) -> ClientOutput {
-        guard let query = queries.answered(ticket, by: server) else { return ClientOutput() }
-        if query.ownCheckAt != nil {
-            let hash = KeyHash(of: cryptography.publicKey).bytes
-            let row = rows.first { $0.publicKey == hash && $0.installationID == own.installationID }
-            if let query = queries.end(ticket) { ended(query, row: row.map { ($0.version, $0.grant) }, at: now) }
-        } else {
-            if directory.learn(answered: rows, about: query.registrant, by: server, at: now) { discovered(query.registrant, at: now) }
-            let isEnough = queries.isComplete(ticket) || notifications.knowsAll(of: query.registrant, directory, since: query.begun)
-            if isEnough, let query = queries.end(ticket) { ended(query, row: nil, at: now) }
-        }
-        return settle(at: now)
-    }
-
-    private mutating func ended(_ query: QueryTable.Query, row: (version: UInt64, grant: [UInt8])?, at now: Timestamp) {
-        guard let server = query.ownCheckAt else { return }
-        registrations.checked(server, row: row, own, at: now, jitter: &jitter)
-    }
-
-    mutating func requestAnswered(
-        _ ticket: NotificationMachine.Ticket, by server: PublicKey, _ response: PushNotificationResponse, at now: Timestamp
-    ) -> ClientOutput {
-        for refused in notifications.answered(ticket, by: server, response, at: now) {
-            directory.forgetToken(of: refused.installationID, of: refused.registrant, at: refused.server, token: refused.token)
-        }
-        return settle(at: now)
-    }
-
-    /// An advertisement with its owner's signature.
-    ///
-    /// - Parameters:
-    ///   - owner: Who signed it.
-    ///   - installationID: Which of the owner's devices published it; nil when it does not say.
-    ///   - rows: Its rows.
-    ///   - age: For how long it has been out.
-    ///   - now: The client's time.
-    mutating func advertised(
-        by owner: PublicKey, from installationID: InstallationID?, rows: [PushNotificationQueryInfo], age: Duration, at now: Timestamp
-    ) -> ClientOutput {
-        let isOwn = owner == cryptography.publicKey
-        guard isOwn ? installationID != own.installationID : directory.registrants[owner]?.isWatched == true else { return ClientOutput() }
-        let rows = isOwn ? rows.filter { $0.installationID != own.installationID } : rows
-        if directory.learn(advertised: rows, by: owner, from: installationID, sentAt: now - max(age, .zero)) { discovered(owner, at: now) }
-        return settle(at: now)
-    }
-
-    private mutating func discovered(_ registrant: PublicKey, at now: Timestamp) {
-        let count = Set(directory.rows(of: registrant).map(\.installationID)).count
-        actions.append(.report(.discovered(registrant, deviceCount: count)))
-    }
-
     // MARK: Advertising
 
-    private func hasSomethingToAdvertise(at now: Timestamp) -> Bool {
+    func hasSomethingToAdvertise(at now: Timestamp) -> Bool {
         !own.chatIdentity.isEmpty || !registrations.advertisedRows(own).isEmpty
     }
 

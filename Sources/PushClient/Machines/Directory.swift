@@ -67,11 +67,11 @@ struct Directory: Sendable {
     /// - Parameters:
     ///   - installationID: The device that published it; nil when that is not known.
     ///   - sentAt: When, in the client's time.
-    /// - Returns: Whether anything is known now that was not before.
+    /// - Returns: Whether there are more or fewer rows than before, and whether all rows were taken.
     @discardableResult
     mutating func learn(
         advertised rows: [PushNotificationQueryInfo], by owner: PublicKey, from installationID: InstallationID?, sentAt: Timestamp
-    ) -> Bool {
+    ) -> (isNews: Bool, isWhole: Bool) {
         let isOwn = owner == cryptography.publicKey
         var taken: [RegistrantRecord.Row] = []
         let ownerHash = KeyHash(of: owner).bytes
@@ -81,6 +81,7 @@ struct Directory: Sendable {
             else { break }
             taken.append(row)
         }
+        let isWhole = taken.count == min(rows.count, Self.rowLimit)
         // A paired device tells of itself only: what others of the own devices repeat may be older.
         if isOwn, let installationID { taken.removeAll { $0.installationID != installationID } }
         let before = registrants[owner]
@@ -97,7 +98,7 @@ struct Directory: Sendable {
             for row in taken { Self.merge(row, into: &record) }
             if let installationID { Self.noteActivity(of: installationID, at: sentAt, in: &record) }
         }
-        return registrants[owner]?.rows.count != before?.rows.count
+        return (registrants[owner]?.rows.count != before?.rows.count, isWhole)
     }
 
     /// What a server answered. A row of another key, of another server, or with a wrong grant is left out.

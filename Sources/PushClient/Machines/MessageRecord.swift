@@ -100,3 +100,42 @@ extension MessageRecord.Outcome {
         }
     }
 }
+
+extension MessageRecord.Device {
+    /// - Parameters:
+    ///   - now: The client's time.
+    ///   - isQuerying: Whether a query about the registrant is on its way.
+    mutating func noteTime(at now: Timestamp, isQuerying: Bool) {
+        switch state {
+        case .asking(let server, let deadline?) where deadline.time <= now:
+            tried.append(server.key)
+            state = .ready
+        case .askingAgain(let server, let at) where at.time <= now:
+            preferred = server.key
+            state = .ready
+        case .resting(let until) where until.time <= now:
+            state = .ready
+        case .querying where !isQuerying:
+            state = .ready
+        case .ready, .querying, .asking, .askingAgain, .resting, .done: break
+        }
+    }
+
+    /// No server is left to ask: pauses until the next round, or gives up after the last one.
+    ///
+    /// - Parameters:
+    ///   - now: The client's time.
+    ///   - jitter: A random number from 0 to 1.
+    mutating func endRound(at now: Timestamp, jitter: Double) {
+        guard round < NotificationMachine.roundLimit else {
+            state = .done(.gaveUp(.noServer))
+            return
+        }
+        let pause = RetryDelay.after(failures: round, base: NotificationMachine.pauseBase, jitter: jitter)
+        round += 1
+        tried = []
+        askedAgain = []
+        wasQueried = false
+        state = .resting(until: StoredTime(now + pause))
+    }
+}

@@ -24,7 +24,7 @@ struct NotificationMachine: Sendable {
         case finished(messageID: [UInt8])
     }
 
-    private struct Request: Sendable {
+    struct Request: Sendable {
         let messageID: [UInt8]
         let server: PublicKey
         /// With the token that each was asked with.
@@ -32,7 +32,7 @@ struct NotificationMachine: Sendable {
         let begun: Timestamp
     }
 
-    private struct DeviceID: Hashable {
+    struct DeviceID: Hashable {
         let registrant: PublicKey
         let installationID: InstallationID
     }
@@ -43,12 +43,15 @@ struct NotificationMachine: Sendable {
     }
 
     private(set) var messages: [[UInt8]: MessageRecord] = [:]
-    private var requests: [Ticket: Request] = [:]
-    private var nextTicket: Ticket = 1
-    private var actions: [Action] = []
+    var requests: [Ticket: Request] = [:]
+    var nextTicket: Ticket = 1
+    var actions: [Action] = []
     private(set) var changed: Set<[UInt8]> = []
     /// Messages with something left to do.
-    private var active: Set<[UInt8]> = []
+    private(set) var active: Set<[UInt8]> = []
+
+    /// Set by whoever owns the machine: registrants that a query is on its way about.
+    var queried: Set<PublicKey> = []
 
     init(restoring records: [MessageRecord] = []) {
         for var record in records {
@@ -119,6 +122,11 @@ struct NotificationMachine: Sendable {
         giveUp(messageID, .cancelled)
     }
 
+    /// Nothing more is sent for any message.
+    mutating func cancelAll() {
+        for id in active.sorted(by: { $0.lexicographicallyPrecedes($1) }) { giveUp(id, .cancelled) }
+    }
+
     private mutating func forgetOldOutcomes(at now: Timestamp) {
         for (id, record) in messages where record.isFinished && now.since(record.begun) >= Self.outcomeLife {
             messages[id] = nil
@@ -184,8 +192,12 @@ struct NotificationMachine: Sendable {
         }
         var assigned: [PublicKey: [Int]] = [:]
         for index in record.devices.indices {
-            noteTime(&record.devices[index], at: now)
+            let registrant = record.devices[index].registrant
+            let isResting = if case .resting = record.devices[index].state { true } else { false }
+            record.devices[index].noteTime(at: now, isQuerying: isQuerying(registrant))
             guard record.devices[index].state == .ready else { continue }
+            // Every known server failed for a round: one that is not known may have the device.
+            if isResting, askable(registrant) { actions.append(.query(registrant)) }
             if let server = nextServer(
                 for: &record.devices[index], directory, assigned: assigned, askable: askable, at: now, jitter: &jitter)
             {
@@ -198,7 +210,7 @@ struct NotificationMachine: Sendable {
         store(record, before)
     }
 
-    private mutating func store(_ record: MessageRecord, _ before: MessageRecord) {
+    mutating func store(_ record: MessageRecord, _ before: MessageRecord) {
         var record = record
         let id = record.messageID
         for (index, device) in record.devices.enumerated() {
@@ -238,239 +250,5 @@ struct NotificationMachine: Sendable {
             record.failed.append(.init(registrant: record.recipients[index].registrant, reason: reason))
         }
         store(record, before)
-    }
-
-    // MARK: Recipients whose devices are not known
-
-    private mutating func search(
-        _ record: inout MessageRecord, _ index: Int, _ directory: Directory, askable: (PublicKey) -> Bool,
-        own: (PublicKey, InstallationID), at now: Timestamp, jitter: inout Jitter
-    ) {
-        guard var search = record.recipients[index].search else { return }
-        if let until = search.restsUntil {
-            guard until.time <= now else { return }
-            search = .init(round: search.round)
-        }
-        let registrant = record.recipients[index].registrant
-        let isOwn = registrant == own.0
-        let found = directory.activeInstallations(of: registrant, limit: deviceLimit + (isOwn ? 1 : 0), at: now)
-            .filter { !(isOwn && $0 == own.1) }.prefix(deviceLimit)
-        // A query that was begun may tell of more.
-        if !found.isEmpty, !(search.wasQueried && isQuerying(registrant)) {
-            record.recipients[index].search = nil
-            for id in found where !record.devices.contains(where: { $0.registrant == registrant && $0.installationID == id }) {
-                record.devices.append(.init(registrant: registrant, installationID: id))
-            }
-            return
-        }
-        if found.isEmpty, !search.wasQueried, askable(registrant) {
-            search.wasQueried = true
-            actions.append(.query(registrant))
-        } else if !isQuerying(registrant) {
-            let known = Set(directory.rows(of: registrant).map(\.installationID))
-            if !known.isEmpty, known.allSatisfy({ directory.isForOthers($0, of: registrant, at: now) }) {
-                record.recipients[index].search = nil
-                for id in known.sorted(by: { $0.bytes.lexicographicallyPrecedes($1.bytes) }) {
-                    record.devices.append(.init(registrant: registrant, installationID: id, state: .done(.notAllowed)))
-                }
-                return
-            }
-            if search.round >= Self.roundLimit {
-                record.recipients[index].search = nil
-                record.failed.append(.init(registrant: registrant, reason: .noDevice))
-                return
-            }
-            let pause = RetryDelay.after(failures: search.round, base: Self.pauseBase, jitter: jitter.next())
-            search = .init(round: search.round + 1, wasQueried: false, restsUntil: StoredTime(now + pause))
-        }
-        record.recipients[index].search = search
-    }
-
-    /// Set by whoever owns the machine: registrants that a query is on its way about.
-    var queried: Set<PublicKey> = []
-
-    /// Whether every device of the registrant that a message waits for is known: its query need not go on.
-    ///
-    /// - Parameters:
-    ///   - registrant: The query's.
-    ///   - directory: With what servers answered.
-    ///   - begun: When the query was: what was known before does not count.
-    func knowsAll(of registrant: PublicKey, _ directory: Directory, since begun: Timestamp) -> Bool {
-        for id in active {
-            guard let record = messages[id] else { continue }
-            if record.recipients.contains(where: { $0.registrant == registrant && $0.search != nil }) { return false }
-            for device in record.devices where device.registrant == registrant && device.state == .querying {
-                let isKnown = directory.rows(of: registrant).contains { row in
-                    row.installationID == device.installationID && row.learnedAt >= begun
-                }
-                if !isKnown { return false }
-            }
-        }
-        return true
-    }
-
-    private func isQuerying(_ registrant: PublicKey) -> Bool { queried.contains(registrant) }
-
-    // MARK: Devices
-
-    private func noteTime(_ device: inout MessageRecord.Device, at now: Timestamp) {
-        switch device.state {
-        case .asking(let server, let deadline?) where deadline.time <= now:
-            device.tried.append(server.key)
-            device.state = .ready
-        case .askingAgain(let server, let at) where at.time <= now:
-            device.preferred = server.key
-            device.state = .ready
-        case .resting(let until) where until.time <= now:
-            device.state = .ready
-        case .querying where !isQuerying(device.registrant):
-            device.state = .ready
-        case .ready, .querying, .asking, .askingAgain, .resting, .done: break
-        }
-    }
-
-    /// The server to ask, or nil after the device's state was changed to what it waits for.
-    private mutating func nextServer(
-        for device: inout MessageRecord.Device, _ directory: Directory, assigned: [PublicKey: [Int]], askable: (PublicKey) -> Bool,
-        at now: Timestamp, jitter: inout Jitter
-    ) -> PublicKey? {
-        let rows = directory.usableRows(of: device.installationID, of: device.registrant, at: now)
-        if device.mustQuery {
-            device.mustQuery = false
-            if !device.wasQueried, askable(device.registrant) {
-                device.wasQueried = true
-                device.state = .querying
-                actions.append(.query(device.registrant))
-                return nil
-            }
-        }
-        let candidates = rows.filter { !device.tried.contains($0.server) }
-        if let preferred = device.preferred {
-            device.preferred = nil
-            if candidates.contains(where: { $0.server == preferred }) { return preferred }
-        }
-        // The fewest requests: a server that is asked anyway comes first. Then the one whose token was learned last.
-        let best = candidates.max { left, right in
-            let (leftCount, rightCount) = (assigned[left.server]?.count ?? 0, assigned[right.server]?.count ?? 0)
-            if leftCount != rightCount { return leftCount < rightCount }
-            if left.learnedAt != right.learnedAt { return left.learnedAt < right.learnedAt }
-            return left.server.uncompressed.lexicographicallyPrecedes(right.server.uncompressed)
-        }?.server
-        if let best { return best }
-        if !device.wasQueried, device.tried.isEmpty || rows.isEmpty, askable(device.registrant) {
-            device.wasQueried = true
-            device.state = .querying
-            actions.append(.query(device.registrant))
-            return nil
-        }
-        if directory.isForOthers(device.installationID, of: device.registrant, at: now), device.tried.isEmpty {
-            device.state = .done(.notAllowed)
-            return nil
-        }
-        Self.endRound(of: &device, at: now, jitter: jitter.next())
-        return nil
-    }
-
-    private static func endRound(of device: inout MessageRecord.Device, at now: Timestamp, jitter: Double) {
-        guard device.round < Self.roundLimit else {
-            device.state = .done(.gaveUp(.noServer))
-            return
-        }
-        let pause = RetryDelay.after(failures: device.round, base: Self.pauseBase, jitter: jitter)
-        device.round += 1
-        device.tried = []
-        device.askedAgain = []
-        device.wasQueried = false
-        device.state = .resting(until: StoredTime(now + pause))
-    }
-
-    private mutating func request(
-        _ record: inout MessageRecord, _ indices: [Int], by server: PublicKey, _ directory: Directory, at now: Timestamp
-    ) {
-        var tokens: [DeviceID: AccessToken] = [:]
-        var entries: [PushNotification] = []
-        for index in indices {
-            let device = record.devices[index]
-            let rows = directory.usableRows(of: device.installationID, of: device.registrant, at: now)
-            guard let token = rows.first(where: { $0.server == server })?.accessToken else { continue }
-            tokens[DeviceID(registrant: device.registrant, installationID: device.installationID)] = token
-            entries.append(
-                PushNotification(
-                    accessToken: token, chatID: record.chatHash, publicKey: KeyHash(of: device.registrant).bytes,
-                    installationID: device.installationID, message: record.content, kind: NotificationKind(rawValue: record.kind),
-                    author: record.authorHash))
-            record.devices[index].state = .asking(StoredServer(server), deadline: nil)
-        }
-        let ticket = nextTicket
-        nextTicket += 1
-        requests[ticket] = Request(messageID: record.messageID, server: server, devices: tokens, begun: now)
-        actions.append(.request(ticket, server: server, PushNotificationRequest(requests: entries, messageID: record.messageID)))
-    }
-
-    // MARK: What came of requests
-
-    mutating func published(_ ticket: Ticket, at now: Timestamp) {
-        changeDevices(of: ticket) { device, server in
-            guard device.state == .asking(server, deadline: nil) else { return }
-            device.state = .asking(server, deadline: StoredTime(now + Self.answerDeadline))
-        }
-    }
-
-    /// It says nothing of the server: the round is over, and begins again after its pause.
-    mutating func notPublished(_ ticket: Ticket, at now: Timestamp, jitter: inout Jitter) {
-        var jitters: [Double] = []
-        for _ in 0..<(requests[ticket]?.devices.count ?? 0) { jitters.append(jitter.next()) }
-        changeDevices(of: ticket) { device, server in
-            guard device.state == .asking(server, deadline: nil) else { return }
-            Self.endRound(of: &device, at: now, jitter: jitters.popLast() ?? 0)
-        }
-    }
-
-    /// What the server signed. Entries of others' devices, or of devices that it was not asked for, are not believed.
-    ///
-    /// - Returns: The devices whose tokens it does not take, with those tokens.
-    mutating func answered(
-        _ ticket: Ticket, by server: PublicKey, _ response: PushNotificationResponse, at now: Timestamp
-    ) -> [(registrant: PublicKey, installationID: InstallationID, server: PublicKey, token: AccessToken)] {
-        guard let request = requests[ticket], request.server == server, request.messageID == response.messageID else { return [] }
-        let reports = response.reports
-        var refused: [(registrant: PublicKey, installationID: InstallationID, server: PublicKey, token: AccessToken)] = []
-        changeDevices(of: ticket) { device, server in
-            guard !device.isDone || device.state == .done(.gaveUp(.noServer)) || device.state == .done(.gaveUp(.expired)) else { return }
-            let hash = KeyHash(of: device.registrant).bytes
-            guard let report = reports.first(where: { $0.publicKey == hash && $0.installationID == device.installationID }) else { return }
-            guard let error = report.error else {
-                // Also when another server is being asked meanwhile.
-                device.state = .done(.notified(by: server))
-                return
-            }
-            guard case .asking(server, _) = device.state else { return }
-            switch error {
-            case .wrongToken, .notRegistered:
-                let id = DeviceID(registrant: device.registrant, installationID: device.installationID)
-                if let token = request.devices[id] { refused.append((device.registrant, device.installationID, server.key, token)) }
-                // With a token from a query the same server may take it; other servers' tokens are probably as old.
-                if device.wasQueried { device.tried.append(server.key) } else { device.mustQuery = true }
-                device.state = .ready
-            case .internalError where !device.askedAgain.contains(server.key):
-                device.askedAgain.append(server.key)
-                device.state = .askingAgain(server, at: StoredTime(now + Self.askAgainDelay))
-            case .internalError, .unknown:
-                device.tried.append(server.key)
-                device.state = .ready
-            }
-        }
-        return refused
-    }
-
-    private mutating func changeDevices(of ticket: Ticket, _ change: (inout MessageRecord.Device, StoredServer) -> Void) {
-        guard let request = requests[ticket], var record = messages[request.messageID] else { return }
-        let before = record
-        let server = StoredServer(request.server)
-        for index in record.devices.indices {
-            let id = DeviceID(registrant: record.devices[index].registrant, installationID: record.devices[index].installationID)
-            if request.devices[id] != nil { change(&record.devices[index], server) }
-        }
-        if record != before { store(record, before) }
     }
 }

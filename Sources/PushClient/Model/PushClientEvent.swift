@@ -13,6 +13,8 @@ public enum PushClientEvent: Hashable, Sendable {
     case advertised(rowCount: Int)
     /// Devices of a registrant became known, or changed.
     case discovered(PublicKey, deviceCount: Int)
+    /// An advertisement on a registrant's topic was not believed, or only up to a row. What was known before stays.
+    case advertisementRejected(PublicKey, AdvertisementFlaw)
     case notified(messageID: [UInt8], DeviceOutcome)
     case gaveUp(messageID: [UInt8], DeviceOutcome)
     /// A message was not published; it is tried again.
@@ -27,4 +29,14 @@ public enum RegistrationRefusal: String, Hashable, Sendable, Codable {
     case unsupportedTokenType = "UNSUPPORTED_TOKEN_TYPE"
     /// The server claims to have the highest version that there is.
     case versionExhausted = "VERSION_EXHAUSTED"
+}
+
+/// Why an advertisement, or the end of one, is not believed.
+public enum AdvertisementFlaw: String, Hashable, Sendable, Codable {
+    /// It can't be parsed.
+    case unreadable
+    /// The registrant did not sign it.
+    case foreignSignature = "foreign-signature"
+    /// A row without server key, of another registrant, or with a grant that does not hold. The rows before it count.
+    case badRow = "bad-row"
 }

@@ -49,6 +49,9 @@ struct FilterPeers {
     /// The nodes that accepted a subscription.
     var accepted: Set<PeerID> { Set(peers.filter { $0.value.subscription.proven != nil }.keys) }
 
+    /// Whether a node pushes messages on all of these.
+    func areAccepted(_ topics: [ContentTopic]) -> Bool { peers.values.contains { $0.subscription.hasAccepted(topics) } }
+
     func isSubscribed(at peer: PeerID) -> Bool { peers[peer]?.subscription.topics.isEmpty == false }
 
     /// Starts a subscription over a connection.

@@ -68,6 +68,12 @@ struct FilterSubscription {
         paceUsedUntil = now
     }
 
+    /// Whether the node accepted all of these: messages on them are pushed.
+    func hasAccepted(_ wanted: [ContentTopic]) -> Bool {
+        proven != nil
+            && wanted.allSatisfy { topic in topics.contains(topic) && !plan.contains { $0.contains(topic) && !ownTopics.contains(topic) } }
+    }
+
     // MARK: Requests
 
     /// - Parameters:

@@ -106,7 +106,9 @@ extension P2PRelay {
     /// The content topics to subscribe to, up to the node's limit. Logs once when there are more.
     private func wantedTopics() -> [ContentTopic] {
         let limit = lockedState.withLock(\.filterPeers.topicLimit)
-        let topics = configuration.contentTopics?(limit + 1) ?? []
+        let configured = configuration.contentTopics?(limit + 1) ?? []
+        let watched = lockedState.withLock(\.watchedTopics)
+        let topics = watched.isEmpty ? configured : configured + watched.filter { !configured.contains($0) }
         guard topics.count > limit else { return topics }
         if lockedState.withLock({ $0.shouldReportTopicLimit() }) {
             logger.warning(

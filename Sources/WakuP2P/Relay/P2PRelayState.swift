@@ -25,6 +25,9 @@ struct P2PRelayState {
     /// Why no messages are received, as far as that is known: one phrase for an operator.
     var detachedReason = "no peer was reached yet"
 
+    /// Content topics of ``P2PRelay/watch(_:)``, the latest last.
+    private(set) var watchedTopics: [ContentTopic] = []
+
     private var task: Task<Void, Never>?
     private var isListening = false
     private var isClosed = false
@@ -102,6 +105,12 @@ struct P2PRelayState {
     /// Records messages that a filter node pushed: each proves its subscription at the time of `moment`.
     mutating func notePushed(_ messages: [ReceivedMessage], by peer: PeerID, at moment: Moment) {
         for message in messages { filterPeers.pushed(by: peer, on: message.message.contentTopic, at: moment) }
+    }
+
+    /// Beyond the limit of filter nodes the oldest are left out.
+    mutating func watch(_ topics: [ContentTopic]) {
+        let new = topics.filter { !watchedTopics.contains($0) }
+        watchedTopics = Array((watchedTopics + new).suffix(filterPeers.topicLimit))
     }
 
     /// - Returns: Whether to log that there are more content topics than a filter node accepts: once.

@@ -1,60 +1,30 @@
 import ArgumentParser
-import Foundation
 import PushClient
 import PushTypes
 import StatusProtocol
 import WakuCrypto
 
 extension Client {
-    struct Query: AsyncParsableCommand {
-        static let configuration = CommandConfiguration(
-            abstract: "Asks which devices somebody has. A server that knows none keeps silent.")
-
-        @OptionGroup var client: ClientOptions
-        @OptionGroup var asker: ClientIdentityOptions
-        @Option(help: "The public key asked about.") var registrant: PublicKeyArgument
-        @Flag(help: "Show access tokens.") var reveal = false
-
-        func run() async throws {
-            try await reportingFailures {
-                let devices = try await client.withClient(asker.orEphemeral()) { [client, registrant] in
-                    try await $0.query(registrant.key, at: client.server.key, timeout: client.timeout.duration)
-                }
-                let rows = devices.map { Row($0, reveal: reveal) }
-                if client.json { return try Output.json(rows) }
-                let header = ["INSTALLATION", "VERSION", "MAY BE NOTIFIED"] + (reveal ? ["ACCESS TOKEN"] : [])
-                Output.table(
-                    header,
-                    rows.map { row in
-                        [Output.printable(row.installation), String(row.version), row.mayBeNotified ? "yes" : "by others only"]
-                            + (reveal ? [row.accessToken.map(Output.printable) ?? ""] : [])
-                    })
-            }
-        }
-
-        private struct Row: Encodable {
-            let installation: String
-            let version: UInt64
-            let mayBeNotified: Bool
-            let accessToken: String?
-
-            init(_ device: ReachableDevice, reveal: Bool) {
-                installation = device.installationID.string
-                version = device.version
-                mayBeNotified = device.accessToken != nil
-                accessToken = reveal ? device.accessToken?.revealed : nil
-            }
-        }
-    }
-
     struct Notify: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Has somebody's devices notified.",
-            discussion: "Asks for the access tokens first. The same --message-id notifies a device once, however often it is sent.")
+            abstract: "Has a registrant's devices notified.",
+            discussion: """
+                With --state the client finds the devices and their servers by itself, and falls back to a device's next server when one does not \
+                answer; sending is switched on by that. Without --state it asks --server for the access tokens first. The same --message-id \
+                notifies a device once, however often it is sent.
 
+                EXAMPLES
+                  waku-push client notify --state alice 0x04… --chat family
+                  waku-push client notify --server 0x04… --registrant 0x04…
+                """)
+
+        @OptionGroup var state: ClientStateOptions
         @OptionGroup var client: ClientOptions
-        @OptionGroup var asker: ClientIdentityOptions
-        @Option(help: "The public key of whom to notify.") var registrant: PublicKeyArgument
+        @Option(name: .customLong("server"), help: "Without --state: the push server's public key, full or compressed.")
+        var servers: [PublicKeyArgument] = []
+        @OptionGroup var asker: OneShotOptions
+        @Argument(help: "The registrant's public key, full or compressed.") var key: PublicKeyArgument?
+        @Option(help: "The same as the argument.") var registrant: PublicKeyArgument?
         @Option(help: "message, mention, join-community or contact-request.") var kind: Kind = .message
         @Option(help: "The chat's id: devices get its hash.") var chat = "waku-push"
         @Option(help: "The encrypted message, in hex.") var message = ""
@@ -76,39 +46,98 @@ extension Client {
             }
         }
 
+        func validate() throws {
+            guard key != nil || registrant != nil else { throw ValidationError("Missing expected argument '<key>'") }
+            guard key == nil || registrant == nil else {
+                throw ValidationError("Give the registrant once: as the argument or by --registrant")
+            }
+            if state.folder == nil {
+                _ = try servers.single()
+            } else {
+                try state.refuse(["server": !servers.isEmpty, "identity": asker.identity != nil])
+            }
+        }
+
         func run() async throws {
             try await reportingFailures {
                 guard let content = bytes(hex: message) else { throw CommandFailure(.usage, "--message is not hexadecimal") }
                 guard let messageID = messageId.map({ bytes(hex: $0) }) ?? randomBytes(32), !messageID.isEmpty else {
                     throw CommandFailure(.usage, "--message-id is not hexadecimal")
                 }
-                let identity = try asker.orEphemeral()
-                let author = Shake256.hash64(Array(("0x" + identity.publicKey.hex).utf8))
-                let chatID = Shake256.hash64(Array(chat.utf8))
-                let reports = try await client.withClient(identity) { [client, registrant, kind] pushClient in
-                    let devices = try await pushClient.query(registrant.key, at: client.server.key, timeout: client.timeout.duration)
-                    let notifications = devices.compactMap { device in
-                        device.accessToken.map {
-                            PushNotification(
-                                accessToken: $0, chatID: chatID, publicKey: KeyHash(of: registrant.key).bytes,
-                                installationID: device.installationID, message: content, kind: kind.notificationKind, author: author)
-                        }
-                    }
-                    guard !notifications.isEmpty else {
-                        throw CommandFailure(.data, "none of the devices may be notified by this key: their owner did not allow it")
-                    }
-                    return try await pushClient.notify(
-                        notifications, messageID: messageID, at: client.server.key, timeout: client.timeout.duration)
-                }
-                let rows = reports.map(Row.init)
-                if client.json {
-                    try Output.json(rows)
+                guard let registrant = (key ?? registrant)?.key else { return }
+                if let folder = state.folder {
+                    try await notify(registrant, content, messageID, folder)
                 } else {
-                    Output.table(["INSTALLATION", "RESULT"], rows.map { [Output.printable($0.installation), $0.error ?? "success"] })
+                    try await notify(registrant, content, messageID, at: servers.single())
                 }
-                if let error = rows.lazy.compactMap(\.error).first {
-                    throw CommandFailure(.data, "not all devices were notified: \(error)")
+            }
+        }
+
+        // MARK: With --state
+
+        private func notify(_ registrant: PublicKey, _ content: [UInt8], _ messageID: [UInt8], _ folder: ClientFolder) async throws {
+            let message = OutgoingNotification(
+                messageID: messageID, chatID: chat, kind: kind.notificationKind, content: content, recipients: [.init(registrant)])
+            let timeout = client.timeout.duration
+            let (outcomes, obstacle) = try await ClientSession.run(folder, client) { session in
+                session.client.setSending(true)
+                let devices = await session.client.discover(registrant, timeout: timeout)
+                guard !devices.isEmpty else { return ([DeviceOutcome](), session.obstacle) }
+                return (try await session.client.notify(message, timeout: timeout), session.obstacle)
+            }
+            for outcome in outcomes { try ClientEventLine(messageID, outcome).print(asJSON: client.json) }
+            guard !outcomes.isEmpty else {
+                let reason = obstacle ?? "none is advertised, and no server answered"
+                throw CommandFailure(.unavailable, "nobody was notified: no device is known: \(reason)")
+            }
+            if let failure = failure(outcomes, obstacle) { throw failure }
+        }
+
+        private func failure(_ outcomes: [DeviceOutcome], _ obstacle: String?) -> CommandFailure? {
+            var isForOthers = false
+            for outcome in outcomes {
+                switch outcome.result {
+                case .notified: break
+                case .notAllowed: isForOthers = true
+                case .gaveUp(.cancelled):
+                    let reason = obstacle ?? "no server did it within \(client.timeout.description)"
+                    return CommandFailure(.unavailable, "not all devices were notified: \(reason)")
+                case .gaveUp(let reason):
+                    return CommandFailure(.unavailable, "not all devices were notified: \(obstacle ?? reason.rawValue)")
                 }
+            }
+            guard isForOthers else { return nil }
+            return CommandFailure(.data, "not all devices may be notified by this key: their owner did not allow it")
+        }
+
+        // MARK: Without --state
+
+        private func notify(_ registrant: PublicKey, _ content: [UInt8], _ messageID: [UInt8], at server: PublicKey) async throws {
+            let identity = try asker.orEphemeral()
+            let author = StatusHashes.author(identity.publicKey)
+            let chatID = StatusHashes.chat(chat)
+            let reports = try await client.withClient(identity) { [client, kind] pushClient in
+                let devices = try await pushClient.query(registrant, at: server, timeout: client.timeout.duration)
+                let notifications = devices.compactMap { device in
+                    device.accessToken.map {
+                        PushNotification(
+                            accessToken: $0, chatID: chatID, publicKey: KeyHash(of: registrant).bytes,
+                            installationID: device.installationID, message: content, kind: kind.notificationKind, author: author)
+                    }
+                }
+                guard !notifications.isEmpty else {
+                    throw CommandFailure(.data, "none of the devices may be notified by this key: their owner did not allow it")
+                }
+                return try await pushClient.notify(notifications, messageID: messageID, at: server, timeout: client.timeout.duration)
+            }
+            let rows = reports.map(Row.init)
+            if client.json {
+                try Output.json(rows)
+            } else {
+                Output.table(["INSTALLATION", "RESULT"], rows.map { [Output.printable($0.installation), $0.error ?? "success"] })
+            }
+            if let error = rows.lazy.compactMap(\.error).first {
+                throw CommandFailure(.data, "not all devices were notified: \(error)")
             }
         }
 
@@ -122,6 +151,25 @@ extension Client {
                 success = report.error == nil
                 error = report.error?.name
             }
+        }
+    }
+}
+
+extension StatusPushClient {
+    /// As ``notify(_:)``; what is not done by then is cancelled.
+    fileprivate func notify(_ message: OutgoingNotification, timeout: Duration) async throws -> [DeviceOutcome] {
+        try await withThrowingTaskGroup(of: [DeviceOutcome]?.self) { group in
+            group.addTask { try await self.notify(message) }
+            group.addTask {
+                try? await Task.sleep(for: timeout)
+                return nil
+            }
+            defer { group.cancelAll() }
+            for try await outcomes in group {
+                if let outcomes { return outcomes }
+                group.cancelAll()
+            }
+            throw CancellationError()
         }
     }
 }

@@ -1,98 +1,107 @@
 import ArgumentParser
 import CurlClient
-import Foundation
 import LibP2P
 import Logging
 import NwakuRelay
 import PushClient
-import StatusProtocol
 import Waku
 import WakuCrypto
 import WakuP2P
 
-/// What every client command takes.
+/// Options of every client command that uses the network.
 struct ClientOptions: ParsableArguments {
-    @Option(help: "A Waku node, its REST API's URL or its multiaddr.")
-    var relay: String = Environment.string("relay") ?? "http://127.0.0.1:8645"
+    static let defaultRelay = "http://127.0.0.1:8645"
 
-    @Option(help: "The push server's public key, full or compressed.")
-    var server: PublicKeyArgument
+    @Option(
+        name: .customLong("relay"),
+        help: "A Waku node, its REST API's URL or its multiaddr; repeat it for several. [default: \(Self.defaultRelay)]")
+    var relays: [String] = Environment.list("relay")
+
+    @OptionGroup(title: "libp2p")
+    var network: NetworkOptions
 
     @Option(help: "The pubsub topic to publish on.")
     var pubsubTopic: String = Environment.string("pubsub-topic") ?? PubsubTopic.statusDefault.rawValue
 
-    @Option(help: "How long to wait for the answer.")
+    @Option(help: "How long to wait for answers.")
     var timeout: DurationArgument = Environment.value("timeout", DurationArgument("10s", .seconds(10)))
 
     @Flag(help: "Print JSON.")
     var json = false
 
-    /// Runs `body` with a client that is attached.
-    func withClient<R: Sendable>(_ identity: PrivateKey, _ body: @Sendable @escaping (StatusPushClient) async throws -> R) async throws -> R
-    {
-        let topic = PubsubTopic(rawValue: pubsubTopic)
-        let relay = try attachment(to: topic)
-        let client = StatusPushClient(identity: identity, relay: relay, pubsubTopic: topic)
-        return try await withThrowingTaskGroup(of: R?.self) { group in
-            group.addTask {
-                await client.run()
-                return nil
-            }
-            group.addTask {
-                try await waitUntilAttached(relay)
-                return try await body(client)
-            }
-            defer { group.cancelAll() }
-            for try await result in group {
-                if let result { return result }
-            }
-            throw CommandFailure(.unavailable, "the relay at \(self.relay) was left before there was an answer")
-        }
-    }
+    var topic: PubsubTopic { PubsubTopic(rawValue: pubsubTopic) }
 
-    private func attachment(to topic: PubsubTopic) throws -> any Relay {
+    /// - Parameter lookBack: How old messages may be that a node's store hands over: late answers to a client that was away.
+    /// - Throws: ``CommandFailure``, `NwakuRelayError`
+    func makeRelays(lookBack: Duration) throws -> ClientRelays {
+        let names = relays.isEmpty && network.fleet.isEmpty ? [Self.defaultRelay] : relays
+        let targets = try RelayTargets(names, network)
+        guard targets.hasPeers || !targets.isFilterClient else {
+            throw CommandFailure(.usage, "--attach filter is for a --relay that is a multiaddr, or a --fleet")
+        }
+        return try ClientRelays(targets, topic: topic, names: names + network.fleet, lookBack: lookBack)
+    }
+}
+
+/// How a client is attached to the network: a node's REST API each, and one relay for all nodes that are reached over libp2p.
+struct ClientRelays: Sendable {
+    let all: [any Relay]
+    private let libp2p: P2PRelay?
+    private let isFilterClient: Bool
+    private let names: [String]
+
+    /// Nothing is reached for yet.
+    fileprivate init(_ targets: RelayTargets, topic: PubsubTopic, names: [String], lookBack: Duration) throws {
         let logger = Logger(label: "waku-push") { _ in LineLogHandler(format: .text, level: .warning) }
-        guard relay.hasPrefix("/") else {
-            return NwakuStoreWatch(
-                configuration: NwakuStoreWatch.Configuration(
-                    address: try NodeAddress(relay), pubsubTopics: [topic], startTime: .now() - .seconds(2)),
-                client: CurlClient(), logger: logger)
+        self.names = names
+        isFilterClient = targets.isFilterClient
+        if targets.hasPeers {
+            // A new key each time: peers can't tell that it is the same client.
+            var configuration = try targets.configuration(key: .generate(), pubsubTopics: [topic])
+            // The topics that the client watches, and no others.
+            if isFilterClient { configuration.contentTopics = { _ in [] } }
+            libp2p = P2PRelay(configuration: configuration, logger: logger)
+        } else {
+            libp2p = nil
         }
-        return P2PRelay(
-            configuration: P2PRelay.Configuration(key: .generate(), peers: [try RelayAttachment.peer(relay)], pubsubTopics: [topic]),
-            logger: logger)
+        let client = CurlClient()
+        let watches = targets.urls.map { url in
+            NwakuStoreWatch(
+                configuration: NwakuStoreWatch.Configuration(address: url, pubsubTopics: [topic], startTime: .now() - lookBack),
+                client: client, logger: logger)
+        }
+        all = (libp2p.map { [$0] } ?? []) + watches
     }
 
-    /// Who watches a store is as soon as it is asked. Who gossips is once there is a mesh.
-    private func waitUntilAttached(_ relay: any Relay) async throws {
-        guard relay is P2PRelay else { return }
-        let deadline = ContinuousClock.now + timeout.duration
-        while relay.state != .attached {
+    var relay: any Relay { all.count == 1 ? all[0] : RelaySet(all) }
+
+    /// Why messages neither come nor go; nil when a relay is attached.
+    var obstacle: String? {
+        var reason: String?
+        for relay in all {
+            guard case .detached(let text) = relay.state else { return nil }
+            reason = reason ?? text
+        }
+        return reason
+    }
+
+    /// A store can be queried at once, and filter nodes are asked for each topic. Gossip needs a mesh first.
+    ///
+    /// - Throws: ``CommandFailure``
+    func waitUntilAttached(timeout: Duration) async throws {
+        guard all.count == 1, let libp2p, !isFilterClient else { return }
+        let deadline = ContinuousClock.now + timeout
+        while libp2p.state != .attached {
             guard ContinuousClock.now < deadline else {
                 throw CommandFailure(
-                    .unavailable, "the node at \(self.relay) does not gossip with this client: is it there, and on the topic?")
+                    .unavailable,
+                    "the node at \(names.joined(separator: ", ")) does not gossip with this client: is it there, and on the topic?")
             }
             try await Task.sleep(for: .milliseconds(20))
         }
     }
-}
 
-/// Whose device it is. Queries and requests work without: a key for the occasion is made then.
-struct ClientIdentityOptions: ParsableArguments {
-    @Option(help: "The client's key file.")
-    var identity: String?
-
-    private var identityFile: String? { identity ?? Environment.string("client-identity") }
-
-    func required() throws(CommandFailure) -> PrivateKey {
-        guard let identityFile else {
-            throw CommandFailure(.usage, "--identity is missing: make a key for the client with waku-push identity new --out client.key")
-        }
-        return try IdentityFile.read(identityFile)
-    }
-
-    func orEphemeral() throws(CommandFailure) -> PrivateKey {
-        guard let identityFile else { return .generate() }
-        return try IdentityFile.read(identityFile)
+    func close() async {
+        await libp2p?.close()
     }
 }

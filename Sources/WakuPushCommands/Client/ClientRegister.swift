@@ -17,60 +17,152 @@ extension Platform: ExpressibleByArgument {
 
 extension Client {
     struct Register: AsyncParsableCommand {
-        static let configuration = CommandConfiguration(abstract: "Registers a device.")
+        static let configuration = CommandConfiguration(
+            abstract: "Registers a device.",
+            discussion: """
+                With --state it is registered with these servers and unregistered from any others, then advertised; receiving is switched on by \
+                that. Nothing is sent when nothing changed. The client keeps installation id, access token and version itself: a contact who lost \
+                the right to notify gets no new token. Servers that don't answer in time are tried on by client run.
 
+                EXAMPLES
+                  waku-push client register --state bob --server 0x04… --server 0x02… \\
+                    --device-token 1a2b --apn-topic im.status.ethereum \\
+                    --contacts-only --contact 0x04… --mute-chat work
+                  waku-push client register --server 0x04… --identity bob.key \\
+                    --device-token 1a2b --apn-topic im.status.ethereum
+                """)
+
+        @OptionGroup var state: ClientStateOptions
         @OptionGroup var client: ClientOptions
-        @OptionGroup var owner: ClientIdentityOptions
-        @Option(help: "apn or firebase.") var platform: Platform = .apn
-        @Option(help: "What APNs or Firebase knows the device by.") var deviceToken: String
-        @Option(help: "The app, for APNs.") var apnTopic = ""
-        @Option(help: "The installation's id. [default: a new UUID]") var installation: String?
-        @Option(help: "What senders must show, a UUID. [default: a new one]") var accessToken: String?
-        @Option(help: "Above what was registered before for the installation.") var version: UInt64 = 1
-        @Option(name: .customLong("allow"), help: "A public key that may have the access token; repeat it for more. Without, everyone may.")
-        var allowed: [PublicKeyArgument] = []
-        @Flag(help: "Register, but want no notifications.") var disabled = false
+        @Option(
+            name: .customLong("server"),
+            help:
+                "The push server's public key, full or compressed. With --state repeat it for several; without any, the servers of before.")
+        var servers: [PublicKeyArgument] = []
+        @OptionGroup var wishes: DeviceWishesOptions
+        @OptionGroup(title: "Without --state") var owner: OneShotOptions
+        @OptionGroup(title: "Without --state") var oneShot: OneShotRegistrationOptions
+
+        struct OneShotRegistrationOptions: ParsableArguments {
+            @Option(help: "The installation's id. [default: a new UUID]") var installation: String?
+            @Option(help: "What senders must show, a UUID. [default: a new one]") var accessToken: String?
+            @Option(help: "Above what was registered before for the installation. [default: 1]") var version: UInt64?
+            @Option(
+                name: .customLong("allow"), help: "A public key that may have the access token; repeat it for more. Without, everyone may.")
+            var allowed: [PublicKeyArgument] = []
+        }
+
+        func validate() throws {
+            guard state.folder != nil else {
+                _ = try servers.single()
+                return
+            }
+            try state.refuse([
+                "identity": owner.identity != nil, "installation": oneShot.installation != nil, "access-token": oneShot.accessToken != nil,
+                "version": oneShot.version != nil, "allow": !oneShot.allowed.isEmpty,
+            ])
+        }
 
         func run() async throws {
             try await reportingFailures {
-                var device = DeviceRegistration(
-                    platform: platform, deviceToken: DeviceToken(deviceToken), apnTopic: apnTopic,
-                    installationID: InstallationID(installation ?? UUID().uuidString.lowercased()),
-                    accessToken: AccessToken(accessToken ?? UUID().uuidString.lowercased()), version: version)
-                device.contacts = allowed.map(\.key)
-                device.enabled = !disabled
-                let registered = device
+                if let folder = state.folder { return try await register(folder) }
+                let server = try servers.single()
+                let version = oneShot.version ?? 1
+                let registered = registration(version)
                 let error = try await client.withClient(owner.required()) { [client] in
-                    try await $0.register(registered, with: client.server.key, timeout: client.timeout.duration)
+                    try await $0.register(registered, with: server, timeout: client.timeout.duration)
                 }
-                let result = RegistrationResult(error, registered.installationID, version)
-                try result.print(asJSON: client.json)
+                try RegistrationResult(error, registered.installationID, version).print(asJSON: client.json)
             }
         }
-    }
 
-    struct Unregister: AsyncParsableCommand {
-        static let configuration = CommandConfiguration(abstract: "Ends a registration.")
+        private func registration(_ version: UInt64) -> DeviceRegistration {
+            var device = DeviceRegistration(
+                platform: wishes.platform, deviceToken: DeviceToken(wishes.deviceToken), apnTopic: wishes.apnTopic,
+                installationID: InstallationID(oneShot.installation ?? UUID().uuidString.lowercased()),
+                accessToken: AccessToken(oneShot.accessToken ?? UUID().uuidString.lowercased()), version: version)
+            device.contacts = (oneShot.allowed + wishes.contact).map(\.key)
+            device.enabled = !wishes.disabled
+            device.allowFromContactsOnly = wishes.contactsOnly
+            device.blockedChatList = wishes.blockChat.map(StatusHashes.chat) + wishes.blockAuthor.map { StatusHashes.author($0.key) }
+            device.mutedChatList = wishes.muteChat.map(StatusHashes.chat)
+            device.blockMentions = wishes.noMentions
+            device.allowedMentionsChatList = wishes.mentionsIn.map(StatusHashes.chat)
+            return device
+        }
 
-        @OptionGroup var client: ClientOptions
-        @OptionGroup var owner: ClientIdentityOptions
-        @Option(help: "The installation's id.") var installation: String
-        @Option(help: "Above the registered version.") var version: UInt64
-
-        func run() async throws {
-            try await reportingFailures {
-                let id = InstallationID(installation)
-                let error = try await client.withClient(owner.required()) { [client, version] in
-                    try await $0.unregister(id, version: version, with: client.server.key, timeout: client.timeout.duration)
-                }
-                try RegistrationResult(error, id, version).print(asJSON: client.json)
+        private func register(_ folder: ClientFolder) async throws {
+            let timeout = client.timeout.duration
+            let (states, obstacle) = try await ClientSession.run(folder, client) { [servers, wishes] session in
+                let client = session.client
+                let keys = servers.isEmpty ? client.currentServers : servers.map(\.key)
+                guard !keys.isEmpty else { throw CommandFailure(.usage, "--server is missing: give the public key of a push server") }
+                client.setReceiving(true)
+                let states = try await client.register(wishes.profile, with: keys.map { PushServer(key: $0) }, timeout: timeout)
+                await client.waitUntilAdvertised(timeout: .seconds(3))
+                return (states, session.obstacle)
             }
+            try ServerStateRow.print(states, asJSON: client.json)
+            for (server, status) in states.sorted(by: { $0.key.hex < $1.key.hex }) {
+                guard case .refused(let reason) = status else { continue }
+                throw CommandFailure(.data, "server \(server.hex) refused: \(reason.rawValue)")
+            }
+            if let failure = CommandFailure(unanswered: states, obstacle, client.timeout) { throw failure }
         }
     }
 }
 
-/// What the server said to a registration.
-private struct RegistrationResult: Encodable {
+extension StatusPushClient {
+    /// The servers that the device is registered with, or is to be.
+    fileprivate var currentServers: [PublicKey] {
+        registrations.filter { $0.value != .unregistered }.keys.sorted { $0.hex < $1.hex }
+    }
+}
+
+extension CommandFailure {
+    /// nil when every server answered.
+    ///
+    /// - Parameters:
+    ///   - states: How it stands with each server.
+    ///   - obstacle: Why messages neither come nor go.
+    ///   - timeout: For how long answers were waited for.
+    init?(unanswered states: [PublicKey: RegistrationStatus], _ obstacle: String?, _ timeout: DurationArgument) {
+        let silent = states.filter { if case .pending = $0.value { true } else { false } }.keys.map(\.hex).sorted()
+        guard let first = silent.first else { return nil }
+        let servers = silent.count == 1 ? "server \(first)" : "\(silent.count) servers"
+        let reason = obstacle.map { "did not get it: \($0)" } ?? "did not answer within \(timeout)"
+        self.init(.unavailable, "\(servers) \(reason); waku-push client run goes on trying")
+    }
+}
+
+/// How it stands with a server.
+struct ServerStateRow: Encodable {
+    let server: String
+    let state: String
+    let version: UInt64?
+    let tries: Int
+
+    init(_ server: PublicKey, _ status: RegistrationStatus) {
+        self.server = server.hex
+        (state, version, tries) =
+            switch status {
+            case .registered(let version): ("registered", version, 0)
+            case .pending(let tries): ("pending", nil, tries)
+            case .refused(let reason): (reason.rawValue, nil, 0)
+            case .unregistered: ("unregistered", nil, 0)
+            }
+    }
+
+    static func print(_ states: [PublicKey: RegistrationStatus], asJSON: Bool) throws {
+        let rows = states.map(ServerStateRow.init).sorted { $0.server < $1.server }
+        if asJSON { return try Output.json(rows) }
+        guard !rows.isEmpty else { return }
+        Output.table(["SERVER", "STATE", "VERSION"], rows.map { [$0.server, $0.state, $0.version.map(String.init) ?? "-"] })
+    }
+}
+
+/// What a server answered to a registration without `--state`.
+struct RegistrationResult: Encodable {
     let success: Bool
     let error: String?
     let installation: String

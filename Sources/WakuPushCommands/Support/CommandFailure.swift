@@ -62,7 +62,13 @@ struct CommandFailure: Error {
     }
 
     init(_ error: PushClientError) {
-        self.init(error.code == .badAnswer ? .data : .unavailable, error.message)
+        let code: Code =
+            switch error.code {
+            case .badAnswer: .data
+            case .invalid, .notEnabled: .usage
+            case .notPublished, .noAnswer: .unavailable
+            }
+        self.init(code, error.message)
     }
 }
 

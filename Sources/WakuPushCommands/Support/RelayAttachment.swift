@@ -12,11 +12,8 @@ import WakuP2P
 /// Creates the relays that a daemon attaches to: nodes by the URL of their REST API, nodes by multiaddr, or the loopback relay. May also listen
 /// for other nodes.
 final class RelayAttachment {
-    private let urls: [NodeAddress]
-    private let peers: [Multiaddr]
-    private let nodeLists: [NodeTreeURL]
+    private let targets: RelayTargets
     private let exemptAddresses: [AddressRange]
-    private let options: PeerOptions
     private let listenAddresses: [Multiaddr]
     private let loopback: (network: LoopbackNetwork, server: LoopbackServer)?
     private let pollInterval: Duration
@@ -32,19 +29,18 @@ final class RelayAttachment {
         pollInterval: Duration, logger: Logger,
         nodeKey: @escaping () throws(CommandFailure) -> NodeKey
     ) throws {
-        nodeLists = try options.nodeLists()
+        let targets = try RelayTargets(names.filter { $0 != "loopback" }, options.network)
+        self.targets = targets
         exemptAddresses = try options.exemptAddresses()
-        let hasLoopback = names.isEmpty && nodeLists.isEmpty || names.contains("loopback")
-        peers = try names.filter { $0.hasPrefix("/") }.map(Self.peer)
-        urls = try names.filter { $0 != "loopback" && !$0.hasPrefix("/") }.map { try NodeAddress($0) }
+        let hasLoopback = names.isEmpty && !targets.hasPeers || names.contains("loopback")
         listenAddresses = try options.addresses(hasLoopback: hasLoopback)
-        guard listenAddresses.isEmpty || hasLoopback || !peers.isEmpty || !nodeLists.isEmpty else {
+        guard listenAddresses.isEmpty || hasLoopback || targets.hasPeers else {
             throw CommandFailure(
                 .usage,
                 "--listen needs --fleet or a --relay that is a multiaddr or loopback: otherwise messages of peers would reach no other node"
             )
         }
-        guard options.attach == .relay || !hasLoopback && listenAddresses.isEmpty else {
+        guard !targets.isFilterClient || !hasLoopback && listenAddresses.isEmpty else {
             throw CommandFailure(.usage, "--attach filter needs --fleet or a --relay that is a multiaddr, and excludes --listen")
         }
         if hasLoopback {
@@ -57,19 +53,9 @@ final class RelayAttachment {
         } else {
             loopback = nil
         }
-        self.options = options
         self.pollInterval = pollInterval
         self.nodeKey = nodeKey
         self.logger = logger
-    }
-
-    private var isAmongPeers: Bool { !peers.isEmpty || !nodeLists.isEmpty }
-
-    static func peer(_ text: String) throws(CommandFailure) -> Multiaddr {
-        guard let address = try? Multiaddr(text), address.peerID != nil, address.endpoint != nil else {
-            throw CommandFailure(.usage, "--relay \(text) is not a node's address: give one such as /ip4/10.0.0.5/tcp/60000/p2p/16Uiu2HA…")
-        }
-        return address
     }
 
     /// Services that must run beside the node.
@@ -80,7 +66,7 @@ final class RelayAttachment {
     /// The relays; those that report how far a publication got come first.
     func relay(_ needs: RelayNeeds) throws -> any Relay {
         let client = CurlClient()
-        var relays: [any Relay] = try urls.map { url in
+        var relays: [any Relay] = try targets.urls.map { url in
             try NwakuRESTRelay(
                 configuration: NwakuRESTRelay.Configuration(
                     address: url, pubsubTopics: needs.pubsubTopics, pollInterval: pollInterval, catchUpTopics: needs.ownTopics,
@@ -88,7 +74,7 @@ final class RelayAttachment {
         }
         if let loopback {
             let relay = loopback.network.relay(pubsubTopics: needs.pubsubTopics, hearsItself: true)
-            if listenAddresses.isEmpty, !isAmongPeers {
+            if listenAddresses.isEmpty, !targets.hasPeers {
                 relays.append(relay)
             } else {
                 // Gossip delivers all messages to the loopback network, which filters for the node.
@@ -97,26 +83,22 @@ final class RelayAttachment {
                     GossipingLoopback(
                         relay: relay, participant: loopback.network.relay(pubsubTopics: needs.pubsubTopics), gossip: gossip))
             }
-        } else if isAmongPeers {
+        } else if targets.hasPeers {
             var configuration = try configuration(needs.pubsubTopics)
             configuration.catchUpTopics = needs.ownTopics
             configuration.lastSeen = needs.seenUntil
             configuration.wants = needs.wants
             configuration.report = needs.report
-            if options.attach == .filter { configuration.contentTopics = needs.contentTopics }
+            if targets.isFilterClient { configuration.contentTopics = needs.contentTopics }
             relays.insert(gossip(configuration), at: 0)
         }
         return relays.count == 1 ? relays[0] : RelaySet(relays)
     }
 
     private func configuration(_ topics: [PubsubTopic]) throws -> P2PRelay.Configuration {
-        var configuration = P2PRelay.Configuration(
-            key: try nodeKey(), peers: peers, listenAddresses: listenAddresses, pubsubTopics: topics)
-        configuration.nodeLists = nodeLists
-        configuration.peerTarget = options.peerCount
-        configuration.dns = try options.dnsClient()
+        var configuration = try targets.configuration(
+            key: try nodeKey(), listenAddresses: listenAddresses, pubsubTopics: topics)
         configuration.host.exemptAddresses = exemptAddresses
-        configuration.host.agentVersion = "waku-push/\(Version.current)"
         return configuration
     }
 

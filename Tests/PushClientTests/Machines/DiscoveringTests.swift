@@ -35,6 +35,32 @@ import WakuCrypto
         #expect(bench.actions.isEmpty)
     }
 
+    @Test func whatIsWantedBeforeTheStartIsLookedUpWithTheRest() {
+        let bench = MachineBench()
+        var machine = ClientMachine(
+            records: Array(bench.kept.values), installationID: bench.installationID,
+            cryptography: ValueCryptography(publicKey: bench.identity, sealed: bench.sealed), jitter: Jitter(seed: 1), at: bench.now)
+        #expect(machine.discover(friend.key, at: bench.now).actions.lookUps.isEmpty)
+        #expect(machine.start(at: bench.now).actions.lookUps == [[friend.key]])
+    }
+
+    @Test func rejectedAdvertisementIsReportedAndChangesNothing() {
+        var bench = watching()
+        hear(&bench, [friend.row(at: server)])
+        _ = bench.publishAll()
+        bench.take(bench.machine.advertisementRejected(of: friend.key, .unreadable, at: bench.now))
+        #expect(bench.takeActions().events == [.advertisementRejected(friend.key, .unreadable)])
+        hear(&bench, [friend.row(at: server, "tablet", grant: [1])])
+        #expect(bench.takeActions().events == [.advertisementRejected(friend.key, .badRow)])
+        #expect(bench.machine.advertisementFlaws == [friend.key: .badRow])
+        #expect(installations(bench) == ["friends-phone"])
+        hear(&bench, [friend.row(at: server)])
+        #expect(bench.machine.advertisementFlaws.isEmpty)
+        // Nobody asked about this one.
+        bench.take(bench.machine.advertisementRejected(of: newKey(), .unreadable, at: bench.now))
+        #expect(bench.takeActions().isEmpty)
+    }
+
     @Test func oneLookUpAStartForAllRegistrants() {
         var bench = watching()
         let other = newKey()

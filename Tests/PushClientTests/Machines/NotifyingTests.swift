@@ -141,6 +141,30 @@ import WakuCrypto
         #expect(outcome(bench) == [.gaveUp(.noServer)])
     }
 
+    @Test func serverThatWasNotKnownIsFoundInTheNextRound() throws {
+        var bench = knowing(1)
+        bench.take(bench.machine.register(.phone, with: [PushServer(key: servers[1])], at: bench.now))
+        notify(&bench)
+        #expect(bench.publishAll().requests.map(\.server) == [servers[0]])
+        bench.pass(.seconds(3 + 5))
+        let actions = bench.publishAll()
+        #expect(actions.requests.map(\.server) == [servers[0]])
+        let query = try #require(actions.queries.first { $0.registrant == friend.key })
+        answer(&bench, query, [friend.row(at: servers[1])], by: servers[1])
+        bench.pass(.seconds(3))
+        #expect(bench.publishAll().requests.map(\.server) == [servers[1]])
+    }
+
+    @Test func switchingSendingOffEndsEveryMessage() {
+        var bench = knowing(1)
+        bench.take(bench.machine.setSending(true, at: bench.now))
+        notify(&bench)
+        _ = bench.publishAll()
+        bench.take(bench.machine.setSending(false, at: bench.now))
+        bench.pass(.seconds(3600))
+        #expect(bench.publishAll().requests.isEmpty && outcome(bench) == [.gaveUp(.cancelled)])
+    }
+
     @Test func nothingIsSentOnceTheMessageIsTenMinutesOld() throws {
         var bench = knowing(1)
         notify(&bench)

@@ -18,8 +18,13 @@ struct ClientSimulation {
     private static let lateness = Duration.seconds(3)
 
     /// Keys cost more than anything else here: all schedules share them.
-    private static let serverKeys = (0..<3).map { _ in newKey() }
-    private static let clientKeys = (0..<clientCount).map { _ in newKey() }
+    /// The same in each process: a seed gives the same run wherever it is run.
+    private static func key(_ name: String) -> PublicKey {
+        (try? PrivateKey(bytes: SHA256.hash(Array(name.utf8))))?.publicKey ?? newKey()
+    }
+
+    private static let serverKeys = (0..<3).map { key("server \($0)") }
+    private static let clientKeys = (0..<clientCount).map { key("client \($0)") }
     private static let clientHashes = clientKeys.map(KeyHash.init)
     private static let clientNumbers = Dictionary(uniqueKeysWithValues: zip(clientKeys, 0...))
     private static let serverNumbers = Dictionary(uniqueKeysWithValues: zip(serverKeys, 0...))

@@ -1,0 +1,29 @@
+import Synchronization
+public import Waku
+
+/// Clients of filter nodes wait until a node has accepted a topic before they publish what is answered on it. A relay gets all messages as
+/// soon as it is attached.
+extension P2PRelay: ConfirmingRelay {
+    /// For the nodes to check for new topics and to accept them, at their rate limit, twice.
+    private static let timeout = Duration.seconds(20)
+
+    /// Adds content topics to those of ``Configuration/contentTopics``. A relay receives all of them anyway.
+    public func watch(_ contentTopics: [ContentTopic]) {
+        guard isFilterClient else { return }
+        lockedState.withLock { $0.watch(contentTopics) }
+    }
+
+    public func confirmWatching(_ contentTopics: [ContentTopic]) async throws(RelayError) {
+        watch(contentTopics)
+        guard isFilterClient else { return try await waitUntilAttached() }
+        let deadline = ContinuousClock.now + Self.timeout
+        while !lockedState.withLock({ $0.filterPeers.areAccepted(contentTopics) }) {
+            guard ContinuousClock.now < deadline, !Task.isCancelled else {
+                var reason = "no filter node accepted the topic of the answer"
+                if case .detached(let text) = state { reason = text }
+                throw RelayError(code: .unavailable, message: reason)
+            }
+            try? await Task.sleep(for: .milliseconds(50))
+        }
+    }
+}

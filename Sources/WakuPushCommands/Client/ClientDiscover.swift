@@ -1,0 +1,76 @@
+import ArgumentParser
+import PushClient
+import StatusProtocol
+import WakuCrypto
+
+extension Client {
+    struct Discover: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Finds a registrant's devices and remembers them.",
+            discussion: """
+                The latest advertisement on the registrant's contact code topic counts, out of the node's store. Servers are queried when it tells \
+                of no device. From now on client run watches the registrant's advertisements.
+
+                EXAMPLE
+                  waku-push client discover --state alice 0x04…
+                """)
+
+        @OptionGroup var state: ClientStateOptions
+        @OptionGroup var client: ClientOptions
+        @Argument(help: "The registrant's public key, full or compressed.") var registrant: PublicKeyArgument
+
+        func validate() throws {
+            _ = try state.required()
+        }
+
+        func run() async throws {
+            try await reportingFailures {
+                let found = try await ClientSession.run(state.required(), client) { [client, registrant] session in
+                    let devices = await session.client.discover(registrant.key, timeout: client.timeout.duration)
+                    return (devices: devices, flaw: session.client.advertisementFlaw(of: registrant.key), obstacle: session.obstacle)
+                }
+                try KnownDeviceRow.print(found.devices, asJSON: client.json)
+                guard found.devices.isEmpty else { return }
+                if let flaw = found.flaw {
+                    throw CommandFailure(.data, "no device is known: the registrant's advertisement \(flaw.explanation)")
+                }
+                if let obstacle = found.obstacle { throw CommandFailure(.unavailable, "no device is known: \(obstacle)") }
+                throw CommandFailure(.unavailable, "no device is known: none is advertised, and no server answered")
+            }
+        }
+    }
+}
+
+extension AdvertisementFlaw {
+    fileprivate var explanation: String {
+        switch self {
+        case .unreadable: "is damaged"
+        case .foreignSignature: "is signed by another key"
+        case .badRow: "has a row without server key or with a wrong grant"
+        }
+    }
+}
+
+/// A device at a server.
+private struct KnownDeviceRow: Encodable {
+    let installation: String
+    let server: String
+    let version: UInt64
+    let mayBeNotified: Bool
+
+    init(_ device: KnownDevice) {
+        installation = device.installationID.string
+        server = device.server.hex
+        version = device.version
+        mayBeNotified = device.isTokenKnown
+    }
+
+    static func print(_ devices: [KnownDevice], asJSON: Bool) throws {
+        let rows = devices.map(KnownDeviceRow.init)
+        if asJSON { return try Output.json(rows) }
+        guard !rows.isEmpty else { return }
+        Output.table(
+            ["INSTALLATION", "VERSION", "MAY BE NOTIFIED", "SERVER"],
+            rows.map { [Output.printable($0.installation), String($0.version), $0.mayBeNotified ? "yes" : "by others only", $0.server] })
+    }
+}

@@ -1,0 +1,56 @@
+import ArgumentParser
+import PushClient
+import UnixSignals
+
+extension Client {
+    struct Run: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Runs a remembered client: keeps it registered and advertised, and prints what happens.",
+            discussion: """
+                It goes on with what other commands with the same --state began, until SIGINT or SIGTERM. After kill -9 the next start goes on \
+                where it was. A new client neither registers nor sends: client register switches receiving on, client notify sending.
+
+                Events are started, registered, refused, will-retry, unregistered, advertised, discovered, advertisement-rejected, notified, \
+                gave-up, relay-failed and store-failed, a line each.
+
+                EXAMPLES
+                  waku-push client run --state bob
+                  waku-push client run --state bob --json \\
+                    --relay /dns4/node.example/tcp/60000/p2p/16Uiu2HA…
+                  waku-push client run --state bob --receiving off
+                """)
+
+        @OptionGroup var client: ClientOptions
+        @OptionGroup var state: ClientStateOptions
+        @Option(help: "Switch receiving on, with what was registered last, or off, which ends all registrations. Remembered.")
+        var receiving: SwitchArgument?
+        @Option(help: "Switch sending on or off. Remembered.") var sending: SwitchArgument?
+
+        func validate() throws {
+            _ = try state.required()
+        }
+
+        func run() async throws {
+            try await reportingFailures {
+                try await ClientSession.run(state.required(), client) { [json = client.json, receiving, sending] session in
+                    let events = session.client.events
+                    if let receiving { session.client.setReceiving(receiving == .on) }
+                    if let sending { session.client.setSending(sending == .on) }
+                    // From now on they end it in order.
+                    let signals = await UnixSignalsSequence(trapping: .sigint, .sigterm)
+                    try ClientEventLine.started(session.client).print(asJSON: json)
+                    try await withThrowingTaskGroup(of: Void.self) { group in
+                        group.addTask {
+                            for await event in events { try ClientEventLine(event).print(asJSON: json) }
+                        }
+                        group.addTask {
+                            for await _ in signals { return }
+                        }
+                        defer { group.cancelAll() }
+                        try await group.next()
+                    }
+                }
+            }
+        }
+    }
+}

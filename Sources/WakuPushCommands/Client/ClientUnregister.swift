@@ -1,0 +1,72 @@
+import ArgumentParser
+import PushClient
+import StatusProtocol
+import WakuCrypto
+
+extension Client {
+    struct Unregister: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Ends a registration.",
+            discussion: """
+                With --state the client ends its registrations with all servers and takes its advertisement back; servers that don't answer in time \
+                are tried on by client run.
+
+                EXAMPLES
+                  waku-push client unregister --state bob
+                  waku-push client unregister --server 0x04… --identity bob.key \\
+                    --installation … --version 2
+                """)
+
+        @OptionGroup var state: ClientStateOptions
+        @OptionGroup var client: ClientOptions
+        @Option(name: .customLong("server"), help: "Without --state: the push server's public key, full or compressed.")
+        var servers: [PublicKeyArgument] = []
+        @OptionGroup(title: "Without --state") var owner: OneShotOptions
+        @OptionGroup(title: "Without --state") var oneShot: OneShotUnregistrationOptions
+
+        struct OneShotUnregistrationOptions: ParsableArguments {
+            @Option(help: "The installation's id.") var installation: String?
+            @Option(help: "Above the registered version.") var version: UInt64?
+        }
+
+        func validate() throws {
+            guard state.folder != nil else {
+                _ = try servers.single()
+                guard oneShot.installation != nil else {
+                    throw ValidationError("Missing expected argument '--installation <installation>'")
+                }
+                guard oneShot.version != nil else { throw ValidationError("Missing expected argument '--version <version>'") }
+                return
+            }
+            try state.refuse([
+                "server": !servers.isEmpty, "identity": owner.identity != nil, "installation": oneShot.installation != nil,
+                "version": oneShot.version != nil,
+            ])
+        }
+
+        func run() async throws {
+            try await reportingFailures {
+                if let folder = state.folder { return try await unregister(folder) }
+                guard let installation = oneShot.installation, let version = oneShot.version else { return }
+                let id = InstallationID(installation)
+                let server = try servers.single()
+                let error = try await client.withClient(owner.required()) { [client] in
+                    try await $0.unregister(id, version: version, with: server, timeout: client.timeout.duration)
+                }
+                try RegistrationResult(error, id, version).print(asJSON: client.json)
+            }
+        }
+
+        private func unregister(_ folder: ClientFolder) async throws {
+            try folder.expectClient()
+            let timeout = client.timeout.duration
+            let (states, obstacle) = try await ClientSession.run(folder, client) { session in
+                let states = await session.client.unregister(timeout: timeout)
+                await session.client.waitUntilAdvertised(timeout: .seconds(3))
+                return (states, session.obstacle)
+            }
+            try ServerStateRow.print(states, asJSON: client.json)
+            if let failure = CommandFailure(unanswered: states, obstacle, client.timeout) { throw failure }
+        }
+    }
+}

@@ -1,0 +1,75 @@
+import ArgumentParser
+import PushClient
+import WakuCrypto
+
+extension ClientOptions {
+    /// Runs `body` with a client that remembers nothing, attached.
+    ///
+    /// - Throws: ``CommandFailure``, and what `body` throws.
+    func withClient<R: Sendable>(
+        _ identity: PrivateKey, _ body: @Sendable @escaping (StatusPushClient) async throws -> R
+    ) async throws -> R {
+        let relays = try makeRelays(lookBack: .seconds(2))
+        let client = StatusPushClient(identity: identity, relay: relays.relay, pubsubTopic: topic)
+        return try await running(client, on: relays) {
+            try await relays.waitUntilAttached(timeout: timeout.duration)
+            return try await body(client)
+        }
+    }
+
+    /// Runs `body` while the client runs.
+    func running<R: Sendable>(
+        _ client: StatusPushClient, on relays: ClientRelays, _ body: @Sendable @escaping () async throws -> R
+    ) async throws -> R {
+        let result: Result<R, any Error>
+        do {
+            result = .success(
+                try await withThrowingTaskGroup(of: R?.self) { group in
+                    group.addTask {
+                        await client.run()
+                        return nil
+                    }
+                    group.addTask { try await body() }
+                    defer { group.cancelAll() }
+                    for try await result in group {
+                        if let result { return result }
+                    }
+                    throw CancellationError()
+                })
+        } catch {
+            result = .failure(error)
+        }
+        await relays.close()
+        return try result.get()
+    }
+}
+
+/// Options of a client that remembers nothing.
+struct OneShotOptions: ParsableArguments {
+    @Option(help: "The client's key file.")
+    var identity: String?
+
+    private var identityFile: String? { identity ?? Environment.string("client-identity") }
+
+    func required() throws(CommandFailure) -> PrivateKey {
+        guard let identityFile else {
+            throw CommandFailure(.usage, "--identity is missing: make a key for the client with waku-push identity new --out client.key")
+        }
+        return try IdentityFile.read(identityFile)
+    }
+
+    /// Queries and requests need no key of their own: a new one is made.
+    func orEphemeral() throws(CommandFailure) -> PrivateKey {
+        guard let identityFile else { return .generate() }
+        return try IdentityFile.read(identityFile)
+    }
+}
+
+extension [PublicKeyArgument] {
+    /// The one server of a command without `--state`.
+    func single() throws -> PublicKey {
+        guard let first else { throw ValidationError("Missing expected argument '--server <server>'") }
+        guard count == 1 else { throw ValidationError("Without --state there is one --server") }
+        return first.key
+    }
+}

@@ -1,0 +1,148 @@
+import ArgumentParser
+import Foundation
+import PushClient
+import PushClientSQLite
+import Synchronization
+import Waku
+import WakuCrypto
+
+/// The folder of a client that remembers.
+struct ClientStateOptions: ParsableArguments {
+    @Option(help: "The folder of a remembered client: its key and its state. Made if it is missing.")
+    var state: String?
+
+    func required() throws -> ClientFolder {
+        guard let state else { throw ValidationError("Missing expected argument '--state <state>'") }
+        return ClientFolder(path: state)
+    }
+
+    /// nil: nothing is remembered.
+    var folder: ClientFolder? { state.map(ClientFolder.init) }
+
+    /// Refuses options of the other form.
+    ///
+    /// - Parameter options: Names of options and whether they were given.
+    func refuse(_ options: KeyValuePairs<String, Bool>) throws {
+        for (name, isGiven) in options where isGiven {
+            throw ValidationError(
+                state == nil ? "--\(name) is for clients with --state" : "--\(name) is for commands without --state: see --help")
+        }
+    }
+}
+
+/// Where a client keeps its key (`identity.key`) and its state (`client.sqlite`).
+struct ClientFolder: Sendable {
+    let path: String
+
+    /// - Throws: ``CommandFailure`` when no client was made in this folder.
+    func expectClient() throws(CommandFailure) {
+        guard FileManager.default.fileExists(atPath: path + "/identity.key") else {
+            throw CommandFailure(.data, "folder \(path) holds no client: waku-push client register or client run makes one")
+        }
+    }
+
+    /// The client as its last process left it, or a new one.
+    ///
+    /// - Throws: ``CommandFailure``
+    func open(_ relays: [any Relay], topic: PubsubTopic = .statusDefault) async throws(CommandFailure) -> StatusPushClient {
+        var configuration = StatusPushClient.Configuration()
+        configuration.pubsubTopic = topic
+        do {
+            try FileManager.default.createDirectory(
+                atPath: path, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
+        } catch {
+            throw CommandFailure(.cannotCreate, "folder \(path) can't be made: make it, or choose another by --state")
+        }
+        let identity = try identity()
+        do throws(ClientStoreError) {
+            let store = try SQLiteClientStore(folder: path, identity: identity)
+            return try await StatusPushClient.open(identity: identity, relays: relays, store: store, configuration: configuration)
+        } catch {
+            throw CommandFailure(error)
+        }
+    }
+
+    private func identity() throws(CommandFailure) -> PrivateKey {
+        let file = path + "/identity.key"
+        if !FileManager.default.fileExists(atPath: file) {
+            guard !FileManager.default.fileExists(atPath: path + "/client.sqlite") else {
+                throw CommandFailure(
+                    .data, "identity file \(file) is missing, and the client's state can't be read without it: restore it from a backup")
+            }
+            try makeIdentity(file)
+        }
+        return try IdentityFile.read(file)
+    }
+
+    /// The file is there as a whole or not at all. Of two processes that make one, one succeeds, and both go on with that.
+    private func makeIdentity(_ file: String) throws(CommandFailure) {
+        let unfinished = file + "." + UUID().uuidString
+        try IdentityFile.write(.generate(), to: unfinished)
+        defer { unlink(unfinished) }
+        guard link(unfinished, file) == 0 || errno == EEXIST else {
+            throw CommandFailure(.cannotCreate, "identity file \(file) can't be made: may this user write to the folder?")
+        }
+        let folder = Foundation.open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+        guard folder >= 0 else { return }
+        fsync(folder)
+        close(folder)
+    }
+}
+
+/// A remembered client that runs, for one command.
+struct ClientSession: Sendable {
+    let client: StatusPushClient
+    private let relays: ClientRelays
+    private let failure = LastFailure()
+
+    private final class LastFailure: Sendable {
+        let reason = Mutex<String?>(nil)
+    }
+
+    /// Why nothing was published; nil when the relays are in order.
+    var obstacle: String? { relays.obstacle ?? failure.reason.withLock(\.self) }
+
+    /// Registrations are repeated with growing pauses; answers to the last ones are worth having.
+    private static let lookBack = Duration.seconds(600)
+
+    /// Opens the client of a folder, and runs it during `body`. What `body` changed is kept when this returns.
+    ///
+    /// - Throws: ``CommandFailure``, and what `body` throws.
+    static func run<R: Sendable>(
+        _ folder: ClientFolder, _ options: ClientOptions, _ body: @Sendable @escaping (ClientSession) async throws -> R
+    ) async throws -> R {
+        let relays = try options.makeRelays(lookBack: lookBack)
+        let session = ClientSession(client: try await folder.open(relays.all, topic: options.topic), relays: relays)
+        let events = session.client.events
+        return try await options.running(session.client, on: relays) {
+            try await withThrowingTaskGroup(of: R?.self) { group in
+                group.addTask {
+                    for await case .relayFailed(let reason) in events { session.failure.reason.withLock { $0 = reason } }
+                    return nil
+                }
+                group.addTask {
+                    let result = try await body(session)
+                    await session.client.waitUntilStored(timeout: .seconds(5))
+                    return result
+                }
+                defer { group.cancelAll() }
+                for try await result in group {
+                    if let result { return result }
+                }
+                throw CancellationError()
+            }
+        }
+    }
+}
+
+extension CommandFailure {
+    init(_ error: ClientStoreError) {
+        let code: Code =
+            switch error.code {
+            case .locked, .unavailable: .unavailable
+            case .permission: .permission
+            case .newer, .otherIdentity, .damaged: .data
+            }
+        self.init(code, error.message)
+    }
+}

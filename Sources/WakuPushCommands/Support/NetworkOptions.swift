@@ -1,0 +1,66 @@
+import ArgumentParser
+import LibP2P
+import PushNode
+import WakuP2P
+
+/// How a command finds and uses the nodes of a Waku network over libp2p.
+struct NetworkOptions: ParsableArguments {
+    @Option(
+        help:
+            "relay: relay all messages of the pubsub topics. filter: have filter nodes send only messages on the node's content topics, at most 1,000, which is enough for a few hundred registrants."
+    )
+    var attach: AttachArgument = Environment.value("attach", .relay)
+
+    @Option(
+        help:
+            "A fleet of nodes to connect to: \(Fleet.names), or a DNS node list, enrtree://…; repeat it for several."
+    )
+    var fleet: [String] = Environment.list("fleet")
+
+    @Option(help: "Target number of --fleet nodes that deliver messages.")
+    var peerCount: Int = Environment.value("peer-count", 8)
+
+    @Option(help: "DNS server for node lists. [default: the system's servers]")
+    var dns: String?
+
+    func nodeLists() throws(CommandFailure) -> [NodeTreeURL] {
+        guard (1...100).contains(peerCount) else { throw CommandFailure(.usage, "--peer-count must be from 1 to 100") }
+        var lists: [NodeTreeURL] = []
+        for name in fleet {
+            for text in Fleet.lists[name] ?? [name] {
+                guard let list = try? NodeTreeURL(parsing: text) else {
+                    throw CommandFailure(.usage, "--fleet \(name) is not \(Fleet.names) or a DNS node list: enrtree://<key>@<domain>")
+                }
+                lists.append(list)
+            }
+        }
+        return lists
+    }
+
+    func dnsClient() throws(CommandFailure) -> DNSClient {
+        guard let text = dns ?? Environment.string("dns") else { return .system() }
+        guard let address = AddressArgument(argument: text)?.address,
+            let client = DNSClient(ipAddress: address.host, port: address.port)
+        else {
+            throw CommandFailure(.usage, "--dns \(text) is not an IP address and a port: for example 192.0.2.53:53")
+        }
+        return client
+    }
+}
+
+enum AttachArgument: String, ExpressibleByArgument, CaseIterable {
+    case relay, filter
+}
+
+/// Fleets that are known by name, and their DNS node lists.
+enum Fleet {
+    static let lists = [
+        "status.prod": ["boot", "store"].map {
+            "enrtree://AMOJVZX4V6EXP7NTJPMAYJYST2QP6AJXYW76IU6VGJS7UVSNDYZG4@\($0).prod.status.nodes.status.im"
+        },
+        "status.staging": ["boot", "store"].map {
+            "enrtree://AI4W5N5IFEUIHF5LESUAOSMV6TKWF2MB6GU2YK7PU4TYUGUNOCEPW@\($0).staging.status.nodes.status.im"
+        },
+    ]
+    static let names = lists.keys.sorted().joined(separator: ", ")
+}
