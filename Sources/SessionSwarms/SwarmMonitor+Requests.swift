@@ -64,7 +64,7 @@ extension SwarmMonitor {
 
     /// Asks for members that the connection was not asked for.
     mutating func askForNewMembers(_ index: Int, at now: Instant) {
-        guard case .connected = servers[index].state else { return }
+        guard case .connected = servers[index].state, !servers[index].isInBacklog else { return }
         while let batch = batch(index, after: servers[index].askedThrough, through: .max) {
             guard send(batch.members, to: index, at: now) else { break }
             let after = servers[index].askedThrough
@@ -194,15 +194,19 @@ extension SwarmMonitor {
         return true
     }
 
-    /// Those that had to wait, as far as there is room again.
+    /// Those that had to wait, in order and as far as there is room again: what the others have to ask for is not even put together.
     mutating func askBacklog(at now: Instant) {
-        guard !backlog.isEmpty, unansweredByteCount < configuration.maximumUnansweredByteCount else { return }
-        let waiting = backlog
-        backlog = []
-        for index in waiting { servers[index].isInBacklog = false }
-        for index in waiting {
+        while unansweredByteCount < configuration.maximumUnansweredByteCount, let index = backlog.first {
+            backlog.removeFirst()
+            servers[index].isInBacklog = false
             renew(index, at: now)
             askForNewMembers(index, at: now)
+            guard !servers[index].isInBacklog else {
+                // It has its place at the end now, and keeps its turn.
+                backlog.removeLast()
+                backlog.insert(index, at: 0)
+                return
+            }
         }
     }
 

@@ -45,7 +45,7 @@ package struct SwarmMonitor: Sendable {
 
     /// What has to be done, in order.
     package mutating func takeActions() -> [Action] {
-        defer { actions.removeAll(keepingCapacity: true) }
+        defer { actions = [] }
         return actions
     }
 
