@@ -54,7 +54,11 @@ public struct QueryBudget: Sendable {
 
     /// Whether there is room for one more. The first always fits.
     public mutating func admits(_ stored: StoredRegistration) -> Bool {
-        let rowByteCount = Self.byteCount(of: stored)
+        admits(rowByteCount: Self.byteCount(of: stored))
+    }
+
+    /// - Parameter rowByteCount: What the row takes in an answer, roughly.
+    public mutating func admits(rowByteCount: Int) -> Bool {
         guard !isSpent, rowCount == 0 || (rowCount < Self.rowLimit && byteCount + rowByteCount <= Self.byteLimit) else {
             isSpent = true
             return false
