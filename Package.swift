@@ -122,8 +122,17 @@ let package = Package(
                 "StatusRules", "Storage", "Waku", "WakuCrypto", logging,
             ]),
         library(
+            "StatusV01Server",
+            [
+                "Delivery", "Gorush", "NodeMetrics", "ProtobufWire", "PushNode", "PushTypes", "StatusProtocol", "StatusRules", "Storage",
+                "Waku", "WakuCrypto", logging,
+            ]),
+        library(
             "NodeAssembly",
-            ["Delivery", "NodeMetrics", "PushNode", "StatusRules", "StatusServer", "Storage", "StoreSQLite", "Waku", "WakuCrypto", logging]),
+            [
+                "Delivery", "NodeMetrics", "PushNode", "StatusRules", "StatusServer", "StatusV01Server", "Storage", "StoreSQLite", "Waku",
+                "WakuCrypto", logging,
+            ]),
         library("Systemd"),
         library("PushClient", ["Primitives", "PushTypes", "StatusProtocol", "Waku", "WakuCrypto"]),
         library("PushClientSQLite", ["PushClient", "WakuCrypto", grdb, sqlite]),
@@ -140,7 +149,8 @@ let package = Package(
         library(
             "WakuPushCommands",
             [
-                "Delivery", "Gorush", "NodeAssembly", "NodeMetrics", "PushTypes", "StatusRules", "StatusServer", "Storage",
+                "Delivery", "Gorush", "NodeAssembly", "NodeMetrics", "PushTypes", "StatusRules", "StatusServer", "StatusV01Server",
+                "Storage",
                 "AdminProtocol", "Doctor", "HealthChecks", "PushBench", "PushNode", "PushClient", "StoreSQLite", "NwakuRelay",
                 "LoopbackRelay", "LibP2P", "StatusProtocol", "Waku",
                 "WakuCrypto", "WakuP2P", "CurlClient", "CVersion", "HTTPService", "Systemd", hummingbird, logging, lifecycle, signals,
@@ -158,8 +168,8 @@ let package = Package(
         .executableTarget(
             name: "crash-test",
             dependencies: [
-                "TestSupport", "Delivery", "NodeAssembly", "PushClient", "PushTypes", "StatusServer", "Storage", "StoreSQLite",
-                "HTTPService",
+                "TestSupport", "Delivery", "NodeAssembly", "PushClient", "PushTypes", "StatusServer", "StatusV01Server", "Storage",
+                "StoreSQLite", "HTTPService",
                 "LoopbackRelay", "StatusProtocol", "Waku", "WakuCrypto",
                 "CurlClient",
                 grdb, hummingbird, logging, nio, arguments,
@@ -198,10 +208,18 @@ let package = Package(
         tests("HTTPService", [hummingbird, httpTypes, logging, nio, nioEmbedded, nioHTTPTypes]),
         tests("LoopbackRelay", ["Primitives", "Waku", "WakuCrypto", hummingbird]),
         tests(
+            "StatusV01Server",
+            [
+                "Delivery", "Gorush", "PushNode", "PushTypes", "StatusProtocol", "StatusRules", "Storage", "StoreSQLite", "Waku",
+                "WakuCrypto",
+                grdb,
+            ]),
+        tests(
             "PushNode",
             [
                 "CurlClient", "Delivery", "Gorush", "HealthChecks", "LoopbackRelay", "NodeAssembly", "NodeMetrics", "NwakuRelay",
-                "Prometheus", "PushClient", "PushTypes", "StatusRules", "StatusServer", "Storage", "StoreSQLite", "StatusProtocol",
+                "Prometheus", "PushClient", "PushTypes", "StatusRules", "StatusServer", "StatusV01Server", "Storage", "StoreSQLite",
+                "StatusProtocol",
                 "Waku", "WakuCrypto", grdb, hummingbird, logging, lifecycle,
             ]),
         tests("PushBench", ["Delivery", "NodeAssembly", "PushTypes", "StatusProtocol", "StatusServer", "Storage", "Waku"]),
@@ -211,8 +229,8 @@ let package = Package(
         tests(
             "WakuPushCommands",
             [
-                "Delivery", "LibP2P", "NodeAssembly", "PushNode", "PushTypes", "StatusProtocol", "StatusRules", "StatusServer", "Storage",
-                "StoreSQLite", "Waku", "WakuCrypto", "WakuP2P", grdb, arguments,
+                "Delivery", "LibP2P", "NodeAssembly", "PushNode", "PushTypes", "StatusProtocol", "StatusRules", "StatusServer",
+                "StatusV01Server", "Storage", "StoreSQLite", "Waku", "WakuCrypto", "WakuP2P", grdb, arguments,
             ]),
         // Depends on the program so that it is built: it is run, not imported.
         .testTarget(

@@ -24,23 +24,25 @@ extension Metric {
         "waku_push_messages_opened_total",
         help: "Messages that were decrypted, with a valid signature of the Waku payload: valid, or dropped while reading.")
     package static let valid = Metric(
-        "waku_push_messages_valid_total", KindLabel.self, help: "Messages that ask for something: handled, or dropped while handling.")
+        "waku_push_messages_valid_total", ProtocolLabel.self, KindLabel.self,
+        help: "Messages that ask for something: handled, or dropped while handling.")
     package static let dropped = Metric(
         "waku_push_messages_dropped_total", LossStageLabel.self, LossReasonLabel.self,
         help: "Messages of ours that ended early, by how far they came, and why.")
     package static let limited = Metric(
-        "waku_push_limited_total", LimitLabel.self, help: "What was asked beyond a limit, and dropped or refused for it.")
+        "waku_push_limited_total", ProtocolLabel.self, LimitLabel.self,
+        help: "What was asked beyond a limit, and dropped or refused for it.")
     package static let handled = Metric(
-        "waku_push_messages_handled_total", KindLabel.self, OutcomeLabel.self,
+        "waku_push_messages_handled_total", ProtocolLabel.self, KindLabel.self, OutcomeLabel.self,
         help: "Messages that were dealt with, by what came of it. What it says of stored things is on disk.")
     package static let sinceReceipt = Metric(
-        "waku_push_message_since_receipt_seconds", StageLabel.self, KindLabel.self, buckets: fineBuckets,
+        "waku_push_message_since_receipt_seconds", ProtocolLabel.self, StageLabel.self, KindLabel.self, buckets: fineBuckets,
         help: "From when a message came in until it was valid, durable, accepted by gorush, answered.")
     package static let sinceSent = Metric(
-        "waku_push_message_since_sent_seconds", StageLabel.self, KindLabel.self, buckets: coarseBuckets,
+        "waku_push_message_since_sent_seconds", ProtocolLabel.self, StageLabel.self, KindLabel.self, buckets: coarseBuckets,
         help: "The same from the sender's timestamp on, by the sender's clock; stage received is the network's part.")
     package static let replyDelay = Metric(
-        "waku_push_reply_delay_seconds", KindLabel.self, buckets: fineBuckets,
+        "waku_push_reply_delay_seconds", ProtocolLabel.self, KindLabel.self, buckets: fineBuckets,
         help: "How long answers to queries and requests were known before they were due (--reply-delay); not part of the time to answer.")
 
     /// From half a millisecond to well beyond what clients wait for.

@@ -10,9 +10,11 @@ extension Metric {
     package static let alarmActive = Metric(
         "waku_push_alarm_active", AlarmKind.self,
         help: "1 while an alarm lasts: one that happens rather than lasts counts for ten minutes or an hour.")
-    package static let queueDepth = Metric("waku_push_queue_depth", QueueLabel.self, help: "What waits inside of the node.")
+    package static let queueDepth = Metric(
+        "waku_push_queue_depth", ProtocolLabel.self, QueueLabel.self, help: "What waits inside of the node.")
     package static let queueLimit = Metric(
-        "waku_push_queue_limit", QueueLabel.self, help: "Up to where it may wait; beyond, it is shed or whoever brings it waits.")
+        "waku_push_queue_limit", ProtocolLabel.self, QueueLabel.self,
+        help: "Up to where it may wait; beyond, it is shed or whoever brings it waits.")
     package static let databaseSize = Metric("waku_push_database_bytes", help: "The database and its log.")
     package static let storeWorks = Metric("waku_push_store_works", help: "1 while the database can be written and read.")
     package static let ready = Metric("waku_push_ready", help: "1 while nothing stands in the way: what /readyz says.")

@@ -149,7 +149,8 @@ struct CatchUpTests {
     ) async throws {
         let clients = (0..<150).map { _ in TestClient(of: server) }
         try await fixture.withNode(
-            configure: { $0.upkeepInterval = upkeep }, makeRelay: { needs, _ in try served.relay(port: port, needs) }
+            configure: { ($0.upkeepInterval, $0.handledInterval) = (upkeep, upkeep) },
+            makeRelay: { needs, _ in try served.relay(port: port, needs) }
         ) { [self] node async throws in
             try await node.wait { served.isAttached }
             publish(registrations(clients + [bob]))

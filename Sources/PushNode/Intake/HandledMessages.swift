@@ -1,8 +1,8 @@
 import Synchronization
 package import Waku
 
-/// Messages of ours that need no second look: answered, as far as they get an answer, or dropped for good. They are written down along with
-/// the relay's cursors, so that a restart, which looks at the last minute again, answers nothing twice.
+/// Messages of ours that need no second look: answered, as far as they get an answer, or dropped for good. They are written down soon after, and
+/// along with the relay's cursors, so that a restart, which looks at the last minute again, answers nothing twice.
 ///
 /// What waits for its answer, was shed, or is a segment of something incomplete is not among them.
 package final class HandledMessages: Sendable {
@@ -10,9 +10,20 @@ package final class HandledMessages: Sendable {
     private static let capacity = 50_000
 
     private let unsaved = Mutex<[MessageHash]>([])
+    /// An element when there is something to write down that was not announced yet.
+    let arrivals: AsyncStream<Void>
+    private let arrival: AsyncStream<Void>.Continuation
+
+    init() {
+        (arrivals, arrival) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1))
+    }
 
     package func note(_ hash: MessageHash) {
-        unsaved.withLock { if $0.count < Self.capacity { $0.append(hash) } }
+        let isFirst = unsaved.withLock { hashes in
+            if hashes.count < Self.capacity { hashes.append(hash) }
+            return hashes.count == 1
+        }
+        if isFirst { arrival.yield() }
     }
 
     /// Those that were not written down yet.

@@ -27,6 +27,9 @@ package struct NodeConfiguration: Sendable {
     package var workLimit = 16_384
     /// How often the store is looked after: how soon it shows that it can be written or read again.
     package var upkeepInterval = Duration.seconds(5)
+    /// Between a handled message and when that is written down: what is handled meanwhile shares the commit. A node that is killed looks at these
+    /// again.
+    package var handledInterval = Duration.milliseconds(250)
     /// So long without a message on the pubsub topics, of anybody's, is an alarm; nil: it is none.
     package var silenceAlarm: Duration?
     /// Where `/`, `/metrics`, `/healthz`, `/readyz` and `/feedback` are served; nil: nowhere.

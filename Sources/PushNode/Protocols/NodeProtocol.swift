@@ -11,6 +11,8 @@ package protocol NodeProtocol: Sendable {
     var name: String { get }
     /// In stored rows.
     var number: ProtocolNumber { get }
+    /// In metrics.
+    var label: ProtocolLabel { get }
     var part: StorePart { get }
     var metrics: [MetricGroup] { get }
     /// Of its counters, those of what was lost: the page lists them.
@@ -113,6 +115,7 @@ package struct ProtocolFact: Sendable {
 }
 
 extension NodeProtocol {
+    package var label: ProtocolLabel { .other }
     package var metrics: [MetricGroup] { [] }
     package var losses: [Counter] { [] }
 }
