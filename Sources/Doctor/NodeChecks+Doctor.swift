@@ -12,7 +12,7 @@ extension NodeChecks {
     /// In the order in which one would look.
     package static func doctor(_ facts: DoctorFacts) -> [Finding] {
         [key(problem: facts.keyProblem), folder(facts.folder)] + [freeDisk(bytes: facts.freeBytes), files(facts)]
-            + [database(facts.database), daemon(facts.daemon)]
+            + [database(facts.database), statusV01(facts.statusV01), daemon(facts.daemon)].compactMap(\.self)
             + facts.relays.flatMap { relay($0, topics: facts.pubsubTopics) } + gaps(facts.daemon) + [selfTest(facts.selfTest)]
             + facts.gorushes.flatMap { gorush($0, facts) } + clocks(facts)
     }
@@ -61,6 +61,16 @@ extension NodeChecks {
             let opened = inspection.rows == nil ? "rows not opened" : "rows open"
             return Finding("database", .ok, "sound, \(opened), \(statistics.apn + statistics.firebase) installations")
         }
+    }
+
+    /// nil: it is off, and nothing of it is stored.
+    static func statusV01(_ facts: DoctorFacts.StatusV01) -> Finding? {
+        let stored = "\(facts.records) records with \(facts.devices) devices"
+        if facts.isOn { return Finding("status-v0.1", .ok, "on, \(stored)") }
+        guard facts.records > 0 else { return nil }
+        return Finding(
+            "status-v0.1", .warn, "off, but \(stored) are stored: nobody can query or notify them",
+            remedy: "start the daemon with --status-v0.1, or remove them: waku-push admin records")
     }
 
     static func daemon(_ status: NodeStatus?) -> Finding {

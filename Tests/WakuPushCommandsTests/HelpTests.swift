@@ -7,12 +7,13 @@ struct HelpTests {
         [], ["serve"], ["identity", "new"], ["identity", "show"], ["admin"], ["admin", "registrations", "list"],
         ["admin", "registrations", "find"], ["admin", "registrations", "show"], ["admin", "registrations", "remove"],
         ["admin", "registrations", "export"], ["admin", "registrations", "import"], ["admin", "outbox", "retry"],
+        ["admin", "records", "list"], ["admin", "records", "show"], ["admin", "records", "remove"],
         ["admin", "outbox", "drop"], ["admin", "peers"], ["admin", "drain"], ["admin", "log-level"], ["admin", "backup"],
         ["admin", "restore"],
         ["admin", "check"], ["admin", "rotate-storage-key"], ["admin", "test-push"], ["doctor"], ["client"], ["bench"], ["config"],
     ]
     private static let withoutExamples = [
-        ["identity"], ["admin", "status"], ["admin", "registrations"], ["admin", "registrations", "stats"],
+        ["identity"], ["admin", "status"], ["admin", "records"], ["admin", "registrations"], ["admin", "registrations", "stats"],
         ["admin", "outbox"], ["admin", "outbox", "list"], ["admin", "topics"], ["client", "register"], ["client", "unregister"],
         ["client", "query"], ["client", "notify"], ["demo"], ["config", "check"], ["config", "show"], ["config", "default"],
     ]

@@ -41,7 +41,7 @@ enum Environment {
     }
 
     static func name(of option: String) -> String {
-        "WAKU_PUSH_" + option.uppercased().replacing("-", with: "_")
+        "WAKU_PUSH_" + option.uppercased().replacing("-", with: "_").replacing(".", with: "_")
     }
 
     /// Where an option's value is from, as an operator would look for it, and what it is there.
