@@ -145,11 +145,12 @@ struct CatchUpTests {
 
     /// Runs a node that answers hundreds of messages of all kinds.
     private func answerHundreds(
-        _ served: ServedNetwork, port: Int, upkeep: Duration, then body: @escaping @Sendable (RunningNode) async throws -> Void = { _ in }
+        _ served: ServedNetwork, port: Int, upkeep: Duration, handledInterval: Duration = .milliseconds(250),
+        then body: @escaping @Sendable (RunningNode) async throws -> Void = { _ in }
     ) async throws {
         let clients = (0..<150).map { _ in TestClient(of: server) }
         try await fixture.withNode(
-            configure: { ($0.upkeepInterval, $0.handledInterval) = (upkeep, upkeep) },
+            configure: { ($0.upkeepInterval, $0.handledInterval) = (upkeep, handledInterval) },
             makeRelay: { needs, _ in try served.relay(port: port, needs) }
         ) { [self] node async throws in
             try await node.wait { served.isAttached }
@@ -189,7 +190,9 @@ struct CatchUpTests {
         let copy = try TemporaryFolder()
         try await ServedNetwork.run(fixture.network) { served in
             let port = await served.port
-            try await answerHundreds(served, port: port, upkeep: wasSaved ? .milliseconds(50) : .seconds(3600)) { [fixture] node in
+            try await answerHundreds(
+                served, port: port, upkeep: .seconds(3600), handledInterval: wasSaved ? .milliseconds(50) : .seconds(3600)
+            ) { [fixture] node in
                 let store = node.node.store
                 if wasSaved { try await node.wait { (try? store.read(NodeStorage.handledMessages()).count) ?? 0 >= 351 } }
                 // What a kill leaves is what the files hold now.
