@@ -130,8 +130,17 @@ let package = Package(
                 "StatusRules", "Storage", "Waku", "WakuCrypto", logging,
             ]),
         library(
+            "StatusV01Server",
+            [
+                "Delivery", "Gorush", "NodeMetrics", "ProtobufWire", "PushNode", "PushTypes", "StatusProtocol", "StatusRules", "Storage",
+                "Waku", "WakuCrypto", logging,
+            ]),
+        library(
             "NodeAssembly",
-            ["Delivery", "NodeMetrics", "PushNode", "StatusRules", "StatusServer", "Storage", "StoreSQLite", "Waku", "WakuCrypto", logging]),
+            [
+                "Delivery", "NodeMetrics", "PushNode", "StatusRules", "StatusServer", "StatusV01Server", "Storage", "StoreSQLite", "Waku",
+                "WakuCrypto", logging,
+            ]),
         library("Systemd"),
         library("PushClient", ["Primitives", "PushTypes", "StatusProtocol", "Waku", "WakuCrypto"]),
         library("PushClientSQLite", ["PushClient", "WakuCrypto", grdb, sqlite]),
@@ -148,7 +157,8 @@ let package = Package(
         library(
             "WakuPushCommands",
             [
-                "Delivery", "Gorush", "NodeAssembly", "NodeMetrics", "PushTypes", "StatusRules", "StatusServer", "Storage",
+                "Delivery", "Gorush", "NodeAssembly", "NodeMetrics", "PushTypes", "StatusRules", "StatusServer", "StatusV01Server",
+                "Storage",
                 "AdminProtocol", "Doctor", "HealthChecks", "PushBench", "PushNode", "PushClient", "PushClientSQLite", "StoreSQLite",
                 "NwakuRelay",
                 "LoopbackRelay", "LibP2P", "StatusProtocol", "Waku",
@@ -167,7 +177,8 @@ let package = Package(
         .executableTarget(
             name: "crash-test",
             dependencies: [
-                "TestSupport", "Delivery", "NodeAssembly", "PushClient", "PushClientSQLite", "PushTypes", "StatusServer", "Storage",
+                "TestSupport", "Delivery", "NodeAssembly", "PushClient", "PushClientSQLite", "PushTypes", "StatusServer",
+                "StatusV01Server", "Storage",
                 "StoreSQLite", "HTTPService",
                 "LoopbackRelay", "StatusProtocol", "Waku", "WakuCrypto",
                 "CurlClient",
@@ -215,10 +226,18 @@ let package = Package(
         tests("HTTPService", [hummingbird, httpTypes, logging, nio, nioEmbedded, nioHTTPTypes]),
         tests("LoopbackRelay", ["Primitives", "Waku", "WakuCrypto", hummingbird]),
         tests(
+            "StatusV01Server",
+            [
+                "Delivery", "Gorush", "PushNode", "PushTypes", "StatusProtocol", "StatusRules", "Storage", "StoreSQLite", "Waku",
+                "WakuCrypto",
+                grdb,
+            ]),
+        tests(
             "PushNode",
             [
                 "CurlClient", "Delivery", "Gorush", "HealthChecks", "LoopbackRelay", "NodeAssembly", "NodeMetrics", "NwakuRelay",
-                "Prometheus", "PushClient", "PushTypes", "StatusRules", "StatusServer", "Storage", "StoreSQLite", "StatusProtocol",
+                "Prometheus", "PushClient", "PushTypes", "StatusRules", "StatusServer", "StatusV01Server", "Storage", "StoreSQLite",
+                "StatusProtocol",
                 "Waku", "WakuCrypto", grdb, hummingbird, logging, lifecycle,
             ]),
         tests("PushBench", ["Delivery", "NodeAssembly", "PushTypes", "StatusProtocol", "StatusServer", "Storage", "Waku"]),
@@ -229,9 +248,8 @@ let package = Package(
             "WakuPushCommands",
             [
                 "CurlClient", "Delivery", "Gorush", "LibP2P", "LoopbackRelay", "NodeAssembly", "PushClient", "PushClientSQLite", "PushNode",
-                "PushTypes", "StatusProtocol", "StatusRules", "StatusServer", "Storage", "StoreSQLite", "Waku", "WakuCrypto", "WakuP2P",
-                grdb,
-                arguments, logging,
+                "PushTypes", "StatusProtocol", "StatusRules", "StatusServer", "StatusV01Server", "Storage", "StoreSQLite", "Waku",
+                "WakuCrypto", "WakuP2P", grdb, arguments, logging,
             ]),
         // Depends on the program so that it is built: it is run, not imported.
         .testTarget(

@@ -87,6 +87,8 @@ package enum AdminAPI {
         package var gorush: [Endpoint] = []
         /// Whether it serves `/feedback`.
         package var takesFeedback = false
+        /// Whether it speaks version 0.1; nil from an older node.
+        package var speaksStatusV01: Bool?
 
         package init() {}
     }

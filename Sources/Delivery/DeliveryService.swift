@@ -12,10 +12,14 @@ package struct QueuedDelivery: Sendable {
     let postable: PostableDelivery
     /// Of the message that asked for it.
     let times: MessageTimes?
+    /// Those with the same one go into the same post, as far as there is room: their contents make one notification for several devices. The id of
+    /// an outbox row; nil: on its own.
+    let group: Int64?
 
-    package init(_ postable: PostableDelivery, times: MessageTimes?) {
+    package init(_ postable: PostableDelivery, times: MessageTimes?, group: Int64? = nil) {
         self.postable = postable
         self.times = times
+        self.group = group
     }
 
     package var delivery: DeliveryID { postable.waiting.delivery }
@@ -94,7 +98,8 @@ package final class DeliveryService: Sendable {
         add(
             queued.map {
                 DeliveryTable.Arrival(
-                    waiting: $0.postable.waiting, postable: $0.postable, times: $0.times, endpoint: endpoint(for: $0.postable.address) ?? 0)
+                    waiting: $0.postable.waiting, postable: $0.postable, times: $0.times,
+                    endpoint: endpoint(for: $0.postable.address) ?? 0, group: $0.group)
             }, isAwaited: true)
     }
 

@@ -14,12 +14,31 @@ package protocol DeliverySource: Sendable {
     /// Where a device is reached. Throws when the row can't be opened.
     func address(of device: Row) throws -> DeviceAddress
 
+    /// Whose a device is; nil when the protocol does not tell. The row need not be opened.
+    func owner(of device: Row) throws -> DeviceOwner?
+
     /// What a payload from the outbox tells a device. Throws when it can't be read.
     func content(of payload: [UInt8], to device: Row) throws -> any NotificationContent
 
     /// Ends a device's registration because its token does not work: as if its owner had, so that a later registration works. Does nothing
     /// when its version is another one by now. ``DeliveryStorage/forget(_:)`` is part of it.
     func endDevice(_ row: Int64, version: UInt64, at now: Timestamp) -> StoreCommand<Void>
+}
+
+extension DeliverySource {
+    package func owner(of device: Row) throws -> DeviceOwner? { nil }
+}
+
+/// Whose a device is, for operators.
+package struct DeviceOwner: Hashable, Sendable {
+    /// By which the protocol names the registrant.
+    package let keyHash: [UInt8]
+    package let installation: String
+
+    package init(keyHash: [UInt8], installation: String) {
+        self.keyHash = keyHash
+        self.installation = installation
+    }
 }
 
 /// Where a device is reached, by the registration that is in force.
@@ -55,6 +74,15 @@ package struct DeliverySources: Sendable {
     }
 
     subscript(number: ProtocolNumber) -> (any DeliverySource)? { sources[number] }
+
+    /// Whose the registered devices among these are.
+    package func owners(of devices: some Sequence<DeviceID>) -> StoreCommand<[DeviceID: DeviceOwner]> {
+        rows(of: devices).map { [self] rows in
+            rows.reduce(into: [:]) { owners, device in
+                owners[device.key] = (try? sources[device.key.protocol]?.owner(of: device.value)) ?? nil
+            }
+        }
+    }
 
     /// Rows of the devices that are registered, of all protocols; a row each, with the columns of its source.
     func rows(of devices: some Sequence<DeviceID>) -> StoreCommand<[DeviceID: Row]> {

@@ -44,6 +44,8 @@ struct DeliveryTable {
         let postable: PostableDelivery?
         let times: MessageTimes?
         let endpoint: Int
+        /// See ``QueuedDelivery/group``.
+        var group: Int64?
     }
 
     /// - Parameters:
@@ -57,7 +59,8 @@ struct DeliveryTable {
             times[waiting.id] = arrival.times
             if postable.count < Self.postableLimit { postable[waiting.id] = arrival.postable }
             endpoints[arrival.endpoint].queue.add(
-                waiting.id, device: waiting.device, expires: now + waiting.expires.since(clock), isAwaited: isAwaited, now: now)
+                waiting.id, device: waiting.device, expires: now + waiting.expires.since(clock), isAwaited: isAwaited,
+                group: arrival.group, now: now)
         }
     }
 

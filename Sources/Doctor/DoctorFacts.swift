@@ -56,6 +56,20 @@ package struct DoctorFacts: Sendable {
         case filterNode
     }
 
+    /// Version 0.1 of Status' service.
+    package struct StatusV01: Hashable, Sendable {
+        package let isOn: Bool
+        /// Registered, in the database.
+        package let records: Int
+        package let devices: Int
+
+        package init(isOn: Bool, records: Int, devices: Int) {
+            self.isOn = isOn
+            self.records = records
+            self.devices = devices
+        }
+    }
+
     /// The problem with the key file; nil if there is none.
     package var keyProblem: String?
     package var folder: Folder
@@ -70,6 +84,7 @@ package struct DoctorFacts: Sendable {
     package var gorushes: [AdminAPI.InspectedGorush]
     /// Whether this node serves `/feedback`.
     package var takesFeedback: Bool
+    package var statusV01 = StatusV01(isOn: false, records: 0, devices: 0)
 
     package init(
         keyProblem: String?, folder: Folder, freeBytes: Int64?, files: OpenFiles?, database: Database, daemon: NodeStatus?,

@@ -44,7 +44,7 @@ struct PushRequest {
             writer.value("platform", first.platform.rawValue)
             writer.value("message", first.content.text(in: profile))
             if first.platform == .apn {
-                writer.value("topic", first.apnTopic)
+                if !first.apnTopic.isEmpty { writer.value("topic", first.apnTopic) }
                 if (1...Self.maximumCollapseIDByteCount).contains(first.id.utf8.count) { writer.value("collapse_id", first.id) }
             }
             if first.isForSandbox { writer.value("development", true) }

@@ -4,6 +4,7 @@ package import NodeMetrics
 package import PushNode
 package import StatusRules
 package import StatusServer
+package import StatusV01Server
 package import Storage
 package import StoreSQLite
 package import Waku
@@ -13,7 +14,7 @@ package import WakuCrypto
 package enum NodeAssembly {
     /// The tables of the node and of all protocols, enabled or not.
     package static let parts: [StorePart] = NodeService.parts + protocolParts
-    fileprivate static let protocolParts: [StorePart] = [StatusStorage.part]
+    fileprivate static let protocolParts: [StorePart] = [StatusStorage.part, V01Storage.part]
 
     /// Opens the store in a data folder, and creates it if necessary.
     ///
@@ -33,7 +34,21 @@ package enum NodeAssembly {
     }
 
     /// Every metric that a node may have.
-    package static let metrics: [MetricGroup] = NodeService.metrics(of: [StatusPush(identity: .generate())])
+    package static let metrics: [MetricGroup] = {
+        let identity = PrivateKey.generate()
+        return NodeService.metrics(of: [StatusPush(identity: identity), StatusPushV01(identity: identity)])
+    }()
+
+    /// What operators call the protocols, by their numbers in stored rows.
+    package static let protocolNames: [ProtocolNumber: String] = [
+        StatusStorage.protocolNumber: "status", V01Storage.protocolNumber: "status-v0.1",
+    ]
+
+    /// Whose the registered devices among these are, of all protocols.
+    package static func owners(of devices: [DeviceID], in store: any Store) throws(StoreError) -> [DeviceID: DeviceOwner] {
+        let sources = DeliverySources([StatusDeliverySource(store.sealer), V01DeliverySource(store.sealer, apnsTopic: "")])
+        return try store.read(sources.owners(of: devices))
+    }
 }
 
 /// The configuration of a node and its protocols, except for relay and gorush. The members of ``node`` and ``status`` are available directly.
@@ -41,6 +56,8 @@ package enum NodeAssembly {
 package struct ServerConfiguration: Sendable {
     package var node: NodeConfiguration
     package var status = StatusPush.Configuration()
+    /// nil: the node does not speak version 0.1. Limits, ages and lifetimes are those of ``status``.
+    package var statusV01: StatusPushV01.Configuration?
 
     package init(identity: PrivateKey, dataPath: String) {
         node = NodeConfiguration(identity: identity, dataPath: dataPath)
@@ -61,6 +78,7 @@ package struct ServerConfiguration: Sendable {
 package struct Server: Sendable {
     package let node: NodeService
     private let status: StatusPush
+    private let statusV01: StatusPushV01?
 
     /// Opens the data folder and creates the parts. Nothing runs yet.
     ///
@@ -78,8 +96,16 @@ package struct Server: Sendable {
         var settings = configuration.status
         settings.requestAgeLimit = configuration.node.maximumRequestAge
         status = StatusPush(identity: configuration.node.identity, settings)
+        statusV01 = configuration.statusV01.map { own in
+            var own = own
+            own.requestAgeLimit = settings.requestAgeLimit
+            own.limits = settings.limits
+            own.registrationLifetime = settings.registrationLifetime
+            return StatusPushV01(identity: configuration.node.identity, own)
+        }
+        let protocols: [any NodeProtocol] = [status] + [statusV01].compactMap(\.self)
         node = try NodeService(
-            configuration.node, protocols: [status], knownParts: NodeAssembly.protocolParts, gorush: gorush, logger: logger, now: now,
+            configuration.node, protocols: protocols, knownParts: NodeAssembly.protocolParts, gorush: gorush, logger: logger, now: now,
             makeRelay: makeRelay)
     }
 
@@ -94,5 +120,6 @@ package struct Server: Sendable {
     /// Replaces the limits, and the keys that may register.
     package func replaceLimits(_ limits: Limits) {
         status.replaceLimits(limits)
+        statusV01?.replaceLimits(limits)
     }
 }

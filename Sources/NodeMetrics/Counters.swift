@@ -11,24 +11,47 @@ package final class Counters: Sendable {
     /// By ``Counter/index``; nil for counters that are in none of the groups.
     private let cells: [CounterCell?]
     private let opened: CounterCell
-    /// By ``KindLabel/place``.
-    private let valid: [CounterCell]
-    private let answerCells: [HistogramCell]
-    private let latencies: [Latency?]
-    /// By ``KindLabel/place``.
-    private let replyDelays: [HistogramCell?]
+    /// By ``ProtocolLabel/place``; nil for protocols that the node does not speak.
+    private let protocols: [ProtocolCells?]
 
     private let started = ContinuousClock.now
     /// The time of the last message, in nanoseconds since the start.
     private let lastMessage = Atomic<Int64>(0)
+
+    /// What is measured of a protocol's messages.
+    private struct ProtocolCells: Sendable {
+        /// By ``KindLabel/place``.
+        let valid: [CounterCell]
+        let answers: [HistogramCell]
+        /// By ``StageLabel/place`` and ``KindLabel/place``.
+        let latencies: [Latency?]
+        /// By ``KindLabel/place``.
+        let replyDelays: [HistogramCell?]
+
+        init(_ label: ProtocolLabel, _ registry: MetricRegistry) {
+            valid = KindLabel.allCases.map { registry.counter(.valid, label, $0) }
+            answers = KindLabel.allCases.map { registry.histogram(.sinceReceipt, label, StageLabel.answered, $0) }
+            replyDelays = KindLabel.allCases.map { $0 == .registration ? nil : registry.histogram(.replyDelay, label, $0) }
+            latencies = StageLabel.allCases.flatMap { stage in
+                KindLabel.allCases.map { kind in
+                    guard stage.concerns(kind) else { return nil }
+                    return Latency(
+                        sinceReceipt: stage == .received ? nil : registry.histogram(.sinceReceipt, label, stage, kind),
+                        sinceSent: registry.histogram(.sinceSent, label, stage, kind))
+                }
+            }
+        }
+    }
 
     private struct Latency: Sendable {
         let sinceReceipt: HistogramCell?
         let sinceSent: HistogramCell
     }
 
-    /// - Parameter groups: Of all modules of the node. Metrics are shown in this order.
-    package init(_ groups: [MetricGroup]) {
+    /// - Parameters:
+    ///   - groups: Of all modules of the node. Metrics are shown in this order.
+    ///   - labels: Of the protocols that the node speaks. Messages of others are not measured.
+    package init(_ groups: [MetricGroup], protocols labels: Set<ProtocolLabel> = [.status]) {
         let metrics = groups.flatMap(\.metrics)
         let registry = MetricRegistry(metrics.map(\.definition))
         self.registry = registry
@@ -37,17 +60,7 @@ package final class Counters: Sendable {
         for counter in declared { cells[counter.index] = counter.series.map { registry.cell($0.metric, $0.labels) } ?? CounterCell() }
         self.cells = cells
         opened = registry.counter(.opened)
-        valid = KindLabel.allCases.map { registry.counter(.valid, $0) }
-        answerCells = KindLabel.allCases.map { registry.histogram(.sinceReceipt, StageLabel.answered, $0) }
-        replyDelays = KindLabel.allCases.map { $0 == .registration ? nil : registry.histogram(.replyDelay, $0) }
-        latencies = StageLabel.allCases.flatMap { stage in
-            KindLabel.allCases.map { kind in
-                guard stage.concerns(kind) else { return nil }
-                return Latency(
-                    sinceReceipt: stage == .received ? nil : registry.histogram(.sinceReceipt, stage, kind),
-                    sinceSent: registry.histogram(.sinceSent, stage, kind))
-            }
-        }
+        protocols = ProtocolLabel.allCases.map { labels.contains($0) ? ProtocolCells($0, registry) : nil }
         // Creates the series, so that histograms without labels are shown from the start.
         for metric in metrics where metric.labels.isEmpty { _ = registry.histogram(metric) }
     }
@@ -96,9 +109,9 @@ package final class Counters: Sendable {
         guard !valid.isEmpty || others > 0 else { return }
         opened.increment(by: Int64(valid.count + others))
         for (kind, times) in valid {
-            self.valid[kind.place].increment(by: 1)
+            cells(of: times)?.valid[kind.place].increment(by: 1)
             reached(.valid, kind, times)
-            if let delay = times?.delay { latency(.received, kind)?.sinceSent.recordNanoseconds(delay.nanoseconds) }
+            if let delay = times?.delay { latency(.received, kind, times)?.sinceSent.recordNanoseconds(delay.nanoseconds) }
         }
     }
 
@@ -110,27 +123,39 @@ package final class Counters: Sendable {
     ///   - times: the message's times.
     ///   - held: the time for which its answer was held, which is not included.
     package func reached(_ stage: StageLabel, _ kind: KindLabel, _ times: MessageTimes?, without held: Duration = .zero) {
-        guard let times, let latency = latency(stage, kind) else { return }
+        guard let times, let latency = latency(stage, kind, times) else { return }
         let elapsed = times.received.duration(to: .now) - held
         latency.sinceReceipt?.recordNanoseconds(elapsed.nanoseconds)
         if let delay = times.delay { latency.sinceSent.recordNanoseconds((delay + elapsed).nanoseconds) }
     }
 
-    private func latency(_ stage: StageLabel, _ kind: KindLabel) -> Latency? {
-        latencies[stage.place * KindLabel.allCases.count + kind.place]
+    /// Without times the message is one of the deployed protocol's.
+    private func cells(of times: MessageTimes?) -> ProtocolCells? { protocols[(times?.protocol ?? .status).place] }
+
+    private func latency(_ stage: StageLabel, _ kind: KindLabel, _ times: MessageTimes?) -> Latency? {
+        cells(of: times)?.latencies[stage.place * KindLabel.allCases.count + kind.place]
     }
 
     /// Records for how long an answer was held until it was due.
-    package func held(_ kind: KindLabel, for time: Duration) {
-        replyDelays[kind.place]?.recordNanoseconds(time.nanoseconds)
+    ///
+    /// - Parameters:
+    ///   - kind: The kind of the question.
+    ///   - time: How long the answer was held.
+    ///   - times: The times of the question.
+    package func held(_ kind: KindLabel, for time: Duration, _ times: MessageTimes?) {
+        cells(of: times)?.replyDelays[kind.place]?.recordNanoseconds(time.nanoseconds)
     }
 
-    /// Valid messages since the start, by ``KindLabel/place``.
-    package var validCounts: [Int] { valid.map { Int($0.value) } }
+    /// Valid messages since the start, of all protocols, by ``KindLabel/place``.
+    package var validCounts: [Int] {
+        KindLabel.allCases.map { kind in protocols.reduce(0) { $0 + Int($1?.valid[kind.place].value ?? 0) } }
+    }
 
     /// Numbers of answers since the start within each bound; the last is the total.
     package var answerTimes: [Int64] {
-        answerCells.map(\.cumulativeCounts).reduce([]) { sum, counts in sum.isEmpty ? counts : zip(sum, counts).map(+) }
+        protocols.flatMap { $0?.answers ?? [] }.map(\.cumulativeCounts).reduce([]) { sum, counts in
+            sum.isEmpty ? counts : zip(sum, counts).map(+)
+        }
     }
 
     /// The median and the 99th percentile of the time to answer, in seconds, between two such lists; infinite beyond the last bound.
@@ -173,6 +198,17 @@ extension StageLabel {
         case .durable: 2
         case .accepted: 3
         case .answered: 4
+        }
+    }
+}
+
+extension ProtocolLabel {
+    package var place: Int {
+        switch self {
+        case .status: 0
+        case .statusV01: 1
+        case .other: 2
+        case .shared: 3
         }
     }
 }

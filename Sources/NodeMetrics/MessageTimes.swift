@@ -3,9 +3,12 @@ package struct MessageTimes: Sendable {
     package let received: ContinuousClock.Instant
     /// From the sender's timestamp to the receipt, by two clocks; not negative. nil without a timestamp.
     package let delay: Duration?
+    /// That the message belongs to.
+    package let `protocol`: ProtocolLabel
 
-    package init(received: ContinuousClock.Instant, delay: Duration?) {
+    package init(received: ContinuousClock.Instant, delay: Duration?, protocol: ProtocolLabel = .status) {
         self.received = received
         self.delay = delay
+        self.protocol = `protocol`
     }
 }

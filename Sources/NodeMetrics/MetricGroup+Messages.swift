@@ -23,23 +23,25 @@ extension Metric {
         "waku_push_messages_opened_total",
         help: "Messages that were decrypted and have a valid Waku signature: valid, or dropped at the stage reading.")
     package static let valid = Metric(
-        "waku_push_messages_valid_total", KindLabel.self, help: "Valid commands: handled, or dropped at the stage handling.")
+        "waku_push_messages_valid_total", ProtocolLabel.self, KindLabel.self,
+        help: "Valid commands: handled, or dropped at the stage handling.")
     package static let dropped = Metric(
         "waku_push_messages_dropped_total", LossStageLabel.self, LossReasonLabel.self,
         help: "Messages of ours that were dropped, by stage and reason.")
     package static let limited = Metric(
-        "waku_push_limited_total", LimitLabel.self, help: "Messages and notifications that were dropped or refused because of a limit.")
+        "waku_push_limited_total", ProtocolLabel.self, LimitLabel.self,
+        help: "Messages and notifications that were dropped or refused because of a limit.")
     package static let handled = Metric(
-        "waku_push_messages_handled_total", KindLabel.self, OutcomeLabel.self,
+        "waku_push_messages_handled_total", ProtocolLabel.self, KindLabel.self, OutcomeLabel.self,
         help: "Messages that were handled, by outcome. Stored changes are on disk.")
     package static let sinceReceipt = Metric(
-        "waku_push_message_since_receipt_seconds", StageLabel.self, KindLabel.self, buckets: fineBuckets,
+        "waku_push_message_since_receipt_seconds", ProtocolLabel.self, StageLabel.self, KindLabel.self, buckets: fineBuckets,
         help: "Time from the receipt of a message until it was valid, durable, accepted by gorush, answered.")
     package static let sinceSent = Metric(
-        "waku_push_message_since_sent_seconds", StageLabel.self, KindLabel.self, buckets: coarseBuckets,
+        "waku_push_message_since_sent_seconds", ProtocolLabel.self, StageLabel.self, KindLabel.self, buckets: coarseBuckets,
         help: "The same from the sender's timestamp, by the sender's clock; stage received is the delay of the network.")
     package static let replyDelay = Metric(
-        "waku_push_reply_delay_seconds", KindLabel.self, buckets: fineBuckets,
+        "waku_push_reply_delay_seconds", ProtocolLabel.self, KindLabel.self, buckets: fineBuckets,
         help: "How long answers to queries and requests were held until they were due (--reply-delay); not part of the time to answer.")
 
     /// From half a millisecond to more than clients wait.

@@ -10,9 +10,11 @@ extension Metric {
     package static let alarmActive = Metric(
         "waku_push_alarm_active", AlarmKind.self,
         help: "1 while an alarm is active: one without a defined end is active for ten minutes or an hour.")
-    package static let queueDepth = Metric("waku_push_queue_depth", QueueLabel.self, help: "Length of the node's queues.")
+    package static let queueDepth = Metric(
+        "waku_push_queue_depth", ProtocolLabel.self, QueueLabel.self, help: "Length of the node's queues.")
     package static let queueLimit = Metric(
-        "waku_push_queue_limit", QueueLabel.self, help: "Limit of these queues; beyond it messages are shed, or the relay waits.")
+        "waku_push_queue_limit", ProtocolLabel.self, QueueLabel.self,
+        help: "Limit of these queues; beyond it messages are shed, or the relay waits.")
     package static let databaseSize = Metric("waku_push_database_bytes", help: "Size of the database and its write-ahead log.")
     package static let storeWorks = Metric("waku_push_store_works", help: "1 while the database can be written and read.")
     package static let ready = Metric("waku_push_ready", help: "1 while the node is ready, as /readyz reports.")

@@ -67,12 +67,20 @@ public enum EnvelopeSealing {
     public static func open(
         _ message: WakuMessage, identity: PrivateKey?, topicKeys: [SymmetricKey] = []
     ) throws(OpeningError) -> OpenedPayload {
-        guard message.version == 1 else { throw .version }
-        guard let plain = decrypt(message.payload, identity, topicKeys) else { throw .undecryptable }
-        let frame: PayloadFrame
-        do { frame = try PayloadFrame(parsing: plain) } catch { throw .malformed }
+        let frame = try openFrame(message, identity: identity, topicKeys: topicKeys)
         guard let signer = frame.signer else { throw .unsigned }
         return OpenedPayload(data: frame.data, signer: signer)
+    }
+
+    /// As ``open(_:identity:topicKeys:)``, also when the Waku payload is not signed.
+    ///
+    /// - Throws: ``OpeningError``
+    public static func openFrame(
+        _ message: WakuMessage, identity: PrivateKey?, topicKeys: [SymmetricKey] = []
+    ) throws(OpeningError) -> PayloadFrame {
+        guard message.version == 1 else { throw .version }
+        guard let plain = decrypt(message.payload, identity, topicKeys) else { throw .undecryptable }
+        do { return try PayloadFrame(parsing: plain) } catch { throw .malformed }
     }
 
     private static func decrypt(_ payload: [UInt8], _ identity: PrivateKey?, _ topicKeys: [SymmetricKey]) -> [UInt8]? {

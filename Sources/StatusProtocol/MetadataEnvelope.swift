@@ -48,16 +48,20 @@ public struct MetadataEnvelope: Sendable {
 
     /// Encodes and signs an envelope. Returns its bytes and its id.
     public static func encode(_ kind: MessageKind, payload: [UInt8], signedBy key: PrivateKey) -> (bytes: [UInt8], id: [UInt8]) {
-        let signature = Signature(of: Keccak256.hash(payload), by: key)
-        let bytes = Protobuf__ApplicationMetadataMessage.packed { message, arena in
-            message.signature = arena.data(signature.bytes)
-            message.payload = arena.data(payload)
-            message.type = Protobuf__ApplicationMetadataMessage__Type(rawValue: kind.rawValue)
-        }
+        let bytes = encode(type: kind.rawValue, payload: payload, signedBy: key)
         return (bytes, Keccak256.hash(key.publicKey.uncompressed + bytes))
     }
 
-    private static func parse(_ bytes: [UInt8]) throws(EnvelopeError) -> (signature: [UInt8], payload: [UInt8], type: UInt32) {
+    /// - Parameter key: nil leaves the signature out.
+    static func encode(type: UInt32, payload: [UInt8], signedBy key: PrivateKey?) -> [UInt8] {
+        Protobuf__ApplicationMetadataMessage.packed { message, arena in
+            if let key { message.signature = arena.data(Signature(of: Keccak256.hash(payload), by: key).bytes) }
+            message.payload = arena.data(payload)
+            message.type = Protobuf__ApplicationMetadataMessage__Type(rawValue: type)
+        }
+    }
+
+    static func parse(_ bytes: [UInt8]) throws(EnvelopeError) -> (signature: [UInt8], payload: [UInt8], type: UInt32) {
         do {
             try ProtobufScan.check(bytes, fieldLimit: fieldLimit)
             return try Protobuf__ApplicationMetadataMessage.withUnpacked(bytes) {

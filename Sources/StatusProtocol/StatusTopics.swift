@@ -11,8 +11,12 @@ public enum StatusTopics {
 
     /// `contact-discovery-` + decimal(X coordinate mod 5000). Requests and all answers go here, encrypted to the key.
     public static func partitioned(_ key: PublicKey) -> String {
-        let partition = key.x.reduce(0) { ($0 << 8 | UInt64($1)) % partitionCount }
-        return "contact-discovery-\(partition)"
+        "contact-discovery-\(partition(of: key))"
+    }
+
+    /// X coordinate mod 5000.
+    static func partition(of key: PublicKey) -> UInt64 {
+        key.x.reduce(0) { ($0 << 8 | UInt64($1)) % partitionCount }
     }
 
     /// hex(key hash), 128 digits: where deployed clients query a registrant. Encrypted with the topic's key.

@@ -56,7 +56,13 @@ package struct QueryBudget: Sendable {
 
     /// Adds a registration if it is within the budget. The first always is.
     package mutating func admits(_ stored: StoredRegistration) -> Bool {
-        let rowByteCount = Self.byteCount(of: stored)
+        admits(rowByteCount: Self.byteCount(of: stored))
+    }
+
+    /// Adds a row if it is within the budget. The first always is.
+    ///
+    /// - Parameter rowByteCount: The approximate size of the row in an answer, in bytes.
+    package mutating func admits(rowByteCount: Int) -> Bool {
         guard !isSpent, rowCount == 0 || (rowCount < Self.rowLimit && byteCount + rowByteCount <= Self.byteLimit) else {
             isSpent = true
             return false

@@ -29,6 +29,11 @@ package struct StatusDeliverySource: DeliverySource {
         return DeviceAddress(try registrations.open(try device.bytes(4), of: key, version: version))
     }
 
+    package func owner(of device: Row) throws -> DeviceOwner? {
+        let key = try RegistrationKey(device, at: 2)
+        return DeviceOwner(keyHash: key.keyHash.bytes, installation: key.installationID.string)
+    }
+
     package func content(of payload: [UInt8], to device: Row) throws -> any NotificationContent {
         StatusContent(try StatusPayload.decode(payload), for: try RegistrationKey(device, at: 2))
     }

@@ -41,8 +41,9 @@ package struct StatusPush: NodeProtocol {
 
     package var name: String { "status" }
     package var number: ProtocolNumber { StatusStorage.protocolNumber }
+    package var label: ProtocolLabel { .status }
     package var part: StorePart { StatusStorage.part }
-    package var metrics: [MetricGroup] { [.status, .registrations] }
+    package var metrics: [MetricGroup] { [.status, .queryTopics] }
     package var losses: [Counter] { [.registrationLimited, .limitNotificationsByTarget] }
     package var topics: any WakuTopics { table }
 

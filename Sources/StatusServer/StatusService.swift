@@ -126,10 +126,12 @@ struct StatusService: ProtocolService {
         for (label, platform) in [(PlatformLabel.apn, Platform.apn), (.firebase, .firebase)] {
             let inDoubt = figures.map { $0.inDoubt[platform] ?? 0 }
             let certain = figures.map { ($0.registered[platform] ?? 0) - (inDoubt ?? 0) }
-            registry.set(.registrations, label, RegistrationStateLabel.registered, to: certain.map(Double.init))
-            registry.set(.registrations, label, RegistrationStateLabel.inDoubt, to: inDoubt.map(Double.init))
+            registry.set(.registrations, ProtocolLabel.status, label, RegistrationStateLabel.registered, to: certain.map(Double.init))
+            registry.set(.registrations, ProtocolLabel.status, label, RegistrationStateLabel.inDoubt, to: inDoubt.map(Double.init))
         }
-        registry.set(.registrations, PlatformLabel.none, RegistrationStateLabel.unregistered, to: figures.map { Double($0.unregistered) })
+        registry.set(
+            .registrations, ProtocolLabel.status, PlatformLabel.none, RegistrationStateLabel.unregistered,
+            to: figures.map { Double($0.unregistered) })
     }
 
     func registrations() async -> RegistrationCounts? {

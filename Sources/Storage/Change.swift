@@ -31,6 +31,13 @@ package final class Mutation: Sendable {
         Change(mutation: self, arguments: arguments, ids: ids)
     }
 
+    /// - Parameters:
+    ///   - arguments: as in ``callAsFunction(_:ids:)``.
+    ///   - ids: for ``Condition/idAmong``.
+    package func change(_ arguments: [Value], ids: [Int64] = []) -> Change {
+        Change(mutation: self, arguments: arguments, ids: ids)
+    }
+
     /// What was read must not have changed meanwhile: otherwise the command is decided again.
     package var isConditional: Bool {
         switch kind {

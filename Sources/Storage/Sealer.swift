@@ -6,11 +6,14 @@ package import WakuCrypto
 /// in the database.
 package struct Sealer: Sendable {
     private let key: SymmetricKey
+    /// The same before and after a rotation: rows are found by what it makes.
+    private let lookUpKey: SymmetricKey
 
     /// - Parameters:
     ///   - storageKey: of the identity.
     ///   - salt: nil before the first rotation.
     package init(storageKey: SymmetricKey, salt: [UInt8]?) {
+        lookUpKey = storageKey.derivedKey(salt: [], purpose: "waku-push look-up 1")
         key = salt.map { storageKey.derivedKey(salt: $0, purpose: "waku-push rows 1") } ?? storageKey
     }
 
@@ -42,6 +45,12 @@ package struct Sealer: Sendable {
 }
 
 extension Sealer {
+    /// What stands for a secret in a column that rows are looked up by: HMAC-SHA256(look-up key, name of the table ‖ 0 ‖ secret), 32 bytes. The key
+    /// comes from the identity, so that the database alone does not tell whether a guess is right.
+    package func lookUpHash(of secret: [UInt8], in table: String) -> Value {
+        .bytes(lookUpKey.authenticationCode(of: Array(table.utf8) + [0] + secret))
+    }
+
     package func seal(_ secret: SymmetricKey, boundTo binding: [Value]) -> Value {
         .bytes(AESGCM.seal(secret, key: key, layout: .nonceFirst, associatedData: SealedColumn.associatedData(binding)))
     }

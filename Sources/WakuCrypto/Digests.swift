@@ -69,3 +69,24 @@ public enum Shake256 {
         }
     }
 }
+
+/// FIPS 202. Not Keccak-256, which pads with 0x01 instead of 0x06: see ``Keccak256``.
+public enum SHA3 {
+    public static let byteCount = 32
+
+    private static let contexts = ThreadContexts.digests(wipe: { _ in })
+    /// As in ``SHA256``.
+    nonisolated(unsafe) private static let algorithm = EVP_MD_fetch(nil, "SHA3-256", nil)
+
+    /// SHA3-256 of what is no secret.
+    public static func hash256(_ bytes: [UInt8]) -> [UInt8] {
+        contexts.withContext { context in
+            require(EVP_DigestInit_ex2(context, algorithm, nil))
+            require(EVP_DigestUpdate(context, bytes, bytes.count))
+            return [UInt8](unsafeUninitializedCapacity: byteCount) { buffer, initialized in
+                require(EVP_DigestFinal_ex(context, buffer.baseAddress, nil))
+                initialized = byteCount
+            }
+        }
+    }
+}

@@ -53,3 +53,10 @@ package enum HMACSHA256 {
             })
     }
 }
+
+extension SymmetricKey {
+    /// HMAC-SHA256 under this key, 32 bytes.
+    public func authenticationCode(of message: [UInt8]) -> [UInt8] {
+        secret.withBytes { key in message.withUnsafeBufferPointer { HMACSHA256.tag(key: key, of: $0) } }
+    }
+}

@@ -9,6 +9,7 @@ import NodeAssembly
 import PushNode
 import ServiceLifecycle
 import StatusServer
+import StatusV01Server
 import Systemd
 import UnixSignals
 import Waku
@@ -95,6 +96,16 @@ struct Serve: AsyncParsableCommand {
         inversion: .prefixedNo, help: "Answer a repeated, identical registration with success instead of VERSION_MISMATCH.")
     var idempotentRegistrations: Bool = Environment.flag("idempotent-registrations")
 
+    @Flag(
+        name: .customLong("status-v0.1"), inversion: .prefixedNo,
+        help: "Speak version 0.1 of Status' push notifications as well, on the topic push-notifications-N.")
+    var statusV01: Bool = Environment.flag("status-v0.1")
+
+    @Option(
+        name: .customLong("v0.1-apns-topic"),
+        help: "The topic of version 0.1's notifications for APNs: the app's bundle id. Without it they have none.")
+    var v01APNsTopic: String?
+
     @Option(help: "Address of the status page, /metrics, /healthz, /readyz and /feedback.")
     var http: AddressArgument = Environment.value("http", AddressArgument(SocketAddress(host: "127.0.0.1", port: 9090)))
 
@@ -152,6 +163,7 @@ struct Serve: AsyncParsableCommand {
         }
         configuration.deriveAheadLimit = deriveAhead == .on ? deriveAheadLimit : nil
         configuration.limits = try limits.limits()
+        configuration.statusV01 = try versionZeroOne()
         configuration.registrationLifetime = limits.registrationLifetime.duration
         configuration.feedbackSecret = try gorush.feedbackSecret()
         let settings = try gorush.settings()
@@ -237,8 +249,24 @@ struct Serve: AsyncParsableCommand {
         setup.relays = relay
         setup.fleets = peers.network.fleet
         setup.pubsubTopics = plan.configuration.pubsubTopics.map(\.rawValue)
+        setup.speaksStatusV01 = plan.configuration.statusV01 != nil
         setup.takesFeedback = plan.configuration.feedbackSecret != nil
         return setup
+    }
+
+    /// nil: it is off.
+    private func versionZeroOne() throws(CommandFailure) -> StatusPushV01.Configuration? {
+        let topic = v01APNsTopic ?? Environment.string("v0.1-apns-topic") ?? ""
+        guard topic.utf8.count <= 256, !topic.utf8.contains(where: { $0 <= 0x20 || $0 == 0x7F }) else {
+            throw CommandFailure(.usage, "--v0.1-apns-topic is not a bundle id: give one such as im.status.ethereum")
+        }
+        guard statusV01 else {
+            guard topic.isEmpty else { throw CommandFailure(.usage, "--v0.1-apns-topic has no effect without --status-v0.1") }
+            return nil
+        }
+        var configuration = StatusPushV01.Configuration()
+        configuration.apnsTopic = topic
+        return configuration
     }
 
     private func httpHosts() throws(CommandFailure) -> [String] {

@@ -22,12 +22,14 @@ final class CrashRun: Sendable {
     private let ledger: LedgerBox
     private let replies: Bell
     private let phones: [any CrashClient]
+    private let v01: V01Crash
 
     init(_ stage: Stage, seed: UInt64, ledger: LedgerBox, replies: Bell) {
         self.stage = stage
         self.seed = seed
         self.ledger = ledger
         self.replies = replies
+        v01 = V01Crash(stage, seed: seed)
         phones = (0..<Self.phoneCount).map { number in
             let makeRelay: @Sendable () -> any Relay = {
                 RepeatingRelay(stage.network, percentage: Self.repeatedPercentage, seed: seed &+ 100 &+ UInt64(number)) {
@@ -55,7 +57,14 @@ final class CrashRun: Sendable {
                 return false
             }
             group.addTask {
-                defer { for phone in self.phones { phone.stop() } }
+                await self.v01.live()
+                return false
+            }
+            group.addTask {
+                defer {
+                    for phone in self.phones { phone.stop() }
+                    self.v01.stop()
+                }
                 try await self.endDaemons(firstStarts + 1, rounds)
                 return true
             }
@@ -161,7 +170,7 @@ final class CrashRun: Sendable {
     }
 
     private func start(data: String? = nil) throws -> DaemonProcess {
-        try stage.start(ledger.withLock { $0.started() }, data: data, arguments: ["--max-request-age", "2h"])
+        try stage.start(ledger.withLock { $0.started() }, data: data, arguments: ["--max-request-age", "2h"] + V01Crash.arguments)
     }
 
     private func noteReady(_ daemon: DaemonProcess) async throws {
@@ -216,6 +225,7 @@ final class CrashRun: Sendable {
         try database.close()
         let store = try stage.store(at: copy)
         let findings = try Findings(of: before, in: store)
+        try v01.check(store, "on disk after daemon \(daemon.number)")
         try store.close()
         ledger.withLock { ledger in
             ledger.figures.add(.databaseChecks)
@@ -228,6 +238,7 @@ final class CrashRun: Sendable {
         let before = ledger.copy
         let store = try stage.store()
         let findings = try Findings(of: before, in: store)
+        try v01.check(store, "with daemon \(daemon.number)")
         try store.close()
         ledger.withLock { ledger in
             ledger.figures.add(.databaseChecks)
@@ -261,6 +272,7 @@ final class CrashRun: Sendable {
         let daemon = try start()
         try await noteReady(daemon)
         for phone in phones { phone.stop() }
+        v01.stop()
         try await Task.sleep(for: .seconds(1))
         let store = try stage.store()
         let deadline = ContinuousClock.now + .seconds(120)
@@ -273,5 +285,6 @@ final class CrashRun: Sendable {
         try await stop(daemon)
         try await examine(daemon)
         ledger.withLock { $0.checkAllDelivered() }
+        try v01.checkAllDelivered()
     }
 }

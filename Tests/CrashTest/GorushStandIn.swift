@@ -38,7 +38,9 @@ final class GorushStandIn: Sendable {
     private struct Body: Decodable {
         struct Entry: Decodable {
             struct Content: Decodable {
-                let encryptedMessage: String
+                /// nil in notifications of version 0.1.
+                let encryptedMessage: String?
+                let message: String
             }
             let tokens: [String]
             let data: Content
@@ -51,6 +53,8 @@ final class GorushStandIn: Sendable {
         var generator: SeededGenerator
     }
 
+    /// What is posted of version 0.1.
+    let v01Posts = V01Posts()
     private let events: Events
     private let state: Mutex<State>
 
@@ -85,7 +89,7 @@ final class GorushStandIn: Sendable {
             return Int.random(in: delays, using: &state.generator)
         }
         guard let delay else { return Response(status: .serviceUnavailable) }
-        guard let taken = Self.parse(Data(body.readableBytesView)) else {
+        guard let taken = parse(Data(body.readableBytesView)) else {
             events.unreadable(String(buffer: body))
             return Response(status: .badRequest)
         }
@@ -97,11 +101,16 @@ final class GorushStandIn: Sendable {
             body: .init(byteBuffer: ByteBuffer(string: #"{"success":"ok","counts":\#(taken.count),"logs":[]}"#)))
     }
 
-    private static func parse(_ body: Data) -> [Taken]? {
+    private func parse(_ body: Data) -> [Taken]? {
         guard let posted = try? JSONDecoder().decode(Body.self, from: body) else { return nil }
         var taken: [Taken] = []
         for entry in posted.notifications {
-            guard let bytes = bytes(hex: entry.data.encryptedMessage.dropFirst(2)), let delivery = DeliveryID(bytes: bytes),
+            guard let message = entry.data.encryptedMessage else {
+                guard let bytes = bytes(hex: entry.data.message.dropFirst(2)) else { return nil }
+                v01Posts.note(bytes, entry.tokens)
+                continue
+            }
+            guard let bytes = bytes(hex: message.dropFirst(2)), let delivery = DeliveryID(bytes: bytes),
                 entry.tokens.count == 1
             else { return nil }
             taken.append(Taken(delivery: delivery, token: entry.tokens[0]))

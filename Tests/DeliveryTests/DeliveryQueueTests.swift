@@ -19,6 +19,17 @@ struct DeliveryQueueTests {
         return queue
     }
 
+    @Test("The rest of a group goes out with its beginning, however small posts are")
+    func groupsGoOutTogether() throws {
+        var queue = queue([]) { $0.assumedTime = .milliseconds(100) }
+        for id in Int64(1)...30 {
+            queue.add(id, device: DeviceID(ProtocolNumber(rawValue: 1), row: id), expires: late, group: 1, now: start)
+        }
+        queue.add(31, device: 31, expires: late, now: start)
+        #expect(queue.batchLimit(at: start) < 30)
+        #expect(try onlyBatch(&queue, start).deliveries == Array(1...30))
+    }
+
     private func batches(_ actions: [DeliveryQueue.Action]) -> [DeliveryQueue.Batch] {
         actions.compactMap { if case .post(let batch) = $0 { batch } else { nil } }
     }

@@ -72,6 +72,17 @@ struct NodeChecksTests {
         #expect(found.count >= 14)
     }
 
+    @Test func versionZeroOne() throws {
+        func finding(_ isOn: Bool, records: Int) -> Finding? {
+            NodeChecks.doctor(facts { $0.statusV01 = .init(isOn: isOn, records: records, devices: 2 * records) })
+                .first { $0.check == "status-v0.1" }
+        }
+        #expect(finding(false, records: 0) == nil)
+        #expect(finding(true, records: 3)?.text == "on, 3 records with 6 devices")
+        #expect(finding(true, records: 3)?.verdict == .ok)
+        try expect("status-v0.1", .warn, "off, but 3 records") { $0.statusV01 = .init(isOn: false, records: 3, devices: 6) }
+    }
+
     @Test func theMachine() throws {
         try expect("key", .fail, "is missing") { $0.keyProblem = "identity file id.key is missing" }
         try expect("data", .fail, "can't be made") { $0.folder = .init(exists: false, isOwned: false, isWritable: false, mode: 0o700) }

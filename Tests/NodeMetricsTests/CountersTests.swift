@@ -91,6 +91,28 @@ struct CountersTests {
     func places() {
         #expect(KindLabel.allCases.map(\.place) == [0, 1, 2])
         #expect(StageLabel.allCases.map(\.place) == [0, 1, 2, 3, 4])
+        #expect(ProtocolLabel.allCases.map(\.place) == [0, 1, 2, 3])
+    }
+
+    @Test("Each protocol's messages are counted and measured under its own label")
+    func protocols() {
+        let counters = Counters([.messages], protocols: [.status, .statusV01])
+        func times(_ label: ProtocolLabel) -> MessageTimes { MessageTimes(received: .now, delay: .seconds(1), protocol: label) }
+        counters.opened([(kind: .query, times: times(.status)), (kind: .query, times: times(.statusV01))], others: 0)
+        counters.reached(.answered, .query, times(.statusV01))
+        counters.held(.query, for: .seconds(1), times(.statusV01))
+        // Of a protocol that the node does not speak nothing is shown.
+        counters.opened([(kind: .query, times: times(.other))], others: 0)
+        let text = counters.registry.exposition(as: .text)
+        for label in ["status", "status-v0.1"] {
+            #expect(text.contains("\nwaku_push_messages_valid_total{protocol=\"\(label)\",kind=\"query\"} 1\n"))
+        }
+        let answered = "waku_push_message_since_receipt_seconds_count"
+        #expect(text.contains("\n\(answered){protocol=\"status-v0.1\",stage=\"answered\",kind=\"query\"} 1\n"))
+        #expect(text.contains("\n\(answered){protocol=\"status\",stage=\"answered\",kind=\"query\"} 0\n"))
+        #expect(text.contains("\nwaku_push_reply_delay_seconds_count{protocol=\"status-v0.1\",kind=\"query\"} 1\n"))
+        #expect(!text.contains("protocol=\"other\""))
+        #expect(counters.validCounts == [0, 2, 0])
     }
 
     @Test("A status of HTTP that nobody knows is another's")

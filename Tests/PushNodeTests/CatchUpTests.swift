@@ -145,12 +145,13 @@ struct CatchUpTests {
 
     /// Runs a node that answers hundreds of messages of all kinds.
     private func answerHundreds(
-        _ served: ServedNetwork, port: Int, maintenanceInterval: Duration,
+        _ served: ServedNetwork, port: Int, maintenanceInterval: Duration, handledInterval: Duration = .milliseconds(250),
         then body: @escaping @Sendable (RunningNode) async throws -> Void = { _ in }
     ) async throws {
         let clients = (0..<150).map { _ in TestClient(of: server) }
         try await fixture.withNode(
-            configure: { $0.maintenanceInterval = maintenanceInterval }, makeRelay: { needs, _ in try served.relay(port: port, needs) }
+            configure: { ($0.maintenanceInterval, $0.handledInterval) = (maintenanceInterval, handledInterval) },
+            makeRelay: { needs, _ in try served.relay(port: port, needs) }
         ) { [self] node async throws in
             try await node.wait { served.isAttached }
             publish(registrations(clients + [bob]))
@@ -189,8 +190,9 @@ struct CatchUpTests {
         let copy = try TemporaryFolder()
         try await ServedNetwork.run(fixture.network) { served in
             let port = await served.port
-            try await answerHundreds(served, port: port, maintenanceInterval: wasSaved ? .milliseconds(50) : .seconds(3600)) {
-                [fixture] node in
+            try await answerHundreds(
+                served, port: port, maintenanceInterval: .seconds(3600), handledInterval: wasSaved ? .milliseconds(50) : .seconds(3600)
+            ) { [fixture] node in
                 let store = node.node.store
                 if wasSaved { try await node.wait { (try? store.read(NodeStorage.handledMessages()).count) ?? 0 >= 351 } }
                 // The files now are what a kill would leave.

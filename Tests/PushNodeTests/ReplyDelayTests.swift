@@ -125,9 +125,9 @@ struct ReplyDelayTests {
                 await relay.feed(request())
                 try await node.wait { node.count(.answerPublished) == number }
                 let all = Scrape(node.node.counters.registry.exposition(as: .text)).samples
-                let held = all[#"waku_push_reply_delay_seconds_count{kind="request"}"#]
-                let delay = all[#"waku_push_reply_delay_seconds_sum{kind="request"}"#] ?? 0
-                let answered = all[#"waku_push_message_since_receipt_seconds_sum{stage="answered",kind="request"}"#] ?? 0
+                let held = all[#"waku_push_reply_delay_seconds_count{protocol="status",kind="request"}"#]
+                let delay = all[#"waku_push_reply_delay_seconds_sum{protocol="status",kind="request"}"#] ?? 0
+                let answered = all[#"waku_push_message_since_receipt_seconds_sum{protocol="status",stage="answered",kind="request"}"#] ?? 0
                 #expect(delay + answered >= Double(number - 1))
                 if held == 1 { return #expect(delay > 0 && answered > 0) }
             }

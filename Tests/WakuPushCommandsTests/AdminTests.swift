@@ -23,7 +23,8 @@ struct AdminTests {
         #expect(text.status == 0)
         #expect(
             text.rows == [
-                ["ID", "KEY HASH", "INSTALLATION", "EXPIRES"], ["1", hash.prefix(16) + "…", "installation-1", "2027-01-15T08:00:00Z"],
+                ["ID", "PROTOCOL", "KEY HASH", "INSTALLATION", "EXPIRES"],
+                ["1", "status", hash.prefix(16) + "…", "installation-1", "2027-01-15T08:00:00Z"],
             ])
     }
 

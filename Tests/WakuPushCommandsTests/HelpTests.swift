@@ -7,6 +7,7 @@ struct HelpTests {
         [], ["serve"], ["identity", "new"], ["identity", "show"], ["admin"], ["admin", "registrations", "list"],
         ["admin", "registrations", "find"], ["admin", "registrations", "show"], ["admin", "registrations", "remove"],
         ["admin", "registrations", "export"], ["admin", "registrations", "import"], ["admin", "outbox", "retry"],
+        ["admin", "records", "list"], ["admin", "records", "show"], ["admin", "records", "remove"],
         ["admin", "outbox", "drop"], ["admin", "peers"], ["admin", "drain"], ["admin", "log-level"], ["admin", "backup"],
         ["admin", "restore"],
         ["admin", "check"], ["admin", "rotate-storage-key"], ["admin", "test-push"], ["doctor"], ["client"], ["client", "run"],
@@ -14,7 +15,7 @@ struct HelpTests {
         ["client", "discover"], ["client", "notify"], ["client", "status"], ["client", "unregister"], ["bench"], ["config"],
     ]
     private static let withoutExamples = [
-        ["identity"], ["admin", "status"], ["admin", "registrations"], ["admin", "registrations", "stats"],
+        ["identity"], ["admin", "status"], ["admin", "records"], ["admin", "registrations"], ["admin", "registrations", "stats"],
         ["admin", "outbox"], ["admin", "outbox", "list"], ["admin", "topics"], ["client", "query"], ["demo"], ["config", "check"],
         ["config", "show"], ["config", "default"],
     ]

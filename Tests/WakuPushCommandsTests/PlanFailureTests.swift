@@ -31,6 +31,14 @@ struct PlanFailureTests {
         #expect(ended.output == "The configuration is valid.\n")
     }
 
+    @Test func versionZeroOneIsSwitchedOnWithItsTopic() async throws {
+        #expect(try await check("--status-v0.1", "--v0.1-apns-topic", "im.status.ethereum").status == 0)
+        let environment = ["WAKU_PUSH_STATUS_V0_1": "true", "WAKU_PUSH_V0_1_APNS_TOPIC": "im.status.ethereum"]
+        #expect(try await check(environment: environment).status == 0)
+        expect(try await check("--v0.1-apns-topic", "im.status"), 64, "--v0.1-apns-topic has no effect without --status-v0.1")
+        expect(try await check("--status-v0.1", "--v0.1-apns-topic", "a b"), 64, "--v0.1-apns-topic is not a bundle id")
+    }
+
     @Test func anIdentityIsNeeded() async throws {
         expect(
             try await run("config", "check"), 64, "--identity is missing: make a key with waku-push identity new --out id.key")

@@ -11,12 +11,21 @@ extension DeliveryQueue {
         }
         var limit = limit
         var ids: [Int64] = []
+        var group: Int64?
         while ids.count < limit {
             let old = popDue(beside: ids.count, limit: &limit, now)
             if let old { ids.append(old) }
             let new = ids.count < limit ? fresh.popFirst() : nil
-            if let new { ids.append(new) }
+            if let new {
+                ids.append(new)
+                group = deliveries[new]?.group
+            }
             if old == nil, new == nil { break }
+        }
+        // The rest of a group whose beginning goes out makes the post no longer for gorush by much: it is one notification.
+        while ids.count < configuration.maximumBatchCount, let group, let next = fresh.first, deliveries[next.id]?.group == group {
+            fresh.remove(next.id)
+            ids.append(next.id)
         }
         for id in ids { expiring.remove(id) }
         return ids

@@ -44,6 +44,8 @@ package struct DeliveryQueue: Sendable {
         let arrived: Timestamp
         /// Whether somebody waits for its outcome.
         let isAwaited: Bool
+        /// Those with the same one go out together when they are fresh.
+        let group: Int64?
         /// How often it failed.
         var failureCount = 0
         var place = Place.held
@@ -113,10 +115,15 @@ package struct DeliveryQueue: Sendable {
     /// - Parameters:
     ///   - id: higher ones are newer.
     ///   - device: whom it is for.
+    ///   - expires: when it is given up.
     ///   - isAwaited: somebody waits for its outcome, for a while.
-    package mutating func add(_ id: Int64, device: DeviceID, expires: Timestamp, isAwaited: Bool = true, now: Timestamp) {
+    ///   - group: those with the same one, and ids that follow each other, go out together.
+    ///   - now: when.
+    package mutating func add(
+        _ id: Int64, device: DeviceID, expires: Timestamp, isAwaited: Bool = true, group: Int64? = nil, now: Timestamp
+    ) {
         guard deliveries[id] == nil else { return }
-        deliveries[id] = Delivery(device: device, expires: expires, arrived: now, isAwaited: isAwaited)
+        deliveries[id] = Delivery(device: device, expires: expires, arrived: now, isAwaited: isAwaited, group: group)
         expiring.insert(id, key: expires)
         joinLine(id, of: device)
         releaseFirst(of: device)

@@ -4,6 +4,8 @@ import Synchronization
 package final class Drain: Sendable {
     private let flag = Atomic(false)
 
+    package init() {}
+
     package var isOn: Bool {
         get { flag.load(ordering: .relaxed) }
         set { flag.store(newValue, ordering: .relaxed) }

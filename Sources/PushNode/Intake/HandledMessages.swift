@@ -1,8 +1,8 @@
 import Synchronization
 package import Waku
 
-/// Own messages that were handled to the end: answered, if they get an answer, or dropped for good. They are stored along with the relay's
-/// cursors, so that the catch-up after a restart, which overlaps by a minute, answers nothing twice.
+/// Own messages that were handled to the end: answered, if they get an answer, or dropped for good. They are stored soon after, and along with
+/// the relay's cursors, so that the catch-up after a restart, which overlaps by a minute, answers nothing twice.
 ///
 /// Not included are messages that wait for their answer, messages that were shed, and segments of incomplete messages.
 package final class HandledMessages: Sendable {
@@ -10,9 +10,20 @@ package final class HandledMessages: Sendable {
     private static let capacity = 50_000
 
     private let unsaved = Mutex<[MessageHash]>([])
+    /// An element when there is something to write down that was not announced yet.
+    let arrivals: AsyncStream<Void>
+    private let arrival: AsyncStream<Void>.Continuation
+
+    init() {
+        (arrivals, arrival) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1))
+    }
 
     package func note(_ hash: MessageHash) {
-        unsaved.withLock { if $0.count < Self.capacity { $0.append(hash) } }
+        let isFirst = unsaved.withLock { hashes in
+            if hashes.count < Self.capacity { hashes.append(hash) }
+            return hashes.count == 1
+        }
+        if isFirst { arrival.yield() }
     }
 
     /// Takes the hashes that are not stored yet.

@@ -3,14 +3,15 @@ import Waku
 
 /// Passes messages from the relay to the protocols that listen on their topics: a look-up on 4 bytes, before anything is decrypted.
 struct MessageSorter: Sendable {
-    private let protocols: [(topics: any WakuTopics, receiver: any WakuReceiver)]
+    private let protocols: [(label: ProtocolLabel, topics: any WakuTopics, receiver: any WakuReceiver)]
     private let seen: SeenMessages
     private let handled: HandledMessages
     private let counters: Counters
     private let now: @Sendable () -> Timestamp
 
     init(
-        _ protocols: [(topics: any WakuTopics, receiver: any WakuReceiver)], seen: SeenMessages, handled: HandledMessages,
+        _ protocols: [(label: ProtocolLabel, topics: any WakuTopics, receiver: any WakuReceiver)], seen: SeenMessages,
+        handled: HandledMessages,
         counters: Counters, now: @escaping @Sendable () -> Timestamp
     ) {
         self.protocols = protocols
@@ -50,13 +51,11 @@ struct MessageSorter: Sendable {
                 continue
             }
             let timestamp = received.message.timestamp
-            let times = MessageTimes(
-                received: instant, delay: timestamp.rawValue > 0 ? max(.zero, clock.since(timestamp)) : nil)
-            let incoming = Incoming(received: received, hash: hash, tag: tag, times: times)
-            sorted[first].append(incoming)
+            let delay = timestamp.rawValue > 0 ? max(.zero, clock.since(timestamp)) : nil
             // Topics are 4 bytes of a hash, so two protocols may listen on the same.
-            for index in protocols.indices.dropFirst(first + 1) where protocols[index].topics.contains(tag) {
-                sorted[index].append(incoming)
+            for index in protocols.indices.dropFirst(first) where index == first || protocols[index].topics.contains(tag) {
+                let times = MessageTimes(received: instant, delay: delay, protocol: protocols[index].label)
+                sorted[index].append(Incoming(received: received, hash: hash, tag: tag, times: times))
             }
         }
         counters.add(.foreign, foreign)

@@ -128,8 +128,9 @@ package final class WakuIntake<Handler: WakuHandler>: WakuReceiver {
     }
 
     private func drop(_ hash: MessageHash, _ counter: Counter) {
-        node.counters.add(counter)
+        // Whoever sees the count may stop the node.
         if !counter.mayBeHandledLater { node.handled.note(hash) }
+        node.counters.add(counter)
         node.logger.debug("message dropped", metadata: ["message": "\(hash)", "reason": "\(counter.name)"])
     }
 

@@ -61,7 +61,7 @@ package final class NodeService: Service {
 
     /// The tables of the node itself, without those of its protocols.
     package static let parts = [DeliveryStorage.part, NodeStorage.part]
-    private static let metrics: [MetricGroup] = [.messages, .answers, .delivery, .feedback, .relay, .node, .process]
+    private static let metrics: [MetricGroup] = [.messages, .answers, .delivery, .feedback, .devices, .relay, .node, .process]
 
     /// Every metric of a node with these protocols.
     package static func metrics(of protocols: [any NodeProtocol]) -> [MetricGroup] {
@@ -86,7 +86,7 @@ package final class NodeService: Service {
         self.configuration = configuration
         self.protocols = protocols
         self.logger = logger
-        let counters = Counters(Self.metrics(of: protocols))
+        let counters = Counters(Self.metrics(of: protocols), protocols: Set(protocols.map(\.label)))
         self.counters = counters
         folder = try DataFolder(locking: configuration.dataPath)
         let parts = protocols.map(\.part)
@@ -134,13 +134,15 @@ package final class NodeService: Service {
             relay: relay, seen: seen, handled: handled, counters: counters, logger: logger, replyDelay: configuration.replyDelay)
         replies.set(publisher)
         sorter = MessageSorter(
-            zip(topics, services).map { ($0, $1.receiver) }, seen: seen, handled: handled, counters: counters, now: now)
+            zip(protocols, services).map { ($0.label, $0.topics, $1.receiver) }, seen: seen, handled: handled, counters: counters, now: now)
         maintenance = Maintenance(
-            interval: configuration.maintenanceInterval, retention: configuration.retention, relay: relay, store: store, delivery: delivery,
+            interval: configuration.maintenanceInterval, handledInterval: configuration.handledInterval,
+            retention: configuration.retention, relay: relay, store: store, delivery: delivery,
             handled: handled, protocols: services, counters: counters, topicCount: { topics.reduce(0) { $0 + $1.otherCount } },
             logger: logger, now: now)
         gauges = NodeGauges(
-            counters: counters, relay: relay, store: store, delivery: delivery, publisher: publisher, services: services, alarms: alarms,
+            counters: counters, relay: relay, store: store, delivery: delivery, publisher: publisher,
+            services: zip(protocols, services).map { ($0.label, $1) }, alarms: alarms,
             maximumRequestAge: configuration.maximumRequestAge, now: now)
         watch = NodeWatch(
             alarms: alarms, relay: relay, store: store, counters: counters, delivery: delivery,
@@ -180,6 +182,10 @@ package final class NodeService: Service {
             group.addTask {
                 await self.maintenance.run()
                 return .maintenance
+            }
+            group.addTask {
+                await self.maintenance.saveHandledMessages()
+                return .upkeep
             }
             for service in services {
                 group.addTask {

@@ -17,6 +17,8 @@ struct Maintenance: Sendable {
     private static let handledMargin = Duration.seconds(180)
 
     let interval: Duration
+    /// See ``NodeConfiguration/handledInterval``.
+    let handledInterval: Duration
     /// How long deliveries and answers are remembered.
     let retention: Duration
     let relay: any Relay
@@ -55,6 +57,21 @@ struct Maintenance: Sendable {
             if ContinuousClock.now - lastExpiry > Self.expiryInterval {
                 lastExpiry = .now
                 for service in protocols { await service.expire(at: now()) }
+            }
+        }
+    }
+
+    /// Stores the hashes of handled messages soon after they were handled. Runs until cancelled.
+    func saveHandledMessages() async {
+        for await _ in handled.arrivals {
+            guard (try? await Task.sleep(for: handledInterval)) != nil else { return }
+            let hashes = handled.take()
+            guard !hashes.isEmpty else { continue }
+            do throws(StoreError) {
+                try await store.commit(StoreCommand.change(NodeStorage.remember(hashes, at: now())))
+            } catch {
+                // They are stored with the next cursors, whose failure is logged.
+                handled.putBack(hashes)
             }
         }
     }

@@ -11,14 +11,15 @@ struct NodeGauges: Sendable {
     private let store: any Store
     private let delivery: DeliveryService
     private let publisher: Publisher
-    private let services: [any ProtocolService]
+    private let services: [(label: ProtocolLabel, service: any ProtocolService)]
     private let alarms: Alarms
     private let now: @Sendable () -> Timestamp
     private let outboxReading: ThrottledReading<Duration>
 
     init(
         counters: Counters, relay: any Relay, store: any Store, delivery: DeliveryService, publisher: Publisher,
-        services: [any ProtocolService], alarms: Alarms, maximumRequestAge: Duration, now: @escaping @Sendable () -> Timestamp
+        services: [(label: ProtocolLabel, service: any ProtocolService)], alarms: Alarms, maximumRequestAge: Duration,
+        now: @escaping @Sendable () -> Timestamp
     ) {
         self.counters = counters
         self.relay = relay
@@ -66,12 +67,12 @@ struct NodeGauges: Sendable {
         registry.set(.outbox, to: Double(delivery.waitingCount))
         registry.set(.outboxAge, to: await outboxAge?.seconds)
         for kind in AlarmKind.allCases { registry.set(.alarmActive, kind, to: alarms.isActive(kind) ? 1 : 0) }
-        for (queue, depth, limit) in queues {
-            registry.set(.queueDepth, queue, to: Double(depth))
-            registry.set(.queueLimit, queue, to: limit.map(Double.init))
+        for (label, queue, depth, limit) in queues {
+            registry.set(.queueDepth, label, queue, to: Double(depth))
+            registry.set(.queueLimit, label, queue, to: limit.map(Double.init))
         }
         update(registry, relay.peers, relay.traffic)
-        for service in services { await service.updateGauges(counters) }
+        for (_, service) in services { await service.updateGauges(counters) }
         update(registry, ProcessFigures.now())
     }
 
@@ -102,11 +103,11 @@ struct NodeGauges: Sendable {
     }
 
     /// The queues with their limits; nil for those without a limit of their own.
-    private var queues: [(queue: QueueLabel, depth: Int, limit: Int?)] {
-        services.flatMap(\.queues) + [
-            (.requests, delivery.awaitingCount, nil), (.answers, publisher.waitingCount, Publisher.capacity),
-            (.confirmations, publisher.unconfirmedCount, publisher.confirmationLimit),
-            (.feedback, delivery.feedback.waitingCount, Feedback.capacity),
+    private var queues: [(label: ProtocolLabel, queue: QueueLabel, depth: Int, limit: Int?)] {
+        services.flatMap { label, service in service.queues.map { (label, $0.queue, $0.depth, $0.limit) } } + [
+            (.shared, .requests, delivery.awaitingCount, nil), (.shared, .answers, publisher.waitingCount, Publisher.capacity),
+            (.shared, .confirmations, publisher.unconfirmedCount, publisher.confirmationLimit),
+            (.shared, .feedback, delivery.feedback.waitingCount, Feedback.capacity),
         ]
     }
 }

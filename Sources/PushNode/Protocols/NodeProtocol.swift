@@ -12,6 +12,8 @@ package protocol NodeProtocol: Sendable {
     var name: String { get }
     /// The number that identifies the protocol in stored rows.
     var number: ProtocolNumber { get }
+    /// In metrics.
+    var label: ProtocolLabel { get }
     var part: StorePart { get }
     var metrics: [MetricGroup] { get }
     /// Those of its counters that count lost messages: the status page lists them.
@@ -118,6 +120,7 @@ package struct ProtocolFact: Sendable {
 }
 
 extension NodeProtocol {
+    package var label: ProtocolLabel { .other }
     package var metrics: [MetricGroup] { [] }
     package var losses: [Counter] { [] }
     package var topics: any WakuTopics { NoTopics() }

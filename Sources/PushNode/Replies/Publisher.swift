@@ -145,7 +145,7 @@ final class Publisher: ReplyPublishing {
         if let question = answer.question { handled.note(question) }
         if item.publishedAt == nil {
             counters.reached(.answered, answer.kind, answer.times, without: item.heldFor)
-            if item.heldSince != nil { counters.held(answer.kind, for: item.heldFor) }
+            if item.heldSince != nil { counters.held(answer.kind, for: item.heldFor, answer.times) }
         }
         counters.add(item.publishedAt == nil ? .answerPublished : .answerRepeated)
         if unconfirmed.isEmpty {

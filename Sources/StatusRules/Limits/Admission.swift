@@ -26,18 +26,25 @@ package struct Admission: Sendable {
     /// The key of the single bucket for limits in total.
     private struct All: Hashable, Sendable {}
 
+    private struct Device: Hashable, Sendable {
+        /// The hash of the registrant's key.
+        let registrant: [UInt8]
+        let installationID: InstallationID
+    }
+
     package let limits: Limits
     private var messagesBySender: RateLimiter<PublicKey>?
     private var registrationsBySender: RateLimiter<PublicKey>?
     private var queriesBySender: RateLimiter<PublicKey>?
     private var requestsBySender: RateLimiter<PublicKey>?
-    private var queriesByTarget: RateLimiter<KeyHash>?
-    private var notificationsByTarget: RateLimiter<RegistrationKey>?
+    /// By the registrant's hash, of whichever protocol.
+    private var queriesByTarget: RateLimiter<[UInt8]>?
+    private var notificationsByTarget: RateLimiter<Device>?
     private var newRegistrations: RateLimiter<All>?
     private var registrations: RateLimiter<All>?
     private var queries: RateLimiter<All>?
     private var requests: RateLimiter<All>?
-    private var answerKiBByTarget: RateLimiter<KeyHash>?
+    private var answerKiBByTarget: RateLimiter<[UInt8]>?
     private var answerKiB: RateLimiter<All>?
 
     package init(_ limits: Limits) {
@@ -62,7 +69,12 @@ package struct Admission: Sendable {
     }
 
     /// Admits a message of a known kind.
-    package mutating func message(_ kind: MessageKind, from sender: PublicKey, at now: Timestamp) -> Refusal? {
+    ///
+    /// - Parameters:
+    ///   - kind: The kind of the message.
+    ///   - sender: nil if it has none: then only the limits for all senders together count.
+    ///   - now: The time of receipt.
+    package mutating func message(_ kind: MessageKind, from sender: PublicKey?, at now: Timestamp) -> Refusal? {
         switch kind {
         case .registration:
             guard Self.take(sender, from: &registrationsBySender, at: now) else { return .registrationsBySender }
@@ -80,11 +92,25 @@ package struct Admission: Sendable {
 
     /// Admits a part of a query.
     package mutating func query(about registrant: KeyHash, at now: Timestamp) -> Refusal? {
+        query(aboutHash: registrant.bytes, at: now)
+    }
+
+    /// Admits a part of a query.
+    ///
+    /// - Parameter registrant: The protocol's hash of the registrant's key.
+    package mutating func query(aboutHash registrant: [UInt8], at now: Timestamp) -> Refusal? {
         Self.take(registrant, from: &queriesByTarget, at: now) ? nil : .queriesByTarget
     }
 
     /// Admits rows about a registrant in an answer.
     package mutating func answer(byteCount: Int, about registrant: KeyHash, at now: Timestamp) -> Refusal? {
+        answer(byteCount: byteCount, aboutHash: registrant.bytes, at: now)
+    }
+
+    /// Admits rows about a registrant in an answer.
+    ///
+    /// - Parameter registrant: The protocol's hash of the registrant's key.
+    package mutating func answer(byteCount: Int, aboutHash registrant: [UInt8], at now: Timestamp) -> Refusal? {
         Self.take(registrant, from: &answerKiBByTarget, cost: Self.kibibytes(byteCount), at: now) ? nil : .answerKiBByTarget
     }
 
@@ -95,7 +121,17 @@ package struct Admission: Sendable {
 
     /// Admits a notification that passed all checks and filters: others do not count against the target's limit.
     package mutating func notification(for device: RegistrationKey, at now: Timestamp) -> Refusal? {
-        Self.take(device, from: &notificationsByTarget, at: now) ? nil : .notificationsByTarget
+        notification(forHash: device.keyHash.bytes, device.installationID, at: now)
+    }
+
+    /// As ``notification(for:at:)``.
+    ///
+    /// - Parameter registrant: The protocol's hash of the registrant's key.
+    package mutating func notification(
+        forHash registrant: [UInt8], _ installationID: InstallationID, at now: Timestamp
+    ) -> Refusal? {
+        let device = Device(registrant: registrant, installationID: installationID)
+        return Self.take(device, from: &notificationsByTarget, at: now) ? nil : .notificationsByTarget
     }
 
     /// Admits a registration of an installation that is not registered now.
@@ -108,6 +144,11 @@ package struct Admission: Sendable {
         if let limit = limits.installationsByKey, installations >= limit { return .installationsByKey }
         if let limit = limits.registrationCount, count >= limit { return .registrationCount }
         return Self.take(All(), from: &newRegistrations, at: now) ? nil : .newRegistrations
+    }
+
+    private static func take(_ sender: PublicKey?, from limiter: inout RateLimiter<PublicKey>?, at now: Timestamp) -> Bool {
+        guard let sender else { return true }
+        return limiter?.admits(sender, at: now) ?? true
     }
 
     private static func take<Key>(_ key: Key, from limiter: inout RateLimiter<Key>?, cost: Int = 1, at now: Timestamp) -> Bool {

@@ -24,40 +24,53 @@ extension Metric {
 }
 
 extension Counter {
-    package static let registrationStored = Counter("registration stored", .handled, KindLabel.registration, OutcomeLabel.stored)
-    package static let registrationEnded = Counter("registration ended", .handled, KindLabel.registration, OutcomeLabel.ended)
+    package static let registrationStored = Counter(
+        "registration stored", .handled, ProtocolLabel.status, KindLabel.registration, OutcomeLabel.stored)
+    package static let registrationEnded = Counter(
+        "registration ended", .handled, ProtocolLabel.status, KindLabel.registration, OutcomeLabel.ended)
     package static let registrationRepeated = Counter(
-        "registration answered again", .handled, KindLabel.registration, OutcomeLabel.repeated)
+        "registration answered again", .handled, ProtocolLabel.status, KindLabel.registration, OutcomeLabel.repeated)
     package static let registrationMalformed = Counter(
-        "registration refused: malformed", .handled, KindLabel.registration, OutcomeLabel.refusedMalformed)
+        "registration refused: malformed", .handled, ProtocolLabel.status, KindLabel.registration, OutcomeLabel.refusedMalformed)
     package static let registrationOutdated = Counter(
-        "registration refused: version", .handled, KindLabel.registration, OutcomeLabel.refusedVersion)
+        "registration refused: version", .handled, ProtocolLabel.status, KindLabel.registration, OutcomeLabel.refusedVersion)
     package static let registrationUnsupported = Counter(
-        "registration refused: token type", .handled, KindLabel.registration, OutcomeLabel.refusedTokenType)
+        "registration refused: token type", .handled, ProtocolLabel.status, KindLabel.registration, OutcomeLabel.refusedTokenType)
     package static let registrationLimited = Counter(
-        "registration refused: limit", .handled, KindLabel.registration, OutcomeLabel.refusedLimit)
+        "registration refused: limit", .handled, ProtocolLabel.status, KindLabel.registration, OutcomeLabel.refusedLimit)
     package static let registrationRefused = Counter(
-        "registration refused otherwise", .handled, KindLabel.registration, OutcomeLabel.refusedOther)
-    package static let queryAnswered = Counter("query answered", .handled, KindLabel.query, OutcomeLabel.answered)
-    package static let queryUnanswered = Counter("query unanswered", .handled, KindLabel.query, OutcomeLabel.nothingFound)
-    package static let requestTaken = Counter("request taken", .handled, KindLabel.request, OutcomeLabel.taken)
+        "registration refused otherwise", .handled, ProtocolLabel.status, KindLabel.registration, OutcomeLabel.refusedOther)
+    package static let queryAnswered = Counter("query answered", .handled, ProtocolLabel.status, KindLabel.query, OutcomeLabel.answered)
+    package static let queryUnanswered = Counter(
+        "query unanswered", .handled, ProtocolLabel.status, KindLabel.query, OutcomeLabel.nothingFound)
+    package static let requestTaken = Counter("request taken", .handled, ProtocolLabel.status, KindLabel.request, OutcomeLabel.taken)
     package static let requestAnswered = Counter("request answered", .requestsAnswered)
     package static let requestWhileOpen = Counter("request answered at once: gorush takes no notifications", .requestsAnsweredAtOnce)
-    package static let limitMessagesBySender = Counter("limit: messages of a sender", .limited, LimitLabel.messagesBySender)
-    package static let limitRegistrationsBySender = Counter("limit: registrations of a sender", .limited, LimitLabel.registrationsBySender)
-    package static let limitQueriesBySender = Counter("limit: queries of a sender", .limited, LimitLabel.queriesBySender)
-    package static let limitRequestsBySender = Counter("limit: requests of a sender", .limited, LimitLabel.requestsBySender)
-    package static let limitQueriesByTarget = Counter("limit: queries about a registrant", .limited, LimitLabel.queriesByTarget)
-    package static let limitNotificationsByTarget = Counter("limit: notifications for a device", .limited, LimitLabel.notificationsByTarget)
-    package static let limitNewRegistrations = Counter("limit: new registrations", .limited, LimitLabel.newRegistrations)
-    package static let limitRegistrations = Counter("limit: registrations", .limited, LimitLabel.registrations)
-    package static let limitQueries = Counter("limit: queries", .limited, LimitLabel.queries)
-    package static let limitRequests = Counter("limit: requests", .limited, LimitLabel.requests)
-    package static let limitAnswerKiBByTarget = Counter("limit: KiB of answers about a registrant", .limited, LimitLabel.answerKiBByTarget)
-    package static let limitAnswerKiB = Counter("limit: KiB of answers", .limited, LimitLabel.answerKiB)
-    package static let limitInstallationsByKey = Counter("limit: installations of a key", .limited, LimitLabel.installationsByKey)
-    package static let limitRegistrationCount = Counter("limit: registrations in force", .limited, LimitLabel.registrationCount)
-    package static let limitDenied = Counter("limit: key that may not register", .limited, LimitLabel.denied)
+    package static let limitMessagesBySender = Counter(
+        "limit: messages of a sender", .limited, ProtocolLabel.status, LimitLabel.messagesBySender)
+    package static let limitRegistrationsBySender = Counter(
+        "limit: registrations of a sender", .limited, ProtocolLabel.status, LimitLabel.registrationsBySender)
+    package static let limitQueriesBySender = Counter(
+        "limit: queries of a sender", .limited, ProtocolLabel.status, LimitLabel.queriesBySender)
+    package static let limitRequestsBySender = Counter(
+        "limit: requests of a sender", .limited, ProtocolLabel.status, LimitLabel.requestsBySender)
+    package static let limitQueriesByTarget = Counter(
+        "limit: queries about a registrant", .limited, ProtocolLabel.status, LimitLabel.queriesByTarget)
+    package static let limitNotificationsByTarget = Counter(
+        "limit: notifications for a device", .limited, ProtocolLabel.status, LimitLabel.notificationsByTarget)
+    package static let limitNewRegistrations = Counter(
+        "limit: new registrations", .limited, ProtocolLabel.status, LimitLabel.newRegistrations)
+    package static let limitRegistrations = Counter("limit: registrations", .limited, ProtocolLabel.status, LimitLabel.registrations)
+    package static let limitQueries = Counter("limit: queries", .limited, ProtocolLabel.status, LimitLabel.queries)
+    package static let limitRequests = Counter("limit: requests", .limited, ProtocolLabel.status, LimitLabel.requests)
+    package static let limitAnswerKiBByTarget = Counter(
+        "limit: KiB of answers about a registrant", .limited, ProtocolLabel.status, LimitLabel.answerKiBByTarget)
+    package static let limitAnswerKiB = Counter("limit: KiB of answers", .limited, ProtocolLabel.status, LimitLabel.answerKiB)
+    package static let limitInstallationsByKey = Counter(
+        "limit: installations of a key", .limited, ProtocolLabel.status, LimitLabel.installationsByKey)
+    package static let limitRegistrationCount = Counter(
+        "limit: registrations in force", .limited, ProtocolLabel.status, LimitLabel.registrationCount)
+    package static let limitDenied = Counter("limit: key that may not register", .limited, ProtocolLabel.status, LimitLabel.denied)
 }
 
 /// The report for one device.

@@ -4,6 +4,7 @@ import Foundation
 import NodeAssembly
 import PushNode
 import StatusServer
+import StatusV01Server
 import Storage
 import StoreSQLite
 import StatusProtocol
@@ -75,7 +76,8 @@ extension Admin.Registrations {
         static let configuration = CommandConfiguration(
             abstract: "Exports registrations to a file that only the same node's key can decrypt.",
             discussion: """
-                Tombstones are exported too: without them a removed registration could come back. Use --state to select.
+                Tombstones are exported too: without them a removed registration could come back. Use --state to select. Records of version 0.1 \
+                are exported as well, unless --platform is given.
 
                 EXAMPLE
                   waku-push admin registrations export /backup/registrations \\
@@ -100,6 +102,7 @@ extension Admin.Registrations {
                         return failure == nil
                     }
                     if let failure { throw failure }
+                    if filter.platform == nil { try exportRecords(from: store, to: &writer) }
                     try writer.finish()
                 } catch {
                     writer.discard()
@@ -108,6 +111,20 @@ extension Admin.Registrations {
                 if admin.json { return try Output.json(["count": writer.count]) }
                 Output.line("\(writer.count) registrations exported to \(file), which can be read only with this node's key file.")
             }
+        }
+
+        /// Those of version 0.1, which have devices of several platforms.
+        private func exportRecords(from store: any Store, to writer: inout RegistrationsFileWriter) throws {
+            let wanted = filter.filter
+            var failure: (any Error)?
+            try StatusV01Server.Records(store.sealer).forEach(in: store) { record in
+                guard wanted.isRegistered.map({ $0 == (record.preferences != nil) }) ?? true,
+                    wanted.changedBefore.map({ record.changedAt < $0 }) ?? true, wanted.changedSince.map({ record.changedAt >= $0 }) ?? true
+                else { return true }
+                do { try writer.add(record) } catch { failure = error }
+                return failure == nil
+            }
+            if let failure { throw failure }
         }
     }
 
@@ -156,7 +173,7 @@ extension Admin.Registrations {
         private func read(_ store: any Store, _ identity: PrivateKey) async throws -> Counts {
             var reader = try RegistrationsFileReader(file, identity: identity)
             var counts = Counts()
-            var batch: [RegistrationRecord] = []
+            var batch: [RegistrationsFile.Entry] = []
             var isWhole = false
             while !isWhole {
                 var failure: CommandFailure?
@@ -166,7 +183,14 @@ extension Admin.Registrations {
                     failure = error
                 }
                 if batch.count >= Self.batch || isWhole || failure != nil {
-                    for result in await store.commitEach(batch.map(StatusServer.Registrations(store.sealer).merge)) {
+                    let (registrations, records) = (StatusServer.Registrations(store.sealer), StatusV01Server.Records(store.sealer))
+                    let commands = batch.map { entry in
+                        switch entry {
+                        case .registration(let record): registrations.merge(record)
+                        case .v01(let record): records.merge(record)
+                        }
+                    }
+                    for result in await store.commitEach(commands) {
                         if try result.get() { counts.imported += 1 } else { counts.kept += 1 }
                     }
                     batch = []

@@ -1,6 +1,7 @@
 import AdminProtocol
 import ArgumentParser
 import Delivery
+import NodeAssembly
 import PushNode
 import StatusServer
 import Storage
@@ -24,28 +25,34 @@ extension Admin.Outbox {
                 let rows = try rows(store)
                 if admin.json { return try Output.json(rows) }
                 Output.table(
-                    ["ID", "KEY HASH", "INSTALLATION", "EXPIRES"],
-                    rows.map { [String($0.id), String($0.keyHash.prefix(16)) + "…", Output.printable($0.installation), $0.expires] })
+                    ["ID", "PROTOCOL", "KEY HASH", "INSTALLATION", "EXPIRES"],
+                    rows.map { row in
+                        let keyHash = row.keyHash.isEmpty ? "" : row.keyHash.prefix(16) + "…"
+                        return [String(row.id), row.protocol, keyHash, Output.printable(row.installation), row.expires]
+                    })
             }
         }
 
         private func rows(_ store: any Store) throws -> [Row] {
             let waiting = try store.read(DeliveryStorage.waitingDeliveries(limit: limit))
-            let devices = waiting.map(\.device).filter { $0.protocol == StatusStorage.protocolNumber }
-            let keys = try store.read(StatusServer.Registrations.keys(ofDevices: devices.map(\.row)))
-            return waiting.map { Row($0, keys[$0.device.row]) }
+            let owners = try NodeAssembly.owners(of: waiting.map(\.device), in: store)
+            return waiting.map { Row($0, owners[$0.device]) }
         }
 
         private struct Row: Encodable {
             let id: Int64
+            let `protocol`: String
+            /// Empty for devices that are not registered any more, and for those of protocols that don't tell.
             let keyHash: String
             let installation: String
             let expires: String
 
-            init(_ waiting: WaitingDelivery, _ key: RegistrationKey?) {
+            init(_ waiting: WaitingDelivery, _ owner: DeviceOwner?) {
                 id = waiting.id
-                keyHash = key?.keyHash.hex ?? ""
-                installation = key?.installationID.string ?? ""
+                let number = waiting.device.protocol
+                `protocol` = NodeAssembly.protocolNames[number] ?? String(number.rawValue)
+                keyHash = owner.map { hexString($0.keyHash) } ?? ""
+                installation = owner?.installation ?? ""
                 expires = waiting.expires.formatted
             }
         }

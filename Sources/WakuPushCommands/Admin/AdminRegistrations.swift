@@ -80,10 +80,7 @@ extension Admin.Registrations {
         func run() async throws {
             try await reportingFailures {
                 let store = try admin.openStore(of: command)
-                let (statistics, waiting) = (
-                    try store.read(StatusServer.Registrations.statistics()), try store.read(DeliveryStorage.waitingCount())
-                )
-                let numbers = StoredNumbers(statistics, waiting: waiting, databaseBytes: store.byteCount)
+                let numbers = try StoredNumbers(of: store)
                 if admin.json { return try Output.json(numbers) }
                 Output.fields(numbers.fields)
             }

@@ -5,6 +5,7 @@ import Foundation
 import HealthChecks
 import PushNode
 import StatusServer
+import StatusV01Server
 import Storage
 import StoreSQLite
 
@@ -28,11 +29,7 @@ extension Admin {
                 let client = try AdminClient(folder: admin.folder(of: command))
                 let live = try await client.status()
                 let store = try admin.openStore(of: command)
-                let (statistics, waiting) = (
-                    try store.read(StatusServer.Registrations.statistics()), try store.read(DeliveryStorage.waitingCount())
-                )
-                let overview = Overview(
-                    live: live, registrations: StoredNumbers(statistics, waiting: waiting, databaseBytes: store.byteCount))
+                let overview = Overview(live: live, registrations: try StoredNumbers(of: store))
                 if admin.json { try Output.json(overview) } else { overview.print() }
                 guard let live else {
                     CommandFailure.report(client.noDaemon.message)
@@ -47,21 +44,37 @@ extension Admin {
 /// Numbers of rows in the database, and its size.
 struct StoredNumbers: Encodable {
     let registrants, apn, firebase, tombstones, waiting, databaseBytes: Int
+    /// Of version 0.1.
+    let v01Records, v01Devices, v01Tombstones: Int
 
-    init(_ statistics: RegistrationStatistics, waiting: Int, databaseBytes: Int) {
+    /// Reads all registrations: a second for a million.
+    init(of store: SQLiteStore) throws {
+        let statistics = try store.read(StatusServer.Registrations.statistics())
         registrants = statistics.registrants
         apn = statistics.apn
         firebase = statistics.firebase
         tombstones = statistics.tombstones
-        self.waiting = waiting
-        self.databaseBytes = databaseBytes
+        let figures = try store.read(StatusV01Server.Records.figures())
+        v01Records = figures.records
+        v01Devices = figures.devices.values.reduce(0, +)
+        v01Tombstones = figures.tombstones
+        waiting = try store.read(DeliveryStorage.waitingCount())
+        databaseBytes = store.byteCount
     }
 
     var fields: [(String, String)] {
         [
             ("registrants", String(registrants)), ("installations, APN", String(apn)), ("installations, Firebase", String(firebase)),
-            ("tombstones", String(tombstones)), ("notifications waiting", String(waiting)), ("database", "\(databaseBytes / 1024) KiB"),
+            ("tombstones", String(tombstones)),
         ]
+            + (v01Records + v01Tombstones == 0
+                ? []
+                : [
+                    ("v0.1 records", String(v01Records)), ("v0.1 devices", String(v01Devices)), ("v0.1 tombstones", String(v01Tombstones)),
+                ])
+            + [
+                ("notifications waiting", String(waiting)), ("database", "\(databaseBytes / 1024) KiB"),
+            ]
     }
 }
 

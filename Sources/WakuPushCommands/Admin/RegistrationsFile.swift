@@ -1,5 +1,6 @@
 import Foundation
 import StatusServer
+import StatusV01Server
 import StoreSQLite
 import StatusProtocol
 import Waku
@@ -30,8 +31,22 @@ enum RegistrationsFile {
             let registration: Data?
         }
 
+        /// Of version 0.1.
+        struct V01Record: Codable {
+            let keyHash: Data
+            let version: UInt64
+            let changedAt: Int64
+            let preferences: Data?
+        }
+
         var record: Record?
+        var v01: V01Record?
         var end: Int?
+    }
+
+    enum Entry {
+        case registration(RegistrationRecord)
+        case v01(RecordExport)
     }
 
     static func key(of identity: PrivateKey) -> SymmetricKey {
@@ -70,6 +85,14 @@ struct RegistrationsFileWriter {
             keyHash: Data(record.key.keyHash.bytes), installation: Data(record.key.installationID.bytes), version: record.version,
             changedAt: record.changedAt.rawValue, registration: record.registration.map { Data($0) })
         try seal(RegistrationsFile.Line(record: content))
+        count += 1
+    }
+
+    mutating func add(_ record: RecordExport) throws {
+        let content = RegistrationsFile.Line.V01Record(
+            keyHash: Data(record.keyHash.bytes), version: record.version, changedAt: record.changedAt.rawValue,
+            preferences: record.preferences.map { Data($0) })
+        try seal(RegistrationsFile.Line(v01: content))
         count += 1
     }
 
@@ -120,7 +143,7 @@ struct RegistrationsFileReader {
     }
 
     /// nil at the end of a complete file.
-    mutating func next() throws(CommandFailure) -> RegistrationRecord? {
+    mutating func next() throws(CommandFailure) -> RegistrationsFile.Entry? {
         guard let text = lines.next() else {
             throw CommandFailure(.data, "\(path) is truncated: the registrations before its end were imported")
         }
@@ -132,12 +155,21 @@ struct RegistrationsFileReader {
             throw CommandFailure(.data, "line \(count + 2) of \(path) can't be decrypted: it was altered, or belongs to another identity")
         }
         if line.end == count { return nil }
+        if let record = line.v01, let keyHash = V01.KeyHash(bytes: Array(record.keyHash)) {
+            count += 1
+            return .v01(
+                RecordExport(
+                    keyHash: keyHash, version: record.version, changedAt: Timestamp(rawValue: record.changedAt),
+                    preferences: record.preferences.map { Array($0) }))
+        }
         guard let record = line.record, let keyHash = KeyHash(bytes: Array(record.keyHash)) else {
             throw CommandFailure(.data, "line \(count + 2) of \(path) contains no registration")
         }
         count += 1
-        return RegistrationRecord(
-            key: RegistrationKey(keyHash: keyHash, installationID: InstallationID(bytes: Array(record.installation))),
-            version: record.version, changedAt: Timestamp(rawValue: record.changedAt), registration: record.registration.map { Array($0) })
+        return .registration(
+            RegistrationRecord(
+                key: RegistrationKey(keyHash: keyHash, installationID: InstallationID(bytes: Array(record.installation))),
+                version: record.version, changedAt: Timestamp(rawValue: record.changedAt),
+                registration: record.registration.map { Array($0) }))
     }
 }

@@ -10,6 +10,7 @@ import NodeAssembly
 import NwakuRelay
 import PushNode
 import StatusServer
+import StatusV01Server
 import Storage
 import StoreSQLite
 import StatusProtocol
@@ -42,12 +43,25 @@ struct DoctorExamination {
         relays += try await peers(relayNames, fleets: fleets, ofDaemon: daemon != nil)
         if relayNames.contains("loopback") || relays.isEmpty { relays.append(.loopback) }
         let takesFeedback = try options.gorush.feedbackSecret() != nil
-        return DoctorFacts(
+        var facts = DoctorFacts(
             keyProblem: keyProblem, folder: folder(), freeBytes: Disk.freeBytes(at: nearestFolder),
             files: daemon == nil ? OpenFiles.now() : nil,
             database: database(identity), daemon: daemon, pubsubTopics: topics, relays: relays,
             selfTest: await selfTest(daemon, identity, nodes, topics), gorushes: try await gorushes(setup),
             takesFeedback: isGiven("feedback-secret-file") ? takesFeedback : setup?.takesFeedback ?? takesFeedback)
+        let figures = recordFigures()
+        facts.statusV01 = DoctorFacts.StatusV01(
+            isOn: isGiven("status-v0.1") ? options.statusV01 : setup?.speaksStatusV01 ?? options.statusV01, records: figures.records,
+            devices: figures.devices.values.reduce(0, +))
+        return facts
+    }
+
+    /// Of version 0.1; none when the database can't be read, which is another finding.
+    private func recordFigures() -> RecordFigures {
+        guard FileManager.default.fileExists(atPath: DataFolder.databasePath(in: options.data)),
+            let store = try? NodeAssembly.existingStore(in: options.data, of: nil), let figures = try? store.read(Records.figures())
+        else { return RecordFigures() }
+        return figures
     }
 
     /// Whether one of these options is set: on the command line, in the environment or in the file.

@@ -41,7 +41,7 @@ enum Environment {
     }
 
     static func name(of option: String) -> String {
-        "WAKU_PUSH_" + option.uppercased().replacing("-", with: "_")
+        "WAKU_PUSH_" + option.uppercased().replacing("-", with: "_").replacing(".", with: "_")
     }
 
     /// An option's values and their source, in the words of an operator.

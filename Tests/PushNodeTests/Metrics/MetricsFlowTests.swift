@@ -72,17 +72,17 @@ struct MetricsFlowTests {
             #expect(scrape.sum(.valid) == scrape.sum(.handled) + scrape.sum(.dropped, "stage=\"handling\""))
             #expect(scrape.sum(.handled) == scrape.sum(.answersPublished))
 
-            #expect(scrape[.valid, "kind=\"registration\""] == 2)
-            #expect(scrape[.valid, "kind=\"query\""] == 4)
-            #expect(scrape[.valid, "kind=\"request\""] == 8)
-            #expect(scrape[.handled, "kind=\"registration\",outcome=\"refused_version\""] == 1)
+            #expect(scrape[.valid, "protocol=\"status\",kind=\"registration\""] == 2)
+            #expect(scrape[.valid, "protocol=\"status\",kind=\"query\""] == 4)
+            #expect(scrape[.valid, "protocol=\"status\",kind=\"request\""] == 8)
+            #expect(scrape[.handled, "protocol=\"status\",kind=\"registration\",outcome=\"refused_version\""] == 1)
             #expect(scrape[.reports, "result=\"success\""] == 4)
             #expect(scrape[.reports, "result=\"not_registered\""] == 4)
             #expect(scrape[.notificationsQueued] == 4)
             #expect(scrape[.notificationsEnded, "outcome=\"accepted\""] == 4)
             #expect(scrape.sum(.posts, "class=\"accepted\"") == Double(node.gorush.attempts))
-            #expect(scrape[.registrations, "platform=\"apn\",state=\"registered\""] == 1)
-            #expect(scrape[.registrations, "platform=\"none\",state=\"unregistered\""] == 0)
+            #expect(scrape[.registrations, "protocol=\"status\",platform=\"apn\",state=\"registered\""] == 1)
+            #expect(scrape[.registrations, "protocol=\"status\",platform=\"none\",state=\"unregistered\""] == 0)
             #expect(scrape[.breaker, "endpoint=\"1\",state=\"closed\""] == 1)
             #expect(scrape[.ready] == 1)
             #expect((scrape[.residentMemory] ?? 0) > 1_000_000)
@@ -99,7 +99,7 @@ struct MetricsFlowTests {
             try await traffic(node, rounds: 2)
             let samples = try await node.scrape().samples
             func count(_ metric: Metric, _ stage: String, _ kind: String) -> Double? {
-                samples["\(metric.name)_count{stage=\"\(stage)\",kind=\"\(kind)\"}"]
+                samples["\(metric.name)_count{protocol=\"status\",stage=\"\(stage)\",kind=\"\(kind)\"}"]
             }
             for (metric, stages) in [
                 (Metric.sinceReceipt, ["valid", "durable", "answered"]), (.sinceSent, ["received", "valid", "durable", "answered"]),

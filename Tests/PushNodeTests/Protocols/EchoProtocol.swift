@@ -26,7 +26,7 @@ struct EchoProtocol: NodeProtocol, WakuTopics, DeliverySource, ProtocolService {
     private static let insert = Mutation(table, .insert([deviceName, version, token]))
     private static let update = Mutation(table, .update([version, token], where: [.equal(.id), .equal(version)]))
     private static let delete = Mutation(table, .delete(where: [.equal(.id)]))
-    private static let counted = Counter("echo message", .handled, KindLabel.registration, OutcomeLabel.taken)
+    private static let counted = Counter("echo message", .handled, ProtocolLabel.other, KindLabel.registration, OutcomeLabel.taken)
 
     private let sealer: Sealer?
     private let intake: WakuIntake<EchoProtocol>?

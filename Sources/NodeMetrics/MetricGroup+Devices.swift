@@ -1,0 +1,28 @@
+extension MetricGroup {
+    /// Registered devices, of all protocols.
+    package static let devices = MetricGroup(metrics: [.registrations], counters: [.registrationExpired])
+}
+
+extension Metric {
+    package static let registrations = Metric(
+        "waku_push_registrations", ProtocolLabel.self, PlatformLabel.self, RegistrationStateLabel.self,
+        help: "Devices, by protocol, platform and state. Unregistered ones have no platform: of version 0.1 these are whole records.")
+}
+
+extension Counter {
+    package static let registrationExpired = Counter("registration ended: not renewed", .registrationsRemoved, RemovalLabel.expired)
+}
+
+package enum PlatformLabel: String, MetricLabel {
+    package static let labelName = "platform"
+    case apn, firebase
+    /// Of what is no device any more.
+    case none
+}
+
+package enum RegistrationStateLabel: String, MetricLabel {
+    package static let labelName = "state"
+    case registered
+    case inDoubt = "in_doubt"
+    case unregistered
+}

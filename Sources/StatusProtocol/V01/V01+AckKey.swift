@@ -1,0 +1,27 @@
+public import Waku
+public import WakuCrypto
+
+extension V01 {
+    /// The key under which a request is acknowledged: 32 bytes, which the request names raw, or by 64 hexadecimal digits with or without `0x`.
+    ///
+    /// The acknowledgement is encrypted with the 32 bytes themselves, and published on the topic of the first 4 bytes of their SHA3-256.
+    public struct AckKey: Sendable, CustomStringConvertible, CustomReflectable {
+        /// As the request has it. The acknowledgement's id.
+        public let named: [UInt8]
+        public let key: SymmetricKey
+        public let topic: ContentTopic
+
+        /// nil for anything else: such a request is not acknowledged.
+        public init?(_ named: [UInt8]) {
+            let digits = named.starts(with: "0x".utf8) && named.count == 2 + 2 * SymmetricKey.byteCount ? Array(named.dropFirst(2)) : named
+            let secret = V01.meaning(of: digits, byteCount: SymmetricKey.byteCount)
+            guard let key = SymmetricKey(bytes: secret) else { return nil }
+            self.named = named
+            self.key = key
+            topic = ContentTopic(TopicTag(rawValue: SHA3.hash256(secret).prefix(4).reduce(0) { $0 << 8 | UInt32($1) }))
+        }
+
+        public var description: String { "<redacted>" }
+        public var customMirror: Mirror { Mirror(self, children: []) }
+    }
+}

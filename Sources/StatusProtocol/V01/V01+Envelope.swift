@@ -1,0 +1,44 @@
+public import Waku
+public import WakuCrypto
+
+extension V01 {
+    /// An ApplicationMetadataMessage of version 0.1: as ``MetadataEnvelope``, with other types, and possibly from nobody.
+    public struct Envelope: Sendable {
+        public let type: MessageType
+        /// Recovered from the signature; the signer of the Waku payload when there is none; nil when that is not signed either.
+        public let sender: PublicKey?
+        public let payload: [UInt8]
+
+        /// - Throws: ``EnvelopeError``
+        public init(parsing bytes: [UInt8], wakuSigner: PublicKey?) throws(EnvelopeError) {
+            let parts = try MetadataEnvelope.parse(bytes)
+            guard let type = MessageType(rawValue: parts.type) else { throw .otherKind }
+            guard !parts.payload.isEmpty else { throw .empty }
+            if parts.signature.isEmpty {
+                sender = wakuSigner
+            } else {
+                do {
+                    sender = try Signature(parsing: parts.signature).signer(of: Keccak256.hash(parts.payload))
+                } catch {
+                    throw .badSignature
+                }
+            }
+            self.type = type
+            payload = parts.payload
+        }
+
+        /// - Parameter key: The sender's; nil leaves the signature out.
+        public static func encode(_ type: MessageType, payload: [UInt8], signedBy key: PrivateKey?) -> [UInt8] {
+            MetadataEnvelope.encode(type: type.rawValue, payload: payload, signedBy: key)
+        }
+    }
+
+    /// The Waku message of an envelope that only the holder of an acknowledgement key can read, on its topic.
+    ///
+    /// - Parameter wakuSigner: Signs the Waku payload.
+    public static func seal(_ envelope: [UInt8], under ackKey: AckKey, wakuSigner: PrivateKey, at now: Timestamp) -> WakuMessage {
+        let frame = PayloadFrame.encode(envelope, signedBy: wakuSigner)
+        return WakuMessage(
+            payload: AESGCM.seal(frame, key: ackKey.key, layout: .nonceLast), contentTopic: ackKey.topic, timestamp: now)
+    }
+}

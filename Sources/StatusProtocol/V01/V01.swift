@@ -1,0 +1,71 @@
+public import WakuCrypto
+
+/// Version 0.1 of Status' push notifications (June 2020): its messages, topics and hashes.
+///
+/// A protocol of its own beside the deployed one: an account registers one signed record for all of its devices, an access token selects the
+/// record, and requests are acknowledged on a topic of the sender's choice. Fields and numbers are in `Protos/push_notifications_v01.proto`.
+public enum V01 {
+    /// The `type` of an ApplicationMetadataMessage, by the numbers of June 2020. The deployed protocol gives other meanings to the same numbers.
+    public enum MessageType: UInt32, Sendable, CaseIterable {
+        case register = 15
+        case registrationResponse = 16
+        case contactCodeAdvertisement = 17
+        case query = 18
+        case queryResponse = 20
+        case request = 21
+        case acknowledgement = 22
+    }
+
+    /// `push-notifications-` + decimal(X coordinate mod 5000): where a server takes its messages, encrypted to its key.
+    public static func serverTopic(_ server: PublicKey) -> String {
+        "push-notifications-\(StatusTopics.partition(of: server))"
+    }
+
+    /// `chat_id` of a notification, and the entries of `blocked_chat_list`: SHA3-256 of the chat's id.
+    public static func chatHash(_ id: String) -> [UInt8] {
+        SHA3.hash256(Array(id.utf8))
+    }
+
+    /// What an entry of a list stands for: the published messages have strings where bytes are meant, so that hexadecimal digits stand for their
+    /// bytes.
+    ///
+    /// - Parameters:
+    ///   - field: As it came.
+    ///   - byteCount: How many bytes the digits must stand for.
+    /// - Returns: The bytes of `2 * byteCount` digits; anything else as it came.
+    public static func meaning(of field: [UInt8], byteCount: Int) -> [UInt8] {
+        guard field.count == 2 * byteCount else { return field }
+        var bytes: [UInt8] = []
+        bytes.reserveCapacity(byteCount)
+        for index in stride(from: 0, to: field.count, by: 2) {
+            guard let high = hexNibble(field[index]), let low = hexNibble(field[index + 1]) else { return field }
+            bytes.append(high << 4 | low)
+        }
+        return bytes
+    }
+
+    /// The hash of a chat that a field stands for: see ``meaning(of:byteCount:)``.
+    public static func chat(_ field: [UInt8]) -> [UInt8] {
+        meaning(of: field, byteCount: SHA3.byteCount)
+    }
+}
+
+extension V01 {
+    /// SHA3-256 of a compressed public key, 32 bytes: how messages name a registrant without showing the key.
+    public struct KeyHash: Hashable, Sendable {
+        public static let byteCount = SHA3.byteCount
+        public let bytes: [UInt8]
+
+        /// nil unless there are 32 bytes.
+        public init?(bytes: [UInt8]) {
+            guard bytes.count == Self.byteCount else { return nil }
+            self.bytes = bytes
+        }
+
+        public init(of key: PublicKey) {
+            bytes = SHA3.hash256(key.compressed)
+        }
+
+        public var hex: String { hexString(bytes) }
+    }
+}

@@ -1,0 +1,130 @@
+import NodeMetrics
+import ProtobufWire
+import PushNode
+import StatusProtocol
+import StatusRules
+import Synchronization
+import Waku
+import WakuCrypto
+
+/// What a message of version 0.1 asks for.
+enum V01Command: Sendable {
+    case register(V01.RegisterClaim)
+    case query(V01.Query, sender: PublicKey)
+    /// `key` names the request: see ``V01Answers``.
+    case request(V01.Request, key: [UInt8], expires: Timestamp)
+
+    var kind: KindLabel {
+        switch self {
+        case .register: .registration
+        case .query: .query
+        case .request: .request
+        }
+    }
+}
+
+/// From a Waku message to what it asks for: decrypts, checks signatures and parses. Needs nothing stored, and runs on any core.
+final class V01Decoder: Sendable {
+    private let identity: PrivateKey
+    private let rules: V01.RegisterRules
+    private let ages: RequestRules
+    private let gate: V01Gate
+    private let assembler = Mutex(SegmentAssembler())
+
+    init(identity: PrivateKey, rules: V01.RegisterRules, ages: RequestRules, gate: V01Gate) {
+        self.identity = identity
+        self.rules = rules
+        self.ages = ages
+        self.gate = gate
+    }
+
+    /// - Parameters:
+    ///   - message: on the server topic.
+    ///   - now: when it came.
+    func decode(_ message: WakuMessage, at now: Timestamp) throws(Drop) -> V01Command {
+        let frame: PayloadFrame
+        do throws(OpeningError) {
+            frame = try EnvelopeSealing.openFrame(message, identity: identity)
+        } catch {
+            throw Drop(error)
+        }
+        if let signer = frame.signer { try gate.admit { $0.message(from: signer, at: now) } }
+        let bytes = try whole(frame, at: now)
+        let envelope: V01.Envelope
+        do throws(EnvelopeError) {
+            envelope = try V01.Envelope(parsing: bytes, wakuSigner: frame.signer)
+        } catch {
+            throw Drop(error)
+        }
+        return try command(in: envelope, frame, sentAt: message.timestamp, now: now)
+    }
+
+    /// What the Waku payload holds, or completes. Segments are put together by their signer: without one they are dropped.
+    private func whole(_ frame: PayloadFrame, at now: Timestamp) throws(Drop) -> [UInt8] {
+        guard let segment = SegmentMessage(parsing: frame.data) else { return frame.data }
+        guard let signer = frame.signer else { throw Drop(.droppedUnsigned) }
+        guard let whole = assembler.withLock({ $0.add(segment, from: signer, at: now) }) else { throw Drop(.segment) }
+        return whole
+    }
+
+    private func command(
+        in envelope: V01.Envelope, _ frame: PayloadFrame, sentAt timestamp: Timestamp, now: Timestamp
+    ) throws(Drop) -> V01Command {
+        switch envelope.type {
+        case .register:
+            let sender = try signedSender(of: envelope, frame)
+            try gate.admit { $0.message(.registration, from: sender, at: now) }
+            let register = try parse { () throws(ProtobufError) in try V01.Register(parsing: envelope.payload) }
+            guard let claim = rules.claim(in: register, from: sender) else { throw Drop(.droppedBadSignature) }
+            return .register(claim)
+        case .query:
+            let sender = try signedSender(of: envelope, frame)
+            try gate.admit { $0.message(.query, from: sender, at: now) }
+            let query = try parse { () throws(ProtobufError) in try V01.Query(parsing: envelope.payload) }
+            return .query(query, sender: sender)
+        case .request:
+            try gate.admit { $0.message(.request, from: envelope.sender, at: now) }
+            let request = try parse { () throws(ProtobufError) in try V01.Request(parsing: envelope.payload) }
+            guard !request.messageID.isEmpty else { throw Drop(.droppedNoMessageID) }
+            guard V01.RequestRules.isComplete(request) else { throw Drop(.droppedMalformedMessage) }
+            guard let expires = ages.expiry(of: timestamp, at: now) else { throw Drop(.droppedOldRequest) }
+            return .request(request, key: V01Answers.key(of: envelope.payload), expires: expires)
+        case .registrationResponse, .contactCodeAdvertisement, .queryResponse, .acknowledgement:
+            throw Drop(.droppedOtherKind)
+        }
+    }
+
+    /// The Waku payload of what is answered to its sender must be signed.
+    private func signedSender(of envelope: V01.Envelope, _ frame: PayloadFrame) throws(Drop) -> PublicKey {
+        guard frame.signer != nil, let sender = envelope.sender else { throw Drop(.droppedUnsigned) }
+        return sender
+    }
+
+    private func parse<T>(_ parsing: () throws(ProtobufError) -> T) throws(Drop) -> T {
+        do throws(ProtobufError) { return try parsing() } catch { throw Drop(error) }
+    }
+}
+
+extension Drop {
+    fileprivate init(_ error: OpeningError) {
+        switch error {
+        case .version: self.init(.droppedVersion)
+        case .undecryptable: self.init(.droppedUndecryptable)
+        case .malformed: self.init(.droppedMalformedPayload)
+        case .unsigned: self.init(.droppedUnsigned)
+        }
+    }
+
+    fileprivate init(_ error: EnvelopeError) {
+        switch error {
+        case .malformed: self.init(.droppedMalformedEnvelope)
+        case .otherKind: self.init(.droppedOtherKind)
+        case .empty: self.init(.droppedEmpty)
+        case .badSignature: self.init(.droppedBadSignature)
+        }
+    }
+
+    fileprivate init(_ error: ProtobufError) {
+        self.init(error == .tooMany ? .droppedTooMany : .droppedMalformedMessage)
+    }
+}
