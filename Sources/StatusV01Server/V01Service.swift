@@ -21,7 +21,7 @@ struct V01Service: ProtocolService {
     private let topic: ContentTopic
     private let gate: V01Gate
     private let intake: WakuIntake<V01Handler>
-    private let figures: PacedReading<RecordFigures>
+    private let figures: ThrottledReading<RecordFigures>
 
     /// - Throws: `StoreError`
     init(_ identity: PrivateKey, _ configuration: StatusPushV01.Configuration, _ gate: V01Gate, _ node: NodeServices) throws {
@@ -34,7 +34,7 @@ struct V01Service: ProtocolService {
         // Acknowledgements that were never given are shown as 0.
         for label in AcknowledgementLabel.allCases { node.counters.increment(.acknowledgements, label, by: 0) }
         if gate.countsDevices { gate.counted(devices: try store.read(Records.deviceCount())) }
-        figures = PacedReading { try await store.fetch(Records.figures()) }
+        figures = ThrottledReading { try await store.fetch(Records.figures()) }
 
         let records = Records(store.sealer)
         let rules = V01.RegisterRules(server: identity.publicKey) { [routing = node.delivery.routing] platform in
@@ -53,10 +53,10 @@ struct V01Service: ProtocolService {
 
     // MARK: Maintenance
 
-    func prune(_ forgetting: Forgetting) async {
+    func prune(_ retention: Retention) async {
         do throws(StoreError) {
-            try await node.store.commit(V01Answers.prune(before: forgetting.cutoff, keeping: forgetting.rowLimit))
-            let unfounded = forgetting.now - Self.unfoundedLifetime
+            try await node.store.commit(V01Answers.prune(before: retention.cutoff, keeping: retention.rowLimit))
+            let unfounded = retention.now - Self.unfoundedLifetime
             while try await node.store.commit(Records.forgetUnfounded(before: unfounded, limit: Self.unfoundedChunk))
                 == Self.unfoundedChunk
             {}

@@ -185,7 +185,7 @@ package final class NodeService: Service {
             }
             group.addTask {
                 await self.maintenance.saveHandledMessages()
-                return .upkeep
+                return .maintenance
             }
             for service in services {
                 group.addTask {

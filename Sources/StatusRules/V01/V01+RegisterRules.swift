@@ -1,25 +1,25 @@
-public import PushTypes
-public import StatusProtocol
-public import WakuCrypto
+package import PushTypes
+package import StatusProtocol
+package import WakuCrypto
 
 extension V01 {
     /// Which registrations are taken, `V01.md` section 3.
     ///
     /// In two parts: ``claim(in:from:)`` does what needs nothing stored, on any core; ``decide(_:stored:isTokenTaken:)`` compares with what is stored.
-    public struct RegisterRules: Sendable {
+    package struct RegisterRules: Sendable {
         private let server: PublicKey
         private let serves: @Sendable (Platform) -> Bool
 
         /// - Parameters:
         ///   - server: The node's own key.
         ///   - serves: Whether there is a gorush for a platform.
-        public init(server: PublicKey, serves: @escaping @Sendable (Platform) -> Bool = { _ in true }) {
+        package init(server: PublicKey, serves: @escaping @Sendable (Platform) -> Bool = { _ in true }) {
             self.server = server
             self.serves = serves
         }
 
         /// Examines a registration. nil when its signature is not the sender's, for this server: then it is discarded.
-        public func claim(in register: Register, from sender: PublicKey) -> RegisterClaim? {
+        package func claim(in register: Register, from sender: PublicKey) -> RegisterClaim? {
             guard register.isSigned(by: sender, for: server) else { return nil }
             return RegisterClaim(sender: sender, requestID: register.requestID, intent: intent(of: register.payload))
         }
@@ -48,7 +48,7 @@ extension V01 {
         /// - Parameters:
         ///   - stored: What stands for the sender's key, tombstones included; nil when nothing ever was.
         ///   - isTokenTaken: Whether the claim's access token belongs to another record.
-        public func decide(_ claim: RegisterClaim, stored: RecordHead?, isTokenTaken: Bool) -> RegisterDecision {
+        package func decide(_ claim: RegisterClaim, stored: RecordHead?, isTokenTaken: Bool) -> RegisterDecision {
             if let stored, stored.version == claim.version, stored.mark == claim.mark { return .keep }
             switch claim.intent {
             case .malformed:
@@ -65,30 +65,30 @@ extension V01 {
     }
 
     /// Knows a ``Register`` again: the first 8 bytes of its request id.
-    public struct RegisterMark: RawRepresentable, Hashable, Sendable {
-        public let rawValue: Int64
-        public init(rawValue: Int64) { self.rawValue = rawValue }
+    package struct RegisterMark: RawRepresentable, Hashable, Sendable {
+        package let rawValue: Int64
+        package init(rawValue: Int64) { self.rawValue = rawValue }
 
-        public init(requestID: [UInt8]) {
+        package init(requestID: [UInt8]) {
             rawValue = Int64(bitPattern: requestID.prefix(8).reduce(0) { $0 << 8 | UInt64($1) })
         }
     }
 
-    /// What stands for a public key: a record, or the tombstone of one.
-    public struct RecordHead: Hashable, Sendable {
-        public let version: UInt64
+    /// What stands for a package key: a record, or the tombstone of one.
+    package struct RecordHead: Hashable, Sendable {
+        package let version: UInt64
         /// Of the ``Register`` that it came with; nil when the node itself changed it since.
-        public let mark: RegisterMark?
+        package let mark: RegisterMark?
 
-        public init(version: UInt64, mark: RegisterMark?) {
+        package init(version: UInt64, mark: RegisterMark?) {
             self.version = version
             self.mark = mark
         }
     }
 
     /// A registration whose signature holds, examined.
-    public struct RegisterClaim: Sendable {
-        public enum Intent: Sendable {
+    package struct RegisterClaim: Sendable {
+        package enum Intent: Sendable {
             case malformed
             /// By the flag, or by a record without devices.
             case end(version: UInt64)
@@ -96,22 +96,22 @@ extension V01 {
             case register(Preferences, payload: [UInt8], flaw: RegistrationResponse.ErrorType?)
         }
 
-        public let sender: PublicKey
-        public let keyHash: KeyHash
-        public let requestID: [UInt8]
-        public let intent: Intent
+        package let sender: PublicKey
+        package let keyHash: KeyHash
+        package let requestID: [UInt8]
+        package let intent: Intent
 
-        public init(sender: PublicKey, requestID: [UInt8], intent: Intent) {
+        package init(sender: PublicKey, requestID: [UInt8], intent: Intent) {
             self.sender = sender
             keyHash = KeyHash(of: sender)
             self.requestID = requestID
             self.intent = intent
         }
 
-        public var mark: RegisterMark { RegisterMark(requestID: requestID) }
+        package var mark: RegisterMark { RegisterMark(requestID: requestID) }
 
         /// 0 when it has none.
-        public var version: UInt64 {
+        package var version: UInt64 {
             switch intent {
             case .malformed: 0
             case .end(let version): version
@@ -120,12 +120,12 @@ extension V01 {
         }
 
         /// That it wants to be selected by.
-        public var accessToken: AccessToken? {
+        package var accessToken: AccessToken? {
             if case .register(let preferences, _, nil) = intent { preferences.accessToken } else { nil }
         }
     }
 
-    public enum RegisterDecision: Sendable {
+    package enum RegisterDecision: Sendable {
         case store(Preferences, payload: [UInt8])
         /// All but key hash and version goes.
         case end(version: UInt64)

@@ -1,14 +1,14 @@
-public import PushTypes
-public import StatusProtocol
+package import PushTypes
+package import StatusProtocol
 
 extension V01 {
     /// Which devices a request notifies, and how it is acknowledged, `V01.md` section 5.
-    public enum RequestRules {
+    package enum RequestRules {
         /// Devices that one request may concern. Those beyond are not notified, and the request fails.
-        public static let deviceLimit = 20_000
+        package static let deviceLimit = 20_000
 
         /// Whether a request is carried out: it names records, and the message that it is about.
-        public static func isComplete(_ request: Request) -> Bool {
+        package static func isComplete(_ request: Request) -> Bool {
             !request.requests.isEmpty && !request.messageID.isEmpty
         }
 
@@ -16,7 +16,7 @@ extension V01 {
         ///   - request: A complete one.
         ///   - record: What an access token selects.
         ///   - delivery: What is known of a delivery.
-        public static func decide(
+        package static func decide(
             _ request: Request, record: (AccessToken) throws -> SelectedRecord?, delivery: (DeliveryID) throws -> DeliveryState?
         ) rethrows -> RequestDecision {
             var decision = RequestDecision()
@@ -71,43 +71,43 @@ extension V01 {
     }
 
     /// The record that an access token selects.
-    public struct SelectedRecord: Hashable, Sendable {
-        public let registrant: KeyHash
-        public let preferences: Preferences
+    package struct SelectedRecord: Hashable, Sendable {
+        package let registrant: KeyHash
+        package let preferences: Preferences
 
-        public init(registrant: KeyHash, preferences: Preferences) {
+        package init(registrant: KeyHash, preferences: Preferences) {
             self.registrant = registrant
             self.preferences = preferences
         }
     }
 
     /// A device to notify.
-    public struct PlannedNotification: Hashable, Sendable {
-        public let id: DeliveryID
-        public let registrant: KeyHash
-        public let device: Device
-        public let platform: Platform
+    package struct PlannedNotification: Hashable, Sendable {
+        package let id: DeliveryID
+        package let registrant: KeyHash
+        package let device: Device
+        package let platform: Platform
         /// What the request's chat_id stands for.
-        public let chatID: [UInt8]
+        package let chatID: [UInt8]
     }
 
     /// What a request comes to.
-    public struct RequestDecision: Hashable, Sendable {
+    package struct RequestDecision: Hashable, Sendable {
         /// New notifications. Those of one platform and chat stand together: they make one notification of gorush's.
-        public var started: [PlannedNotification] = []
+        package var started: [PlannedNotification] = []
         /// Deliveries that another request started, and that gorush has not taken yet.
-        public var awaited: [DeliveryID] = []
+        package var awaited: [DeliveryID] = []
         /// An access token selects no record.
-        public var hasBadToken = false
+        package var hasBadToken = false
         /// Something is not accepted: it would fail, or it is too much for one request.
-        public var isRefused = false
+        package var isRefused = false
 
-        public init() {}
+        package init() {}
 
         /// What the request is acknowledged; nil is success.
         ///
         /// - Parameter areAllTaken: Whether gorush took all that was started or awaited.
-        public static func error(hasBadToken: Bool, areAllTaken: Bool) -> Acknowledgement.ErrorType? {
+        package static func error(hasBadToken: Bool, areAllTaken: Bool) -> Acknowledgement.ErrorType? {
             if hasBadToken { return .badToken }
             return areAllTaken ? nil : .internalError
         }
