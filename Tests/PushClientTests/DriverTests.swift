@@ -141,7 +141,7 @@ import WakuCrypto
         relay.setConfirming(false)
         try await running(try await client(identity, relay: relay)) { client in
             client.setReceiving(true)
-            async let states = client.register(Self.device, with: [PushServer(key: server)])
+            async let states = client.register(Self.device, with: [PushServer(key: server)], timeout: .seconds(240))
             // However long that takes.
             for _ in 0..<200 { await Task.yield() }
             #expect(relay.publishedTopics.isEmpty)

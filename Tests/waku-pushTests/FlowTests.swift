@@ -195,7 +195,7 @@ struct FlowTests {
         #expect(notified.failure == "not all devices were notified: INTERNAL_ERROR")
         #expect(notified.rows == [["INSTALLATION", "RESULT"], ["bobs-phone", "INTERNAL_ERROR"]])
         let waiting = try await admin("outbox", "list")
-        #expect(waiting.rows.dropFirst().map { Array($0[1...2]) } == [[bobsHash.prefix(16) + "…", "bobs-phone"]])
+        #expect(waiting.rows.dropFirst().map { Array($0[1...3]) } == [["status", bobsHash.prefix(16) + "…", "bobs-phone"]])
 
         let stopped = await first.stop()
         printed.add(stopped)

@@ -27,15 +27,24 @@ extension V01 {
             payload = parts.payload
         }
 
-        /// - Parameter key: The sender's; nil leaves the signature out.
+        /// Encodes an envelope.
+        ///
+        /// - Parameters:
+        ///   - type: The kind of the message.
+        ///   - payload: The encoded message.
+        ///   - key: The sender's key; nil leaves the signature out.
         public static func encode(_ type: MessageType, payload: [UInt8], signedBy key: PrivateKey?) -> [UInt8] {
             MetadataEnvelope.encode(type: type.rawValue, payload: payload, signedBy: key)
         }
     }
 
-    /// The Waku message of an envelope that only the holder of an acknowledgement key can read, on its topic.
+    /// The Waku message of an envelope that only the holder of an acknowledgement key can read, on the key's topic.
     ///
-    /// - Parameter wakuSigner: Signs the Waku payload.
+    /// - Parameters:
+    ///   - envelope: The encoded envelope.
+    ///   - ackKey: The acknowledgement key of the request.
+    ///   - wakuSigner: Signs the Waku payload.
+    ///   - now: The timestamp of the message.
     public static func seal(_ envelope: [UInt8], under ackKey: AckKey, wakuSigner: PrivateKey, at now: Timestamp) -> WakuMessage {
         let frame = PayloadFrame.encode(envelope, signedBy: wakuSigner)
         return WakuMessage(

@@ -44,9 +44,8 @@ final class EchoEndpoint: NodeProtocol, ProtocolService {
             let times = MessageTimes(received: .now, delay: nil)
             let incoming = Incoming(received: received, hash: received.hash, tag: TopicTag(of: "echo"), times: times)
             let command = echo.change(try echo.decode(incoming, keys: [], at: .now()), at: .now())
-            guard let node = echo.node, let outcome = try? await node.store.commit(command) else {
-                return Response(status: .internalServerError)
-            }
+            guard let node = echo.node else { return Response(status: .serviceUnavailable) }
+            let outcome = try await node.store.commit(command)
             node.delivery.enqueue(echo.queued(by: outcome))
             return Response(status: .ok)
         }

@@ -39,13 +39,14 @@ struct EchoEndpointTests {
         let services = ServiceGroup(services: [node], logger: quiet)
         let client = CurlClient()
         @Sendable func post(_ text: String) async throws -> Int {
-            try await client.send(HTTPRequest(method: "POST", url: "http://127.0.0.1:\(port)/echo", body: Array(text.utf8))).status
+            let url = "http://127.0.0.1:\(port)/echo"
+            return try await client.send(HTTPRequest(method: "POST", url: url, body: Array(text.utf8), timeout: .seconds(60))).status
         }
         try await withThrowingTaskGroup(of: Void.self) { group in
             group.addTask { try await services.run() }
             try await node.wait { node.obstacles.isEmpty }
-            #expect(try await post("register phone secret-token") == 200)
-            #expect(try await post("notify phone hello") == 200)
+            let statuses = [try await post("register phone secret-token"), try await post("notify phone hello")]
+            #expect(statuses == [200, 200])
             try await node.wait { gorush.accepted.map(\.deviceToken) == [DeviceToken("secret-token")] }
             await services.triggerGracefulShutdown()
             try await group.waitForAll()
