@@ -40,7 +40,7 @@ struct AdminRecoveryTests {
             }
             return count
         }
-        try await wait { try await node.admin("registrations", "stats").field("installations, APN") != "1" }
+        try await eventually { try await node.admin("registrations", "stats").field("installations, APN") != "1" }
         let backup = node.folder.path + "/backup"
         let made = try await node.admin("backup", backup, "--json", identified: true)
         #expect(made.status == 0, "\(made.errors)")

@@ -90,7 +90,7 @@ struct AdminSocketTests {
         defer { node.gorush.stop() }
         let data = node.folder.path + "/" + String(repeating: "long", count: 40)
         let daemon = try await Daemon.start(["--identity", node.server.path, "--data", data, "--gorush", node.gorush.url])
-        try await wait { try await run("admin", "status", "--data", data).status == 0 }
+        try await eventually { try await run("admin", "status", "--data", data).status == 0 }
         #expect(await daemon.stop().status == 0)
     }
 
@@ -132,18 +132,18 @@ struct AdminSocketTests {
         #expect(try await node.register(daemon).status == 0)
         node.gorushAnswers(503)
         #expect(try await node.client(daemon, "notify", "--registrant", node.bob.publicKey, "--message-id", "01").status == 65)
-        try await wait { try await status().live?.isReady == false }
+        try await eventually { try await status().live?.isReady == false }
         let live = try #require(try await status().live)
         #expect(live.outbox.waiting == 1)
         #expect(live.findings.first { $0.check == "gorush" }?.text.hasPrefix("takes no notifications, 1 wait: status 503") == true)
         node.gorushAnswers(200)
-        try await wait {
+        try await eventually {
             let retried = try await node.admin("outbox", "retry", "--all", "--json").json(Count.self)
             #expect(retried.count <= 1)
             return try await status().live?.outbox.waiting == 0
         }
         #expect(try await node.admin("outbox", "retry", "1", "--json").json() == Count(count: 0))
-        try await wait { try await node.admin("status").status == 0 }
+        try await eventually { try await node.admin("status").status == 0 }
         #expect(await daemon.stop().status == 0)
         #expect(node.leaks == [])
     }

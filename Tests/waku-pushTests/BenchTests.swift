@@ -98,7 +98,7 @@ struct BenchTests {
     func interrupted() async throws {
         let folder = try TemporaryFolder()
         let child = try ChildProcess(["bench", "endurance", "--duration", "1h", "--data", folder.path])
-        try await wait { try !FileManager.default.contentsOfDirectory(atPath: folder.path).isEmpty || !child.isRunning }
+        try await eventually { try !FileManager.default.contentsOfDirectory(atPath: folder.path).isEmpty || !child.isRunning }
         child.send(SIGINT)
         #expect(await child.status == 130)
         #expect(try FileManager.default.contentsOfDirectory(atPath: folder.path) == [])

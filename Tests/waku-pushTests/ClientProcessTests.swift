@@ -41,7 +41,7 @@ struct ClientProcessTests {
         var events: [Event] { process.lines.compactMap { try? JSONDecoder().decode(Event.self, from: Data($0.utf8)) } }
 
         func waitFor(_ name: String) async throws -> Event {
-            try await wait { events.contains { $0.event == name } || !process.isRunning }
+            try await eventually { events.contains { $0.event == name } || !process.isRunning }
             return try #require(events.first { $0.event == name }, "\(process.errors)")
         }
 
@@ -67,7 +67,7 @@ struct ClientProcessTests {
 
     /// Until gorush was fast enough for the server: on a slow machine its first answer may be INTERNAL_ERROR.
     private func notify(_ relay: String, _ name: String, _ arguments: String...) async throws {
-        try await wait {
+        try await eventually {
             let notified = try await node.recorded(
                 ["client", "notify", "--relay", relay, "--timeout", "60s", "--state", state(name)] + arguments)
             #expect(notified.status == 0 || notified.status == 69, "\(notified.errors)")
@@ -167,7 +167,7 @@ struct ClientProcessTests {
         let alice = try runClient(address, "alice")
         _ = try await alice.waitFor("started")
         // Gossip keeps nothing for those who are not in a mesh yet: what Bob advertises at each start is heard at last.
-        try await wait {
+        try await eventually {
             let registered = try await register(address)
             #expect(registered.status == 0, "\(registered.errors)")
             return alice.events.contains { $0.event == "discovered" }

@@ -24,13 +24,13 @@ struct ConfigurationReloadTests {
 
         try write(text("log-level: info\nlimit: {requests: 1/s}\nmax-request-age: 5m"), to: path)
         daemon.process.send(SIGHUP)
-        try await wait { daemon.process.errors.contains("some options need a restart") || !daemon.process.isRunning }
+        try await eventually { daemon.process.errors.contains("some options need a restart") || !daemon.process.isRunning }
         #expect(daemon.process.errors.contains("configuration read again changed=\"log-level, limit\""), "\(daemon.process.errors)")
         #expect(daemon.process.errors.contains("options=max-request-age"))
 
         try write(text("log-level: nonsense"), to: path)
         daemon.process.send(SIGHUP)
-        try await wait { daemon.process.errors.contains("configuration not read: nothing changed") || !daemon.process.isRunning }
+        try await eventually { daemon.process.errors.contains("configuration not read: nothing changed") || !daemon.process.isRunning }
         #expect(daemon.process.errors.contains(":3: log-level has an invalid value for --log-level"))
         #expect(try await daemon.get("/healthz").status == 200)
 

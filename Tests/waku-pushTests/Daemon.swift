@@ -20,7 +20,7 @@ struct Daemon: Sendable {
             ["serve", "--loopback-listen", "127.0.0.1:\(relay)", "--http", "127.0.0.1:\(http)"] + listen + arguments,
             environment: environment, limit: .seconds(300), shell: shell)
         let daemon = Daemon(process: process, relayURL: "http://127.0.0.1:\(relay)", httpURL: "http://127.0.0.1:\(http)")
-        try await wait {
+        try await eventually {
             if !process.isRunning { return true }
             return await daemon.isReady(hasLoopback: isAlone)
         }
@@ -40,7 +40,7 @@ struct Daemon: Sendable {
     /// Where other nodes dial it.
     func multiaddr() async throws -> String {
         let text = /libp2p listening address=(\S+)/
-        try await wait { process.errors.contains(text) || !process.isRunning }
+        try await eventually { process.errors.contains(text) || !process.isRunning }
         return String(try #require(process.errors.firstMatch(of: text), "\(process.errors)").1)
     }
 

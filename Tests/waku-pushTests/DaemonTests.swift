@@ -34,7 +34,7 @@ struct DaemonTests {
         let process = try ChildProcess(
             ["serve", "--http", "127.0.0.1:\(http)", "--relay", "http://127.0.0.1:\(try freePort())"] + standard)
         let daemon = Daemon(process: process, relayURL: "", httpURL: "http://127.0.0.1:\(http)")
-        try await wait { (try? await daemon.get("/readyz").status) == 503 || !process.isRunning }
+        try await eventually { (try? await daemon.get("/readyz").status) == 503 || !process.isRunning }
         let readiness = try await daemon.get("/readyz")
         #expect(readiness.status == 503)
         #expect(String(decoding: readiness.body, as: UTF8.self).hasPrefix("relay: "))
@@ -50,8 +50,8 @@ struct DaemonTests {
             ["serve", "--http", "127.0.0.1:\(http)", "--loopback-listen", "127.0.0.1:\(relay)", "--listen", "off"] + standard + arguments,
             environment: environment)
         let daemon = Daemon(process: process, relayURL: "", httpURL: "http://127.0.0.1:\(http)")
-        try await wait { process.errors.contains(" error no message on the shard seconds=") || !process.isRunning }
-        try await wait { (try? await daemon.get("/readyz").status) == 503 || !process.isRunning }
+        try await eventually { process.errors.contains(" error no message on the shard seconds=") || !process.isRunning }
+        try await eventually { (try? await daemon.get("/readyz").status) == 503 || !process.isRunning }
         #expect(String(decoding: try await daemon.get("/readyz").body, as: UTF8.self).hasPrefix("silence: no message for "))
         #expect(await daemon.stop().status == 0)
     }
@@ -69,7 +69,7 @@ struct DaemonTests {
             [
                 "serve", "--http", "127.0.0.1:\(try freePort())", "--loopback-listen", "127.0.0.1:\(try freePort())", "--listen", "off",
             ] + standard + relay + arguments)
-        try await wait { process.errors.contains("node started") || !process.isRunning }
+        try await eventually { process.errors.contains("node started") || !process.isRunning }
         process.send(SIGTERM)
         #expect(await process.status == 0)
         #expect(process.errors.contains(logged), "\(process.errors)")

@@ -74,12 +74,12 @@ struct DiskFaultTests {
         let sizes = try files.map { try FileManager.default.attributesOfItem(atPath: data + "/" + $0)[.size] as? Int ?? 0 }
         #expect(try await command("/usr/bin/prlimit", "--pid", "\(daemon.process.processID)", "--fsize=\(sizes.max() ?? 0):"))
         let kept = [first] + (try await registerUntilRefused(daemon))
-        try await wait { try await readiness(daemon).hasPrefix("store: the disk fails under the database") }
+        try await eventually { try await readiness(daemon).hasPrefix("store: the disk fails under the database") }
         #expect(try await daemon.get("/healthz").status == 200)
         try await expectQueriesFind(Array(kept.suffix(2)), daemon)
 
         #expect(try await command("/usr/bin/prlimit", "--pid", "\(daemon.process.processID)", "--fsize=unlimited:"))
-        try await wait { try await readiness(daemon) == "ready\n" }
+        try await eventually { try await readiness(daemon) == "ready\n" }
         let late = try KeyFile(in: folder, "late.key")
         #expect(try await register(daemon, late).status == 0)
         #expect(await daemon.stop().status == 0)
@@ -107,12 +107,12 @@ struct DiskFaultTests {
         try file.close()
 
         let kept = try await registerUntilRefused(daemon)
-        try await wait { try await readiness(daemon).hasPrefix("store: no room for the database in the data folder: free some disk space") }
+        try await eventually { try await readiness(daemon).hasPrefix("store: no room for the database in the data folder: free some disk space") }
         #expect(try await daemon.get("/healthz").status == 200)
         try await expectQueriesFind([first] + kept.suffix(2), daemon)
 
         try FileManager.default.removeItem(atPath: filler)
-        try await wait { try await readiness(daemon) == "ready\n" }
+        try await eventually { try await readiness(daemon) == "ready\n" }
         let late = try KeyFile(in: folder, "late.key")
         #expect(try await register(daemon, late).status == 0)
         try await expectQueriesFind([first] + kept + [late], daemon)

@@ -64,7 +64,7 @@ struct DoctorTests {
         // gorush breaks: the daemon, its readiness and doctor say the same.
         node.gorushAnswers(503)
         #expect(try await node.client(daemon, "notify", "--registrant", node.bob.publicKey, "--message-id", "01").status == 65)
-        try await wait { try await daemon.get("/readyz").status == 503 }
+        try await eventually { try await daemon.get("/readyz").status == 503 }
         let readiness = String(decoding: try await daemon.get("/readyz").body, as: UTF8.self)
         let broken = try await doctor("--identity", node.server.path, "--json")
         #expect(broken.status == 2)
@@ -75,7 +75,7 @@ struct DoctorTests {
 
         node.gorushAnswers(200)
         #expect(try await node.admin("outbox", "retry", "--all").status == 0)
-        try await wait { try await doctor("--identity", node.server.path).status == 1 }
+        try await eventually { try await doctor("--identity", node.server.path).status == 1 }
         node.record(await daemon.stop())
         // Nothing that doctor does is a notification.
         #expect(node.gorush.requests.filter { $0.head.hasPrefix("POST") && $0.body.count > 30 }.count >= 1)
@@ -100,7 +100,7 @@ struct DoctorTests {
             "--identity", node.server.path, "--data", node.data, "--gorush", guarded.url, "--gorush-token-file", token, "--gorush-header",
             "X-Other: hidden-header", "--relay", waku.relayURL, "--pubsub-topic", topic,
         ])
-        try await wait { try await run(["admin", "status", "--data", node.data]).status != 69 }
+        try await eventually { try await run(["admin", "status", "--data", node.data]).status != 69 }
 
         let asked = try await node.recorded(["doctor", "--data", node.data, "--json"])
         let findings = try verdicts(asked)

@@ -118,7 +118,7 @@ struct FeedbackFlowTests {
     /// Until gorush was fast enough for the answer.
     private func notify(_ daemon: Daemon, messageID: String) async throws -> Ended {
         var last: Ended?
-        try await wait {
+        try await eventually {
             let ended = try await client(daemon, "notify", "--registrant", bob.publicKey, "--message-id", messageID)
             last = ended
             return !ended.errors.contains("INTERNAL_ERROR")
@@ -142,7 +142,7 @@ struct FeedbackFlowTests {
                 body: Array(Self.failure(id).utf8), timeout: .seconds(60))
             #expect(try await CurlClient().send(hook).status == 204)
         }
-        try await wait { try await request(first) == .notRegistered }
+        try await eventually { try await request(first) == .notRegistered }
         let stopped = await first.stop()
         #expect(stopped.status == 0)
         #expect(!stopped.errors.contains(Self.secret))
@@ -164,13 +164,13 @@ struct FeedbackFlowTests {
         gorush.answer(status: status)
         let notified = try await client(daemon, "notify", "--registrant", bob.publicKey, "--message-id", "01")
         #expect(notified.failure == "not all devices were notified: INTERNAL_ERROR")
-        try await wait { try await daemon.get("/readyz").status == 503 }
+        try await eventually { try await daemon.get("/readyz").status == 503 }
         let readiness = String(decoding: try await daemon.get("/readyz").body, as: UTF8.self)
         #expect(readiness.hasPrefix("gorush: takes no notifications, 1 wait: status \(status): "), "\(readiness)")
         #expect(gorush.ids.isEmpty)
         gorush.answer()
-        try await wait { gorush.ids.count == 1 }
-        try await wait { try await daemon.get("/readyz").status == 200 }
+        try await eventually { gorush.ids.count == 1 }
+        try await eventually { try await daemon.get("/readyz").status == 200 }
         let stopped = await daemon.stop()
         #expect(stopped.errors.contains(" error gorush can't be used as configured "))
         #expect(stopped.errors.contains(" warning gorush takes no notifications "))

@@ -24,11 +24,11 @@ struct FilterFlowTests {
             ])
         #expect(registered.status == 0, "\(registered.errors)")
         // The registrant's topics are asked for once there is one.
-        try await wait {
+        try await eventually {
             let queried = try await node.recorded(["client", "query"] + common + ["--registrant", node.bob.publicKey])
             return queried.rows.last == ["bobs-phone", "1", "yes"]
         }
-        try await wait {
+        try await eventually {
             let notified = try await node.recorded(
                 ["client", "notify"] + common + ["--registrant", node.bob.publicKey, "--message-id", "c0ffee"])
             return notified.status == 0
@@ -36,7 +36,7 @@ struct FilterFlowTests {
         #expect(node.gorush.requests.count { $0.head.hasPrefix("POST") } == 1)
         #expect(filterNode.pushedCount > 0 && filterNode.lightpushCount > 0)
         // It gossips with nobody: the clients that did are gone.
-        try await wait { filterNode.gossipPeerCount == 0 }
+        try await eventually { filterNode.gossipPeerCount == 0 }
         #expect(try await node.admin("peers").rows.last?.prefix(3) == [filterNode.peerID, "us", "filter"])
         let doctor = try await run(
             "doctor", "--identity", node.server.path, "--gorush", node.gorush.url, "--relay", filterNode.address, "--data", node.data)
@@ -52,7 +52,7 @@ struct FilterFlowTests {
         let filterNode = try await FilterNode()
         let node = try OperatedNode()
         let daemon = try await node.start("--relay", filterNode.address, "--attach", "filter")
-        try await wait { filterNode.isSubscribed }
+        try await eventually { filterNode.isSubscribed }
         for round in 1...2 {
             filterNode.forget()
             try await withThrowingTaskGroup(of: Ended.self) { group in

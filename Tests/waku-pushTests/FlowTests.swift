@@ -70,7 +70,7 @@ struct FlowTests {
     /// Has Bob notified until the node says success: on a slow machine its first answer may be that gorush needs longer than it waits.
     private func notify(_ daemon: Daemon, messageID: String) async throws -> Ended {
         var last: Ended?
-        try await wait {
+        try await eventually {
             let ended = try await client(
                 daemon, "notify", "--registrant", bob.publicKey, "--identity", alice.path, "--message-id", messageID, "--json")
             last = ended
@@ -204,7 +204,7 @@ struct FlowTests {
 
         isWell.withLock { $0 = true }
         let second = try await startDaemon(gorush)
-        try await wait { try await admin("outbox", "list").rows.count == 1 }
+        try await eventually { try await admin("outbox", "list").rows.count == 1 }
         #expect(await second.stop().status == 0)
         #expect(try await admin("registrations", "stats").field("notifications waiting") == "0")
         expectNoSecrets(among: 8)

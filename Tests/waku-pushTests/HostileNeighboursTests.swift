@@ -31,7 +31,7 @@ struct HostileNeighboursTests {
                 "--http", "127.0.0.1:\(port)", "--log-level", "info",
             ], limit: .seconds(240))
         let url = "http://127.0.0.1:\(port)"
-        try await wait { [client] in
+        try await eventually { [client] in
             if !process.isRunning { return true }
             return (try? await client.send(HTTPRequest(url: url + "/healthz")).status) == 200
         }
@@ -83,9 +83,9 @@ struct HostileNeighboursTests {
         let daemon = try await start(relay: relay.url)
         let before = try #require(residentBytes(daemon.process.processID, "VmRSS"))
         // It is asked again once the first answer was read, and polls go on beside it.
-        try await wait { relay.count("GET /store") >= 2 }
+        try await eventually { relay.count("GET /store") >= 2 }
         let polls = relay.count("GET /relay")
-        try await wait { relay.count("GET /relay") > polls + 5 }
+        try await eventually { relay.count("GET /relay") > polls + 5 }
         #expect(try await readiness(daemon.url) == "ready\n")
         let highest = try #require(residentBytes(daemon.process.processID, "VmHWM"))
         #expect(highest - before < Self.room, "\(before >> 20) MiB before, \(highest >> 20) MiB at most")
@@ -102,8 +102,8 @@ struct HostileNeighboursTests {
         let relay = try LyingNode { call in call.hasPrefix("GET /relay/v1/messages") ? LyingNode.page(poll) : nil }
         defer { relay.server.stop() }
         let daemon = try await start(relay: relay.url)
-        try await wait { relay.count("GET /relay/v1/messages") >= 1 }
-        try await wait { try await dropped(daemon.url) > 0 }
+        try await eventually { relay.count("GET /relay/v1/messages") >= 1 }
+        try await eventually { try await dropped(daemon.url) > 0 }
         await stop(daemon.process)
     }
 
@@ -121,14 +121,14 @@ struct HostileNeighboursTests {
         let relay = try LyingNode { call in call.hasPrefix("GET /relay") ? .status(500, body: words) : nil }
         defer { relay.server.stop() }
         let daemon = try await start(relay: relay.url)
-        try await wait { try await readiness(daemon.url).contains("500") }
+        try await eventually { try await readiness(daemon.url).contains("500") }
         let answer = try await client.send(HTTPRequest(url: daemon.url + "/readyz"))
         #expect(String(decoding: answer.body, as: UTF8.self).split(separator: "\n").count == 1)
         #expect(answer.body.allSatisfy { (0x20..<0x7F).contains($0) || $0 == 0x0A })
         #expect(answer.header("X-Content-Type-Options") == "nosniff")
         let page = String(decoding: try await client.send(HTTPRequest(url: daemon.url + "/")).body, as: UTF8.self)
         #expect(page.contains("&lt;script&gt;alert(1)") && !page.contains("<script>alert"))
-        try await wait { daemon.process.errors.contains("relay not attached") }
+        try await eventually { daemon.process.errors.contains("relay not attached") }
         await stop(daemon.process)
         for scalar in ["\u{9b}", "\u{202e}", "\u{1b}", "\u{2028}"] { #expect(!daemon.process.errors.contains(scalar)) }
         #expect(!daemon.process.errors.contains("forged line"))
@@ -144,7 +144,7 @@ struct HostileNeighboursTests {
         let relay = try LyingNode { call in call.hasPrefix("GET /relay") ? redirect("/relay/v1/messages/x") : nil }
         defer { relay.server.stop() }
         let daemon = try await start(relay: relay.url)
-        try await wait { relay.count("GET /relay") >= 2 }
+        try await eventually { relay.count("GET /relay") >= 2 }
         await stop(daemon.process)
 
         let gorush = try RawHTTPServer { _ in redirect("/api/push") }
@@ -158,7 +158,7 @@ struct HostileNeighboursTests {
         #expect(
             try await node.client(second, "notify", "--registrant", node.bob.publicKey, "--message-id", "01").failure
                 == "not all devices were notified: INTERNAL_ERROR")
-        try await wait { try await second.get("/readyz").status == 503 }
+        try await eventually { try await second.get("/readyz").status == 503 }
         let ended = await second.stop()
         #expect(ended.status == 0 && !ended.errors.contains("a-secret-token"))
         #expect(other.requests.isEmpty)
@@ -208,7 +208,7 @@ struct HostileNeighboursTests {
         let highest = try #require(residentBytes(daemon.process.processID, "VmHWM"))
         #expect(highest - before < (Self.isSanitized ? 1024 : 48) << 20, "\(before >> 20) MiB before, \(highest >> 20) MiB at most")
         reply.reply.withLock { $0 = nil }
-        try await wait { try await daemon.get("/readyz").status == 200 }
+        try await eventually { try await daemon.get("/readyz").status == 200 }
         #expect(try await node.client(daemon, "notify", "--registrant", node.bob.publicKey, "--message-id", "0b").status == 0)
         let ended = await daemon.stop()
         #expect(ended.status == 0)
@@ -252,7 +252,7 @@ struct HostileNeighboursTests {
         isLying.reply.withLock { $0 = .hang }
         _ = try await node.client(daemon, "notify", "--registrant", node.bob.publicKey, "--message-id", "02")
         isLying.reply.withLock { $0 = nil }
-        try await wait {
+        try await eventually {
             let listed = try await node.admin("registrations", "list", "--platform", "apn")
             return !listed.output.contains("bobs-phone")
         }
@@ -314,7 +314,7 @@ struct HostileNeighboursTests {
         let daemon = try await Daemon.start(
             ["--identity", node.server.path, "--data", node.data, "--gorush", node.gorush.url], shell: "umask 0; exec \"$0\" \"$@\"")
         #expect(try await node.register(daemon).status == 0)
-        try await wait { FileManager.default.fileExists(atPath: node.data + "/admin.sock") }
+        try await eventually { FileManager.default.fileExists(atPath: node.data + "/admin.sock") }
         let names = try FileManager.default.contentsOfDirectory(atPath: node.data)
         #expect(Set(names).isSuperset(of: ["admin.sock", "lock", "node.key", "waku-push.sqlite", "waku-push.sqlite-wal"]), "\(names)")
         for name in names {

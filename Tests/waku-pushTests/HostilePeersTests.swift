@@ -61,7 +61,7 @@ struct HostilePeersTests {
         #expect(highest - before < Self.room, "\(before >> 20) MiB before, \(highest >> 20) MiB at most")
         // Who was served before is served after, by the same process.
         #expect(try await node.query(daemon).rows.last == ["bobs-phone", "1", "yes"])
-        try await wait {
+        try await eventually {
             let peers = try await node.admin("peers", "--json")
             return peers.status == 0 && !peers.output.contains("\"isInbound\" : true")
         }
@@ -91,7 +91,7 @@ struct HostilePeersTests {
         #expect(registered.status == 0, "\(registered.errors)")
         let queried = try await node.recorded(["client", "query"] + common + ["--registrant", node.bob.publicKey])
         #expect(queried.rows.last == ["bobs-phone", "1", "yes"], "\(queried.errors)")
-        try await wait {
+        try await eventually {
             let notified = try await node.recorded(
                 ["client", "notify"] + common + ["--registrant", node.bob.publicKey, "--message-id", "c0ffee"])
             return notified.status == 0

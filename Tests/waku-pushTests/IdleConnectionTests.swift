@@ -21,7 +21,7 @@ struct IdleConnectionTests {
     private func start(shell: String) async throws -> Daemon {
         let daemon = try await Daemon.start(
             ["--identity", node.server.path, "--data", node.data, "--gorush", node.gorush.url, "--log-level", "debug"], shell: shell)
-        try await wait { FileManager.default.fileExists(atPath: node.data + "/admin.sock") }
+        try await eventually { FileManager.default.fileExists(atPath: node.data + "/admin.sock") }
         return daemon
     }
 
@@ -60,13 +60,13 @@ struct IdleConnectionTests {
 
         #expect(try await daemon.get("/readyz").status == 200)
         #expect(try await node.client(daemon, "notify", "--registrant", node.bob.publicKey, "--message-id", "01").status == 0)
-        try await wait { postCount() == 1 }
+        try await eventually { postCount() == 1 }
         for _ in 0..<20 { #expect(try await daemon.get("/readyz").status == 200) }
         #expect(try await node.admin("status").status == 0)
         #expect(try openFileCount(of: daemon.process) < Self.descriptorLimit * 7 / 8)
 
         // The slowest are closed by and by: the first heads within 10 s, bodies within 30 s.
-        try await wait { idle.allSatisfy(\.isClosed) }
+        try await eventually { idle.allSatisfy(\.isClosed) }
         let (wall, processor) = (wallBefore.duration(to: .now), try processorTime(of: daemon.process) - processorBefore)
         #expect(processor < wall / 3, "\(processor) of \(wall)")
         #expect(try await daemon.get("/readyz").status == 200)
@@ -82,16 +82,16 @@ struct IdleConnectionTests {
         let port = try port(of: daemon.httpURL)
         let idle = Mutex(try (0..<12).map { _ in try RawConnection(port: port) })
         let pause = "HTTP connections not accepted for now"
-        try await wait { daemon.process.errors.contains(pause) || !daemon.process.isRunning }
+        try await eventually { daemon.process.errors.contains(pause) || !daemon.process.isRunning }
         let (wallBefore, processorBefore) = (ContinuousClock.now, try processorTime(of: daemon.process))
         // Four a second.
-        try await wait { daemon.process.errors.ranges(of: pause).count > 12 || !daemon.process.isRunning }
+        try await eventually { daemon.process.errors.ranges(of: pause).count > 12 || !daemon.process.isRunning }
         let (wall, processor) = (wallBefore.duration(to: .now), try processorTime(of: daemon.process) - processorBefore)
         #expect(wall > .seconds(2))
         #expect(processor < wall / 3, "\(processor) of \(wall)")
         idle.withLock { $0 = [] }
         try await setDescriptorLimit(of: daemon.process, 1024)
-        try await wait { (try? await daemon.get("/readyz").status) == 200 }
+        try await eventually { (try? await daemon.get("/readyz").status) == 200 }
         #expect(await daemon.stop().status == 0)
     }
 

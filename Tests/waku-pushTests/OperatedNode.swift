@@ -50,7 +50,7 @@ struct OperatedNode {
         let daemon = try await Daemon.start(
             ["--identity", server.path, "--data", data, "--gorush", gorush.url, "--log-level", "trace"] + arguments)
         // The admin socket is opened beside the HTTP port.
-        try await wait { try await run(["admin", "status", "--data", data]).status != 69 }
+        try await eventually { try await run(["admin", "status", "--data", data]).status != 69 }
         return daemon
     }
 

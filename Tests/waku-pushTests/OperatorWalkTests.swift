@@ -48,7 +48,7 @@ struct OperatorWalkTests {
         // gorush breaks: everything that looks at the node says so.
         node.gorushAnswers(500)
         #expect(try await notify(daemon).output.contains("INTERNAL_ERROR"))
-        try await wait { try await daemon.get("/readyz").status == 503 }
+        try await eventually { try await daemon.get("/readyz").status == 503 }
         #expect(try await text(daemon, "/readyz").hasPrefix("gorush: takes no notifications, 1 wait: status 500"))
         #expect(try await text(daemon, "/").contains("given up"))
         #expect(try await text(daemon, "/status.json").contains("\"waiting\":1"))
@@ -63,8 +63,8 @@ struct OperatorWalkTests {
 
         // Mended: what waited arrives, and all is well by itself.
         node.gorushAnswers(200)
-        try await wait { try await daemon.get("/readyz").status == 200 }
-        try await wait { try await text(daemon, "/status.json").contains("\"waiting\":0") }
+        try await eventually { try await daemon.get("/readyz").status == 200 }
+        try await eventually { try await text(daemon, "/status.json").contains("\"waiting\":0") }
         #expect(try await doctor().status == 1)
 
         // A back-up under load; everything is lost; what was backed up is there again.

@@ -25,7 +25,7 @@ struct PeerFlowTests {
         #expect(registered.status == 0, "\(registered.errors)")
         let queried = try await client(relay, "query", "--registrant", node.bob.publicKey)
         #expect(queried.rows.last == ["bobs-phone", "1", "yes"], "\(queried.errors)")
-        try await wait {
+        try await eventually {
             let notified = try await client(relay, "notify", "--registrant", node.bob.publicKey, "--message-id", "c0ffee")
             // On a slow machine the first answer may be that gorush needs longer than the node waits.
             return notified.status == 0 || !notified.output.contains("INTERNAL_ERROR")
@@ -65,7 +65,7 @@ struct PeerFlowTests {
         let address = try await hub.multiaddr()
         let daemon = try await node.start("--relay", address)
         #expect(try await client(hub.relayURL, "query", "--registrant", node.bob.publicKey, "--timeout", "1s").status == 69)
-        try await wait {
+        try await eventually {
             let found: Peers = try await node.admin("peers", "--json").json()
             return found.peers.first?.meshes == ["/waku/2/rs/16/32"] && found.peers.first?.agent != nil
         }
@@ -132,7 +132,7 @@ struct PeerFlowTests {
             relay, "register", "--identity", node.bob.path, "--device-token", "70ce", "--access-token", OperatedNode.accessToken,
             "--apn-topic", "im.status.ethereum", "--installation", "bobs-tablet", "--version", "7")
         let before = python.said("received").count
-        try await wait { python.said("received").count > before }
+        try await eventually { python.said("received").count > before }
         let second = try await node.start("--relay", address)
         #expect(try await registered.status == 0)
         #expect(await second.stop().status == 0)

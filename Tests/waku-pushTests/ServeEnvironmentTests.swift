@@ -28,7 +28,7 @@ struct ServeEnvironmentTests {
             "WAKU_PUSH_LISTEN": "/ip4/127.0.0.1/tcp/0, /ip4/127.0.0.1/tcp/0", "WAKU_PUSH_NODE_KEY": folder.path + "/node.key",
         ]
         let process = try ChildProcess(["serve"], environment: environment)
-        try await wait { process.errors.contains("node started") || !process.isRunning }
+        try await eventually { process.errors.contains("node started") || !process.isRunning }
         process.send(SIGTERM)
         #expect(await process.status == 0)
         let record = try #require(startRecord(in: process.errors))

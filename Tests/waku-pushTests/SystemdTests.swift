@@ -18,7 +18,7 @@ struct SystemdTests {
 
     private func next() async throws -> String {
         var notice: String?
-        try await wait {
+        try await eventually {
             notice = manager.next()
             return notice != nil
         }

@@ -65,7 +65,7 @@ struct ThreeServersTests {
         let running = Task { await client.run() }
         let result: Result<Void, any Error>
         do {
-            try await wait { relay.gossipPeers.count == 3 }
+            try await eventually { relay.gossipPeers.count == 3 }
             try await body(client)
             result = .success(())
         } catch {
@@ -131,7 +131,7 @@ struct ThreeServersTests {
                 await alice.discover(bob.publicKey, timeout: .milliseconds(100))
                 var profile = DeviceProfile(platform: .apn, deviceToken: DeviceToken("bobs-token"), apnTopic: "im.status.ethereum")
                 try await register(bob, profile, version: 1)
-                try await wait { Set(alice.devices(of: bob.publicKey).map(\.server)) == Set(servers.map(\.key)) }
+                try await eventually { Set(alice.devices(of: bob.publicKey).map(\.server)) == Set(servers.map(\.key)) }
                 let first = try #require(try await notify(bob.publicKey, by: alice).first)
 
                 // The server that did it dies with messages on their way: others do it.
