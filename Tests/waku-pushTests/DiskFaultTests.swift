@@ -107,7 +107,9 @@ struct DiskFaultTests {
         try file.close()
 
         let kept = try await registerUntilRefused(daemon)
-        try await eventually { try await readiness(daemon).hasPrefix("store: no room for the database in the data folder: free some disk space") }
+        try await eventually {
+            try await readiness(daemon).hasPrefix("store: no room for the database in the data folder: free some disk space")
+        }
         #expect(try await daemon.get("/healthz").status == 200)
         try await expectQueriesFind([first] + kept.suffix(2), daemon)
 
