@@ -6,7 +6,7 @@ public enum SHA256 {
     /// For data that is not secret.
     private static let contexts = ThreadContexts.digests(wipe: { _ in })
     private static let secretContexts = ThreadContexts.digests(wipe: { require(EVP_MD_CTX_reset($0)) })
-    /// A fetched algorithm never changes, and may be used by many threads at once.
+    /// Immutable after fetching, so threads may share it.
     nonisolated(unsafe) private static let algorithm = EVP_MD_fetch(nil, "SHA256", nil)
 
     /// Of all parts, one after the other.
@@ -50,7 +50,7 @@ public enum SHA256 {
 
 public enum Shake256 {
     private static let contexts = ThreadContexts.digests(wipe: { _ in })
-    /// As in ``SHA256``.
+    /// Immutable after fetching, so threads may share it.
     nonisolated(unsafe) private static let algorithm = EVP_MD_fetch(nil, "SHAKE256", nil)
 
     /// SHAKE-256 squeezed to 64 bytes: the only length this protocol uses.
@@ -75,7 +75,7 @@ public enum SHA3 {
     public static let byteCount = 32
 
     private static let contexts = ThreadContexts.digests(wipe: { _ in })
-    /// As in ``SHA256``.
+    /// Immutable after fetching, so threads may share it.
     nonisolated(unsafe) private static let algorithm = EVP_MD_fetch(nil, "SHA3-256", nil)
 
     /// SHA3-256 of what is no secret.

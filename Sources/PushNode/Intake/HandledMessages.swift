@@ -1,3 +1,4 @@
+import Primitives
 import Synchronization
 package import Waku
 
@@ -10,20 +11,15 @@ package final class HandledMessages: Sendable {
     private static let capacity = 50_000
 
     private let unsaved = Mutex<[MessageHash]>([])
-    /// An element when there is something to write down that was not announced yet.
-    let arrivals: AsyncStream<Void>
-    private let arrival: AsyncStream<Void>.Continuation
-
-    init() {
-        (arrivals, arrival) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1))
-    }
+    /// Signals that there are unsaved hashes, after there were none.
+    let wakeUp = WakeUpSignal()
 
     package func note(_ hash: MessageHash) {
         let isFirst = unsaved.withLock { hashes in
             if hashes.count < Self.capacity { hashes.append(hash) }
             return hashes.count == 1
         }
-        if isFirst { arrival.yield() }
+        if isFirst { wakeUp.signal() }
     }
 
     /// Takes the hashes that are not stored yet.

@@ -1,6 +1,7 @@
 import Delivery
 import Logging
 import NodeMetrics
+import Primitives
 import Storage
 import Waku
 
@@ -63,7 +64,7 @@ struct Maintenance: Sendable {
 
     /// Stores the hashes of handled messages soon after they were handled. Runs until cancelled.
     func saveHandledMessages() async {
-        for await _ in handled.arrivals {
+        for await _ in handled.wakeUp {
             guard (try? await Task.sleep(for: handledInterval)) != nil else { return }
             let hashes = handled.take()
             guard !hashes.isEmpty else { continue }
