@@ -1,12 +1,14 @@
 import ArgumentParser
+import Foundation
+import StatusGoImport
 import StatusProtocol
 import Waku
 import WakuCrypto
 
 struct IdentityCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "identity", abstract: "Creates and shows the identity key of a node or client.",
-        subcommands: [New.self, Show.self])
+        commandName: "identity", abstract: "Creates, imports and shows the identity key of a node or client.",
+        subcommands: [New.self, Import.self, Show.self])
 
     struct New: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
@@ -22,6 +24,39 @@ struct IdentityCommand: AsyncParsableCommand {
         func run() async throws {
             try await reportingFailures {
                 let key = PrivateKey.generate()
+                try IdentityFile.write(key, to: out)
+                try IdentityOverview(key.publicKey).print(asJSON: json)
+            }
+        }
+    }
+
+    struct Import: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Imports a key from a file of hexadecimal digits, as status-go and go-ethereum write.",
+            discussion: """
+                The file may have 0x before the 64 digits, and any mode. The key is written to another file, with mode 0600.
+
+                EXAMPLE
+                  waku-push identity import nodekey --out id.key
+                """)
+
+        @Argument(help: "A file with 64 hexadecimal digits.")
+        var file: String
+
+        @Option(help: "The file to create. It must not exist.")
+        var out: String
+
+        @Flag(help: "Print JSON.")
+        var json = false
+
+        func run() async throws {
+            try await reportingFailures {
+                guard let line = (try? LineReader(file))?.next() else {
+                    throw CommandFailure(.data, "\(file) can't be read: is it there, and may this user read it?")
+                }
+                guard let key = PrivateKey(hexText: String(decoding: line, as: UTF8.self).trimmingCharacters(in: .whitespaces)) else {
+                    throw CommandFailure(.data, "\(file) does not contain a secp256k1 key of 64 hexadecimal digits")
+                }
                 try IdentityFile.write(key, to: out)
                 try IdentityOverview(key.publicKey).print(asJSON: json)
             }

@@ -55,6 +55,10 @@ struct Serve: AsyncParsableCommand {
     @OptionGroup(title: "libp2p")
     var peers: PeerOptions
 
+    // Not a group within the group: ArgumentParser's checks of debug builds take four times as long for each level.
+    @OptionGroup(title: "libp2p")
+    var network: NetworkOptions
+
     @Option(help: "A pubsub topic to listen on; repeat it for several. [default: \(PubsubTopic.statusDefault.rawValue)]")
     var pubsubTopic: [String] = Environment.list("pubsub-topic")
 
@@ -149,7 +153,7 @@ struct Serve: AsyncParsableCommand {
         configuration.httpHosts = try httpHosts()
         configuration.servesAdmin = true
         configuration.version = Version.current
-        configuration.silenceAlarm = silenceAlarm.limit(isAlone: relay.allSatisfy { $0 == "loopback" } && peers.network.fleet.isEmpty)
+        configuration.silenceAlarm = silenceAlarm.limit(isAlone: relay.allSatisfy { $0 == "loopback" } && network.fleet.isEmpty)
         guard (1...100_000_000).contains(outboxLimit) else {
             throw CommandFailure(.usage, "--outbox-limit must be from 1 to 100000000")
         }
@@ -169,7 +173,7 @@ struct Serve: AsyncParsableCommand {
         let settings = try gorush.settings()
         for settings in settings { _ = try settings.client() }
         _ = try attachment(of: configuration.identity, logger: Logger(label: "configuration") { _ in SwiftLogNoOpLogHandler() })
-        _ = try peers.network.dnsClient()
+        _ = try network.dnsClient()
         return Plan(
             configuration: configuration, gorush: settings, level: logLevel,
             values: ServeOption.all.map { $0.value(Invocation.current.arguments) })
@@ -178,7 +182,7 @@ struct Serve: AsyncParsableCommand {
     /// Does not listen or dial yet.
     private func attachment(of identity: PrivateKey, logger: Logger) throws -> RelayAttachment {
         try RelayAttachment(
-            relay, options: peers, loopbackAddress: loopbackListen.address, loopbackNames: httpHost, pollInterval: pollInterval.duration,
+            relay, network, peers, loopbackAddress: loopbackListen.address, loopbackNames: httpHost, pollInterval: pollInterval.duration,
             logger: logger
         ) { [peers, data] () throws(CommandFailure) in
             try NodeKeyFile.readOrCreate(peers.keyFile(in: data), besides: identity)
@@ -247,7 +251,7 @@ struct Serve: AsyncParsableCommand {
         var setup = AdminAPI.Setup()
         setup.identityPath = (identity ?? Environment.string("identity")).map { URL(fileURLWithPath: $0).path }
         setup.relays = relay
-        setup.fleets = peers.network.fleet
+        setup.fleets = network.fleet
         setup.pubsubTopics = plan.configuration.pubsubTopics.map(\.rawValue)
         setup.speaksStatusV01 = plan.configuration.statusV01 != nil
         setup.takesFeedback = plan.configuration.feedbackSecret != nil

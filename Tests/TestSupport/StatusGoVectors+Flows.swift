@@ -8,8 +8,19 @@ extension StatusGoVectors {
         package let wireIn: [Message]
         package let wireOut: [Message]?
         package let gorush: [Post]?
+        /// All rows of the server's table of registrations.
+        package let serverRowsAfter: [ServerRow]?
 
         package var description: String { name }
+    }
+
+    package struct ServerRow: Decodable, Sendable {
+        package let publicKey: Hex
+        package let installationId: String
+        package let version: Int64
+        /// nil or empty: a tombstone.
+        package let registration: Hex?
+        package let registrationIsNull: Bool
     }
 
     /// A recorded message, layer by layer. Layers that could not be decoded were not recorded.

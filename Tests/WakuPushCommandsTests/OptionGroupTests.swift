@@ -15,6 +15,10 @@ struct OptionGroupTests {
         try withEnvironment([:]) { try PeerOptions.parse(arguments) }
     }
 
+    private func network(_ arguments: String...) throws -> NetworkOptions {
+        try withEnvironment([:]) { try NetworkOptions.parse(arguments) }
+    }
+
     private func limits(_ arguments: String...) throws -> Limits {
         try withEnvironment([:]) { try LimitOptions.parse(arguments).limits() }
     }
@@ -54,14 +58,14 @@ struct OptionGroupTests {
     }
 
     @Test func fleets() throws {
-        let lists = try peers("--fleet", "status.prod").network.nodeLists()
+        let lists = try network("--fleet", "status.prod").nodeLists()
         #expect(lists.map(\.domain) == ["boot.prod.status.nodes.status.im", "store.prod.status.nodes.status.im"])
         let url = try #require(Fleet.lists["status.staging"]?.first)
-        #expect(try peers("--fleet", url).network.nodeLists().map(\.description) == [url])
-        #expect(try peers().network.nodeLists() == [])
+        #expect(try network("--fleet", url).nodeLists().map(\.description) == [url])
+        #expect(try network().nodeLists() == [])
         for arguments in [["--fleet", "status.none"], ["--peer-count", "0"], ["--peer-count", "101"]] {
-            let options = try withEnvironment([:]) { try PeerOptions.parse(arguments) }
-            let failure = failure { _ = try options.network.nodeLists() }
+            let options = try withEnvironment([:]) { try NetworkOptions.parse(arguments) }
+            let failure = failure { _ = try options.nodeLists() }
             #expect(failure?.code == .usage)
             #expect(failure?.message.hasPrefix(arguments[0]) == true)
         }

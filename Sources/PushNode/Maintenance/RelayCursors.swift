@@ -1,8 +1,8 @@
-import Storage
-import Waku
+package import Storage
+package import Waku
 
 /// The stored cursors: up to when each pubsub topic was seen, in a property for each topic.
-enum RelayCursors {
+package enum RelayCursors {
     private static let prefix = "relay seen until "
     /// Older databases have a single cursor for all topics.
     private static let common = "relay seen until"
@@ -16,6 +16,11 @@ enum RelayCursors {
             for (topic, value) in zip(topics, values.dropFirst()) { cursors[topic] = value.flatMap(Timestamp.init(bytes:)) ?? common }
             return cursors
         }
+    }
+
+    /// Has the first run of a node catch up from a time, on all topics that it never listened on.
+    package static func begin(at time: Timestamp) -> StoreCommand<Void> {
+        Properties.property(common).then { value in .change(value == nil ? [Properties.set(common, to: time.bytes)] : []) }
     }
 
     static func write(_ cursors: [PubsubTopic: Timestamp]) -> [Change] {

@@ -13,9 +13,7 @@ struct Admin: AsyncParsableCommand {
             """,
         subcommands: [
             Status.self, Registrations.self, Records.self, Outbox.self, Topics.self, Peers.self, Drain.self, LogLevel.self, Backup.self,
-            Restore.self,
-            Check.self,
-            RotateStorageKey.self, TestPush.self,
+            Restore.self, Import.self, Check.self, RotateStorageKey.self, TestPush.self,
         ])
 
     @Option(help: "The node's data folder. May be given before or after the subcommand. [default: data]")

@@ -1,8 +1,5 @@
-import AdminProtocol
 import ArgumentParser
 import Foundation
-import NodeAssembly
-import PushNode
 import StatusServer
 import StatusV01Server
 import Storage
@@ -56,7 +53,7 @@ extension Admin.Registrations {
 
         private func find(byTokenIn path: String) throws -> [RegistrationSummary] {
             let store = try admin.openStore(of: command, unsealing: true)
-            let token = try TokenInput.read(path)
+            let token = try SecretInput.token(path)
             var found: [RegistrationSummary] = []
             try StatusServer.Registrations(store.sealer).forEachRecord(filter.filter, in: store) { record in
                 guard let bytes = record.registration else { return true }
@@ -149,30 +146,17 @@ extension Admin.Registrations {
         func run() async throws {
             try await reportingFailures {
                 let identity = try admin.requiredIdentity("the file is encrypted with a key derived from the node's")
-                let folder = admin.folder(of: command)
-                if !FileManager.default.fileExists(atPath: DataFolder.databasePath(in: folder)) {
-                    let lock = try DataFolder(locking: folder)
-                    defer { lock.unlock() }
-                    try NodeAssembly.store(in: folder, of: identity).close()
-                }
-                let counts = try await read(try admin.openStore(of: command, unsealing: true), identity)
-                let client = try AdminClient(folder: folder)
-                if try await client.status() != nil {
-                    let _: AdminAPI.Count = try await client.post("/registrations/changed", [String]())
-                }
+                let target = try ImportTarget(folder: admin.folder(of: command), identity)
+                let counts = try await read(into: target, identity)
+                try await target.finish()
                 if admin.json { return try Output.json(counts) }
                 Output.line("\(counts.imported) imported, \(counts.kept) kept: stored with the same or a higher version.")
             }
         }
 
-        private struct Counts: Encodable {
-            var imported = 0
-            var kept = 0
-        }
-
-        private func read(_ store: any Store, _ identity: PrivateKey) async throws -> Counts {
+        private func read(into target: ImportTarget, _ identity: PrivateKey) async throws -> ImportTarget.Counts {
             var reader = try RegistrationsFileReader(file, identity: identity)
-            var counts = Counts()
+            var counts = ImportTarget.Counts()
             var batch: [RegistrationsFile.Entry] = []
             var isWhole = false
             while !isWhole {
@@ -182,17 +166,8 @@ extension Admin.Registrations {
                 } catch {
                     failure = error
                 }
-                if batch.count >= Self.batch || isWhole || failure != nil {
-                    let (registrations, records) = (StatusServer.Registrations(store.sealer), StatusV01Server.Records(store.sealer))
-                    let commands = batch.map { entry in
-                        switch entry {
-                        case .registration(let record): registrations.merge(record)
-                        case .v01(let record): records.merge(record)
-                        }
-                    }
-                    for result in await store.commitEach(commands) {
-                        if try result.get() { counts.imported += 1 } else { counts.kept += 1 }
-                    }
+                if batch.count >= ImportTarget.batchLimit || isWhole || failure != nil {
+                    try await target.merge(batch, &counts)
                     batch = []
                 }
                 if let failure { throw failure }

@@ -5,6 +5,7 @@ import StatusServer
 import StoreSQLite
 import StatusProtocol
 import Waku
+import WakuCrypto
 
 /// Selects installations.
 struct FilterOptions: ParsableArguments {
@@ -40,22 +41,28 @@ enum PlatformArgument: String, ExpressibleByArgument, CaseIterable {
     }
 }
 
-/// Reads a device token from a file or from standard input: on the command line every user of the machine could see it.
-struct TokenInput {
-    /// - Parameter path: `-` for standard input.
-    static func read(_ path: String) throws(CommandFailure) -> DeviceToken {
+/// Reads a secret from the first line of a file or of standard input: on the command line every user of the machine could see it.
+enum SecretInput {
+    static func token(_ path: String) throws(CommandFailure) -> DeviceToken { DeviceToken(try line(path, "token")) }
+
+    static func password(_ path: String) throws(CommandFailure) -> SecretBytes { SecretBytes(Array(try line(path, "password").utf8)) }
+
+    /// - Parameters:
+    ///   - path: `-` for standard input.
+    ///   - name: what it contains, for messages.
+    private static func line(_ path: String, _ name: String) throws(CommandFailure) -> String {
         var text: String?
         if path == "-" {
             text = readLine()
         } else if let file = try? LineReader(path) {
             text = file.next().map { String(decoding: $0, as: UTF8.self) }
         } else {
-            throw CommandFailure(.data, "token file \(path) can't be read: is it there, and may this user read it?")
+            throw CommandFailure(.data, "\(name) file \(path) can't be read: is it there, and may this user read it?")
         }
-        let token = text?.trimmingCharacters(in: .whitespacesAndNewlines) ?? ""
-        guard !token.isEmpty else {
-            throw CommandFailure(.data, "\(path == "-" ? "standard input" : "token file \(path)") contains no token")
+        let line = text?.trimmingCharacters(in: .whitespacesAndNewlines) ?? ""
+        guard !line.isEmpty else {
+            throw CommandFailure(.data, "\(path == "-" ? "standard input" : "\(name) file \(path)") contains no \(name)")
         }
-        return DeviceToken(token)
+        return line
     }
 }

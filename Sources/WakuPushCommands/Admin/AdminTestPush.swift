@@ -75,7 +75,7 @@ extension Admin {
             guard platform != .apn || apnTopic != nil else { throw CommandFailure(.usage, "--apn-topic is missing: the app on APNs") }
             guard installation == nil else { throw CommandFailure(.usage, "--installation needs a registrant") }
             let unknown = RegistrationKey(keyHash: KeyHash(of: PrivateKey.generate().publicKey), installationID: InstallationID("test"))
-            return Self.notification(to: try TokenInput.read(path), on: platform.platform, apnTopic: apnTopic ?? "", of: unknown)
+            return Self.notification(to: try SecretInput.token(path), on: platform.platform, apnTopic: apnTopic ?? "", of: unknown)
         }
 
         /// Like the notification of a chat message, for a random chat and without content.

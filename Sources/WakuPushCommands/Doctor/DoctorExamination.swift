@@ -34,7 +34,7 @@ struct DoctorExamination {
         let setup: AdminAPI.Setup? = daemon == nil ? nil : try await AdminClient(folder: options.data).get("/setup")
         var topics = try options.topics().map(\.rawValue)
         if let setup, !isGiven("pubsub-topic") { topics = setup.pubsubTopics }
-        var (relayNames, fleets) = (options.relay, options.peers.network.fleet)
+        var (relayNames, fleets) = (options.relay, options.network.fleet)
         if let setup, !isGiven("relay", "fleet") { (relayNames, fleets) = (setup.relays, setup.fleets) }
         let (identity, keyProblem) = identity(setup)
         let nodes = try relayNames.filter { $0 != "loopback" && !$0.hasPrefix("/") }.map { try NodeAddress($0) }
@@ -131,7 +131,7 @@ struct DoctorExamination {
     /// Nodes attached over libp2p: only the daemon is connected to them.
     private func peers(_ relayNames: [String], fleets: [String], ofDaemon isRunning: Bool) async throws -> [DoctorFacts.Relay] {
         let addresses = try relayNames.filter { $0.hasPrefix("/") }.map { (text: $0, id: try RelayTargets.peer($0).peerID) }
-        _ = try options.peers.network.nodeLists()
+        _ = try options.network.nodeLists()
         guard !addresses.isEmpty || !fleets.isEmpty else { return [] }
         var found: [RelayPeer]?
         if isRunning {

@@ -6,6 +6,7 @@ import NwakuRelay
 import PushBench
 import PushClient
 import PushNode
+import StatusGoImport
 import Storage
 import StoreSQLite
 
@@ -98,6 +99,7 @@ extension CommandFailure {
         case let error as StoreError: self.init(error)
         case let error as BenchError: self.init(error)
         case let error as PushClientError: self.init(error)
+        case let error as StatusGoImportError: self.init(.data, error.message)
         case let error as NodeError: self.init(.unavailable, error.message)
         case let error as LoopbackServerError: self.init(.unavailable, error.message)
         case let error as NwakuRelayError: self.init(.usage, error.message)

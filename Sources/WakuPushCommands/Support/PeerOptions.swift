@@ -11,8 +11,6 @@ struct PeerOptions: ParsableArguments {
     )
     var listen: [String] = Environment.list("listen")
 
-    @OptionGroup var network: NetworkOptions
-
     @Option(help: "File with the libp2p key, the node's identity towards peers. Created if missing. [default: node.key in the data folder]")
     var nodeKey: String?
 

@@ -25,15 +25,15 @@ final class RelayAttachment {
     ///   - names: URLs, multiaddrs, or `loopback`; empty means `loopback`, unless there is a fleet.
     ///   - nodeKey: called when the key is needed: its file may be in the data folder, which is created later.
     init(
-        _ names: [String], options: PeerOptions, loopbackAddress: SocketAddress, loopbackNames: [String],
+        _ names: [String], _ network: NetworkOptions, _ peers: PeerOptions, loopbackAddress: SocketAddress, loopbackNames: [String],
         pollInterval: Duration, logger: Logger,
         nodeKey: @escaping () throws(CommandFailure) -> NodeKey
     ) throws {
-        let targets = try RelayTargets(names.filter { $0 != "loopback" }, options.network)
+        let targets = try RelayTargets(names.filter { $0 != "loopback" }, network)
         self.targets = targets
-        exemptAddresses = try options.exemptAddresses()
+        exemptAddresses = try peers.exemptAddresses()
         let hasLoopback = names.isEmpty && !targets.hasPeers || names.contains("loopback")
-        listenAddresses = try options.addresses(hasLoopback: hasLoopback)
+        listenAddresses = try peers.addresses(hasLoopback: hasLoopback)
         guard listenAddresses.isEmpty || hasLoopback || targets.hasPeers else {
             throw CommandFailure(
                 .usage,
@@ -44,11 +44,11 @@ final class RelayAttachment {
             throw CommandFailure(.usage, "--attach filter needs --fleet or a --relay that is a multiaddr, and excludes --listen")
         }
         if hasLoopback {
-            let network = LoopbackNetwork()
+            let loopbackNetwork = LoopbackNetwork()
             loopback = (
-                network,
+                loopbackNetwork,
                 LoopbackServer(
-                    network: network, host: loopbackAddress.host, port: loopbackAddress.port, hostNames: loopbackNames, logger: logger)
+                    network: loopbackNetwork, host: loopbackAddress.host, port: loopbackAddress.port, hostNames: loopbackNames, logger: logger)
             )
         } else {
             loopback = nil

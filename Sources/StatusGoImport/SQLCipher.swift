@@ -1,0 +1,102 @@
+import COpenSSL
+import WakuCrypto
+
+/// Decrypts databases that SQLCipher wrote with the settings of its version 3, which status-go has: AES-256-CBC, HMAC-SHA1, PBKDF2-HMAC-SHA1.
+///
+///     file    salt(16) ‖ rest of page 1 ‖ page 2 ‖ …
+///     page    ciphertext ‖ IV(16) ‖ HMAC(20) ‖ padding(12)
+///
+/// The HMAC covers ciphertext ‖ IV ‖ page number (4 bytes, little-endian). The plaintext of page 1 lacks the 16 bytes of SQLite's header
+/// string, where the salt is.
+struct SQLCipher {
+    static let saltByteCount = 16
+    private static let keyByteCount = 32
+    private static let ivByteCount = 16
+    private static let tagByteCount = 20
+    /// IV and HMAC, filled up to whole AES blocks.
+    private static let reservedByteCount = 48
+    /// status-go's first.
+    private static let pageByteCounts = [8192, 4096, 1024, 2048, 16384, 32768, 65536, 512]
+
+    let pageByteCount: Int
+    private let key: SecretBytes
+    private let tagKey: SecretBytes
+
+    /// Finds the size of pages by the HMAC of the first.
+    ///
+    /// - Parameters:
+    ///   - file: the whole file, encrypted.
+    ///   - password: as the server has it.
+    ///   - iterations: of the key derivation: 3,200 in status-go.
+    /// - Returns: nil if no size fits: the password is wrong, there were other iterations, or the first page is damaged.
+    init?(_ file: UnsafeRawBufferPointer, password: SecretBytes, iterations: Int) {
+        guard file.count >= Self.saltByteCount else { return nil }
+        let salt = Array(file.prefix(Self.saltByteCount))
+        let key = password.withBytes { Self.derive($0, salt: salt, iterations: iterations) }
+        let tagKey = key.withBytes { Self.derive($0, salt: salt.map { $0 ^ 0x3a }, iterations: 2) }
+        for size in Self.pageByteCounts where file.count >= size && file.count.isMultiple(of: size) {
+            let page = UnsafeRawBufferPointer(rebasing: file[Self.saltByteCount..<size])
+            if Self.isAuthentic(page, number: 1, tagKey) {
+                (pageByteCount, self.key, self.tagKey) = (size, key, tagKey)
+                return
+            }
+        }
+        return nil
+    }
+
+    /// - Parameters:
+    ///   - file: as in the initializer.
+    ///   - output: of the same size: a plain SQLite database, whose pages have 48 unused bytes at their end.
+    /// - Returns: the number of the first damaged page, nil if all are whole.
+    func decrypt(_ file: UnsafeRawBufferPointer, into output: UnsafeMutableRawBufferPointer) -> Int? {
+        let context = EVP_CIPHER_CTX_new()
+        defer { EVP_CIPHER_CTX_free(context) }
+        for index in 0..<file.count / pageByteCount {
+            let start = index * pageByteCount + (index == 0 ? Self.saltByteCount : 0)
+            let end = (index + 1) * pageByteCount
+            let page = UnsafeRawBufferPointer(rebasing: file[start..<end])
+            guard Self.isAuthentic(page, number: UInt32(truncatingIfNeeded: index + 1), tagKey) else { return index + 1 }
+            decrypt(page, into: UnsafeMutableRawBufferPointer(rebasing: output[start..<end]), context)
+        }
+        output.copyBytes(from: DatabaseFile.header)
+        return nil
+    }
+
+    private func decrypt(_ page: UnsafeRawBufferPointer, into output: UnsafeMutableRawBufferPointer, _ context: OpaquePointer?) {
+        let count = page.count - Self.reservedByteCount
+        let iv = UnsafeRawBufferPointer(rebasing: page[count...]).assumingMemoryBound(to: UInt8.self).baseAddress
+        var written: Int32 = 0
+        key.withBytes { key in
+            precondition(EVP_DecryptInit_ex(context, EVP_aes_256_cbc(), nil, key.baseAddress, iv) == 1)
+            precondition(EVP_CIPHER_CTX_set_padding(context, 0) == 1)
+            precondition(
+                EVP_DecryptUpdate(
+                    context, output.assumingMemoryBound(to: UInt8.self).baseAddress, &written,
+                    page.assumingMemoryBound(to: UInt8.self).baseAddress, Int32(count)) == 1)
+        }
+    }
+
+    private static func isAuthentic(_ page: UnsafeRawBufferPointer, number: UInt32, _ tagKey: SecretBytes) -> Bool {
+        let covered = page.count - reservedByteCount + ivByteCount
+        let message = Array(page.prefix(covered)) + withUnsafeBytes(of: number.littleEndian, Array.init)
+        var (tag, count) = ([UInt8](repeating: 0, count: tagByteCount), 0)
+        tagKey.withBytes { key in
+            precondition(
+                EVP_Q_mac(
+                    nil, "HMAC", nil, "SHA1", nil, key.baseAddress, key.count, message, message.count, &tag, tag.count, &count) != nil)
+        }
+        return count == tagByteCount && CRYPTO_memcmp(tag, Array(page[covered..<covered + tagByteCount]), tagByteCount) == 0
+    }
+
+    private static func derive(_ secret: UnsafeBufferPointer<UInt8>, salt: [UInt8], iterations: Int) -> SecretBytes {
+        SecretBytes(count: keyByteCount) { output in
+            secret.withMemoryRebound(to: CChar.self) { secret in
+                precondition(
+                    PKCS5_PBKDF2_HMAC(
+                        secret.baseAddress, Int32(secret.count), salt, Int32(salt.count), Int32(iterations), EVP_sha1(),
+                        Int32(keyByteCount),
+                        output.assumingMemoryBound(to: UInt8.self).baseAddress) == 1)
+            }
+        }
+    }
+}
