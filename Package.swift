@@ -150,7 +150,7 @@ let package = Package(
         library(
             "PushBench",
             [
-                "Delivery", "NodeAssembly", "PushTypes", "StatusServer", "Storage",
+                "Delivery", "NodeAssembly", "PushTypes", "StatusServer", "StatusV01Server", "Storage",
                 "CSecp256k1", "COpenSSL", "CPushMessages", "CCurl", "NodeMetrics", "PushNode", "StatusRules", "StoreSQLite", "Gorush",
                 "NwakuRelay",
                 "LoopbackRelay", "HTTPService",

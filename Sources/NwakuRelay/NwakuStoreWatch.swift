@@ -74,6 +74,12 @@ package final class NwakuStoreWatch: Relay {
         }
     }
 
+    /// The store is not asked for messages on these topics any more.
+    package func unwatch(_ contentTopics: [ContentTopic]) {
+        let leaving = Set(contentTopics)
+        sweep.withLock { watch in watch.topics.removeAll { leaving.contains($0) } }
+    }
+
     package var state: RelayState {
         sweep.withLock { $0.state }
     }
@@ -134,7 +140,8 @@ package final class NwakuStoreWatch: Relay {
             watch.failures = 0
             // Without topics there were no queries.
             if !queries.isEmpty { watch.state = .attached }
-            if watch.topics.count == topics.count { watch.sweptUntil = now }
+            // Topics that were added meanwhile were not asked for.
+            if Set(topics).isSuperset(of: watch.topics) { watch.sweptUntil = now }
         }
     }
 }

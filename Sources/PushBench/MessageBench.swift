@@ -1,3 +1,5 @@
+import NodeAssembly
+import StatusV01Server
 import WakuCrypto
 
 /// Measures one kind of message: a node with a data folder, fed as fast as it accepts messages, then at half that rate.
@@ -8,6 +10,17 @@ package struct MessageBench: Sendable {
         case stale = "registration stale"
         case query = "query"
         case request = "request"
+        case v01Register = "v0.1 register"
+        case v01Query = "v0.1 query"
+        case v01Request = "v0.1 request"
+
+        /// Whether it is of version 0.1, which the node has on then.
+        package var isV01: Bool {
+            switch self {
+            case .registration, .update, .stale, .query, .request: false
+            case .v01Register, .v01Query, .v01Request: true
+            }
+        }
 
         var floor: Floor {
             switch self {
@@ -15,15 +28,18 @@ package struct MessageBench: Sendable {
             case .stale: .stale
             case .query: .query
             case .request: .request
+            case .v01Register: .v01Register
+            case .v01Query: .v01Query
+            case .v01Request: .v01Request
             }
         }
 
         /// Number of registrants stored in advance. Deriving the key of a query topic takes about 12 ms.
         var seedCount: Int {
             switch self {
-            case .registration: 0
+            case .registration, .v01Register: 0
             case .query: 32
-            case .update, .stale, .request: 2_000
+            case .update, .stale, .request, .v01Query, .v01Request: 2_000
             }
         }
     }
@@ -44,10 +60,14 @@ package struct MessageBench: Sendable {
                 settings.progress("\(kind.rawValue): registrants", 0)
                 let identity = PrivateKey.generate()
                 let maker = await QuestionMaker(kind, identity: identity, cores: settings.cores)
-                if !maker.clients.isEmpty { try await BenchNode.seed(maker.clients, identity: identity, folder: folder) }
+                if !maker.clients.isEmpty, !kind.isV01 { try await BenchNode.seed(maker.clients, identity: identity, folder: folder) }
+                var configuration = BenchNode.configuration(identity, folder)
+                if kind.isV01 { configuration.statusV01 = StatusPushV01.Configuration() }
                 return try await BenchNode.running(
-                    identity: identity, folder: folder, gorush: PostingStandIn(latency: settings.gorushLatency)
+                    configuration, gorush: PostingStandIn(latency: settings.gorushLatency)
                 ) { [settings, kind] node in
+                    // Records of version 0.1 come as messages.
+                    if kind.isV01, !maker.clients.isEmpty { try await maker.registerAll(at: node.relay, batch: settings.batch) }
                     var run = MessageRun(kind: kind, settings: settings, meter: meter, maker: maker, relay: node.relay)
                     return try await run.measure()
                 }

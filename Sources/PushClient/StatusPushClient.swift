@@ -21,15 +21,31 @@ public final class StatusPushClient: Sendable {
     }
 
     let identity: PrivateKey
-    let relay: any Relay
-    let pubsubTopic: PubsubTopic
+    let network: ClientNetwork
     let bundles: [[UInt8]]
-    let store: any ClientStore
     /// One-shot questions.
     let waiting = Mutex(WaitingAsks())
-    let assembler = Mutex(SegmentAssembler(limits: .answers))
-    let core: Mutex<ClientCore>
-    let topicKeys = TopicKeyCache()
+    let runner: MachineRunner<ClientMachine>
+    let routes = Mutex(Routes())
+
+    /// Who waits for messages on which topics.
+    struct Routes: Sendable {
+        struct Question: Sendable {
+            enum Kind: Sendable {
+                /// The id of its envelope.
+                case query(QueryTable.Ticket, messageID: [UInt8])
+                case request(NotificationMachine.Ticket)
+            }
+
+            /// The key that the answer is for.
+            let key: PrivateKey
+            let kind: Kind
+        }
+
+        var tickets = AnswerTickets<Question>()
+        /// Contact code topics that are listened to.
+        var contactCodes: [ContentTopic: PublicKey] = [:]
+    }
 
     /// A client that remembers nothing after its process ended. `identity` is who registers, and to whose key lists of allowed keys are
     /// sealed. Queries and requests do not show it.
@@ -41,11 +57,17 @@ public final class StatusPushClient: Sendable {
 
     private init(identity: PrivateKey, relay: any Relay, store: any ClientStore, records: [ClientRecord], _ configuration: Configuration) {
         self.identity = identity
-        self.relay = relay
-        self.store = store
-        pubsubTopic = configuration.pubsubTopic
+        network = ClientNetwork(relay: relay, pubsubTopic: configuration.pubsubTopic)
         bundles = configuration.bundles
-        core = Mutex(ClientCore(identity: identity, records: records, deviceLimit: configuration.deviceLimit))
+        var kept: Timestamp?
+        for case .own(let record) in records { kept = record.time }
+        let clock = SteadyClock(kept: kept, clock: .now(), uptime: SteadyClock.uptime)
+        let cryptography = IdentityCryptography(identity: identity)
+        var machine = ClientMachine(
+            records: records, installationID: InstallationID(bytes: cryptography.makeAccessToken().bytes), cryptography: cryptography,
+            at: clock.time(at: SteadyClock.uptime))
+        machine.setDeviceLimit(configuration.deviceLimit)
+        runner = MachineRunner(machine, clock: clock, store: store)
     }
 
     /// A client that goes on where it was when its process ended, however that was.
@@ -60,7 +82,7 @@ public final class StatusPushClient: Sendable {
         identity: PrivateKey, relays: [any Relay], store: any ClientStore, configuration: Configuration = Configuration()
     ) async throws(ClientStoreError) -> StatusPushClient {
         var records: [ClientRecord] = []
-        for (name, value) in try await store.load().sorted(by: { $0.key < $1.key }) {
+        for (name, value) in try await store.load().sorted(by: { $0.key < $1.key }) where !V01Record.isName(name) {
             records.append(try RecordCoding.decode(name, value))
         }
         let relay = relays.count == 1 ? relays[0] : RelaySet(relays)
@@ -99,5 +121,5 @@ public final class StatusPushClient: Sendable {
     public var publicKey: PublicKey { identity.publicKey }
 
     /// Names this device.
-    public var installationID: InstallationID { core.withLock(\.machine.own.installationID) }
+    public var installationID: InstallationID { runner.read { machine, _ in machine.own.installationID } }
 }

@@ -29,20 +29,10 @@ public struct MetadataEnvelope: Sendable {
 
     /// - Throws: ``EnvelopeError``
     public init(parsing bytes: [UInt8], wakuSigner: PublicKey) throws(EnvelopeError) {
-        let parts = try Self.parse(bytes)
-        guard let kind = MessageKind(rawValue: parts.type) else { throw .otherKind }
-        guard !parts.payload.isEmpty else { throw .empty }
-        if parts.signature.isEmpty {
-            sender = wakuSigner
-        } else {
-            do {
-                sender = try Signature(parsing: parts.signature).signer(of: Keccak256.hash(parts.payload))
-            } catch {
-                throw .badSignature
-            }
-        }
+        let (kind, payload, signer) = try Self.open(bytes, as: MessageKind.self)
+        sender = signer ?? wakuSigner
         self.kind = kind
-        payload = parts.payload
+        self.payload = payload
         id = Keccak256.hash(sender.uncompressed + bytes)
     }
 
@@ -58,6 +48,23 @@ public struct MetadataEnvelope: Sendable {
             if let key { message.signature = arena.data(Signature(of: Keccak256.hash(payload), by: key).bytes) }
             message.payload = arena.data(payload)
             message.type = Protobuf__ApplicationMetadataMessage__Type(rawValue: type)
+        }
+    }
+
+    /// An envelope of one of these kinds, and its signer; nil when it has no signature.
+    ///
+    /// - Throws: ``EnvelopeError``
+    static func open<Kind: RawRepresentable<UInt32>>(
+        _ bytes: [UInt8], as kinds: Kind.Type
+    ) throws(EnvelopeError) -> (kind: Kind, payload: [UInt8], signer: PublicKey?) {
+        let parts = try parse(bytes)
+        guard let kind = Kind(rawValue: parts.type) else { throw .otherKind }
+        guard !parts.payload.isEmpty else { throw .empty }
+        guard !parts.signature.isEmpty else { return (kind, parts.payload, nil) }
+        do {
+            return (kind, parts.payload, try Signature(parsing: parts.signature).signer(of: Keccak256.hash(parts.payload)))
+        } catch {
+            throw .badSignature
         }
     }
 

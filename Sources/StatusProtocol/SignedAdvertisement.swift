@@ -1,5 +1,3 @@
-import CPushMessages
-import ProtobufWire
 import Waku
 public import WakuCrypto
 
@@ -11,7 +9,6 @@ public import WakuCrypto
 public struct SignedAdvertisement: Sendable {
     /// The `type` of its ApplicationMetadataMessage.
     public static let envelopeType: UInt32 = 15
-    private static let fieldLimit = 64
 
     /// The owner of the devices, recovered from the signature.
     public let owner: PublicKey
@@ -24,7 +21,7 @@ public struct SignedAdvertisement: Sendable {
         let wrapping = try? ProtocolMessage(parsing: data)
         let isWrapped = wrapping.map { !$0.publicMessage.isEmpty } ?? false
         let envelope = isWrapped ? wrapping?.publicMessage ?? [] : data
-        let parts = try Self.parse(envelope)
+        let parts = try MetadataEnvelope.parse(envelope)
         guard parts.type == Self.envelopeType else { throw .otherKind }
         do {
             owner = try Signature(parsing: parts.signature).signer(of: Keccak256.hash(parts.payload))
@@ -50,23 +47,7 @@ public struct SignedAdvertisement: Sendable {
         _ advertisement: ContactCodeAdvertisement, from installationID: InstallationID, bundles: [[UInt8]] = [], signedBy key: PrivateKey
     ) -> [UInt8] {
         let payload = advertisement.encoded()
-        let signature = Signature(of: Keccak256.hash(payload), by: key)
-        let envelope = Protobuf__ApplicationMetadataMessage.packed { message, arena in
-            message.signature = arena.data(signature.bytes)
-            message.payload = arena.data(payload)
-            message.type = Protobuf__ApplicationMetadataMessage__Type(rawValue: envelopeType)
-        }
+        let envelope = MetadataEnvelope.encode(type: envelopeType, payload: payload, signedBy: key)
         return ProtocolMessage(installationID: installationID, bundles: bundles, publicMessage: envelope).encoded()
-    }
-
-    private static func parse(_ bytes: [UInt8]) throws(EnvelopeError) -> (signature: [UInt8], payload: [UInt8], type: UInt32) {
-        do {
-            try ProtobufScan.check(bytes, fieldLimit: fieldLimit)
-            return try Protobuf__ApplicationMetadataMessage.withUnpacked(bytes) {
-                ($0.pointee.signature.bytes, $0.pointee.payload.bytes, $0.pointee.type.rawValue)
-            }
-        } catch {
-            throw .malformed
-        }
     }
 }

@@ -38,7 +38,7 @@ struct StatusService: ProtocolService {
         gate.count(with: node.counters)
         // Creates the series, so that results that did not occur are shown as 0.
         for label in ReportLabel.allCases { node.counters.increment(.reports, label, by: 0) }
-        if gate.countsRegistrations { gate.counted(registrations: try store.read(Registrations.countedRegistrations())) }
+        if gate.countsRegistrations { gate.counted(devices: try store.read(Registrations.countedRegistrations())) }
         topicKeys = TopicKeys(store: store, counters: node.counters)
         precomputation = configuration.deriveAheadLimit.map {
             TopicKeyPrecomputation(
@@ -82,7 +82,7 @@ struct StatusService: ProtocolService {
             node.logger.error("old answers not pruned", metadata: ["reason": "\(error.message)"])
         }
         if gate.countsRegistrations, let count = try? await node.store.fetch(Registrations.countedRegistrations()) {
-            gate.counted(registrations: count)
+            gate.counted(devices: count)
         }
     }
 
@@ -123,29 +123,18 @@ struct StatusService: ProtocolService {
         let registry = counters.registry
         registry.set(.topics, to: Double(topics.otherCount))
         let figures = await figures.value()
-        for (label, platform) in [(PlatformLabel.apn, Platform.apn), (.firebase, .firebase)] {
-            let inDoubt = figures.map { $0.inDoubt[platform] ?? 0 }
-            let certain = figures.map { ($0.registered[platform] ?? 0) - (inDoubt ?? 0) }
-            registry.set(.registrations, ProtocolLabel.status, label, RegistrationStateLabel.registered, to: certain.map(Double.init))
-            registry.set(.registrations, ProtocolLabel.status, label, RegistrationStateLabel.inDoubt, to: inDoubt.map(Double.init))
-        }
-        registry.set(
-            .registrations, ProtocolLabel.status, PlatformLabel.none, RegistrationStateLabel.unregistered,
-            to: figures.map { Double($0.unregistered) })
+        registry.set(figures?.devices, of: .status)
     }
 
     func registrations() async -> RegistrationCounts? {
-        await figures.value().map { figures in
-            var counts = RegistrationCounts()
-            counts.apn = figures.registered[.apn] ?? 0
-            counts.firebase = figures.registered[.firebase] ?? 0
-            counts.inDoubt = figures.inDoubt.values.reduce(0, +)
-            counts.unregistered = figures.unregistered
-            return counts
-        }
+        await figures.value()?.devices.counts
     }
 
     func facts() async -> [ProtocolFact] {
         [ProtocolFact("query topics", "\(topics.otherCount)")]
     }
+}
+
+extension RegistrationFigures {
+    fileprivate var devices: DeviceFigures { DeviceFigures(registered: registered, inDoubt: inDoubt, unregistered: unregistered) }
 }

@@ -100,28 +100,11 @@ struct V01Service: ProtocolService {
     func updateGauges(_ counters: Counters) async {
         let registry = counters.registry
         let figures = await figures.value()
-        for (label, platform) in [(PlatformLabel.apn, Platform.apn), (.firebase, .firebase)] {
-            let inDoubt = figures.map { $0.inDoubt[platform] ?? 0 }
-            let certain = figures.map { ($0.devices[platform] ?? 0) - (inDoubt ?? 0) }
-            registry.set(
-                .registrations, ProtocolLabel.statusV01, label, RegistrationStateLabel.registered, to: certain.map(Double.init))
-            registry.set(
-                .registrations, ProtocolLabel.statusV01, label, RegistrationStateLabel.inDoubt, to: inDoubt.map(Double.init))
-        }
-        registry.set(
-            .registrations, ProtocolLabel.statusV01, PlatformLabel.none, RegistrationStateLabel.unregistered,
-            to: figures.map { Double($0.tombstones) })
+        registry.set(figures?.deviceFigures, of: .statusV01)
     }
 
     func registrations() async -> RegistrationCounts? {
-        await figures.value().map { figures in
-            var counts = RegistrationCounts()
-            counts.apn = figures.devices[.apn] ?? 0
-            counts.firebase = figures.devices[.firebase] ?? 0
-            counts.inDoubt = figures.inDoubt.values.reduce(0, +)
-            counts.unregistered = figures.tombstones
-            return counts
-        }
+        await figures.value()?.deviceFigures.counts
     }
 
     func facts() async -> [ProtocolFact] {
@@ -129,4 +112,8 @@ struct V01Service: ProtocolService {
         return [ProtocolFact("topic", topic.rawValue), ProtocolFact("records", records ?? "not known")]
             + (configuration.apnsTopic.isEmpty ? [] : [ProtocolFact("APNs topic", configuration.apnsTopic)])
     }
+}
+
+extension RecordFigures {
+    fileprivate var deviceFigures: DeviceFigures { DeviceFigures(registered: devices, inDoubt: inDoubt, unregistered: tombstones) }
 }

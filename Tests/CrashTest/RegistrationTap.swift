@@ -20,6 +20,10 @@ struct RegistrationTap: Relay {
         relay.watch(contentTopics)
     }
 
+    func unwatch(_ contentTopics: [ContentTopic]) {
+        relay.unwatch(contentTopics)
+    }
+
     func publish(_ message: WakuMessage, on pubsubTopic: PubsubTopic) async throws(RelayError) -> Publication {
         if let payload = try? EnvelopeSealing.open(message, identity: server), payload.segment == nil,
             let envelope = try? MetadataEnvelope(parsing: payload.data, wakuSigner: payload.signer), envelope.kind == .registration,

@@ -131,9 +131,17 @@ import Waku
                     await watched.wait { $0.payloads == payloads([1]) }
                     watch.watch([topicB])
                     await watched.wait { $0.payloads == payloads([1, 2]) }
+                    // A topic that is dropped while another is added is not asked for any more; the new one is, from the beginning.
+                    watch.unwatch([topicA])
+                    network.publish(message(3), on: .statusDefault)
+                    network.publish(message(4, topic: topicB), on: .statusDefault)
+                    await watched.wait { $0.payloads == payloads([1, 2, 4]) }
+                    watch.unwatch([topicB])
+                    watch.watch([topicA])
+                    await watched.wait { $0.payloads == payloads([1, 2, 4, 3]) }
                 }
             }
-            #expect(watched.messages.count == 2)
+            #expect(watched.messages.count == 4)
         }
     }
 }

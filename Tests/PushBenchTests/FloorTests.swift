@@ -47,6 +47,20 @@ struct FloorTests {
         #expect(count(.eciesOpen, .query) == 0)
     }
 
+    @Test("Version 0.1: everything is encrypted to the node and signed twice; an acknowledgement is sealed with the sender's key")
+    func v01() {
+        func count(_ primitive: Primitive, _ floor: Floor) -> Double {
+            floor.items.filter { $0.primitive == primitive }.reduce(0) { $0 + $1.count }
+        }
+        for floor in [Floor.v01Register, .v01Query, .v01Request] {
+            #expect(count(.eciesOpen, floor) == 1 && count(.sign, floor) == 2)
+            for item in floor.items { #expect(!item.reason.isEmpty) }
+        }
+        #expect(count(.recover, .v01Register) == 3 && count(.recover, .v01Query) == 2 && count(.recover, .v01Request) == 2)
+        #expect(count(.eciesSeal, .v01Register) == 1 && count(.eciesSeal, .v01Query) == 1 && count(.eciesSeal, .v01Request) == 0)
+        #expect(count(.upsert100, .v01Query) == 0)
+    }
+
     @Test("What is not known is null, and always there; parts are told by name")
     func json() throws {
         var result = BenchResult(name: "registration new")

@@ -101,6 +101,7 @@ struct FilterSubscriptionTests {
             case .ask(.subscribe):
                 requestCount += 1
                 _ = subscription.subscribed(sent: Moment(instant: now, wallClock: Self.day + now.sinceEpoch))
+            case .ask(.unsubscribe): Issue.record("nothing was dropped")
             case .wait(let until):
                 #expect(until > now)
                 now = until
@@ -147,6 +148,124 @@ struct FilterSubscriptionTests {
         #expect(subscription.next(wanted: own + others[..<201], at: time(37.5)) == .ask(.ping))
         subscription.pinged(sent: moment(37.5), at: time(37.5))
         #expect(subscription.next(wanted: own + others[..<201], at: time(37.5)) == .ask(.subscribe(own + others[200..<201])))
+    }
+
+    // MARK: Topics that are not wanted any more
+
+    @Test func manyDroppedTopicsAreUnsubscribedFromAtOnce() {
+        var subscription = accepted(others[..<300])
+        let dropped = Set(others[..<150])
+        let wanted = own + others[150..<300]
+        // When the pace allows it: a subscription of 300 topics took four requests.
+        #expect(subscription.next(wanted: wanted, dropped: dropped, at: time(9)) == .ask(.ping))
+        subscription.pinged(sent: moment(9), at: time(9))
+        var gone: Set<ContentTopic> = []
+        for second in [12.5, 15.0] {
+            guard case .ask(.unsubscribe(let part)) = subscription.next(wanted: wanted, dropped: dropped, at: time(second)) else {
+                Issue.record("not unsubscribed at \(second)")
+                return
+            }
+            #expect(part.count == (second == 12.5 ? 100 : 50))
+            // The same until it is answered; meanwhile these topics don't count as accepted.
+            #expect(subscription.next(wanted: wanted, dropped: dropped, at: time(second)) == .ask(.unsubscribe(part)))
+            #expect(!subscription.hasAccepted([part[0]]))
+            subscription.unsubscribed(sent: moment(second))
+            gone.formUnion(part)
+        }
+        #expect(gone == dropped && subscription.topics == Set(wanted) && subscription.proven == moment(15))
+    }
+
+    @Test func aFewDroppedTopicsWaitForOthers() {
+        var subscription = accepted(others[..<3])
+        var now = 0.0
+        while now < 60 {
+            switch subscription.next(wanted: own + others[1..<3], dropped: [others[0]], at: time(now)) {
+            case .ask(.ping): subscription.pinged(sent: moment(now), at: time(now))
+            case .ask(.unsubscribe(let part)):
+                #expect(part == [others[0]] && now >= 30 && now < 32)
+                return
+            case .ask(.subscribe): Issue.record("nothing is new")
+            case .wait(let until): now = Double(until.sinceEpoch / .milliseconds(1)) / 1000
+            }
+        }
+        Issue.record("not unsubscribed")
+    }
+
+    @Test func droppedTopicsMakeRoomForNewOnes() {
+        var subscription = accepted(others[..<998])
+        let (dropped, wanted) = (Set(others[..<10]), own + others[10..<1001])
+        var (unsubscribed, now) = (Set<ContentTopic>(), 26.0)
+        while !subscription.hasAccepted(wanted), now < 60 {
+            switch subscription.next(wanted: wanted, dropped: dropped, at: time(now)) {
+            case .ask(.ping): subscription.pinged(sent: moment(now), at: time(now))
+            case .ask(.unsubscribe(let part)):
+                unsubscribed.formUnion(part)
+                subscription.unsubscribed(sent: moment(now))
+            case .ask(.subscribe): _ = subscription.subscribed(sent: moment(now))
+            case .wait: now += 0.5
+            }
+        }
+        #expect(unsubscribed == dropped && subscription.topics == Set(wanted))
+    }
+
+    @Test func ownAndWantedTopicsAndTheLastOneAreKept() {
+        var subscription = accepted(others[..<60])
+        let dropped = Set(own + others[..<60])
+        guard case .ask(.unsubscribe(let part)) = subscription.next(wanted: own + others[..<10], dropped: dropped, at: time(40)) else {
+            Issue.record("not unsubscribed")
+            return
+        }
+        #expect(Set(part) == Set(others[10..<60]))
+
+        var foreign = FilterSubscription(ownTopics: [], pubsubTopicCount: 1, topicLimit: 1000, timing: FilterTiming(), at: .zero)
+        while case .ask(.subscribe) = foreign.next(wanted: Array(others[..<60]), at: .zero) { _ = foreign.subscribed(sent: moment(0)) }
+        guard case .ask(.unsubscribe(let most)) = foreign.next(wanted: [], dropped: Set(others[..<60]), at: time(40)) else {
+            Issue.record("not unsubscribed")
+            return
+        }
+        #expect(most.count == 59)
+        foreign.unsubscribed(sent: moment(40))
+        #expect(foreign.proven == moment(40))
+        for second in 41..<200 {
+            if case .ask(.unsubscribe) = foreign.next(wanted: [], dropped: Set(others[..<60]), at: time(Double(second))) {
+                Issue.record("nothing would be left")
+            }
+            foreign.pinged(sent: moment(Double(second)), at: time(Double(second)))
+        }
+    }
+
+    @Test func aTopicThatIsWantedAgainIsSubscribedAgain() {
+        var subscription = accepted(others[..<60])
+        guard case .ask(.unsubscribe) = subscription.next(wanted: own, dropped: Set(others[..<60]), at: time(40)) else {
+            Issue.record("not unsubscribed")
+            return
+        }
+        // Wanted again while that request is on its way.
+        #expect(!subscription.hasAccepted([others[0]]))
+        subscription.unsubscribed(sent: moment(40))
+        subscription.pinged(sent: moment(43), at: time(43))
+        #expect(
+            subscription.next(wanted: own + others[..<1], dropped: Set(others[1..<60]), at: time(43))
+                == .ask(.subscribe(own + others[..<1])))
+    }
+
+    @Test func unsubscribingRespectsThePaceAndRateLimits() {
+        var subscription = accepted(others[..<300])
+        let dropped = Set(others[..<300])
+        guard case .ask(.unsubscribe(let part)) = subscription.next(wanted: own, dropped: dropped, at: time(40)) else {
+            Issue.record("not unsubscribed")
+            return
+        }
+        subscription.rateLimited(.unsubscribe(part), sent: time(40), at: time(40))
+        #expect(subscription.topics.count == 302 && subscription.hasAccepted([part[0]]))
+        subscription.pinged(sent: moment(50), at: time(50))
+        #expect(subscription.next(wanted: own, dropped: dropped, at: time(54)) == .wait(until: time(55)))
+        subscription.pushed(on: others[0], at: moment(57))
+        #expect(subscription.next(wanted: own, dropped: dropped, at: time(57.6)) == .ask(.unsubscribe(part)))
+        // The node does not know the client any more.
+        subscription.forgotten(at: time(58))
+        #expect(subscription.topics.isEmpty)
+        #expect(subscription.next(wanted: own, dropped: dropped, at: time(60)) == .ask(.subscribe(own)))
     }
 
     @Test func topicsAreLimitedToWhatTheNodeAccepts() {

@@ -28,6 +28,8 @@ struct FilterTests {
         let subscribed = Log<ContentTopic>()
         let pushed = Log<WakuMessage>()
         let client = Mutex<PeerID?>(nil)
+        /// What it pushes at present. As real nodes, it refuses more than 1,000.
+        let topics = Mutex<Set<ContentTopic>>([])
 
         init(answering code: UInt32? = 200, subscriptionLimit: Int = .max, hasStore: Bool = false, pushCode: UInt32 = 200) {
             host = Host(key: NodeKey(key), logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
@@ -50,8 +52,9 @@ struct FilterTests {
                 self?.client.withLock { $0 = stream.peer }
                 kinds.add([request.kind])
                 let isTooOften = kinds.all.count { $0 == .subscribe } > subscriptionLimit
-                if !isTooOften { subscribed.add(request.contentTopics) }
-                let status = WakuStatus(code: isTooOften ? 429 : code)
+                if !isTooOften, request.kind == .subscribe { subscribed.add(request.contentTopics) }
+                let isTooMuch = self?.take(request, isAccepted: code == 200 && !isTooOften) == false
+                let status = WakuStatus(code: isTooOften ? 429 : isTooMuch ? 503 : code)
                 let response = FilterSubscribeResponse(requestID: request.requestID, status: status)
                 try await stream.writeMessage(ByteBuffer(bytes: response.encoded()))
             }
@@ -65,6 +68,23 @@ struct FilterTests {
                 try await stream.writeMessage(ByteBuffer(bytes: response.encoded()))
             }
             return try await host.listen(on: try Multiaddr("/ip4/127.0.0.1/tcp/0"))
+        }
+
+        /// - Returns: Whether it has room for the topics.
+        private func take(_ request: FilterSubscribeRequest, isAccepted: Bool) -> Bool {
+            topics.withLock { topics in
+                guard isAccepted else { return true }
+                switch request.kind {
+                case .ping: break
+                case .subscribe:
+                    let all = topics.union(request.contentTopics)
+                    guard all.count <= 1000 else { return false }
+                    topics = all
+                case .unsubscribe: topics.subtract(request.contentTopics)
+                case .unsubscribeAll: topics = []
+                }
+                return true
+            }
         }
 
         func send(_ message: WakuMessage) async throws {
@@ -91,6 +111,36 @@ struct FilterTests {
             try await relay.relay.confirmWatching([topic])
             #expect(node.subscribed.all.contains(topic))
         }
+        await relay.stop()
+        await node.host.close()
+    }
+
+    @Test("A client that asks more questions than a node takes topics gives up those that were answered")
+    func unwatching() async throws {
+        let node = FilterNode()
+        let address = try await node.listen()
+        var configuration = P2PRelay.Configuration(key: .generate(), peers: [address])
+        configuration.contentTopics = { _ in [] }
+        configuration.filter.pace = .milliseconds(1)
+        configuration.filter.checkPeriod = .milliseconds(5)
+        configuration.filter.linger = .milliseconds(200)
+        let relay = RunningRelay(configuration)
+        let (questionCount, atOnce) = (1500, 100)
+        for start in stride(from: 0, to: questionCount, by: atOnce) {
+            let topics = (start..<start + atOnce).map { ContentTopic(TopicTag(of: "answer \($0)")) }
+            try await relay.relay.confirmWatching(topics)
+            // The answers come, and nothing more is awaited on their topics.
+            let count = relay.received.count
+            let answer = message(on: topics[0])
+            try await node.send(answer)
+            try await eventually { relay.received.count > count }
+            relay.relay.unwatch(topics)
+            #expect(relay.relay.lockedState.withLock { $0.watchedTopics.count + $0.droppedTopics.count } <= 1000)
+        }
+        #expect(node.subscribed.all.count >= questionCount && node.kinds.all.contains(.unsubscribe))
+        #expect(relay.relay.state == .attached)
+        // The last ones are given up as well; one stays.
+        try await eventually { node.topics.withLock(\.count) <= 2 }
         await relay.stop()
         await node.host.close()
     }

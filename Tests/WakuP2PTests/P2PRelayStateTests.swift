@@ -89,6 +89,26 @@ import Waku
         #expect(state.lookBack.fresh([message]) == [])
     }
 
+    @Test func watchedAndDroppedTopicsAreBounded() {
+        var state = state(isFilterClient: true)
+        let topics = (0..<3000).map { ContentTopic(TopicTag(rawValue: UInt32($0))) }
+        // Nothing is dropped that no node has.
+        state.watch(Array(topics[..<2000]))
+        #expect(state.watchedTopics == Array(topics[1000..<2000]) && state.droppedTopics.isEmpty)
+        _ = state.filterPeers.begin(peer, over: connection, at: .zero)
+        _ = state.filterPeers.next(peer, over: connection, wanted: state.watchedTopics, at: .zero)
+        state.unwatch(Array(topics[1000..<1500]))
+        #expect(state.watchedTopics == Array(topics[1500..<2000]) && state.droppedTopics == Set(topics[1000..<1500]))
+        // Watched again; and topics that a full list leaves out are dropped.
+        state.watch(Array(topics[1000..<1100]))
+        #expect(state.droppedTopics == Set(topics[1100..<1500]))
+        state.watch(Array(topics[2000..<3000]))
+        #expect(state.watchedTopics == Array(topics[2000...]) && state.droppedTopics.count <= 1000)
+        state.filterPeers.end(peer, over: connection)
+        state.unwatch([])
+        #expect(state.droppedTopics.isEmpty)
+    }
+
     @Test func lifecycleStepsHappenOnce() async {
         var state = state(isFilterClient: false)
         #expect(state.startListening() == true)

@@ -13,6 +13,8 @@ struct HelpTests {
         ["admin", "check"], ["admin", "rotate-storage-key"], ["admin", "test-push"], ["doctor"], ["client"], ["client", "run"],
         ["client", "register"],
         ["client", "discover"], ["client", "notify"], ["client", "status"], ["client", "unregister"], ["bench"], ["config"],
+        ["client", "v0.1"], ["client", "v0.1", "register"], ["client", "v0.1", "unregister"], ["client", "v0.1", "query"],
+        ["client", "v0.1", "notify"], ["client", "v0.1", "run"], ["client", "v0.1", "status"],
     ]
     private static let withoutExamples = [
         ["identity"], ["admin", "status"], ["admin", "records"], ["admin", "registrations"], ["admin", "registrations", "stats"],

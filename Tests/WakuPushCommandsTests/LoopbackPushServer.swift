@@ -6,6 +6,7 @@ import LoopbackRelay
 import NodeAssembly
 import PushNode
 import StatusServer
+import StatusV01Server
 import TestSupport
 import WakuCrypto
 
@@ -20,15 +21,21 @@ struct LoopbackPushServer: Sendable {
     var postCount: Int { gorush.requests.count { $0.head.hasPrefix("POST") } }
 
     /// Runs it during `body`.
-    static func run(_ body: @Sendable @escaping (LoopbackPushServer) async throws -> Void) async throws {
+    ///
+    /// - Parameters:
+    ///   - hasV01: Whether version 0.1 is on.
+    ///   - body: What is done meanwhile.
+    static func run(hasV01: Bool = false, _ body: @Sendable @escaping (LoopbackPushServer) async throws -> Void) async throws {
         let folder = try TemporaryFolder()
         let gorush = try RawHTTPServer { _ in .status(200, body: #"{"success":"ok","counts":1,"logs":[]}"#) }
         defer { gorush.stop() }
         let logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
         let network = LoopbackNetwork()
         let identity = PrivateKey.generate()
+        var configuration = ServerConfiguration(identity: identity, dataPath: folder.path + "/data")
+        if hasV01 { configuration.statusV01 = StatusPushV01.Configuration() }
         let server = try Server(
-            ServerConfiguration(identity: identity, dataPath: folder.path + "/data"),
+            configuration,
             gorush: GorushClient(client: CurlClient(), url: gorush.url), logger: logger
         ) { network.relay(pubsubTopics: $0.pubsubTopics) }
         let relay = LoopbackServer(network: network, host: "127.0.0.1", port: 0, logger: logger)

@@ -156,6 +156,58 @@ struct ClientProcessTests {
         #expect(node.leaks.isEmpty)
     }
 
+    // MARK: Version 0.1
+
+    private func v01(_ relay: String, _ command: String, _ name: String, _ arguments: String...) async throws -> Ended {
+        try await node.recorded(["client", "v0.1", command, "--relay", relay, "--timeout", "60s", "--state", state(name)] + arguments)
+    }
+
+    @Test func clientsOfVersion01RegisterDiscoverAndNotify() async throws {
+        let daemon = try await node.start("--status-v0.1")
+        let relay = daemon.relayURL
+        let registered = try await v01(
+            relay, "register", "bob", "--server", node.server.publicKey, "--device-token", OperatedNode.deviceToken)
+        #expect(registered.rows.last == [String(node.server.publicKey.dropFirst(2)), "registered", "1"], "\(registered.errors)")
+        let bob = try await publicKey("bob")
+        let found = try await v01(relay, "query", "alice", bob)
+        #expect(found.rows.last?[1] == "yes", "\(found.errors)")
+        // On a slow machine gorush's first answer may take longer than the server waits for it.
+        try await eventually {
+            let notified = try await v01(relay, "notify", "alice", bob, "--chat", "family", "--message-id", "c0ffee")
+            #expect(notified.status == 0 || notified.status == 69, "\(notified.errors)")
+            return notified.status == 0
+        }
+        #expect(postCount == 1)
+        #expect(try await v01(relay, "unregister", "bob").status == 0)
+        #expect(await daemon.stop().status == 0)
+        #expect(node.leaks.isEmpty)
+    }
+
+    /// Killed while what it registered has no answer: the next start goes on.
+    @Test func killedClientOfVersion01GoesOn() async throws {
+        let hubKey = try KeyFile(in: node.folder, "hub.key")
+        let hub = try await Daemon.start(["--identity", hubKey.path, "--data", node.folder.path + "/hub"])
+        let relay = hub.relayURL
+        let unanswered = try await v01(
+            relay, "register", "bob", "--server", node.server.publicKey, "--device-token", OperatedNode.deviceToken, "--timeout", "1s")
+        #expect(unanswered.status == 69 && unanswered.failure?.hasSuffix("waku-push client v0.1 run goes on trying") == true)
+        let arguments = ["client", "v0.1", "run", "--json", "--relay", relay, "--state", state("bob")]
+        let waiting = Running(process: try ChildProcess(arguments, limit: .seconds(240)))
+        _ = try await waiting.waitFor("started")
+        await waiting.kill()
+
+        // The server finds the Register in the network's store, and the client its answer there.
+        let daemon = try await node.start("--relay", relay, "--status-v0.1")
+        let last = Running(process: try ChildProcess(arguments, limit: .seconds(240)))
+        #expect(try await last.waitFor("registered").version == 1)
+        #expect(try await last.waitFor("advertised").rows == 1)
+        last.process.send(SIGTERM)
+        #expect(await last.process.status == 0)
+        #expect(await daemon.stop().status == 0)
+        #expect(await hub.stop().status == 0)
+        #expect(node.leaks.isEmpty)
+    }
+
     /// Nobody has a store here: Alice runs, and hears Bob advertise.
     @Test func clientsMeetOverLibP2P() async throws {
         let daemon = try await node.start()

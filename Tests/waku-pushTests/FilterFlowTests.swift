@@ -47,6 +47,40 @@ struct FilterFlowTests {
         await filterNode.close()
     }
 
+    /// The clients' half: they get answers by filter, publish by lightpush, and find advertisements in the store. The daemon gossips.
+    @Test func clientsOfAFilterNodeRegisterDiscoverAndNotify() async throws {
+        let filterNode = try await FilterNode()
+        let node = try OperatedNode()
+        let daemon = try await node.start("--relay", filterNode.address, "--status-v0.1")
+        func client(_ arguments: [String], _ name: String) async throws -> Ended {
+            try await node.recorded(
+                ["client"] + arguments + [
+                    "--state", node.folder.path + "/" + name, "--relay", filterNode.address, "--attach", "filter", "--timeout", "60s",
+                ])
+        }
+        struct Status: Decodable { let publicKey: String }
+        for (index, version) in [[], ["v0.1"]].enumerated() {
+            let (bob, alice) = ("bob\(index)", "alice\(index)")
+            let topic = version.isEmpty ? ["--apn-topic", "im.status.ethereum"] : []
+            let registered = try await client(
+                version + ["register", "--server", node.server.publicKey, "--device-token", OperatedNode.deviceToken] + topic, bob)
+            #expect(registered.rows.last == [String(node.server.publicKey.dropFirst(2)), "registered", "1"], "\(registered.errors)")
+            let status: Status = try await run(["client", "status", "--state", node.folder.path + "/" + bob, "--json"]).json()
+            // On a slow machine gorush's first answer may take longer than the server waits for it.
+            try await eventually {
+                let notified = try await client(version + ["notify", "0x" + status.publicKey, "--message-id", "c0ffee0\(index)"], alice)
+                #expect(notified.status == 0 || notified.status == 69, "\(notified.errors)")
+                return notified.status == 0
+            }
+            #expect(node.gorush.requests.count { $0.head.hasPrefix("POST") } == index + 1)
+            #expect(try await client(version + ["unregister"], bob).status == 0)
+        }
+        #expect(filterNode.pushedCount >= 6 && filterNode.lightpushCount >= 6)
+        #expect(await daemon.stop().status == 0)
+        #expect(node.leaks.isEmpty)
+        await filterNode.close()
+    }
+
     /// Messages are answered even if the filter node has forgotten the daemon: the daemon detects it within seconds, and queries the store.
     @Test func aFilterNodeThatForgetsItsClientLosesNoRegistration() async throws {
         let filterNode = try await FilterNode()
@@ -158,7 +192,10 @@ private final class FilterNode: Sendable {
             guard let bytes = try await reader.next() else { return }
             let request = try LightpushRequest(parsing: Array(bytes.readableBytesView))
             try await relay?.publish(request.message, on: .statusDefault)
-            state.value.withLock { $0.lightpushCount += 1 }
+            state.value.withLock { state in
+                state.lightpushCount += 1
+                state.kept.append(ReceivedMessage(message: request.message, pubsubTopic: .statusDefault))
+            }
             let response = LightpushResponse(requestID: request.requestID, status: WakuStatus(code: 200), relayPeerCount: 1)
             try await stream.writeMessage(ByteBuffer(bytes: response.encoded()))
         }

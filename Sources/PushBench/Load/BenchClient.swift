@@ -76,6 +76,11 @@ struct Question: Sendable {
     /// Each sender has one of 5,000 partitions, so few that wait at the same time share one.
     let answerTopic: ContentTopic
 
+    init(message: ReceivedMessage, answerTopic: ContentTopic) {
+        self.message = message
+        self.answerTopic = answerTopic
+    }
+
     init(_ kind: MessageKind, _ payload: [UInt8], to recipient: Recipient, signedBy sender: PrivateKey) {
         let envelope = MetadataEnvelope.encode(kind, payload: payload, signedBy: sender)
         let messages = EnvelopeSealing.seal(envelope.bytes, to: recipient, wakuSigner: sender, at: .now())

@@ -33,8 +33,9 @@ struct QuestionMaker: Sendable {
     }
 
     func question(_ number: Int) -> Question {
-        guard kind != .registration else {
-            return BenchClient(deviceToken: DeviceToken(hexString(randomBytes(32)))).registering(version: 1, server: server)
+        if kind.seedCount == 0 {
+            let client = BenchClient(deviceToken: DeviceToken(hexString(randomBytes(32))))
+            return kind == .v01Register ? client.v01Registering(server: server) : client.registering(version: 1, server: server)
         }
         let index = number % clients.count
         switch kind {
@@ -42,6 +43,20 @@ struct QuestionMaker: Sendable {
         case .stale: return clients[index].registering(version: 1, server: server)
         case .query: return clients[index].asking(topicKey: topicKeys[index])
         case .request: return clients[index].notifying(server: server)
+        case .v01Register: return clients[index].v01Registering(server: server)
+        case .v01Query: return clients[index].v01Asking(server: server)
+        case .v01Request: return clients[index].v01Notifying(server: server)
+        }
+    }
+
+    /// Registers all clients with version 0.1.
+    ///
+    /// - Throws: ``BenchError`` when the node does not answer all of them.
+    func registerAll(at relay: BenchRelay, batch: Int) async throws {
+        let questions = await makeInParallel(clients.count, cores: cores) { clients[$0].v01Registering(server: server) }
+        let speed = try await FullSpeed.measure(questions, relay: relay, batch: batch)
+        guard speed.unanswered == 0 else {
+            throw BenchError(code: .unanswered, message: "\(speed.unanswered) of \(speed.count) registrations went unanswered")
         }
     }
 }

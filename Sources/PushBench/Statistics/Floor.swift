@@ -119,3 +119,50 @@ extension Floor {
             Item(.upsert100, times: 2, "row in the outbox before the post, row among the accepted after it"),
         ] + answered)
 }
+
+/// Version 0.1. SHA3-256 is counted as SHAKE-256: the same library, and the same permutation for each of these inputs.
+extension Floor {
+    /// A new account with one device.
+    package static let v01Register = Floor(
+        items: openedFromKey + [
+            Item(.protobufDecode, "record"),
+            Item(.keccak600, "digest of the record and the server's key"),
+            Item(.recover, "signer of the record"),
+            Item(.shake256, times: 2, "key hash; request id"),
+            Item(.hmac, "keyed hash of the access token"),
+            Item(.select, times: 2, "version that is stored; record that has the token"),
+            Item(.aesSeal, times: 2, "record, as it is stored; device token"),
+            Item(.upsert100, times: 2, "row of the record, row of its device: 100 registrations share a transaction"),
+        ] + answered)
+
+    package static let v01Query = Floor(
+        items: openedFromKey + [
+            Item(.select, "record asked about"),
+            Item(.aesOpen, "record, as it is stored"),
+            Item(.protobufDecode, "record"),
+        ] + answered)
+
+    /// Without the post to gorush, which is measured with a stand-in in this process. The acknowledgement is encrypted with the sender's key.
+    package static let v01Request = Floor(
+        items: openedFromKey + [
+            Item(.sha256, "by which the same request is known"),
+            Item(.protobufDecode, "request"),
+            Item(.hmac, "keyed hash of the access token"),
+            Item(.select, times: 2, "record that has the token; its content"),
+            Item(.aesOpen, "record, as it is stored"),
+            Item(.protobufDecode, "record"),
+            Item(.sha256, "id of the delivery, by which it is made once"),
+            Item(.aesSeal, "notification, as it waits for gorush"),
+            Item(.aesOpen, times: 2, "notification and device token, on their way to gorush"),
+            // Deleting the outbox row and storing the answer are not counted.
+            Item(.upsert100, times: 2, "row in the outbox before the post, row among the accepted after it"),
+            Item(.protobufEncode, "acknowledgement"),
+            Item(.keccak65, "digest of the acknowledgement"),
+            Item(.sign, "signature of the envelope"),
+            Item(.shake256, "topic of the acknowledgement"),
+            Item(.keccak600, "digest of the Waku payload"),
+            Item(.sign, "signature of the Waku payload"),
+            Item(.aesSeal, "encryption"),
+            Item(.sha256, "hash of the acknowledgement, by which it is known when it comes back"),
+        ])
+}

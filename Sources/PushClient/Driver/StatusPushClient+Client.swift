@@ -24,8 +24,8 @@ public struct KnownDevice: Hashable, Sendable {
 extension StatusPushClient {
     // MARK: Opting in
 
-    public var isReceiving: Bool { core.withLock(\.machine.own.isReceiving) }
-    public var isSending: Bool { core.withLock(\.machine.own.isSending) }
+    public var isReceiving: Bool { runner.read { machine, _ in machine.own.isReceiving } }
+    public var isSending: Bool { runner.read { machine, _ in machine.own.isSending } }
 
     /// Lets the client register its device. Switched off, it unregisters from all servers, and keeps trying until they answered.
     public func setReceiving(_ isReceiving: Bool) {
@@ -59,7 +59,7 @@ extension StatusPushClient {
         if let flaw = profile.flaw { throw PushClientError(code: .invalid, message: "the device can't be registered: \(flaw)") }
         turn { $0.register(profile, with: servers, at: $1) }
         let keys = servers.map(\.key)
-        _ = await wait(timeout) { $0.isSettled(keys) ? true : nil }
+        _ = await runner.wait(timeout) { $0.isSettled(keys) ? true : nil }
         return registrations.filter { keys.contains($0.key) }
     }
 
@@ -70,20 +70,20 @@ extension StatusPushClient {
     public func unregister(timeout: Duration = .seconds(30)) async -> [PublicKey: RegistrationStatus] {
         let keys = Array(registrations.keys)
         turn { $0.setReceiving(false, at: $1) }
-        _ = await wait(timeout) { $0.isSettled(keys) ? true : nil }
+        _ = await runner.wait(timeout) { $0.isSettled(keys) ? true : nil }
         return registrations
     }
 
     /// How it stands with each server.
     public var registrations: [PublicKey: RegistrationStatus] {
-        core.withLock { core in core.machine.registrations.servers.mapValues(\.status) }
+        runner.read { machine, _ in machine.registrations.servers.mapValues(\.status) }
     }
 
     /// When a server that did not answer, or could not, is tried again: after so long. nil when nothing waits for time to pass.
     public func nextTry(at server: PublicKey) -> Duration? {
-        core.withLock { core in
-            guard case .paused(let until) = core.machine.registrations.servers[server]?.attempt?.state else { return nil }
-            return max(until.time.since(core.now), .zero)
+        runner.read { machine, now in
+            guard case .paused(let until) = machine.registrations.servers[server]?.attempt?.state else { return nil }
+            return max(until.time.since(now), .zero)
         }
     }
 
@@ -94,12 +94,12 @@ extension StatusPushClient {
 
     /// Waits until what changed was kept in the store.
     package func waitUntilStored(timeout: Duration) async {
-        _ = await wait(timeout) { _ in true }
+        _ = await runner.wait(timeout) { _ in true }
     }
 
     /// Waits until the advertisement that is being published is out, or failed.
     package func waitUntilAdvertised(timeout: Duration) async {
-        _ = await wait(timeout) { $0.advertising.isUnderWay ? nil : true }
+        _ = await runner.wait(timeout) { $0.advertising.isUnderWay ? nil : true }
     }
 
     // MARK: Others
@@ -114,17 +114,17 @@ extension StatusPushClient {
     @discardableResult
     public func discover(_ registrant: PublicKey, timeout: Duration = .seconds(10)) async -> [KnownDevice] {
         turn { $0.discover(registrant, at: $1) }
-        if relay is any StoreReadingRelay {
-            _ = await wait(timeout / 2) { $0.directory.registrants[registrant]?.wasLookedUp == true ? true : nil }
+        if network.relay is any StoreReadingRelay {
+            _ = await runner.wait(timeout / 2) { $0.directory.registrants[registrant]?.wasLookedUp == true ? true : nil }
         }
         turn { $0.refresh(registrant, at: $1) }
-        _ = await wait(timeout / 2) { $0.queries.isUnderWay(about: registrant) ? nil : true }
+        _ = await runner.wait(timeout / 2) { $0.queries.isUnderWay(about: registrant) ? nil : true }
         return devices(of: registrant)
     }
 
     /// What is known of a registrant's devices.
     public func devices(of registrant: PublicKey) -> [KnownDevice] {
-        core.withLock { $0.machine.directory.rows(of: registrant) }.map { row in
+        runner.read { machine, _ in machine.directory.rows(of: registrant) }.map { row in
             KnownDevice(
                 installationID: row.installationID, server: row.server, version: row.version, isTokenKnown: row.accessToken != nil)
         }
@@ -132,15 +132,18 @@ extension StatusPushClient {
 
     /// Why the registrant's latest advertisement of this run was not believed, or only up to a row; nil when it was, or none came.
     public func advertisementFlaw(of registrant: PublicKey) -> AdvertisementFlaw? {
-        core.withLock { $0.machine.advertisementFlaws[registrant] }
+        runner.read { machine, _ in machine.advertisementFlaws[registrant] }
     }
 
     /// Registrants whose advertisements are watched.
-    public var contacts: [PublicKey] { core.withLock(\.machine.directory.watched) }
+    public var contacts: [PublicKey] { runner.read { machine, _ in machine.directory.watched } }
 
     /// Forgets what is known of a registrant.
     public func forget(_ registrant: PublicKey) {
         turn { $0.forget(registrant, at: $1) }
+        let topic = ClientNetwork.contactCodeTopic(registrant)
+        _ = routes.withLock { $0.contactCodes.removeValue(forKey: topic) }
+        network.watching.drop([topic])
     }
 
     /// A message came from this device: the devices that were active last are notified first.
@@ -169,14 +172,14 @@ extension StatusPushClient {
         turn { $0.notify(message, author: author, at: $1) }
         let id = message.messageID
         let outcomes = await withTaskCancellationHandler {
-            await wait(nil) { machine -> [DeviceOutcome]? in
+            await runner.wait(nil) { machine -> [DeviceOutcome]? in
                 guard let record = machine.notifications.messages[id] else { return [] }
                 return record.isFinished ? record.outcomes : nil
             }
         } onCancel: {
             turn { $0.cancel(id, at: $1) }
         }
-        return outcomes ?? core.withLock { $0.machine.notifications.messages[id]?.outcomes ?? [] }
+        return outcomes ?? runner.read { machine, _ in machine.notifications.messages[id]?.outcomes ?? [] }
     }
 }
 

@@ -16,11 +16,4 @@ enum ClientAction: Hashable, Sendable {
     case finished(messageID: [UInt8])
 }
 
-/// What came of handling something: what to keep first, and what to do then.
-struct ClientOutput: Sendable {
-    /// nil removes.
-    var changes: [ClientRecord.Key: ClientRecord?] = [:]
-    var actions: [ClientAction] = []
-
-    var isEmpty: Bool { changes.isEmpty && actions.isEmpty }
-}
+typealias ClientOutput = MachineOutput<ClientRecord, ClientAction>

@@ -23,15 +23,7 @@ struct IdentityCryptography: ClientCryptography {
 
     var publicKey: PublicKey { identity.publicKey }
 
-    func makeAccessToken() -> AccessToken {
-        // A random UUID, version 4.
-        var bytes = randomBytes(16)
-        bytes[6] = bytes[6] & 0x0f | 0x40
-        bytes[8] = bytes[8] & 0x3f | 0x80
-        let digits = Array(hexString(bytes).utf8)
-        let parts = [digits[0..<8], digits[8..<12], digits[12..<16], digits[16..<20], digits[20..<32]]
-        return AccessToken(bytes: Array(parts.joined(separator: [UInt8(ascii: "-")])))
-    }
+    func makeAccessToken() -> AccessToken { .random() }
 
     func makeGrant(for server: PublicKey, accessToken: AccessToken) -> [UInt8] {
         Grant.make(client: identity, server: server, accessToken: accessToken)
@@ -55,5 +47,17 @@ struct IdentityCryptography: ClientCryptography {
         return list.lazy
             .compactMap { try? AESGCM.open($0, key: key, layout: .nonceFirst) }
             .map(AccessToken.init(bytes:)).first(where: \.isUUID)
+    }
+}
+
+extension AccessToken {
+    /// A random UUID, version 4.
+    static func random() -> AccessToken {
+        var bytes = randomBytes(16)
+        bytes[6] = bytes[6] & 0x0f | 0x40
+        bytes[8] = bytes[8] & 0x3f | 0x80
+        let digits = Array(hexString(bytes).utf8)
+        let parts = [digits[0..<8], digits[8..<12], digits[12..<16], digits[16..<20], digits[20..<32]]
+        return AccessToken(bytes: Array(parts.joined(separator: [UInt8(ascii: "-")])))
     }
 }

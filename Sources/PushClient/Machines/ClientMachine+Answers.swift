@@ -84,8 +84,15 @@ extension ClientMachine {
     mutating func requestAnswered(
         _ ticket: NotificationMachine.Ticket, by server: PublicKey, _ response: PushNotificationResponse, at now: Timestamp
     ) -> ClientOutput {
-        for refused in notifications.answered(ticket, by: server, response, at: now) {
-            directory.forgetToken(of: refused.installationID, of: refused.registrant, at: refused.server, token: refused.token)
+        guard notifications.isAwaiting(ticket, from: server, about: response.messageID) else { return ClientOutput() }
+        let refusals = notifications.answered(ticket, by: server, at: now) { device in
+            let hash = KeyHash(of: device.registrant).bytes
+            return response.reports.first { $0.publicKey == hash && $0.installationID == device.installationID }.map(
+                NotificationVerdict.init)
+        }
+        for refused in refusals {
+            directory.forgetToken(
+                of: refused.device.installationID, of: refused.device.registrant, at: refused.server, token: refused.token)
         }
         return settle(at: now)
     }
@@ -125,5 +132,16 @@ extension ClientMachine {
     private mutating func discovered(_ registrant: PublicKey, at now: Timestamp) {
         let count = Set(directory.rows(of: registrant).map(\.installationID)).count
         actions.append(.report(.discovered(registrant, deviceCount: count)))
+    }
+}
+
+extension NotificationVerdict {
+    fileprivate init(_ report: PushNotificationReport) {
+        switch report.error {
+        case nil: self = .notified
+        case .wrongToken, .notRegistered: self = .tokenRefused
+        case .internalError: self = .failed
+        case .unknown: self = .otherError
+        }
     }
 }

@@ -108,7 +108,8 @@ extension ClientMachine {
     /// Has devices notified. The client must be allowed to send.
     mutating func notify(_ message: OutgoingNotification, author: [UInt8], at now: Timestamp) -> ClientOutput {
         for recipient in message.recipients where recipient.registrant != cryptography.publicKey { watch(recipient.registrant) }
-        notifications.notify(message, author: author, own: (cryptography.publicKey, own.installationID), at: now)
+        notifications.notify(
+            message, chat: StatusHashes.chat(message.chatID), author: author, own: (cryptography.publicKey, own.installationID), at: now)
         return settle(at: now)
     }
 

@@ -5,7 +5,7 @@ import WakuCrypto
 /// A whole client without I/O or clock: wishes, answers and time come in; what to keep, what to publish and the next wake-up go out.
 ///
 /// It holds the four machines together: registering, advertising, the directory with its queries, and notifying.
-struct ClientMachine: Sendable {
+struct ClientMachine: ClientStateMachine {
     var own: OwnRecord
     var registrations: RegistrationMachine
     var directory: Directory
@@ -139,7 +139,8 @@ struct ClientMachine: Sendable {
             case .query(let registrant):
                 query(registrant, ownCheckAt: nil, at: now)
                 goesOn = true
-            case .request(let ticket, let server, let request): actions.append(.request(ticket, server: server, request))
+            case .request(let ticket, let server, let request):
+                actions.append(.request(ticket, server: server, PushNotificationRequest(request)))
             case .report(let event): actions.append(.report(event))
             case .finished(let id): actions.append(.finished(messageID: id))
             }
@@ -165,5 +166,17 @@ struct ClientMachine: Sendable {
         let rows = registrations.advertisedRows(own)
         return ContactCodeAdvertisement(
             pushNotificationInfo: rows + directory.pairedRows(besides: own.installationID, at: now), chatIdentity: own.chatIdentity)
+    }
+}
+
+extension PushNotificationRequest {
+    fileprivate init(_ request: NotificationRequest) {
+        let entries = request.entries.map { entry in
+            PushNotification(
+                accessToken: entry.token, chatID: request.chatHash, publicKey: KeyHash(of: entry.device.registrant).bytes,
+                installationID: entry.device.installationID, message: request.content, kind: NotificationKind(rawValue: request.kind),
+                author: request.authorHash)
+        }
+        self.init(requests: entries, messageID: request.messageID)
     }
 }

@@ -7,7 +7,7 @@ import WakuCrypto
 ///
 /// A row counts only with its registrant's grant for its server. The newest version of each (registrant, installation, server) is kept; older
 /// ones never replace it.
-struct Directory: Sendable {
+struct Directory: DeviceDirectory {
     /// After which a server is asked whether a token still holds.
     static let tokenLife = Duration.seconds(24 * 3600)
     /// For how long rows of the own other devices are advertised.
@@ -16,47 +16,11 @@ struct Directory: Sendable {
     static let rowLimit = 100
 
     private let cryptography: any ClientCryptography
-    private(set) var registrants: [PublicKey: RegistrantRecord] = [:]
-    private(set) var changed: Set<PublicKey> = []
+    var book: RegistrantBook
 
     init(cryptography: any ClientCryptography, restoring records: [RegistrantRecord] = []) {
         self.cryptography = cryptography
-        for record in records { registrants[record.registrant] = record }
-    }
-
-    mutating func takeChanges() -> Set<PublicKey> {
-        defer { changed = [] }
-        return changed
-    }
-
-    private mutating func update(_ registrant: PublicKey, _ body: (inout RegistrantRecord) -> Void) {
-        let before = registrants[registrant]
-        var record = before ?? RegistrantRecord(registrant)
-        body(&record)
-        guard record != before else { return }
-        registrants[registrant] = record
-        changed.insert(registrant)
-    }
-
-    // MARK: Watching
-
-    var watched: [PublicKey] { registrants.values.filter(\.isWatched).map(\.registrant) }
-
-    /// - Returns: Whether it was not watched before.
-    mutating func watch(_ registrant: PublicKey) -> Bool {
-        let isNew = registrants[registrant]?.isWatched != true
-        update(registrant) { $0.isWatched = true }
-        return isNew
-    }
-
-    /// Forgets a registrant altogether.
-    mutating func forget(_ registrant: PublicKey) {
-        guard registrants.removeValue(forKey: registrant) != nil else { return }
-        changed.insert(registrant)
-    }
-
-    mutating func lookedUp(_ registrant: PublicKey) {
-        update(registrant) { $0.wasLookedUp = true }
+        book = RegistrantBook(restoring: records)
     }
 
     // MARK: Learning
@@ -85,7 +49,7 @@ struct Directory: Sendable {
         // A paired device tells of itself only: what others of the own devices repeat may be older.
         if isOwn, let installationID { taken.removeAll { $0.installationID != installationID } }
         let before = registrants[owner]
-        update(owner) { record in
+        book.update(owner) { record in
             if isOwn, let installationID {
                 let newest = record.rows.filter { $0.installationID == installationID }.map(\.learnedAt).max()
                 // A paired device that advertises no rows has none any more.
@@ -96,7 +60,7 @@ struct Directory: Sendable {
                 }
             }
             for row in taken { Self.merge(row, into: &record) }
-            if let installationID { Self.noteActivity(of: installationID, at: sentAt, in: &record) }
+            if let installationID { record.noteActivity(of: installationID, at: sentAt, limit: Self.rowLimit) }
         }
         return (registrants[owner]?.rows.count != before?.rows.count, isWhole)
     }
@@ -115,7 +79,7 @@ struct Directory: Sendable {
         }
         guard !taken.isEmpty else { return false }
         let before = registrants[registrant]?.rows.count
-        update(registrant) { record in
+        book.update(registrant) { record in
             for row in taken { Self.merge(row, into: &record) }
         }
         return registrants[registrant]?.rows.count != before
@@ -145,67 +109,6 @@ struct Directory: Sendable {
         } else if record.rows.count < rowLimit {
             record.rows.append(row)
         }
-    }
-
-    private static func noteActivity(of installationID: InstallationID, at time: Timestamp, in record: inout RegistrantRecord) {
-        if let index = record.activities.firstIndex(where: { $0.installationID == installationID }) {
-            guard record.activities[index].time < time else { return }
-            record.activities[index].time = time
-        } else if record.activities.count < rowLimit {
-            record.activities.append(.init(installationID: installationID, time: time))
-        }
-    }
-
-    /// A message came from this device.
-    mutating func noteActivity(of installationID: InstallationID, of registrant: PublicKey, at time: Timestamp) {
-        update(registrant) { Self.noteActivity(of: installationID, at: time, in: &$0) }
-    }
-
-    /// A server said that a token is wrong, or that it knows no such device: it is not used again before a query confirmed it. A token that was
-    /// learned since then stays. The server may still be asked about the registrant.
-    mutating func forgetToken(of installationID: InstallationID, of registrant: PublicKey, at server: PublicKey, token: AccessToken) {
-        update(registrant) { record in
-            for index in record.rows.indices {
-                let row = record.rows[index]
-                guard row.server == server, row.installationID == installationID, row.accessToken == token else { continue }
-                record.rows[index].learnedAt = Timestamp(rawValue: 0)
-            }
-        }
-    }
-
-    // MARK: Finding
-
-    func rows(of registrant: PublicKey) -> [RegistrantRecord.Row] {
-        registrants[registrant]?.rows ?? []
-    }
-
-    /// Rows of a device with a token that needs no query.
-    func usableRows(of installationID: InstallationID, of registrant: PublicKey, at now: Timestamp) -> [RegistrantRecord.Row] {
-        rows(of: registrant).filter { $0.installationID == installationID && $0.accessToken != nil && $0.isFresh(at: now) }
-    }
-
-    /// Whether it is known that the device is for others to notify.
-    func isForOthers(_ installationID: InstallationID, of registrant: PublicKey, at now: Timestamp) -> Bool {
-        let fresh = rows(of: registrant).filter { $0.installationID == installationID && $0.isFresh(at: now) }
-        return !fresh.isEmpty && fresh.allSatisfy { $0.accessToken == nil }
-    }
-
-    /// Devices with usable tokens, most recently active first; `limit` at most.
-    func activeInstallations(of registrant: PublicKey, limit: Int, at now: Timestamp) -> [InstallationID] {
-        let rows = rows(of: registrant).filter { $0.accessToken != nil && $0.isFresh(at: now) }
-        var times: [InstallationID: Timestamp] = [:]
-        for row in rows { times[row.installationID] = max(times[row.installationID] ?? row.learnedAt, row.learnedAt) }
-        let activities = registrants[registrant]?.activities ?? []
-        for activity in activities where times[activity.installationID] != nil { times[activity.installationID] = activity.time }
-        let sorted = times.sorted { left, right in
-            left.value != right.value ? left.value > right.value : left.key.bytes.lexicographicallyPrecedes(right.key.bytes)
-        }
-        return sorted.prefix(limit).map(\.key)
-    }
-
-    /// Servers that the registrant is known to use.
-    func servers(of registrant: PublicKey) -> Set<PublicKey> {
-        Set(rows(of: registrant).map(\.server))
     }
 
     /// Rows of the own other devices, to be advertised with this one's.

@@ -46,6 +46,8 @@ struct MessageRecord: Codable, Hashable, Sendable {
         var wasQueried = false
         /// A server did not take the token.
         var mustQuery = false
+        /// A server refused the token, and the registrant was queried again: once is enough. Only version 0.1 keeps it.
+        var wasRefused: Bool?
         /// The server that was being asked when the process ended.
         @Stored var preferred: PublicKey? = nil
 
@@ -135,7 +137,7 @@ extension MessageRecord.Device {
         round += 1
         tried = []
         askedAgain = []
-        wasQueried = false
+        wasQueried = wasRefused == true
         state = .resting(until: StoredTime(now + pause))
     }
 }

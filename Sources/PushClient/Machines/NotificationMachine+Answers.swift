@@ -21,36 +21,51 @@ extension NotificationMachine {
         }
     }
 
-    /// What the server signed. Entries of others' devices, or of devices that it was not asked for, are not believed.
+    /// Whether an answer to this request is awaited from the server.
+    func isAwaiting(_ ticket: Ticket, from server: PublicKey, about messageID: [UInt8]) -> Bool {
+        requests[ticket].map { $0.server == server && $0.messageID == messageID } ?? false
+    }
+
+    /// What the server signed. It says nothing of devices that it was not asked for.
     ///
+    /// - Parameters:
+    ///   - ticket: Of the request.
+    ///   - server: Who signed the answer.
+    ///   - now: The client's time.
+    ///   - verdict: The answer about a device; nil when it has none.
     /// - Returns: The devices whose tokens it does not take, with those tokens.
     mutating func answered(
-        _ ticket: Ticket, by server: PublicKey, _ response: PushNotificationResponse, at now: Timestamp
-    ) -> [(registrant: PublicKey, installationID: InstallationID, server: PublicKey, token: AccessToken)] {
-        guard let request = requests[ticket], request.server == server, request.messageID == response.messageID else { return [] }
-        let reports = response.reports
-        var refused: [(registrant: PublicKey, installationID: InstallationID, server: PublicKey, token: AccessToken)] = []
+        _ ticket: Ticket, by server: PublicKey, at now: Timestamp, verdict: (DeviceID) -> NotificationVerdict?
+    ) -> [(device: DeviceID, server: PublicKey, token: AccessToken)] {
+        guard let request = requests[ticket], request.server == server else { return [] }
+        var refused: [(device: DeviceID, server: PublicKey, token: AccessToken)] = []
+        let queriesOnce = queriesOnceAfterRefusal
         changeDevices(of: ticket) { device, server in
             guard !device.isDone || device.state == .done(.gaveUp(.noServer)) || device.state == .done(.gaveUp(.expired)) else { return }
-            let hash = KeyHash(of: device.registrant).bytes
-            guard let report = reports.first(where: { $0.publicKey == hash && $0.installationID == device.installationID }) else { return }
-            guard let error = report.error else {
+            let id = DeviceID(registrant: device.registrant, installationID: device.installationID)
+            guard let verdict = verdict(id) else { return }
+            if verdict == .notified {
                 // Also when another server is being asked meanwhile.
                 device.state = .done(.notified(by: server))
                 return
             }
             guard case .asking(server, _) = device.state else { return }
-            switch error {
-            case .wrongToken, .notRegistered:
-                let id = DeviceID(registrant: device.registrant, installationID: device.installationID)
-                if let token = request.devices[id] { refused.append((device.registrant, device.installationID, server.key, token)) }
+            switch verdict {
+            case .tokenRefused:
+                if let token = request.devices[id] { refused.append((id, server.key, token)) }
                 // With a token from a query the same server may take it; other servers' tokens are probably as old.
-                if device.wasQueried { device.tried.append(server.key) } else { device.mustQuery = true }
+                let isOver = queriesOnce ? device.wasRefused == true : device.wasQueried
+                if isOver {
+                    device.tried.append(server.key)
+                } else {
+                    device.mustQuery = true
+                    if queriesOnce { (device.wasRefused, device.wasQueried) = (true, false) }
+                }
                 device.state = .ready
-            case .internalError where !device.askedAgain.contains(server.key):
+            case .failed where !device.askedAgain.contains(server.key):
                 device.askedAgain.append(server.key)
                 device.state = .askingAgain(server, at: StoredTime(now + Self.askAgainDelay))
-            case .internalError, .unknown:
+            case .failed, .otherError, .notified:
                 device.tried.append(server.key)
                 device.state = .ready
             }

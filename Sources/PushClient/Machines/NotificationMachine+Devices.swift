@@ -7,7 +7,7 @@ extension NotificationMachine {
     // MARK: Recipients whose devices are not known
 
     mutating func search(
-        _ record: inout MessageRecord, _ index: Int, _ directory: Directory, askable: (PublicKey) -> Bool,
+        _ record: inout MessageRecord, _ index: Int, _ directory: some DeviceDirectory, askable: (PublicKey) -> Bool,
         own: (PublicKey, InstallationID), at now: Timestamp, jitter: inout Jitter
     ) {
         guard var search = record.recipients[index].search else { return }
@@ -56,7 +56,7 @@ extension NotificationMachine {
     ///   - registrant: The query's.
     ///   - directory: With what servers answered.
     ///   - begun: When the query was: what was known before does not count.
-    func knowsAll(of registrant: PublicKey, _ directory: Directory, since begun: Timestamp) -> Bool {
+    func knowsAll(of registrant: PublicKey, _ directory: some DeviceDirectory, since begun: Timestamp) -> Bool {
         for id in active {
             guard let record = messages[id] else { continue }
             if record.recipients.contains(where: { $0.registrant == registrant && $0.search != nil }) { return false }
@@ -76,7 +76,8 @@ extension NotificationMachine {
 
     /// The server to ask, or nil after the device's state was changed to what it waits for.
     mutating func nextServer(
-        for device: inout MessageRecord.Device, _ directory: Directory, assigned: [PublicKey: [Int]], askable: (PublicKey) -> Bool,
+        for device: inout MessageRecord.Device, _ directory: some DeviceDirectory, assigned: [PublicKey: [Int]],
+        askable: (PublicKey) -> Bool,
         at now: Timestamp, jitter: inout Jitter
     ) -> PublicKey? {
         let rows = directory.usableRows(of: device.installationID, of: device.registrant, at: now)
@@ -117,25 +118,25 @@ extension NotificationMachine {
     }
 
     mutating func request(
-        _ record: inout MessageRecord, _ indices: [Int], by server: PublicKey, _ directory: Directory, at now: Timestamp
+        _ record: inout MessageRecord, _ indices: [Int], by server: PublicKey, _ directory: some DeviceDirectory, at now: Timestamp
     ) {
         var tokens: [DeviceID: AccessToken] = [:]
-        var entries: [PushNotification] = []
+        var entries: [NotificationRequest.Entry] = []
         for index in indices {
             let device = record.devices[index]
+            let id = DeviceID(registrant: device.registrant, installationID: device.installationID)
             let rows = directory.usableRows(of: device.installationID, of: device.registrant, at: now)
             guard let token = rows.first(where: { $0.server == server })?.accessToken else { continue }
-            tokens[DeviceID(registrant: device.registrant, installationID: device.installationID)] = token
-            entries.append(
-                PushNotification(
-                    accessToken: token, chatID: record.chatHash, publicKey: KeyHash(of: device.registrant).bytes,
-                    installationID: device.installationID, message: record.content, kind: NotificationKind(rawValue: record.kind),
-                    author: record.authorHash))
+            tokens[id] = token
+            entries.append(.init(device: id, token: token))
             record.devices[index].state = .asking(StoredServer(server), deadline: nil)
         }
         let ticket = nextTicket
         nextTicket += 1
         requests[ticket] = Request(messageID: record.messageID, server: server, devices: tokens, begun: now)
-        actions.append(.request(ticket, server: server, PushNotificationRequest(requests: entries, messageID: record.messageID)))
+        let request = NotificationRequest(
+            messageID: record.messageID, chatHash: record.chatHash, authorHash: record.authorHash, kind: record.kind,
+            content: record.content, entries: entries)
+        actions.append(.request(ticket, server: server, request))
     }
 }

@@ -17,7 +17,7 @@ struct NotificationMachine: Sendable {
     typealias Ticket = UInt64
 
     enum Action: Hashable, Sendable {
-        case request(Ticket, server: PublicKey, PushNotificationRequest)
+        case request(Ticket, server: PublicKey, NotificationRequest)
         /// Nothing fresh is known of the registrant.
         case query(PublicKey)
         case report(PushClientEvent)
@@ -32,10 +32,13 @@ struct NotificationMachine: Sendable {
         let begun: Timestamp
     }
 
-    struct DeviceID: Hashable {
+    struct DeviceID: Hashable, Sendable {
         let registrant: PublicKey
         let installationID: InstallationID
     }
+
+    /// Whether a registrant is queried only once for a message after a server refused a token, instead of once a round.
+    let queriesOnceAfterRefusal: Bool
 
     /// How many devices of a registrant are notified when the message does not name them.
     var deviceLimit = Self.defaultDeviceLimit {
@@ -53,7 +56,8 @@ struct NotificationMachine: Sendable {
     /// Set by whoever owns the machine: registrants that a query is on its way about.
     var queried: Set<PublicKey> = []
 
-    init(restoring records: [MessageRecord] = []) {
+    init(restoring records: [MessageRecord] = [], queriesOnceAfterRefusal: Bool = false) {
+        self.queriesOnceAfterRefusal = queriesOnceAfterRefusal
         for var record in records {
             for index in record.devices.indices {
                 switch record.devices[index].state {
@@ -83,12 +87,21 @@ struct NotificationMachine: Sendable {
     // MARK: What is wanted
 
     /// Begins with a message, or goes on with it: devices that were notified are not notified again, those that were given up are tried anew.
-    mutating func notify(_ message: OutgoingNotification, author: [UInt8], own: (PublicKey, InstallationID), at now: Timestamp) {
+    ///
+    /// - Parameters:
+    ///   - message: The message.
+    ///   - chat: The hash of its chat, as the protocol makes it.
+    ///   - author: The hash of its author; empty where the protocol has none.
+    ///   - own: This very device, which is never notified.
+    ///   - now: The client's time.
+    mutating func notify(
+        _ message: OutgoingNotification, chat: [UInt8], author: [UInt8], own: (PublicKey, InstallationID), at now: Timestamp
+    ) {
         forgetOldOutcomes(at: now)
         var record =
             messages[message.messageID]
             ?? MessageRecord(
-                messageID: message.messageID, chatHash: StatusHashes.chat(message.chatID), authorHash: author,
+                messageID: message.messageID, chatHash: chat, authorHash: author,
                 kind: message.kind.rawValue, content: message.content, begun: now, recipients: [])
         let wasFinished = record.isFinished
         record.failed = []
@@ -162,7 +175,8 @@ struct NotificationMachine: Sendable {
     }
 
     mutating func wake(
-        _ directory: Directory, askable: (PublicKey) -> Bool, own: (PublicKey, InstallationID), at now: Timestamp, jitter: inout Jitter
+        _ directory: some DeviceDirectory, askable: (PublicKey) -> Bool, own: (PublicKey, InstallationID), at now: Timestamp,
+        jitter: inout Jitter
     ) {
         for id in active.sorted(by: { $0.lexicographicallyPrecedes($1) }) {
             advance(id, directory, askable: askable, own: own, at: now, jitter: &jitter)
@@ -181,7 +195,7 @@ struct NotificationMachine: Sendable {
     ///   - now: The client's time.
     ///   - jitter: Random numbers from 0 to 1.
     private mutating func advance(
-        _ id: [UInt8], _ directory: Directory, askable: (PublicKey) -> Bool, own: (PublicKey, InstallationID), at now: Timestamp,
+        _ id: [UInt8], _ directory: some DeviceDirectory, askable: (PublicKey) -> Bool, own: (PublicKey, InstallationID), at now: Timestamp,
         jitter: inout Jitter
     ) {
         guard var record = messages[id] else { return }
@@ -197,7 +211,7 @@ struct NotificationMachine: Sendable {
             record.devices[index].noteTime(at: now, isQuerying: isQuerying(registrant))
             guard record.devices[index].state == .ready else { continue }
             // Every known server failed for a round: one that is not known may have the device.
-            if isResting, askable(registrant) { actions.append(.query(registrant)) }
+            if isResting, askable(registrant), record.devices[index].wasRefused != true { actions.append(.query(registrant)) }
             if let server = nextServer(
                 for: &record.devices[index], directory, assigned: assigned, askable: askable, at: now, jitter: &jitter)
             {
@@ -251,4 +265,29 @@ struct NotificationMachine: Sendable {
         }
         store(record, before)
     }
+}
+
+/// What one server is asked for, whatever the protocol makes of it.
+struct NotificationRequest: Hashable, Sendable {
+    struct Entry: Hashable, Sendable {
+        let device: NotificationMachine.DeviceID
+        let token: AccessToken
+    }
+
+    let messageID: [UInt8]
+    let chatHash: [UInt8]
+    let authorHash: [UInt8]
+    let kind: Int32
+    let content: [UInt8]
+    let entries: [Entry]
+}
+
+/// What a server says of a device that it was asked for.
+enum NotificationVerdict: Hashable, Sendable {
+    case notified
+    /// It does not take the token, or knows no such device.
+    case tokenRefused
+    /// It could not do it yet, and goes on by itself.
+    case failed
+    case otherError
 }

@@ -36,7 +36,31 @@ struct RegistrantRecord: Codable, Hashable, Sendable {
     /// When its devices were last heard of.
     var activities: [Activity] = []
 
+    /// When the advertisement was published that the rows come from. Only version 0.1 keeps it: there each advertisement replaces the one before.
+    var advertisedAt: StoredTime?
+
     init(_ registrant: PublicKey) {
         _registrant = Stored(wrappedValue: registrant)
+    }
+
+    /// - Parameters:
+    ///   - installationID: The device that was heard of.
+    ///   - time: When.
+    ///   - limit: How many devices are remembered.
+    mutating func noteActivity(of installationID: InstallationID, at time: Timestamp, limit: Int) {
+        if let index = activities.firstIndex(where: { $0.installationID == installationID }) {
+            guard activities[index].time < time else { return }
+            activities[index].time = time
+        } else if activities.count < limit {
+            activities.append(.init(installationID: installationID, time: time))
+        }
+    }
+
+    /// A token that was refused is not used again before a query confirmed it. A token that was learned since then stays.
+    mutating func forgetToken(of installationID: InstallationID, at server: PublicKey, token: AccessToken) {
+        for index in rows.indices
+        where rows[index].server == server && rows[index].installationID == installationID && rows[index].accessToken == token {
+            rows[index].learnedAt = Timestamp(rawValue: 0)
+        }
     }
 }

@@ -19,3 +19,9 @@ struct SteadyClock: Sendable {
         origin + uptime
     }
 }
+
+extension SteadyClock {
+    private static let start = ContinuousClock.now
+    /// Of this process, by a clock that is never set.
+    static var uptime: Duration { start.duration(to: .now) }
+}

@@ -35,7 +35,8 @@ extension StatusPushClient {
     ) async throws(PushClientError) -> [UInt8] {
         let messages = EnvelopeSealing.seal(envelope, to: recipient, wakuSigner: wakuSigner, at: .now())
         let topic = Self.answerTopic(sender.publicKey)
-        relay.watch([topic])
+        network.watching.retain(topic)
+        defer { network.watching.release([topic]) }
         let (answers, feed) = AsyncStream.makeStream(of: [UInt8].self, bufferingPolicy: .bufferingOldest(1))
         let ask = WaitingAsks.Ask(recipient: sender, topic: topic.tag, server: server, match: match, answers: feed)
         let id = waiting.withLock { waiting in
@@ -51,10 +52,10 @@ extension StatusPushClient {
                 for await answer in answers { return .success(answer) }
                 return .failure(noAnswer)
             }
-            group.addTask { [relay, pubsubTopic] in
+            group.addTask { [network] in
                 do throws(RelayError) {
-                    if let relay = relay as? any ConfirmingRelay { try await relay.confirmWatching([topic]) }
-                    for message in messages { try await relay.publish(message, on: pubsubTopic) }
+                    if let relay = network.relay as? any ConfirmingRelay { try await relay.confirmWatching([topic]) }
+                    for message in messages { try await network.relay.publish(message, on: network.pubsubTopic) }
                 } catch {
                     return .failure(PushClientError(code: .notPublished, message: error.message))
                 }
@@ -81,14 +82,9 @@ extension StatusPushClient {
 
     /// What a message holds for a key of ours, if the server that signed it says so in both layers.
     func envelope(in message: WakuMessage, for recipient: PrivateKey) -> MetadataEnvelope? {
-        guard let payload = try? EnvelopeSealing.open(message, identity: recipient), let bytes = whole(of: payload),
-            let envelope = try? MetadataEnvelope(parsing: bytes, wakuSigner: payload.signer), envelope.sender == payload.signer
+        guard let opened = network.envelope(in: message, for: recipient),
+            let envelope = try? MetadataEnvelope(parsing: opened.bytes, wakuSigner: opened.signer), envelope.sender == opened.signer
         else { return nil }
         return envelope
-    }
-
-    private func whole(of payload: OpenedPayload) -> [UInt8]? {
-        guard let segment = payload.segment else { return payload.data }
-        return assembler.withLock { $0.add(segment, from: payload.signer, at: .now()) }
     }
 }

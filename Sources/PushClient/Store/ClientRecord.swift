@@ -4,7 +4,7 @@ import Waku
 import WakuCrypto
 
 /// What a client remembers under one key. The machines change whole records; a store keeps them.
-enum ClientRecord: Hashable, Sendable {
+enum ClientRecord: StoredRecord, Hashable {
     case own(OwnRecord)
     case server(ServerRegistration)
     case registrant(RegistrantRecord)
@@ -25,6 +25,9 @@ enum ClientRecord: Hashable, Sendable {
         case .message(let record): .message(record.messageID)
         }
     }
+
+    static func name(of key: Key) -> String { RecordCoding.name(of: key) }
+    func encoded() throws -> [UInt8] { try RecordCoding.encode(self) }
 }
 
 /// The client's own settings, and what goes with the installation rather than with a server.

@@ -1,6 +1,7 @@
 import CPushMessages
 public import ProtobufWire
 import Waku
+public import WakuCrypto
 
 extension V01 {
     /// Where a device is registered, as its owner tells everybody.
@@ -55,6 +56,36 @@ extension V01 {
                         row.installation_id = arena.data(item.installationID.bytes)
                     }
                 )
+            }
+        }
+    }
+}
+
+extension V01 {
+    /// A ``ContactCodeAdvertisement`` with its owner's signature, in the form of a Waku payload: an envelope of type 17, bare, or in a
+    /// ``ProtocolMessage`` as messages on public topics came to be.
+    ///
+    /// Only the envelope's signature identifies the owner: the Waku payload may be signed by another key.
+    public struct SignedAdvertisement: Sendable {
+        /// The owner of the devices, recovered from the signature.
+        public let owner: PublicKey
+        public let advertisement: ContactCodeAdvertisement
+
+        /// - Throws: ``EnvelopeError``, with `otherKind` for messages that are not advertisements.
+        public init(parsing data: [UInt8]) throws(EnvelopeError) {
+            let wrapping = try? ProtocolMessage(parsing: data)
+            let envelope = wrapping.flatMap { $0.publicMessage.isEmpty ? nil : $0.publicMessage } ?? data
+            let parts = try MetadataEnvelope.parse(envelope)
+            guard parts.type == MessageType.contactCodeAdvertisement.rawValue else { throw .otherKind }
+            do {
+                owner = try Signature(parsing: parts.signature).signer(of: Keccak256.hash(parts.payload))
+            } catch {
+                throw .badSignature
+            }
+            do {
+                advertisement = try ContactCodeAdvertisement(parsing: parts.payload)
+            } catch {
+                throw .malformed
             }
         }
     }

@@ -11,20 +11,10 @@ extension V01 {
 
         /// - Throws: ``EnvelopeError``
         public init(parsing bytes: [UInt8], wakuSigner: PublicKey?) throws(EnvelopeError) {
-            let parts = try MetadataEnvelope.parse(bytes)
-            guard let type = MessageType(rawValue: parts.type) else { throw .otherKind }
-            guard !parts.payload.isEmpty else { throw .empty }
-            if parts.signature.isEmpty {
-                sender = wakuSigner
-            } else {
-                do {
-                    sender = try Signature(parsing: parts.signature).signer(of: Keccak256.hash(parts.payload))
-                } catch {
-                    throw .badSignature
-                }
-            }
+            let (type, payload, signer) = try MetadataEnvelope.open(bytes, as: MessageType.self)
             self.type = type
-            payload = parts.payload
+            self.payload = payload
+            sender = signer ?? wakuSigner
         }
 
         /// Encodes an envelope.

@@ -187,6 +187,10 @@ public final class RelaySet: Relay {
         for relay in relays { relay.watch(contentTopics) }
     }
 
+    public func unwatch(_ contentTopics: [ContentTopic]) {
+        for relay in relays { relay.unwatch(contentTopics) }
+    }
+
     public var peers: [RelayPeer] { relays.flatMap(\.peers) }
     public var traffic: RelayTraffic { relays.reduce(RelayTraffic()) { $0 + $1.traffic } }
     public var ownAddresses: [String] { relays.flatMap(\.ownAddresses) }

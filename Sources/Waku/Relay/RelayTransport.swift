@@ -15,6 +15,10 @@ public protocol RelayTransport: Sendable {
     /// Adds content topics of interest. A relay that receives all content topics ignores it.
     func watch(_ contentTopics: [ContentTopic])
 
+    /// Removes content topics that ``watch(_:)`` added: messages on them need not be received any more. A relay that receives all content topics
+    /// ignores it.
+    func unwatch(_ contentTopics: [ContentTopic])
+
     /// Whether messages are received at present.
     var state: RelayState { get }
 
@@ -69,6 +73,7 @@ public protocol RelayTransport: Sendable {
 /// Defaults for a single relay that receives all content topics, has no store, and holds no connections.
 extension RelayTransport {
     public func watch(_ contentTopics: [ContentTopic]) {}
+    public func unwatch(_ contentTopics: [ContentTopic]) {}
     public var seenUntil: [PubsubTopic: Timestamp] { [:] }
 
     public func publish(

@@ -54,6 +54,9 @@ struct FilterPeers {
 
     func isSubscribed(at peer: PeerID) -> Bool { peers[peer]?.subscription.topics.isEmpty == false }
 
+    /// The topics that any node was sent.
+    var topics: Set<ContentTopic> { peers.values.reduce(into: []) { $0.formUnion($1.subscription.topics) } }
+
     /// Starts a subscription over a connection.
     ///
     /// - Returns: false when there is one over this connection already.
@@ -69,10 +72,10 @@ struct FilterPeers {
 
     /// The next action at a node; nil when its subscription is over another connection.
     mutating func next(
-        _ peer: PeerID, over connection: ObjectIdentifier, wanted: [ContentTopic], at now: Instant
+        _ peer: PeerID, over connection: ObjectIdentifier, wanted: [ContentTopic], dropped: Set<ContentTopic> = [], at now: Instant
     ) -> FilterSubscription.Action? {
         guard peers[peer]?.connection == connection else { return nil }
-        return peers[peer]?.subscription.next(wanted: wanted, at: now)
+        return peers[peer]?.subscription.next(wanted: wanted, dropped: dropped, at: now)
     }
 
     /// The node accepted the request.
@@ -85,6 +88,9 @@ struct FilterPeers {
         switch request {
         case .ping:
             peers[peer]?.subscription.pinged(sent: sent, at: now)
+            return []
+        case .unsubscribe:
+            peers[peer]?.subscription.unsubscribed(sent: sent)
             return []
         case .subscribe(let part):
             if let uncertain = peers[peer]?.subscription.subscribed(sent: sent) { Self.note(uncertain, in: &uncertainFrom) }

@@ -13,6 +13,12 @@ extension P2PRelay: ConfirmingRelay {
         lockedState.withLock { $0.watch(contentTopics) }
     }
 
+    /// Filter nodes are told when there are many such topics, or when they have no room for others.
+    public func unwatch(_ contentTopics: [ContentTopic]) {
+        guard isFilterClient else { return }
+        lockedState.withLock { $0.unwatch(contentTopics) }
+    }
+
     public func confirmWatching(_ contentTopics: [ContentTopic]) async throws(RelayError) {
         watch(contentTopics)
         guard isFilterClient else { return try await waitUntilAttached() }

@@ -51,7 +51,7 @@ extension P2PRelay {
         _ = try await sendRequest(peer, .unsubscribeAll)
         while !Task.isCancelled, isCurrent(connection) {
             let (wanted, now) = (wantedTopics(), Instant.now)
-            switch lockedState.withLock({ $0.filterPeers.next(peer, over: id, wanted: wanted, at: now) }) {
+            switch lockedState.withLock({ $0.filterPeers.next(peer, over: id, wanted: wanted, dropped: $0.droppedTopics, at: now) }) {
             case .ask(let request): try await perform(request, at: peer, over: id)
             case .wait(let until): try await until.sleep()
             case nil: return
@@ -66,11 +66,15 @@ extension P2PRelay {
         case .ping: status = try await sendRequest(peer, .ping)
         case .subscribe(let part):
             for topic in configuration.pubsubTopics where status.isSuccess { status = try await sendRequest(peer, .subscribe, topic, part) }
+        case .unsubscribe(let part):
+            for topic in configuration.pubsubTopics where status.isSuccess {
+                status = try await sendRequest(peer, .unsubscribe, topic, part)
+            }
         }
         let now = Moment.now()
         if status.isRateLimited {
             lockedState.withLock { $0.filterPeers.rateLimited(request, peer, over: id, sent: sent, at: now.instant) }
-        } else if request == .ping, status.code == FilterSubscribeResponse.notFound {
+        } else if request.findsSubscription, status.code == FilterSubscribeResponse.notFound {
             logger.info("filter node forgot this node's topics", metadata: ["peer": "\(peer)"])
             lockedState.withLock { $0.filterPeers.forgotten(peer, over: id, at: now.instant) }
         } else {
@@ -78,6 +82,7 @@ extension P2PRelay {
             let newTopics = lockedState.withLock { state in
                 let newTopics = state.filterPeers.succeeded(request, peer, over: id, sent: sent, at: now.instant)
                 if !newTopics.isEmpty { state.lookBack.add(newTopics, at: now) }
+                state.forgetDroppedTopics()
                 return newTopics
             }
             if request != .ping { updateAttachment() }
@@ -131,6 +136,16 @@ extension P2PRelay {
         lockedState.withLock { $0.detachedReason = "a filter node refuses this node's topics: status \(status.code)" }
         logger.info("filter node refused request", metadata: ["peer": "\(peer)", "status": "\(status.code)"])
         throw ConnectionError.refused
+    }
+}
+
+extension FilterSubscription.Request {
+    /// Whether the node answers 404 when it has no subscription of this client.
+    fileprivate var findsSubscription: Bool {
+        switch self {
+        case .ping, .unsubscribe: true
+        case .subscribe: false
+        }
     }
 }
 

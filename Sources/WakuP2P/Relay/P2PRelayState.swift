@@ -27,6 +27,8 @@ struct P2PRelayState {
 
     /// Content topics of ``P2PRelay/watch(_:)``, the latest last.
     private(set) var watchedTopics: [ContentTopic] = []
+    /// Topics that are not watched any more, though filter nodes may still have them.
+    private(set) var droppedTopics: Set<ContentTopic> = []
 
     private var task: Task<Void, Never>?
     private var isListening = false
@@ -109,8 +111,23 @@ struct P2PRelayState {
 
     /// Beyond the limit of filter nodes the oldest are left out.
     mutating func watch(_ topics: [ContentTopic]) {
-        let new = topics.filter { !watchedTopics.contains($0) }
-        watchedTopics = Array((watchedTopics + new).suffix(filterPeers.topicLimit))
+        droppedTopics.subtract(topics)
+        var known = Set(watchedTopics)
+        watchedTopics += topics.filter { known.insert($0).inserted }
+        let excess = watchedTopics.count - filterPeers.topicLimit
+        if excess > 0 { unwatch(Array(watchedTopics.prefix(excess))) }
+    }
+
+    mutating func unwatch(_ topics: [ContentTopic]) {
+        let leaving = Set(topics)
+        watchedTopics.removeAll { leaving.contains($0) }
+        droppedTopics.formUnion(leaving)
+        forgetDroppedTopics()
+    }
+
+    /// Keeps those that a filter node has: at most as many as it takes.
+    mutating func forgetDroppedTopics() {
+        if !droppedTopics.isEmpty { droppedTopics.formIntersection(filterPeers.topics) }
     }
 
     /// - Returns: Whether to log that there are more content topics than a filter node accepts: once.

@@ -136,6 +136,10 @@ struct Bench: AsyncParsableCommand {
             let count = min(5_000, max(50, Int(settings.seconds * 1_000)))
             return try await FirstQueryBench(settings: settings, registrantCount: count).run()
         case .request: return try await MessageBench(.request, settings: settings).run()
+        case .v01:
+            var results: [BenchResult] = []
+            for kind in MessageBench.Kind.allCases where kind.isV01 { results += try await MessageBench(kind, settings: settings).run() }
+            return results
         case .foreign: return try await ForeignBench(settings: settings).run()
         case .endToEnd:
             var load = EndToEndBench.Load()
@@ -164,7 +168,9 @@ struct Bench: AsyncParsableCommand {
 enum BenchPart: String, CaseIterable, ExpressibleByArgument {
     case primitives, registration, query
     case firstQuery = "first-query"
-    case request, foreign
+    case request
+    case v01 = "v0.1"
+    case foreign
     case endToEnd = "end-to-end"
     case relay
     case flood

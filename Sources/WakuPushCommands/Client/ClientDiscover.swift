@@ -42,7 +42,7 @@ extension Client {
 }
 
 extension AdvertisementFlaw {
-    fileprivate var explanation: String {
+    var explanation: String {
         switch self {
         case .unreadable: "is damaged"
         case .foreignSignature: "is signed by another key"

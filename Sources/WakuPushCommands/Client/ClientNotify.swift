@@ -85,29 +85,7 @@ extension Client {
                 guard !devices.isEmpty else { return ([DeviceOutcome](), session.obstacle) }
                 return (try await session.client.notify(message, timeout: timeout), session.obstacle)
             }
-            for outcome in outcomes { try ClientEventLine(messageID, outcome).print(asJSON: client.json) }
-            guard !outcomes.isEmpty else {
-                let reason = obstacle ?? "none is advertised, and no server answered"
-                throw CommandFailure(.unavailable, "nobody was notified: no device is known: \(reason)")
-            }
-            if let failure = failure(outcomes, obstacle) { throw failure }
-        }
-
-        private func failure(_ outcomes: [DeviceOutcome], _ obstacle: String?) -> CommandFailure? {
-            var isForOthers = false
-            for outcome in outcomes {
-                switch outcome.result {
-                case .notified: break
-                case .notAllowed: isForOthers = true
-                case .gaveUp(.cancelled):
-                    let reason = obstacle ?? "no server did it within \(client.timeout.description)"
-                    return CommandFailure(.unavailable, "not all devices were notified: \(reason)")
-                case .gaveUp(let reason):
-                    return CommandFailure(.unavailable, "not all devices were notified: \(obstacle ?? reason.rawValue)")
-                }
-            }
-            guard isForOthers else { return nil }
-            return CommandFailure(.data, "not all devices may be notified by this key: their owner did not allow it")
+            try outcomes.report(messageID, asJSON: client.json, obstacle, client.timeout)
         }
 
         // MARK: Without --state
@@ -155,21 +133,35 @@ extension Client {
     }
 }
 
-extension StatusPushClient {
-    /// As ``notify(_:)``; what is not done by then is cancelled.
-    fileprivate func notify(_ message: OutgoingNotification, timeout: Duration) async throws -> [DeviceOutcome] {
-        try await withThrowingTaskGroup(of: [DeviceOutcome]?.self) { group in
-            group.addTask { try await self.notify(message) }
-            group.addTask {
-                try? await Task.sleep(for: timeout)
-                return nil
+extension [DeviceOutcome] {
+    /// Prints the outcomes of a message.
+    ///
+    /// - Parameters:
+    ///   - messageID: The message.
+    ///   - asJSON: A JSON object a line.
+    ///   - obstacle: Why messages neither come nor go.
+    ///   - timeout: For how long servers were waited for.
+    /// - Throws: ``CommandFailure`` when not all devices were notified.
+    func report(_ messageID: [UInt8], asJSON: Bool, _ obstacle: String?, _ timeout: DurationArgument) throws {
+        for outcome in self { try ClientEventLine(messageID, outcome).print(asJSON: asJSON) }
+        guard !isEmpty else {
+            let reason = obstacle ?? "none is advertised, and no server answered"
+            throw CommandFailure(.unavailable, "nobody was notified: no device is known: \(reason)")
+        }
+        var isForOthers = false
+        for outcome in self {
+            switch outcome.result {
+            case .notified: break
+            case .notAllowed: isForOthers = true
+            case .gaveUp(.cancelled):
+                let reason = obstacle ?? "no server did it within \(timeout.description)"
+                throw CommandFailure(.unavailable, "not all devices were notified: \(reason)")
+            case .gaveUp(let reason):
+                throw CommandFailure(.unavailable, "not all devices were notified: \(obstacle ?? reason.rawValue)")
             }
-            defer { group.cancelAll() }
-            for try await outcomes in group {
-                if let outcomes { return outcomes }
-                group.cancelAll()
-            }
-            throw CancellationError()
+        }
+        if isForOthers {
+            throw CommandFailure(.data, "not all devices may be notified by this key: their owner did not allow it")
         }
     }
 }

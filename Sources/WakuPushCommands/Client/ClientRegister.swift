@@ -112,13 +112,6 @@ extension Client {
     }
 }
 
-extension StatusPushClient {
-    /// The servers that the device is registered with, or is to be.
-    fileprivate var currentServers: [PublicKey] {
-        registrations.filter { $0.value != .unregistered }.keys.sorted { $0.hex < $1.hex }
-    }
-}
-
 extension CommandFailure {
     /// nil when every server answered.
     ///
@@ -126,12 +119,15 @@ extension CommandFailure {
     ///   - states: How it stands with each server.
     ///   - obstacle: Why messages neither come nor go.
     ///   - timeout: For how long answers were waited for.
-    init?(unanswered states: [PublicKey: RegistrationStatus], _ obstacle: String?, _ timeout: DurationArgument) {
+    ///   - command: Which command goes on.
+    init?(
+        unanswered states: [PublicKey: RegistrationStatus], _ obstacle: String?, _ timeout: DurationArgument, command: String = "client run"
+    ) {
         let silent = states.filter { if case .pending = $0.value { true } else { false } }.keys.map(\.hex).sorted()
         guard let first = silent.first else { return nil }
         let servers = silent.count == 1 ? "server \(first)" : "\(silent.count) servers"
         let reason = obstacle.map { "did not get it: \($0)" } ?? "did not answer within \(timeout)"
-        self.init(.unavailable, "\(servers) \(reason); waku-push client run goes on trying")
+        self.init(.unavailable, "\(servers) \(reason); waku-push \(command) goes on trying")
     }
 }
 

@@ -33,24 +33,31 @@ extension Client {
         func run() async throws {
             try await reportingFailures {
                 try await ClientSession.run(state.required(), client) { [json = client.json, receiving, sending] session in
-                    let events = session.client.events
-                    if let receiving { session.client.setReceiving(receiving == .on) }
-                    if let sending { session.client.setSending(sending == .on) }
-                    // From now on they end it in order.
-                    let signals = await UnixSignalsSequence(trapping: .sigint, .sigterm)
-                    try ClientEventLine.started(session.client).print(asJSON: json)
-                    try await withThrowingTaskGroup(of: Void.self) { group in
-                        group.addTask {
-                            for await event in events { try ClientEventLine(event).print(asJSON: json) }
-                        }
-                        group.addTask {
-                            for await _ in signals { return }
-                        }
-                        defer { group.cancelAll() }
-                        try await group.next()
-                    }
+                    try await session.printEvents(asJSON: json, receiving, sending)
                 }
             }
+        }
+    }
+}
+
+extension RunningSession {
+    /// Prints events until SIGINT or SIGTERM.
+    func printEvents(asJSON: Bool, _ receiving: SwitchArgument?, _ sending: SwitchArgument?) async throws {
+        let events = client.events
+        if let receiving { client.setReceiving(receiving == .on) }
+        if let sending { client.setSending(sending == .on) }
+        // From now on they end it in order.
+        let signals = await UnixSignalsSequence(trapping: .sigint, .sigterm)
+        try ClientEventLine.started(client).print(asJSON: asJSON)
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            group.addTask {
+                for await event in events { try ClientEventLine(event).print(asJSON: asJSON) }
+            }
+            group.addTask {
+                for await _ in signals { return }
+            }
+            defer { group.cancelAll() }
+            try await group.next()
         }
     }
 }

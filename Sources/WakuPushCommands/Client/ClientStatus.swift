@@ -27,7 +27,7 @@ extension Client {
             try await reportingFailures {
                 let folder = try state.required()
                 try folder.expectClient()
-                let report = StatusReport(try await folder.open([]))
+                let report = ClientStatusReport(try await folder.open([]))
                 if json { try Output.json(report) } else { report.print() }
             }
         }
@@ -35,7 +35,7 @@ extension Client {
 }
 
 /// What a client knows, without any token.
-private struct StatusReport: Encodable {
+struct ClientStatusReport: Encodable {
     struct Server: Encodable {
         let server: String
         let state: String
@@ -58,7 +58,7 @@ private struct StatusReport: Encodable {
     let servers: [Server]
     let contacts: [Contact]
 
-    init(_ client: StatusPushClient) {
+    init(_ client: some SessionClient) {
         publicKey = client.publicKey.hex
         installation = client.installationID.string
         receiving = client.isReceiving

@@ -45,8 +45,13 @@ struct ClientFolder: Sendable {
     ///
     /// - Throws: ``CommandFailure``
     func open(_ relays: [any Relay], topic: PubsubTopic = .statusDefault) async throws(CommandFailure) -> StatusPushClient {
-        var configuration = StatusPushClient.Configuration()
-        configuration.pubsubTopic = topic
+        try await open(as: StatusPushClient.self, relays, topic: topic)
+    }
+
+    /// - Throws: ``CommandFailure``
+    func open<Client: SessionClient>(
+        as type: Client.Type, _ relays: [any Relay], topic: PubsubTopic = .statusDefault
+    ) async throws(CommandFailure) -> Client {
         do {
             try FileManager.default.createDirectory(
                 atPath: path, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
@@ -56,7 +61,7 @@ struct ClientFolder: Sendable {
         let identity = try identity()
         do throws(ClientStoreError) {
             let store = try SQLiteClientStore(folder: path, identity: identity)
-            return try await StatusPushClient.open(identity: identity, relays: relays, store: store, configuration: configuration)
+            return try await Client.open(identity: identity, relays: relays, store: store, topic: topic)
         } catch {
             throw CommandFailure(error)
         }
@@ -86,52 +91,6 @@ struct ClientFolder: Sendable {
         guard folder >= 0 else { return }
         fsync(folder)
         close(folder)
-    }
-}
-
-/// A remembered client that runs, for one command.
-struct ClientSession: Sendable {
-    let client: StatusPushClient
-    private let relays: ClientRelays
-    private let failure = LastFailure()
-
-    private final class LastFailure: Sendable {
-        let reason = Mutex<String?>(nil)
-    }
-
-    /// Why nothing was published; nil when the relays are in order.
-    var obstacle: String? { relays.obstacle ?? failure.reason.withLock(\.self) }
-
-    /// Registrations are repeated with growing pauses; answers to the last ones are worth having.
-    private static let lookBack = Duration.seconds(600)
-
-    /// Opens the client of a folder, and runs it during `body`. What `body` changed is kept when this returns.
-    ///
-    /// - Throws: ``CommandFailure``, and what `body` throws.
-    static func run<R: Sendable>(
-        _ folder: ClientFolder, _ options: ClientOptions, _ body: @Sendable @escaping (ClientSession) async throws -> R
-    ) async throws -> R {
-        let relays = try options.makeRelays(lookBack: lookBack)
-        let session = ClientSession(client: try await folder.open(relays.all, topic: options.topic), relays: relays)
-        let events = session.client.events
-        return try await options.running(session.client, on: relays) {
-            try await withThrowingTaskGroup(of: R?.self) { group in
-                group.addTask {
-                    for await case .relayFailed(let reason) in events { session.failure.reason.withLock { $0 = reason } }
-                    return nil
-                }
-                group.addTask {
-                    let result = try await body(session)
-                    await session.client.waitUntilStored(timeout: .seconds(5))
-                    return result
-                }
-                defer { group.cancelAll() }
-                for try await result in group {
-                    if let result { return result }
-                }
-                throw CancellationError()
-            }
-        }
     }
 }
 

@@ -48,6 +48,7 @@ struct GossipingLoopback: Relay {
     var state: RelayState { relay.state }
     var seenUntil: [PubsubTopic: Timestamp] { relay.seenUntil }
     func watch(_ contentTopics: [ContentTopic]) { relay.watch(contentTopics) }
+    func unwatch(_ contentTopics: [ContentTopic]) { relay.unwatch(contentTopics) }
     var peers: [RelayPeer] { gossip.peers }
     var traffic: RelayTraffic { gossip.traffic }
     var ownAddresses: [String] { gossip.ownAddresses }

@@ -15,6 +15,8 @@ final class TestNetwork: Sendable {
     struct TestServer: Sendable {
         let identity: PrivateKey
         var node: PlainNode
+        /// Version 0.1, at the same time.
+        var v01: PlainV01Node
         var isUp = true
         /// Who signs its answers; nil: itself.
         var signer: PrivateKey?
@@ -25,8 +27,16 @@ final class TestNetwork: Sendable {
 
     private let inner = Mutex(Inner())
 
+    /// Devices that a server of version 0.1 notified.
+    func v01NotifiedCount(by server: PublicKey) -> Int {
+        inner.withLock { $0.servers[server]?.v01.notified.count ?? 0 }
+    }
+
     func addServer(_ identity: PrivateKey = .generate()) -> PublicKey {
-        inner.withLock { $0.servers[identity.publicKey] = TestServer(identity: identity, node: PlainNode(identity: identity)) }
+        inner.withLock {
+            $0.servers[identity.publicKey] = TestServer(
+                identity: identity, node: PlainNode(identity: identity), v01: PlainV01Node(identity: identity))
+        }
         return identity.publicKey
     }
 
@@ -75,19 +85,33 @@ final class TestNetwork: Sendable {
         let answers = inner.withLock { inner in
             inner.servers.keys.flatMap { key -> [WakuMessage] in
                 guard var server = inner.servers[key], server.isUp else { return [] }
-                let answer = try? server.node.receive(message)
                 defer { inner.servers[key] = server }
-                guard let answer else { return [] }
-                let signer = server.signer ?? server.identity
-                let envelope = MetadataEnvelope.encode(answer.kind, payload: answer.payload, signedBy: signer).bytes
-                let messages = EnvelopeSealing.seal(
-                    envelope, to: .partitioned(answer.recipient), wakuSigner: signer, at: message.timestamp)
+                let messages = server.answers(to: message)
                 guard server.holdsAnswers else { return messages }
                 server.held += messages
                 return []
             }
         }
         for answer in answers { spread(answer) }
+    }
+}
+
+extension TestNetwork.TestServer {
+    fileprivate mutating func answers(to message: WakuMessage) -> [WakuMessage] {
+        let signer = signer ?? identity
+        if let answer = try? node.receive(message) {
+            let envelope = MetadataEnvelope.encode(answer.kind, payload: answer.payload, signedBy: signer).bytes
+            return EnvelopeSealing.seal(envelope, to: .partitioned(answer.recipient), wakuSigner: signer, at: message.timestamp)
+        }
+        guard let answer = try? v01.receive(message) else { return [] }
+        let envelope = V01.Envelope.encode(answer.type, payload: answer.payload, signedBy: signer)
+        if answer.type == .acknowledgement {
+            guard let acknowledgement = try? V01.Acknowledgement(parsing: answer.payload), let ackKey = V01.AckKey(acknowledgement.id)
+            else { return [] }
+            return [V01.seal(envelope, under: ackKey, wakuSigner: signer, at: message.timestamp)]
+        }
+        guard let asker = try? EnvelopeSealing.open(message, identity: identity).signer else { return [] }
+        return EnvelopeSealing.seal(envelope, to: .partitioned(asker), wakuSigner: signer, at: message.timestamp)
     }
 }
 
@@ -103,6 +127,8 @@ final class TestRelay: ConfirmingRelay, StoreReadingRelay {
         var publishedTopics: [(topic: ContentTopic, confirmed: Set<ContentTopic>)] = []
         var feed: AsyncStream<ReceivedMessage>.Continuation?
         var isConfirming = true
+        var topicLimit = Int.max
+        var mostWatched = 0
     }
 
     private let network: TestNetwork
@@ -121,7 +147,25 @@ final class TestRelay: ConfirmingRelay, StoreReadingRelay {
     func setFailure(_ failure: RelayError?) { inner.withLock { $0.failure = failure } }
     func setConfirming(_ isConfirming: Bool) { inner.withLock { $0.isConfirming = isConfirming } }
 
-    func watch(_ contentTopics: [ContentTopic]) { inner.withLock { $0.watched.formUnion(contentTopics) } }
+    var watchedTopics: Set<ContentTopic> { inner.withLock(\.watched) }
+
+    /// As filter nodes, which take 1,000 topics from a client.
+    func setTopicLimit(_ limit: Int) { inner.withLock { $0.topicLimit = limit } }
+    var mostWatchedTopics: Int { inner.withLock(\.mostWatched) }
+
+    func watch(_ contentTopics: [ContentTopic]) {
+        inner.withLock { inner in
+            for topic in contentTopics where inner.watched.count < inner.topicLimit { inner.watched.insert(topic) }
+            inner.mostWatched = max(inner.mostWatched, inner.watched.count)
+        }
+    }
+
+    func unwatch(_ contentTopics: [ContentTopic]) {
+        inner.withLock { inner in
+            inner.watched.subtract(contentTopics)
+            inner.confirmed.subtract(contentTopics)
+        }
+    }
 
     func confirmWatching(_ contentTopics: [ContentTopic]) async throws(RelayError) {
         // A subscription takes a moment.
@@ -129,6 +173,9 @@ final class TestRelay: ConfirmingRelay, StoreReadingRelay {
         while !inner.withLock({ $0.isAttached && $0.isConfirming }) {
             if Task.isCancelled { throw RelayError(code: .unavailable, message: "cancelled") }
             try? await Task.sleep(for: .milliseconds(5))
+        }
+        guard inner.withLock({ $0.watched.isSuperset(of: contentTopics) }) else {
+            throw RelayError(code: .unavailable, message: "no filter node accepted the topic of the answer")
         }
         inner.withLock { inner in inner.confirmed.formUnion(contentTopics.filter { inner.watched.contains($0) }) }
     }

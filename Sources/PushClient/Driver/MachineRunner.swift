@@ -1,0 +1,258 @@
+import Primitives
+import Synchronization
+import Waku
+
+/// A state machine that a ``MachineRunner`` runs.
+protocol ClientStateMachine: Sendable {
+    associatedtype Record: StoredRecord
+    associatedtype Action: Sendable
+
+    /// When to call ``wake(at:)`` at the latest; nil while nothing waits for time to pass.
+    var nextWakeUp: Timestamp? { get }
+
+    /// Once after each start: what was on its way goes on.
+    mutating func start(at now: Timestamp) -> MachineOutput<Record, Action>
+    mutating func wake(at now: Timestamp) -> MachineOutput<Record, Action>
+}
+
+/// A record of a ``ClientStore``, and its name there.
+protocol StoredRecord: Sendable {
+    associatedtype Key: Hashable & Sendable
+
+    static func name(of key: Key) -> String
+    /// - Throws: `EncodingError`
+    func encoded() throws -> [UInt8]
+}
+
+/// The result of handling an event: what to store first, and what to do then.
+struct MachineOutput<Record: StoredRecord, Action: Sendable>: Sendable {
+    /// nil removes.
+    var changes: [Record.Key: Record?] = [:]
+    var actions: [Action] = []
+
+    var isEmpty: Bool { changes.isEmpty && actions.isEmpty }
+}
+
+/// Runs a client's machine: stores its changes before it performs the actions that came with them, in order, and wakes the machine in time.
+final class MachineRunner<Machine: ClientStateMachine>: Sendable {
+    typealias Output = MachineOutput<Machine.Record, Machine.Action>
+
+    private struct State {
+        var machine: Machine
+        let clock: SteadyClock
+        /// Not yet stored and performed.
+        var outputs: [Output] = []
+        var listeners: [Int: AsyncStream<PushClientEvent>.Continuation] = [:]
+        /// Rung after each turn: by ``run(_:deliver:perform:)``, and by callers that wait for an outcome.
+        var bells: [Int: AsyncStream<Void>.Continuation] = [:]
+        var isStarted = false
+        /// Outputs so far, and how many of them were stored.
+        var outputCount = 0
+        var storedCount = 0
+        private var nextID = 0
+
+        init(machine: Machine, clock: SteadyClock) {
+            self.machine = machine
+            self.clock = clock
+        }
+
+        var now: Timestamp { clock.time(at: SteadyClock.uptime) }
+
+        mutating func add(_ output: Output) {
+            guard !output.isEmpty else { return }
+            outputs.append(output)
+            outputCount += 1
+        }
+
+        mutating func makeID() -> Int {
+            defer { nextID += 1 }
+            return nextID
+        }
+    }
+
+    private let store: any ClientStore
+    private let state: Mutex<State>
+
+    init(_ machine: Machine, clock: SteadyClock, store: any ClientStore) {
+        self.store = store
+        state = Mutex(State(machine: machine, clock: clock))
+    }
+
+    // MARK: The machine
+
+    /// What the machine knows.
+    func read<R>(_ body: (Machine, _ now: Timestamp) -> R) -> R {
+        state.withLock { body($0.machine, $0.now) }
+    }
+
+    /// Lets the machine do something; its output is stored and performed by ``run(_:deliver:perform:)``.
+    @discardableResult
+    func turn<R>(_ body: (inout Machine, Timestamp) -> (Output, R)) -> R {
+        let (result, bells) = state.withLock { state in
+            let (output, result) = body(&state.machine, state.now)
+            state.add(output)
+            return (result, Array(state.bells.values))
+        }
+        for bell in bells { bell.yield() }
+        return result
+    }
+
+    /// Waits until `test` returns a value for the machine, and the changes that led to it were stored.
+    ///
+    /// - Returns: nil after the timeout, or when the task was cancelled.
+    func wait<R: Sendable>(_ timeout: Duration?, _ test: @escaping @Sendable (Machine) -> R?) async -> R? {
+        let (bell, id) = makeBell()
+        defer { removeBell(id) }
+        return await withTaskGroup(of: R?.self) { group in
+            group.addTask { [self] in
+                var outcome: (result: R, outputCount: Int)?
+                for await _ in bell {
+                    if outcome == nil {
+                        outcome = state.withLock { state in test(state.machine).map { ($0, state.outputCount) } }
+                    }
+                    if let outcome, state.withLock(\.storedCount) >= outcome.outputCount { return outcome.result }
+                }
+                return nil
+            }
+            if let timeout {
+                group.addTask {
+                    try? await Task.sleep(for: timeout)
+                    return nil
+                }
+            }
+            defer { group.cancelAll() }
+            return await group.next() ?? nil
+        }
+    }
+
+    // MARK: Running
+
+    /// Stays attached until cancelled. One at a time.
+    ///
+    /// - Parameters:
+    ///   - relay: Where messages come in.
+    ///   - deliver: Takes a message.
+    ///   - perform: Begins an action.
+    func run(
+        _ relay: any Relay, deliver: @escaping @Sendable (WakuMessage) -> Void,
+        perform: @escaping @Sendable (Machine.Action, inout DiscardingTaskGroup) -> Void
+    ) async {
+        let (bell, id) = makeBell()
+        defer { removeBell(id) }
+        state.withLock { state in
+            let now = state.now
+            let isFirst = !state.isStarted
+            state.isStarted = true
+            state.add(isFirst ? state.machine.start(at: now) : state.machine.wake(at: now))
+        }
+        await withDiscardingTaskGroup { group in
+            group.addTask {
+                await relay.run { batch in
+                    for received in batch { deliver(received.message) }
+                }
+            }
+            group.addTask { [self] in await pump(bell, perform) }
+        }
+    }
+
+    private func pump(_ bell: AsyncStream<Void>, _ perform: @Sendable (Machine.Action, inout DiscardingTaskGroup) -> Void) async {
+        await withDiscardingTaskGroup { group in
+            var failures = 0
+            var unstored: [String: [UInt8]?] = [:]
+            var undone: [Machine.Action] = []
+            var alarm: (time: Timestamp, task: Task<Void, Never>)?
+            defer {
+                alarm?.task.cancel()
+                group.cancelAll()
+            }
+            for await _ in bell {
+                let (outputs, outputCount) = state.withLock { state in
+                    defer { state.outputs = [] }
+                    return (state.outputs, state.outputCount)
+                }
+                for output in outputs {
+                    for (key, record) in output.changes {
+                        // Records are values without anything that JSON can't hold.
+                        unstored[Machine.Record.name(of: key)] = .some(record.flatMap { try? $0.encoded() })
+                    }
+                    undone += output.actions
+                }
+                do throws(ClientStoreError) {
+                    if !unstored.isEmpty { try await store.commit(unstored) }
+                    failures = 0
+                    unstored = [:]
+                    if noteStored(outputCount) { ring() }
+                    for action in undone { perform(action, &group) }
+                    undone = []
+                } catch {
+                    // Nothing is sent that could be forgotten.
+                    failures += 1
+                    if failures == 1, !Task.isCancelled { report(.storeFailed(reason: error.message)) }
+                    try? await Task.sleep(
+                        for: ExponentialBackoff(initial: .milliseconds(500), maximum: .seconds(60)).delay(
+                            afterFailures: failures, jitter: 1))
+                    ring()
+                }
+                let next = state.withLock { $0.machine.nextWakeUp }
+                guard next != alarm?.time else { continue }
+                alarm?.task.cancel()
+                alarm = next.map { time in (time, wakeUp(at: time)) }
+            }
+        }
+    }
+
+    /// - Returns: Whether more outputs are stored than before.
+    private func noteStored(_ outputCount: Int) -> Bool {
+        state.withLock { state in
+            defer { state.storedCount = outputCount }
+            return state.storedCount != outputCount
+        }
+    }
+
+    private func wakeUp(at time: Timestamp) -> Task<Void, Never> {
+        Task { [weak self] in
+            guard let pause = self.map({ runner in time.since(runner.state.withLock(\.now)) }) else { return }
+            do { try await Task.sleep(for: max(pause, .zero)) } catch { return }
+            self?.turn { ($0.wake(at: $1), ()) }
+        }
+    }
+
+    // MARK: Bells
+
+    private func makeBell() -> (stream: AsyncStream<Void>, id: Int) {
+        let (stream, continuation) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
+        let id = state.withLock { state in
+            let id = state.makeID()
+            state.bells[id] = continuation
+            return id
+        }
+        continuation.yield()
+        return (stream, id)
+    }
+
+    private func removeBell(_ id: Int) {
+        state.withLock { $0.bells.removeValue(forKey: id) }?.finish()
+    }
+
+    private func ring() {
+        for bell in state.withLock({ Array($0.bells.values) }) { bell.yield() }
+    }
+
+    // MARK: Events
+
+    /// Events from now on. A consumer that does not keep up misses the oldest of more than a thousand.
+    var events: AsyncStream<PushClientEvent> {
+        let (stream, continuation) = AsyncStream.makeStream(of: PushClientEvent.self, bufferingPolicy: .bufferingNewest(1000))
+        let id = state.withLock { state in
+            let id = state.makeID()
+            state.listeners[id] = continuation
+            return id
+        }
+        continuation.onTermination = { [weak self] _ in self?.state.withLock { $0.listeners[id] = nil } }
+        return stream
+    }
+
+    func report(_ event: PushClientEvent) {
+        for listener in state.withLock({ Array($0.listeners.values) }) { listener.yield(event) }
+    }
+}

@@ -1,0 +1,84 @@
+import PushTypes
+import StatusProtocol
+import Waku
+import WakuCrypto
+
+/// Who can be notified by which server, as version 0.1 tells it: advertisements that the registrant signed, and servers' answers.
+///
+/// An advertisement lists all devices of its owner, so that a newer one replaces an older one. A row without a token says that the server is to be
+/// asked. There are no grants: a server that the registrant advertised, or that this client lists, is believed.
+struct V01Directory: DeviceDirectory {
+    private let identity: PrivateKey
+    var book: RegistrantBook
+
+    init(identity: PrivateKey, restoring records: [RegistrantRecord] = []) {
+        self.identity = identity
+        book = RegistrantBook(restoring: records)
+    }
+
+    /// What the registrant itself signed. Rows with an unusable server key, installation id or token are left out.
+    ///
+    /// - Parameters:
+    ///   - rows: Of the advertisement.
+    ///   - owner: Who signed it.
+    ///   - sentAt: When, in the client's time.
+    /// - Returns: Whether the devices changed, and whether all rows were taken.
+    mutating func learn(advertised rows: [V01.AdvertisementInfo], by owner: PublicKey, sentAt: Timestamp) -> (isNews: Bool, isWhole: Bool) {
+        if let last = registrants[owner]?.advertisedAt, last.time > sentAt { return (false, true) }
+        let before = self.rows(of: owner)
+        let taken = rows.prefix(Directory.rowLimit).compactMap { info -> RegistrantRecord.Row? in
+            guard let server = try? PublicKey(parsing: info.publicKey), info.installationID.isUsable,
+                info.accessToken.isEmpty || info.accessToken.isUUID
+            else { return nil }
+            guard info.accessToken.isEmpty else { return Self.row(server, info.installationID, info.accessToken, learnedAt: sentAt) }
+            // What the server said before holds until it refuses the token.
+            let known = before.first { $0.server == server && $0.installationID == info.installationID && $0.accessToken != nil }
+            return known ?? Self.row(server, info.installationID, nil, learnedAt: Timestamp(rawValue: 0))
+        }
+        book.update(owner) { record in
+            record.rows = taken
+            record.advertisedAt = StoredTime(sentAt)
+        }
+        let devices = { (rows: [RegistrantRecord.Row]) in Set(rows.map { [$0.server.compressed, $0.installationID.bytes] }) }
+        return (devices(before) != devices(taken), taken.count == min(rows.count, Directory.rowLimit))
+    }
+
+    /// What a server answered: all devices that it has of the registrant.
+    ///
+    /// - Parameters:
+    ///   - rows: Of the answer. Those about another registrant, or without a usable token, are left out.
+    ///   - registrant: Who was asked about.
+    ///   - server: Who signed the answer.
+    ///   - now: The client's time.
+    /// - Returns: Whether the devices changed.
+    mutating func learn(answered rows: [V01.QueryInfo], about registrant: PublicKey, by server: PublicKey, at now: Timestamp) -> Bool {
+        let hash = V01.KeyHash(of: registrant).bytes
+        let taken = rows.prefix(Directory.rowLimit).compactMap { info -> RegistrantRecord.Row? in
+            guard info.publicKey == hash, info.installationID.isUsable else { return nil }
+            guard info.encryptedAccessTokens.isEmpty else {
+                let token = V01.openToken(info.encryptedAccessTokens, from: registrant, by: identity)
+                return Self.row(server, info.installationID, token, learnedAt: now)
+            }
+            return info.accessToken.isUUID ? Self.row(server, info.installationID, info.accessToken, learnedAt: now) : nil
+        }
+        guard !taken.isEmpty else { return false }
+        let before = self.rows(of: registrant).count
+        book.update(registrant) { record in
+            record.rows.removeAll { $0.server == server }
+            record.rows += taken.prefix(max(0, Directory.rowLimit - record.rows.count))
+        }
+        return self.rows(of: registrant).count != before
+    }
+
+    private static func row(
+        _ server: PublicKey, _ installationID: InstallationID, _ token: AccessToken?, learnedAt: Timestamp
+    ) -> RegistrantRecord.Row {
+        RegistrantRecord.Row(
+            server: server, installationID: installationID, version: 0, accessToken: token, grant: [], allowedKeyList: [],
+            learnedAt: learnedAt)
+    }
+}
+
+extension InstallationID {
+    fileprivate var isUsable: Bool { (1...Self.maximumByteCount).contains(bytes.count) }
+}

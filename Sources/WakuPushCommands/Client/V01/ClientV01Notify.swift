@@ -1,0 +1,122 @@
+import ArgumentParser
+import PushClient
+import StatusProtocol
+import WakuCrypto
+
+/// Whose devices a command of version 0.1 looks for, and by which client.
+struct V01ContactOptions: ParsableArguments {
+    @OptionGroup var state: ClientStateOptions
+    @OptionGroup var client: ClientOptions
+    @Option(
+        name: .customLong("server"),
+        help: "A push server to query besides those that the registrant advertises, by its public key; repeat it for several.")
+    var servers: [PublicKeyArgument] = []
+    @OptionGroup(title: "Without --state") var asker: OneShotOptions
+    @Argument(help: "The registrant's public key, full or compressed.") var registrant: PublicKeyArgument
+
+    func validate() throws {
+        if state.folder != nil { try state.refuse(["identity": asker.identity != nil]) }
+    }
+
+    /// Runs `body` with a client that knows what there is to know of the registrant's devices.
+    ///
+    /// - Throws: ``CommandFailure``, and what `body` throws.
+    func discovering<R: Sendable>(
+        _ body: @Sendable @escaping (V01ClientSession, [KnownDevice]) async throws -> R
+    ) async throws -> R {
+        let timeout = client.timeout.duration
+        let discover: @Sendable (V01ClientSession) async throws -> R = { [registrant, servers] session in
+            let devices = await session.client.discover(registrant.key, askingAlso: servers.map(\.key), timeout: timeout)
+            return try await body(session, devices)
+        }
+        if let folder = state.folder { return try await V01ClientSession.run(folder, client, discover) }
+        return try await V01ClientSession.run(forgetting: asker.orEphemeral(), client, discover)
+    }
+}
+
+extension ClientV01 {
+    struct Query: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Finds a registrant's devices.",
+            discussion: """
+                The latest advertisement on the registrant's contact code topic counts, out of the node's store. Servers are queried when it has no \
+                access token, and those given by --server always. With --state the devices are remembered, and client v0.1 run watches the \
+                registrant's advertisements from now on.
+
+                EXAMPLES
+                  waku-push client v0.1 query --state alice 0x04…
+                  waku-push client v0.1 query --server 0x04… 0x04…
+                """)
+
+        @OptionGroup var contact: V01ContactOptions
+
+        func run() async throws {
+            try await reportingFailures {
+                let registrant = contact.registrant.key
+                let found = try await contact.discovering { session, devices in
+                    (devices: devices, flaw: session.client.advertisementFlaw(of: registrant), obstacle: session.obstacle)
+                }
+                try Row.print(found.devices, asJSON: contact.client.json)
+                guard found.devices.isEmpty else { return }
+                if let flaw = found.flaw {
+                    throw CommandFailure(.data, "no device is known: the registrant's advertisement \(flaw.explanation)")
+                }
+                let reason = found.obstacle ?? "none is advertised, and no server answered"
+                throw CommandFailure(.unavailable, "no device is known: \(reason)")
+            }
+        }
+
+        private struct Row: Encodable {
+            let installation: String
+            let server: String
+            let mayBeNotified: Bool
+
+            static func print(_ devices: [KnownDevice], asJSON: Bool) throws {
+                let rows = devices.map {
+                    Row(installation: $0.installationID.string, server: $0.server.hex, mayBeNotified: $0.isTokenKnown)
+                }
+                if asJSON { return try Output.json(rows) }
+                guard !rows.isEmpty else { return }
+                Output.table(
+                    ["INSTALLATION", "MAY BE NOTIFIED", "SERVER"],
+                    rows.map { [Output.printable($0.installation), $0.mayBeNotified ? "yes" : "no", $0.server] })
+            }
+        }
+    }
+
+    struct Notify: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Has a registrant's devices notified.",
+            discussion: """
+                The client finds the devices and their servers by itself, and asks a device's next server when one does not acknowledge the request; \
+                with --state sending is switched on by that. The same --message-id notifies a device once, however often it is sent to a server.
+
+                EXAMPLES
+                  waku-push client v0.1 notify --state alice 0x04… --chat family
+                  waku-push client v0.1 notify --server 0x04… 0x04…
+                """)
+
+        @OptionGroup var contact: V01ContactOptions
+        @Option(help: "The chat's id: devices get its hash.") var chat = "waku-push"
+        @Option(help: "The encrypted message, in hex.") var message = ""
+        @Option(help: "What the notification is about, in hex. [default: 32 random bytes]") var messageId: String?
+
+        func run() async throws {
+            try await reportingFailures {
+                guard let content = bytes(hex: message) else { throw CommandFailure(.usage, "--message is not hexadecimal") }
+                guard let messageID = messageId.map({ bytes(hex: $0) }) ?? randomBytes(32), !messageID.isEmpty else {
+                    throw CommandFailure(.usage, "--message-id is not hexadecimal")
+                }
+                let outgoing = OutgoingNotification(
+                    messageID: messageID, chatID: chat, kind: .message, content: content, recipients: [.init(contact.registrant.key)])
+                let timeout = contact.client.timeout
+                let (outcomes, obstacle) = try await contact.discovering { session, devices in
+                    session.client.setSending(true)
+                    guard !devices.isEmpty else { return ([DeviceOutcome](), session.obstacle) }
+                    return (try await session.client.notify(outgoing, timeout: timeout.duration), session.obstacle)
+                }
+                try outcomes.report(messageID, asJSON: contact.client.json, obstacle, timeout)
+            }
+        }
+    }
+}

@@ -1,0 +1,62 @@
+import ArgumentParser
+import PushClient
+
+extension ClientV01 {
+    struct Run: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Runs a remembered client: keeps it registered and advertised, and prints what happens.",
+            discussion: """
+                It goes on with what other commands with the same --state began, until SIGINT or SIGTERM. After kill -9 the next start goes on \
+                where it was. The events are those of client run.
+
+                EXAMPLES
+                  waku-push client v0.1 run --state bob --json
+                  waku-push client v0.1 run --state bob --receiving off
+                """)
+
+        @OptionGroup var client: ClientOptions
+        @OptionGroup var state: ClientStateOptions
+        @Option(help: "Switch receiving on, with what was registered last, or off, which ends all registrations. Remembered.")
+        var receiving: SwitchArgument?
+        @Option(help: "Switch sending on or off. Remembered.") var sending: SwitchArgument?
+
+        func validate() throws {
+            _ = try state.required()
+        }
+
+        func run() async throws {
+            try await reportingFailures {
+                try await V01ClientSession.run(state.required(), client) { [json = client.json, receiving, sending] session in
+                    try await session.printEvents(asJSON: json, receiving, sending)
+                }
+            }
+        }
+    }
+
+    struct Status: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Shows what a remembered client knows.",
+            discussion: """
+                As client status does. Nothing is sent. A client that runs has its folder for itself.
+
+                EXAMPLE
+                  waku-push client v0.1 status --state bob
+                """)
+
+        @OptionGroup var state: ClientStateOptions
+        @Flag(help: "Print JSON.") var json = false
+
+        func validate() throws {
+            _ = try state.required()
+        }
+
+        func run() async throws {
+            try await reportingFailures {
+                let folder = try state.required()
+                try folder.expectClient()
+                let report = ClientStatusReport(try await folder.open(as: StatusV01PushClient.self, []))
+                if json { try Output.json(report) } else { report.print() }
+            }
+        }
+    }
+}
