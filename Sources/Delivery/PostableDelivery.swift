@@ -18,7 +18,9 @@ package struct PostableDelivery: Sendable {
         PostedNotification(delivery: waiting.delivery, device: waiting.device, version: address.version)
     }
 
-    var audience: FailureGuard.Audience { FailureGuard.Audience(platform: address.platform, topic: address.apnTopic) }
+    var audience: FailureGuard.Audience {
+        FailureGuard.Audience(platform: address.platform, topic: address.apnTopic, service: address.service)
+    }
 
     /// - Parameter sandbox: APNs topics whose tokens are of Apple's sandbox.
     func notification(sandbox: Set<String>) -> Gorush.Notification {
