@@ -25,12 +25,22 @@ package final class OxenMQClient: Sendable {
         case closed(Reason)
     }
 
+    /// What follows an event.
+    package enum Flow: Hashable, Sendable {
+        case goOn
+        /// Nothing more is read of this connection until ``OxenMQClient/resume(_:)``: libzmq keeps ``Configuration/receiveQueue`` parts, and the system's
+        /// buffers fill, so that the server has to wait. What is there when the connection ends still comes.
+        case pause
+    }
+
     package enum Reason: Hashable, Sendable, CustomStringConvertible {
         case refused
         case handshakeFailed
         case disconnected
         case bye
         case sendQueueFull
+        /// It sent more than was received of it: parts without an end.
+        case endlessMessage
         /// libzmq's own.
         case failed(String)
 
@@ -41,6 +51,7 @@ package final class OxenMQClient: Sendable {
             case .disconnected: "disconnected"
             case .bye: "the server ended the connection"
             case .sendQueueFull: "the server does not take requests"
+            case .endlessMessage: "the server sends a message without an end"
             case .failed(let text): text
             }
         }
@@ -58,6 +69,11 @@ package final class OxenMQClient: Sendable {
         /// Between two probes of a connection, and how long an answer may take.
         package var heartbeatInterval: Duration = .seconds(30)
         package var heartbeatTimeout: Duration = .seconds(60)
+        /// What a connection may have sent that was not received yet. libzmq limits parts, and messages that wait, but not the parts of one message:
+        /// a server could fill the memory with a message that never ends.
+        package var maximumUnreceivedByteCount = 128 << 20
+        /// Between two looks at that.
+        package var checkInterval: Duration = .seconds(1)
 
         package init() {}
     }
@@ -73,10 +89,10 @@ package final class OxenMQClient: Sendable {
     /// - Parameters:
     ///   - library: libzmq.
     ///   - configuration: Limits and times.
-    ///   - handler: Gets every event, in order, on the client's own thread: it must not block.
+    ///   - handler: Gets every event, in order, on the client's own thread: it must not block for long.
     package init(
         library: ZeroMQLibrary, configuration: Configuration = Configuration(),
-        handler: @escaping @Sendable (Connection, Event) -> Void
+        handler: @escaping @Sendable (Connection, Event) -> Flow
     ) {
         let mailbox = OxenMQMailbox()
         self.mailbox = mailbox
@@ -100,6 +116,14 @@ package final class OxenMQClient: Sendable {
     package func request(_ connection: Connection, _ command: String, tag: [UInt8], body: [UInt8]) {
         mailbox.post(.send(connection.rawValue, OxenMQSession.request(command, tag: tag, body: body)))
     }
+
+    /// Reads a connection again after ``Flow/pause``.
+    package func resume(_ connection: Connection) {
+        mailbox.post(.resume(connection.rawValue))
+    }
+
+    /// How many connections a limit of file descriptors allows, when the rest of the process needs some hundred: a TCP socket, and libzmq's own three.
+    package static func connectionCount(descriptors: Int) -> Int { max((descriptors - 256) / 4, 16) }
 
     /// Says BYE. No event of this connection follows, but for those that are being handled.
     package func close(_ connection: Connection) {

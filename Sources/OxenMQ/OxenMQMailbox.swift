@@ -7,6 +7,7 @@ final class OxenMQMailbox: Sendable {
     enum Command: Sendable {
         case connect(UInt64, OxenAddress)
         case send(UInt64, [[UInt8]])
+        case resume(UInt64)
         case close(UInt64)
     }
 

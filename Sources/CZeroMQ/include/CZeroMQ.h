@@ -59,6 +59,7 @@ typedef struct czmq_msg_t {
     DO(ZMQ_CONNECT_TIMEOUT, 79)                       \
     DO(ZMQ_DONTWAIT, 1)                               \
     DO(ZMQ_SNDMORE, 2)                                \
+    DO(ZMQ_EVENT_CONNECTED, 0x0001)                   \
     DO(ZMQ_EVENT_CLOSED, 0x0080)                      \
     DO(ZMQ_EVENT_DISCONNECTED, 0x0200)                \
     DO(ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL, 0x0800)  \
@@ -76,5 +77,8 @@ struct czeromq {
 // Opens the library for as long as the process runs. Returns NULL and fills every member, or why it could not: text of dlerror(3), valid until the
 // thread's next call of it.
 const char *czeromq_open(const char *soname, struct czeromq *functions);
+
+// Bytes that a TCP connection has received since its beginning, or -1 if the descriptor is not one of TCP. Any descriptor may be given.
+long long czeromq_received_byte_count(int descriptor);
 
 #endif
