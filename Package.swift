@@ -137,10 +137,17 @@ let package = Package(
                 "Waku", "WakuCrypto", logging,
             ]),
         library(
+            "SessionServer",
+            [
+                "Delivery", "Gorush", "HTTPService", "HealthChecks", "NodeMetrics", "Primitives", "PushNode", "PushTypes",
+                "SessionMonitoring", "SessionProtocol", "SessionRules", "SessionSwarms", "Sodium", "StatusRules", "Storage", "Waku",
+                "WakuCrypto", httpTypes, hummingbird, logging, nio, nioSockets,
+            ]),
+        library(
             "NodeAssembly",
             [
-                "Delivery", "NodeMetrics", "PushNode", "StatusRules", "StatusServer", "StatusV01Server", "Storage", "StoreSQLite", "Waku",
-                "WakuCrypto", logging,
+                "Delivery", "NodeMetrics", "PushNode", "SessionServer", "StatusRules", "StatusServer", "StatusV01Server", "Storage",
+                "StoreSQLite", "Waku", "WakuCrypto", logging,
             ]),
         library("Systemd"),
         library("PushClient", ["Primitives", "PushTypes", "StatusProtocol", "Waku", "WakuCrypto"]),
@@ -161,6 +168,7 @@ let package = Package(
                 "Delivery", "Gorush", "NodeAssembly", "NodeMetrics", "PushTypes", "StatusRules", "StatusServer", "StatusV01Server",
                 "Storage",
                 "AdminProtocol", "Doctor", "HealthChecks", "PushBench", "PushNode", "PushClient", "PushClientSQLite", "StoreSQLite",
+                "OxenMQ", "Primitives", "SessionMonitoring", "SessionProtocol", "SessionServer", "Sodium",
                 "NwakuRelay",
                 "LoopbackRelay", "LibP2P", "StatusProtocol", "Waku",
                 "WakuCrypto", "WakuP2P", "CurlClient", "CVersion", "HTTPService", "Systemd", hummingbird, logging, lifecycle, signals,
@@ -191,6 +199,13 @@ let package = Package(
         tests("Sodium", ["CSodium", "CZeroMQ", "Primitives", "WakuCrypto"]),
         tests("SessionProtocol", ["PushTypes", "Sodium", "WakuCrypto"]),
         tests("SessionRules", ["PushTypes", "SessionProtocol", "WakuCrypto"]),
+        tests(
+            "SessionServer",
+            [
+                "CurlClient", "Delivery", "Gorush", "NodeAssembly", "NodeMetrics", "Primitives", "PushNode", "PushTypes",
+                "SessionMonitoring", "SessionProtocol", "SessionRules",
+                "SessionSwarms", "Sodium", "StatusRules", "Storage", "StoreSQLite", "Waku", "WakuCrypto", logging, lifecycle,
+            ]),
         tests("SessionSwarms", ["Primitives", "SessionProtocol"]),
         tests("OxenMQ", ["Primitives", "WakuCrypto"]),
         tests("SessionMonitoring", ["OxenMQ", "Primitives", "SessionProtocol", "SessionSwarms", "Sodium", "WakuCrypto", logging]),
