@@ -179,7 +179,10 @@ let package = Package(
         .target(name: "CFaultVFS", path: "Tests/CFaultVFS", linkerSettings: [.linkedLibrary("sqlite3")]),
         .target(
             name: "TestSupport",
-            dependencies: ["CFaultVFS", "Primitives", "PushTypes", "StatusRules", "StatusProtocol", "Waku", "WakuCrypto", hummingbird],
+            dependencies: [
+                "CFaultVFS", "Primitives", "PushTypes", "SessionProtocol", "Sodium", "StatusRules", "StatusProtocol", "Waku", "WakuCrypto",
+                hummingbird,
+            ],
             path: "Tests/TestSupport",
             resources: [.copy("Vectors")], swiftSettings: strict),
         // Runs waku-push as a process, which is built for itself.
@@ -266,14 +269,16 @@ let package = Package(
             "WakuPushCommands",
             [
                 "CurlClient", "Delivery", "Gorush", "LibP2P", "LoopbackRelay", "NodeAssembly", "PushClient", "PushClientSQLite", "PushNode",
-                "PushTypes", "StatusProtocol", "StatusRules", "StatusServer", "StatusV01Server", "Storage", "StoreSQLite", "Waku",
+                "Primitives", "PushTypes", "SessionProtocol", "SessionRules", "SessionServer", "Sodium", "StatusProtocol", "StatusRules",
+                "StatusServer", "StatusV01Server", "Storage", "StoreSQLite", "Waku",
                 "WakuCrypto", "WakuP2P", grdb, arguments, logging,
             ]),
         // Depends on the program so that it is built: it is run, not imported.
         .testTarget(
             name: "CommandLineTests",
             dependencies: [
-                "waku-push", "TestSupport", "Delivery", "NodeAssembly", "PushClient", "PushTypes", "StatusServer", "Storage", "StoreSQLite",
+                "waku-push", "TestSupport", "Delivery", "NodeAssembly", "PushClient", "PushTypes", "SessionProtocol", "StatusServer",
+                "Storage", "StoreSQLite",
                 "NwakuRelay", "LibP2P", "StatusProtocol", "Waku", "WakuCrypto",
                 "WakuP2P", "CurlClient", grdb, logging,
             ],

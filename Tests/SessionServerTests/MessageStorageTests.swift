@@ -7,6 +7,7 @@ import Sodium
 import Storage
 import StoreSQLite
 import Testing
+import TestSupport
 import Waku
 import WakuCrypto
 

@@ -1,5 +1,6 @@
 import SessionProtocol
 import Storage
+import TestSupport
 import Testing
 import WakuCrypto
 

@@ -1,17 +1,17 @@
 import Foundation
-import PushTypes
-import SessionProtocol
+package import PushTypes
+package import SessionProtocol
 import Sodium
-import WakuCrypto
+package import WakuCrypto
 
 /// An account that subscribes devices: a session id, or a group.
-struct SessionAccount: Sendable {
-    let key = Ed25519PrivateKey.generate()
-    let id: AccountID
-    let sessionKey: Ed25519PublicKey?
+package struct SessionAccount: Sendable {
+    package let key = Ed25519PrivateKey.generate()
+    package let id: AccountID
+    package let sessionKey: Ed25519PublicKey?
 
-    static func sessionID() throws -> SessionAccount { try SessionAccount(isSession: true) }
-    static func group() throws -> SessionAccount { try SessionAccount(isSession: false) }
+    package static func sessionID() throws -> SessionAccount { try SessionAccount(isSession: true) }
+    package static func group() throws -> SessionAccount { try SessionAccount(isSession: false) }
 
     private init(isSession: Bool) throws {
         let sodium = try Sodium.load()
@@ -21,7 +21,7 @@ struct SessionAccount: Sendable {
         sessionKey = isSession ? key.publicKey : nil
     }
 
-    func subscription(
+    package func subscription(
         _ device: SessionDevice = SessionDevice(), namespaces: [Int16] = [0], wantsData: Bool = true, at signedAt: Int64 = .now
     ) -> SubscriptionForm {
         let text = SubscriptionForm.signedText(of: id, signedAt: signedAt, wantsData: wantsData, namespaces: namespaces)
@@ -30,7 +30,7 @@ struct SessionAccount: Sendable {
             device: SubscriberDevice(service: device.service, token: device.token), encryptionKey: device.key)
     }
 
-    func unsubscription(_ device: SessionDevice, at signedAt: Int64 = .now) -> UnsubscriptionForm {
+    package func unsubscription(_ device: SessionDevice, at signedAt: Int64 = .now) -> UnsubscriptionForm {
         UnsubscriptionForm(
             authority: authority(UnsubscriptionForm.signedText(of: id, signedAt: signedAt), at: signedAt),
             device: SubscriberDevice(service: device.service, token: device.token))
@@ -43,7 +43,7 @@ struct SessionAccount: Sendable {
     }
 
     /// The body of a request.
-    func json(_ form: SubscriptionForm) -> String {
+    package func json(_ form: SubscriptionForm) -> String {
         object(
             fields(form.authority, form.device) + [
                 #""namespaces":[\#(form.namespaces.map(String.init).joined(separator: ","))]"#, #""data":\#(form.wantsData)"#,
@@ -51,7 +51,7 @@ struct SessionAccount: Sendable {
             ])
     }
 
-    func json(_ form: UnsubscriptionForm) -> String { object(fields(form.authority, form.device)) }
+    package func json(_ form: UnsubscriptionForm) -> String { object(fields(form.authority, form.device)) }
 
     private func object(_ members: [String]) -> String { "{" + members.joined(separator: ",") + "}" }
 
@@ -64,12 +64,12 @@ struct SessionAccount: Sendable {
     }
 }
 
-struct SessionDevice: Sendable {
-    let service: PushService
-    let token: String
-    let key = SymmetricKey.random()
+package struct SessionDevice: Sendable {
+    package let service: PushService
+    package let token: String
+    package let key = SymmetricKey.random()
 
-    init(_ service: PushService = .firebase, token: String? = nil) {
+    package init(_ service: PushService = .firebase, token: String? = nil) {
         self.service = service
         self.token = token ?? hexString(randomBytes(32))
     }
@@ -77,6 +77,7 @@ struct SessionDevice: Sendable {
 
 extension Int64 {
     /// Unix seconds.
-    static var now: Int64 { Int64(Date().timeIntervalSince1970) }
-    static var day: Int64 { 86_400 }
+    package static var now: Int64 { Int64(Date().timeIntervalSince1970) }
+    /// In seconds.
+    package static var day: Int64 { 86_400 }
 }
