@@ -207,7 +207,8 @@ let package = Package(
         .testTarget(
             name: "FuzzTests",
             dependencies: [
-                "GossipSub", "LibP2P", "OxenMQ", "ProtobufWire", "SessionProtocol", "WakuP2P", "Waku", "WakuCrypto", "TestSupport", nio,
+                "GossipSub", "LibP2P", "OxenMQ", "ProtobufWire", "SessionProtocol", "SessionStandIns", "StatusProtocol", "WakuP2P", "Waku",
+                "WakuCrypto", "TestSupport", nio,
             ],
             swiftSettings: strict),
         tests("StatusRules", ["PushTypes", "StatusProtocol", "Waku", "WakuCrypto"]),
