@@ -89,6 +89,7 @@ let package = Package(
         library("SessionRules", ["PushTypes", "SessionProtocol", "WakuCrypto"]),
         library("SessionSwarms", ["Primitives", "SessionProtocol"]),
         library("OxenMQ", ["CZeroMQ", "Primitives", "WakuCrypto"]),
+        library("SessionStandIns", ["OxenMQ", "PushTypes", "SessionProtocol", "Sodium", "WakuCrypto"]),
         library("SessionMonitoring", ["OxenMQ", "Primitives", "SessionProtocol", "SessionRules", "SessionSwarms", deque, logging]),
         library("NIOSupport", [logging, nio]),
         library("Waku", ["Primitives", "ProtobufWire", "WakuCrypto", "CPushMessages"]),
@@ -180,7 +181,8 @@ let package = Package(
         .target(
             name: "TestSupport",
             dependencies: [
-                "CFaultVFS", "Primitives", "PushTypes", "SessionProtocol", "Sodium", "StatusRules", "StatusProtocol", "Waku", "WakuCrypto",
+                "CFaultVFS", "Primitives", "PushTypes", "SessionProtocol", "SessionStandIns", "Sodium", "StatusRules", "StatusProtocol",
+                "Waku", "WakuCrypto",
                 hummingbird,
             ],
             path: "Tests/TestSupport",
@@ -211,7 +213,10 @@ let package = Package(
             ]),
         tests("SessionSwarms", ["Primitives", "SessionProtocol"]),
         tests("OxenMQ", ["Primitives", "WakuCrypto"]),
-        tests("SessionMonitoring", ["OxenMQ", "Primitives", "SessionProtocol", "SessionSwarms", "Sodium", "WakuCrypto", logging]),
+        tests("SessionStandIns", ["OxenMQ", "PushTypes", "SessionProtocol", "Sodium", "WakuCrypto"]),
+        tests(
+            "SessionMonitoring",
+            ["SessionStandIns", "OxenMQ", "Primitives", "SessionProtocol", "SessionSwarms", "Sodium", "WakuCrypto", logging]),
         tests("NIOSupport", [logging, nio, nioEmbedded]),
         tests("Waku", ["Primitives", "ProtobufWire", "WakuCrypto"]),
         tests("LibP2P", ["Primitives", "ProtobufWire", "WakuCrypto", logging, nio, nioSockets, nioEmbedded]),
@@ -221,8 +226,8 @@ let package = Package(
         .testTarget(
             name: "FuzzTests",
             dependencies: [
-                "GossipSub", "LibP2P", "OxenMQ", "ProtobufWire", "PushTypes", "SessionProtocol", "WakuP2P", "Waku", "WakuCrypto",
-                "TestSupport", nio,
+                "GossipSub", "LibP2P", "OxenMQ", "ProtobufWire", "PushTypes", "SessionProtocol", "SessionStandIns", "StatusProtocol",
+                "WakuP2P", "Waku", "WakuCrypto", "TestSupport", nio,
             ],
             swiftSettings: strict),
         tests("StatusRules", ["PushTypes", "StatusProtocol", "Waku", "WakuCrypto"]),

@@ -1,5 +1,4 @@
 import Foundation
-import Synchronization
 
 /// Connections to oxenmq servers over ZeroMQ with CURVE, up to thousands. One thread owns all sockets; calls from others are queued for it, and none
 /// of them blocks.
@@ -78,13 +77,8 @@ package final class OxenMQClient: Sendable {
         package init() {}
     }
 
-    private let mailbox: OxenMQMailbox
-    private let ended = Mutex<EndState>(.running([]))
-
-    private enum EndState {
-        case running([CheckedContinuation<Void, Never>])
-        case ended
-    }
+    private let mailbox: OxenMQMailbox<OxenMQLoop.Command>
+    private let ended = Ending()
 
     /// - Parameters:
     ///   - library: libzmq.
@@ -94,12 +88,12 @@ package final class OxenMQClient: Sendable {
         library: ZeroMQLibrary, configuration: Configuration = Configuration(),
         handler: @escaping @Sendable (Connection, Event) -> Flow
     ) {
-        let mailbox = OxenMQMailbox()
+        let mailbox = OxenMQMailbox<OxenMQLoop.Command>()
         self.mailbox = mailbox
-        let whenEnded: @Sendable () -> Void = { [weak self] in self?.loopEnded() }
+        let ended = ended
         Thread.detachNewThread {
             OxenMQLoop(library: library, configuration: configuration, mailbox: mailbox, handler: handler).run()
-            whenEnded()
+            ended.end()
         }
     }
 
@@ -133,22 +127,6 @@ package final class OxenMQClient: Sendable {
     /// Ends all connections and the thread.
     package func shutDown() async {
         mailbox.close()
-        await withCheckedContinuation { continuation in
-            let isEnded = ended.withLock { state in
-                guard case .running(let waiting) = state else { return true }
-                state = .running(waiting + [continuation])
-                return false
-            }
-            if isEnded { continuation.resume() }
-        }
-    }
-
-    private func loopEnded() {
-        let waiting = ended.withLock { state -> [CheckedContinuation<Void, Never>] in
-            guard case .running(let waiting) = state else { return [] }
-            state = .ended
-            return waiting
-        }
-        for continuation in waiting { continuation.resume() }
+        await ended.wait()
     }
 }

@@ -5,6 +5,13 @@ import Primitives
 /// The thread of an ``OxenMQClient``. Waits by epoll on the descriptors of all sockets: `zmq_poll` looks at every socket each time it wakes, which with
 /// 2,000 connections takes longer than what has to be done.
 final class OxenMQLoop {
+    enum Command: Sendable {
+        case connect(UInt64, OxenAddress)
+        case send(UInt64, [[UInt8]])
+        case resume(UInt64)
+        case close(UInt64)
+    }
+
     private struct Link {
         let socket: ZeroMQSocket
         let monitor: ZeroMQSocket
@@ -24,7 +31,7 @@ final class OxenMQLoop {
 
     private let library: ZeroMQLibrary
     private let configuration: OxenMQClient.Configuration
-    private let mailbox: OxenMQMailbox
+    private let mailbox: OxenMQMailbox<Command>
     private let handler: @Sendable (OxenMQClient.Connection, OxenMQClient.Event) -> OxenMQClient.Flow
     private let context: UnsafeMutableRawPointer
     private let poll: Int32
@@ -35,7 +42,7 @@ final class OxenMQLoop {
     private var unread: Set<UInt64> = []
 
     init(
-        library: ZeroMQLibrary, configuration: OxenMQClient.Configuration, mailbox: OxenMQMailbox,
+        library: ZeroMQLibrary, configuration: OxenMQClient.Configuration, mailbox: OxenMQMailbox<Command>,
         handler: @escaping @Sendable (OxenMQClient.Connection, OxenMQClient.Event) -> OxenMQClient.Flow
     ) {
         (self.library, self.configuration, self.mailbox, self.handler) = (library, configuration, mailbox, handler)
@@ -87,7 +94,7 @@ final class OxenMQLoop {
         Foundation.close(poll)
     }
 
-    private func perform(_ command: OxenMQMailbox.Command) {
+    private func perform(_ command: Command) {
         switch command {
         case .connect(let number, let address): connect(number, address)
         case .close(let number): end(number, sayingBye: true)

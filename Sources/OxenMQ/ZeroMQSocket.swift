@@ -54,6 +54,15 @@ final class ZeroMQSocket {
         try check(library.table.pointee.zmq_connect(pointer, endpoint))
     }
 
+    /// - Returns: The endpoint, with the port that was chosen for `*`.
+    func bind(to endpoint: String) throws(Failure) -> String {
+        let table = library.table.pointee
+        try check(table.zmq_bind(pointer, endpoint))
+        var (text, size) = ([UInt8](repeating: 0, count: 256), 256)
+        try check(table.zmq_getsockopt(pointer, Int32(CZMQ_LAST_ENDPOINT), &text, &size))
+        return String(decoding: text.prefix(max(size - 1, 0)), as: UTF8.self)
+    }
+
     /// Reports what happens to its connections to a PAIR socket at an address.
     func monitor(at address: String, events: Int) throws(Failure) {
         try check(library.table.pointee.zmq_socket_monitor(pointer, address, Int32(events)))

@@ -69,6 +69,7 @@ package struct SwarmMonitor: Sendable {
     /// Several at once: each server is asked for its part in one request, as far as that has room. For the start, and for those that come within
     /// a few milliseconds of each other.
     package mutating func set(_ all: some Sequence<(id: SubscriptionID, account: AccountID, byteCount: Int)>, at now: Instant) {
+        subscriptions.reserveCapacity(adding: all.underestimatedCount)
         var isChanged = [Bool](repeating: false, count: swarms.count)
         for (id, account, byteCount) in all {
             if let swarm = place(id, account, byteCount) { isChanged[swarm] = true }
