@@ -85,10 +85,12 @@ let package = Package(
         .target(name: "CSodium"),
         .target(name: "CZeroMQ"),
         library("Sodium", ["CSodium", "Primitives", "WakuCrypto"]),
-        library("SessionProtocol", ["Sodium", "WakuCrypto"]),
-        library("SessionRules", ["SessionProtocol", "WakuCrypto"]),
+        library("SessionProtocol", ["PushTypes", "Sodium", "WakuCrypto"]),
+        library("SessionRules", ["PushTypes", "SessionProtocol", "WakuCrypto"]),
         library("SessionSwarms", ["Primitives", "SessionProtocol"]),
         library("OxenMQ", ["CZeroMQ", "Primitives", "WakuCrypto"]),
+        library("SessionStandIns", ["OxenMQ", "PushTypes", "SessionProtocol", "Sodium", "WakuCrypto"]),
+        library("SessionMonitoring", ["OxenMQ", "Primitives", "SessionProtocol", "SessionRules", "SessionSwarms", deque, logging]),
         library("NIOSupport", [logging, nio]),
         library("Waku", ["Primitives", "ProtobufWire", "WakuCrypto", "CPushMessages"]),
         library("StatusProtocol", ["ProtobufWire", "PushTypes", "Waku", "WakuCrypto", "CPushMessages"]),
@@ -136,10 +138,17 @@ let package = Package(
                 "Waku", "WakuCrypto", logging,
             ]),
         library(
+            "SessionServer",
+            [
+                "Delivery", "Gorush", "HTTPService", "HealthChecks", "NodeMetrics", "Primitives", "PushNode", "PushTypes",
+                "SessionMonitoring", "SessionProtocol", "SessionRules", "SessionSwarms", "Sodium", "StatusRules", "Storage", "Waku",
+                "WakuCrypto", httpTypes, hummingbird, logging, nio, nioSockets,
+            ]),
+        library(
             "NodeAssembly",
             [
-                "Delivery", "NodeMetrics", "PushNode", "StatusRules", "StatusServer", "StatusV01Server", "Storage", "StoreSQLite", "Waku",
-                "WakuCrypto", logging,
+                "Delivery", "NodeMetrics", "PushNode", "SessionServer", "StatusRules", "StatusServer", "StatusV01Server", "Storage",
+                "StoreSQLite", "Waku", "WakuCrypto", logging,
             ]),
         library(
             "StatusGoImport",
@@ -163,6 +172,7 @@ let package = Package(
                 "Delivery", "Gorush", "NodeAssembly", "NodeMetrics", "PushTypes", "StatusRules", "StatusServer", "StatusV01Server",
                 "Storage",
                 "AdminProtocol", "Doctor", "HealthChecks", "PushBench", "PushNode", "PushClient", "PushClientSQLite", "StoreSQLite",
+                "OxenMQ", "Primitives", "SessionMonitoring", "SessionProtocol", "SessionServer", "Sodium",
                 "StatusGoImport", "NwakuRelay",
                 "LoopbackRelay", "LibP2P", "StatusProtocol", "Waku",
                 "WakuCrypto", "WakuP2P", "CurlClient", "CVersion", "HTTPService", "Systemd", hummingbird, logging, lifecycle, signals,
@@ -173,7 +183,11 @@ let package = Package(
         .target(name: "CFaultVFS", path: "Tests/CFaultVFS", linkerSettings: [.linkedLibrary("sqlite3")]),
         .target(
             name: "TestSupport",
-            dependencies: ["CFaultVFS", "Primitives", "PushTypes", "StatusRules", "StatusProtocol", "Waku", "WakuCrypto", hummingbird],
+            dependencies: [
+                "CFaultVFS", "Primitives", "PushTypes", "SessionProtocol", "SessionStandIns", "Sodium", "StatusRules", "StatusProtocol",
+                "Waku", "WakuCrypto",
+                hummingbird,
+            ],
             path: "Tests/TestSupport",
             resources: [.copy("Vectors")], swiftSettings: strict),
         // Runs waku-push as a process, which is built for itself.
@@ -191,10 +205,21 @@ let package = Package(
         tests("Primitives"),
         tests("ProtobufWire"),
         tests("Sodium", ["CSodium", "CZeroMQ", "Primitives", "WakuCrypto"]),
-        tests("SessionProtocol", ["Sodium", "WakuCrypto"]),
-        tests("SessionRules", ["SessionProtocol", "WakuCrypto"]),
+        tests("SessionProtocol", ["PushTypes", "Sodium", "WakuCrypto"]),
+        tests("SessionRules", ["PushTypes", "SessionProtocol", "WakuCrypto"]),
+        tests(
+            "SessionServer",
+            [
+                "CurlClient", "Delivery", "Gorush", "NodeAssembly", "NodeMetrics", "Primitives", "PushNode", "PushTypes",
+                "SessionMonitoring", "SessionProtocol", "SessionRules",
+                "SessionSwarms", "Sodium", "StatusRules", "Storage", "StoreSQLite", "Waku", "WakuCrypto", logging, lifecycle,
+            ]),
         tests("SessionSwarms", ["Primitives", "SessionProtocol"]),
         tests("OxenMQ", ["Primitives", "WakuCrypto"]),
+        tests("SessionStandIns", ["OxenMQ", "PushTypes", "SessionProtocol", "Sodium", "WakuCrypto"]),
+        tests(
+            "SessionMonitoring",
+            ["SessionStandIns", "OxenMQ", "Primitives", "SessionProtocol", "SessionSwarms", "Sodium", "WakuCrypto", logging]),
         tests("NIOSupport", [logging, nio, nioEmbedded]),
         tests("Waku", ["Primitives", "ProtobufWire", "WakuCrypto"]),
         tests("LibP2P", ["Primitives", "ProtobufWire", "WakuCrypto", logging, nio, nioSockets, nioEmbedded]),
@@ -204,7 +229,8 @@ let package = Package(
         .testTarget(
             name: "FuzzTests",
             dependencies: [
-                "GossipSub", "LibP2P", "OxenMQ", "ProtobufWire", "SessionProtocol", "WakuP2P", "Waku", "WakuCrypto", "TestSupport", nio,
+                "GossipSub", "LibP2P", "OxenMQ", "ProtobufWire", "PushTypes", "SessionProtocol", "SessionStandIns", "StatusProtocol",
+                "WakuP2P", "Waku", "WakuCrypto", "TestSupport", nio,
             ],
             swiftSettings: strict),
         tests("StatusRules", ["PushTypes", "StatusProtocol", "Waku", "WakuCrypto"]),
@@ -252,14 +278,16 @@ let package = Package(
             "WakuPushCommands",
             [
                 "CurlClient", "Delivery", "Gorush", "LibP2P", "LoopbackRelay", "NodeAssembly", "PushClient", "PushClientSQLite", "PushNode",
-                "PushTypes", "StatusProtocol", "StatusRules", "StatusServer", "StatusV01Server", "Storage", "StoreSQLite", "Waku",
+                "Primitives", "PushTypes", "SessionProtocol", "SessionRules", "SessionServer", "Sodium", "StatusProtocol", "StatusRules",
+                "StatusServer", "StatusV01Server", "Storage", "StoreSQLite", "Waku",
                 "WakuCrypto", "WakuP2P", grdb, arguments, logging,
             ]),
         // Depends on the program so that it is built: it is run, not imported.
         .testTarget(
             name: "CommandLineTests",
             dependencies: [
-                "waku-push", "TestSupport", "Delivery", "NodeAssembly", "PushClient", "PushTypes", "StatusServer", "Storage", "StoreSQLite",
+                "waku-push", "TestSupport", "Delivery", "NodeAssembly", "PushClient", "PushTypes", "SessionProtocol", "StatusServer",
+                "Storage", "StoreSQLite",
                 "NwakuRelay", "LibP2P", "StatusProtocol", "Waku", "WakuCrypto",
                 "WakuP2P", "CurlClient", grdb, logging,
             ],

@@ -1,5 +1,4 @@
 import Foundation
-import Synchronization
 
 /// Connections to oxenmq servers over ZeroMQ with CURVE, up to thousands. One thread owns all sockets; calls from others are queued for it, and none
 /// of them blocks.
@@ -25,12 +24,22 @@ package final class OxenMQClient: Sendable {
         case closed(Reason)
     }
 
+    /// What follows an event.
+    package enum Flow: Hashable, Sendable {
+        case goOn
+        /// Nothing more is read of this connection until ``OxenMQClient/resume(_:)``: libzmq keeps ``Configuration/receiveQueue`` parts, and the system's
+        /// buffers fill, so that the server has to wait. What is there when the connection ends still comes.
+        case pause
+    }
+
     package enum Reason: Hashable, Sendable, CustomStringConvertible {
         case refused
         case handshakeFailed
         case disconnected
         case bye
         case sendQueueFull
+        /// It sent more than was received of it: parts without an end.
+        case endlessMessage
         /// libzmq's own.
         case failed(String)
 
@@ -41,6 +50,7 @@ package final class OxenMQClient: Sendable {
             case .disconnected: "disconnected"
             case .bye: "the server ended the connection"
             case .sendQueueFull: "the server does not take requests"
+            case .endlessMessage: "the server sends a message without an end"
             case .failed(let text): text
             }
         }
@@ -58,32 +68,32 @@ package final class OxenMQClient: Sendable {
         /// Between two probes of a connection, and how long an answer may take.
         package var heartbeatInterval: Duration = .seconds(30)
         package var heartbeatTimeout: Duration = .seconds(60)
+        /// What a connection may have sent that was not received yet. libzmq limits parts, and messages that wait, but not the parts of one message:
+        /// a server could fill the memory with a message that never ends.
+        package var maximumUnreceivedByteCount = 128 << 20
+        /// Between two looks at that.
+        package var checkInterval: Duration = .seconds(1)
 
         package init() {}
     }
 
-    private let mailbox: OxenMQMailbox
-    private let ended = Mutex<EndState>(.running([]))
-
-    private enum EndState {
-        case running([CheckedContinuation<Void, Never>])
-        case ended
-    }
+    private let mailbox: OxenMQMailbox<OxenMQLoop.Command>
+    private let ended = Ending()
 
     /// - Parameters:
     ///   - library: libzmq.
     ///   - configuration: Limits and times.
-    ///   - handler: Gets every event, in order, on the client's own thread: it must not block.
+    ///   - handler: Gets every event, in order, on the client's own thread: it must not block for long.
     package init(
         library: ZeroMQLibrary, configuration: Configuration = Configuration(),
-        handler: @escaping @Sendable (Connection, Event) -> Void
+        handler: @escaping @Sendable (Connection, Event) -> Flow
     ) {
-        let mailbox = OxenMQMailbox()
+        let mailbox = OxenMQMailbox<OxenMQLoop.Command>()
         self.mailbox = mailbox
-        let whenEnded: @Sendable () -> Void = { [weak self] in self?.loopEnded() }
+        let ended = ended
         Thread.detachNewThread {
             OxenMQLoop(library: library, configuration: configuration, mailbox: mailbox, handler: handler).run()
-            whenEnded()
+            ended.end()
         }
     }
 
@@ -101,6 +111,14 @@ package final class OxenMQClient: Sendable {
         mailbox.post(.send(connection.rawValue, OxenMQSession.request(command, tag: tag, body: body)))
     }
 
+    /// Reads a connection again after ``Flow/pause``.
+    package func resume(_ connection: Connection) {
+        mailbox.post(.resume(connection.rawValue))
+    }
+
+    /// How many connections a limit of file descriptors allows, when the rest of the process needs some hundred: a TCP socket, and libzmq's own three.
+    package static func connectionCount(descriptors: Int) -> Int { max((descriptors - 256) / 4, 16) }
+
     /// Says BYE. No event of this connection follows, but for those that are being handled.
     package func close(_ connection: Connection) {
         mailbox.post(.close(connection.rawValue))
@@ -109,22 +127,6 @@ package final class OxenMQClient: Sendable {
     /// Ends all connections and the thread.
     package func shutDown() async {
         mailbox.close()
-        await withCheckedContinuation { continuation in
-            let isEnded = ended.withLock { state in
-                guard case .running(let waiting) = state else { return true }
-                state = .running(waiting + [continuation])
-                return false
-            }
-            if isEnded { continuation.resume() }
-        }
-    }
-
-    private func loopEnded() {
-        let waiting = ended.withLock { state -> [CheckedContinuation<Void, Never>] in
-            guard case .running(let waiting) = state else { return [] }
-            state = .ended
-            return waiting
-        }
-        for continuation in waiting { continuation.resume() }
+        await ended.wait()
     }
 }

@@ -1,13 +1,23 @@
 import CZeroMQ
 import Foundation
+import Primitives
 
 /// The thread of an ``OxenMQClient``. Waits by epoll on the descriptors of all sockets: `zmq_poll` looks at every socket each time it wakes, which with
 /// 2,000 connections takes longer than what has to be done.
 final class OxenMQLoop {
+    enum Command: Sendable {
+        case connect(UInt64, OxenAddress)
+        case send(UInt64, [[UInt8]])
+        case resume(UInt64)
+        case close(UInt64)
+    }
+
     private struct Link {
         let socket: ZeroMQSocket
         let monitor: ZeroMQSocket
         var session = OxenMQSession()
+        var isPaused = false
+        var unreceived = UnreceivedBytes()
     }
 
     /// Messages of one connection before others have their turn.
@@ -15,13 +25,14 @@ final class OxenMQLoop {
     /// What remains to be sent when a connection is closed: BYE.
     private static let linger = 200
     private static let monitoredEvents =
-        CZMQ_EVENT_CLOSED | CZMQ_EVENT_DISCONNECTED | CZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL | CZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL
+        CZMQ_EVENT_CONNECTED | CZMQ_EVENT_CLOSED | CZMQ_EVENT_DISCONNECTED | CZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL
+        | CZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL
         | CZMQ_EVENT_HANDSHAKE_FAILED_AUTH
 
     private let library: ZeroMQLibrary
     private let configuration: OxenMQClient.Configuration
-    private let mailbox: OxenMQMailbox
-    private let handler: @Sendable (OxenMQClient.Connection, OxenMQClient.Event) -> Void
+    private let mailbox: OxenMQMailbox<Command>
+    private let handler: @Sendable (OxenMQClient.Connection, OxenMQClient.Event) -> OxenMQClient.Flow
     private let context: UnsafeMutableRawPointer
     private let poll: Int32
     /// Of this process alone: 41 bytes each, Z85 and NUL.
@@ -31,8 +42,8 @@ final class OxenMQLoop {
     private var unread: Set<UInt64> = []
 
     init(
-        library: ZeroMQLibrary, configuration: OxenMQClient.Configuration, mailbox: OxenMQMailbox,
-        handler: @escaping @Sendable (OxenMQClient.Connection, OxenMQClient.Event) -> Void
+        library: ZeroMQLibrary, configuration: OxenMQClient.Configuration, mailbox: OxenMQMailbox<Command>,
+        handler: @escaping @Sendable (OxenMQClient.Connection, OxenMQClient.Event) -> OxenMQClient.Flow
     ) {
         (self.library, self.configuration, self.mailbox, self.handler) = (library, configuration, mailbox, handler)
         let table = library.table.pointee
@@ -52,8 +63,10 @@ final class OxenMQLoop {
     /// Until the mailbox is closed.
     func run() {
         var events = [epoll_event](repeating: epoll_event(), count: 256)
+        var checkAt = Instant.now + configuration.checkInterval
         while true {
-            let count = epoll_wait(poll, &events, Int32(events.count), unread.isEmpty ? -1 : 0)
+            let wait = links.isEmpty ? -1 : Int32(clamping: Self.milliseconds(configuration.checkInterval))
+            let count = epoll_wait(poll, &events, Int32(events.count), unread.isEmpty ? wait : 0)
             var (hasCommands, ready, changed) = (false, unread, [UInt64]())
             unread = []
             for event in events.prefix(Int(max(count, 0))) {
@@ -65,6 +78,11 @@ final class OxenMQLoop {
             }
             for number in ready { read(number) }
             for number in changed { readMonitor(number) }
+            let now = Instant.now
+            if checkAt <= now {
+                checkUnreceived(at: now)
+                checkAt = now + configuration.checkInterval
+            }
             guard hasCommands else { continue }
             let (commands, isClosed) = mailbox.take()
             if isClosed { break }
@@ -76,10 +94,11 @@ final class OxenMQLoop {
         Foundation.close(poll)
     }
 
-    private func perform(_ command: OxenMQMailbox.Command) {
+    private func perform(_ command: Command) {
         switch command {
         case .connect(let number, let address): connect(number, address)
         case .close(let number): end(number, sayingBye: true)
+        case .resume(let number): resume(number)
         case .send(let number, let parts):
             guard let link = links[number], link.session.isReady else { return }
             if link.socket.send(parts) {
@@ -95,7 +114,10 @@ final class OxenMQLoop {
 
     private func connect(_ number: UInt64, _ address: OxenAddress) {
         guard links[number] == nil else { return }
-        guard links.count < configuration.maximumConnections else { return emit(number, .closed(.failed("too many connections"))) }
+        guard links.count < configuration.maximumConnections else {
+            emit(number, .closed(.failed("too many connections")))
+            return
+        }
         do throws(ZeroMQSocket.Failure) {
             let link = try makeLink(number, address)
             links[number] = link
@@ -162,32 +184,70 @@ final class OxenMQLoop {
     // MARK: Receiving
 
     private func read(_ number: UInt64) {
+        guard links[number]?.isPaused == false else { return }
         for _ in 0..<Self.turn {
-            guard let parts = links[number]?.socket.receive(maximumPartCount: OxenMQSession.maximumPartCount) else { return }
-            received(parts, number)
+            guard let message = links[number]?.socket.receive(maximumPartCount: OxenMQSession.maximumPartCount) else { return }
+            links[number]?.unreceived.received(message.wireByteCount)
+            if received(message.parts, number) == .pause { return pause(number) }
         }
         if links[number] != nil { unread.insert(number) }
     }
 
-    private func received(_ parts: [[UInt8]], _ number: UInt64) {
-        guard let event = links[number]?.session.receive(parts) else { return }
+    /// What is there when a connection ends, paused or not: libzmq has no more of it than its queue holds.
+    private func readRest(_ number: UInt64) {
+        for _ in 0..<configuration.receiveQueue {
+            guard let message = links[number]?.socket.receive(maximumPartCount: OxenMQSession.maximumPartCount) else { return }
+            _ = received(message.parts, number)
+        }
+    }
+
+    private func received(_ parts: [[UInt8]], _ number: UInt64) -> OxenMQClient.Flow {
+        guard let event = links[number]?.session.receive(parts) else { return .goOn }
         switch event {
-        case .hello: emit(number, .hello)
-        case .reply(let tag, let parts): emit(number, .reply(tag: tag, parts: parts))
-        case .refused(let refusal, let tag): emit(number, .refused(refusal, tag: tag))
-        case .command(let name, let parts): emit(number, .command(name, parts: parts))
-        case .ignored: emit(number, .ignored)
-        case .bye: close(number, .bye)
+        case .hello: return emit(number, .hello)
+        case .reply(let tag, let parts): return emit(number, .reply(tag: tag, parts: parts))
+        case .refused(let refusal, let tag): return emit(number, .refused(refusal, tag: tag))
+        case .command(let name, let parts): return emit(number, .command(name, parts: parts))
+        case .ignored: return emit(number, .ignored)
+        case .bye:
+            close(number, .bye)
+            return .goOn
+        }
+    }
+
+    /// Its descriptor, which stays readable, is not waited for meanwhile.
+    private func pause(_ number: UInt64) {
+        guard let link = links[number] else { return }
+        links[number]?.isPaused = true
+        _ = epoll_ctl(poll, EPOLL_CTL_DEL, link.socket.descriptor, nil)
+    }
+
+    private func resume(_ number: UInt64) {
+        guard let link = links[number], link.isPaused else { return }
+        links[number]?.isPaused = false
+        watch(link.socket.descriptor, as: number << 1)
+        unread.insert(number)
+    }
+
+    private func checkUnreceived(at now: Instant) {
+        for (number, link) in links {
+            guard let count = link.unreceived.count(at: now), count > configuration.maximumUnreceivedByteCount else { continue }
+            close(number, .endlessMessage)
         }
     }
 
     /// Two parts: event and value, six bytes, and the address.
     private func readMonitor(_ number: UInt64) {
-        while let parts = links[number]?.monitor.receive(maximumPartCount: 2) {
+        while let parts = links[number]?.monitor.receive(maximumPartCount: 2)?.parts {
             guard let head = parts.first, head.count >= 2 else { continue }
             let event = Int(head[0]) | Int(head[1]) << 8
+            if event == CZMQ_EVENT_CONNECTED {
+                let value = head.dropFirst(2).prefix(4).reversed().reduce(UInt32(0)) { $0 << 8 | UInt32($1) }
+                links[number]?.unreceived.connected(Int32(bitPattern: value), at: .now)
+                continue
+            }
             // What came before the end is read first.
-            read(number)
+            readRest(number)
             guard links[number] != nil else { return }
             switch event {
             case CZMQ_EVENT_CLOSED: close(number, .refused)
@@ -197,7 +257,7 @@ final class OxenMQLoop {
         }
     }
 
-    private func emit(_ number: UInt64, _ event: OxenMQClient.Event) {
+    @discardableResult private func emit(_ number: UInt64, _ event: OxenMQClient.Event) -> OxenMQClient.Flow {
         handler(OxenMQClient.Connection(rawValue: number), event)
     }
 }

@@ -2,14 +2,8 @@ import CZeroMQ
 import Foundation
 import Synchronization
 
-/// Passes commands to the loop's thread and wakes it by an eventfd.
-final class OxenMQMailbox: Sendable {
-    enum Command: Sendable {
-        case connect(UInt64, OxenAddress)
-        case send(UInt64, [[UInt8]])
-        case close(UInt64)
-    }
-
+/// Passes commands to the thread of a loop and wakes it by an eventfd.
+final class OxenMQMailbox<Command: Sendable>: Sendable {
     private struct State {
         var commands: [Command] = []
         var isClosed = false

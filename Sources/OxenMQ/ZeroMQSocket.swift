@@ -54,6 +54,15 @@ final class ZeroMQSocket {
         try check(library.table.pointee.zmq_connect(pointer, endpoint))
     }
 
+    /// - Returns: The endpoint, with the port that was chosen for `*`.
+    func bind(to endpoint: String) throws(Failure) -> String {
+        let table = library.table.pointee
+        try check(table.zmq_bind(pointer, endpoint))
+        var (text, size) = ([UInt8](repeating: 0, count: 256), 256)
+        try check(table.zmq_getsockopt(pointer, Int32(CZMQ_LAST_ENDPOINT), &text, &size))
+        return String(decoding: text.prefix(max(size - 1, 0)), as: UTF8.self)
+    }
+
     /// Reports what happens to its connections to a PAIR socket at an address.
     func monitor(at address: String, events: Int) throws(Failure) {
         try check(library.table.pointee.zmq_socket_monitor(pointer, address, Int32(events)))
@@ -73,22 +82,34 @@ final class ZeroMQSocket {
         return true
     }
 
-    /// The parts of one message, one more than the maximum at most; nil when there is none.
-    func receive(maximumPartCount: Int) -> [[UInt8]]? {
-        let table = library.table.pointee
+    struct Message {
+        /// One more than the maximum at most.
         var parts: [[UInt8]] = []
+        /// Of all parts, with what ZeroMQ and CURVE add to each, at most.
+        var wireByteCount = 0
+    }
+
+    /// Header, nonce, tag and flags of a part.
+    private static let partOverhead = 64
+
+    /// One message; nil when there is none.
+    func receive(maximumPartCount: Int) -> Message? {
+        let table = library.table.pointee
+        var received = Message()
         var message = czmq_msg_t()
         _ = table.zmq_msg_init(&message)
         defer { _ = table.zmq_msg_close(&message) }
         while true {
             guard table.zmq_msg_recv(&message, pointer, Int32(CZMQ_DONTWAIT)) >= 0 else {
                 // Once there is a first part, all are there.
-                return parts.isEmpty ? nil : parts
+                return received.parts.isEmpty ? nil : received
             }
-            if parts.count <= maximumPartCount {
-                parts.append(Array(UnsafeRawBufferPointer(start: table.zmq_msg_data(&message), count: table.zmq_msg_size(&message))))
+            let size = table.zmq_msg_size(&message)
+            received.wireByteCount += size + Self.partOverhead
+            if received.parts.count <= maximumPartCount {
+                received.parts.append(Array(UnsafeRawBufferPointer(start: table.zmq_msg_data(&message), count: size)))
             }
-            guard table.zmq_msg_more(&message) == 1 else { return parts }
+            guard table.zmq_msg_more(&message) == 1 else { return received }
         }
     }
 

@@ -21,13 +21,36 @@ struct SubscriptionTable: Sendable {
 
     private var slots: ContiguousArray<Slot> = []
     private var freeSlots: [Int32] = []
-    private var slotIndex: [SubscriptionID: Int32] = [:]
+    private var slotIndex = PlaceIndex()
     private var accounts: ContiguousArray<Account> = []
     private var freeAccounts: [Int32] = []
-    private var accountIndex: [AccountID: Int32] = [:]
+    private var accountIndex = PlaceIndex()
+    private let hashKey = AccountHashKey()
 
     var count: Int { slotIndex.count }
     var accountCount: Int { accountIndex.count }
+
+    /// Many are about to be added.
+    mutating func reserveCapacity(adding count: Int) {
+        // Otherwise it grows by itself, in ever larger steps.
+        guard count > slots.count else { return }
+        slots.reserveCapacity(slots.count + count)
+        accounts.reserveCapacity(accounts.count + count)
+        slotIndex.reserveCapacity(slotIndex.count + count) { [slots] in Self.hash(slots[$0].id) }
+        accountIndex.reserveCapacity(accountIndex.count + count) { [accounts, hashKey] in accounts[$0].id.hash(keyedBy: hashKey) }
+    }
+
+    /// Ids are given by the store, and not chosen by others.
+    private static func hash(_ id: SubscriptionID) -> UInt64 {
+        let product = (UInt64(bitPattern: id.rawValue) ^ 0x9E37_79B9_7F4A_7C15).multipliedFullWidth(by: 0xD6E8_FEB8_6659_FD93)
+        return product.high ^ product.low
+    }
+
+    private func slot(of id: SubscriptionID) -> Int? { slotIndex.find(Self.hash(id)) { slots[$0].id == id } }
+
+    private func index(of account: AccountID) -> Int? {
+        accountIndex.find(account.hash(keyedBy: hashKey)) { accounts[$0].id == account }
+    }
 
     /// - Parameters:
     ///   - id: Of the subscription.
@@ -37,49 +60,50 @@ struct SubscriptionTable: Sendable {
     /// - Returns: Its slot, in which it keeps its number, if it has one.
     mutating func set(_ id: SubscriptionID, account: AccountID, byteCount: Int, swarm: (AccountID) -> Int?) -> Int {
         let size = Int32(clamping: byteCount)
-        if let slot = slotIndex[id] {
-            slots[Int(slot)].byteCount = size
-            return Int(slot)
+        if let slot = slot(of: id) {
+            slots[slot].byteCount = size
+            return slot
         }
-        let owner = accountIndex[account] ?? add(account, swarm: swarm(account))
-        let made = Slot(id: id, sequence: 0, account: owner, next: accounts[Int(owner)].first, byteCount: size)
-        let slot: Int32
+        let owner = index(of: account) ?? add(account, swarm: swarm(account))
+        let made = Slot(id: id, sequence: 0, account: Int32(owner), next: accounts[owner].first, byteCount: size)
+        let slot: Int
         if let free = freeSlots.popLast() {
-            slot = free
-            slots[Int(slot)] = made
+            slot = Int(free)
+            slots[slot] = made
         } else {
-            slot = Int32(slots.count)
+            slot = slots.count
             slots.append(made)
         }
-        accounts[Int(owner)].first = slot
-        slotIndex[id] = slot
-        return Int(slot)
+        accounts[owner].first = Int32(slot)
+        slotIndex.insert(slot) { [slots] in Self.hash(slots[$0].id) }
+        return slot
     }
 
-    private mutating func add(_ account: AccountID, swarm: Int?) -> Int32 {
+    private mutating func add(_ account: AccountID, swarm: Int?) -> Int {
         let made = Account(id: account, swarm: swarm.map { Int32($0) } ?? -1, first: -1)
-        let index: Int32
+        let index: Int
         if let free = freeAccounts.popLast() {
-            index = free
-            accounts[Int(index)] = made
+            index = Int(free)
+            accounts[index] = made
         } else {
-            index = Int32(accounts.count)
+            index = accounts.count
             accounts.append(made)
         }
-        accountIndex[account] = index
+        accountIndex.insert(index) { [accounts, hashKey] in accounts[$0].id.hash(keyedBy: hashKey) }
         return index
     }
 
     /// - Returns: The swarm that it was a member of, if any.
     mutating func remove(_ id: SubscriptionID) -> Int? {
-        guard let slot = slotIndex.removeValue(forKey: id) else { return nil }
-        let owner = Int(slots[Int(slot)].account)
-        let swarm = slots[Int(slot)].sequence == 0 ? nil : swarm(ofAccount: owner)
-        unlink(slot, from: owner)
-        slots[Int(slot)].sequence = 0
-        freeSlots.append(slot)
+        guard let slot = slot(of: id) else { return nil }
+        slotIndex.remove(slot) { [slots] in Self.hash(slots[$0].id) }
+        let owner = Int(slots[slot].account)
+        let swarm = slots[slot].sequence == 0 ? nil : swarm(ofAccount: owner)
+        unlink(Int32(slot), from: owner)
+        slots[slot].sequence = 0
+        freeSlots.append(Int32(slot))
         if accounts[owner].first < 0 {
-            accountIndex[accounts[owner].id] = nil
+            accountIndex.remove(owner) { [accounts, hashKey] in accounts[$0].id.hash(keyedBy: hashKey) }
             freeAccounts.append(Int32(owner))
         }
         return swarm
@@ -115,12 +139,12 @@ struct SubscriptionTable: Sendable {
 
     private func swarm(ofAccount index: Int) -> Int? { accounts[index].swarm < 0 ? nil : Int(accounts[index].swarm) }
 
-    func swarm(of account: AccountID) -> Int? { accountIndex[account].flatMap { swarm(ofAccount: Int($0)) } }
+    func swarm(of account: AccountID) -> Int? { index(of: account).flatMap { swarm(ofAccount: $0) } }
 
     /// Whether the number of one of the account's subscriptions meets a condition.
     func contains(_ account: AccountID, where condition: (UInt64) -> Bool) -> Bool {
-        guard let index = accountIndex[account] else { return false }
-        var slot = accounts[Int(index)].first
+        guard let index = index(of: account) else { return false }
+        var slot = accounts[index].first
         while slot >= 0 {
             if slots[Int(slot)].sequence != 0, condition(slots[Int(slot)].sequence) { return true }
             slot = slots[Int(slot)].next

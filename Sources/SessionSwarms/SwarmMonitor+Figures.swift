@@ -1,3 +1,5 @@
+package import SessionProtocol
+
 extension SwarmMonitor {
     /// For gauges, the status page and readiness.
     package struct Figures: Hashable, Sendable {
@@ -13,6 +15,19 @@ extension SwarmMonitor {
         package var monitoredSubscriptions = 0
         /// Pairs of subscription and server that were refused.
         package var refusals = 0
+    }
+
+    /// Whether any server is connected.
+    package var isConnected: Bool {
+        servers.contains { server in
+            if case .connected = server.state { return true }
+            return false
+        }
+    }
+
+    /// The server of a connection that is made or being made.
+    package func server(of connection: ConnectionNumber) -> StorageServer? {
+        connections[connection].map { servers[$0].description }
     }
 
     package var figures: Figures {

@@ -2,6 +2,12 @@ package import Primitives
 package import SessionProtocol
 
 extension SwarmMonitor {
+    /// How many subscriptions a request asked for that this connection has not answered yet; nil for another connection's, and for none.
+    package func entryCount(of tag: RequestTag, on connection: ConnectionNumber) -> Int? {
+        guard let request = requests[tag], connections[connection] == request.server else { return nil }
+        return request.sequences.count
+    }
+
     /// A server answered a request.
     ///
     /// - Parameters:

@@ -44,7 +44,7 @@ struct Decoder: Sendable, CustomTestStringConvertible {
     /// The same each time, as far as seeds go.
     private static let key = NodeKey((try? PrivateKey(bytes: [UInt8](repeating: 7, count: 32))) ?? .generate())
 
-    static let all: [Decoder] = gossip + waku + lists + addresses + transport + session
+    static let all: [Decoder] = gossip + waku + lists + addresses + transport + session + statusV01
 
     private static let waku0 = WakuMessage(
         payload: [1, 2, 3], contentTopic: ContentTopic(rawValue: "/waku/1/0x01020304/rfc26"), timestamp: Timestamp(rawValue: 1_700_000_000))

@@ -17,7 +17,10 @@ struct OxenMQClientTests {
 
     init() throws {
         let log = log
-        client = OxenMQClient(library: try ZeroMQLibrary.load()) { log.append($0, $1) }
+        client = OxenMQClient(library: try ZeroMQLibrary.load()) {
+            log.append($0, $1)
+            return .goOn
+        }
     }
 
     private func greeted(_ router: PythonRouter, _ number: UInt64 = 1) async throws -> Connection {

@@ -27,6 +27,7 @@ typedef struct czmq_msg_t {
     DO(int, zmq_setsockopt, (void *socket, int option, const void *value, size_t size))                        \
     DO(int, zmq_getsockopt, (void *socket, int option, void *value, size_t *size))                             \
     DO(int, zmq_connect, (void *socket, const char *address))                                                  \
+    DO(int, zmq_bind, (void *socket, const char *address))                                                     \
     DO(int, zmq_send, (void *socket, const void *bytes, size_t size, int flags))                               \
     DO(int, zmq_msg_init, (czmq_msg_t * message))                                                              \
     DO(int, zmq_msg_recv, (czmq_msg_t * message, void *socket, int flags))                                     \
@@ -43,13 +44,18 @@ typedef struct czmq_msg_t {
     DO(ZMQ_SOCKET_LIMIT, 3)                           \
     DO(ZMQ_PAIR, 0)                                   \
     DO(ZMQ_DEALER, 5)                                 \
+    DO(ZMQ_ROUTER, 6)                                 \
     DO(ZMQ_FD, 14)                                    \
     DO(ZMQ_LINGER, 17)                                \
     DO(ZMQ_RECONNECT_IVL, 18)                         \
     DO(ZMQ_SNDHWM, 23)                                \
     DO(ZMQ_RCVHWM, 24)                                \
     DO(ZMQ_MAXMSGSIZE, 22)                            \
+    DO(ZMQ_BACKLOG, 19)                               \
+    DO(ZMQ_LAST_ENDPOINT, 32)                         \
+    DO(ZMQ_ROUTER_MANDATORY, 33)                      \
     DO(ZMQ_IPV6, 42)                                  \
+    DO(ZMQ_CURVE_SERVER, 47)                          \
     DO(ZMQ_CURVE_PUBLICKEY, 48)                       \
     DO(ZMQ_CURVE_SECRETKEY, 49)                       \
     DO(ZMQ_CURVE_SERVERKEY, 50)                       \
@@ -59,6 +65,7 @@ typedef struct czmq_msg_t {
     DO(ZMQ_CONNECT_TIMEOUT, 79)                       \
     DO(ZMQ_DONTWAIT, 1)                               \
     DO(ZMQ_SNDMORE, 2)                                \
+    DO(ZMQ_EVENT_CONNECTED, 0x0001)                   \
     DO(ZMQ_EVENT_CLOSED, 0x0080)                      \
     DO(ZMQ_EVENT_DISCONNECTED, 0x0200)                \
     DO(ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL, 0x0800)  \
@@ -76,5 +83,8 @@ struct czeromq {
 // Opens the library for as long as the process runs. Returns NULL and fills every member, or why it could not: text of dlerror(3), valid until the
 // thread's next call of it.
 const char *czeromq_open(const char *soname, struct czeromq *functions);
+
+// Bytes that a TCP connection has received since its beginning, or -1 if the descriptor is not one of TCP. Any descriptor may be given.
+long long czeromq_received_byte_count(int descriptor);
 
 #endif

@@ -1,10 +1,12 @@
 import ArgumentParser
 import Foundation
+import SessionServer
 import StatusServer
 import StatusV01Server
 import Storage
 import StoreSQLite
 import StatusProtocol
+import Waku
 import WakuCrypto
 
 extension Admin.Registrations {
@@ -74,7 +76,7 @@ extension Admin.Registrations {
             abstract: "Exports registrations to a file that only the same node's key can decrypt.",
             discussion: """
                 Tombstones are exported too: without them a removed registration could come back. Use --state to select. Records of version 0.1 \
-                are exported as well, unless --platform is given.
+                and subscriptions of Session are exported as well, unless --platform is given.
 
                 EXAMPLE
                   waku-push admin registrations export /backup/registrations \\
@@ -99,7 +101,10 @@ extension Admin.Registrations {
                         return failure == nil
                     }
                     if let failure { throw failure }
-                    if filter.platform == nil { try exportRecords(from: store, to: &writer) }
+                    if filter.platform == nil {
+                        try exportRecords(from: store, to: &writer)
+                        try exportSubscriptions(from: store, to: &writer)
+                    }
                     try writer.finish()
                 } catch {
                     writer.discard()
@@ -120,6 +125,29 @@ extension Admin.Registrations {
                 else { return true }
                 do { try writer.add(record) } catch { failure = error }
                 return failure == nil
+            }
+            if let failure { throw failure }
+        }
+
+        /// Those of Session, and the names of ended ones.
+        private func exportSubscriptions(from store: any Store, to writer: inout RegistrationsFileWriter) throws {
+            let wanted = filter.filter
+            var failure: (any Error)?
+            var selected = SubscriptionFilter()
+            selected.signedBefore = wanted.changedBefore.map { $0.rawValue / 1_000_000_000 }
+            selected.signedSince = wanted.changedSince.map { $0.rawValue / 1_000_000_000 }
+            if wanted.isRegistered != false {
+                let subscriptions = SessionServer.Subscriptions(store.sealer)
+                try SessionServer.Subscriptions.forEach(selected, in: store) { summary in
+                    do { try writer.add(try subscriptions.open(summary), summary.service) } catch { failure = error }
+                    return failure == nil
+                }
+            }
+            if wanted.isRegistered != true, failure == nil {
+                try SessionServer.Subscriptions.forEachLeftName(in: store) { left in
+                    do { try writer.add(left) } catch { failure = error }
+                    return failure == nil
+                }
             }
             if let failure { throw failure }
         }

@@ -2,6 +2,7 @@ import AdminProtocol
 import Foundation
 import NodeAssembly
 import PushNode
+import SessionServer
 import StatusServer
 import StatusV01Server
 import Storage
@@ -36,10 +37,14 @@ struct ImportTarget {
     /// Stores what is newer than what is stored.
     func merge(_ batch: [RegistrationsFile.Entry], _ counts: inout Counts) async throws {
         let (registrations, records) = (StatusServer.Registrations(store.sealer), StatusV01Server.Records(store.sealer))
+        let subscriptions = SessionServer.Subscriptions(store.sealer)
         let commands = batch.map { entry in
             switch entry {
             case .registration(let record): registrations.merge(record)
             case .v01(let record): records.merge(record)
+            case .subscription(let record, let service):
+                subscriptions.merge(record, service, at: Timestamp.now().rawValue / 1_000_000_000)
+            case .leftName(let left): SessionServer.Subscriptions.merge(left)
             }
         }
         for result in await store.commitEach(commands) {

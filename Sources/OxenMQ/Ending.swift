@@ -1,0 +1,31 @@
+import Synchronization
+
+/// The end of a thread, for tasks to wait for.
+final class Ending: Sendable {
+    private enum State {
+        case running([CheckedContinuation<Void, Never>])
+        case ended
+    }
+
+    private let state = Mutex<State>(.running([]))
+
+    func wait() async {
+        await withCheckedContinuation { continuation in
+            let isEnded = state.withLock { state in
+                guard case .running(let waiting) = state else { return true }
+                state = .running(waiting + [continuation])
+                return false
+            }
+            if isEnded { continuation.resume() }
+        }
+    }
+
+    func end() {
+        let waiting = state.withLock { state -> [CheckedContinuation<Void, Never>] in
+            guard case .running(let waiting) = state else { return [] }
+            state = .ended
+            return waiting
+        }
+        for continuation in waiting { continuation.resume() }
+    }
+}

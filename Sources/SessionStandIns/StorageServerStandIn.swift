@@ -1,0 +1,104 @@
+package import OxenMQ
+package import SessionProtocol
+package import Sodium
+import Synchronization
+import WakuCrypto
+
+/// A storage server that stores nothing: it lets accounts be monitored, checking each request as a real one does, and reports messages that it is told
+/// of.
+package final class StorageServerStandIn: Sendable {
+    /// What it was asked.
+    package struct Figures: Hashable, Sendable {
+        package var connections = 0
+        package var requests = 0
+        /// Entries that were accepted, renewals included.
+        package var accepted = 0
+        package var refused = 0
+        package var accounts = 0
+    }
+
+    private struct State {
+        var peers: Set<OxenMQServer.Peer> = []
+        var monitors: [AccountID: Set<OxenMQServer.Peer>] = [:]
+        var figures = Figures()
+    }
+
+    private final class Monitors: Sendable {
+        let state = Mutex(State())
+    }
+
+    private let server: OxenMQServer
+    private let monitors: Monitors
+    package let swarm: UInt64
+
+    /// - Parameters:
+    ///   - library: libzmq.
+    ///   - sodium: Checks signatures; nil checks none, for a benchmark of the other side.
+    ///   - swarm: As the map is to list it.
+    /// - Throws: `OxenMQServer.Failure`
+    package init(library: ZeroMQLibrary, sodium: Sodium?, swarm: UInt64) async throws {
+        let monitors = Monitors()
+        let verifier = sodium.map { MonitorRequestVerifier(sodium: $0) } ?? MonitorRequestVerifier()
+        self.monitors = monitors
+        self.swarm = swarm
+        server = try await OxenMQServer(library: library) { peer, parts in
+            monitors.state.withLock { Self.answer(parts, of: peer, verifier, &$0) }
+        }
+    }
+
+    /// As the map lists it.
+    package var description: StorageServer {
+        StorageServer(publicKey: server.publicKey, ip: "127.0.0.1", port: server.port, swarm: swarm)
+    }
+
+    package var figures: Figures {
+        monitors.state.withLock { state in
+            var figures = state.figures
+            (figures.connections, figures.accounts) = (state.peers.count, state.monitors.count)
+            return figures
+        }
+    }
+
+    package func isMonitored(_ account: AccountID) -> Bool { monitors.state.withLock { $0.monitors[account] != nil } }
+
+    /// Reports a message on every connection that monitors its account.
+    ///
+    /// - Returns: How many these are.
+    @discardableResult
+    package func report(_ message: NotifyMessage) -> Int {
+        let peers = monitors.state.withLock { $0.monitors[message.account] ?? [] }
+        let parts = [Array("notify.message".utf8), message.encoded()]
+        for peer in peers { server.send(parts, to: peer) }
+        return peers.count
+    }
+
+    /// Ends all connections.
+    package func shutDown() async {
+        await server.shutDown()
+    }
+
+    private static func answer(
+        _ parts: [[UInt8]], of peer: OxenMQServer.Peer, _ verifier: MonitorRequestVerifier, _ state: inout State
+    ) -> [[[UInt8]]] {
+        guard let command = parts.first else { return [] }
+        switch String(decoding: command, as: UTF8.self) {
+        case "HI":
+            state.peers.insert(peer)
+            return [[Array("HELLO".utf8)]]
+        case "BYE":
+            state.peers.remove(peer)
+            for account in state.monitors.keys { state.monitors[account]?.remove(peer) }
+            state.monitors = state.monitors.filter { !$0.value.isEmpty }
+            return []
+        case MonitorEntry.command where parts.count == 3:
+            state.figures.requests += 1
+            let (reply, accounts, refused) = verifier.answer(parts[2])
+            for account in accounts { state.monitors[account, default: []].insert(peer) }
+            state.figures.accepted += accounts.count
+            state.figures.refused += refused
+            return [[Array("REPLY".utf8), parts[1], reply]]
+        default:
+            return [[Array("UNKNOWNCOMMAND".utf8), Array("REPLY".utf8)] + parts.dropFirst().prefix(1)]
+        }
+    }
+}

@@ -1,0 +1,48 @@
+import Foundation
+
+/// A script of `Tests/Interop` as a process, run by the Python that `LIBP2P_PYTHON` names. It reads commands from a file, whose path is its first argument,
+/// and prints a line for what happens.
+package struct PythonPeer: Sendable {
+    package struct Ended: Error, CustomStringConvertible {
+        package let description: String
+    }
+
+    package let process: ChildProcess
+    private let folder: TemporaryFolder
+
+    /// - Parameters:
+    ///   - script: Its name.
+    ///   - arguments: After the path of the file with commands.
+    package init(_ script: String, _ arguments: [String] = []) throws {
+        guard let python = OtherLibP2P.python else { throw Ended(description: "LIBP2P_PYTHON names no Python") }
+        folder = try TemporaryFolder()
+        let commands = folder.path + "/commands"
+        try Data().write(to: URL(fileURLWithPath: commands))
+        let path = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+            .appendingPathComponent("Interop/\(script)").path
+        process = try ChildProcess([path, commands] + arguments, program: URL(fileURLWithPath: python), limit: .seconds(300))
+    }
+
+    package func tell(_ command: String) throws {
+        let file = try FileHandle(forWritingTo: URL(fileURLWithPath: folder.path + "/commands"))
+        defer { try? file.close() }
+        try file.seekToEnd()
+        try file.write(contentsOf: Data((command + "\n").utf8))
+    }
+
+    /// The words of the lines that begin with a word, without it.
+    package func said(_ word: String) -> [[String]] {
+        process.lines.filter { $0 == word || $0.hasPrefix(word + " ") }
+            .map { $0.split(separator: " ").dropFirst().map(String.init) }
+    }
+
+    /// Waits for the first line that begins with a word.
+    @discardableResult
+    package func says(_ word: String, where isWanted: ([String]) -> Bool = { _ in true }) async throws -> [String] {
+        try await eventually { said(word).contains(where: isWanted) || !process.isRunning }
+        guard let line = said(word).first(where: isWanted) else {
+            throw Ended(description: "no \(word): \(process.output)\(process.errors)")
+        }
+        return line
+    }
+}
