@@ -89,7 +89,7 @@ final class SessionService: ProtocolService {
         let address = configuration.httpAddress
         let commits = SubscriptionCommits(node, gate, services: services, monitor: monitor, timeout: configuration.storeTimeout)
         let responder = SessionResponder(
-            preparation: preparation, commits: commits, onionKey: configuration.onionKey, bodies: BodyReader(), counters: node.counters,
+            preparation: preparation, commits: commits, onionKey: configuration.onionKey, bodies: BodyReader(budget: configuration.largeBodyBudget), counters: node.counters,
             now: node.now)
         // Clients and onion routers use any name for it, and it answers nothing that a browser's user may see and others not.
         let listener = HTTPListener(

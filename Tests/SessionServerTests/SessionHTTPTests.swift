@@ -292,4 +292,14 @@ struct SessionHTTPTests {
             #expect(try await node.post("/oxen/v4/lsrpc", [UInt8](repeating: 0, count: (10 << 20) + 1)).status == 413)
         }
     }
+
+    @Test func largeBodiesShareABudgetAndOthersNeedNone() async throws {
+        let account = try SessionAccount.sessionID()
+        try await fixture.withNode(configure: { $0.largeBodyBudget = 1 << 20 }) { node async throws in
+            #expect(try await node.post("/oxen/v4/lsrpc", [UInt8](repeating: 0, count: 2 << 20)).status == 503)
+            // What was refused has given its share back.
+            #expect(try await node.post("/oxen/v4/lsrpc", [UInt8](repeating: 0, count: 1 << 20)).status == 400)
+            #expect(try await node.subscribe(account, SessionDevice()) == Self.added)
+        }
+    }
 }
