@@ -187,6 +187,20 @@ struct SessionHTTPTests {
         }
     }
 
+    @Test func aNodeThatStopsDoesNotWaitForAStoreThatFails() async throws {
+        let faults = StoreFaults(in: fixture.folder.path)
+        let (account, device) = (try SessionAccount.sessionID(), SessionDevice())
+        let (report, counters) = try await fixture.withNode { node async throws in
+            #expect(try await node.subscribe(account, device) == Self.added)
+            faults.add(.code(13), to: .write)
+            let report = Task { await fixture.monitor.report([message(for: account)]) }
+            try await eventually { node.node.store.failure != nil }
+            return (report, node.node.counters)
+        }
+        await report.value
+        #expect(counters.count(.sessionDropped(.notStored)) == 1)
+    }
+
     // MARK: Messages
 
     @Test func oldAndExpiredMessagesAreDroppedAndCounted() async throws {
