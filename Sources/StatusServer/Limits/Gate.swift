@@ -2,32 +2,24 @@ import NodeMetrics
 import PushNode
 import StatusProtocol
 package import StatusRules
-import Synchronization
 import Waku
 
-/// A thread-safe `Admission` that counts refusals.
+/// The limits of Status.
 package final class Gate: Sendable {
-    private let admission: Mutex<Admission>
-    /// Whether there are no limits, so that no lock is needed.
-    private let isOpen: Atomic<Bool>
-    private let counters = Mutex<Counters?>(nil)
-    /// Number of registered devices, if that is limited: counted periodically, and increased with each new one.
-    private let registrationCount = Atomic(0)
+    private let limiter: LimitGate
 
     package init(_ limits: Limits) {
-        admission = Mutex(Admission(limits))
-        isOpen = Atomic(limits == .none)
+        limiter = LimitGate(limits)
     }
 
     /// Sets the counters for refusals.
     func count(with counters: Counters) {
-        self.counters.withLock { $0 = counters }
+        limiter.reportRefusals { counters.add($0.counter) }
     }
 
     /// Replaces the limits. All senders start with full rates.
     package func replace(_ limits: Limits) {
-        admission.withLock { if $0.limits != limits { $0 = Admission(limits) } }
-        isOpen.store(limits == .none, ordering: .releasing)
+        limiter.replace(limits)
     }
 
     /// - Throws: ``Drop`` if a limit is exceeded.
@@ -35,14 +27,10 @@ package final class Gate: Sendable {
         if refuses(ask) { throw Drop(.droppedLimited) }
     }
 
-    func refuses(_ ask: (inout Admission) -> Admission.Refusal?) -> Bool {
-        guard !isOpen.load(ordering: .acquiring), let refusal = admission.withLock({ ask(&$0) }) else { return false }
-        counters.withLock(\.self)?.add(refusal.counter)
-        return true
-    }
+    func refuses(_ ask: (inout Admission) -> Admission.Refusal?) -> Bool { limiter.refuses(ask) }
 
     /// Whether the number of installations of a key is limited.
-    var limitsInstallations: Bool { limits.installationsByKey != nil }
+    var limitsInstallations: Bool { limiter.limits.installationsByKey != nil }
 
     /// - Parameters:
     ///   - key: the registrant.
@@ -50,21 +38,14 @@ package final class Gate: Sendable {
     ///   - installations: number of registered installations of this key; 0 if it is not limited.
     ///   - now: when it came in.
     func refusesRegistration(of key: KeyHash, isNew: Bool, installations: Int, at now: Timestamp) -> Bool {
-        let limits = limits
-        guard limits.allows(key) else { return refuses { _ in .denied } }
-        guard isNew else { return false }
-        let count = registrationCount.load(ordering: .relaxed)
-        let isRefused = refuses { $0.newRegistration(installations: installations, count: count, at: now) }
-        if !isRefused { registrationCount.add(1, ordering: .relaxed) }
-        return isRefused
+        guard limiter.limits.allows(key) else { return refuses { _ in .denied } }
+        return isNew && limiter.refusesNew(installations: installations, at: now)
     }
 
-    private var limits: Limits { admission.withLock(\.limits) }
-
-    var countsRegistrations: Bool { limits.registrationCount != nil }
+    var countsRegistrations: Bool { limiter.countsRegistrations }
 
     func counted(registrations count: Int) {
-        registrationCount.store(count, ordering: .relaxed)
+        limiter.counted(registrations: count)
     }
 }
 
