@@ -101,7 +101,7 @@ let package = Package(
         library("Storage", ["WakuCrypto"]),
         library("StoreSQLite", ["Primitives", "Storage", "WakuCrypto", deque, grdb, sqlite]),
         library("Delivery", ["Gorush", "NodeMetrics", "Primitives", "PushTypes", "Storage", "Waku", "WakuCrypto", logging]),
-        library("StatusRules", ["Primitives", "PushTypes", "StatusProtocol", "WakuCrypto"]),
+        library("StatusRules", ["Primitives", "PushTypes", "StatusProtocol", "Waku", "WakuCrypto"]),
         library("CurlClient", ["CCurl", "Primitives"]),
         library("Gorush", ["CurlClient", "PushTypes", "Waku", "WakuCrypto"]),
         library("NwakuRelay", ["Primitives", "Waku", "WakuCrypto", "CurlClient", logging]),
@@ -141,8 +141,9 @@ let package = Package(
             "SessionServer",
             [
                 "Delivery", "Gorush", "HTTPService", "HealthChecks", "NodeMetrics", "Primitives", "PushNode", "PushTypes",
-                "SessionMonitoring", "SessionProtocol", "SessionRules", "SessionSwarms", "Sodium", "StatusRules", "Storage", "Waku",
-                "WakuCrypto", httpTypes, hummingbird, logging, nio, nioSockets,
+                "SessionMonitoring", "SessionProtocol", "SessionRules", "SessionSwarms", "Sodium", "StatusProtocol", "StatusRules",
+                "Storage",
+                "Waku", "WakuCrypto", httpTypes, hummingbird, logging, nio, nioSockets,
             ]),
         library(
             "NodeAssembly",

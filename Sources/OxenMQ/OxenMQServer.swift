@@ -1,11 +1,23 @@
 import CZeroMQ
 import Foundation
-package import WakuCrypto
+import WakuCrypto
 
-/// A server of oxenmq's framing with CURVE on a ROUTER: what storage servers have, for the benchmark, the demonstration and tests. It accepts any client.
+/// A server of oxenmq's framing with CURVE on ROUTERs: what storage servers have, for the benchmark, the demonstration and tests. It accepts any client, on
+/// one address or on many with keys of their own, of one thread.
 package final class OxenMQServer: Sendable {
     /// A client's connection, as long as it lasts.
-    package typealias Peer = [UInt8]
+    package struct Peer: Hashable, Sendable {
+        /// Index of the listener.
+        package let listener: Int
+        let identity: [UInt8]
+    }
+
+    /// An address of 127.0.0.1.
+    package struct Listener: Hashable, Sendable {
+        /// X25519, 32 bytes.
+        package let publicKey: [UInt8]
+        package let port: UInt16
+    }
 
     /// It cannot listen.
     package struct Failure: Error, Hashable, Sendable, CustomStringConvertible {
@@ -13,38 +25,32 @@ package final class OxenMQServer: Sendable {
     }
 
     enum Command: Sendable {
-        case send([[UInt8]])
+        case send(Peer, [[UInt8]])
     }
 
     private let mailbox: OxenMQMailbox<Command>
     private let ended = Ending()
-    /// Its X25519 key, 32 bytes.
-    package let publicKey: [UInt8]
-    package let port: UInt16
+    package let listeners: [Listener]
 
     /// - Parameters:
     ///   - library: libzmq.
-    ///   - port: Of 127.0.0.1; 0 for one that is free.
-    ///   - key: Its X25519 key for CURVE, 32 bytes.
+    ///   - ports: Of 127.0.0.1, one for each listener; 0 for one that is free.
     ///   - handler: Gets the parts of every message, HI and BYE included, on the server's own thread. What it returns is sent to the peer.
     /// - Throws: ``Failure``
     package init(
-        library: ZeroMQLibrary, port: UInt16 = 0, key: SecretBytes = .random(count: X25519PrivateKey.byteCount),
-        handler: @escaping @Sendable (Peer, [[UInt8]]) -> [[[UInt8]]]
+        library: ZeroMQLibrary, ports: [UInt16] = [0], handler: @escaping @Sendable (Peer, [[UInt8]]) -> [[[UInt8]]]
     ) async throws {
         let mailbox = OxenMQMailbox<Command>()
         let ended = ended
         self.mailbox = mailbox
-        guard let pair = key.withBytes({ X25519PrivateKey(bytes: $0) }) else { throw Failure(description: "the key has not 32 bytes") }
-        publicKey = pair.publicKey
-        self.port = try await withCheckedThrowingContinuation { continuation in
+        listeners = try await withCheckedThrowingContinuation { continuation in
             Thread.detachNewThread {
                 do throws(ZeroMQSocket.Failure) {
-                    let loop = try ServerLoop(library: library, port: port, key: key, mailbox: mailbox, handler: handler)
-                    continuation.resume(returning: loop.port)
+                    let loop = try OxenMQServerLoop(library: library, ports: ports, mailbox: mailbox, handler: handler)
+                    continuation.resume(returning: loop.listeners)
                     loop.run()
                 } catch {
-                    continuation.resume(throwing: Failure(description: "ZeroMQ on port \(port): \(error.text)"))
+                    continuation.resume(throwing: Failure(description: "ZeroMQ cannot listen: \(error.text)"))
                 }
                 ended.end()
             }
@@ -57,7 +63,7 @@ package final class OxenMQServer: Sendable {
 
     /// Lost when the peer is gone.
     package func send(_ parts: [[UInt8]], to peer: Peer) {
-        mailbox.post(.send([peer] + parts))
+        mailbox.post(.send(peer, parts))
     }
 
     /// Ends all connections and the thread.
@@ -67,60 +73,88 @@ package final class OxenMQServer: Sendable {
     }
 }
 
-private final class ServerLoop {
-    private static let turn = 1000
+/// The thread of an ``OxenMQServer``.
+private final class OxenMQServerLoop {
+    /// Messages of one listener before others have their turn.
+    private static let turn = 200
 
     private let library: ZeroMQLibrary
     private let context: UnsafeMutableRawPointer
-    private let socket: ZeroMQSocket
     private let mailbox: OxenMQMailbox<OxenMQServer.Command>
     private let handler: @Sendable (OxenMQServer.Peer, [[UInt8]]) -> [[[UInt8]]]
-    let port: UInt16
+    private let poll: Int32
+    private var sockets: [ZeroMQSocket] = []
+    private(set) var listeners: [OxenMQServer.Listener] = []
+    private var unread: Set<Int> = []
 
     init(
-        library: ZeroMQLibrary, port: UInt16, key: SecretBytes, mailbox: OxenMQMailbox<OxenMQServer.Command>,
+        library: ZeroMQLibrary, ports: [UInt16], mailbox: OxenMQMailbox<OxenMQServer.Command>,
         handler: @escaping @Sendable (OxenMQServer.Peer, [[UInt8]]) -> [[[UInt8]]]
     ) throws(ZeroMQSocket.Failure) {
         (self.library, self.mailbox, self.handler) = (library, mailbox, handler)
         let table = library.table.pointee
         guard let context = table.zmq_ctx_new() else { throw ZeroMQSocket.Failure(text: "no memory for a context") }
         self.context = context
-        _ = table.zmq_ctx_set(context, Int32(CZMQ_MAX_SOCKETS), 10_000)
-        socket = try ZeroMQSocket(library, context: context, type: CZMQ_ROUTER)
+        _ = table.zmq_ctx_set(context, Int32(CZMQ_MAX_SOCKETS), Int32(clamping: ports.count + 16))
+        poll = epoll_create1(Int32(EPOLL_CLOEXEC))
+        for port in ports { try listen(on: port) }
+        watch(mailbox.descriptor, as: 0)
+    }
+
+    deinit {
+        close(poll)
+    }
+
+    private func listen(on port: UInt16) throws(ZeroMQSocket.Failure) {
+        let secret = SecretBytes.random(count: X25519PrivateKey.byteCount)
+        guard let key = secret.withBytes({ X25519PrivateKey(bytes: $0) }) else { return }
+        let socket = try ZeroMQSocket(library, context: context, type: CZMQ_ROUTER)
         for (option, value) in [
-            (CZMQ_LINGER, 0), (CZMQ_ROUTER_MANDATORY, 1), (CZMQ_SNDHWM, 0), (CZMQ_RCVHWM, 0), (CZMQ_BACKLOG, 1000),
-            (CZMQ_CURVE_SERVER, 1),
+            (CZMQ_LINGER, 0), (CZMQ_ROUTER_MANDATORY, 1), (CZMQ_SNDHWM, 0), (CZMQ_RCVHWM, 0), (CZMQ_BACKLOG, 1000), (CZMQ_CURVE_SERVER, 1),
         ] { try socket.set(option, value) }
-        try socket.set(CZMQ_CURVE_SECRETKEY, key.withBytes { Array($0) })
+        try socket.set(CZMQ_CURVE_SECRETKEY, secret.withBytes { Array($0) })
         let endpoint = try socket.bind(to: "tcp://127.0.0.1:\(port == 0 ? "*" : String(port))")
         guard let bound = endpoint.split(separator: ":").last.flatMap({ UInt16($0) }) else {
             throw ZeroMQSocket.Failure(text: "bound to \(endpoint)")
         }
-        self.port = bound
+        sockets.append(socket)
+        listeners.append(OxenMQServer.Listener(publicKey: key.publicKey, port: bound))
+        watch(socket.descriptor, as: UInt64(sockets.count))
+    }
+
+    private func watch(_ descriptor: Int32, as name: UInt64) {
+        var event = epoll_event(events: EPOLLIN.rawValue, data: epoll_data_t(u64: name))
+        _ = epoll_ctl(poll, EPOLL_CTL_ADD, descriptor, &event)
     }
 
     /// Until the mailbox is closed.
     func run() {
-        var descriptors = [socket.descriptor, mailbox.descriptor].map { pollfd(fd: $0, events: Int16(POLLIN), revents: 0) }
-        var hasMore = false
+        var events = [epoll_event](repeating: epoll_event(), count: 256)
         while true {
-            poll(&descriptors, nfds_t(descriptors.count), hasMore ? 0 : -1)
+            let count = epoll_wait(poll, &events, Int32(events.count), unread.isEmpty ? -1 : 0)
+            var ready = unread
+            unread = []
+            for event in events.prefix(Int(max(count, 0))) where event.data.u64 > 0 { ready.insert(Int(event.data.u64) - 1) }
             let (commands, isClosed) = mailbox.take()
             if isClosed { break }
-            for case .send(let parts) in commands { _ = socket.send(parts) }
-            hasMore = read()
+            for case .send(let peer, let parts) in commands {
+                _ = sockets[peer.listener].send([peer.identity] + parts)
+                // Sending may have taken the notice that there is something to receive.
+                ready.insert(peer.listener)
+            }
+            for index in ready { read(index) }
         }
-        socket.close()
+        for socket in sockets { socket.close() }
         _ = library.table.pointee.zmq_ctx_term(context)
     }
 
-    /// - Returns: Whether there may be more.
-    private func read() -> Bool {
+    private func read(_ index: Int) {
         for _ in 0..<Self.turn {
-            guard let message = socket.receive(maximumPartCount: OxenMQSession.maximumPartCount) else { return false }
-            guard let peer = message.parts.first else { continue }
-            for parts in handler(peer, Array(message.parts.dropFirst())) { _ = socket.send([peer] + parts) }
+            guard let message = sockets[index].receive(maximumPartCount: OxenMQSession.maximumPartCount) else { return }
+            guard let identity = message.parts.first else { continue }
+            let peer = OxenMQServer.Peer(listener: index, identity: identity)
+            for parts in handler(peer, Array(message.parts.dropFirst())) { _ = sockets[index].send([identity] + parts) }
         }
-        return true
+        unread.insert(index)
     }
 }

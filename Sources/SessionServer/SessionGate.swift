@@ -1,7 +1,7 @@
 import NodeMetrics
 import SessionProtocol
 package import StatusRules
-import Synchronization
+import StatusProtocol
 import Waku
 
 /// Applies the limits that Session shares with Status, from any thread, and counts what they refuse. They count for each protocol by itself.
@@ -13,77 +13,60 @@ import Waku
 /// | `new-registrations` | new subscriptions |
 /// | `notifications-by-target` | notifications for a subscription |
 package final class SessionGate: Sendable {
-    /// The key of the single bucket for new subscriptions.
-    private struct All: Hashable, Sendable {}
-
-    private struct State {
-        let limits: Limits
-        var newSubscriptions: RateLimiter<All>?
-        /// By subscription row.
-        var notifications: RateLimiter<Int64>?
-
-        init(_ limits: Limits) {
-            self.limits = limits
-            newSubscriptions = limits.newRegistrations.map { RateLimiter($0) }
-            notifications = limits.notificationsByTarget.map { RateLimiter($0) }
-        }
-    }
-
-    private let state: Mutex<State>
-    private let nodeCounters = Mutex<Counters?>(nil)
-    /// Subscriptions, where that is limited: counted now and then, and with each new one.
-    private let subscriptionCount = Atomic(0)
+    private let limiter: LimitGate
 
     package init(_ limits: Limits) {
-        state = Mutex(State(limits))
+        limiter = LimitGate(limits)
     }
 
     /// Where refusals are counted.
     func count(with counters: Counters) {
-        nodeCounters.withLock { $0 = counters }
+        limiter.reportRefusals { refusal in
+            if let counter = Counter(refusal) { counters.add(counter) }
+        }
     }
 
     /// Other limits from now on.
     package func replace(_ limits: Limits) {
-        state.withLock { if $0.limits != limits { $0 = State(limits) } }
+        limiter.replace(limits)
     }
 
-    var maximumDevicesPerAccount: Int { state.withLock { $0.limits.installationsByKey ?? .max } }
-    var countsSubscriptions: Bool { state.withLock { $0.limits.registrationCount != nil } }
+    var maximumDevicesPerAccount: Int { limiter.limits.installationsByKey ?? .max }
+    var countsSubscriptions: Bool { limiter.countsRegistrations }
 
-    /// - Returns: Why there can be no other subscription now; nil if there can.
+    /// - Returns: Why there can be no other subscription now; nil if there can: then it is counted.
     func admitsNew(at now: Timestamp) -> RequestError? {
-        let count = subscriptionCount.load(ordering: .relaxed)
-        let refusal = state.withLock { state -> Counter? in
-            if let limit = state.limits.registrationCount, count >= limit { return .sessionLimitSubscriptions }
-            return state.newSubscriptions?.admits(All(), at: now) ?? true ? nil : .sessionLimitNewSubscriptions
-        }
-        guard let refusal else { return nil }
-        nodeCounters.withLock(\.self)?.add(refusal)
-        return RequestError(.error, "the server takes no more subscriptions at present")
+        limiter.refusesNew(at: now) ? RequestError(.error, "the server takes no more subscriptions at present") : nil
     }
 
     /// - Parameters:
     ///   - row: of the subscription.
     ///   - now: the time.
     func admitsNotification(for row: Int64, at now: Timestamp) -> Bool {
-        guard !state.withLock({ $0.notifications?.admits(row, at: now) ?? true }) else { return true }
-        nodeCounters.withLock(\.self)?.add(.sessionLimitNotifications)
-        return false
+        let name = withUnsafeBytes(of: row, Array.init)
+        return !limiter.refuses { $0.notification(forHash: name, InstallationID(""), at: now) }
     }
 
     func counted(subscriptions count: Int) {
-        subscriptionCount.store(count, ordering: .relaxed)
+        limiter.counted(registrations: count)
     }
 
-    /// Keeps the number of subscriptions current.
+    /// Keeps the number of subscriptions current: new ones were counted when they were admitted.
     func count(_ answers: [RequestAnswer]) {
-        for answer in answers {
-            switch answer {
-            case .added: subscriptionCount.add(1, ordering: .relaxed)
-            case .removed(true): subscriptionCount.subtract(1, ordering: .relaxed)
-            case .updated, .removed(false), .failed: break
-            }
+        for case .removed(true) in answers { limiter.removedRegistration() }
+    }
+}
+
+extension Counter {
+    /// nil for limits that Session does not have.
+    fileprivate init?(_ refusal: Admission.Refusal) {
+        switch refusal {
+        case .registrationCount: self = .sessionLimitSubscriptions
+        case .newRegistrations: self = .sessionLimitNewSubscriptions
+        case .notificationsByTarget: self = .sessionLimitNotifications
+        case .messagesBySender, .registrationsBySender, .queriesBySender, .requestsBySender, .queriesByTarget, .registrations, .queries,
+            .requests, .answerKiBByTarget, .answerKiB, .installationsByKey, .denied:
+            return nil
         }
     }
 }

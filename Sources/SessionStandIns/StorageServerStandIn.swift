@@ -4,7 +4,7 @@ package import Sodium
 import Synchronization
 import WakuCrypto
 
-/// A storage server that stores nothing: it lets accounts be monitored, checking each request as a real one does, and reports messages that it is told
+/// A storage server that stores nothing, or many of them: it lets accounts be monitored, checking each request as a real one does, and reports messages that it is told
 /// of.
 package final class StorageServerStandIn: Sendable {
     /// What it was asked.
@@ -29,26 +29,26 @@ package final class StorageServerStandIn: Sendable {
 
     private let server: OxenMQServer
     private let monitors: Monitors
-    package let swarm: UInt64
+    private let swarms: [UInt64]
 
     /// - Parameters:
     ///   - library: libzmq.
     ///   - sodium: Checks signatures; nil checks none, for a benchmark of the other side.
-    ///   - swarm: As the map is to list it.
+    ///   - swarms: As the map is to list them: a server each, with an address and a key of its own.
     /// - Throws: `OxenMQServer.Failure`
-    package init(library: ZeroMQLibrary, sodium: Sodium?, swarm: UInt64) async throws {
+    package init(library: ZeroMQLibrary, sodium: Sodium?, swarms: [UInt64]) async throws {
         let monitors = Monitors()
         let verifier = sodium.map { MonitorRequestVerifier(sodium: $0) } ?? MonitorRequestVerifier()
         self.monitors = monitors
-        self.swarm = swarm
-        server = try await OxenMQServer(library: library) { peer, parts in
+        self.swarms = swarms
+        server = try await OxenMQServer(library: library, ports: swarms.map { _ in 0 }) { peer, parts in
             monitors.state.withLock { Self.answer(parts, of: peer, verifier, &$0) }
         }
     }
 
-    /// As the map lists it.
-    package var description: StorageServer {
-        StorageServer(publicKey: server.publicKey, ip: "127.0.0.1", port: server.port, swarm: swarm)
+    /// As the map lists them.
+    package var descriptions: [StorageServer] {
+        zip(server.listeners, swarms).map { StorageServer(publicKey: $0.publicKey, ip: "127.0.0.1", port: $0.port, swarm: $1) }
     }
 
     package var figures: Figures {

@@ -4,32 +4,30 @@ import StatusProtocol
 package import StatusRules
 import Waku
 
-/// The limits of version 0.1: they count for each protocol by itself.
-package struct V01Gate: Sendable {
-    private let gate: LimitGate<Admission, Limits, Admission.Refusal>
+/// The limits of version 0.1.
+package final class V01Gate: Sendable {
+    private let limiter: LimitGate
 
     package init(_ limits: Limits) {
-        gate = LimitGate(limits, none: .none, make: { Admission($0) }, counter: { Counter($0) })
+        limiter = LimitGate(limits)
     }
 
-    /// Sets the counters for refusals.
+    /// Where refusals are counted.
     func count(with counters: Counters) {
-        gate.count(with: counters)
+        limiter.reportRefusals { counters.add(Counter($0)) }
     }
 
-    /// Replaces the limits. All senders start with full rates.
+    /// Other limits from now on. Senders that were over the old ones begin anew.
     package func replace(_ limits: Limits) {
-        gate.replace(limits)
+        limiter.replace(limits)
     }
 
-    /// - Throws: `Drop` if a limit is exceeded.
+    /// - Throws: `Drop` when a limit is exceeded.
     func admit(_ ask: (inout Admission) -> Admission.Refusal?) throws(Drop) {
-        try gate.admit(ask)
+        if refuses(ask) { throw Drop(.droppedLimited) }
     }
 
-    func refuses(_ ask: (inout Admission) -> Admission.Refusal?) -> Bool {
-        gate.refuses(ask)
-    }
+    func refuses(_ ask: (inout Admission) -> Admission.Refusal?) -> Bool { limiter.refuses(ask) }
 
     /// Whether limits refuse a record.
     ///
@@ -39,17 +37,16 @@ package struct V01Gate: Sendable {
     ///   - isNew: The account is not registered at present.
     ///   - now: When it came.
     func refusesRecord(_ claim: V01.RegisterClaim, devices: Int, isNew: Bool, at now: Timestamp) -> Bool {
-        guard !gate.admitsAll else { return false }
-        let limits = gate.limits
+        guard !limiter.isUnlimited else { return false }
+        let limits = limiter.limits
         guard limits.allows(KeyHash(of: claim.sender)) else { return refuses { _ in .denied } }
         if let limit = limits.installationsByKey, devices > limit { return refuses { _ in .installationsByKey } }
-        guard isNew else { return false }
-        return gate.refusesNew(devices: devices) { $0.newRegistration(installations: 0, count: $1 + devices - 1, at: now) }
+        return isNew && limiter.refusesNew(devices: devices, at: now)
     }
 
-    var countsDevices: Bool { gate.limits.registrationCount != nil }
+    var countsDevices: Bool { limiter.countsRegistrations }
 
     func counted(devices count: Int) {
-        gate.counted(devices: count)
+        limiter.counted(registrations: count)
     }
 }

@@ -22,6 +22,7 @@ Commands, a line each, are appended to the file:
     tell INDEX HEX                   notify.message with these bytes, to all connections
     attack INDEX KIND                sends to all connections until the next command
     forge INDEX OTHER                answers, on its connections, the last request of another server with a refusal
+    mark WORD                        says `marked WORD`: what was told before is done
     stop                             only ends an attack
     bye INDEX, down INDEX, up INDEX    INDEX may be "oxend" for the last two
     list INDEX...                    what oxend lists; `list broken`, `list empty`
@@ -299,6 +300,8 @@ def perform(words):
     name, *rest = words
     if name == "stop":
         return
+    if name == "mark":
+        return say("marked", *rest)
     if name == "list":
         oxend.states = None if rest == ["broken"] else [] if rest == ["empty"] else [servers[int(index)].state() for index in rest]
         return

@@ -28,9 +28,9 @@ struct HostileStorageServerTests {
     private func attack(
         _ kind: String, isSilent: Bool = false, until outcome: (MonitoredNetwork) -> Bool
     ) async throws -> MonitoredNetwork {
-        let honest = try await StorageServerStandIn(library: try .load(), sodium: try .load(), swarm: swarms[1])
+        let honest = try await StorageServerStandIn(library: try .load(), sodium: try .load(), swarms: [swarms[1]])
         // Limits that are reached within a second.
-        let test = try await MonitoredNetwork(swarms: [swarms[0]], and: [honest.description]) {
+        let test = try await MonitoredNetwork(swarms: [swarms[0]], and: honest.descriptions) {
             $0.drops.burst = 500
             $0.drops.rate = 0
             $0.messages.connectionByteCount = 1 << 20
@@ -40,7 +40,7 @@ struct HostileStorageServerTests {
             $0.swarms.pauses = [.seconds(600)]
         }
         try await test.connected(2)
-        if isSilent { try test.network.peer.tell("silent 0 1") }
+        if isSilent { try await test.network.tell("silent 0 1") }
         let victim = try test.client(in: swarms[0], of: swarms)
         let other = try test.client(in: swarms[1], of: swarms)
         for client in [victim, other] { test.subscribe(client) }

@@ -32,6 +32,13 @@ struct PythonNetwork: Sendable {
         }
     }
 
+    /// Has a command carried out.
+    func tell(_ command: String) async throws {
+        let mark = UUID().uuidString
+        try peer.tell("\(command)\nmark \(mark)")
+        try await peer.says("marked") { $0 == [mark] }
+    }
+
     /// JSON of a nodes file with some of the servers.
     func nodes(_ indices: [Int], and others: [StorageServer] = []) -> String {
         let entries = (indices.map { servers[$0] } + others).map { server in
@@ -90,7 +97,7 @@ final class MonitoredNetwork: Sendable {
         let listed = listed ?? Array(swarms.indices)
         let path = folder.path + "/nodes.json"
         try Data(network.nodes(listed, and: others).utf8).write(to: URL(fileURLWithPath: path))
-        if usesOxend { try network.peer.tell("list \(listed.map(String.init).joined(separator: " "))") }
+        if usesOxend { try await network.tell("list \(listed.map(String.init).joined(separator: " "))") }
         var configuration = SubscriptionMonitor.Configuration(source: usesOxend ? .oxend(network.oxend) : .file(path))
         configuration.swarms.pauses = [.milliseconds(100)]
         configuration.oxend.pauses = [.milliseconds(100)]

@@ -101,7 +101,7 @@ struct SubscriptionMonitorTests {
         try await eventually { test.monitor.figures.subscriptions == 1 }
         try test.network.report(0, gone.account, "late")
         try await test.dropped(.unsolicited)
-        try test.network.peer.tell("bye 0")
+        try await test.network.tell("bye 0")
         try await test.asked(0, kept, times: 2)
         #expect(test.network.entryCount(0, gone.account) == 1 && test.inbox.hashes.isEmpty)
         try await test.stop()
@@ -155,14 +155,14 @@ struct SubscriptionMonitorTests {
         let test = try await MonitoredNetwork(swarms: [1, 1])
         try await test.connected(2)
         let client = try test.client()
-        try test.network.peer.tell("refuse 0 \(client.account.hex) \(errcode)")
+        try await test.network.tell("refuse 0 \(client.account.hex) \(errcode)")
         test.subscribe(client)
         try await test.asked(0, client, errcode: Int(errcode))
         try await test.asked(1, client)
         try await eventually { test.events.count(.refused(MonitorRefusal(rawValue: errcode))) == 1 && test.monitor.figures.refusals == 1 }
         // It has the account as one that it monitors, from now on.
-        try test.network.peer.tell("refuse 0 \(client.account.hex) 0")
-        try test.network.peer.tell(
+        try await test.network.tell("refuse 0 \(client.account.hex) 0")
+        try await test.network.tell(
             "tell 0 "
                 + hexString(
                     NotifyMessage(
@@ -178,11 +178,11 @@ struct SubscriptionMonitorTests {
         let test = try await MonitoredNetwork(swarms: [1], usesOxend: true, { $0.oxend.shortestInterval = .zero })
         try await test.connected(1)
         let client = try test.client()
-        try test.network.peer.tell("refuse 0 \(client.account.hex) 6")
+        try await test.network.tell("refuse 0 \(client.account.hex) 6")
         test.subscribe(client)
         try await eventually { test.network.peer.said("listed").count >= 2 }
         try await eventually { test.events.count(.refused(.wrongSwarm)) >= 1 }
-        try test.network.peer.tell("refuse 0 \(client.account.hex) 0")
+        try await test.network.tell("refuse 0 \(client.account.hex) 0")
         try await test.asked(0, client)
         try await test.received(0, client, "after")
         try await test.stop()
@@ -191,11 +191,11 @@ struct SubscriptionMonitorTests {
     @Test(arguments: ["FORBIDDEN", "UNKNOWNCOMMAND", "NO_REPLY_TAG"]) func errorOfOxenMQRefusesTheRequest(word: String) async throws {
         let test = try await MonitoredNetwork(swarms: [1])
         try await test.connected(1)
-        try test.network.peer.tell("error 0 \(word)")
+        try await test.network.tell("error 0 \(word)")
         let (refused, heard) = (try test.client(), try test.client())
         test.subscribe(refused)
         try await eventually { test.events.count(.refused(MonitorRefusal(rawValue: 0))) == 1 }
-        try test.network.peer.tell("error 0 -")
+        try await test.network.tell("error 0 -")
         test.subscribe(heard)
         try await test.asked(0, heard)
         try await test.received(0, heard, "after")
@@ -206,11 +206,11 @@ struct SubscriptionMonitorTests {
     @Test func replyToAnotherServersRequestIsDropped() async throws {
         let test = try await MonitoredNetwork(swarms: [1, 1])
         try await test.connected(2)
-        try test.network.peer.tell("silent 1 1")
+        try await test.network.tell("silent 1 1")
         let client = try test.client()
         test.subscribe(client)
         for index in 0...1 { try await test.asked(index, client) }
-        try test.network.peer.tell("forge 0 1")
+        try await test.network.tell("forge 0 1")
         try await test.dropped(.unknownReply)
         // The other server is heard, as it has not refused.
         try await test.received(1, client, "heard")
@@ -225,7 +225,7 @@ struct SubscriptionMonitorTests {
         let client = try test.client()
         test.subscribe(client)
         try await test.asked(0, client)
-        try test.network.peer.tell("bye 0")
+        try await test.network.tell("bye 0")
         try await test.asked(0, client, times: 2)
         try await test.received(0, client, "after")
         #expect(test.network.peer.said("greeted").count == 2)
@@ -237,10 +237,10 @@ struct SubscriptionMonitorTests {
         let client = try test.client()
         test.subscribe(client)
         try await test.asked(0, client)
-        try test.network.peer.tell("down 0")
+        try await test.network.tell("down 0")
         try await eventually { test.monitor.figures.connectedServers == 0 }
         #expect(test.monitor.figures.monitoredSubscriptions == 0 && test.monitor.figures.reachableShare == 0)
-        try test.network.peer.tell("up 0")
+        try await test.network.tell("up 0")
         try await test.asked(0, client, times: 2)
         try await test.received(0, client, "after")
         #expect(test.log.contains("no storage server connected"))
@@ -250,11 +250,11 @@ struct SubscriptionMonitorTests {
     @Test func serverThatDoesNotAnswerIsConnectedAgain() async throws {
         let test = try await MonitoredNetwork(swarms: [1], { $0.swarms.replyTimeout = .milliseconds(300) })
         try await test.connected(1)
-        try test.network.peer.tell("silent 0 1")
+        try await test.network.tell("silent 0 1")
         let client = try test.client()
         test.subscribe(client)
         try await eventually { test.network.peer.said("greeted").count >= 2 }
-        try test.network.peer.tell("silent 0 0")
+        try await test.network.tell("silent 0 0")
         try await test.receivedInTheEnd(0, client)
         try await test.stop()
     }
@@ -289,25 +289,25 @@ struct SubscriptionMonitorTests {
         test.subscribe(stranger)
         try await test.asked(0, client)
         try await test.asked(2, stranger)
-        func tell(_ message: NotifyMessage) throws { try test.network.peer.tell("tell 0 " + hexString(message.encoded())) }
+        func tell(_ message: NotifyMessage) async throws { try await test.network.tell("tell 0 " + hexString(message.encoded())) }
         func message(
             _ account: AccountID, hash: String = PythonNetwork.hash("x"), t: Int64 = 1, z: Int64 = .max, data: [UInt8]? = nil
         ) -> NotifyMessage {
             NotifyMessage(account: account, hash: hash, namespace: 0, storedAt: t, expiresAt: z, data: data)
         }
-        try test.network.peer.tell("tell 0 " + hexString(Array("nothing".utf8)))
+        try await test.network.tell("tell 0 " + hexString(Array("nothing".utf8)))
         try await test.dropped(.malformed)
-        try tell(message(client.account, t: -1))
+        try await tell(message(client.account, t: -1))
         try await test.dropped(.negativeTime)
-        try tell(message(client.account, hash: String(repeating: "\n", count: 40)))
+        try await tell(message(client.account, hash: String(repeating: "\n", count: 40)))
         try await test.dropped(.badHash)
-        try tell(message(client.account, data: [UInt8](repeating: 0, count: NotifyMessage.maximumDataByteCount + 1)))
+        try await tell(message(client.account, data: [UInt8](repeating: 0, count: NotifyMessage.maximumDataByteCount + 1)))
         try await test.dropped(.tooLarge)
-        try tell(message(client.account, t: 1, z: 2))
+        try await tell(message(client.account, t: 1, z: 2))
         try await test.dropped(.expired)
         // Monitored nowhere, and at another server.
-        try tell(message(try test.client().account))
-        try tell(message(stranger.account))
+        try await tell(message(try test.client().account))
+        try await tell(message(stranger.account))
         try await test.dropped(.unsolicited, 2)
         #expect(test.inbox.hashes.isEmpty && test.events.count(.received) == 0)
         try await test.received(0, client, "right")
@@ -318,7 +318,7 @@ struct SubscriptionMonitorTests {
     @Test func reportIsAcceptedBeforeTheRequestIsAnswered() async throws {
         let test = try await MonitoredNetwork(swarms: [1])
         try await test.connected(1)
-        try test.network.peer.tell("silent 0 1")
+        try await test.network.tell("silent 0 1")
         let client = try test.client()
         test.subscribe(client)
         try await test.asked(0, client)
@@ -405,13 +405,13 @@ struct SubscriptionMonitorTests {
         // Lists that can't be used change nothing.
         for list in ["broken", "empty"] {
             let count = test.log.all.count { $0.contains("the map is unchanged") }
-            try test.network.peer.tell("list \(list)")
-            try test.network.peer.tell("block")
+            try await test.network.tell("list \(list)")
+            try await test.network.tell("block")
             try await eventually { test.log.all.count { $0.contains("the map is unchanged") } > count }
         }
         #expect(test.monitor.figures.knownServers == 1)
-        try test.network.peer.tell("list 0 1")
-        try test.network.peer.tell("block")
+        try await test.network.tell("list 0 1")
+        try await test.network.tell("block")
         try await test.asked(1, client)
         try await test.received(1, client, "moved")
         try await test.stop()
@@ -422,11 +422,11 @@ struct SubscriptionMonitorTests {
         let client = try test.client()
         test.subscribe(client)
         try await test.asked(0, client)
-        try test.network.peer.tell("down oxend")
+        try await test.network.tell("down oxend")
         try await eventually { test.monitor.figures.isOxendConnected == false }
         try await test.received(0, client, "meanwhile")
         let listed = test.network.peer.said("listed").count
-        try test.network.peer.tell("up oxend")
+        try await test.network.tell("up oxend")
         try await eventually { test.monitor.figures.isOxendConnected == true && test.network.peer.said("listed").count > listed }
         #expect(test.log.all.count { $0.contains("oxend disconnected") } == 1)
         try await test.stop()

@@ -71,14 +71,14 @@ import WakuCrypto
     // MARK: The storage server
 
     @Test func storageServerMonitorsAndReports() async throws {
-        let server = try await StorageServerStandIn(library: try .load(), sodium: sodium, swarm: 5)
+        let server = try await StorageServerStandIn(library: try .load(), sodium: sodium, swarms: [5])
         let events = Events()
         let connections = OxenMQClient(library: try .load()) { _, event in
             events.append(event)
             return .goOn
         }
         let connection = OxenMQClient.Connection(rawValue: 1)
-        let description = server.description
+        let description = try #require(server.descriptions.first)
         connections.connect(connection, to: OxenAddress(endpoint: description.endpoint, serverKey: description.publicKey))
         try await eventually { events.all == [.hello] }
 
@@ -112,12 +112,39 @@ import WakuCrypto
         await server.shutDown()
     }
 
+    @Test func manyServersAreTellable() async throws {
+        let servers = try await StorageServerStandIn(library: try .load(), sodium: nil, swarms: [5, 6, 7])
+        let events = Events()
+        let connections = OxenMQClient(library: try .load()) { connection, event in
+            if connection.rawValue == 2 { events.append(event) }
+            return .goOn
+        }
+        for (number, server) in servers.descriptions.enumerated() {
+            connections.connect(.init(rawValue: UInt64(number)), to: OxenAddress(endpoint: server.endpoint, serverKey: server.publicKey))
+        }
+        try await eventually { servers.figures.connections == 3 && events.all == [.hello] }
+        let group = try client(.group)
+        let entry = group.monitorEntry(of: SessionClient.Device(token: "token"), at: 1_700_000_000)
+        connections.request(.init(rawValue: 2), MonitorEntry.command, tag: [1], body: entry.bytes)
+        try await eventually { events.all.count == 2 }
+        // Only where it was asked.
+        #expect(
+            servers.report(
+                NotifyMessage(
+                    account: group.account, hash: String(repeating: "h", count: 32), namespace: 0, storedAt: 1, expiresAt: 2, data: nil))
+                == 1)
+        try await eventually { events.all.count == 3 }
+        await connections.shutDown()
+        await servers.shutDown()
+    }
+
     @Test func portThatIsInUseIsAnError() async throws {
         let server = try await OxenMQServer(library: try .load()) { _, _ in [] }
+        let port = try #require(server.listeners.first).port
         let error = await #expect(throws: OxenMQServer.Failure.self) {
-            _ = try await OxenMQServer(library: try .load(), port: server.port) { _, _ in [] }
+            _ = try await OxenMQServer(library: try .load(), ports: [0, port]) { _, _ in [] }
         }
-        #expect(error?.description == "ZeroMQ on port \(server.port): Address already in use")
+        #expect(error?.description == "ZeroMQ cannot listen: Address already in use")
         await server.shutDown()
     }
 }
@@ -135,11 +162,12 @@ struct SessionStandInInteropTests {
     }
 
     @Test func storageServerIsOneForPyzmq() async throws {
-        let server = try await StorageServerStandIn(library: try .load(), sodium: sodium, swarm: 5)
+        let server = try await StorageServerStandIn(library: try .load(), sodium: sodium, swarms: [5])
+        let description = try #require(server.descriptions.first)
         let key = Ed25519PrivateKey.generate()
         let client = try #require(SessionClient(sodium: sodium, key: key))
         let seed = key.seed.withBytes { hexString($0) }
-        try python.tell("monitor \(server.description.port) \(hexString(server.description.publicKey)) \(seed) 1700000000")
+        try python.tell("monitor \(description.port) \(hexString(description.publicKey)) \(seed) 1700000000")
         #expect(try await python.says("monitored") == [hexString(Array("d7:successi1ee".utf8))])
         let message = NotifyMessage(
             account: client.account, hash: String(repeating: "h", count: 43), namespace: 0, storedAt: 1, expiresAt: 2, data: [9])

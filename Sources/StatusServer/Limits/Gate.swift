@@ -1,21 +1,36 @@
 import NodeMetrics
-package import PushNode
+import PushNode
 import StatusProtocol
 package import StatusRules
 import Waku
 
-/// The limits of the deployed protocol.
-package typealias Gate = LimitGate<Admission, Limits, Admission.Refusal>
+/// The limits of Status.
+package final class Gate: Sendable {
+    private let limiter: LimitGate
 
-extension LimitGate where Limiter == Admission, Limits == StatusRules.Limits, Refusal == Admission.Refusal {
-    package convenience init(_ limits: StatusRules.Limits) {
-        self.init(limits, none: .none, make: { Admission($0) }, counter: \.counter)
+    package init(_ limits: Limits) {
+        limiter = LimitGate(limits)
     }
 
-    /// Whether the number of installations of a key is limited.
-    var limitsInstallations: Bool { limits.installationsByKey != nil }
+    /// Sets the counters for refusals.
+    func count(with counters: Counters) {
+        limiter.reportRefusals { counters.add($0.counter) }
+    }
 
-    var countsRegistrations: Bool { limits.registrationCount != nil }
+    /// Replaces the limits. All senders start with full rates.
+    package func replace(_ limits: Limits) {
+        limiter.replace(limits)
+    }
+
+    /// - Throws: ``Drop`` if a limit is exceeded.
+    func admit(_ ask: (inout Admission) -> Admission.Refusal?) throws(Drop) {
+        if refuses(ask) { throw Drop(.droppedLimited) }
+    }
+
+    func refuses(_ ask: (inout Admission) -> Admission.Refusal?) -> Bool { limiter.refuses(ask) }
+
+    /// Whether the number of installations of a key is limited.
+    var limitsInstallations: Bool { limiter.limits.installationsByKey != nil }
 
     /// - Parameters:
     ///   - key: the registrant.
@@ -23,9 +38,14 @@ extension LimitGate where Limiter == Admission, Limits == StatusRules.Limits, Re
     ///   - installations: number of registered installations of this key; 0 if it is not limited.
     ///   - now: when it came in.
     func refusesRegistration(of key: KeyHash, isNew: Bool, installations: Int, at now: Timestamp) -> Bool {
-        guard limits.allows(key) else { return refuses { _ in .denied } }
-        guard isNew else { return false }
-        return refusesNew { $0.newRegistration(installations: installations, count: $1, at: now) }
+        guard limiter.limits.allows(key) else { return refuses { _ in .denied } }
+        return isNew && limiter.refusesNew(installations: installations, at: now)
+    }
+
+    var countsRegistrations: Bool { limiter.countsRegistrations }
+
+    func counted(registrations count: Int) {
+        limiter.counted(registrations: count)
     }
 }
 
