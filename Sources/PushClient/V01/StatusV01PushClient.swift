@@ -114,7 +114,7 @@ public final class StatusV01PushClient: Sendable {
     ///   - profile: The device and its user's wishes.
     ///   - servers: All of them; at least one.
     ///   - timeout: How long to wait for the servers.
-    /// - Returns: The state at each server, when all answered or the time is over.
+    /// - Returns: The state at each of these servers, when all answered or the time is over.
     /// - Throws: ``PushClientError`` with `notEnabled` or `invalid`
     @discardableResult
     public func register(
@@ -128,8 +128,8 @@ public final class StatusV01PushClient: Sendable {
             throw PushClientError(code: .invalid, message: "the device can't be registered: the device token is empty")
         }
         turn { $0.register(profile, with: servers, at: $1) }
-        _ = await runner.wait(timeout) { $0.isSettled ? true : nil }
-        return registrations
+        _ = await runner.wait(timeout) { $0.isSettled(servers) ? true : nil }
+        return registrations.filter { servers.contains($0.key) }
     }
 
     /// Removes the device from the account's record at all servers; without another device in it, that ends the account's registration. Servers that
@@ -138,8 +138,9 @@ public final class StatusV01PushClient: Sendable {
     /// - Returns: The state at each server.
     @discardableResult
     public func unregister(timeout: Duration = .seconds(30)) async -> [PublicKey: RegistrationStatus] {
+        let servers = Array(registrations.keys)
         turn { $0.setReceiving(false, at: $1) }
-        _ = await runner.wait(timeout) { $0.isSettled ? true : nil }
+        _ = await runner.wait(timeout) { $0.isSettled(servers) ? true : nil }
         return registrations
     }
 
@@ -251,6 +252,8 @@ public final class StatusV01PushClient: Sendable {
 }
 
 extension V01Machine {
-    /// Whether every server answered for good.
-    fileprivate var isSettled: Bool { registrations.servers.values.allSatisfy { $0.attempt == nil } }
+    /// Whether each of these servers answered for good.
+    fileprivate func isSettled(_ servers: [PublicKey]) -> Bool {
+        servers.allSatisfy { registrations.servers[$0]?.attempt == nil }
+    }
 }

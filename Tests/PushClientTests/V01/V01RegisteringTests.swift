@@ -273,6 +273,22 @@ import WakuCrypto
         #expect(bench.publishAll().registers.isEmpty)
     }
 
+    /// It may have an earlier version of the record.
+    @Test func serverThatRefusedAChangeIsLeftWhenItIsDropped() throws {
+        var bench = registered(2)
+        var profile = V01DeviceProfile.phone
+        profile.platform = .firebase
+        bench.register(profile, with: Array(servers.prefix(2)))
+        for sent in bench.publishAll().registers { bench.answer(sent, sent.server == servers[1] ? .unsupportedTokenType : nil) }
+        #expect(bench.status(servers[1]) == .refused(.unsupportedTokenType))
+        bench.register(profile, with: [servers[0]])
+        let sent = bench.publishAll().registers
+        #expect(sent.map(\.server) == [servers[1]])
+        #expect(try preferences(bench, sent.first).unregister)
+        bench.answer(sent[0])
+        #expect(bench.status(servers[1]) == .unregistered)
+    }
+
     // MARK: The access token
 
     @Test func contactsOnlyWithoutContactsGivesNobodyTheToken() throws {

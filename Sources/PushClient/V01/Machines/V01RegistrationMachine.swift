@@ -203,7 +203,7 @@ struct V01RegistrationMachine: Sendable {
             if attempt.content == content, attempt.isFarewell != record.isWanted { return }
             // A server whose pause began before the application's last change is asked at once.
             if attempt.generation == own.generation { pause = attempt.state }
-        case .refused(_, let generation) where generation == own.generation: return
+        case .refused(_, let generation) where record.isWanted && generation == own.generation: return
         case .idle where record.isWanted && record.accepted == content.version: return
         case .left where !record.isWanted: return
         case .idle, .refused, .left: break
