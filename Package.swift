@@ -85,11 +85,11 @@ let package = Package(
         .target(name: "CSodium"),
         .target(name: "CZeroMQ"),
         library("Sodium", ["CSodium", "Primitives", "WakuCrypto"]),
-        library("SessionProtocol", ["Sodium", "WakuCrypto"]),
-        library("SessionRules", ["SessionProtocol", "WakuCrypto"]),
+        library("SessionProtocol", ["PushTypes", "Sodium", "WakuCrypto"]),
+        library("SessionRules", ["PushTypes", "SessionProtocol", "WakuCrypto"]),
         library("SessionSwarms", ["Primitives", "SessionProtocol"]),
         library("OxenMQ", ["CZeroMQ", "Primitives", "WakuCrypto"]),
-        library("SessionStandIns", ["OxenMQ", "SessionProtocol", "Sodium", "WakuCrypto"]),
+        library("SessionStandIns", ["OxenMQ", "PushTypes", "SessionProtocol", "Sodium", "WakuCrypto"]),
         library("SessionMonitoring", ["OxenMQ", "Primitives", "SessionProtocol", "SessionRules", "SessionSwarms", deque, logging]),
         library("NIOSupport", [logging, nio]),
         library("Waku", ["Primitives", "ProtobufWire", "WakuCrypto", "CPushMessages"]),
@@ -138,10 +138,17 @@ let package = Package(
                 "Waku", "WakuCrypto", logging,
             ]),
         library(
+            "SessionServer",
+            [
+                "Delivery", "Gorush", "HTTPService", "HealthChecks", "NodeMetrics", "Primitives", "PushNode", "PushTypes",
+                "SessionMonitoring", "SessionProtocol", "SessionRules", "SessionSwarms", "Sodium", "StatusRules", "Storage", "Waku",
+                "WakuCrypto", httpTypes, hummingbird, logging, nio, nioSockets,
+            ]),
+        library(
             "NodeAssembly",
             [
-                "Delivery", "NodeMetrics", "PushNode", "StatusRules", "StatusServer", "StatusV01Server", "Storage", "StoreSQLite", "Waku",
-                "WakuCrypto", logging,
+                "Delivery", "NodeMetrics", "PushNode", "SessionServer", "StatusRules", "StatusServer", "StatusV01Server", "Storage",
+                "StoreSQLite", "Waku", "WakuCrypto", logging,
             ]),
         library("Systemd"),
         library("PushClient", ["Primitives", "PushTypes", "StatusProtocol", "Waku", "WakuCrypto"]),
@@ -153,7 +160,9 @@ let package = Package(
                 "CSecp256k1", "COpenSSL", "CPushMessages", "CCurl", "NodeMetrics", "PushNode", "StatusRules", "StoreSQLite", "Gorush",
                 "NwakuRelay",
                 "LoopbackRelay", "HTTPService",
-                "CurlClient", "GossipSub", "LibP2P", "StatusProtocol", "Waku", "WakuCrypto", "WakuP2P", sqlite, hummingbird, lifecycle,
+                "CurlClient", "GossipSub", "LibP2P", "OxenMQ", "Primitives", "SessionMonitoring", "SessionProtocol", "SessionServer",
+                "SessionStandIns", "SessionSwarms", "Sodium", "StatusProtocol", "Waku", "WakuCrypto", "WakuP2P", sqlite, hummingbird,
+                lifecycle,
                 logging, nio,
             ]),
         library(
@@ -162,6 +171,7 @@ let package = Package(
                 "Delivery", "Gorush", "NodeAssembly", "NodeMetrics", "PushTypes", "StatusRules", "StatusServer", "StatusV01Server",
                 "Storage",
                 "AdminProtocol", "Doctor", "HealthChecks", "PushBench", "PushNode", "PushClient", "PushClientSQLite", "StoreSQLite",
+                "OxenMQ", "Primitives", "SessionMonitoring", "SessionProtocol", "SessionServer", "SessionStandIns", "Sodium",
                 "NwakuRelay",
                 "LoopbackRelay", "LibP2P", "StatusProtocol", "Waku",
                 "WakuCrypto", "WakuP2P", "CurlClient", "CVersion", "HTTPService", "Systemd", hummingbird, logging, lifecycle, signals,
@@ -172,7 +182,10 @@ let package = Package(
         .target(name: "CFaultVFS", path: "Tests/CFaultVFS", linkerSettings: [.linkedLibrary("sqlite3")]),
         .target(
             name: "TestSupport",
-            dependencies: ["CFaultVFS", "Primitives", "PushTypes", "StatusRules", "StatusProtocol", "Waku", "WakuCrypto", hummingbird],
+            dependencies: [
+                "CFaultVFS", "Primitives", "PushTypes", "SessionProtocol", "Sodium", "StatusRules", "StatusProtocol", "Waku", "WakuCrypto",
+                hummingbird,
+            ],
             path: "Tests/TestSupport",
             resources: [.copy("Vectors")], swiftSettings: strict),
         // Runs waku-push as a process, which is built for itself.
@@ -190,11 +203,18 @@ let package = Package(
         tests("Primitives"),
         tests("ProtobufWire"),
         tests("Sodium", ["CSodium", "CZeroMQ", "Primitives", "WakuCrypto"]),
-        tests("SessionProtocol", ["Sodium", "WakuCrypto"]),
-        tests("SessionRules", ["SessionProtocol", "WakuCrypto"]),
+        tests("SessionProtocol", ["PushTypes", "Sodium", "WakuCrypto"]),
+        tests("SessionRules", ["PushTypes", "SessionProtocol", "WakuCrypto"]),
+        tests(
+            "SessionServer",
+            [
+                "CurlClient", "Delivery", "Gorush", "NodeAssembly", "NodeMetrics", "Primitives", "PushNode", "PushTypes",
+                "SessionMonitoring", "SessionProtocol", "SessionRules",
+                "SessionSwarms", "Sodium", "StatusRules", "Storage", "StoreSQLite", "Waku", "WakuCrypto", logging, lifecycle,
+            ]),
         tests("SessionSwarms", ["Primitives", "SessionProtocol"]),
         tests("OxenMQ", ["Primitives", "WakuCrypto"]),
-        tests("SessionStandIns", ["OxenMQ", "SessionProtocol", "Sodium", "WakuCrypto"]),
+        tests("SessionStandIns", ["OxenMQ", "PushTypes", "SessionProtocol", "Sodium", "WakuCrypto"]),
         tests(
             "SessionMonitoring",
             ["SessionStandIns", "OxenMQ", "Primitives", "SessionProtocol", "SessionSwarms", "Sodium", "WakuCrypto", logging]),
@@ -207,8 +227,8 @@ let package = Package(
         .testTarget(
             name: "FuzzTests",
             dependencies: [
-                "GossipSub", "LibP2P", "OxenMQ", "ProtobufWire", "SessionProtocol", "SessionStandIns", "StatusProtocol", "WakuP2P", "Waku",
-                "WakuCrypto", "TestSupport", nio,
+                "GossipSub", "LibP2P", "OxenMQ", "ProtobufWire", "PushTypes", "SessionProtocol", "SessionStandIns", "StatusProtocol",
+                "WakuP2P", "Waku", "WakuCrypto", "TestSupport", nio,
             ],
             swiftSettings: strict),
         tests("StatusRules", ["PushTypes", "StatusProtocol", "Waku", "WakuCrypto"]),
@@ -255,14 +275,16 @@ let package = Package(
             "WakuPushCommands",
             [
                 "CurlClient", "Delivery", "Gorush", "LibP2P", "LoopbackRelay", "NodeAssembly", "PushClient", "PushClientSQLite", "PushNode",
-                "PushTypes", "StatusProtocol", "StatusRules", "StatusServer", "StatusV01Server", "Storage", "StoreSQLite", "Waku",
+                "Primitives", "PushTypes", "SessionProtocol", "SessionRules", "SessionServer", "Sodium", "StatusProtocol", "StatusRules",
+                "StatusServer", "StatusV01Server", "Storage", "StoreSQLite", "Waku",
                 "WakuCrypto", "WakuP2P", grdb, arguments, logging,
             ]),
         // Depends on the program so that it is built: it is run, not imported.
         .testTarget(
             name: "CommandLineTests",
             dependencies: [
-                "waku-push", "TestSupport", "Delivery", "NodeAssembly", "PushClient", "PushTypes", "StatusServer", "Storage", "StoreSQLite",
+                "waku-push", "TestSupport", "Delivery", "NodeAssembly", "PushClient", "PushTypes", "SessionProtocol", "StatusServer",
+                "Storage", "StoreSQLite",
                 "NwakuRelay", "LibP2P", "StatusProtocol", "Waku", "WakuCrypto",
                 "WakuP2P", "CurlClient", grdb, logging,
             ],

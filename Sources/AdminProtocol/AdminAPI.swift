@@ -66,6 +66,20 @@ package enum AdminAPI {
 
     /// The configuration that `doctor` examines. Contains no secrets: neither credentials nor headers.
     package struct Setup: Codable, Hashable, Sendable {
+        /// Files and addresses of Session's push server.
+        package struct Session: Codable, Hashable, Sendable {
+            package let onionKeyPath: String?
+            /// The file with the storage servers; nil if they come from an oxend.
+            package let nodesPath: String?
+            package let oxend: String?
+
+            package init(onionKeyPath: String?, nodesPath: String?, oxend: String?) {
+                self.onionKeyPath = onionKeyPath
+                self.nodesPath = nodesPath
+                self.oxend = oxend
+            }
+        }
+
         package struct Endpoint: Codable, Hashable, Sendable {
             /// Without credentials: URLs with credentials are rejected.
             package let url: String
@@ -89,6 +103,8 @@ package enum AdminAPI {
         package var takesFeedback = false
         /// Whether it speaks version 0.1; nil from an older node.
         package var speaksStatusV01: Bool?
+        /// nil: Session's push server is off.
+        package var session: Session?
 
         package init() {}
     }

@@ -130,7 +130,7 @@ package final class DeliveryService: Sendable {
 
     /// nil: there is none for this app.
     func endpoint(for address: DeviceAddress) -> Int? {
-        routing.endpoint(for: address.platform, apnTopic: address.apnTopic)
+        routing.endpoint(for: address.platform, apnTopic: address.apnTopic, service: address.service)
     }
 
     private static let routingChunk = 500

@@ -49,8 +49,11 @@ package struct DeviceAddress: Sendable {
     package let deviceToken: DeviceToken
     /// The app on APNs.
     package let apnTopic: String
+    /// Of a Session device; nil for those of other protocols.
+    package let service: PushService?
 
-    package init(version: UInt64, platform: Platform, deviceToken: DeviceToken, apnTopic: String) {
+    package init(version: UInt64, platform: Platform, deviceToken: DeviceToken, apnTopic: String, service: PushService? = nil) {
+        self.service = service
         self.version = version
         self.platform = platform
         self.deviceToken = deviceToken

@@ -1,5 +1,4 @@
 package import PushTypes
-package import PushTypes
 
 /// Which notifications one of several gorush servers is for.
 package struct EndpointRule: Codable, Hashable, Sendable {
@@ -11,12 +10,18 @@ package struct EndpointRule: Codable, Hashable, Sendable {
     package var apnTopics: Set<String>?
     /// Apps whose tokens are of Apple's sandbox: gorush is told `development`.
     package var sandboxTopics: Set<String>
+    /// Services of Session's devices. An endpoint that names some is for these alone; see ``EndpointRouting``.
+    package var services: Set<PushService>?
 
-    package init(name: String = "gorush", platforms: Set<Platform>? = nil, apnTopics: Set<String>? = nil, sandboxTopics: Set<String> = []) {
+    package init(
+        name: String = "gorush", platforms: Set<Platform>? = nil, apnTopics: Set<String>? = nil, sandboxTopics: Set<String> = [],
+        services: Set<PushService>? = nil
+    ) {
         self.name = name
         self.platforms = platforms
         self.apnTopics = apnTopics
         self.sandboxTopics = sandboxTopics
+        self.services = services
     }
 
     func takes(_ platform: Platform, _ apnTopic: String) -> Bool {
@@ -29,20 +34,33 @@ package struct EndpointRule: Codable, Hashable, Sendable {
 }
 
 /// Where notifications go: to the first endpoint whose rule takes them.
+///
+/// As soon as one endpoint names ``EndpointRule/services``, Session's notifications go only to endpoints that name theirs, and other protocols'
+/// only to endpoints that name none: different apps need different Firebase projects, which tokens do not tell.
 package struct EndpointRouting: Sendable {
     package let rules: [EndpointRule]
     private let isTrivial: Bool
+    private let namesServices: Bool
 
     /// - Precondition: at least one.
     package init(_ rules: [EndpointRule] = [EndpointRule()]) {
         precondition(!rules.isEmpty)
         self.rules = rules
-        isTrivial = rules[0].takesAll
+        namesServices = rules.contains { $0.services != nil }
+        isTrivial = rules[0].takesAll && !namesServices
     }
 
-    /// Its place in ``rules``; nil when there is none for this app.
-    package func endpoint(for platform: Platform, apnTopic: String) -> Int? {
-        isTrivial ? 0 : rules.firstIndex { $0.takes(platform, apnTopic) }
+    /// - Parameters:
+    ///   - platform: the device's.
+    ///   - apnTopic: the app on APNs.
+    ///   - service: of a Session device; nil for those of other protocols.
+    /// - Returns: Its place in ``rules``; nil when there is none for this app.
+    package func endpoint(for platform: Platform, apnTopic: String, service: PushService? = nil) -> Int? {
+        guard !isTrivial else { return 0 }
+        return rules.firstIndex { rule in
+            guard rule.takes(platform, apnTopic) else { return false }
+            return !namesServices || (service.map { rule.services?.contains($0) ?? false } ?? (rule.services == nil))
+        }
     }
 
     /// Whether the first endpoint takes all: then none is looked for.

@@ -18,7 +18,7 @@ package struct PostableDelivery: Sendable {
         PostedNotification(delivery: waiting.delivery, device: waiting.device, version: address.version)
     }
 
-    var audience: FailureGuard.Audience { FailureGuard.Audience(platform: address.platform, topic: address.apnTopic) }
+    var audience: FailureGuard.Audience { address.audience }
 
     /// - Parameter sandbox: APNs topics whose tokens are of Apple's sandbox.
     func notification(sandbox: Set<String>) -> Gorush.Notification {
@@ -26,6 +26,11 @@ package struct PostableDelivery: Sendable {
             id: waiting.delivery.notificationID, platform: address.platform, deviceToken: address.deviceToken, apnTopic: address.apnTopic,
             isForSandbox: address.platform == .apn && sandbox.contains(address.apnTopic), content: content)
     }
+}
+
+extension DeviceAddress {
+    /// Who shares its certificate, key or project.
+    var audience: FailureGuard.Audience { FailureGuard.Audience(platform: platform, topic: apnTopic, service: service) }
 }
 
 extension DeliveryID {

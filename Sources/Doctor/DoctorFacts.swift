@@ -70,6 +70,32 @@ package struct DoctorFacts: Sendable {
         }
     }
 
+    /// Session's push server.
+    package struct Session: Hashable, Sendable {
+        package let isOn: Bool
+        /// The problem with the file of the onion key; nil if there is none, or the daemon reads a file that this user can't.
+        package let keyProblem: String?
+        /// What is told of the list of storage servers.
+        package let servers: Servers
+        /// Stored.
+        package let subscriptions: Int
+
+        package enum Servers: Hashable, Sendable {
+            /// A file with so many storage servers.
+            case file(count: Int)
+            case unusable(String)
+            /// An oxend has it, at this address.
+            case oxend(String)
+        }
+
+        package init(isOn: Bool, keyProblem: String?, servers: Servers, subscriptions: Int) {
+            self.isOn = isOn
+            self.keyProblem = keyProblem
+            self.servers = servers
+            self.subscriptions = subscriptions
+        }
+    }
+
     /// The problem with the key file; nil if there is none.
     package var keyProblem: String?
     package var folder: Folder
@@ -85,6 +111,7 @@ package struct DoctorFacts: Sendable {
     /// Whether this node serves `/feedback`.
     package var takesFeedback: Bool
     package var statusV01 = StatusV01(isOn: false, records: 0, devices: 0)
+    package var session = Session(isOn: false, keyProblem: nil, servers: .file(count: 0), subscriptions: 0)
 
     package init(
         keyProblem: String?, folder: Folder, freeBytes: Int64?, files: OpenFiles?, database: Database, daemon: NodeStatus?,

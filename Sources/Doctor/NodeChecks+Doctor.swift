@@ -12,7 +12,7 @@ extension NodeChecks {
     /// All findings, ordered from causes to consequences.
     package static func doctor(_ facts: DoctorFacts) -> [Finding] {
         [key(problem: facts.keyProblem), folder(facts.folder)] + [freeDisk(bytes: facts.freeBytes), files(facts)]
-            + [database(facts.database), statusV01(facts.statusV01), daemon(facts.daemon)].compactMap(\.self)
+            + [database(facts.database), statusV01(facts.statusV01)].compactMap(\.self) + session(facts) + [daemon(facts.daemon)]
             + facts.relays.flatMap { relay($0, topics: facts.pubsubTopics) } + gaps(facts.daemon) + [selfTest(facts.selfTest)]
             + facts.gorushes.flatMap { gorush($0, facts) } + clocks(facts)
     }

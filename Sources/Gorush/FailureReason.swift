@@ -38,7 +38,8 @@ package enum FailureReason: String, Sendable, CaseIterable {
         switch platform {
         case .apn: self = Self.apn(error)
         case .firebase: self = FirebaseErrorText.reason(for: error)
-        default: self = .other
+        // gorush does not report which of Huawei's tokens failed, nor why.
+        case .huawei, nil: self = .other
         }
     }
 

@@ -37,6 +37,7 @@ package struct GorushFailure: Sendable, CustomStringConvertible, CustomReflectab
         switch string("platform") {
         case "ios": platform = .apn
         case "android": platform = .firebase
+        case "huawei": platform = .huawei
         default: platform = nil
         }
     }

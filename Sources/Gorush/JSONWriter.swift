@@ -20,7 +20,7 @@ package struct JSONWriter {
         write(text)
     }
 
-    /// An element of an array.
+    /// An element of an array, or the value of a ``member(_:_:)``.
     package mutating func element(_ text: String) {
         begin(nil)
         write(text)
@@ -33,6 +33,27 @@ package struct JSONWriter {
 
     package mutating func value(_ name: StaticString, _ flag: Bool) {
         begin(name)
+        bytes += (flag ? "true" : "false").utf8
+    }
+
+    /// Members whose names are values. Names are ASCII without quotes and backslashes.
+    package mutating func member(_ name: String, _ write: (inout JSONWriter) -> Void) {
+        if needsComma { bytes.append(UInt8(ascii: ",")) }
+        bytes.append(UInt8(ascii: "\""))
+        bytes += name.utf8
+        bytes += "\":".utf8
+        needsComma = false
+        write(&self)
+        needsComma = true
+    }
+
+    package mutating func element(_ number: some BinaryInteger) {
+        begin(nil)
+        bytes += String(number).utf8
+    }
+
+    package mutating func element(_ flag: Bool) {
+        begin(nil)
         bytes += (flag ? "true" : "false").utf8
     }
 

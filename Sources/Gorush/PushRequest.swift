@@ -8,9 +8,6 @@ import PushTypes
 /// Notifications for APNs are alerts in all profiles, and have their `notif_id` also as `collapse_id`, so that a device replaces one that is
 /// delivered twice. There is no equivalent for Firebase.
 struct PushRequest {
-    /// Limit of a `collapse_id` in bytes: APNs refuses a notification with a longer one.
-    private static let maximumCollapseIDByteCount = 64
-
     /// The devices of each entry, at least one.
     let members: [[Notification]]
     private let profile: PayloadProfile
@@ -42,14 +39,7 @@ struct PushRequest {
                 for device in devices { writer.element(device.deviceToken.revealed) }
             }
             writer.value("platform", first.platform.rawValue)
-            writer.value("message", first.content.text(in: profile))
-            if first.platform == .apn {
-                if !first.apnTopic.isEmpty { writer.value("topic", first.apnTopic) }
-                if (1...Self.maximumCollapseIDByteCount).contains(first.id.utf8.count) { writer.value("collapse_id", first.id) }
-            }
-            if first.isForSandbox { writer.value("development", true) }
-            first.content.writeMembers(for: first.platform, in: profile, to: &writer)
-            writer.object("data") { first.content.writeData(for: devices, in: profile, to: &$0) }
+            first.content.write(for: devices, in: profile, to: &writer)
         }
     }
 

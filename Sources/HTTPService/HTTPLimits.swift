@@ -35,11 +35,14 @@ package struct HTTPLimits: Hashable, Sendable {
         case loopbackRelay
         /// For one operator.
         case admin
+        /// Session's clients and onion routers.
+        case session
 
         func connections(descriptors: Int) -> Int {
             switch self {
             case .status, .loopbackRelay: min(max(descriptors / 4, 4), 1024)
             case .admin: min(max(descriptors / 32, 4), 64)
+            case .session: min(max(descriptors / 16, 4), 1024)
             }
         }
     }

@@ -2,6 +2,7 @@ package import Delivery
 package import Logging
 package import NodeMetrics
 package import PushNode
+package import SessionServer
 package import StatusRules
 package import StatusServer
 package import StatusV01Server
@@ -14,7 +15,7 @@ package import WakuCrypto
 package enum NodeAssembly {
     /// The tables of the node and of all protocols, enabled or not.
     package static let parts: [StorePart] = NodeService.parts + protocolParts
-    fileprivate static let protocolParts: [StorePart] = [StatusStorage.part, V01Storage.part]
+    fileprivate static let protocolParts: [StorePart] = [StatusStorage.part, V01Storage.part, SessionStorage.part]
 
     /// Opens the store in a data folder, and creates it if necessary.
     ///
@@ -36,17 +37,21 @@ package enum NodeAssembly {
     /// Every metric that a node may have.
     package static let metrics: [MetricGroup] = {
         let identity = PrivateKey.generate()
-        return NodeService.metrics(of: [StatusPush(identity: identity), StatusPushV01(identity: identity)])
+        return NodeService.metrics(of: [StatusPush(identity: identity), StatusPushV01(identity: identity)]) + [.session]
     }()
 
     /// What operators call the protocols, by their numbers in stored rows.
     package static let protocolNames: [ProtocolNumber: String] = [
         StatusStorage.protocolNumber: "status", V01Storage.protocolNumber: "status-v0.1",
+        SessionStorage.protocolNumber: "session",
     ]
 
     /// Whose the registered devices among these are, of all protocols.
     package static func owners(of devices: [DeviceID], in store: any Store) throws(StoreError) -> [DeviceID: DeviceOwner] {
-        let sources = DeliverySources([StatusDeliverySource(store.sealer), V01DeliverySource(store.sealer, apnsTopic: "")])
+        let sources = DeliverySources([
+            StatusDeliverySource(store.sealer), V01DeliverySource(store.sealer, apnsTopic: ""),
+            SessionDeliverySource(store.sealer, apnsTopic: ""),
+        ])
         return try store.read(sources.owners(of: devices))
     }
 }
@@ -58,6 +63,8 @@ package struct ServerConfiguration: Sendable {
     package var status = StatusPush.Configuration()
     /// nil: the node does not speak version 0.1. Limits, ages and lifetimes are those of ``status``.
     package var statusV01: StatusPushV01.Configuration?
+    /// nil: the node is not Session's push server. Limits and ages are those of ``status``.
+    package var session: SessionPush.Configuration?
 
     package init(identity: PrivateKey, dataPath: String) {
         node = NodeConfiguration(identity: identity, dataPath: dataPath)
@@ -79,6 +86,7 @@ package struct Server: Sendable {
     package let node: NodeService
     private let status: StatusPush
     private let statusV01: StatusPushV01?
+    private let session: SessionPush?
 
     /// Opens the data folder and creates the parts. Nothing runs yet.
     ///
@@ -103,7 +111,14 @@ package struct Server: Sendable {
             own.registrationLifetime = settings.registrationLifetime
             return StatusPushV01(identity: configuration.node.identity, own)
         }
-        let protocols: [any NodeProtocol] = [status] + [statusV01].compactMap(\.self)
+        session = configuration.session.map { own in
+            var own = own
+            own.ageLimit = settings.requestAgeLimit
+            own.limits = settings.limits
+            return SessionPush(own)
+        }
+        let others: [(any NodeProtocol)?] = [statusV01, session]
+        let protocols: [any NodeProtocol] = [status] + others.compactMap(\.self)
         node = try NodeService(
             configuration.node, protocols: protocols, knownParts: NodeAssembly.protocolParts, gorush: gorush, logger: logger, now: now,
             makeRelay: makeRelay)
@@ -121,5 +136,14 @@ package struct Server: Sendable {
     package func replaceLimits(_ limits: Limits) {
         status.replaceLimits(limits)
         statusV01?.replaceLimits(limits)
+        session?.replaceLimits(limits)
+    }
+
+    /// The port of Session's HTTP endpoints once they are listened on; nil when the node is not Session's push server.
+    package var sessionPort: Int? { session?.httpPort }
+
+    /// Reads the list of Session's storage servers again.
+    package func reloadStorageServers() {
+        session?.reloadServers()
     }
 }

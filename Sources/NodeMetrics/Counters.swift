@@ -207,8 +207,9 @@ extension ProtocolLabel {
         switch self {
         case .status: 0
         case .statusV01: 1
-        case .other: 2
-        case .shared: 3
+        case .session: 2
+        case .other: 3
+        case .shared: 4
         }
     }
 }

@@ -5,6 +5,7 @@ package enum ProtocolLabel: String, MetricLabel {
     case status
     /// Version 0.1 of Status' service.
     case statusV01 = "status-v0.1"
+    case session
     /// Any other protocol.
     case other
     /// What all protocols of a node share.

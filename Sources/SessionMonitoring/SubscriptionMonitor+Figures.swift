@@ -21,6 +21,8 @@ extension SubscriptionMonitor {
         /// nil when the map comes from a file.
         package var isOxendConnected: Bool?
 
+        package init() {}
+
         /// From 0 to 1; 0 without a map.
         package var reachableShare: Double { knownSwarms == 0 ? 0 : Double(reachableSwarms) / Double(knownSwarms) }
     }

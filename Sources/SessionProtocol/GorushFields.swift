@@ -1,3 +1,5 @@
+package import PushTypes
+
 /// What gorush is sent for one device beside `tokens` and `notif_id`: the members of its JSON, in order.
 package struct GorushFields: Hashable, Sendable {
     package enum Value: Hashable, Sendable {

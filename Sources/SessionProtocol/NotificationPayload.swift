@@ -43,7 +43,12 @@ package struct NotificationPayload: Sendable {
 
     /// Base64 with padding, under a fresh nonce: done once, when the notification enters the outbox.
     package func sealed(with key: SymmetricKey, sodium: Sodium) -> String {
-        Data(sodium.xChaChaSeal(padded, key: key)).base64EncodedString()
+        Data(sealedBytes(with: key, sodium: sodium)).base64EncodedString()
+    }
+
+    /// The same before base64: nonce(24) ‖ ciphertext ‖ tag(16).
+    package func sealedBytes(with key: SymmetricKey, sodium: Sodium) -> [UInt8] {
+        sodium.xChaChaSeal(padded, key: key)
     }
 
     /// With a given nonce, for vectors.

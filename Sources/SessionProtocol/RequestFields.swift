@@ -1,3 +1,4 @@
+import PushTypes
 import WakuCrypto
 
 /// Reads the fields that subscriptions and unsubscriptions share. Every error is a ``RequestError`` that names the field.

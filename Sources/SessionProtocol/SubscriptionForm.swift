@@ -1,3 +1,4 @@
+package import PushTypes
 package import WakuCrypto
 
 /// A device that a subscription is for. Its token prints as `<redacted>`.

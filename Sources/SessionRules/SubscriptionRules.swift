@@ -1,3 +1,4 @@
+package import PushTypes
 package import SessionProtocol
 
 /// A subscription that the store has.

@@ -1,3 +1,4 @@
+import PushTypes
 package import SessionProtocol
 package import Sodium
 import WakuCrypto

@@ -1,4 +1,5 @@
 import Foundation
+package import PushTypes
 package import SessionProtocol
 package import Sodium
 package import WakuCrypto

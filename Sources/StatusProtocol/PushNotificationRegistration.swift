@@ -46,7 +46,7 @@ public struct PushNotificationRegistration: Hashable, Sendable {
     }
 
     /// nil if it is not a known platform.
-    public var platform: Platform? { Int32(exactly: tokenType).flatMap(Platform.init) }
+    public var platform: Platform? { Platform(tokenType: tokenType) }
 
     /// - Throws: `ProtobufError`
     public init(parsing bytes: [UInt8]) throws(ProtobufError) {

@@ -106,6 +106,9 @@ struct Serve: AsyncParsableCommand {
         help: "The topic of version 0.1's notifications for APNs: the app's bundle id. Without it they have none.")
     var v01APNsTopic: String?
 
+    @OptionGroup(title: "Session")
+    var session: SessionOptions
+
     @Option(help: "Address of the status page, /metrics, /healthz, /readyz and /feedback.")
     var http: AddressArgument = Environment.value("http", AddressArgument(SocketAddress(host: "127.0.0.1", port: 9090)))
 
@@ -164,6 +167,7 @@ struct Serve: AsyncParsableCommand {
         configuration.deriveAheadLimit = deriveAhead == .on ? deriveAheadLimit : nil
         configuration.limits = try limits.limits()
         configuration.statusV01 = try versionZeroOne()
+        configuration.session = try session.configuration()
         configuration.registrationLifetime = limits.registrationLifetime.duration
         configuration.feedbackSecret = try gorush.feedbackSecret()
         let settings = try gorush.settings()
@@ -250,6 +254,11 @@ struct Serve: AsyncParsableCommand {
         setup.fleets = peers.network.fleet
         setup.pubsubTopics = plan.configuration.pubsubTopics.map(\.rawValue)
         setup.speaksStatusV01 = plan.configuration.statusV01 != nil
+        if plan.configuration.session != nil {
+            func absolute(_ path: String?) -> String? { path.map { URL(fileURLWithPath: $0).path } }
+            setup.session = AdminAPI.Setup.Session(
+                onionKeyPath: absolute(session.onionKeyFile), nodesPath: absolute(session.nodesFile), oxend: session.oxend)
+        }
         setup.takesFeedback = plan.configuration.feedbackSecret != nil
         return setup
     }

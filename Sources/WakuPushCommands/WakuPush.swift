@@ -33,5 +33,6 @@ struct WakuPush: AsyncParsableCommand {
         version: Version.current,
         subcommands: [
             Serve.self, IdentityCommand.self, Admin.self, Doctor.self, ConfigCommand.self, Client.self, Demo.self, Bench.self,
+            SessionCommand.self,
         ])
 }

@@ -36,4 +36,33 @@ struct EndpointRoutingTests {
     func none() {
         #expect(EndpointRouting([EndpointRule(platforms: [.firebase])]).endpoint(for: .apn, apnTopic: "im.status") == nil)
     }
+
+    @Test("sends Session's services to the endpoints that name them, and other devices to the others")
+    func services() {
+        let routing = EndpointRouting([
+            EndpointRule(name: "status"), EndpointRule(name: "session apple", services: [.apns, .apnsSandbox]),
+            EndpointRule(name: "session google", services: [.firebase]),
+        ])
+        #expect(routing.hasChoice)
+        #expect(routing.endpoint(for: .apn, apnTopic: "im.status") == 0)
+        #expect(routing.endpoint(for: .firebase, apnTopic: "") == 0)
+        #expect(routing.endpoint(for: .apn, apnTopic: "com.session", service: .apns) == 1)
+        #expect(routing.endpoint(for: .apn, apnTopic: "com.session", service: .apnsSandbox) == 1)
+        #expect(routing.endpoint(for: .firebase, apnTopic: "", service: .firebase) == 2)
+        #expect(routing.endpoint(for: .huawei, apnTopic: "", service: .huawei) == nil)
+    }
+
+    @Test("uses endpoints for all protocols while none names services")
+    func withoutServices() {
+        let routing = EndpointRouting([EndpointRule(name: "apple", platforms: [.apn]), EndpointRule(name: "other")])
+        #expect(routing.endpoint(for: .apn, apnTopic: "com.session", service: .apnsSandbox) == 0)
+        #expect(routing.endpoint(for: .huawei, apnTopic: "", service: .huawei) == 1)
+    }
+
+    @Test("has no endpoint for other devices if all endpoints name services")
+    func onlyServices() {
+        let routing = EndpointRouting([EndpointRule(services: [.firebase])])
+        #expect(routing.endpoint(for: .firebase, apnTopic: "") == nil)
+        #expect(routing.endpoint(for: .firebase, apnTopic: "", service: .firebase) == 0)
+    }
 }

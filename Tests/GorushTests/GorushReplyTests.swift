@@ -16,7 +16,7 @@ struct GorushReplyTests {
                 """.utf8))
         #expect(reply.counts == 2)
         #expect(reply.failures.map(\.notificationID) == ["a", nil])
-        #expect(reply.failures.map(\.platform) == [.apn, nil])
+        #expect(reply.failures.map(\.platform) == [.apn, .huawei])
         #expect(reply.failures.map(\.verdict) == [.dead, .other])
     }
 

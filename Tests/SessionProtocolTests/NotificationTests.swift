@@ -1,4 +1,5 @@
 import Foundation
+import PushTypes
 import Sodium
 import TestSupport
 import Testing

@@ -1,3 +1,4 @@
+import PushTypes
 import TestSupport
 import Testing
 import WakuCrypto

@@ -1,3 +1,4 @@
+import PushTypes
 import SessionProtocol
 import Testing
 import WakuCrypto

@@ -1,5 +1,6 @@
 import Foundation
 import OxenMQ
+import PushTypes
 import SessionProtocol
 import Sodium
 import Synchronization

@@ -72,7 +72,11 @@ struct ConfigurationTests {
             ("gorush-endpoints: {url: x}", ":1: gorush-endpoints must be a list of endpoints"),
             ("gorush-endpoints: [{name: a}]", ":1: this endpoint has no url"),
             ("gorush-endpoints: [{url: \"http://a\", platfrom: apn}]", ":1: there is no option platfrom: did you mean platforms?"),
-            ("gorush-endpoints: [{url: \"http://a\", platforms: [ios]}]", ":1: unknown platform ios: use apn or firebase"),
+            (
+                "gorush-endpoints: [{url: \"http://a\", services: [fcm]}]",
+                ":1: unknown service fcm: use apns, apns-sandbox, firebase, huawei"
+            ),
+            ("gorush-endpoints: [{url: \"http://a\", platforms: [ios]}]", ":1: unknown platform ios: use apn, firebase, huawei"),
             ("gorush-endpoints: [{url: \"http://a\", connections: 0}]", ":1: connections must be from 1 to 64"),
             ("gorush-endpoints: [{url: \"http://a\", timeout: 4s}]", ":1: timeout must be from 5s to 10m"),
             ("gorush-endpoints: [{url: \"http://a\", timeout: long}]", ":1: timeout must be from 5s to 10m"),

@@ -37,14 +37,17 @@ package struct FailureGuard: Sendable {
         package let platform: Platform
         /// nil for Firebase, and for the topics beyond the limit.
         package let topic: String?
+        /// Session's devices have other certificates and projects than those of Status; nil for the latter.
+        package let service: PushService?
 
-        package init(platform: Platform, topic: String) {
-            self.init(platform: platform, anyTopic: platform == .apn ? topic : nil)
+        package init(platform: Platform, topic: String, service: PushService? = nil) {
+            self.init(platform: platform, anyTopic: platform == .apn ? topic : nil, service: service)
         }
 
-        fileprivate init(platform: Platform, anyTopic topic: String?) {
+        fileprivate init(platform: Platform, anyTopic topic: String?, service: PushService?) {
             self.platform = platform
             self.topic = topic
+            self.service = service
         }
     }
 
@@ -123,7 +126,7 @@ package struct FailureGuard: Sendable {
     }
 
     private func known(_ audience: Audience) -> Audience {
-        slots[audience] == nil ? Audience(platform: audience.platform, anyTopic: nil) : audience
+        slots[audience] == nil ? Audience(platform: audience.platform, anyTopic: nil, service: audience.service) : audience
     }
 
     private mutating func change(_ audience: Audience, _ now: Timestamp, _ change: (inout Tally) -> Void) {
@@ -132,7 +135,9 @@ package struct FailureGuard: Sendable {
         var audience = audience
         if slots[audience] == nil, slots.count >= configuration.audienceLimit {
             slots = slots.filter { $0.value.last.map { $0.number > oldest } ?? false }
-            if slots.count >= configuration.audienceLimit { audience = Audience(platform: audience.platform, anyTopic: nil) }
+            if slots.count >= configuration.audienceLimit {
+                audience = Audience(platform: audience.platform, anyTopic: nil, service: audience.service)
+            }
         }
         var own = slots[audience] ?? []
         // A clock that was set back adds to the slot that it has.

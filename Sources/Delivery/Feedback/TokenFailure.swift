@@ -19,7 +19,7 @@ struct TokenFailure: Sendable {
     /// - Parameter address: of the device as it is registered now.
     init(_ posted: PostedNotification, _ address: DeviceAddress, _ failure: GorushFailure) {
         self.posted = posted
-        audience = FailureGuard.Audience(platform: address.platform, topic: address.apnTopic)
+        audience = address.audience
         reason = FailureReason(platform: address.platform, error: failure.error)
     }
 

@@ -115,7 +115,7 @@ extension V01 {
         }
 
         /// nil when it is neither of the two that there are.
-        public var platform: Platform? { Int32(exactly: tokenType).flatMap(Platform.init) }
+        public var platform: Platform? { Platform(tokenType: tokenType) }
         public var isEnabled: Bool { filters?.isEnabled ?? false }
 
         init(_ message: Protobuf__V01__DeviceToken) throws(ProtobufError) {

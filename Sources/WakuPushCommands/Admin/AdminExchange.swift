@@ -3,11 +3,13 @@ import ArgumentParser
 import Foundation
 import NodeAssembly
 import PushNode
+import SessionServer
 import StatusServer
 import StatusV01Server
 import Storage
 import StoreSQLite
 import StatusProtocol
+import Waku
 import WakuCrypto
 
 extension Admin.Registrations {
@@ -77,7 +79,7 @@ extension Admin.Registrations {
             abstract: "Exports registrations to a file that only the same node's key can decrypt.",
             discussion: """
                 Tombstones are exported too: without them a removed registration could come back. Use --state to select. Records of version 0.1 \
-                are exported as well, unless --platform is given.
+                and subscriptions of Session are exported as well, unless --platform is given.
 
                 EXAMPLE
                   waku-push admin registrations export /backup/registrations \\
@@ -102,7 +104,10 @@ extension Admin.Registrations {
                         return failure == nil
                     }
                     if let failure { throw failure }
-                    if filter.platform == nil { try exportRecords(from: store, to: &writer) }
+                    if filter.platform == nil {
+                        try exportRecords(from: store, to: &writer)
+                        try exportSubscriptions(from: store, to: &writer)
+                    }
                     try writer.finish()
                 } catch {
                     writer.discard()
@@ -123,6 +128,29 @@ extension Admin.Registrations {
                 else { return true }
                 do { try writer.add(record) } catch { failure = error }
                 return failure == nil
+            }
+            if let failure { throw failure }
+        }
+
+        /// Those of Session, and the names of ended ones.
+        private func exportSubscriptions(from store: any Store, to writer: inout RegistrationsFileWriter) throws {
+            let wanted = filter.filter
+            var failure: (any Error)?
+            var selected = SubscriptionFilter()
+            selected.signedBefore = wanted.changedBefore.map { $0.rawValue / 1_000_000_000 }
+            selected.signedSince = wanted.changedSince.map { $0.rawValue / 1_000_000_000 }
+            if wanted.isRegistered != false {
+                let subscriptions = SessionServer.Subscriptions(store.sealer)
+                try SessionServer.Subscriptions.forEach(selected, in: store) { summary in
+                    do { try writer.add(try subscriptions.open(summary), summary.service) } catch { failure = error }
+                    return failure == nil
+                }
+            }
+            if wanted.isRegistered != true, failure == nil {
+                try SessionServer.Subscriptions.forEachLeftName(in: store) { left in
+                    do { try writer.add(left) } catch { failure = error }
+                    return failure == nil
+                }
             }
             if let failure { throw failure }
         }
@@ -183,11 +211,15 @@ extension Admin.Registrations {
                     failure = error
                 }
                 if batch.count >= Self.batch || isWhole || failure != nil {
+                    let subscriptions = SessionServer.Subscriptions(store.sealer)
                     let (registrations, records) = (StatusServer.Registrations(store.sealer), StatusV01Server.Records(store.sealer))
                     let commands = batch.map { entry in
                         switch entry {
                         case .registration(let record): registrations.merge(record)
                         case .v01(let record): records.merge(record)
+                        case .subscription(let record, let service):
+                            subscriptions.merge(record, service, at: Timestamp.now().rawValue / 1_000_000_000)
+                        case .leftName(let left): SessionServer.Subscriptions.merge(left)
                         }
                     }
                     for result in await store.commitEach(commands) {

@@ -1,4 +1,6 @@
 import Foundation
+import PushTypes
+import SessionServer
 import StatusServer
 import StatusV01Server
 import StoreSQLite
@@ -39,14 +41,32 @@ enum RegistrationsFile {
             let preferences: Data?
         }
 
+        /// A subscription of Session.
+        struct Subscription: Codable {
+            let service: String
+            /// `SubscriptionRecord`.
+            let content: Data
+        }
+
+        /// The name of an ended subscription.
+        struct LeftName: Codable {
+            let name: Data
+            let signedAt: Int64
+            let expiresAt: Int64
+        }
+
         var record: Record?
         var v01: V01Record?
+        var subscription: Subscription?
+        var leftName: LeftName?
         var end: Int?
     }
 
     enum Entry {
         case registration(RegistrationRecord)
         case v01(RecordExport)
+        case subscription(SubscriptionRecord, PushService)
+        case leftName(LeftNameExport)
     }
 
     static func key(of identity: PrivateKey) -> SymmetricKey {
@@ -93,6 +113,18 @@ struct RegistrationsFileWriter {
             keyHash: Data(record.keyHash.bytes), version: record.version, changedAt: record.changedAt.rawValue,
             preferences: record.preferences.map { Data($0) })
         try seal(RegistrationsFile.Line(v01: content))
+        count += 1
+    }
+
+    mutating func add(_ record: SubscriptionRecord, _ service: PushService) throws {
+        let content = RegistrationsFile.Line.Subscription(service: service.rawValue, content: Data(record.encoded()))
+        try seal(RegistrationsFile.Line(subscription: content))
+        count += 1
+    }
+
+    mutating func add(_ left: LeftNameExport) throws {
+        let content = RegistrationsFile.Line.LeftName(name: Data(left.name), signedAt: left.signedAt, expiresAt: left.expiresAt)
+        try seal(RegistrationsFile.Line(leftName: content))
         count += 1
     }
 
@@ -161,6 +193,16 @@ struct RegistrationsFileReader {
                 RecordExport(
                     keyHash: keyHash, version: record.version, changedAt: Timestamp(rawValue: record.changedAt),
                     preferences: record.preferences.map { Array($0) }))
+        }
+        if let subscription = line.subscription, let service = PushService(rawValue: subscription.service),
+            let record = try? SubscriptionRecord(parsing: Array(subscription.content))
+        {
+            count += 1
+            return .subscription(record, service)
+        }
+        if let left = line.leftName {
+            count += 1
+            return .leftName(LeftNameExport(name: Array(left.name), signedAt: left.signedAt, expiresAt: left.expiresAt))
         }
         guard let record = line.record, let keyHash = KeyHash(bytes: Array(record.keyHash)) else {
             throw CommandFailure(.data, "line \(count + 2) of \(path) contains no registration")

@@ -7,11 +7,11 @@ import WakuCrypto
 
 extension Platform: ExpressibleByArgument {
     public init?(argument: String) {
-        guard let platform = Platform.allCases.first(where: { $0.name == argument }) else { return nil }
+        guard let platform = Platform.ofStatus.first(where: { $0.name == argument }) else { return nil }
         self = platform
     }
 
-    public static var allValueStrings: [String] { allCases.map(\.name) }
+    public static var allValueStrings: [String] { ofStatus.map(\.name) }
     public var defaultValueDescription: String { name }
 }
 

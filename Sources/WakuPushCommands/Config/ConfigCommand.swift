@@ -88,6 +88,9 @@ struct ConfigCommand: ParsableCommand {
                 #    platforms: [firebase]
                 #    user: waku-push
                 #    password-file: /etc/waku-push/gorush-google.password
+                #  - name: session
+                #    url: https://gorush-session.example
+                #    services: [apns, apns-sandbox, firebase, huawei]
                 """
             return ([head] + ServeOption.all.map(\.inFile) + [tail]).joined(separator: "\n\n")
         }

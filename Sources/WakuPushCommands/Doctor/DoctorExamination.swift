@@ -9,6 +9,10 @@ import Logging
 import NodeAssembly
 import NwakuRelay
 import PushNode
+import SessionMonitoring
+import SessionProtocol
+import SessionServer
+import Sodium
 import StatusServer
 import StatusV01Server
 import Storage
@@ -53,15 +57,60 @@ struct DoctorExamination {
         facts.statusV01 = DoctorFacts.StatusV01(
             isOn: isGiven("status-v0.1") ? options.statusV01 : setup?.speaksStatusV01 ?? options.statusV01, records: figures.records,
             devices: figures.devices.values.reduce(0, +))
+        facts.session = session(setup)
         return facts
+    }
+
+    // MARK: Session
+
+    private func session(_ setup: AdminAPI.Setup?) -> DoctorFacts.Session {
+        let isGiven = isGiven("session-http")
+        let (key, nodes, oxend) =
+            isGiven || setup == nil
+            ? (options.session.onionKeyFile, options.session.nodesFile, options.session.oxend)
+            : (setup?.session?.onionKeyPath, setup?.session?.nodesPath, setup?.session?.oxend)
+        return DoctorFacts.Session(
+            isOn: isGiven || setup?.session != nil, keyProblem: onionKeyProblem(key, isRead: !isGiven && setup?.session != nil),
+            servers: nodes.map(servers) ?? oxend.map { .oxend($0) } ?? .unusable("--session-nodes or --session-oxend is missing"),
+            subscriptions: subscriptionCount())
+    }
+
+    /// - Parameters:
+    ///   - path: of the file.
+    ///   - isRead: the daemon could read it, even if this user can't.
+    private func onionKeyProblem(_ path: String?, isRead: Bool) -> String? {
+        guard !isRead else { return nil }
+        guard let path else { return "--session-onion-key is missing: make a key with waku-push session key new --out onion.key" }
+        do {
+            _ = try OnionKeyFile.read(path, try Sodium.load())
+            return nil
+        } catch {
+            return CommandFailure(explaining: error)?.message ?? "the onion key can't be read"
+        }
+    }
+
+    private func servers(_ path: String) -> DoctorFacts.Session.Servers {
+        do throws(StorageServerFile.Failure) {
+            return .file(count: try StorageServerFile.read(path).servers.count)
+        } catch {
+            return .unusable(error.description)
+        }
+    }
+
+    /// Of Session; 0 when the database can't be read, which is another finding.
+    private func subscriptionCount() -> Int {
+        existingStore.flatMap { try? $0.read(Subscriptions.figures(at: Int64(Date().timeIntervalSince1970))).total } ?? 0
+    }
+
+    /// nil when there is none, or it can't be read.
+    private var existingStore: SQLiteStore? {
+        guard FileManager.default.fileExists(atPath: DataFolder.databasePath(in: options.data)) else { return nil }
+        return try? NodeAssembly.existingStore(in: options.data, of: nil)
     }
 
     /// Of version 0.1; none when the database can't be read, which is another finding.
     private func recordFigures() -> RecordFigures {
-        guard FileManager.default.fileExists(atPath: DataFolder.databasePath(in: options.data)),
-            let store = try? NodeAssembly.existingStore(in: options.data, of: nil), let figures = try? store.read(Records.figures())
-        else { return RecordFigures() }
-        return figures
+        existingStore.flatMap { try? $0.read(Records.figures()) } ?? RecordFigures()
     }
 
     /// Whether one of these options is set: on the command line, in the environment or in the file.

@@ -2,10 +2,12 @@ import ArgumentParser
 import Foundation
 import Gorush
 import LoopbackRelay
+import Primitives
 import NwakuRelay
 import PushBench
 import PushClient
 import PushNode
+import SessionMonitoring
 import Storage
 import StoreSQLite
 
@@ -102,6 +104,8 @@ extension CommandFailure {
         case let error as LoopbackServerError: self.init(.unavailable, error.message)
         case let error as NwakuRelayError: self.init(.usage, error.message)
         case let error as GorushError: self.init(.usage, error.message)
+        case let error as OptionalLibraryError: self.init(.unavailable, error.description)
+        case let error as StorageServerFile.Failure: self.init(.data, error.description)
         default: return nil
         }
     }

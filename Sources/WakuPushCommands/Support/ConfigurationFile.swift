@@ -13,7 +13,8 @@ struct ConfigurationFile {
     /// An entry of `gorush-endpoints`, with options from ``keys``.
     struct Endpoint: Equatable {
         static let keys = [
-            "name", "url", "platforms", "apn-topics", "apn-sandbox-topics", "ca", "user", "password-file", "token-file", "headers",
+            "name", "url", "platforms", "services", "apn-topics", "apn-sandbox-topics", "ca", "user", "password-file", "token-file",
+            "headers",
             "payload-profile", "connections", "batch", "timeout",
         ]
 

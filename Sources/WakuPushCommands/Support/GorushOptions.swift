@@ -197,9 +197,19 @@ extension GorushSettings {
         var platforms: Set<Platform>?
         for name in endpoint.list("platforms") ?? [] {
             guard let platform = Platform.allCases.first(where: { $0.name == name }) else {
-                throw CommandFailure(.data, "\(endpoint.place): unknown platform \(name): use apn or firebase")
+                throw CommandFailure(
+                    .data, "\(endpoint.place): unknown platform \(name): use \(Platform.allCases.map(\.name).joined(separator: ", "))")
             }
             platforms = (platforms ?? []).union([platform])
+        }
+        var services: Set<PushService>?
+        for name in endpoint.list("services") ?? [] {
+            guard let service = PushService(rawValue: name) else {
+                throw CommandFailure(
+                    .data,
+                    "\(endpoint.place): unknown service \(name): use \(PushService.allCases.map(\.rawValue).joined(separator: ", "))")
+            }
+            services = (services ?? []).union([service])
         }
         var profile = standard.payloadProfile
         if let name = endpoint["payload-profile"] {
@@ -226,7 +236,7 @@ extension GorushSettings {
             url: url,
             rule: EndpointRule(
                 name: endpoint["name"] ?? "gorush \(number)", platforms: platforms, apnTopics: endpoint.list("apn-topics").map(Set.init),
-                sandboxTopics: Set(endpoint.list("apn-sandbox-topics") ?? [])),
+                sandboxTopics: Set(endpoint.list("apn-sandbox-topics") ?? []), services: services),
             profile: profile, connections: try count("connections", 1...64, standard.gorushConnections),
             batch: try count("batch", 1...100, standard.gorushBatch),
             timeout: try GorushOptions.timeout(timeout, endpoint["timeout"] == nil ? "--gorush-timeout" : "\(endpoint.place): timeout"),

@@ -26,34 +26,18 @@ enum NodeKeyFile {
     }
 
     private static func read(_ path: String) throws(CommandFailure) -> NodeKey {
-        let file = URL(fileURLWithPath: path)
-        if let attributes = try? FileManager.default.attributesOfItem(atPath: path), let mode = attributes[.posixPermissions] as? Int,
-            mode & 0o077 != 0
-        {
-            throw CommandFailure(
-                .permission, "node key file \(path) is readable by others (mode 0\(String(mode, radix: 8))): chmod 600 \(path)")
-        }
-        guard let handle = try? FileHandle(forReadingFrom: file), let content = try? handle.read(upToCount: sizeLimit) else {
-            throw CommandFailure(.permission, "node key file \(path) can't be read: give this user access to it")
-        }
+        let remedy = "remove it to have a new one created"
+        let content = try file(path).read(upTo: sizeLimit, remedy: remedy)
         let text = String(decoding: content, as: UTF8.self).trimmingCharacters(in: .whitespacesAndNewlines)
         guard let bytes = bytes(hex: text), let key = try? NodeKey(parsing: bytes) else {
-            throw CommandFailure(.data, "node key file \(path) does not contain a libp2p private key: remove it to have a new one created")
+            throw CommandFailure(.data, "node key file \(path) does not contain a libp2p private key: \(remedy)")
         }
         return key
     }
 
     private static func write(_ key: NodeKey, to path: String) throws(CommandFailure) {
-        let file = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
-        guard file >= 0 else {
-            throw CommandFailure(
-                .cannotCreate, "node key file \(path) can't be made: is the folder there, and may this user write to it?")
-        }
-        defer { close(file) }
-        let text = Array((key.encoded().withBytes { hexString($0) } + "\n").utf8)
-        guard Foundation.write(file, text, text.count) == text.count, fsync(file) == 0 else {
-            unlink(path)
-            throw CommandFailure(.cannotCreate, "node key file \(path) can't be written: is the disk full?")
-        }
+        try file(path).create(key.encoded().withBytes { hexString($0) })
     }
+
+    private static func file(_ path: String) -> PrivateFile { PrivateFile(kind: "node key file", path: path) }
 }

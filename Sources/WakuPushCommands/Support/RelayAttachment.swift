@@ -15,6 +15,8 @@ final class RelayAttachment {
     private let targets: RelayTargets
     private let exemptAddresses: [AddressRange]
     private let listenAddresses: [Multiaddr]
+    /// They were not given: the node can do without.
+    private let isListeningOptional: Bool
     private let loopback: (network: LoopbackNetwork, server: LoopbackServer)?
     private let pollInterval: Duration
     private let nodeKey: () throws(CommandFailure) -> NodeKey
@@ -34,6 +36,7 @@ final class RelayAttachment {
         exemptAddresses = try options.exemptAddresses()
         let hasLoopback = names.isEmpty && !targets.hasPeers || names.contains("loopback")
         listenAddresses = try options.addresses(hasLoopback: hasLoopback)
+        isListeningOptional = options.listen.isEmpty
         guard listenAddresses.isEmpty || hasLoopback || targets.hasPeers else {
             throw CommandFailure(
                 .usage,
@@ -114,6 +117,9 @@ final class RelayAttachment {
         do throws(RelayError) {
             try await gossip.listen()
         } catch {
+            guard !isListeningOptional else {
+                return logger.warning("libp2p not listening", metadata: ["reason": "\(error.message) --listen gives another"])
+            }
             await gossip.close()
             throw CommandFailure(.unavailable, "\(error.message) Choose another with --listen, or --listen off")
         }

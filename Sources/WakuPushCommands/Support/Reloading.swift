@@ -87,6 +87,7 @@ final class ReloadService: Service {
                 waiting.insert(ConfigurationFile.endpointsKey)
             }
             server.replaceLimits(new.configuration.limits)
+            server.reloadStorageServers()
             if new.level != old.level { level.current = new.level }
             current.withLock { $0 = new }
             let taken = changed.map(\.option).filter { !waiting.contains($0) }

@@ -1,0 +1,123 @@
+import Logging
+import NodeMetrics
+import PushNode
+import PushTypes
+import SessionProtocol
+import SessionRules
+import SessionSwarms
+import Storage
+import Synchronization
+
+/// Takes requests to the store, and tells the monitor what became of them.
+final class SubscriptionCommits: Sendable {
+    /// Bodies that wait for the store. More are refused at once: a store that hangs must not fill the memory.
+    private static let pendingLimit = 4096
+
+    private let node: NodeServices
+    private let subscriptions: Subscriptions
+    private let gate: SessionGate
+    private let services: Set<PushService>
+    private let monitor: any SubscriptionMonitoring
+    private let timeout: Duration
+    private let pending = Atomic(0)
+
+    init(
+        _ node: NodeServices, _ gate: SessionGate, services: Set<PushService>, monitor: any SubscriptionMonitoring, timeout: Duration
+    ) {
+        self.node = node
+        self.gate = gate
+        self.services = services
+        self.monitor = monitor
+        self.timeout = timeout
+        subscriptions = Subscriptions(node.store.sealer)
+    }
+
+    /// Returns once the requests are durable, have failed, or the store did not answer in time.
+    ///
+    /// - Parameter requests: of one body, verified.
+    func commit(_ requests: [SessionRequest]) async -> [RequestAnswer] {
+        func all(_ error: RequestError) -> [RequestAnswer] { requests.map { _ in .failed(error) } }
+        guard !requests.isEmpty else { return [] }
+        if node.drain.isOn { return all(.draining) }
+        guard pending.add(1, ordering: .relaxed).newValue <= Self.pendingLimit else {
+            pending.subtract(1, ordering: .relaxed)
+            return all(.storeTimeout)
+        }
+        let answer = FirstAnswer()
+        let timer = Task { [timeout] in
+            try await Task.sleep(for: timeout)
+            answer.give(nil)
+        }
+        submit(requests, answer)
+        let result = await answer.value
+        timer.cancel()
+        guard let result else { return all(.storeTimeout) }
+        return (try? result.get()) ?? all(.storeFailed)
+    }
+
+    private func submit(_ requests: [SessionRequest], _ answer: FirstAnswer) {
+        let now = node.now()
+        let rules = SubscriptionRules(availableServices: services, maximumDevicesPerAccount: gate.maximumDevicesPerAccount)
+        let command = subscriptions.apply(requests, rules, at: now.seconds) { [gate] in gate.admitsNew(at: now) }
+        node.store.submit([command]) { [self] results in
+            pending.subtract(1, ordering: .relaxed)
+            guard let result = results.first else { return answer.give(.failure(.storeFailed)) }
+            switch result {
+            case .success(let applied):
+                // Also after the timeout: it is stored.
+                for change in applied.monitoring { monitor.apply(change) }
+                gate.count(applied.answers)
+                answer.give(.success(applied.answers))
+            case .failure(let error):
+                node.logger.error("subscriptions not stored", metadata: ["reason": "\(error.message)"])
+                answer.give(.failure(.storeFailed))
+            }
+        }
+    }
+}
+
+/// The first of two answers: the store's, or that there was none in time.
+private final class FirstAnswer: Sendable {
+    typealias Value = Result<[RequestAnswer], RequestError>?
+
+    private enum State {
+        case open
+        case waiting(CheckedContinuation<Value, Never>)
+        case given(Value)
+        case taken
+    }
+
+    private let state = Mutex(State.open)
+
+    /// - Parameter value: nil: there was no answer in time.
+    func give(_ value: Value) {
+        let waiting = state.withLock { state -> CheckedContinuation<Value, Never>? in
+            switch state {
+            case .open: state = .given(value)
+            case .waiting(let continuation):
+                state = .taken
+                return continuation
+            case .given, .taken: break
+            }
+            return nil
+        }
+        waiting?.resume(returning: value)
+    }
+
+    /// To be read once.
+    var value: Value {
+        get async {
+            await withCheckedContinuation { continuation in
+                let given = state.withLock { state -> Value? in
+                    if case .given(let value) = state {
+                        state = .taken
+                        return .some(value)
+                    }
+                    state = .waiting(continuation)
+                    return nil
+                }
+                if let given { continuation.resume(returning: given) }
+            }
+        }
+    }
+}

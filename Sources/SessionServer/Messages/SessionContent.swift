@@ -1,0 +1,76 @@
+import Foundation
+package import Gorush
+package import PushTypes
+package import SessionProtocol
+package import Sodium
+package import Storage
+
+/// A notification in the outbox, sealed for its device: a retry posts the same bytes.
+///
+///     flags(1) ‖ namespace(2, big-endian) ‖ nonce(24) ‖ ciphertext ‖ tag(16)          flags: bit 0 the payload carries data
+package struct SessionPayload: Hashable, Sendable {
+    package let carriesData: Bool
+    package let namespace: Int16
+    /// What `enc_payload` is in base64.
+    package let sealed: [UInt8]
+
+    package init(_ message: NotifyMessage, for record: SubscriptionRecord, _ sodium: Sodium) {
+        let payload = NotificationPayload(message, wantsData: record.wantsData)
+        carriesData = payload.carriesData
+        namespace = message.namespace
+        sealed = payload.sealedBytes(with: record.encryptionKey, sodium: sodium)
+    }
+
+    /// - Throws: `UnexpectedValue`
+    package init(parsing bytes: [UInt8]) throws(UnexpectedValue) {
+        guard bytes.count > 3 else { throw UnexpectedValue() }
+        carriesData = bytes[0] & 1 != 0
+        namespace = Int16(bitPattern: UInt16(bytes[1]) << 8 | UInt16(bytes[2]))
+        sealed = Array(bytes[3...])
+    }
+
+    package func encoded() -> [UInt8] {
+        let number = UInt16(bitPattern: namespace)
+        return [carriesData ? 1 : 0, UInt8(number >> 8), UInt8(truncatingIfNeeded: number)] + sealed
+    }
+}
+
+/// What gorush is sent for a Session device, whatever the payload profile is: each notification has one device.
+package struct SessionContent: NotificationContent {
+    private let fields: GorushFields
+
+    /// - Parameters:
+    ///   - payload: of the outbox.
+    ///   - service: the device's.
+    ///   - apnsTopic: `--session-apns-topic`.
+    package init(_ payload: SessionPayload, service: PushService, apnsTopic: String) {
+        fields = GorushFields(
+            service: service, payload: Data(payload.sealed).base64EncodedString(), carriesData: payload.carriesData,
+            namespace: payload.namespace, apnsTopic: apnsTopic)
+        byteCount = 512 + 2 * payload.sealed.count
+    }
+
+    package let byteCount: Int
+
+    package func text(in profile: PayloadProfile) -> String { "" }
+
+    package func writeData(for devices: [Gorush.Notification], in profile: PayloadProfile, to writer: inout JSONWriter) {}
+
+    package func write(for devices: [Gorush.Notification], in profile: PayloadProfile, to writer: inout JSONWriter) {
+        devices.first?.writeCollapseID(to: &writer)
+        Self.write(fields.members, to: &writer)
+    }
+
+    private static func write(_ members: [GorushFields.Member], to writer: inout JSONWriter) {
+        for member in members {
+            writer.member(member.name) { writer in
+                switch member.value {
+                case .text(let text): writer.element(text)
+                case .number(let number): writer.element(number)
+                case .flag(let flag): writer.element(flag)
+                case .object(let members): writer.object { write(members, to: &$0) }
+                }
+            }
+        }
+    }
+}

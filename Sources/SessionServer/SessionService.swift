@@ -1,0 +1,208 @@
+import Delivery
+import Dispatch
+import HealthChecks
+import HTTPService
+import HummingbirdCore
+import Logging
+import NIOCore
+import NIOPosix
+import NodeMetrics
+import Primitives
+import PushNode
+import PushTypes
+import SessionMonitoring
+import SessionProtocol
+import SessionSwarms
+import Storage
+import Synchronization
+import Waku
+
+/// The service of a protocol value, which exists before it.
+final class RunningSession: Sendable {
+    private let made = Mutex<SessionService?>(nil)
+
+    var service: SessionService? {
+        get { made.withLock(\.self) }
+        set { made.withLock { $0 = newValue } }
+    }
+}
+
+/// Session at work: see ``SessionPush``.
+final class SessionService: ProtocolService {
+    private static let retryInterval = Duration.seconds(1)
+    private static let expiryChunk = 500
+    private static let loadChunk = 50_000
+    /// Threads that read subscriptions at the start.
+    private static let loadThreads = 4
+
+    let node: NodeServices
+    let configuration: SessionPush.Configuration
+    let gate: SessionGate
+    let monitor: any SubscriptionMonitoring
+    let figures: ThrottledReading<SubscriptionFigures>
+    /// Services that a gorush endpoint serves.
+    let services: Set<PushService>
+    private let preparation: RequestPreparation
+    private let boundPort = Mutex<Int?>(nil)
+    var httpPort: Int? { boundPort.withLock(\.self) }
+
+    init(_ configuration: SessionPush.Configuration, _ gate: SessionGate, _ node: NodeServices) {
+        self.configuration = configuration
+        self.gate = gate
+        self.node = node
+        let routing = node.delivery.routing
+        services = Set(
+            PushService.allCases.filter { service in
+                (!service.isApple || !configuration.apnsTopic.isEmpty)
+                    && routing.endpoint(
+                        for: service.platform, apnTopic: service.isApple ? configuration.apnsTopic : "", service: service) != nil
+            })
+        preparation = RequestPreparation(SignatureVerifier(sodium: configuration.sodium), services: services)
+        gate.count(with: node.counters)
+        let store = node.store
+        let now = node.now
+        figures = ThrottledReading { try await store.fetch(Subscriptions.figures(at: now().seconds)) }
+        let entries = StoredEntries(store, now: now)
+        let source = SessionDeliverySource(store.sealer, apnsTopic: configuration.apnsTopic)
+        let intake = SessionIntake(node, source, gate, configuration.sodium, ageLimit: configuration.ageLimit)
+        monitor = configuration.makeMonitor(entries, intake, node.logger) { [counters = node.counters] in counters.add($0) }
+        entries.remove(from: monitor)
+    }
+
+    // MARK: Running
+
+    func run() async throws {
+        guard await load() else { return }
+        preparation.threads.start()
+        defer { preparation.threads.shutdownGracefully { _ in } }
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            group.addTask { try await self.monitor.run() }
+            group.addTask { try await self.serve() }
+            // The first that ends before it is cancelled has failed.
+            try await group.next()
+            group.cancelAll()
+            try await group.waitForAll()
+        }
+    }
+
+    private func serve() async throws {
+        let address = configuration.httpAddress
+        let commits = SubscriptionCommits(node, gate, services: services, monitor: monitor, timeout: configuration.storeTimeout)
+        let responder = SessionResponder(
+            preparation: preparation, commits: commits, onionKey: configuration.onionKey, bodies: BodyReader(), counters: node.counters,
+            now: node.now)
+        // Clients and onion routers use any name for it, and it answers nothing that a browser's user may see and others not.
+        let listener = HTTPListener(
+            .hostname(address.host, port: address.port), limits: HTTPLimits(.session), hosts: nil, logger: node.logger)
+        do {
+            try await listener.run(responder) { [self] channel in
+                if let port = channel.localAddress?.port { boundPort.withLock { $0 = port } }
+                node.logger.info(
+                    "Session's push server started",
+                    metadata: [
+                        "http": "\(address)", "onion-key": "\(configuration.onionKey.publicKeyHex)",
+                        "services": "\(services.map(\.rawValue).sorted().joined(separator: ","))",
+                    ])
+            }
+        } catch {
+            throw NodeError(message: "\(address) can't be listened on: is another program using it? Choose another with --session-http")
+        }
+    }
+
+    func reloadServers() { monitor.reloadServers() }
+
+    // MARK: Loading
+
+    /// Hands all subscriptions to the monitor. Tried again while the store fails.
+    ///
+    /// - Returns: Whether that was done: false when cancelled.
+    private func load() async -> Bool {
+        var isFirst = true
+        while true {
+            do throws(StoreError) {
+                let count = try await loadOnce()
+                if gate.countsSubscriptions { gate.counted(subscriptions: count) }
+                return true
+            } catch {
+                if isFirst { node.logger.error("subscriptions not read", metadata: ["reason": "\(error.message)"]) }
+                isFirst = false
+                guard (try? await Task.sleep(for: Self.retryInterval)) != nil else { return false }
+            }
+        }
+    }
+
+    /// - Returns: How many there are.
+    private func loadOnce() async throws(StoreError) -> Int {
+        let subscriptions = Subscriptions(node.store.sealer)
+        let now = node.now().seconds
+        let ranges = try await node.store.fetch(Subscriptions.ranges(Self.loadThreads))
+        let results = await withTaskGroup(of: Result<Int, StoreError>.self) { group in
+            for range in ranges {
+                group.addTask { [self] in
+                    do throws(StoreError) {
+                        return .success(
+                            try await node.store.onReader { [monitor] store throws(StoreError) in
+                                var (chunk, count) = ([MonitoredSubscription](), 0)
+                                try subscriptions.forEachAccount(in: store, range, at: now) { id, account, entryByteCount in
+                                    chunk.append(MonitoredSubscription(id: id, account: account, entryByteCount: entryByteCount))
+                                    count += 1
+                                    guard chunk.count == Self.loadChunk else { return }
+                                    monitor.load(chunk)
+                                    chunk.removeAll(keepingCapacity: true)
+                                }
+                                if !chunk.isEmpty { monitor.load(chunk) }
+                                return count
+                            })
+                    } catch {
+                        return .failure(error)
+                    }
+                }
+            }
+            return await group.reduce(into: []) { $0.append($1) }
+        }
+        var count = 0
+        for result in results { count += try result.get() }
+        return count
+    }
+
+    /// Another process imported or removed subscriptions. Those that are gone are noticed when they are to be renewed.
+    func reload() async throws(StoreError) {
+        let count = try await loadOnce()
+        if gate.countsSubscriptions { gate.counted(subscriptions: count) }
+    }
+
+    // MARK: Maintenance
+
+    func prune(_ retention: Retention) async {
+        let now = retention.now
+        do throws(StoreError) {
+            while true {
+                let expired = try await node.store.commit(Subscriptions.expire(at: now.seconds, limit: Self.expiryChunk))
+                for id in expired { monitor.remove(id) }
+                node.counters.add(.registrationExpired, expired.count)
+                if expired.count < Self.expiryChunk { break }
+            }
+            try await node.store.commit(Subscriptions.forgetNames(at: now.seconds))
+            try await node.store.commit(
+                Subscriptions.forgetSeen(before: now - SubscriptionRetention.deliveries, keeping: retention.rowLimit))
+        } catch {
+            node.logger.error("expired subscriptions not removed", metadata: ["reason": "\(error.message)"])
+        }
+        if gate.countsSubscriptions, let count = await figures.value()?.total { gate.counted(subscriptions: count) }
+    }
+}
+
+extension Counters {
+    /// Counts what a monitor reports.
+    fileprivate func add(_ event: MonitorEvent) {
+        switch event {
+        // Counted by the receiver.
+        case .received: break
+        case .dropped(let reason): add(.sessionDropped(SessionDropLabel(reason)))
+        case .asked(let count): increment(.sessionAsked, by: Int64(count))
+        case .refused(let refusal): increment(.sessionRefused, SessionRefusalLabel(refusal))
+        case .connected: increment(.sessionConnections, SessionConnectionLabel.made)
+        case .disconnected: increment(.sessionConnections, SessionConnectionLabel.ended)
+        }
+    }
+}

@@ -1,0 +1,113 @@
+@testable import Delivery
+import Foundation
+import Gorush
+import PushTypes
+import SessionProtocol
+import Sodium
+import Storage
+import StoreSQLite
+import Testing
+import TestSupport
+import Waku
+import WakuCrypto
+
+@testable import SessionServer
+
+@Suite("Session: from a message to notifications")
+struct MessageStorageTests {
+    private let fixture: SessionStoreFixture
+    private let account: SessionAccount
+
+    init() throws {
+        fixture = try SessionStoreFixture()
+        account = try .sessionID()
+    }
+
+    @Test func eachDeviceThatWantsTheNamespaceIsNotifiedOnce() async throws {
+        let devices = (0..<3).map { _ in SessionDevice() }
+        try await fixture.apply([
+            .subscribe(account.subscription(devices[0], namespaces: [-400, 0])),
+            .subscribe(account.subscription(devices[1], namespaces: [0, 1])), .subscribe(account.subscription(devices[2], namespaces: [1])),
+            .subscribe(try SessionAccount.group().subscription(devices[0])),
+        ])
+        let rows = try fixture.rows(of: account).map(\.row)
+        let report = message(for: account, namespace: 0)
+        let first = try await fixture.notify(report)
+        #expect(first.queued.count == 2 && first.duplicates == 0 && first.isWanted)
+        #expect(try fixture.waiting.map(\.device.row) == [rows[0], rows[1]])
+        // The swarm's other servers report it too.
+        let second = try await fixture.notify(report)
+        #expect(second.queued.isEmpty && second.duplicates == 2)
+        #expect(try fixture.waiting.count == 2)
+        let unwanted = try await fixture.notify(message(for: account, namespace: 7))
+        #expect(unwanted.queued.isEmpty && !unwanted.isWanted)
+    }
+
+    @Test func aDeviceThatMissedTheFirstReportIsNotifiedByTheNext() async throws {
+        try await fixture.subscribe(account, SessionDevice())
+        let report = message(for: account)
+        try await fixture.notify(report)
+        try await fixture.subscribe(account, SessionDevice())
+        let second = try await fixture.notify(report)
+        #expect(second.queued.count == 1 && second.duplicates == 1)
+    }
+
+    @Test func aReportIsKnownFor24HoursAlsoWhenItsNotificationIsGone() async throws {
+        try await fixture.subscribe(account, SessionDevice())
+        let report = message(for: account)
+        let now = Timestamp.now()
+        try await fixture.notify(report, at: now)
+        try await fixture.store.commit(DeliveryStorage.drop(try fixture.waiting.map(\.id)))
+        try await fixture.store.commit(Subscriptions.forgetSeen(before: now, keeping: 1000))
+        #expect(try await fixture.notify(report, at: now).duplicates == 1)
+        try await fixture.store.commit(Subscriptions.forgetSeen(before: now + .seconds(1), keeping: 1000))
+        #expect(try await fixture.notify(report, at: now).queued.count == 1)
+    }
+
+    @Test func theSameHashIsAnotherDeliveryForAnotherAccount() async throws {
+        let (other, device) = (try SessionAccount.group(), SessionDevice())
+        try await fixture.subscribe(account, device)
+        try await fixture.subscribe(other, device)
+        for owner in [account, other] {
+            #expect(try await fixture.notify(message(for: owner, hash: String(repeating: "h", count: 40))).queued.count == 1)
+        }
+    }
+
+    @Test func expiredSubscriptionsAreNotNotified() async throws {
+        let then = Int64.now - 14 * .day
+        try await fixture.apply([.subscribe(account.subscription(SessionDevice(), at: then))], at: then)
+        #expect(try await !fixture.notify(message(for: account)).isWanted)
+    }
+
+    @Test func aLimitedDeviceTakesNoOtherWithIt() async throws {
+        for _ in 0..<3 { try await fixture.subscribe(account, SessionDevice()) }
+        let row = try fixture.rows(of: account)[1].row
+        let notified = try await fixture.notify(message(for: account)) { $0 != row }
+        #expect(notified.queued.count == 2 && notified.duplicates == 0)
+    }
+
+    @Test func whatIsPostedIsSealedOnceAndOpensWithTheDevicesKey() async throws {
+        let device = SessionDevice(.apns)
+        try await fixture.subscribe(account, device)
+        let report = message(for: account, data: Array("hello".utf8))
+        let queued = try await fixture.notify(report).queued
+        // Read from the outbox, as after a restart: the same bytes.
+        let row = try fixture.store.read(.find(fixture.source.devices(ids: [try fixture.waiting[0].device.row])) { .done($0) })[0]
+        let stored = try fixture.store.read(DeliveryStorage.stored(try fixture.waiting.map(\.id)))
+        let payload = try SessionPayload(parsing: try stored[0].payload(fixture.store.sealer))
+        #expect(payload.carriesData && payload.namespace == 0)
+        let plain = try fixture.sodium.xChaChaOpen(payload.sealed[...], key: device.key)
+        #expect(plain.count % 256 == 0)
+        #expect(String(decoding: plain, as: UTF8.self).contains(report.hash))
+        let address = try fixture.source.address(of: row)
+        #expect(address.service == .apns && address.platform == .apn && address.apnTopic == "com.session")
+        #expect(address.deviceToken.revealed == device.token)
+        let body = PayloadProfile.default.encode([
+            Gorush.Notification(
+                id: "n1", platform: address.platform, deviceToken: address.deviceToken, apnTopic: address.apnTopic,
+                content: fixture.source.content(payload, .apns))
+        ])
+        #expect(String(decoding: body, as: UTF8.self).contains(Data(payload.sealed).base64EncodedString()))
+        #expect(queued.count == 1)
+    }
+}

@@ -1,0 +1,92 @@
+import Foundation
+import Gorush
+import HealthChecks
+import PushTypes
+import SessionMonitoring
+import SessionProtocol
+import Sodium
+import Storage
+import Testing
+import WakuCrypto
+
+@testable import SessionServer
+
+@Suite("Session: what gorush is sent")
+struct SessionContentTests {
+    private func posted(_ service: PushService, carriesData: Bool = true, namespace: Int16 = 0) throws -> NSDictionary {
+        let bytes: [UInt8] = [carriesData ? 1 : 0, UInt8(truncatingIfNeeded: namespace >> 8), UInt8(truncatingIfNeeded: namespace)]
+        let content = SessionContent(try SessionPayload(parsing: bytes + [1, 2, 3]), service: service, apnsTopic: "com.session")
+        let notification = Gorush.Notification(
+            id: "n1", platform: service.platform, deviceToken: DeviceToken("token"), apnTopic: "com.session", isForSandbox: true,
+            content: content)
+        let body = PayloadProfile.rfc.encode([notification, notification])
+        let object = try #require(try JSONSerialization.jsonObject(with: Data(body)) as? [String: [NSDictionary]])
+        let notifications = try #require(object["notifications"])
+        #expect(notifications.count == 2)
+        return notifications[0]
+    }
+
+    private func json(_ text: String) throws -> NSDictionary {
+        try #require(try JSONSerialization.jsonObject(with: Data(text.utf8)) as? NSDictionary)
+    }
+
+    @Test(arguments: [PushService.apns, .apnsSandbox]) func apnsGetsAnAlertWithTheTopic(service: PushService) throws {
+        let development = service == .apnsSandbox ? #""development": true,"# : ""
+        let expected = try json(
+            """
+            {"notif_id": "n1", "tokens": ["token"], "platform": 1, "collapse_id": "n1", "topic": "com.session", "title": "Session",
+             "message": "You've got a new message", "badge": 1, "sound": "default", "mutable_content": true, "category": "SECRET",
+             "push_type": "alert", "priority": "high", \(development) "data": {"enc_payload": "AQID", "spns": 1}}
+            """)
+        #expect(try posted(service) == expected)
+    }
+
+    @Test func firebaseAndHuaweiGetDataAlone() throws {
+        #expect(
+            try posted(.firebase)
+                == json(
+                    #"{"notif_id":"n1","tokens":["token"],"platform":2,"priority":"high","data":{"enc_payload":"AQID","spns":"1"}}"#))
+        #expect(
+            try posted(.huawei, carriesData: false)
+                == json(
+                    #"{"notif_id":"n1","tokens":["token"],"platform":3,"priority":"normal","huawei_data":"{\"enc_payload\":\"AQID\",\"spns\":\"1\"}"}"#
+                ))
+        #expect(try posted(.firebase, namespace: 11)["priority"] as? String == "high")
+        #expect(try posted(.firebase, namespace: -10)["priority"] as? String == "normal")
+    }
+
+    @Test func aPayloadInTheOutboxIsReadBack() throws {
+        for namespace in [Int16.min, -1, 0, 11, .max] {
+            let number = UInt16(bitPattern: namespace)
+            let payload = try SessionPayload(parsing: [1, UInt8(number >> 8), UInt8(number & 255), 7, 8])
+            #expect(payload.namespace == namespace && payload.carriesData && payload.sealed == [7, 8])
+            #expect(try SessionPayload(parsing: payload.encoded()) == payload)
+        }
+        #expect(throws: UnexpectedValue.self) { try SessionPayload(parsing: [1, 0, 0]) }
+    }
+}
+
+@Suite("Session: checks")
+struct SessionChecksTests {
+    private func verdicts(
+        _ change: (inout SubscriptionMonitor.Figures) -> Void, unserved: Set<PushService> = []
+    ) -> [String: Finding.Verdict] {
+        var figures = SubscriptionMonitor.Figures()
+        (figures.knownServers, figures.connectedServers, figures.knownSwarms, figures.reachableSwarms) = (10, 10, 5, 5)
+        change(&figures)
+        return Dictionary(uniqueKeysWithValues: SessionChecks.findings(figures, unserved: unserved).map { ($0.check, $0.verdict) })
+    }
+
+    @Test func aHealthyServerHasNoComplaints() {
+        #expect(verdicts { _ in } == ["session": .ok, "session swarms": .ok, "session services": .ok])
+        #expect(verdicts { $0.isOxendConnected = true }["session oxend"] == .ok)
+    }
+
+    @Test func problemsAreTold() {
+        #expect(verdicts { ($0.connectedServers, $0.subscriptions) = (0, 1) }["session"] == .fail)
+        #expect(verdicts { $0.connectedServers = 0 }["session"] == .warn)
+        #expect(verdicts { $0.reachableSwarms = 4 }["session swarms"] == .warn)
+        #expect(verdicts { $0.isOxendConnected = false }["session oxend"] == .warn)
+        #expect(verdicts({ _ in }, unserved: [.huawei])["session services"] == .warn)
+    }
+}

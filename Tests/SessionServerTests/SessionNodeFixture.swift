@@ -1,0 +1,132 @@
+import CurlClient
+import Delivery
+import Foundation
+import Gorush
+import Logging
+import NodeAssembly
+@testable import PushNode
+import PushTypes
+import ServiceLifecycle
+import SessionProtocol
+import Sodium
+import StatusRules
+import Storage
+import Synchronization
+import TestSupport
+import Waku
+import WakuCrypto
+
+@testable import SessionServer
+
+/// A relay on which nothing happens.
+final class SilentRelay: Relay {
+    func run(deliver: @escaping @Sendable ([ReceivedMessage]) async -> Void) async {
+        while (try? await Task.sleep(for: .seconds(3600))) != nil {}
+    }
+
+    func publish(_ message: WakuMessage, on pubsubTopic: PubsubTopic) async throws(RelayError) -> Publication { .confirmed }
+    var state: RelayState { .attached }
+}
+
+/// Takes notifications, and tells of tokens that are dead.
+final class RecordedGorush: NotificationPosting {
+    private struct State {
+        var posted: [Gorush.Notification] = []
+        var dead: Set<String> = []
+    }
+
+    private let state = Mutex(State())
+
+    func end(_ token: String) { state.withLock { _ = $0.dead.insert(token) } }
+    var posted: [Gorush.Notification] { state.withLock(\.posted) }
+    var tokens: [String] { posted.map(\.deviceToken.revealed) }
+
+    func post(_ notifications: [Gorush.Notification]) async -> PostResult {
+        let dead = state.withLock { state in
+            state.posted += notifications
+            return state.dead
+        }
+        let failures = notifications.filter { dead.contains($0.deviceToken.revealed) }.map { notification in
+            PostResult.Failure(notificationID: notification.id, reason: .unregistered)
+        }
+        return PostResult(
+            outcome: .accepted, reason: nil, postedTokenCount: notifications.count, countedTokenCount: notifications.count - failures.count,
+            failures: failures)
+    }
+}
+
+/// A node that is Session's push server, on a fake monitor.
+struct SessionNodeFixture {
+    let folder: TemporaryFolder
+    let identity = PrivateKey.generate()
+    let monitor = FakeMonitor()
+    /// Those that apply unless a test changes them.
+    let limits = Limits.none
+    let gorush = RecordedGorush()
+    let onionKey: OnionKey
+    let sodium: Sodium
+    private let client = CurlClient()
+    private let quiet = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
+
+    init() throws {
+        folder = try TemporaryFolder()
+        sodium = try Sodium.load()
+        guard let key = OnionKey(SecretBytes.random(count: 32), sodium: sodium) else { throw CryptoError.invalidKey }
+        onionKey = key
+    }
+
+    /// A node while `body` runs.
+    struct Running: Sendable {
+        let fixture: SessionNodeFixture
+        let node: NodeService
+        let session: SessionPush
+
+        func post(_ path: String, _ body: [UInt8]) async throws -> HTTPResponse {
+            try await send("POST", path, body)
+        }
+
+        func send(_ method: String, _ path: String, _ body: [UInt8] = []) async throws -> HTTPResponse {
+            let url = "http://127.0.0.1:\(session.httpPort ?? 0)\(path)"
+            return try await fixture.client.send(HTTPRequest(method: method, url: url, body: body, timeout: .seconds(120)))
+        }
+
+        /// The JSON of an answer, which has status 200.
+        func ask(_ path: String, _ body: String) async throws -> String {
+            let response = try await post(path, Array(body.utf8))
+            guard response.status == 200 else { return "status \(response.status)" }
+            return String(decoding: response.body, as: UTF8.self)
+        }
+
+        func subscribe(_ account: SessionAccount, _ device: SessionDevice, at signedAt: Int64 = .now) async throws -> String {
+            try await ask("/subscribe", account.json(account.subscription(device, at: signedAt)))
+        }
+    }
+
+    func withNode<R: Sendable>(
+        configure: (inout SessionPush.Configuration) -> Void = { _ in }, endpoints: [EndpointRule] = [EndpointRule()],
+        _ body: (Running) async throws -> R
+    ) async throws -> R {
+        var configuration = SessionPush.Configuration(
+            httpAddress: SocketAddress(host: "127.0.0.1", port: 0), onionKey: onionKey, sodium: sodium, makeMonitor: monitor.make)
+        configuration.apnsTopic = "com.session"
+        configure(&configuration)
+        let session = SessionPush(configuration)
+        let node = try NodeService(
+            NodeConfiguration(identity: identity, dataPath: folder.path), protocols: [session],
+            gorush: endpoints.map { GorushEndpoint(gorush, rule: $0) }, logger: quiet
+        ) { _ in SilentRelay() }
+        let services = ServiceGroup(services: [node], logger: quiet)
+        let running = Task { try await services.run() }
+        do {
+            try await eventually { session.httpPort != nil }
+            let result = try await body(Running(fixture: self, node: node, session: session))
+            await services.triggerGracefulShutdown()
+            try await running.value
+            return result
+        } catch {
+            await services.triggerGracefulShutdown()
+            _ = try? await running.value
+            throw error
+        }
+    }
+}

@@ -1,0 +1,88 @@
+import CurlClient
+import Foundation
+import SessionProtocol
+import TestSupport
+import Testing
+import WakuCrypto
+
+/// `waku-push serve --session-http` as a process.
+@Suite(.timeLimit(.minutes(5)))
+struct SessionProcessTests {
+    private let folder: TemporaryFolder
+    private let key: KeyFile
+    private let port: UInt16
+    private var nodes: String { folder.path + "/nodes.json" }
+    private let client = CurlClient()
+
+    init() async throws {
+        folder = try TemporaryFolder()
+        key = try KeyFile(in: folder, "id.key")
+        port = try freePort()
+        #expect(try await run("session", "key", "new", "--out", folder.path + "/onion.key").status == 0)
+        try write("[]", to: nodes)
+    }
+
+    private func start() async throws -> Daemon {
+        let (relay, http) = (try freePort(), try freePort())
+        let process = try ChildProcess(
+            [
+                "serve", "--loopback-listen", "127.0.0.1:\(relay)", "--http", "127.0.0.1:\(http)", "--listen", "off", "--identity",
+                key.path, "--data", folder.path + "/data", "--session-http", "127.0.0.1:\(port)", "--session-onion-key",
+                folder.path + "/onion.key", "--session-nodes", nodes,
+            ], environment: [:], limit: .seconds(300), shell: nil)
+        // With subscriptions and without storage servers it does not become ready.
+        try await eventually {
+            let health = HTTPRequest(method: "GET", url: "http://127.0.0.1:\(port)/healthz")
+            if !process.isRunning { return true }
+            return (try? await client.send(health).status) == 200
+        }
+        return Daemon(process: process, relayURL: "http://127.0.0.1:\(relay)", httpURL: "http://127.0.0.1:\(http)")
+    }
+
+    private func subscribe(_ account: SessionAccount, _ device: SessionDevice) async throws -> String {
+        let body = Array(account.json(account.subscription(device)).utf8)
+        let url = "http://127.0.0.1:\(port)/subscribe"
+        let response = try await client.send(HTTPRequest(method: "POST", url: url, body: body, timeout: .seconds(60)))
+        return String(decoding: response.body, as: UTF8.self)
+    }
+
+    @Test func whatWasAnsweredSurvivesAKill() async throws {
+        let (account, device) = (try SessionAccount.sessionID(), SessionDevice())
+        let daemon = try await start()
+        #expect(try await subscribe(account, device).contains("\"added\":true"))
+        #expect(await daemon.stop(SIGKILL).status != 0)
+        let again = try await start()
+        // There is a subscription, and no storage server for it.
+        #expect(try await again.get("/readyz").status == 503)
+        #expect(try await subscribe(account, device).contains("\"updated\":true"))
+        #expect(await again.stop().status == 0)
+        #expect(!(daemon.process.errors + again.process.errors).contains(device.token))
+    }
+
+    @Test func aBrokenListOfStorageServersChangesNothing() async throws {
+        let daemon = try await start()
+        try write("[{", to: nodes)
+        daemon.process.send(SIGHUP)
+        try await eventually { daemon.process.errors.contains("configuration not read: nothing changed") || !daemon.process.isRunning }
+        #expect(daemon.process.errors.contains("nodes file \(nodes)"))
+        #expect(try await subscribe(try .group(), SessionDevice()).contains("\"added\":true"))
+        #expect(await daemon.stop().status == 0)
+    }
+
+    @Test func aPortInUseEndsIt() async throws {
+        let server = try RawHTTPServer { _ in .hang }
+        defer { server.stop() }
+        let ended = try await run(
+            "serve", "--identity", key.path, "--data", folder.path + "/other", "--http", "127.0.0.1:0", "--listen", "off",
+            "--loopback-listen", "127.0.0.1:0", "--session-http", "127.0.0.1:\(server.port)", "--session-onion-key",
+            folder.path + "/onion.key", "--session-nodes", nodes)
+        #expect(ended.status == 69)
+        #expect(ended.errors.contains("waku-push: 127.0.0.1:\(server.port) can't be listened on"), "\(ended.errors)")
+    }
+
+    @Test func withoutSessionNothingListens() async throws {
+        let daemon = try await Daemon.start(["--identity", key.path, "--data", folder.path + "/data"])
+        await #expect(throws: (any Error).self) { try await subscribe(try .group(), SessionDevice()) }
+        #expect(await daemon.stop().status == 0)
+    }
+}
