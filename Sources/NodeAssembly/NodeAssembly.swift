@@ -139,6 +139,9 @@ package struct Server: Sendable {
         session?.replaceLimits(limits)
     }
 
+    /// The port of Session's HTTP endpoints once they are listened on; nil when the node is not Session's push server.
+    package var sessionPort: Int? { session?.httpPort }
+
     /// Reads the list of Session's storage servers again.
     package func reloadStorageServers() {
         session?.reloadServers()

@@ -51,6 +51,17 @@ package final class StorageServerStandIn: Sendable {
         zip(server.listeners, swarms).map { StorageServer(publicKey: $0.publicKey, ip: "127.0.0.1", port: $0.port, swarm: $1) }
     }
 
+    /// The text of a nodes file.
+    package static func nodesFile(_ servers: [StorageServer]) -> String {
+        let entries = servers.map { server in
+            let swarm = String(server.swarm, radix: 16)
+            let padded = String(repeating: "0", count: 16 - swarm.count) + swarm
+            return
+                #"{"pubkey_x25519":"\#(hexString(server.publicKey))","ip":"\#(server.ip)","port":\#(server.port),"swarm_id":"\#(padded)"}"#
+        }
+        return "[\(entries.joined(separator: ",\n"))]\n"
+    }
+
     package var figures: Figures {
         monitors.state.withLock { state in
             var figures = state.figures

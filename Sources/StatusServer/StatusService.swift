@@ -38,7 +38,7 @@ struct StatusService: ProtocolService {
         gate.count(with: node.counters)
         // Creates the series, so that results that did not occur are shown as 0.
         for label in ReportLabel.allCases { node.counters.increment(.reports, label, by: 0) }
-        if gate.countsRegistrations { gate.counted(devices: try store.read(Registrations.countedRegistrations())) }
+        if gate.countsRegistrations { gate.counted(registrations: try store.read(Registrations.countedRegistrations())) }
         topicKeys = TopicKeys(store: store, counters: node.counters)
         precomputation = configuration.deriveAheadLimit.map {
             TopicKeyPrecomputation(
@@ -82,7 +82,7 @@ struct StatusService: ProtocolService {
             node.logger.error("old answers not pruned", metadata: ["reason": "\(error.message)"])
         }
         if gate.countsRegistrations, let count = try? await node.store.fetch(Registrations.countedRegistrations()) {
-            gate.counted(devices: count)
+            gate.counted(registrations: count)
         }
     }
 

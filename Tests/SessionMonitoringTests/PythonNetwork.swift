@@ -41,13 +41,7 @@ struct PythonNetwork: Sendable {
 
     /// JSON of a nodes file with some of the servers.
     func nodes(_ indices: [Int], and others: [StorageServer] = []) -> String {
-        let entries = (indices.map { servers[$0] } + others).map { server in
-            let swarm = String(server.swarm, radix: 16)
-            let padded = String(repeating: "0", count: 16 - swarm.count) + swarm
-            return
-                #"{"pubkey_x25519":"\#(hexString(server.publicKey))","ip":"\#(server.ip)","port":\#(server.port),"swarm_id":"\#(padded)"}"#
-        }
-        return "[\(entries.joined(separator: ","))]"
+        StorageServerStandIn.nodesFile(indices.map { servers[$0] } + others)
     }
 
     /// How often a server was asked for an account, and answered with an errcode (0: success).

@@ -3,8 +3,8 @@ import Testing
 
 @Suite(.timeLimit(.minutes(5)))
 struct DemoTests {
-    @Test func demo() async throws {
-        let demo = try await run("demo")
+    @Test(arguments: [["demo"], ["demo", "--session"]]) func demo(command: [String]) async throws {
+        let demo = try await run(command)
         #expect(demo.status == 0)
         #expect(demo.errors == "")
         #expect(demo.output.hasSuffix("All steps followed the protocol.\n"))

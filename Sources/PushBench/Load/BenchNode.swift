@@ -43,9 +43,17 @@ struct BenchNode: Sendable {
         _ configuration: ServerConfiguration, gorush: any NotificationPosting, makeRelay: (RelayNeeds) throws -> any Relay,
         _ body: @escaping @Sendable (NodeService) async throws -> R
     ) async throws -> R {
+        try await withServer(configuration, gorush: gorush, makeRelay: makeRelay) { try await body($0.node) }
+    }
+
+    /// The same, for those that need to know its protocols.
+    static func withServer<R: Sendable>(
+        _ configuration: ServerConfiguration, gorush: any NotificationPosting, makeRelay: (RelayNeeds) throws -> any Relay,
+        _ body: @escaping @Sendable (Server) async throws -> R
+    ) async throws -> R {
         let quiet = Logger(label: "bench") { _ in SwiftLogNoOpLogHandler() }
-        let node = try Server(configuration, gorush: gorush, logger: quiet, makeRelay: makeRelay).node
-        let services = ServiceGroup(services: [node], logger: quiet)
+        let server = try Server(configuration, gorush: gorush, logger: quiet, makeRelay: makeRelay)
+        let services = ServiceGroup(services: [server.node], logger: quiet)
         return try await withThrowingTaskGroup(of: R?.self) { group in
             group.addTask {
                 try await services.run()
@@ -53,7 +61,7 @@ struct BenchNode: Sendable {
             }
             group.addTask {
                 let result: Result<R, any Error>
-                do { result = .success(try await body(node)) } catch { result = .failure(error) }
+                do { result = .success(try await body(server)) } catch { result = .failure(error) }
                 await services.triggerGracefulShutdown()
                 return try result.get()
             }

@@ -20,6 +20,7 @@ struct Bench: AsyncParsableCommand {
               waku-push bench relay --seconds 5
               waku-push bench first-query --seconds 5
               waku-push bench endurance --duration 1h
+              waku-push bench session --seconds 5
 
             EXIT CODES
               0   measured
@@ -31,7 +32,8 @@ struct Bench: AsyncParsableCommand {
             """)
 
     @Argument(
-        help: "What to measure: \(BenchPart.allCases.map(\.rawValue).joined(separator: ", ")). [default: all but first-query and endurance]"
+        help:
+            "What to measure: \(BenchPart.allCases.map(\.rawValue).joined(separator: ", ")). [default: all but first-query, endurance and session]"
     )
     var parts: [BenchPart] = []
 
@@ -154,6 +156,7 @@ struct Bench: AsyncParsableCommand {
                 settings: settings, registrationCount: registrations,
                 executable: try Self.executable()
             ).run()
+        case .session: return try await SessionBench(settings: settings).run()
         case .endurance:
             let duration = duration?.duration ?? .seconds(600)
             return try await EnduranceBench(settings: settings, duration: duration, rate: rate) { [json] interval in
@@ -176,7 +179,8 @@ enum BenchPart: String, CaseIterable, ExpressibleByArgument {
     case flood
     case startup
     case endurance
+    case session
 
     /// Whether it is left out unless it is named.
-    var isLong: Bool { self == .firstQuery || self == .endurance }
+    var isLong: Bool { self == .firstQuery || self == .endurance || self == .session }
 }

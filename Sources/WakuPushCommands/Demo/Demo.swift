@@ -19,10 +19,17 @@ struct Demo: AsyncParsableCommand {
             The demo generates keys and a temporary data folder, and starts the loopback relay, a fake gorush that prints what is posted to it, a node \
             and two clients. They communicate over sockets on free ports of 127.0.0.1. Each step is checked: the exit code is 0 only if all of them \
             followed the protocol.
+
+            With --session it demonstrates Session's push server instead: a client subscribes by an onion request, storage servers of its own report messages, \
+            and the client opens the notification. Needs libsodium23 and libzmq5.
             """)
+
+    @Flag(help: "Demonstrate Session's push server.")
+    var session = false
 
     func run() async throws {
         try await reportingFailures {
+            if session { return try await SessionDemo().run() }
             let folder = NSTemporaryDirectory() + "waku-push-demo-" + UUID().uuidString
             defer { try? FileManager.default.removeItem(atPath: folder) }
             let logger = Logger(label: "waku-push") { _ in LineLogHandler(format: .text, level: .warning) }

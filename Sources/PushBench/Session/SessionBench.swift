@@ -1,0 +1,116 @@
+import CurlClient
+import Delivery
+import Foundation
+import Gorush
+import Logging
+import NodeAssembly
+import OxenMQ
+import PushNode
+import SessionMonitoring
+import SessionProtocol
+import SessionServer
+import SessionStandIns
+import Sodium
+import Storage
+import Synchronization
+import WakuCrypto
+
+/// Session's push server: subscriptions over HTTP and by onion requests, reports of storage servers up to the posts to gorush, loading at the start, and
+/// renewals on many connections. Clients, storage servers and gorush are stand-ins in this process, whose work is part of what is measured: floors have it
+/// as well where it is not the node's.
+package struct SessionBench: Sendable {
+    /// Requests that are sent at the same time.
+    static let inFlight = 64
+    private static let swarms: [UInt64] = [1 << 62, 3 << 62]
+
+    let settings: BenchSettings
+    let subscriptionCount: Int
+    let serverCount: Int
+
+    /// - Parameters:
+    ///   - settings: Of all benchmarks.
+    ///   - subscriptionCount: Loaded at the start. By default as many as Session's network has.
+    ///   - serverCount: Connections on which subscriptions are renewed. Likewise.
+    package init(settings: BenchSettings, subscriptionCount: Int = 1_500_000, serverCount: Int = 2000) {
+        self.settings = settings
+        self.subscriptionCount = subscriptionCount
+        self.serverCount = serverCount
+    }
+
+    package func run() async throws -> [BenchResult] {
+        let (sodium, library) = (try Sodium.load(), try ZeroMQLibrary.load())
+        let servers = try await StorageServerStandIn(library: library, sodium: nil, swarms: Self.swarms)
+        var results = try await settings.withFolder { folder in
+            let floor = SessionFloor(settings: settings, sodium: sodium, library: library, folder: folder)
+            return try await settings.withFolder { folder in
+                let posts = PostCount()
+                return try await withNode(folder, servers, sodium, library, posts) { server, onionKey in
+                    let run = SessionRun(
+                        settings: settings, server: server, servers: servers, posts: posts, onionKey: onionKey, sodium: sodium,
+                        floor: floor)
+                    return try await run.measure()
+                }
+            }
+        }
+        await servers.shutDown()
+        let monitoring = SessionMonitorBench(
+            settings: settings, subscriptionCount: subscriptionCount, serverCount: serverCount, sodium: sodium, library: library)
+        results.append(monitoring.measureStart())
+        results.append(try await monitoring.measureRenewals())
+        return results
+    }
+
+    /// Runs a node until the body is done.
+    private func withNode(
+        _ folder: String, _ servers: StorageServerStandIn, _ sodium: Sodium, _ library: ZeroMQLibrary, _ posts: PostCount,
+        _ body: @escaping @Sendable (Server, [UInt8]) async throws -> [BenchResult]
+    ) async throws -> [BenchResult] {
+        let nodes = folder + "/nodes.json"
+        guard FileManager.default.createFile(atPath: nodes, contents: Data(StorageServerStandIn.nodesFile(servers.descriptions).utf8)),
+            let key = OnionKey(.random(count: OnionKey.byteCount), sodium: sodium)
+        else { throw BenchError.disk }
+        var configuration = BenchNode.configuration(.generate(), folder + "/data")
+        configuration.session = SessionPush.Configuration(
+            httpAddress: SocketAddress(host: "127.0.0.1", port: 0), onionKey: key, sodium: sodium
+        ) { entries, receiver, logger, count in
+            SubscriptionMonitor(
+                .init(source: .file(nodes)), library: library, entries: entries, receiver: receiver, logger: logger, count: count)
+        }
+        let relay = BenchRelay()
+        return try await BenchNode.withServer(configuration, gorush: posts, makeRelay: { _ in relay }) { server in
+            try await Self.wait("storage servers connected") {
+                server.sessionPort != nil && servers.figures.connections == Self.swarms.count
+            }
+            return try await body(server, key.publicKey)
+        }
+    }
+
+    /// - Throws: ``BenchError`` when it takes longer than a minute.
+    static func wait(_ step: String, _ condition: () -> Bool) async throws {
+        let deadline = ContinuousClock.now + .seconds(60)
+        while !condition() {
+            guard ContinuousClock.now < deadline else {
+                throw BenchError(code: .unavailable, message: "not within a minute: \(step); does another program use all cores?")
+            }
+            try await Task.sleep(for: .milliseconds(1))
+        }
+    }
+}
+
+/// Accepts every notification at once, and counts them.
+final class PostCount: NotificationPosting {
+    private let state = Mutex((count: 0, last: UInt64(0)))
+
+    var count: Int { state.withLock { $0.count } }
+    /// When the last came.
+    var lastTime: UInt64 { state.withLock { $0.last } }
+
+    func post(_ notifications: [Gorush.Notification]) async -> PostResult {
+        let now = Clock.uptime()
+        state.withLock { state in
+            state.count += notifications.count
+            state.last = now
+        }
+        return PostResult(outcome: .accepted, postedTokenCount: notifications.count, countedTokenCount: notifications.count)
+    }
+}
