@@ -19,7 +19,7 @@ struct ClientEventLine: Encodable {
     var reason: String?
 
     /// The first line of `client run`.
-    static func started(_ client: some SessionClient) -> ClientEventLine {
+    static func started(_ client: some RunnableClient) -> ClientEventLine {
         var line = ClientEventLine(event: "started")
         line.publicKey = client.publicKey.hex
         line.installation = client.installationID.string

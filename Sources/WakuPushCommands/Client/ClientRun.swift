@@ -40,7 +40,7 @@ extension Client {
     }
 }
 
-extension RunningSession {
+extension RunningClient {
     /// Prints events until SIGINT or SIGTERM.
     func printEvents(asJSON: Bool, _ receiving: SwitchArgument?, _ sending: SwitchArgument?) async throws {
         let events = client.events

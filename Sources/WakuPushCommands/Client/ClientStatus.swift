@@ -58,7 +58,7 @@ struct ClientStatusReport: Encodable {
     let servers: [Server]
     let contacts: [Contact]
 
-    init(_ client: some SessionClient) {
+    init(_ client: some RunnableClient) {
         publicKey = client.publicKey.hex
         installation = client.installationID.string
         receiving = client.isReceiving

@@ -19,7 +19,7 @@ extension ClientOptions {
 
     /// Runs `body` while the client runs.
     func running<R: Sendable>(
-        _ client: some SessionClient, on relays: ClientRelays, _ body: @Sendable @escaping () async throws -> R
+        _ client: some RunnableClient, on relays: ClientRelays, _ body: @Sendable @escaping () async throws -> R
     ) async throws -> R {
         let result: Result<R, any Error>
         do {

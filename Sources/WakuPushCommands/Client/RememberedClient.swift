@@ -49,7 +49,7 @@ struct ClientFolder: Sendable {
     }
 
     /// - Throws: ``CommandFailure``
-    func open<Client: SessionClient>(
+    func open<Client: RunnableClient>(
         as type: Client.Type, _ relays: [any Relay], topic: PubsubTopic = .statusDefault
     ) async throws(CommandFailure) -> Client {
         do {

@@ -5,7 +5,7 @@ import Waku
 import WakuCrypto
 
 /// A client that commands run: of the deployed protocol, or of version 0.1.
-protocol SessionClient: AnyObject, Sendable {
+protocol RunnableClient: AnyObject, Sendable {
     /// - Throws: `ClientStoreError`
     static func open(
         identity: PrivateKey, relays: [any Relay], store: any ClientStore, topic: PubsubTopic
@@ -29,7 +29,7 @@ protocol SessionClient: AnyObject, Sendable {
     func notify(_ message: OutgoingNotification) async throws(PushClientError) -> [DeviceOutcome]
 }
 
-extension StatusPushClient: SessionClient {
+extension StatusPushClient: RunnableClient {
     static func open(
         identity: PrivateKey, relays: [any Relay], store: any ClientStore, topic: PubsubTopic
     ) async throws(ClientStoreError) -> StatusPushClient {
@@ -37,7 +37,7 @@ extension StatusPushClient: SessionClient {
     }
 }
 
-extension StatusV01PushClient: SessionClient {
+extension StatusV01PushClient: RunnableClient {
     static func open(
         identity: PrivateKey, relays: [any Relay], store: any ClientStore, topic: PubsubTopic
     ) async throws(ClientStoreError) -> StatusV01PushClient {
@@ -52,7 +52,7 @@ extension StatusPushClient.Configuration {
     }
 }
 
-extension SessionClient {
+extension RunnableClient {
     /// The servers that the device is registered with, or is to be.
     var currentServers: [PublicKey] {
         registrations.filter { $0.value != .unregistered }.keys.sorted { $0.hex < $1.hex }
@@ -77,7 +77,7 @@ extension SessionClient {
 }
 
 /// A client that runs, for one command.
-struct RunningSession<Client: SessionClient>: Sendable {
+struct RunningClient<Client: RunnableClient>: Sendable {
     let client: Client
     private let relays: ClientRelays
     private let failure = LastFailure()
@@ -89,19 +89,19 @@ struct RunningSession<Client: SessionClient>: Sendable {
     ///
     /// - Throws: ``CommandFailure``, and what `body` throws.
     static func run<R: Sendable>(
-        _ folder: ClientFolder, _ options: ClientOptions, _ body: @Sendable @escaping (RunningSession) async throws -> R
+        _ folder: ClientFolder, _ options: ClientOptions, _ body: @Sendable @escaping (RunningClient) async throws -> R
     ) async throws -> R {
         // Registrations are repeated with growing pauses; answers to the last ones are worth having.
         let relays = try options.makeRelays(lookBack: .seconds(600))
         let client = try await folder.open(as: Client.self, relays.all, topic: options.topic)
-        return try await RunningSession(client: client, relays: relays).run(options, body)
+        return try await RunningClient(client: client, relays: relays).run(options, body)
     }
 
     /// Runs a client that remembers nothing during `body`.
     ///
     /// - Throws: ``CommandFailure``, and what `body` throws.
     static func run<R: Sendable>(
-        forgetting identity: PrivateKey, _ options: ClientOptions, _ body: @Sendable @escaping (RunningSession) async throws -> R
+        forgetting identity: PrivateKey, _ options: ClientOptions, _ body: @Sendable @escaping (RunningClient) async throws -> R
     ) async throws -> R {
         let relays = try options.makeRelays(lookBack: .seconds(2))
         let client: Client
@@ -110,11 +110,11 @@ struct RunningSession<Client: SessionClient>: Sendable {
         } catch {
             throw CommandFailure(error)
         }
-        return try await RunningSession(client: client, relays: relays).run(options, body)
+        return try await RunningClient(client: client, relays: relays).run(options, body)
     }
 
     private func run<R: Sendable>(
-        _ options: ClientOptions, _ body: @Sendable @escaping (RunningSession) async throws -> R
+        _ options: ClientOptions, _ body: @Sendable @escaping (RunningClient) async throws -> R
     ) async throws -> R {
         let events = client.events
         return try await options.running(client, on: relays) { [self] in
@@ -138,8 +138,8 @@ struct RunningSession<Client: SessionClient>: Sendable {
     }
 }
 
-typealias ClientSession = RunningSession<StatusPushClient>
-typealias V01ClientSession = RunningSession<StatusV01PushClient>
+typealias ClientSession = RunningClient<StatusPushClient>
+typealias V01ClientSession = RunningClient<StatusV01PushClient>
 
 private final class LastFailure: Sendable {
     let reason = Mutex<String?>(nil)
