@@ -183,7 +183,8 @@ let package = Package(
         .target(
             name: "TestSupport",
             dependencies: [
-                "CFaultVFS", "Primitives", "PushTypes", "SessionProtocol", "Sodium", "StatusRules", "StatusProtocol", "Waku", "WakuCrypto",
+                "CFaultVFS", "Primitives", "PushTypes", "SessionProtocol", "SessionStandIns", "Sodium", "StatusRules", "StatusProtocol",
+                "Waku", "WakuCrypto",
                 hummingbird,
             ],
             path: "Tests/TestSupport",

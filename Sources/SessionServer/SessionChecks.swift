@@ -7,8 +7,12 @@ package enum SessionChecks {
     /// - Parameters:
     ///   - figures: of the monitor.
     ///   - unserved: services that no gorush endpoint serves.
-    package static func findings(_ figures: SubscriptionMonitor.Figures, unserved: Set<PushService>) -> [Finding] {
-        [servers(figures), swarms(figures), oxend(figures), services(unserved)].compactMap(\.self)
+    ///   - isListening: whether the HTTP endpoints are served.
+    package static func findings(
+        _ figures: SubscriptionMonitor.Figures, unserved: Set<PushService>, isListening: Bool
+    ) -> [Finding] {
+        guard isListening else { return [Finding("session", .fail, "starting: subscriptions are being read")] }
+        return [servers(figures), swarms(figures), oxend(figures), services(unserved)].compactMap(\.self)
     }
 
     private static func servers(_ figures: SubscriptionMonitor.Figures) -> Finding {

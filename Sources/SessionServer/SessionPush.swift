@@ -23,6 +23,8 @@ package struct SessionPush: NodeProtocol {
         /// A notification that gorush did not accept so long after its message was stored is given up.
         package var ageLimit = Duration.seconds(600)
         package var limits = Limits.none
+        /// Memory for bodies of more than 160 KiB, all together, in bytes.
+        package var largeBodyBudget = 64 << 20
         /// How long a request waits for the store.
         package var storeTimeout = Duration.seconds(10)
 

@@ -10,7 +10,8 @@ import WakuCrypto
 /// What operators are told: readiness, facts, gauges.
 extension SessionService {
     var findings: [Finding] {
-        SessionChecks.findings(monitor.figures, unserved: Set(PushService.allCases).subtracting(services))
+        SessionChecks.findings(
+            monitor.figures, unserved: Set(PushService.allCases).subtracting(services), isListening: httpPort != nil)
     }
 
     func updateGauges(_ counters: Counters) async {

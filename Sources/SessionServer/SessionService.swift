@@ -39,6 +39,7 @@ final class SessionService: ProtocolService {
     let configuration: SessionPush.Configuration
     let gate: SessionGate
     let monitor: any SubscriptionMonitoring
+    private let intake: SessionIntake
     let figures: ThrottledReading<SubscriptionFigures>
     /// Services that a gorush endpoint serves.
     let services: Set<PushService>
@@ -64,7 +65,7 @@ final class SessionService: ProtocolService {
         figures = ThrottledReading { try await store.fetch(Subscriptions.figures(at: now().seconds)) }
         let entries = StoredEntries(store, now: now)
         let source = SessionDeliverySource(store.sealer, apnsTopic: configuration.apnsTopic)
-        let intake = SessionIntake(node, source, gate, configuration.sodium, ageLimit: configuration.ageLimit)
+        intake = SessionIntake(node, source, gate, configuration.sodium, ageLimit: configuration.ageLimit)
         monitor = configuration.makeMonitor(entries, intake, node.logger) { [counters = node.counters] in counters.add($0) }
         entries.remove(from: monitor)
     }
@@ -75,13 +76,26 @@ final class SessionService: ProtocolService {
         guard await load() else { return }
         preparation.threads.start()
         defer { preparation.threads.shutdownGracefully { _ in } }
-        try await withThrowingTaskGroup(of: Void.self) { group in
-            group.addTask { try await self.monitor.run() }
-            group.addTask { try await self.serve() }
-            // The first that ends before it is cancelled has failed.
-            try await group.next()
-            group.cancelAll()
-            try await group.waitForAll()
+        try await withTaskCancellationHandler {
+            try await withThrowingTaskGroup(of: Void.self) { group in
+                group.addTask { try await self.runMonitor() }
+                group.addTask { try await self.serve() }
+                // The first that ends before it is cancelled has failed.
+                try await group.next()
+                group.cancelAll()
+                try await group.waitForAll()
+            }
+        } onCancel: {
+            intake.stop()
+        }
+    }
+
+    private func runMonitor() async throws {
+        do {
+            try await monitor.run()
+        } catch {
+            intake.stop()
+            throw NodeError(message: "storage servers can't be monitored: \(error)")
         }
     }
 
@@ -89,7 +103,8 @@ final class SessionService: ProtocolService {
         let address = configuration.httpAddress
         let commits = SubscriptionCommits(node, gate, services: services, monitor: monitor, timeout: configuration.storeTimeout)
         let responder = SessionResponder(
-            preparation: preparation, commits: commits, onionKey: configuration.onionKey, bodies: BodyReader(), counters: node.counters,
+            preparation: preparation, commits: commits, onionKey: configuration.onionKey,
+            bodies: BodyReader(budget: configuration.largeBodyBudget), counters: node.counters,
             now: node.now)
         // Clients and onion routers use any name for it, and it answers nothing that a browser's user may see and others not.
         let listener = HTTPListener(

@@ -77,35 +77,51 @@ package struct SessionClient: Sendable {
             signature: Confidential(key.signature(of: text)))
     }
 
+    /// A signed unsubscription.
+    ///
+    /// - Parameters:
+    ///   - device: Any of the account's.
+    ///   - signedAt: Unix seconds.
+    package func unsubscription(of device: Device, at signedAt: Int64) -> UnsubscriptionForm {
+        UnsubscriptionForm(
+            authority: authority(over: UnsubscriptionForm.signedText(of: account, signedAt: signedAt), at: signedAt),
+            device: SubscriberDevice(service: device.service, token: device.token))
+    }
+
     // MARK: Bodies
 
     /// The body of `POST /subscribe`.
     package func subscribeBody(for device: Device, at signedAt: Int64) -> [UInt8] {
-        let form = subscription(of: device, at: signedAt)
-        return json(
-            [
-                ("namespaces", "[\(form.namespaces.map(String.init).joined(separator: ","))]"), ("data", "\(form.wantsData)"),
-                ("enc_key", quoted(device.encryptionKey.secret.withBytes { hexString($0) })),
-            ], form.authority, device)
+        Array(Self.json(of: subscription(of: device, at: signedAt)).utf8)
     }
 
     /// The body of `POST /unsubscribe`.
     package func unsubscribeBody(for device: Device, at signedAt: Int64) -> [UInt8] {
-        json([], authority(over: UnsubscriptionForm.signedText(of: account, signedAt: signedAt), at: signedAt), device)
+        Array(Self.json(of: unsubscription(of: device, at: signedAt)).utf8)
     }
 
-    private func json(_ fields: [(String, String)], _ authority: SignedAuthority, _ device: Device) -> [UInt8] {
-        var all = [("pubkey", quoted(account.hex))]
+    package static func json(of form: SubscriptionForm) -> String {
+        json(
+            [
+                ("namespaces", "[\(form.namespaces.map(String.init).joined(separator: ","))]"), ("data", "\(form.wantsData)"),
+                ("enc_key", quoted(form.encryptionKey.secret.withBytes { hexString($0) })),
+            ], form.authority, form.device)
+    }
+
+    package static func json(of form: UnsubscriptionForm) -> String { json([], form.authority, form.device) }
+
+    private static func json(_ fields: [(String, String)], _ authority: SignedAuthority, _ device: SubscriberDevice) -> String {
+        var all = [("pubkey", quoted(authority.account.hex))]
         if let key = authority.sessionKey { all.append(("session_ed25519", quoted(hexString(key.bytes)))) }
         all += fields
         all += [
             ("sig_ts", "\(authority.signedAt)"), ("signature", quoted(hexString(authority.signature.value))),
-            ("service", quoted(device.service.rawValue)), ("service_info", "{\"token\":\(quoted(device.token))}"),
+            ("service", quoted(device.service.rawValue)), ("service_info", "{\"token\":\(quoted(device.token.value))}"),
         ]
-        return Array("{\(all.map { "\"\($0.0)\":\($0.1)" }.joined(separator: ","))}".utf8)
+        return "{\(all.map { "\"\($0.0)\":\($0.1)" }.joined(separator: ","))}"
     }
 
-    private func quoted(_ text: String) -> String {
+    private static func quoted(_ text: String) -> String {
         let data = try? JSONEncoder().encode(text)
         return data.map { String(decoding: $0, as: UTF8.self) } ?? "\"\""
     }

@@ -91,7 +91,7 @@ struct CountersTests {
     func places() {
         #expect(KindLabel.allCases.map(\.place) == [0, 1, 2])
         #expect(StageLabel.allCases.map(\.place) == [0, 1, 2, 3, 4])
-        #expect(ProtocolLabel.allCases.map(\.place) == [0, 1, 2, 3])
+        #expect(ProtocolLabel.allCases.map(\.place) == [0, 1, 2, 3, 4])
     }
 
     @Test("Each protocol's messages are counted and measured under its own label")

@@ -74,7 +74,13 @@ struct SessionChecksTests {
         var figures = SubscriptionMonitor.Figures()
         (figures.knownServers, figures.connectedServers, figures.knownSwarms, figures.reachableSwarms) = (10, 10, 5, 5)
         change(&figures)
-        return Dictionary(uniqueKeysWithValues: SessionChecks.findings(figures, unserved: unserved).map { ($0.check, $0.verdict) })
+        let findings = SessionChecks.findings(figures, unserved: unserved, isListening: true)
+        return Dictionary(uniqueKeysWithValues: findings.map { ($0.check, $0.verdict) })
+    }
+
+    @Test func itIsNotReadyBeforeItListens() {
+        let findings = SessionChecks.findings(SubscriptionMonitor.Figures(), unserved: [], isListening: false)
+        #expect(findings.map(\.verdict) == [.fail])
     }
 
     @Test func aHealthyServerHasNoComplaints() {

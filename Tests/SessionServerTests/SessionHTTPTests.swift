@@ -187,6 +187,20 @@ struct SessionHTTPTests {
         }
     }
 
+    @Test func aNodeThatStopsDoesNotWaitForAStoreThatFails() async throws {
+        let faults = StoreFaults(in: fixture.folder.path)
+        let (account, device) = (try SessionAccount.sessionID(), SessionDevice())
+        let (report, counters) = try await fixture.withNode { node async throws in
+            #expect(try await node.subscribe(account, device) == Self.added)
+            faults.add(.code(13), to: .write)
+            let report = Task { await fixture.monitor.report([message(for: account)]) }
+            try await eventually { node.node.store.failure != nil }
+            return (report, node.node.counters)
+        }
+        await report.value
+        #expect(counters.count(.sessionDropped(.notStored)) == 1)
+    }
+
     // MARK: Messages
 
     @Test func oldAndExpiredMessagesAreDroppedAndCounted() async throws {
@@ -290,6 +304,16 @@ struct SessionHTTPTests {
             let (large, _) = try onion(inner("POST", "/nothing", String(repeating: "x", count: 1 << 20)), .xChaCha20)
             #expect(try await node.post("/oxen/v4/lsrpc", large).status == 200)
             #expect(try await node.post("/oxen/v4/lsrpc", [UInt8](repeating: 0, count: (10 << 20) + 1)).status == 413)
+        }
+    }
+
+    @Test func largeBodiesShareABudgetAndOthersNeedNone() async throws {
+        let account = try SessionAccount.sessionID()
+        try await fixture.withNode(configure: { $0.largeBodyBudget = 1 << 20 }) { node async throws in
+            #expect(try await node.post("/oxen/v4/lsrpc", [UInt8](repeating: 0, count: 2 << 20)).status == 503)
+            // What was refused has given its share back.
+            #expect(try await node.post("/oxen/v4/lsrpc", [UInt8](repeating: 0, count: 1 << 20)).status == 400)
+            #expect(try await node.subscribe(account, SessionDevice()) == Self.added)
         }
     }
 }

@@ -10,7 +10,7 @@ import WakuCrypto
     private func record(_ delegation: Delegation, _ account: SessionAccount, namespaces: [Int16]) -> SubscriptionRecord {
         let form = account.subscription(SessionDevice(token: "tök\u{0}en"), namespaces: namespaces, wantsData: false)
         let authority = SignedAuthority(
-            account: account.id, sessionKey: account.sessionKey, delegation: delegation, signedAt: form.authority.signedAt,
+            account: account.id, sessionKey: form.authority.sessionKey, delegation: delegation, signedAt: form.authority.signedAt,
             signature: form.authority.signature)
         return SubscriptionRecord(
             SubscriptionForm(

@@ -20,7 +20,7 @@ final class BodyReader: Sendable {
     private let used = Mutex(0)
 
     /// - Parameter budget: bytes of all large bodies together.
-    init(budget: Int = 64 << 20) {
+    init(budget: Int) {
         self.budget = budget
     }
 

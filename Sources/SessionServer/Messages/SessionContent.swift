@@ -37,20 +37,28 @@ package struct SessionPayload: Hashable, Sendable {
 
 /// What gorush is sent for a Session device, whatever the payload profile is: each notification has one device.
 package struct SessionContent: NotificationContent {
-    private let fields: GorushFields
+    private let payload: SessionPayload
+    private let service: PushService
+    private let apnsTopic: String
 
     /// - Parameters:
     ///   - payload: of the outbox.
     ///   - service: the device's.
     ///   - apnsTopic: `--session-apns-topic`.
     package init(_ payload: SessionPayload, service: PushService, apnsTopic: String) {
-        fields = GorushFields(
-            service: service, payload: Data(payload.sealed).base64EncodedString(), carriesData: payload.carriesData,
-            namespace: payload.namespace, apnsTopic: apnsTopic)
-        byteCount = 512 + 2 * payload.sealed.count
+        self.payload = payload
+        self.service = service
+        self.apnsTopic = apnsTopic
     }
 
-    package let byteCount: Int
+    package var byteCount: Int { 512 + 2 * payload.sealed.count }
+
+    /// Made when it is posted rather than on the store's thread.
+    private var fields: GorushFields {
+        GorushFields(
+            service: service, payload: Data(payload.sealed).base64EncodedString(), carriesData: payload.carriesData,
+            namespace: payload.namespace, apnsTopic: apnsTopic)
+    }
 
     package func text(in profile: PayloadProfile) -> String { "" }
 

@@ -7,10 +7,11 @@ import SessionProtocol
 import SessionRules
 import Sodium
 import Storage
+import Synchronization
 import Waku
 
 /// Takes messages that storage servers reported to the outbox.
-struct SessionIntake: SessionMessageReceiver {
+final class SessionIntake: SessionMessageReceiver {
     private static let retryInterval = Duration.seconds(1)
 
     private let node: NodeServices
@@ -19,6 +20,7 @@ struct SessionIntake: SessionMessageReceiver {
     private let gate: SessionGate
     private let sodium: Sodium
     private let ageLimit: Duration
+    private let isStopping = Atomic(false)
 
     init(_ node: NodeServices, _ source: SessionDeliverySource, _ gate: SessionGate, _ sodium: Sodium, ageLimit: Duration) {
         self.node = node
@@ -29,15 +31,21 @@ struct SessionIntake: SessionMessageReceiver {
         subscriptions = Subscriptions(node.store.sealer)
     }
 
-    /// Returns when the messages are stored or dropped. While the store fails they are tried again until they are too old: until then the storage
-    /// servers are not read, and none of their messages is lost.
+    /// Messages that the store fails to keep are given up from now on.
+    func stop() {
+        isStopping.store(true, ordering: .relaxed)
+    }
+
+    /// Returns when the messages are stored or dropped. While the store fails they are tried again until they are too old, or the node stops:
+    /// until then the storage servers are not read, and none of their messages is lost.
     func take(_ messages: [NotifyMessage]) async {
         node.counters.add(.sessionMessage, messages.count)
         var left = messages
         while true {
             left = await store(admitted(left))
             guard !left.isEmpty else { return }
-            guard (try? await Task.sleep(for: Self.retryInterval)) != nil else {
+            try? await Task.sleep(for: Self.retryInterval)
+            guard !isStopping.load(ordering: .relaxed), !Task.isCancelled else {
                 return node.counters.add(.sessionDropped(.notStored), left.count)
             }
         }

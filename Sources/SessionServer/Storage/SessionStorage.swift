@@ -31,7 +31,7 @@ package enum SessionStorage {
         "session_subscription", columns: [name, account, token, service, signedAt, entryByteCount, sealed], unique: [name],
         indexes: [
             Index("session_subscription_account", on: [account]), Index("session_subscription_token", on: [token]),
-            Index("session_subscription_signed", on: [signedAt]),
+            Index("session_subscription_signed", on: [signedAt, service]),
         ], neverReusesIDs: true, sealed: SealedColumn(sealed, boundTo: [name, signedAt], label: "Session subscriptions"))
 
     // MARK: Names of ended subscriptions

@@ -57,17 +57,17 @@ extension Subscriptions {
     private static let countByService = Query(
         SessionStorage.subscription, [.column(SessionStorage.service), .count], where: [.atLeast(SessionStorage.signedAt)],
         group: SessionStorage.service)
-    private static let countAccounts = Query(
-        SessionStorage.subscription, [.distinctCount(SessionStorage.account)], where: [.atLeast(SessionStorage.signedAt)])
+    /// With those that expired in the last minute: so an index alone is read.
+    private static let countAccounts = Query(SessionStorage.subscription, [.distinctCount(SessionStorage.account)])
     private static let countNames = Query(SessionStorage.leftName, [.count])
 
-    /// Reads all subscriptions: a second for a million.
+    /// Reads indexes of all subscriptions: a second for some millions.
     ///
     /// - Parameter now: Unix seconds.
     package static func figures(at now: Int64) -> StoreCommand<SubscriptionFigures> {
         DeliveryStorage.doubtedDevices(of: SessionStorage.protocolNumber).then { doubted in
             let oldest = Value.integer(oldestSignature(at: now))
-            return .read([countByService(oldest), countAccounts(oldest), countNames()]) { found in
+            return .read([countByService(oldest), countAccounts(), countNames()]) { found in
                 var figures = SubscriptionFigures()
                 for row in found[0] {
                     guard let service = try? PushService(stored: try row.integer(0)) else { continue }

@@ -82,7 +82,7 @@ package struct Subscriptions: Sendable {
     private static let findAccounts = Query(
         SessionStorage.subscription,
         [.id, SessionStorage.name, SessionStorage.signedAt, SessionStorage.entryByteCount, SessionStorage.sealed],
-        where: [.atLeast(.id), .less(.id), .atLeast(SessionStorage.signedAt)], order: [.ascending(.id)])
+        where: [.atLeast(.id), .less(.id)], order: [.ascending(.id)])
     private static let findRange = Query(SessionStorage.subscription, [.minimum(.id), .maximum(.id)])
 
     /// The rows' ids, as at most `count` ranges of about the same size.
@@ -107,10 +107,11 @@ package struct Subscriptions: Sendable {
     func forEachAccount(
         in store: any Store, _ range: Range<Int64>, at now: Int64, _ visit: (SubscriptionID, AccountID, Int) -> Void
     ) throws(StoreError) {
-        let read = Self.findAccounts(
-            .integer(range.lowerBound), .integer(range.upperBound), .integer(Self.oldestSignature(at: now)))
-        try store.scan(read) { row in
-            let binding = Self.binding(try row.bytes(1), try row.integer(2))
+        let oldest = Self.oldestSignature(at: now)
+        try store.scan(Self.findAccounts(.integer(range.lowerBound), .integer(range.upperBound))) { row in
+            let signedAt = try row.integer(2)
+            guard signedAt >= oldest else { return true }
+            let binding = Self.binding(try row.bytes(1), signedAt)
             guard let plain = try? sealer.open(try row.bytes(4), boundTo: binding), let account = try? SubscriptionRecord.account(in: plain)
             else { return true }
             visit(SubscriptionID(rawValue: try row.integer(0)), account, Int(clamping: try row.integer(3)))
