@@ -1,6 +1,8 @@
 import CurlClient
 import Foundation
 import NodeAssembly
+import NodeMetrics
+import PushNode
 import SessionProtocol
 import SessionStandIns
 import Sodium
@@ -58,6 +60,8 @@ struct SessionDemoScript {
         _ = report("fourth", for: dave.account, data: [2])
         try await wait("gorush received a post for Dave, and none for Carol's last message") { gorush.posts.count == 3 }
         try check(try opened(gorush.posts[2], device).account == dave.account, "Dave's phone opens it")
+        // The node ends after this: gorush's answer has to be there, or it would be posted again after the next start.
+        try await settle("gorush's last answer") { server.node.counters.count(.notificationAccepted) == 3 }
     }
 
     private var now: Int64 { Int64(Date().timeIntervalSince1970) }
