@@ -65,5 +65,8 @@ extension Counter {
     private static let dropped = Dictionary(
         uniqueKeysWithValues: SessionDropLabel.allCases.map { ($0, Counter("session dropped: \($0.inWords)", .sessionDropped, $0)) })
 
-    package static func sessionDropped(_ reason: SessionDropLabel) -> Counter { dropped[reason] ?? .sessionDuplicate }
+    package static func sessionDropped(_ reason: SessionDropLabel) -> Counter {
+        guard let counter = dropped[reason] else { preconditionFailure("a counter was made for each case") }
+        return counter
+    }
 }
