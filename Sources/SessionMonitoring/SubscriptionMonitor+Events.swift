@@ -100,10 +100,12 @@ extension SubscriptionMonitor {
         count(.dropped(reason))
         let byteCount = parts.reduce(0) { $0 + $1.count }
         change { state, now in
+            // What was read of a connection after it ended counts no more.
+            guard let server = state.monitor.server(of: number) else { return }
             var allowance = state.allowances[number] ?? DropAllowance(limits: configuration.drops, at: now)
             let isWithin = allowance.spend(byteCount: byteCount, at: now)
             state.allowances[number] = allowance
-            guard !isWithin, let server = state.monitor.server(of: number) else { return }
+            guard !isWithin else { return }
             logger.warning(
                 "storage server disconnected: too many invalid messages",
                 metadata: ["address": "\(server.endpoint)", "last": "\(reason.rawValue)"])

@@ -151,7 +151,8 @@ package final class SubscriptionMonitor: Sendable {
     func change(_ body: (inout State, Instant) -> Void) {
         let wakeUp = state.withLock { state in
             body(&state, .now)
-            perform(state.monitor.takeActions())
+            // Without a client, before and after the run, they wait.
+            if let client = client.withLock({ $0 }) { perform(&state, client) }
             return state.monitor.nextWakeUp
         }
         alarm.set(to: wakeUp) { [weak self] in
@@ -159,14 +160,14 @@ package final class SubscriptionMonitor: Sendable {
         }
     }
 
-    private func perform(_ actions: [SwarmMonitor.Action]) {
-        guard !actions.isEmpty, let client = client.withLock({ $0 }) else { return }
-        for action in actions {
+    private func perform(_ state: inout State, _ client: OxenMQClient) {
+        for action in state.monitor.takeActions() {
             switch action {
             case .connect(let number, let server):
                 client.connect(.init(number), to: OxenAddress(endpoint: server.endpoint, serverKey: server.publicKey))
             case .close(let number):
                 client.close(.init(number))
+                state.allowances[number] = nil
                 count(.disconnected)
                 forget(number)
             case .ask(let number, let tag, let ids):

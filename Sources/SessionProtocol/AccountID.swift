@@ -54,7 +54,7 @@ package struct AccountID: Hashable, Sendable, CustomStringConvertible {
         return product.high ^ product.low
     }
 
-    package var description: String { hex }
+    package var description: String { "<redacted>" }
 }
 
 /// Random numbers that nobody else knows, for ``AccountID/hash(keyedBy:)``.

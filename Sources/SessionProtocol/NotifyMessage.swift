@@ -40,7 +40,8 @@ package struct NotifyMessage: Hashable, Sendable {
         data = try fields["~"].map { value throws(Defect) in
             guard let data = value.bytes else { throw .malformed }
             guard data.count <= Self.maximumDataByteCount else { throw .tooLarge }
-            return data
+            // A copy: a slice would keep the whole part, padding and all.
+            return Array(data)[...]
         }
         self.account = account
         self.hash = String(decoding: hash, as: UTF8.self)

@@ -120,6 +120,7 @@ final class SessionService: ProtocolService {
                     ])
             }
         } catch {
+            intake.stop()
             throw NodeError(message: "\(address) can't be listened on: is another program using it? Choose another with --session-http")
         }
     }
@@ -199,7 +200,9 @@ final class SessionService: ProtocolService {
             }
             try await node.store.commit(Subscriptions.forgetNames(at: now.seconds))
             try await node.store.commit(
-                Subscriptions.forgetSeen(before: now - SubscriptionRetention.deliveries, keeping: retention.rowLimit))
+                Subscriptions.forgetSeen(
+                    before: now - max(SubscriptionRetention.deliveries, configuration.ageLimit),
+                    keeping: SubscriptionRetention.deliveryLimit))
         } catch {
             node.logger.error("expired subscriptions not removed", metadata: ["reason": "\(error.message)"])
         }

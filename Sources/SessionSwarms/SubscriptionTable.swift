@@ -6,6 +6,8 @@ struct SubscriptionTable: Sendable {
         var id: SubscriptionID
         /// 0: in no swarm, or free.
         var sequence: UInt64
+        /// Its first number in this swarm: a server that was asked for that one may report, also before it is asked for the last.
+        var firstSequence: UInt64 = 0
         var account: Int32
         /// Of the same account; −1 for none.
         var next: Int32
@@ -128,8 +130,10 @@ struct SubscriptionTable: Sendable {
 
     /// - Returns: Whether it had a number.
     mutating func setSequence(_ sequence: UInt64, ofSlot slot: Int) -> Bool {
-        defer { slots[slot].sequence = sequence }
-        return slots[slot].sequence != 0
+        let wasMember = slots[slot].sequence != 0
+        if !wasMember { slots[slot].firstSequence = sequence }
+        slots[slot].sequence = sequence
+        return wasMember
     }
 
     /// Whether a member has not left, nor got another number.
@@ -142,11 +146,12 @@ struct SubscriptionTable: Sendable {
     func swarm(of account: AccountID) -> Int? { index(of: account).flatMap { swarm(ofAccount: $0) } }
 
     /// Whether the number of one of the account's subscriptions meets a condition.
-    func contains(_ account: AccountID, where condition: (UInt64) -> Bool) -> Bool {
+    func contains(_ account: AccountID, where condition: (_ first: UInt64, _ last: UInt64) -> Bool) -> Bool {
         guard let index = index(of: account) else { return false }
         var slot = accounts[index].first
         while slot >= 0 {
-            if slots[Int(slot)].sequence != 0, condition(slots[Int(slot)].sequence) { return true }
+            let one = slots[Int(slot)]
+            if one.sequence != 0, condition(one.firstSequence, one.sequence) { return true }
             slot = slots[Int(slot)].next
         }
         return false

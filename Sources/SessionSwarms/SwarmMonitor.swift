@@ -99,8 +99,9 @@ package struct SwarmMonitor: Sendable {
         guard let index = connections[connection], case .connected = servers[index].state,
             let swarm = subscriptions.swarm(of: account), servers[index].swarm == swarm
         else { return false }
-        return subscriptions.contains(account) { sequence in
-            sequence <= servers[index].askedThrough && servers[index].refused[sequence] == nil
+        let (askedThrough, refused) = (servers[index].askedThrough, servers[index].refused)
+        return subscriptions.contains(account) { first, last in
+            first <= askedThrough && refused[last <= askedThrough ? last : first] == nil
         }
     }
 

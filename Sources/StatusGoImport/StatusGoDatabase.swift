@@ -94,8 +94,10 @@ package final class StatusGoDatabase {
                     SELECT public_key, installation_id, version, registration, rowid FROM \(Self.registrations)
                     WHERE rowid > ? ORDER BY rowid LIMIT ?
                     """, arguments: [id ?? .min, limit])
-            guard let last = rows.last else { return nil }
-            return (rows.map { StatusGoRow($0) }, last[4])
+            guard let row = rows.last else { return nil }
+            // A table may have a column of that name.
+            guard let last = Int64.fromDatabaseValue(row[4] as DatabaseValue), last > id ?? .min else { throw Self.damaged(self.path) }
+            return (rows.map { StatusGoRow($0) }, last)
         }
     }
 

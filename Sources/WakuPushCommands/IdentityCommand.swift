@@ -51,10 +51,11 @@ struct IdentityCommand: AsyncParsableCommand {
 
         func run() async throws {
             try await reportingFailures {
-                guard let line = (try? LineReader(file))?.next() else {
+                guard let handle = FileHandle(forReadingAtPath: file), let content = try? handle.read(upToCount: 1_024) else {
                     throw CommandFailure(.data, "\(file) can't be read: is it there, and may this user read it?")
                 }
-                guard let key = PrivateKey(hexText: String(decoding: line, as: UTF8.self).trimmingCharacters(in: .whitespaces)) else {
+                let text = String(decoding: content, as: UTF8.self).trimmingCharacters(in: .whitespacesAndNewlines)
+                guard let key = PrivateKey(hexText: text) else {
                     throw CommandFailure(.data, "\(file) does not contain a secp256k1 key of 64 hexadecimal digits")
                 }
                 try IdentityFile.write(key, to: out)

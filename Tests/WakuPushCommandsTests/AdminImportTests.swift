@@ -124,6 +124,9 @@ struct AdminImportTests {
         #expect(ended.status == 0, "\(ended.errors)")
         #expect(ended.output.contains("registrations"))
         #expect(!FileManager.default.fileExists(atPath: data) && !FileManager.default.fileExists(atPath: identity))
+        try await makeDatabase()
+        let report = try await run("admin", "import", "status-go", database, "--dry-run", "--json").json(Report.self)
+        #expect(report.identity == "" && report.registrations == 4)
     }
 
     @Test func nothingIsImportedIfARowCantBeUnlessItIsSkipped() async throws {
@@ -193,7 +196,7 @@ struct AdminImportTests {
 
     @Test func keysAreImportedFromHexFiles() async throws {
         let digits = server.withBytes { hexString($0) }
-        for text in [digits, "0x" + digits, digits.uppercased() + "\n"] {
+        for text in [digits, "0x" + digits, digits.uppercased() + "\r\n"] {
             try? FileManager.default.removeItem(atPath: identity)
             try write(text, to: folder.path + "/nodekey", mode: 0o644)
             let ended = try await run("identity", "import", folder.path + "/nodekey", "--out", identity)

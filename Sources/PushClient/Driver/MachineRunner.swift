@@ -37,11 +37,16 @@ struct MachineOutput<Record: StoredRecord, Action: Sendable>: Sendable {
 final class MachineRunner<Machine: ClientStateMachine>: Sendable {
     typealias Output = MachineOutput<Machine.Record, Machine.Action>
 
+    private struct Pending: Sendable {
+        var changes: [Machine.Record.Key: Machine.Record?] = [:]
+        var actions: [Machine.Action] = []
+    }
+
     private struct State {
         var machine: Machine
         let clock: SteadyClock
-        /// Not yet stored and performed.
-        var outputs: [Output] = []
+        /// Not yet stored and performed, also after a run that was cancelled.
+        var pending = Pending()
         var listeners: [Int: AsyncStream<PushClientEvent>.Continuation] = [:]
         /// Rung after each turn: by ``run(_:deliver:perform:)``, and by callers that wait for an outcome.
         var bells: [Int: AsyncStream<Void>.Continuation] = [:]
@@ -60,7 +65,8 @@ final class MachineRunner<Machine: ClientStateMachine>: Sendable {
 
         mutating func add(_ output: Output) {
             guard !output.isEmpty else { return }
-            outputs.append(output)
+            pending.changes.merge(output.changes) { _, new in new }
+            pending.actions += output.actions
             outputCount += 1
         }
 
@@ -158,32 +164,23 @@ final class MachineRunner<Machine: ClientStateMachine>: Sendable {
     private func pump(_ bell: AsyncStream<Void>, _ perform: @Sendable (Machine.Action, inout DiscardingTaskGroup) -> Void) async {
         await withDiscardingTaskGroup { group in
             var failures = 0
-            var unstored: [String: [UInt8]?] = [:]
-            var undone: [Machine.Action] = []
             var alarm: (time: Timestamp, task: Task<Void, Never>)?
             defer {
                 alarm?.task.cancel()
                 group.cancelAll()
             }
             for await _ in bell {
-                let (outputs, outputCount) = state.withLock { state in
-                    defer { state.outputs = [] }
-                    return (state.outputs, state.outputCount)
-                }
-                for output in outputs {
-                    for (key, record) in output.changes {
-                        // Records are values without anything that JSON can't hold.
-                        unstored[Machine.Record.name(of: key)] = .some(record.flatMap { try? $0.encoded() })
-                    }
-                    undone += output.actions
+                let (pending, outputCount) = state.withLock { ($0.pending, $0.outputCount) }
+                // Records are values without anything that JSON can't hold.
+                var records: [String: [UInt8]?] = [:]
+                for (key, record) in pending.changes {
+                    records[Machine.Record.name(of: key)] = .some(record.flatMap { try? $0.encoded() })
                 }
                 do throws(ClientStoreError) {
-                    if !unstored.isEmpty { try await store.commit(unstored) }
+                    if !records.isEmpty { try await store.commit(records) }
                     failures = 0
-                    unstored = [:]
-                    if noteStored(outputCount) { ring() }
-                    for action in undone { perform(action, &group) }
-                    undone = []
+                    if noteStored(pending, outputCount) { ring() }
+                    for action in pending.actions { perform(action, &group) }
                 } catch {
                     // Nothing is sent that could be forgotten.
                     failures += 1
@@ -201,10 +198,18 @@ final class MachineRunner<Machine: ClientStateMachine>: Sendable {
         }
     }
 
+    /// What came while it was stored stays.
+    ///
     /// - Returns: Whether more outputs are stored than before.
-    private func noteStored(_ outputCount: Int) -> Bool {
+    private func noteStored(_ stored: Pending, _ outputCount: Int) -> Bool {
         state.withLock { state in
             defer { state.storedCount = outputCount }
+            if state.outputCount == outputCount {
+                state.pending = Pending()
+            } else {
+                // Records that changed once more are stored again, which is harmless.
+                state.pending.actions.removeFirst(stored.actions.count)
+            }
             return state.storedCount != outputCount
         }
     }

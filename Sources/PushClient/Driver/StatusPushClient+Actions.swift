@@ -47,7 +47,6 @@ extension StatusPushClient {
         let topic = Self.answerTopic(identity.publicKey)
         network.watching.keep([topic])
         let isPublished = await publish(messages, answersOn: topic)
-        guard !Task.isCancelled else { return }
         turn { $0.registrationPublished(requestID, to: server, isPublished: isPublished, at: $1) }
     }
 
@@ -61,7 +60,6 @@ extension StatusPushClient {
             return network.seal(envelope.bytes, toTopic: topic, wakuSigner: key)
         }
         let isPublished = await publish(messages, answersOn: answers)
-        guard !Task.isCancelled else { return }
         turn { $0.queryPublished(ticket, isPublished: isPublished, at: $1) }
     }
 
@@ -71,7 +69,6 @@ extension StatusPushClient {
         let envelope = MetadataEnvelope.encode(.request, payload: request.encoded(), signedBy: key).bytes
         let messages = EnvelopeSealing.seal(envelope, to: .partitioned(server), wakuSigner: key, at: .now())
         let isPublished = await publish(messages, answersOn: answers)
-        guard !Task.isCancelled else { return }
         turn { $0.requestPublished(ticket, isPublished: isPublished, at: $1) }
     }
 
@@ -94,7 +91,6 @@ extension StatusPushClient {
         let topic = StatusTopics.contactCode(identity.publicKey)
         let data = SignedAdvertisement.encode(advertisement, from: installationID, bundles: bundles, signedBy: identity)
         let isPublished = await publish(network.seal(data, toTopic: topic, wakuSigner: identity), answersOn: nil)
-        guard !Task.isCancelled else { return }
         let count = advertisement.pushNotificationInfo.count
         turn { $0.advertisementPublished(rowCount: count, isPublished: isPublished, at: $1) }
     }

@@ -51,7 +51,6 @@ extension StatusV01PushClient {
         let topic = StatusPushClient.answerTopic(identity.publicKey)
         network.watching.keep([topic])
         let isPublished = await publish(Self.seal(.register, register.encoded(), to: server, signedBy: identity), answersOn: topic)
-        guard !Task.isCancelled else { return }
         turn { $0.registerPublished(register, to: server, isPublished: isPublished, at: $1) }
     }
 
@@ -61,7 +60,6 @@ extension StatusV01PushClient {
         let messages = servers.flatMap { Self.seal(.query, query, to: $0, signedBy: key) }
         let answers = add(.query(ticket, key), on: StatusPushClient.answerTopic(key.publicKey))
         let isPublished = await publish(messages, answersOn: answers)
-        guard !Task.isCancelled else { return }
         turn { $0.queryPublished(ticket, isPublished: isPublished, at: $1) }
     }
 
@@ -71,7 +69,6 @@ extension StatusV01PushClient {
         let encoded = V01.Request(request, ackKey: ackKey).encoded()
         let answers = add(.request(ticket, ackKey), on: ackKey.topic)
         let isPublished = await publish(Self.seal(.request, encoded, to: server, signedBy: .generate()), answersOn: answers)
-        guard !Task.isCancelled else { return }
         turn { $0.requestPublished(ticket, isPublished: isPublished, at: $1) }
     }
 
@@ -93,7 +90,6 @@ extension StatusV01PushClient {
         let envelope = V01.Envelope.encode(.contactCodeAdvertisement, payload: advertisement.encoded(), signedBy: identity)
         let topic = StatusTopics.contactCode(identity.publicKey)
         let isPublished = await publish(network.seal(envelope, toTopic: topic, wakuSigner: identity), answersOn: nil)
-        guard !Task.isCancelled else { return }
         turn { $0.advertisementPublished(rowCount: advertisement.info.count, isPublished: isPublished, at: $1) }
     }
 

@@ -7,6 +7,8 @@ import Storage
 extension Subscriptions {
     private static let findToken = Query(
         SessionStorage.subscription, [SessionStorage.token, SessionStorage.signedAt], where: [.idAmong])
+    /// Of a token that does not work: the rest end when their own notifications fail. Accounts cost nothing, so there may be any number.
+    private static let endedAtOnce = 1_000
     private static let findByToken = Query(SessionStorage.subscription, [.id], where: [.equal(SessionStorage.token)])
 
     /// Ends all subscriptions with the token of a row, since the token does not work. Does nothing if the row was renewed meanwhile.
@@ -17,8 +19,8 @@ extension Subscriptions {
     static func endToken(ofRow row: Int64, version: UInt64) -> StoreCommand<Void> {
         .find(findToken(ids: [row])) { rows in
             guard let found = rows.first, try found.unsigned(1) == version else { return .change([]) }
-            return .find(findByToken(.bytes(try found.bytes(0)))) { rows in
-                .change(try rows.flatMap { end(try $0.integer(0)) })
+            return .find(findByToken(.bytes(try found.bytes(0)), limit: endedAtOnce)) { rows in
+                .change(Set(try rows.map { try $0.integer(0) }).union([row]).sorted().flatMap(end))
             }
         }
     }
@@ -53,4 +55,6 @@ extension Subscriptions {
 enum SubscriptionRetention {
     /// A second report of a message within this makes no second notification.
     static let deliveries = Duration.seconds(SessionTimes.duplicateWindow)
+    /// More deliveries than this within that time are not remembered. Each takes some 60 bytes of the database.
+    static let deliveryLimit = 50_000_000
 }

@@ -48,16 +48,16 @@ extension Admin {
                     }
                     let source = try open()
                     var report = try await examine(source)
-                    let (identity, isNew) = try identity(in: source)
-                    report.identity = KeyHash(of: identity.publicKey).hex
+                    let server = try identity(in: source)
+                    report.identity = server.map { KeyHash(of: $0.key.publicKey).hex } ?? ""
                     guard report.refused.isEmpty || skip || dryRun else {
                         try report.print(asJSON: admin.json)
                         throw CommandFailure(
                             .data, "\(report.refusedCount) rows can't be imported, so nothing was: see the reasons, and --skip")
                     }
-                    guard !dryRun else { return try report.print(asJSON: admin.json) }
-                    if isNew, let file = admin.identityFile { try IdentityFile.write(identity, to: file) }
-                    try await write(source, as: identity, &report)
+                    guard !dryRun, let server else { return try report.print(asJSON: admin.json) }
+                    if server.isNew, let file = admin.identityFile { try IdentityFile.write(server.key, to: file) }
+                    try await write(source, as: server.key, &report)
                     try report.print(asJSON: admin.json)
                 }
             }
@@ -102,18 +102,17 @@ extension Admin {
                 (try? FileManager.default.attributesOfItem(atPath: database))?[.modificationDate] as? Date
             }
 
-            /// The server's key, and whether `--identity` is still to be written.
-            private func identity(in source: StatusGoDatabase) throws -> (PrivateKey, isNew: Bool) {
+            /// The server's key, and whether `--identity` is still to be written. nil only for a dry run, which needs none.
+            private func identity(in source: StatusGoDatabase) throws -> (key: PrivateKey, isNew: Bool)? {
                 let found = try source.identities()
                 guard found.count < 2 else { throw CommandFailure(.data, "\(database) contains different keys of the server") }
                 guard let file = admin.identityFile else {
-                    guard dryRun, let key = found.first else {
-                        throw CommandFailure(.usage, "--identity is missing: the server's key file")
-                    }
-                    return (key, false)
+                    guard dryRun else { throw CommandFailure(.usage, "--identity is missing: the server's key file") }
+                    return found.first.map { ($0, false) }
                 }
                 guard FileManager.default.fileExists(atPath: file) else {
                     guard let key = found.first else {
+                        if dryRun { return nil }
                         throw CommandFailure(.data, "\(database) does not contain the server's key: see waku-push identity import")
                     }
                     return (key, true)
@@ -128,6 +127,8 @@ extension Admin {
 
             private func write(_ source: StatusGoDatabase, as identity: PrivateKey, _ report: inout ImportReport) async throws {
                 let target = try ImportTarget(folder: admin.folder(of: command), identity)
+                // Before the rows: a daemon that starts after an interrupted import has to catch up as well.
+                if let stopped = stoppedAt { try await target.catchUp(since: stopped) }
                 let total = report.registrations + report.tombstones
                 var counts = ImportTarget.Counts()
                 let progress = ProgressBar()
@@ -143,7 +144,6 @@ extension Admin {
                     }
                 }
                 progress.clear()
-                if let stopped = stoppedAt { try await target.catchUp(since: stopped) }
                 try await target.finish()
             }
         }

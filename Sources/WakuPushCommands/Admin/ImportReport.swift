@@ -1,7 +1,7 @@
 /// What an import found in a database, and did.
 struct ImportReport: Encodable {
     let isDryRun: Bool
-    /// The key hash of the server's identity.
+    /// The key hash of the server's identity; empty if a dry run found none.
     var identity = ""
     /// Rows that can be imported.
     var registrations = 0
@@ -22,7 +22,8 @@ struct ImportReport: Encodable {
     func print(asJSON: Bool) throws {
         if asJSON { return try Output.json(self) }
         let found = [
-            ("server", identity), ("registrations", "\(registrations)"), ("unregistered", "\(tombstones)"), ("unusable", "\(refusedCount)"),
+            ("server", identity.isEmpty ? "not in the database" : identity), ("registrations", "\(registrations)"),
+            ("unregistered", "\(tombstones)"), ("unusable", "\(refusedCount)"),
         ]
         let done = [("imported", "\(imported)"), ("kept", "\(kept)"), ("derived keys", "\(derivedKeys)")]
         Output.fields(isDryRun ? found : found + done)

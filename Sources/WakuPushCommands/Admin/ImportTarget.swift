@@ -54,8 +54,9 @@ struct ImportTarget {
 
     /// Has the daemon ask for messages since then when it starts for the first time.
     func catchUp(since time: Date) async throws {
-        let seconds = Int64(time.timeIntervalSince1970)
-        try await store.commit(RelayCursors.begin(at: Timestamp(rawValue: seconds * 1_000_000_000)))
+        // Files may have any time.
+        let seconds = min(max(time.timeIntervalSince1970, 0), Date.now.timeIntervalSince1970)
+        try await store.commit(RelayCursors.begin(at: Timestamp(rawValue: Int64(seconds) * 1_000_000_000)))
     }
 
     /// Tells a running daemon to use what was imported.

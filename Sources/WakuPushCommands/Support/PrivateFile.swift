@@ -13,16 +13,21 @@ struct PrivateFile {
     ///   - remedy: how to make such a file.
     /// - Throws: ``CommandFailure`` when it is missing, can't be read, or is readable by others.
     func read(upTo limit: Int, remedy: String) throws(CommandFailure) -> [UInt8] {
-        guard let attributes = try? FileManager.default.attributesOfItem(atPath: path) else {
-            throw CommandFailure(.data, "\(name) is missing: \(remedy)")
+        // Nothing is waited for, should it be a pipe. What is checked is what is read, also behind a link, as Kubernetes makes secrets.
+        let file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
+        guard file >= 0 else {
+            throw errno == ENOENT
+                ? CommandFailure(.data, "\(name) is missing: \(remedy)")
+                : CommandFailure(.permission, "\(name) can't be read: give this user access to it")
         }
+        let handle = FileHandle(fileDescriptor: file, closeOnDealloc: true)
+        var status = stat()
+        guard fstat(file, &status) == 0, status.st_mode & S_IFMT == S_IFREG else { throw CommandFailure(.data, "\(name) is not a file") }
         // systemd provides credentials as files that root owns and this user's group may read.
-        let isCredential = attributes[.ownerAccountID] as? Int == 0 && geteuid() != 0
-        if let mode = attributes[.posixPermissions] as? Int, mode & (isCredential ? 0o037 : 0o077) != 0 {
+        let isCredential = status.st_uid == 0 && geteuid() != 0
+        let mode = status.st_mode & 0o7777
+        if mode & (isCredential ? 0o037 : 0o077) != 0 {
             throw CommandFailure(.permission, "\(name) is readable by others (mode 0\(String(mode, radix: 8))): chmod 600 \(path)")
-        }
-        guard let handle = try? FileHandle(forReadingFrom: URL(fileURLWithPath: path)) else {
-            throw CommandFailure(.permission, "\(name) can't be read: give this user access to it")
         }
         guard let content = try? handle.read(upToCount: limit + 1) else { return [] }
         return Array(content)

@@ -24,6 +24,8 @@ extension V01RegistrationMachine {
             let pause = RetryDelay.after(failures: record.relayFailures, base: Self.pauseBase, jitter: jitter)
             record.attempt?.state = .paused(until: StoredTime(now + pause))
         }
+        // The application may have changed its mind meanwhile: then this Register is never sent.
+        reconcile()
     }
 
     /// No answer in time, or none that helps: tried again after a pause that grows.
@@ -61,7 +63,10 @@ extension V01RegistrationMachine {
             record.mayBeRegistered = !attempt.isFarewell
             record.resetCounters()
         }
-        if own.isTokenNew, attempt.content == own.content {
+        // As long as a server has the old token, another device's record may bring it back.
+        if own.isTokenNew, attempt.content == own.content,
+            own.servers.allSatisfy({ servers[$0]?.accepted == attempt.content.version })
+        {
             own.isTokenNew = false
             isOwnChanged = true
         }

@@ -163,12 +163,22 @@ struct V01RegistrationMachine: Sendable {
         return true
     }
 
-    /// Takes over the account's other devices from the record that a server returned.
+    /// Takes over the account's other devices from the record that a server returned. A server may return anything: what others would refuse is
+    /// left out, or no server would take the record any more. So is this device under an installation id of before.
     mutating func merge(_ returned: V01.Preferences) {
         guard returned.version > own.otherDevicesVersion else { return }
         own.otherDevicesVersion = returned.version
         if returned.accessToken.isUUID, !own.isTokenNew { own.accessToken = returned.accessToken }
-        let others = returned.unregister ? [] : returned.devices.filter { $0.installationID != own.installationID }
+        var seen: Set<InstallationID> = [own.installationID]
+        let others =
+            returned.unregister
+            ? []
+            : returned.devices.filter { device in
+                let isOwn = device.token == own.profile?.deviceToken && device.platform == own.profile?.platform
+                return device.platform != nil && !device.token.isEmpty && !isOwn
+                    && (1...InstallationID.maximumByteCount).contains(device.installationID.bytes.count)
+                    && seen.insert(device.installationID).inserted
+            }
         setOthers(Array(others.prefix(V01.Preferences.deviceLimit - 1)))
     }
 
