@@ -31,8 +31,8 @@ struct SubscriptionMonitorTests {
         #expect(
             test.network.peer.said("request") == [["0", "1"], ["1", "1"]]
                 || test.network.peer.said("request") == [["1", "1"], ["0", "1"]])
-        // The store was read once for both.
-        #expect(test.store.reads == 1)
+        // Once for both, unless the second was asked only after the first read had begun.
+        #expect(test.store.reads <= 2)
         let figures = test.monitor.figures
         #expect(figures.subscriptions == 1 && figures.monitoredSubscriptions == 1 && figures.knownServers == 3)
         #expect(figures.knownSwarms == 2 && figures.reachableShare == 1 && figures.mapReceivedAt != nil && figures.isOxendConnected == nil)
