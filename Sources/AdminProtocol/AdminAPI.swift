@@ -7,6 +7,7 @@ package import Waku
 /// | call | request | response |
 /// |---|---|---|
 /// | `GET /status` | | ``NodeStatus`` |
+/// | `GET /health` | | ``Health`` |
 /// | `GET /peers` | | ``Peers`` |
 /// | `POST /drain` | ``Drain`` | ``Drain`` |
 /// | `POST /log-level` | ``LogLevel`` | ``LogLevel``, the previous one |
@@ -18,6 +19,14 @@ package import Waku
 ///
 /// Responses with a status other than 200 have ``Problem`` as body.
 package enum AdminAPI {
+    /// Whether the node is ready: the same as `/readyz`.
+    package struct Health: Codable, Sendable {
+        /// Why it is not ready, a line each; empty if it is.
+        package let obstacles: [String]
+
+        package init(obstacles: [String]) { self.obstacles = obstacles }
+    }
+
     /// The libp2p peers of the relay, if it uses libp2p.
     package struct Peers: Codable, Sendable {
         /// The addresses at which others can dial the node.

@@ -80,6 +80,7 @@ struct AdminSocketTests {
         _ = await first.process.status
         #expect(FileManager.default.fileExists(atPath: node.data + "/admin.sock"))
         #expect(try await node.admin("drain").status == 69)
+        #expect(try await node.admin("health").status == 69)
         let second = try await node.start()
         #expect(try await node.admin("status").status == 0)
         #expect(await second.stop().status == 0)
@@ -101,6 +102,10 @@ struct AdminSocketTests {
         #expect(try await node.admin("drain", "--wait").output == "The node no longer accepts registrations.\n")
         #expect(try await daemon.get("/readyz").status == 503)
         #expect(try await node.admin("status").status == 2)
+        let health = try await node.admin("health")
+        #expect(health.status == 0)
+        #expect(health.output.hasPrefix("not ready\ndrain: "))
+        #expect(try await node.admin("health", "--ready").status == 2)
         #expect(try await node.register(daemon, version: 2).failure == "the server refused: INTERNAL_ERROR")
         let unregistered = try await node.client(
             daemon, "unregister", "--identity", node.bob.path, "--installation", "bobs-phone", "--version", "2")
@@ -108,6 +113,8 @@ struct AdminSocketTests {
         #expect(try await node.query(daemon).rows.last == ["bobs-phone", "1", "yes"])
 
         #expect(try await node.admin("drain", "--undo").output == "The node accepts registrations.\n")
+        let ready = try await node.admin("health", "--ready")
+        #expect((ready.status, ready.output) == (0, "ready\n"))
         #expect(try await daemon.get("/readyz").status == 200)
         #expect(try await node.register(daemon, version: 2).status == 0)
         #expect(await daemon.stop().status == 0)

@@ -10,6 +10,8 @@ import Storage
 /// The operations that the admin socket offers on a running node.
 protocol AdminOperations: Sendable {
     var peers: AdminAPI.Peers { get }
+    /// Why the node is not ready; empty if it is.
+    var obstacles: [String] { get }
 
     func status() async -> NodeStatus
     func setDrain(_ isOn: Bool) async
@@ -54,6 +56,7 @@ struct AdminServer {
         let node = node
         let router = Router()
         router.get("status") { _, _ in try Self.answer(await node.status()) }
+        router.get("health") { _, _ in try Self.answer(AdminAPI.Health(obstacles: node.obstacles)) }
         router.get("peers") { _, _ in try Self.answer(node.peers) }
         router.post("drain") { request, _ in
             try await Self.answer(request) { (body: AdminAPI.Drain) in

@@ -12,7 +12,8 @@ struct Admin: AsyncParsableCommand {
               waku-push admin outbox list --data data --json
             """,
         subcommands: [
-            Status.self, Registrations.self, Records.self, Subscriptions.self, Outbox.self, Topics.self, Peers.self, Drain.self,
+            Status.self, Health.self, Registrations.self, Records.self, Subscriptions.self, Outbox.self, Topics.self, Peers.self,
+            Drain.self,
             LogLevel.self, Backup.self, Restore.self, Import.self, Check.self, RotateStorageKey.self, TestPush.self,
         ])
 

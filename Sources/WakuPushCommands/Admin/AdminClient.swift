@@ -29,8 +29,8 @@ struct AdminClient {
     }
 
     /// - Throws: ``CommandFailure``, also when no daemon answers.
-    func get<Outcome: Decodable>(_ path: String) async throws(CommandFailure) -> Outcome {
-        guard let response = try await send("GET", path, nil) else { throw noDaemon }
+    func get<Outcome: Decodable>(_ path: String, timeout: Duration = .seconds(60)) async throws(CommandFailure) -> Outcome {
+        guard let response = try await send("GET", path, nil, timeout: timeout) else { throw noDaemon }
         return try decode(response)
     }
 
