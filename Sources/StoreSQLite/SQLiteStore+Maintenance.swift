@@ -1,10 +1,21 @@
 import Dispatch
 import GRDB
-import Storage
+package import Storage
 
 extension SQLiteStore {
     /// Why the database can't be written or read at present; nil when it can.
     package var failure: String? { monitor.failure(oldestRead: readers.oldestStart) }
+
+    /// Memory for pages of the connection that writes, for transactions that change a large part of the database.
+    ///
+    /// - Throws: `StoreError`
+    package func setCache(mebibytes: Int) throws(StoreError) {
+        do {
+            try pool.writeWithoutTransaction { try $0.execute(sql: "PRAGMA cache_size = -\(mebibytes * 1024)") }
+        } catch {
+            throw StoreError(explaining: error, in: pool.path)
+        }
+    }
 
     /// Moves the log into the database, which shows whether that can be written, and looks again at what could not be read.
     package func maintain() async {

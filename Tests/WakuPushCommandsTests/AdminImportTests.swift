@@ -32,40 +32,12 @@ struct AdminImportTests {
         server = try StatusGoVectors.recorded.pair("server")
     }
 
-    private struct Failed: Error {
-        let errors: String
-    }
-
     /// - Parameter rows: SQL of further rows.
     private func makeDatabase(
-        _ program: String = "python3", after flow: String = "unregister", key: PrivateKey? = nil, rows: String = ""
+        _ engine: StatusGoFixture.Engine = .python, after flow: String = "unregister", key: PrivateKey? = nil, rows: String = ""
     ) async throws {
-        try? FileManager.default.removeItem(atPath: database)
-        var sql = """
-            BEGIN;
-            CREATE TABLE push_notification_server_registrations (public_key BLOB, installation_id VARCHAR, version INT, registration BLOB);
-            CREATE TABLE push_notification_server_identity (private_key BLOB);
-
-            """
-        for row in StatusGoVectors.recorded.flows.first(where: { $0.name == flow })?.serverRowsAfter ?? [] {
-            let registration = row.registrationIsNull ? "NULL" : "X'\(hexString(row.registration?.bytes ?? []))'"
-            sql += "INSERT INTO push_notification_server_registrations VALUES ("
-            sql += "X'\(hexString(row.publicKey.bytes))', '\(row.installationId)', \(row.version), \(registration));\n"
-        }
-        if let key { sql += "INSERT INTO push_notification_server_identity VALUES (X'\(key.withBytes { hexString($0) })');\n" }
-        sql += rows + "COMMIT;\n"
-        let ended =
-            if program == "sqlcipher" {
-                try await ExternalTool.run(
-                    program, [database],
-                    input: "PRAGMA key = 'secret';\nPRAGMA cipher_page_size = 8192;\nPRAGMA kdf_iter = 3200;\n"
-                        + "PRAGMA cipher_hmac_algorithm = HMAC_SHA1;\nPRAGMA cipher_kdf_algorithm = PBKDF2_HMAC_SHA1;\n" + sql)
-            } else {
-                try await ExternalTool.run(
-                    program, ["-c", "import sqlite3, sys; sqlite3.connect(sys.argv[1]).executescript(sys.stdin.read())", database],
-                    input: sql)
-            }
-        guard ended.status == 0 else { throw Failed(errors: ended.errors) }
+        let recorded = StatusGoFixture.rows(after: flow).map(StatusGoFixture.row).joined()
+        try await StatusGoFixture.write(engine, recorded + (key.map(StatusGoFixture.identity) ?? "") + rows, to: database)
     }
 
     private func importing(_ arguments: String...) async throws -> Ended {
@@ -106,15 +78,15 @@ struct AdminImportTests {
     }
 
     @Test func encryptedDatabasesNeedThePasswordFile() async throws {
-        try await makeDatabase("sqlcipher", key: server)
+        try await makeDatabase(.statusGo, key: server)
         let without = try await importing()
         #expect(without.status == 65)
         #expect(without.failure?.contains("give the server's password with --password-file") == true)
-        try write("secret\n", to: folder.path + "/password")
+        try write(StatusGoFixture.password + "\n", to: folder.path + "/password")
         let ended = try await importing("--password-file", folder.path + "/password", "--json")
         #expect(ended.status == 0, "\(ended.errors)")
         #expect(try ended.json(Report.self).imported == 5)
-        #expect(!(without.errors + ended.output + ended.errors).contains("secret"))
+        #expect(!(without.errors + ended.output + ended.errors).contains(StatusGoFixture.password))
         #expect(try await importing("--kdf-iterations", "0").status == 64)
     }
 
@@ -130,8 +102,8 @@ struct AdminImportTests {
     }
 
     @Test func nothingIsImportedIfARowCantBeUnlessItIsSkipped() async throws {
-        let bad = "INSERT INTO push_notification_server_registrations VALUES (X'00', 'i', 1, NULL);\n"
-        try await makeDatabase(key: server, rows: bad + bad)
+        let bad = StatusGoFixture.row([0], "i", 1, nil) + StatusGoFixture.row([0], "j", 1, nil)
+        try await makeDatabase(key: server, rows: bad)
         let refused = try await importing("--json")
         #expect(refused.status == 65)
         #expect(refused.failure?.hasPrefix("2 rows can't be imported, so nothing was") == true)

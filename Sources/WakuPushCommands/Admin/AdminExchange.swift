@@ -165,8 +165,6 @@ extension Admin.Registrations {
                     --data data --identity id.key
                 """)
 
-        private static let batch = 500
-
         @ParentCommand var command: Admin
         @OptionGroup var admin: AdminOptions
         @Argument(help: "A file written by registrations export.") var file: String
@@ -175,32 +173,19 @@ extension Admin.Registrations {
             try await reportingFailures {
                 let identity = try admin.requiredIdentity("the file is encrypted with a key derived from the node's")
                 let target = try ImportTarget(folder: admin.folder(of: command), identity)
-                let counts = try await read(into: target, identity)
+                do {
+                    var reader = try RegistrationsFileReader(file, identity: identity)
+                    while let entry = try reader.next() { try await target.merge(entry) }
+                } catch {
+                    // What precedes a damaged part is kept.
+                    try await target.finish()
+                    throw error
+                }
                 try await target.finish()
+                let counts = target.counts
                 if admin.json { return try Output.json(counts) }
                 Output.line("\(counts.imported) imported, \(counts.kept) kept: stored with the same or a higher version.")
             }
-        }
-
-        private func read(into target: ImportTarget, _ identity: PrivateKey) async throws -> ImportTarget.Counts {
-            var reader = try RegistrationsFileReader(file, identity: identity)
-            var counts = ImportTarget.Counts()
-            var batch: [RegistrationsFile.Entry] = []
-            var isWhole = false
-            while !isWhole {
-                var failure: CommandFailure?
-                do throws(CommandFailure) {
-                    if let record = try reader.next() { batch.append(record) } else { isWhole = true }
-                } catch {
-                    failure = error
-                }
-                if batch.count >= ImportTarget.batchLimit || isWhole || failure != nil {
-                    try await target.merge(batch, &counts)
-                    batch = []
-                }
-                if let failure { throw failure }
-            }
-            return counts
         }
     }
 }

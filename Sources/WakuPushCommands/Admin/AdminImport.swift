@@ -30,6 +30,9 @@ extension Admin {
                         --data data --identity id.key
                     """)
 
+            /// Rows that are read at once.
+            private static let pageLimit = 500
+
             @ParentCommand var command: Admin
             @OptionGroup var admin: AdminOptions
             @Argument(help: "The server's database file.") var database: String
@@ -74,7 +77,7 @@ extension Admin {
             ) async throws {
                 let now = Timestamp.now()
                 var last: Int64?
-                while let page = try source.rows(after: last, limit: ImportTarget.batchLimit) {
+                while let page = try source.rows(after: last, limit: Self.pageLimit) {
                     try await body(
                         page.rows.map { row in
                             Result { () throws(StatusGoRow.Refusal) in try row.record(defaultTopic: defaultApnTopic ?? "", at: now) }
@@ -130,21 +133,21 @@ extension Admin {
                 // Before the rows: a daemon that starts after an interrupted import has to catch up as well.
                 if let stopped = stoppedAt { try await target.catchUp(since: stopped) }
                 let total = report.registrations + report.tombstones
-                var counts = ImportTarget.Counts()
                 let progress = ProgressBar()
+                var done = 0
                 try await forEachPage(source) { page in
-                    try await target.merge(page.compactMap { try? $0.get() }.map { .registration($0) }, &counts)
-                    let done = counts.imported + counts.kept
+                    for case .success(let record) in page { try await target.merge(.registration(record)) }
+                    done += page.count
                     progress.show("\(done) of \(total) rows", Double(done) / Double(max(total, 1)))
                 }
-                (report.imported, report.kept) = (counts.imported, counts.kept)
+                try await target.finish()
+                (report.imported, report.kept) = (target.counts.imported, target.counts.kept)
                 if deriveKeys {
                     report.derivedKeys = try await TopicKeyDerivation.deriveAll(in: target.store) { count in
                         progress.show("\(count) keys", Double(count) / Double(max(total, 1)))
                     }
                 }
                 progress.clear()
-                try await target.finish()
             }
         }
     }

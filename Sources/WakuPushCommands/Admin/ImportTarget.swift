@@ -11,8 +11,13 @@ import Waku
 import WakuCrypto
 
 /// The store that registrations are imported into, with or without a running daemon.
-struct ImportTarget {
-    static let batchLimit = 500
+///
+/// Rows are spread over the indexes, so that a commit changes many pages: without a daemon, commits are as large as memory allows. Beside a
+/// daemon they are small, because it waits for each.
+final class ImportTarget {
+    private static let limitBesideDaemon = 500
+    private static let limitAlone = 50_000
+    private static let byteLimit = 32 << 20
 
     struct Counts: Encodable {
         var imported = 0
@@ -21,32 +26,50 @@ struct ImportTarget {
     }
 
     let store: SQLiteStore
+    private(set) var counts = Counts()
     private let folder: String
+    /// Keeps a daemon from starting meanwhile; nil if one runs.
+    private let lock: DataFolder?
+    private var batch: [StoreCommand<Bool>] = []
+    private var batchByteCount = 0
 
     /// Creates the database if there is none.
     init(folder: String, _ identity: PrivateKey) throws {
         self.folder = folder
-        if !FileManager.default.fileExists(atPath: DataFolder.databasePath(in: folder)) {
-            let lock = try DataFolder(locking: folder)
-            defer { lock.unlock() }
-            try NodeAssembly.store(in: folder, of: identity).close()
+        do throws(StoreError) {
+            lock = try DataFolder(locking: folder)
+        } catch  where error.code == .locked {
+            lock = nil
         }
-        store = try NodeAssembly.existingStore(in: folder, of: identity)
+        guard lock != nil else {
+            store = try NodeAssembly.existingStore(in: folder, of: identity)
+            return
+        }
+        store = try NodeAssembly.store(in: folder, of: identity)
+        try store.setCache(mebibytes: 256)
     }
 
-    /// Stores what is newer than what is stored.
-    func merge(_ batch: [RegistrationsFile.Entry], _ counts: inout Counts) async throws {
-        let (registrations, records) = (StatusServer.Registrations(store.sealer), StatusV01Server.Records(store.sealer))
-        let subscriptions = SessionServer.Subscriptions(store.sealer)
-        let commands = batch.map { entry in
-            switch entry {
-            case .registration(let record): registrations.merge(record)
-            case .v01(let record): records.merge(record)
-            case .subscription(let record, let service):
-                subscriptions.merge(record, service, at: Timestamp.now().rawValue / 1_000_000_000)
-            case .leftName(let left): SessionServer.Subscriptions.merge(left)
-            }
+    /// Stores what is newer than what is stored, at the latest in ``finish()``.
+    func merge(_ entry: RegistrationsFile.Entry) async throws {
+        batch.append(command(for: entry))
+        batchByteCount += entry.byteCount
+        let limit = lock == nil ? Self.limitBesideDaemon : Self.limitAlone
+        if batch.count >= limit || batchByteCount >= Self.byteLimit { try await commit() }
+    }
+
+    private func command(for entry: RegistrationsFile.Entry) -> StoreCommand<Bool> {
+        switch entry {
+        case .registration(let record): StatusServer.Registrations(store.sealer).merge(record)
+        case .v01(let record): StatusV01Server.Records(store.sealer).merge(record)
+        case .subscription(let record, let service):
+            SessionServer.Subscriptions(store.sealer).merge(record, service, at: Timestamp.now().rawValue / 1_000_000_000)
+        case .leftName(let left): SessionServer.Subscriptions.merge(left)
         }
+    }
+
+    private func commit() async throws {
+        let commands = batch
+        (batch, batchByteCount) = ([], 0)
         for result in await store.commitEach(commands) {
             if try result.get() { counts.imported += 1 } else { counts.kept += 1 }
         }
@@ -59,8 +82,9 @@ struct ImportTarget {
         try await store.commit(RelayCursors.begin(at: Timestamp(rawValue: Int64(seconds) * 1_000_000_000)))
     }
 
-    /// Tells a running daemon to use what was imported.
+    /// Stores the rest, and tells a running daemon to use what was imported.
     func finish() async throws {
+        try await commit()
         let client = try AdminClient(folder: folder)
         guard try await client.status() != nil else { return }
         let _: AdminAPI.Count = try await client.post("/registrations/changed", [String]())

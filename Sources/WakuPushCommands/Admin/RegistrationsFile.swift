@@ -67,6 +67,15 @@ enum RegistrationsFile {
         case v01(RecordExport)
         case subscription(SubscriptionRecord, PushService)
         case leftName(LeftNameExport)
+
+        /// Approximately, in memory.
+        var byteCount: Int {
+            switch self {
+            case .registration(let record): record.registration?.count ?? 0
+            case .v01(let record): record.preferences?.count ?? 0
+            case .subscription, .leftName: 0
+            }
+        }
     }
 
     static func key(of identity: PrivateKey) -> SymmetricKey {

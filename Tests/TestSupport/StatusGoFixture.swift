@@ -1,23 +1,22 @@
 import Foundation
-import TestSupport
-import WakuCrypto
+package import WakuCrypto
 
 /// A database as status-go's push server writes it, made by Python's sqlite3 or by sqlcipher.
-struct StatusGoFixture {
-    static let password = "it's a password"
+package struct StatusGoFixture {
+    package static let password = "it's a password"
 
-    enum Engine {
+    package enum Engine: Sendable {
         case python
         /// With the settings of SQLCipher 3 that status-go has.
         case sqlcipher(iterations: Int, pageByteCount: Int)
 
-        static let statusGo = Engine.sqlcipher(iterations: 3_200, pageByteCount: 8_192)
+        package static let statusGo = Engine.sqlcipher(iterations: 3_200, pageByteCount: 8_192)
     }
 
-    let folder: TemporaryFolder
-    var path: String { folder.path + "/pushserver.db" }
+    package let folder: TemporaryFolder
+    package var path: String { folder.path + "/pushserver.db" }
 
-    static let tables = """
+    private static let tables = """
         CREATE TABLE push_notification_server_registrations (
           public_key BLOB NOT NULL, installation_id VARCHAR NOT NULL, version INT NOT NULL, registration BLOB,
           UNIQUE(public_key, installation_id) ON CONFLICT REPLACE);
@@ -28,16 +27,24 @@ struct StatusGoFixture {
 
         """
 
-    /// - Parameter sql: after ``tables``.
-    init(_ engine: Engine, _ sql: String) async throws {
+    /// - Parameters:
+    ///   - engine: what makes it.
+    ///   - sql: after the tables were made.
+    package init(_ engine: Engine, _ sql: String) async throws {
         folder = try TemporaryFolder()
-        let script = "BEGIN;\n" + Self.tables + sql + "COMMIT;\n"
+        try await Self.write(engine, sql, to: path)
+    }
+
+    /// Makes a new database at a path.
+    package static func write(_ engine: Engine, _ sql: String, to path: String) async throws {
+        try? FileManager.default.removeItem(atPath: path)
+        let script = "BEGIN;\n" + tables + sql + "COMMIT;\n"
         switch engine {
         case .python:
             let program = "import sqlite3, sys; d = sqlite3.connect(sys.argv[1]); d.executescript(sys.stdin.read()); d.close()"
-            try await Self.run("python3", ["-c", program, path], script)
+            try await run("python3", ["-c", program, path], script)
         case .sqlcipher(let iterations, let pageByteCount):
-            let quoted = Self.password.replacingOccurrences(of: "'", with: "''")
+            let quoted = password.replacingOccurrences(of: "'", with: "''")
             // Version 4 would use SHA-512 unless it is told; version 3 does not know the last two.
             let settings = """
                 PRAGMA key = '\(quoted)';
@@ -47,7 +54,7 @@ struct StatusGoFixture {
                 PRAGMA cipher_kdf_algorithm = PBKDF2_HMAC_SHA1;
 
                 """
-            try await Self.run("sqlcipher", [path], settings + script)
+            try await run("sqlcipher", [path], settings + script)
         }
     }
 
@@ -60,12 +67,12 @@ struct StatusGoFixture {
         guard ended.status == 0, ended.errors.isEmpty else { throw Failed(errors: ended.errors) }
     }
 
-    static func row(_ row: StatusGoVectors.ServerRow) -> String {
+    package static func row(_ row: StatusGoVectors.ServerRow) -> String {
         let registration = row.registrationIsNull ? nil : row.registration?.bytes
         return Self.row(row.publicKey.bytes, row.installationId, row.version, registration)
     }
 
-    static func row(_ keyHash: [UInt8], _ installation: String, _ version: Int64, _ registration: [UInt8]?) -> String {
+    package static func row(_ keyHash: [UInt8], _ installation: String, _ version: Int64, _ registration: [UInt8]?) -> String {
         """
         INSERT INTO push_notification_server_registrations VALUES (
           X'\(hexString(keyHash))', '\(installation)', \(version), \(registration.map { "X'\(hexString($0))'" } ?? "NULL"));
@@ -73,12 +80,12 @@ struct StatusGoFixture {
         """
     }
 
-    static func identity(_ key: PrivateKey) -> String {
+    package static func identity(_ key: PrivateKey) -> String {
         "INSERT INTO push_notification_server_identity (private_key) VALUES (X'\(key.withBytes { hexString($0) })');\n"
     }
 
     /// The rows after a recorded flow.
-    static func rows(after name: String) -> [StatusGoVectors.ServerRow] {
+    package static func rows(after name: String) -> [StatusGoVectors.ServerRow] {
         StatusGoVectors.recorded.flows.first { $0.name == name }?.serverRowsAfter ?? []
     }
 }
