@@ -6,11 +6,13 @@ import NodeMetrics
 import PushTypes
 import SessionMonitoring
 import SessionProtocol
+import SessionRules
 import Sodium
 import StatusRules
 import Storage
 import TestSupport
 import Testing
+import Waku
 import WakuCrypto
 
 @testable import PushNode
@@ -199,6 +201,43 @@ struct SessionHTTPTests {
         }
         await report.value
         #expect(counters.count(.sessionDropped(.notStored)) == 1)
+    }
+
+    // MARK: Damaged rows
+
+    @Test func anUnreadableRowTakesNoOtherDeviceWithIt() async throws {
+        let account = try SessionAccount.sessionID()
+        let devices = [SessionDevice(), SessionDevice()]
+        try await fixture.withNode { node async throws in
+            for device in devices { #expect(try await node.subscribe(account, device) == Self.added) }
+            let row = try #require(fixture.monitor.monitored.keys.map(\.rawValue).min())
+            let damage = Mutation(SessionStorage.subscription, .updateAny([SessionStorage.name], where: [.equal(.id)]))
+            try await node.node.store.commit(.change([damage(.integer(5), .integer(row))]))
+            await fixture.monitor.report([message(for: account)])
+            try await eventually { fixture.gorush.tokens == [devices[1].token] }
+        }
+    }
+
+    @Test func aMessageThatCannotBeStoredIsGivenUpAndOthersAreNot() async throws {
+        let (account, device) = (try SessionAccount.sessionID(), SessionDevice())
+        try await fixture.withNode { node async throws in
+            #expect(try await node.subscribe(account, device) == Self.added)
+            let row = try #require(fixture.monitor.monitored.keys.first)
+            let (refused, stored) = (message(for: account), message(for: account))
+            // Its place in the outbox is taken by a row that nothing else knows of.
+            let store = node.node.store
+            let name = Subscriptions(store.sealer).name(
+                of: account.id, SubscriberDevice(service: device.service, token: device.token))
+            let delivery = try #require(DeliveryID(bytes: MessageRules.deliveryName(rowName: name, hash: refused.hash)))
+            try await store.commit(
+                .change([
+                    DeliveryStorage.enqueue(
+                        delivery, for: Subscriptions.device(row.rawValue), payload: [], expires: .now() + .seconds(600), by: store.sealer)
+                ]))
+            await fixture.monitor.report([refused, stored])
+            #expect(node.node.counters.count(.sessionDropped(.notStored)) == 1)
+            try await eventually { fixture.gorush.tokens == [device.token] }
+        }
     }
 
     // MARK: Messages
