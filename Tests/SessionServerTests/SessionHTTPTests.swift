@@ -203,6 +203,26 @@ struct SessionHTTPTests {
         #expect(counters.count(.sessionDropped(.notStored)) == 1)
     }
 
+    @Test func bodiesThatWaitForTheStoreShareABudget() async throws {
+        let account = try SessionAccount.sessionID()
+        try await fixture.withNode(configure: { $0.pendingByteLimit = 1000 }) { node async throws in
+            let forms = (0..<2).map { _ in account.json(account.subscription(SessionDevice())) }
+            let answers = try await node.ask("/subscribe", "[\(forms.joined(separator: ","))]")
+            #expect(answers.components(separatedBy: #""error":3"#).count == 3)
+            // What was refused, and what was stored, takes no share.
+            for form in forms { #expect(try await node.ask("/subscribe", form) == Self.added) }
+        }
+    }
+
+    @Test func bodiesAreCountedUntilTheStoreHasThem() {
+        var pending = PendingBodies(byteLimit: 100)
+        #expect(pending.add(byteCount: 60) && !pending.add(byteCount: 41) && pending.add(byteCount: 40) && !pending.add(byteCount: 1))
+        pending.remove(byteCount: 60)
+        #expect(pending.add(byteCount: 60) && !pending.add(byteCount: 1))
+        var many = PendingBodies(byteLimit: .max)
+        #expect((0..<4096).allSatisfy { _ in many.add(byteCount: 1) } && !many.add(byteCount: 1))
+    }
+
     // MARK: Damaged rows
 
     @Test func anUnreadableRowTakesNoOtherDeviceWithIt() async throws {

@@ -50,7 +50,7 @@ struct SessionResponder: HTTPResponder {
     }
 
     private func answer(_ prepared: PreparedBody, at endpoint: SessionEndpoint) async -> String {
-        let answers = await commits.commit(prepared.requests)
+        let answers = await commits.commit(prepared.requests, byteCount: prepared.byteCount)
         for answer in prepared.all(answers) { counters.increment(.sessionRequests, endpoint.label, SessionAnswerLabel(answer)) }
         return prepared.json(answers)
     }
