@@ -109,6 +109,7 @@ package enum SessionRefusalLabel: String, MetricLabel {
 package enum SessionConnectionLabel: String, MetricLabel {
     package static let labelName = "event"
     case made
+    /// Attempts that failed included.
     case ended
 }
 
