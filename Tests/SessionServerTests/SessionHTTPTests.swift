@@ -7,6 +7,7 @@ import PushTypes
 import SessionMonitoring
 import SessionProtocol
 import SessionRules
+import SessionSwarms
 import Sodium
 import StatusRules
 import Storage
@@ -118,6 +119,10 @@ struct SessionHTTPTests {
             }
             for (method, path) in [("GET", "/subscribe"), ("PUT", "/unsubscribe"), ("GET", "/oxen/v4/lsrpc"), ("POST", "/healthz")] {
                 #expect(try await node.send(method, path).status == 405)
+            }
+            for path in ["/subscribe", "/%73ubscribe"] {
+                let response = try await node.send("GET", path)
+                #expect(response.status == 405 && response.header("allow") == "POST")
             }
         }
     }

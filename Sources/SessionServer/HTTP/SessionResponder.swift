@@ -19,8 +19,8 @@ struct SessionResponder: HTTPResponder {
     let now: @Sendable () -> Timestamp
 
     func respond(to request: Request, context: Context) async throws -> Response {
-        let path = request.uri.path
-        switch SessionEndpoint.route(method: request.method.rawValue, path: path.removingPercentEncoding ?? path, isInsideOnion: false) {
+        let path = request.uri.path.removingPercentEncoding ?? request.uri.path
+        switch SessionEndpoint.route(method: request.method.rawValue, path: path, isInsideOnion: false) {
         case .notFound: return Self.text(.notFound, "there is nothing at this path")
         case .methodNotAllowed:
             var response = Self.text(.methodNotAllowed, "this path has another method")
