@@ -164,10 +164,9 @@ let package = Package(
                 "CSecp256k1", "COpenSSL", "CPushMessages", "CCurl", "NodeMetrics", "PushNode", "StatusRules", "StoreSQLite", "Gorush",
                 "NwakuRelay",
                 "LoopbackRelay", "HTTPService",
-                "CurlClient", "GossipSub", "LibP2P", "OxenMQ", "Primitives", "SessionMonitoring", "SessionProtocol", "SessionServer",
-                "SessionStandIns", "SessionSwarms", "Sodium", "StatusProtocol", "Waku", "WakuCrypto", "WakuP2P", sqlite, hummingbird,
-                lifecycle,
-                logging, nio,
+                "CurlClient", "GossipSub", "LibP2P", "OxenMQ", "Primitives", "SessionMonitoring", "SessionProtocol", "SessionRules",
+                "SessionServer", "SessionStandIns", "SessionSwarms", "Sodium", "StatusProtocol", "Waku", "WakuCrypto", "WakuP2P", sqlite,
+                hummingbird, lifecycle, logging, nio,
             ]),
         library(
             "WakuPushCommands",
@@ -197,11 +196,9 @@ let package = Package(
         .executableTarget(
             name: "crash-test",
             dependencies: [
-                "TestSupport", "Delivery", "NodeAssembly", "PushClient", "PushClientSQLite", "PushTypes", "StatusServer",
-                "StatusV01Server", "Storage",
-                "StoreSQLite", "HTTPService",
-                "LoopbackRelay", "StatusProtocol", "Waku", "WakuCrypto",
-                "CurlClient",
+                "TestSupport", "Delivery", "NodeAssembly", "OxenMQ", "Primitives", "PushClient", "PushClientSQLite", "PushTypes",
+                "SessionProtocol", "SessionRules", "SessionServer", "SessionStandIns", "Sodium", "StatusServer", "StatusV01Server",
+                "Storage", "StoreSQLite", "HTTPService", "LoopbackRelay", "StatusProtocol", "Waku", "WakuCrypto", "CurlClient",
                 grdb, hummingbird, logging, nio, arguments,
             ], path: "Tests/CrashTest", swiftSettings: strict),
         tests("WakuCrypto"),

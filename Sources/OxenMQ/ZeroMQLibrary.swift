@@ -19,13 +19,14 @@ package struct ZeroMQLibrary: Sendable {
     }
 
     init(opening soname: String) throws(OptionalLibraryError) {
-        let table = UnsafeMutablePointer<czeromq>.allocate(capacity: 1)
-        table.initialize(to: czeromq())
+        var functions = czeromq()
         func failure(_ reason: String) -> OptionalLibraryError {
             OptionalLibraryError(library: soname, debianPackage: Self.debianPackage, reason: reason)
         }
-        if let reason = czeromq_open(soname, table) { throw failure(String(cString: reason)) }
-        guard table.pointee.zmq_has("curve") == 1 else { throw failure("it was built without CURVE") }
+        if let reason = czeromq_open(soname, &functions) { throw failure(String(cString: reason)) }
+        guard functions.zmq_has("curve") == 1 else { throw failure("it was built without CURVE") }
+        let table = UnsafeMutablePointer<czeromq>.allocate(capacity: 1)
+        table.initialize(to: functions)
         self.table = UnsafePointer(table)
     }
 

@@ -25,6 +25,8 @@ package struct SessionPush: NodeProtocol {
         package var limits = Limits.none
         /// Memory for bodies of more than 160 KiB, all together, in bytes.
         package var largeBodyBudget = 64 << 20
+        /// Memory for bodies whose requests wait for the store, in bytes.
+        package var pendingByteLimit = 32 << 20
         /// How long a request waits for the store.
         package var storeTimeout = Duration.seconds(10)
 

@@ -101,7 +101,9 @@ final class SessionService: ProtocolService {
 
     private func serve() async throws {
         let address = configuration.httpAddress
-        let commits = SubscriptionCommits(node, gate, services: services, monitor: monitor, timeout: configuration.storeTimeout)
+        let commits = SubscriptionCommits(
+            node, gate, services: services, monitor: monitor, timeout: configuration.storeTimeout,
+            pendingByteLimit: configuration.pendingByteLimit)
         let responder = SessionResponder(
             preparation: preparation, commits: commits, onionKey: configuration.onionKey,
             bodies: BodyReader(budget: configuration.largeBodyBudget), counters: node.counters,

@@ -46,6 +46,28 @@ package final class StorageServerStandIn: Sendable {
         }
     }
 
+    /// Runs servers until the body is done, or has failed.
+    ///
+    /// - Parameters:
+    ///   - library: as above.
+    ///   - sodium: as above.
+    ///   - swarms: as above.
+    ///   - body: gets the servers.
+    /// - Throws: `OxenMQServer.Failure`, and errors of `body`.
+    package static func running<R: Sendable>(
+        library: ZeroMQLibrary, sodium: Sodium?, swarms: [UInt64], _ body: (StorageServerStandIn) async throws -> R
+    ) async throws -> R {
+        let servers = try await StorageServerStandIn(library: library, sodium: sodium, swarms: swarms)
+        do {
+            let result = try await body(servers)
+            await servers.shutDown()
+            return result
+        } catch {
+            await servers.shutDown()
+            throw error
+        }
+    }
+
     /// As the map lists them.
     package var descriptions: [StorageServer] {
         zip(server.listeners, swarms).map { StorageServer(publicKey: $0.publicKey, ip: "127.0.0.1", port: $0.port, swarm: $1) }
@@ -83,6 +105,14 @@ package final class StorageServerStandIn: Sendable {
         return peers.count
     }
 
+    /// As if every connection had ended: to be called after the clients were killed, who say no BYE. What they sent before counts no more.
+    package func forgetConnections() {
+        monitors.state.withLock { state in
+            state.peers = []
+            state.monitors = [:]
+        }
+    }
+
     /// Ends all connections.
     package func shutDown() async {
         await server.shutDown()
@@ -101,7 +131,7 @@ package final class StorageServerStandIn: Sendable {
             for account in state.monitors.keys { state.monitors[account]?.remove(peer) }
             state.monitors = state.monitors.filter { !$0.value.isEmpty }
             return []
-        case MonitorEntry.command where parts.count == 3:
+        case MonitorEntry.command where parts.count == 3 && state.peers.contains(peer):
             state.figures.requests += 1
             let (reply, accounts, refused) = verifier.answer(parts[2])
             for account in accounts { state.monitors[account, default: []].insert(peer) }

@@ -23,15 +23,16 @@ package struct Sodium: Sendable {
     }
 
     init(opening soname: String) throws(OptionalLibraryError) {
-        let table = UnsafeMutablePointer<csodium>.allocate(capacity: 1)
-        table.initialize(to: csodium())
-        if let reason = csodium_open(soname, table) {
+        var functions = csodium()
+        if let reason = csodium_open(soname, &functions) {
             throw OptionalLibraryError(library: soname, debianPackage: Self.debianPackage, reason: String(cString: reason))
         }
         // 0: initialized by this call. 1: it was before.
-        guard table.pointee.sodium_init() >= 0 else {
+        guard functions.sodium_init() >= 0 else {
             throw OptionalLibraryError(library: soname, debianPackage: Self.debianPackage, reason: "sodium_init failed")
         }
+        let table = UnsafeMutablePointer<csodium>.allocate(capacity: 1)
+        table.initialize(to: functions)
         self.table = UnsafePointer(table)
     }
 }

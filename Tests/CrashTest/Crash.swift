@@ -7,8 +7,8 @@ struct Crash: AsyncParsableCommand {
         abstract: "kill -9 at random moments, also while it starts and stops: whatever was acknowledged must be there afterwards.",
         discussion: """
             Ten phones register devices, change and end registrations, and have each other notified, all the time. Four of them are clients of the \
-            library PushClient, with their state in SQLite, which are killed and reopened as well. A round starts a daemon and ends \
-            it. What the dead daemon left on disk is compared with all that it had promised, before another may mend it from the network; what the \
+            library PushClient, with their state in SQLite, which are killed and reopened as well. Three accounts of Session subscribe devices over \
+            HTTP, and storage servers report messages for them, if libsodium and libzmq are installed. A round starts a daemon and ends it. What the dead daemon left on disk is compared with all that it had promised, before another may mend it from the network; what the \
             next one has is compared again, by its database and by what it answers.
             """)
 

@@ -1,6 +1,5 @@
 import Delivery
 import Foundation
-import GRDB
 import LoopbackRelay
 import PushClient
 import Storage
@@ -17,19 +16,22 @@ final class CrashRun: Sendable {
     private static let phoneCount = 10
     private static let repeatedPercentage = 10
 
-    private let stage: Stage
+    let stage: Stage
     private let seed: UInt64
-    private let ledger: LedgerBox
+    let ledger: LedgerBox
     private let replies: Bell
-    private let phones: [any CrashClient]
-    private let v01: V01Crash
+    let phones: [any CrashClient]
+    let v01: V01Crash
+    /// nil when its libraries are not installed.
+    let session: SessionCrash?
 
-    init(_ stage: Stage, seed: UInt64, ledger: LedgerBox, replies: Bell) {
+    init(_ stage: Stage, seed: UInt64, ledger: LedgerBox, replies: Bell) async throws {
         self.stage = stage
         self.seed = seed
         self.ledger = ledger
         self.replies = replies
         v01 = V01Crash(stage, seed: seed)
+        session = try await SessionCrash.make(in: stage, seed: seed)
         phones = (0..<Self.phoneCount).map { number in
             let makeRelay: @Sendable () -> any Relay = {
                 RepeatingRelay(stage.network, percentage: Self.repeatedPercentage, seed: seed &+ 100 &+ UInt64(number)) {
@@ -43,6 +45,7 @@ final class CrashRun: Sendable {
 
     /// - Throws: ``Failed``, and says in which round.
     func run(rounds: Int) async throws {
+        defer { if let session { ledger.withLock { $0.figures.add(session.figures) } } }
         let firstStarts = max(1, rounds / 20)
         try await killFirstStarts(firstStarts)
         try await withThrowingTaskGroup(of: Bool.self) { group in
@@ -61,16 +64,24 @@ final class CrashRun: Sendable {
                 return false
             }
             group.addTask {
-                defer {
-                    for phone in self.phones { phone.stop() }
-                    self.v01.stop()
-                }
+                await self.session?.live()
+                return false
+            }
+            group.addTask {
+                defer { self.stopClients() }
                 try await self.endDaemons(firstStarts + 1, rounds)
                 return true
             }
             defer { group.cancelAll() }
             for try await isDone in group where isDone { break }
         }
+        await session?.shutDown()
+    }
+
+    func stopClients() {
+        for phone in phones { phone.stop() }
+        v01.stop()
+        session?.stop()
     }
 
     private func killFirstStarts(_ count: Int) async throws {
@@ -160,7 +171,7 @@ final class CrashRun: Sendable {
     }
 
     /// The network's store forgets all that it had, and the cache for pollers is gone.
-    private func forget() {
+    func forget() {
         let topic = ContentTopic(TopicTag(of: "junk"))
         for number in 0..<Self.archiveCount {
             stage.network.publish(
@@ -169,11 +180,15 @@ final class CrashRun: Sendable {
         stage.network.restart()
     }
 
-    private func start(data: String? = nil) throws -> DaemonProcess {
-        try stage.start(ledger.withLock { $0.started() }, data: data, arguments: ["--max-request-age", "2h"] + V01Crash.arguments)
+    func start(data: String? = nil) throws -> DaemonProcess {
+        let number = ledger.withLock { $0.started() }
+        session?.started()
+        return try stage.start(
+            number, data: data,
+            arguments: ["--max-request-age", "2h"] + V01Crash.arguments + (try session?.arguments() ?? []))
     }
 
-    private func noteReady(_ daemon: DaemonProcess) async throws {
+    func noteReady(_ daemon: DaemonProcess) async throws {
         let time = try await daemon.waitUntilReady()
         ledger.withLock { $0.figures.startTimes.append(time) }
     }
@@ -182,109 +197,30 @@ final class CrashRun: Sendable {
     ///
     /// - Parameter afterSignal: it may have ended by itself.
     @discardableResult
-    private func kill(_ daemon: DaemonProcess, afterSignal: Bool = false) async throws -> Int32 {
+    func kill(_ daemon: DaemonProcess, afterSignal: Bool = false) async throws -> Int32 {
         let time = await daemon.kill()
         let status = await daemon.process.status
-        ledger.withLock { $0.ended(daemon.number, .killed(time)) }
+        ended(daemon, .killed(time))
         guard status == -SIGKILL || (afterSignal && [0, -SIGTERM].contains(status)) else {
             throw Failed("daemon \(daemon.number) ended by itself with \(status): \(daemon.lastLines)")
         }
         return status
     }
 
-    private func stop(_ daemon: DaemonProcess) async throws {
+    func stop(_ daemon: DaemonProcess) async throws {
         let began = ContinuousClock.now
         daemon.process.send(SIGTERM)
         let status = await daemon.process.status
         guard status == 0 else { throw Failed("daemon \(daemon.number) ended with \(status) on SIGTERM: \(daemon.lastLines)") }
-        ledger.withLock { ledger in
-            ledger.ended(daemon.number, .stopped)
-            ledger.figures.stopTimes.append(.now - began)
-        }
+        ended(daemon, .stopped)
+        ledger.withLock { $0.figures.stopTimes.append(.now - began) }
+    }
+
+    private func ended(_ daemon: DaemonProcess, _ end: DaemonEnd) {
+        ledger.withLock { $0.ended(daemon.number, end) }
+        session?.ended(daemon.number, end)
     }
 
     private var typicalStart: Duration { ledger.withLock { $0.figures.startTimes.suffix(9).max() } ?? .milliseconds(300) }
     private var typicalStop: Duration { ledger.withLock { $0.figures.stopTimes.suffix(9).max() } ?? .milliseconds(500) }
-
-    // MARK: Checks
-
-    /// What a dead daemon left on disk, before another could mend it: all that was promised must be there.
-    private func examine(_ daemon: DaemonProcess) async throws {
-        let before = ledger.copy
-        // Killed in its first start, it may have no tables yet.
-        guard before.devices.contains(where: { $0.floor > 0 }) else { return }
-        let copy = stage.folder.path + "/copy"
-        try FileManager.default.createDirectory(atPath: copy, withIntermediateDirectories: false)
-        defer { try? FileManager.default.removeItem(atPath: copy) }
-        for name in ["waku-push.sqlite", "waku-push.sqlite-wal"] where FileManager.default.fileExists(atPath: stage.dataPath + "/" + name) {
-            try FileManager.default.copyItem(atPath: stage.dataPath + "/" + name, toPath: copy + "/" + name)
-        }
-        let database = try DatabaseQueue(path: DataFolder.databasePath(in: copy))
-        let complaints = try await database.read { try String.fetchAll($0, sql: "PRAGMA integrity_check") }
-        guard complaints == ["ok"] else { throw Failed("the database is damaged: \(complaints)") }
-        try database.close()
-        let store = try stage.store(at: copy)
-        let findings = try Findings(of: before, in: store)
-        try v01.check(store, "on disk after daemon \(daemon.number)")
-        try store.close()
-        ledger.withLock { ledger in
-            ledger.figures.add(.databaseChecks)
-            ledger.check(findings, "on disk after daemon \(daemon.number)", before: before, daemon: daemon.number)
-        }
-    }
-
-    /// What a daemon that runs has in its database, and what it says of some to clients.
-    private func check(_ daemon: DaemonProcess, _ generator: inout SeededGenerator, sample: Int = 2) async throws {
-        let before = ledger.copy
-        let store = try stage.store()
-        let findings = try Findings(of: before, in: store)
-        try v01.check(store, "with daemon \(daemon.number)")
-        try store.close()
-        ledger.withLock { ledger in
-            ledger.figures.add(.databaseChecks)
-            ledger.check(findings, "with daemon \(daemon.number)", before: before, daemon: daemon.number)
-        }
-        let asked = phones.shuffled(using: &generator).prefix(sample)
-        let refused = before.devices.indices.filter { before.devices[$0].floor > 0 }.shuffled(using: &generator).prefix(sample)
-        try await withThrowingTaskGroup(of: Void.self) { group in
-            let check = LiveCheck(server: stage.server, ledger: ledger)
-            for phone in asked { group.addTask { try await check.find(phone) } }
-            for device in refused {
-                guard let phone = phones.first(where: { KeyHash(of: $0.identity.publicKey) == before.devices[device].key.keyHash }) else {
-                    continue
-                }
-                group.addTask { try await check.refusal(of: device, phone) }
-            }
-            try await group.waitForAll()
-        }
-    }
-
-    /// A last daemon finds a backlog, and nothing on the network. gorush does well, and the load ends: then everything is delivered.
-    private func finish(_ generator: inout SeededGenerator) async throws {
-        stage.gorush.set(.failing)
-        let last = try start()
-        try await noteReady(last)
-        try await Task.sleep(for: .seconds(2))
-        try await kill(last)
-        try await examine(last)
-        forget()
-        stage.gorush.set(.well(0...5))
-        let daemon = try start()
-        try await noteReady(daemon)
-        for phone in phones { phone.stop() }
-        v01.stop()
-        try await Task.sleep(for: .seconds(1))
-        let store = try stage.store()
-        let deadline = ContinuousClock.now + .seconds(120)
-        while try store.read(DeliveryStorage.waitingCount()) > 0 {
-            guard ContinuousClock.now < deadline else { throw Failed("the outbox does not get empty") }
-            try await Task.sleep(for: .milliseconds(20))
-        }
-        try store.close()
-        try await check(daemon, &generator, sample: .max)
-        try await stop(daemon)
-        try await examine(daemon)
-        ledger.withLock { $0.checkAllDelivered() }
-        try v01.checkAllDelivered()
-    }
 }

@@ -23,6 +23,16 @@ struct Figures {
         case queries = "checks: registrants queried"
         case silences = "checks: registrants that must not be found"
         case refusals = "checks: registrations that must be refused"
+        case sessionSubscribed = "Session: subscriptions acknowledged"
+        case sessionUnsubscribed = "Session: unsubscriptions acknowledged"
+        case sessionUnanswered = "Session: requests without an answer"
+        case sessionReplays = "Session: replays refused"
+        case sessionReported = "Session: messages reported by storage servers"
+        case sessionPosts = "Session: notifications posted to gorush"
+        case sessionCheckedSubscriptions = "Session, checks: subscriptions"
+        case sessionCheckedNotifications = "Session, checks: notifications"
+        case sessionMonitored = "Session, checks: accounts monitored again"
+        case sessionNotified = "Session, checks: devices notified of a new message"
     }
 
     private(set) var counts: [Count: Int] = [:]
@@ -40,9 +50,18 @@ struct Figures {
         kills[phase, default: 0] += 1
     }
 
-    mutating func noteDuplicate(between gap: Duration) {
-        add(.duplicatesBeforeCommit)
-        longestGap = max(longestGap, gap)
+    /// A second post that is right.
+    ///
+    /// - Parameter gap: between gorush's reply and the kill; nil when there was no reply.
+    mutating func noteDuplicate(between gap: Duration?) {
+        add(gap == nil ? .duplicatesBeforeReply : .duplicatesBeforeCommit)
+        longestGap = max(longestGap, gap ?? .zero)
+    }
+
+    /// Adds what another part of the run counted.
+    mutating func add(_ other: Figures) {
+        for (count, number) in other.counts { add(count, number) }
+        longestGap = max(longestGap, other.longestGap)
     }
 
     /// A line for each.

@@ -38,18 +38,46 @@ final class GorushStandIn: Sendable {
     private struct Body: Decodable {
         struct Entry: Decodable {
             struct Content: Decodable {
-                /// nil in notifications of version 0.1.
+                /// Of the deployed protocol alone.
                 let encryptedMessage: String?
-                let message: String
+                /// nil in Session's notifications.
+                let message: String?
+                /// Of Session alone.
+                let sealed: String?
+
+                enum CodingKeys: String, CodingKey {
+                    case encryptedMessage, message
+                    case sealed = "enc_payload"
+                }
             }
             let tokens: [String]
-            let data: Content
+            let data: Content?
+            /// JSON of a ``Content``, for Huawei's devices.
+            let huaweiData: String?
+
+            var content: Content? {
+                data ?? huaweiData.flatMap { try? JSONDecoder().decode(Content.self, from: Data($0.utf8)) }
+            }
+
+            enum CodingKeys: String, CodingKey {
+                case tokens, data
+                case huaweiData = "huawei_data"
+            }
         }
         let notifications: [Entry]
     }
 
+    /// What came with one post.
+    private struct Parsed {
+        var taken: [Taken] = []
+        var session: [SessionPost] = []
+        /// Of tokens.
+        var count = 0
+    }
+
     private struct State {
         var mood = Mood.well(0...0)
+        var session: SessionPosts?
         var generator: SeededGenerator
     }
 
@@ -65,6 +93,10 @@ final class GorushStandIn: Sendable {
 
     func set(_ mood: Mood) {
         state.withLock { $0.mood = mood }
+    }
+
+    func observeSession(_ session: SessionPosts) {
+        state.withLock { $0.session = session }
     }
 
     /// Serves until it is cancelled.
@@ -84,37 +116,43 @@ final class GorushStandIn: Sendable {
 
     private func answer(_ request: Request, from daemon: Int) async throws -> Response {
         let body = try await request.body.collect(upTo: 8 << 20)
-        let delay: Int? = state.withLock { state in
-            guard case .well(let delays) = state.mood else { return nil }
-            return Int.random(in: delays, using: &state.generator)
+        let (delay, session) = state.withLock { state -> (Int?, SessionPosts?) in
+            guard case .well(let delays) = state.mood else { return (nil, nil) }
+            return (Int.random(in: delays, using: &state.generator), state.session)
         }
         guard let delay else { return Response(status: .serviceUnavailable) }
-        guard let taken = parse(Data(body.readableBytesView)) else {
+        guard let parsed = parse(Data(body.readableBytesView)), session != nil || parsed.session.isEmpty else {
             events.unreadable(String(buffer: body))
             return Response(status: .badRequest)
         }
-        events.posted(taken, daemon)
+        events.posted(parsed.taken, daemon)
+        let notices = session?.posted(parsed.session, daemon) ?? []
         if delay > 0 { try await Task.sleep(for: .milliseconds(delay)) }
-        events.replied(taken, daemon)
+        events.replied(parsed.taken, daemon)
+        session?.replied(notices, daemon)
         return Response(
             status: .ok, headers: [.contentType: "application/json"],
-            body: .init(byteBuffer: ByteBuffer(string: #"{"success":"ok","counts":\#(taken.count),"logs":[]}"#)))
+            body: .init(byteBuffer: ByteBuffer(string: #"{"success":"ok","counts":\#(parsed.count),"logs":[]}"#)))
     }
 
-    private func parse(_ body: Data) -> [Taken]? {
+    private func parse(_ body: Data) -> Parsed? {
         guard let posted = try? JSONDecoder().decode(Body.self, from: body) else { return nil }
-        var taken: [Taken] = []
+        var parsed = Parsed()
         for entry in posted.notifications {
-            guard let message = entry.data.encryptedMessage else {
-                guard let bytes = bytes(hex: entry.data.message.dropFirst(2)) else { return nil }
+            guard let content = entry.content else { return nil }
+            if let payload = content.sealed {
+                guard entry.tokens.count == 1 else { return nil }
+                parsed.session.append(SessionPost(token: entry.tokens[0], payload: payload))
+            } else if let message = content.encryptedMessage {
+                guard let bytes = bytes(hex: message.dropFirst(2)), let delivery = DeliveryID(bytes: bytes), entry.tokens.count == 1
+                else { return nil }
+                parsed.taken.append(Taken(delivery: delivery, token: entry.tokens[0]))
+            } else {
+                guard let bytes = content.message.flatMap({ bytes(hex: $0.dropFirst(2)) }) else { return nil }
                 v01Posts.note(bytes, entry.tokens)
-                continue
             }
-            guard let bytes = bytes(hex: message.dropFirst(2)), let delivery = DeliveryID(bytes: bytes),
-                entry.tokens.count == 1
-            else { return nil }
-            taken.append(Taken(delivery: delivery, token: entry.tokens[0]))
+            parsed.count += entry.tokens.count
         }
-        return taken
+        return parsed
     }
 }

@@ -34,7 +34,7 @@ extension Ledger {
     mutating func check(_ findings: Findings, _ place: String, before: Ledger, daemon: Int) {
         figures.add(.checkedRegistrations, before.devices.count { $0.floor > 0 && $0.isRegistered })
         figures.add(.checkedTombstones, before.devices.count { $0.floor > 0 && !$0.isRegistered })
-        figures.add(.checkedNotifications, before.notices.values.count { $0.promise > .none })
+        figures.add(.checkedNotifications, before.notices.values.count { $0.history.promise > .none })
         for (index, state) in findings.states.enumerated() { check(state, of: index, place, before.devices[index].floor) }
         for (delivery, notice) in before.notices { check(delivery, notice, findings, place, daemon) }
     }
@@ -60,27 +60,17 @@ extension Ledger {
     }
 
     private mutating func check(_ delivery: DeliveryID, _ old: Notice, _ findings: Findings, _ place: String, _ daemon: Int) {
-        let (isAccepted, isWaiting) = (findings.accepted.contains(delivery), findings.waiting.contains(delivery))
         guard var notice = notices[delivery] else { return }
-        defer { notices[delivery] = notice }
-        let name = "\(name(delivery)) \(place)"
-        if isAccepted, isWaiting { breaks("\(name): it waits in the outbox, and was taken by gorush as well") }
-        if isAccepted, notice.posts.isEmpty { breaks("\(name): noted as taken by gorush, which never got it") }
-        if !isAccepted, old.promise == .delivered { breaks("\(name): reported as delivered, and that is not noted") }
-        if !isAccepted, let acceptedBy = old.acceptedBy { breaks("\(name): noted as taken by daemon \(acceptedBy), and not any more") }
-        if !isAccepted, !isWaiting, old.promise == .kept, !devices[notice.device].mayHaveEnded(since: notice.firstFloor) {
-            breaks("\(name): it was in the outbox, or so it was said, and is gone")
-        }
-        if isAccepted, notice.acceptedBy == nil { notice.acceptedBy = daemon }
-        if isWaiting { notice.promise = max(notice.promise, .kept) }
-        if case .stopped = daemons[daemon].end, !isAccepted, notice.posts.contains(where: { $0.daemon == daemon && $0.replied != nil }) {
-            breaks("\(name): posted by a daemon that stopped in order, which did not note it")
-        }
+        let complaints = notice.history.compare(
+            isAccepted: findings.accepted.contains(delivery), isWaiting: findings.waiting.contains(delivery), before: old.history,
+            daemon: (daemon, daemons[daemon].end), mayBeDropped: devices[notice.device].mayHaveEnded(since: notice.firstFloor))
+        notices[delivery] = notice
+        for complaint in complaints { breaks("\(name(delivery)) \(place): \(complaint)") }
     }
 
     /// When everything was posted that ever will be.
     mutating func checkAllDelivered() {
-        for (delivery, notice) in notices where notice.promise > .none && notice.posts.isEmpty {
+        for (delivery, notice) in notices where notice.history.promise > .none && !notice.history.isPosted {
             if !devices[notice.device].mayHaveEnded(since: notice.firstFloor) { breaks("\(name(delivery)) was never posted") }
         }
     }

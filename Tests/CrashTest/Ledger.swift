@@ -36,45 +36,19 @@ struct Ledger {
         }
     }
 
-    enum Promise: Int, Comparable {
-        case none
-        /// INTERNAL_ERROR: it waits in the outbox.
-        case kept
-        /// Success: gorush has it.
-        case delivered
-
-        static func < (left: Promise, right: Promise) -> Bool { left.rawValue < right.rawValue }
-    }
-
-    struct Post {
-        /// Which daemon posted it.
-        let daemon: Int
-        /// nil until gorush's reply left.
-        var replied: Instant?
-    }
-
     /// A message for one device.
     struct Notice {
         let messageID: [UInt8]
         let device: Int
         /// The device's floor when it was first asked for.
         let firstFloor: UInt64
-        var promise = Promise.none
-        var posts: [Post] = []
-        /// The first daemon whose database said that gorush took it.
-        var acceptedBy: Int?
+        var history = DeliveryHistory()
     }
 
     struct Daemon {
         /// Of all devices, when it started.
         let floors: [UInt64]
-        var end: End?
-
-        enum End {
-            case killed(Instant)
-            /// By itself, after SIGTERM.
-            case stopped
-        }
+        var end: DaemonEnd?
     }
 
     var devices: [Device] = []
@@ -99,7 +73,7 @@ struct Ledger {
         return daemons.count - 1
     }
 
-    mutating func ended(_ daemon: Int, _ end: Daemon.End) {
+    mutating func ended(_ daemon: Int, _ end: DaemonEnd) {
         daemons[daemon].end = end
     }
 
@@ -162,7 +136,7 @@ struct Ledger {
             let delivery = DeliveryID(messageID: messageID, key: device.key)
             return Target(
                 device: index, key: device.key, accessToken: accessToken, floor: device.floor, delivery: delivery,
-                isDelivered: notices[delivery]?.promise == .delivered)
+                isDelivered: notices[delivery]?.history.promise == .delivered)
         }
         for target in targets where notices[target.delivery] == nil {
             notices[target.delivery] = Notice(messageID: messageID, device: target.device, firstFloor: target.floor)
@@ -180,12 +154,12 @@ struct Ledger {
         switch error {
         case nil:
             figures.add(.reportedDelivered)
-            if notice.posts.isEmpty { breaks("\(name(target.delivery)) reported as delivered, but gorush did not get it") }
-            notice.promise = .delivered
+            if !notice.history.isPosted { breaks("\(name(target.delivery)) reported as delivered, but gorush did not get it") }
+            notice.history.promise = .delivered
         case .internalError:
             figures.add(.reportedKept)
             if target.isDelivered { breaks("\(name(target.delivery)) reported as delivered, and INTERNAL_ERROR when asked again") }
-            notice.promise = max(notice.promise, .kept)
+            notice.history.promise = max(notice.history.promise, .kept)
         case .wrongToken:
             let mayHaveChanged = device.attempts.contains { $0.key > target.floor && $0.value.accessToken != target.accessToken }
             if !mayHaveChanged { breaks("\(name(target.delivery)) WRONG_TOKEN with the acknowledged token") }
@@ -210,34 +184,16 @@ struct Ledger {
         if !device.attempts.contains(where: { $0.key >= floor && $0.value.accessToken != nil && $0.value.deviceToken.revealed == token }) {
             breaks("\(name(delivery)) posted to a device token older than version \(floor), which was acknowledged")
         }
-        if let first = notice.posts.last { checkDuplicate(delivery, notice, after: first, by: daemon) }
-        notice.posts.append(Post(daemon: daemon))
+        switch notice.history.post(by: daemon, { daemons[$0].end }) {
+        case nil: break
+        case .allowed(let gap): figures.noteDuplicate(between: gap)
+        case .wrong(let complaint): breaks("\(name(delivery)) \(complaint)")
+        }
     }
 
     /// gorush's reply leaves.
     mutating func replied(to delivery: DeliveryID, by daemon: Int, at now: Instant) {
-        guard let index = notices[delivery]?.posts.lastIndex(where: { $0.daemon == daemon }) else { return }
-        notices[delivery]?.posts[index].replied = now
-    }
-
-    /// A second post is right only when the first one's daemon was killed before it had noted that gorush took it.
-    private mutating func checkDuplicate(_ delivery: DeliveryID, _ notice: Notice, after first: Post, by daemon: Int) {
-        guard daemon > first.daemon else {
-            breaks("\(name(delivery)) posted twice by daemon \(daemon)")
-            return
-        }
-        if let acceptedBy = notice.acceptedBy {
-            breaks("\(name(delivery)) posted again by daemon \(daemon), though daemon \(acceptedBy) had noted that gorush took it")
-        }
-        guard case .killed(let killed) = daemons[first.daemon].end else {
-            breaks("\(name(delivery)) posted again by daemon \(daemon), though daemon \(first.daemon) was not killed")
-            return
-        }
-        if let replied = first.replied, replied <= killed {
-            figures.noteDuplicate(between: killed - replied)
-        } else {
-            figures.add(.duplicatesBeforeReply)
-        }
+        notices[delivery]?.history.reply(to: daemon, at: now)
     }
 
     func name(_ delivery: DeliveryID) -> String { "notification \(delivery.hex.prefix(12))" }

@@ -88,10 +88,15 @@ struct SessionChecksTests {
         #expect(verdicts { $0.isOxendConnected = true }["session oxend"] == .ok)
     }
 
+    @Test func swarmsWithoutSubscriptionsNeedNotBeReachable() {
+        #expect(verdicts { $0.reachableSwarms = 4 }["session swarms"] == .ok)
+        #expect(verdicts { ($0.reachableSwarms, $0.subscriptions, $0.monitoredSubscriptions) = (4, 7, 7) }["session swarms"] == .ok)
+    }
+
     @Test func problemsAreTold() {
         #expect(verdicts { ($0.connectedServers, $0.subscriptions) = (0, 1) }["session"] == .fail)
         #expect(verdicts { $0.connectedServers = 0 }["session"] == .warn)
-        #expect(verdicts { $0.reachableSwarms = 4 }["session swarms"] == .warn)
+        #expect(verdicts { ($0.reachableSwarms, $0.subscriptions) = (4, 1) }["session swarms"] == .warn)
         #expect(verdicts { $0.isOxendConnected = false }["session oxend"] == .warn)
         #expect(verdicts({ _ in }, unserved: [.huawei])["session services"] == .warn)
     }

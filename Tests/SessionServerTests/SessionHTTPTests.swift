@@ -6,11 +6,14 @@ import NodeMetrics
 import PushTypes
 import SessionMonitoring
 import SessionProtocol
+import SessionRules
+import SessionSwarms
 import Sodium
 import StatusRules
 import Storage
 import TestSupport
 import Testing
+import Waku
 import WakuCrypto
 
 @testable import PushNode
@@ -117,6 +120,10 @@ struct SessionHTTPTests {
             for (method, path) in [("GET", "/subscribe"), ("PUT", "/unsubscribe"), ("GET", "/oxen/v4/lsrpc"), ("POST", "/healthz")] {
                 #expect(try await node.send(method, path).status == 405)
             }
+            for path in ["/subscribe", "/%73ubscribe"] {
+                let response = try await node.send("GET", path)
+                #expect(response.status == 405 && response.header("allow") == "POST")
+            }
         }
     }
 
@@ -199,6 +206,63 @@ struct SessionHTTPTests {
         }
         await report.value
         #expect(counters.count(.sessionDropped(.notStored)) == 1)
+    }
+
+    @Test func bodiesThatWaitForTheStoreShareABudget() async throws {
+        let account = try SessionAccount.sessionID()
+        try await fixture.withNode(configure: { $0.pendingByteLimit = 1000 }) { node async throws in
+            let forms = (0..<2).map { _ in account.json(account.subscription(SessionDevice())) }
+            let answers = try await node.ask("/subscribe", "[\(forms.joined(separator: ","))]")
+            #expect(answers.components(separatedBy: #""error":3"#).count == 3)
+            // What was refused, and what was stored, takes no share.
+            for form in forms { #expect(try await node.ask("/subscribe", form) == Self.added) }
+        }
+    }
+
+    @Test func bodiesAreCountedUntilTheStoreHasThem() {
+        var pending = PendingBodies(byteLimit: 100)
+        #expect(pending.add(byteCount: 60) && !pending.add(byteCount: 41) && pending.add(byteCount: 40) && !pending.add(byteCount: 1))
+        pending.remove(byteCount: 60)
+        #expect(pending.add(byteCount: 60) && !pending.add(byteCount: 1))
+        var many = PendingBodies(byteLimit: .max)
+        #expect((0..<4096).allSatisfy { _ in many.add(byteCount: 1) } && !many.add(byteCount: 1))
+    }
+
+    // MARK: Damaged rows
+
+    @Test func anUnreadableRowTakesNoOtherDeviceWithIt() async throws {
+        let account = try SessionAccount.sessionID()
+        let devices = [SessionDevice(), SessionDevice()]
+        try await fixture.withNode { node async throws in
+            for device in devices { #expect(try await node.subscribe(account, device) == Self.added) }
+            let row = try #require(fixture.monitor.monitored.keys.map(\.rawValue).min())
+            let damage = Mutation(SessionStorage.subscription, .updateAny([SessionStorage.name], where: [.equal(.id)]))
+            try await node.node.store.commit(.change([damage(.integer(5), .integer(row))]))
+            await fixture.monitor.report([message(for: account)])
+            try await eventually { fixture.gorush.tokens == [devices[1].token] }
+        }
+    }
+
+    @Test func aMessageThatCannotBeStoredIsGivenUpAndOthersAreNot() async throws {
+        let (account, device) = (try SessionAccount.sessionID(), SessionDevice())
+        try await fixture.withNode { node async throws in
+            #expect(try await node.subscribe(account, device) == Self.added)
+            let row = try #require(fixture.monitor.monitored.keys.first)
+            let (refused, stored) = (message(for: account), message(for: account))
+            // Its place in the outbox is taken by a row that nothing else knows of.
+            let store = node.node.store
+            let name = Subscriptions(store.sealer).name(
+                of: account.id, SubscriberDevice(service: device.service, token: device.token))
+            let delivery = try #require(DeliveryID(bytes: MessageRules.deliveryName(rowName: name, hash: refused.hash)))
+            try await store.commit(
+                .change([
+                    DeliveryStorage.enqueue(
+                        delivery, for: Subscriptions.device(row.rawValue), payload: [], expires: .now() + .seconds(600), by: store.sealer)
+                ]))
+            await fixture.monitor.report([refused, stored])
+            #expect(node.node.counters.count(.sessionDropped(.notStored)) == 1)
+            try await eventually { fixture.gorush.tokens == [device.token] }
+        }
     }
 
     // MARK: Messages

@@ -138,6 +138,43 @@ import WakuCrypto
         await servers.shutDown()
     }
 
+    @Test func connectionsThatAreForgottenCountNoMore() async throws {
+        let server = try await StorageServerStandIn(library: try .load(), sodium: nil, swarms: [5])
+        let events = Events()
+        let connections = OxenMQClient(library: try .load()) { _, event in
+            events.append(event)
+            return .goOn
+        }
+        let description = try #require(server.descriptions.first)
+        connections.connect(.init(rawValue: 1), to: OxenAddress(endpoint: description.endpoint, serverKey: description.publicKey))
+        try await eventually { events.all == [.hello] }
+        let group = try client(.group)
+        let entry = group.monitorEntry(of: SessionClient.Device(token: "token"), at: 1_700_000_000)
+        connections.request(.init(rawValue: 1), MonitorEntry.command, tag: [1], body: entry.bytes)
+        try await eventually { server.isMonitored(group.account) }
+        server.forgetConnections()
+        #expect(!server.isMonitored(group.account))
+        connections.request(.init(rawValue: 1), MonitorEntry.command, tag: [2], body: entry.bytes)
+        try await eventually { events.all.count == 3 }
+        #expect(!server.isMonitored(group.account) && server.figures.connections == 0)
+        await connections.shutDown()
+        await server.shutDown()
+    }
+
+    @Test func serversEndWhenTheirUseFails() async throws {
+        struct Failure: Error {}
+        let library = try ZeroMQLibrary.load()
+        var port: UInt16?
+        await #expect(throws: Failure.self) {
+            try await StorageServerStandIn.running(library: library, sodium: nil, swarms: [5]) { servers in
+                port = servers.descriptions.first?.port
+                throw Failure()
+            }
+        }
+        // The port is free again.
+        await (try OxenMQServer(library: library, ports: [try #require(port)]) { _, _ in [] }).shutDown()
+    }
+
     @Test func portThatIsInUseIsAnError() async throws {
         let server = try await OxenMQServer(library: try .load()) { _, _ in [] }
         let port = try #require(server.listeners.first).port

@@ -39,8 +39,21 @@ package struct SessionBench: Sendable {
 
     package func run() async throws -> [BenchResult] {
         let (sodium, library) = (try Sodium.load(), try ZeroMQLibrary.load())
-        let servers = try await StorageServerStandIn(library: library, sodium: nil, swarms: Self.swarms)
-        var results = try await settings.withFolder { folder in
+        // First: what others leave in memory would be room for what is loaded.
+        let start = try await SessionStartBench(
+            settings: settings, subscriptionCount: subscriptionCount, sodium: sodium, library: library
+        ).run()
+        var results = try await StorageServerStandIn.running(library: library, sodium: nil, swarms: Self.swarms) { servers in
+            try await measureNode(with: servers, sodium, library)
+        }
+        results.append(start)
+        let monitoring = SessionMonitorBench(settings: settings, serverCount: serverCount, sodium: sodium, library: library)
+        results.append(try await monitoring.measureRenewals())
+        return results
+    }
+
+    private func measureNode(with servers: StorageServerStandIn, _ sodium: Sodium, _ library: ZeroMQLibrary) async throws -> [BenchResult] {
+        try await settings.withFolder { folder in
             let floor = SessionFloor(settings: settings, sodium: sodium, library: library, folder: folder)
             return try await settings.withFolder { folder in
                 let posts = PostCount()
@@ -52,12 +65,6 @@ package struct SessionBench: Sendable {
                 }
             }
         }
-        await servers.shutDown()
-        let monitoring = SessionMonitorBench(
-            settings: settings, subscriptionCount: subscriptionCount, serverCount: serverCount, sodium: sodium, library: library)
-        results.append(monitoring.measureStart())
-        results.append(try await monitoring.measureRenewals())
-        return results
     }
 
     /// Runs a node until the body is done.

@@ -11,61 +11,31 @@ import Sodium
 import Synchronization
 import WakuCrypto
 
-/// The monitor alone: loading of subscriptions at the start, and renewals on connections to many storage servers.
+/// The monitor alone: renewals on connections to many storage servers.
 struct SessionMonitorBench: Sendable {
     private static let swarmCount = 286
     private static let renewalRate = 3500.0
 
     let settings: BenchSettings
-    let subscriptionCount: Int
     let serverCount: Int
     let sodium: Sodium
     let library: ZeroMQLibrary
 
-    // MARK: Start
-
-    /// Loads subscriptions with random accounts, then the map.
-    func measureStart() -> BenchResult {
-        settings.progress("session start: subscriptions", 0)
-        var random = SplitMix64(seed: .random(in: .min ... .max))
-        let all = (0..<subscriptionCount).compactMap { number -> (id: SubscriptionID, account: AccountID, byteCount: Int)? in
-            var bytes: [UInt8] = [AccountID.sessionPrefix]
-            bytes.reserveCapacity(AccountID.byteCount)
-            for _ in 0..<4 { withUnsafeBytes(of: random.next()) { bytes += $0 } }
-            return AccountID(bytes).map { (SubscriptionID(rawValue: Int64(number)), $0, 200) }
-        }
-        let servers = Self.swarms(serverCount).enumerated().map { number, swarm in
-            StorageServer(publicKey: randomBytes(32), ip: "10.0.0.1", port: UInt16(clamping: number + 1), swarm: swarm)
-        }
-        settings.progress("session start: loading", 0.5)
-        let before = ProcessMemory.residentBytes() ?? 0
-        let (cpu, start) = (Clock.process(), Clock.uptime())
-        var monitor = SwarmMonitor(seed: 1)
-        monitor.set(all, at: .now)
-        monitor.update(servers, at: .now)
-        let (milliseconds, cpuMilliseconds) = (Double(Clock.uptime() - start) / 1e6, Double(Clock.process() - cpu) / 1e6)
-        let bytes = (ProcessMemory.residentBytes() ?? 0) - before
-        var result = BenchResult(name: "session start with \(subscriptionCount) subscriptions")
-        result.details = ["loadMilliseconds": milliseconds, "loadCPUMilliseconds": cpuMilliseconds, "loadBytes": Double(bytes)]
-        result.residentBytes = ProcessMemory.residentBytes()
-        result.messages = monitor.figures.subscriptions
-        result.unanswered = all.count - monitor.figures.subscriptions
-        result.note = "loaded and assigned to swarms in \(Int(milliseconds)) ms (\(Int(cpuMilliseconds)) ms of CPU), \(bytes >> 20) MiB"
-        return result
-    }
-
     private static func swarms(_ serverCount: Int) -> [UInt64] {
         (0..<serverCount).map { UInt64($0 % swarmCount) * (UInt64.max / UInt64(swarmCount)) }
     }
-
-    // MARK: Renewals
 
     /// Storage servers are in this process, too: what they do is part of the CPU time.
     func measureRenewals() async throws -> BenchResult {
         // Both ends of a connection, and what each end needs besides.
         let serverCount = min(serverCount, max((DescriptorLimit.raise() - 500) / 8, 1))
         settings.progress("session renewals: \(serverCount) connections", 0)
-        let servers = try await StorageServerStandIn(library: library, sodium: nil, swarms: Self.swarms(serverCount))
+        return try await StorageServerStandIn.running(library: library, sodium: nil, swarms: Self.swarms(serverCount)) { servers in
+            try await measureRenewals(on: servers, serverCount)
+        }
+    }
+
+    private func measureRenewals(on servers: StorageServerStandIn, _ serverCount: Int) async throws -> BenchResult {
         let renewal = Duration.seconds(min(max(settings.seconds * 4, 2), 30))
         let entries = try await entries(count: subscriptionCount(serverCount, renewal))
         let nodes = FileManager.default.temporaryDirectory.appendingPathComponent("waku-push-nodes-\(UUID().uuidString)").path
@@ -74,32 +44,37 @@ struct SessionMonitorBench: Sendable {
         else {
             throw BenchError.disk
         }
-        let asked = Atomic(0)
+        let asked = AskedCount()
         let monitor = SubscriptionMonitor(
             .init(source: .file(nodes), renewal: renewal), library: library, entries: entries, receiver: NobodysMessages(),
             logger: Logger(label: "bench") { _ in SwiftLogNoOpLogHandler() }
         ) { event in
-            if case .asked(let count) = event { asked.add(count, ordering: .relaxed) }
+            if case .asked(let count) = event { asked.add(count) }
         }
+        return try await withThrowingTaskGroup(of: Void.self) { group in
+            group.addTask { try await monitor.run() }
+            defer { group.cancelAll() }
+            return try await measure(monitor, entries, asked, serverCount, renewal)
+        }
+    }
+
+    private func measure(
+        _ monitor: SubscriptionMonitor, _ entries: HeldEntries, _ asked: AskedCount, _ serverCount: Int, _ renewal: Duration
+    ) async throws -> BenchResult {
         let connecting = Clock.uptime()
-        let running = Task { try await monitor.run() }
         monitor.load(entries.all)
         try await SessionBench.wait("storage servers connected") { monitor.figures.connectedServers == serverCount }
         let connected = Clock.uptime()
         // The first renewals are as close together as the first requests were.
         try await Task.sleep(for: renewal * 1.5)
         settings.progress("session renewals: \(serverCount) connections", 0.5)
-        let (cpu, start, before) = (Clock.process(), Clock.uptime(), asked.load(ordering: .relaxed))
+        let (cpu, start, before) = (Clock.process(), Clock.uptime(), asked.value)
         // Each is renewed once within 1.22 times the time, twice in twice as long.
         try await Task.sleep(for: renewal * 2.22)
         let seconds = Double(Clock.uptime() - start) / 1e9
-        let count = asked.load(ordering: .relaxed) - before
+        let count = asked.value - before
         let cores = Double(Clock.process() - cpu) / 1e9 / seconds
         let lost = serverCount - monitor.figures.connectedServers
-        running.cancel()
-        try await running.value
-        await servers.shutDown()
-
         var result = BenchResult(name: "session renewals")
         result.rate = Double(count) / seconds
         result.cpuMicroseconds = count > 0 ? cores * seconds * 1e6 / Double(count) : nil
@@ -151,6 +126,14 @@ private struct HeldEntries: MonitorEntrySource {
     func entries(of ids: [SubscriptionID]) async throws -> [SubscriptionID: MonitorEntry] {
         Dictionary(uniqueKeysWithValues: ids.map { ($0, made[Int($0.rawValue)].entry) })
     }
+}
+
+/// Subscriptions that storage servers were asked to monitor.
+private final class AskedCount: Sendable {
+    private let count = Atomic(0)
+
+    var value: Int { count.load(ordering: .relaxed) }
+    func add(_ number: Int) { count.add(number, ordering: .relaxed) }
 }
 
 private struct NobodysMessages: SessionMessageReceiver {

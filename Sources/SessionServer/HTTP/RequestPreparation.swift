@@ -6,6 +6,8 @@ import SessionRules
 
 /// The requests of a body, checked as far as that goes without the store.
 struct PreparedBody: Sendable {
+    /// Of the body.
+    let byteCount: Int
     /// The body as a whole is refused.
     let refusal: RequestError?
     /// Whether the answer is an array.
@@ -74,12 +76,13 @@ struct RequestPreparation: Sendable {
         do throws(RequestError) {
             switch try RequestBody(parsing: bytes) {
             case .one(let value):
-                return PreparedBody(refusal: nil, isArray: false, entries: [entry(value, isSubscription, now)])
+                return PreparedBody(byteCount: bytes.count, refusal: nil, isArray: false, entries: [entry(value, isSubscription, now)])
             case .many(let values):
-                return PreparedBody(refusal: nil, isArray: true, entries: values.map { entry($0, isSubscription, now) })
+                let entries = values.map { entry($0, isSubscription, now) }
+                return PreparedBody(byteCount: bytes.count, refusal: nil, isArray: true, entries: entries)
             }
         } catch {
-            return PreparedBody(refusal: error, isArray: false, entries: [])
+            return PreparedBody(byteCount: bytes.count, refusal: error, isArray: false, entries: [])
         }
     }
 

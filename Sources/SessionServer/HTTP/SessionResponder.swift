@@ -19,8 +19,8 @@ struct SessionResponder: HTTPResponder {
     let now: @Sendable () -> Timestamp
 
     func respond(to request: Request, context: Context) async throws -> Response {
-        let path = request.uri.path
-        switch SessionEndpoint.route(method: request.method.rawValue, path: path.removingPercentEncoding ?? path, isInsideOnion: false) {
+        let path = request.uri.path.removingPercentEncoding ?? request.uri.path
+        switch SessionEndpoint.route(method: request.method.rawValue, path: path, isInsideOnion: false) {
         case .notFound: return Self.text(.notFound, "there is nothing at this path")
         case .methodNotAllowed:
             var response = Self.text(.methodNotAllowed, "this path has another method")
@@ -50,7 +50,7 @@ struct SessionResponder: HTTPResponder {
     }
 
     private func answer(_ prepared: PreparedBody, at endpoint: SessionEndpoint) async -> String {
-        let answers = await commits.commit(prepared.requests)
+        let answers = await commits.commit(prepared.requests, byteCount: prepared.byteCount)
         for answer in prepared.all(answers) { counters.increment(.sessionRequests, endpoint.label, SessionAnswerLabel(answer)) }
         return prepared.json(answers)
     }

@@ -37,7 +37,8 @@ final class SessionIntake: SessionMessageReceiver {
     }
 
     /// Returns when the messages are stored or dropped. While the store fails they are tried again until they are too old, or the node stops:
-    /// until then the storage servers are not read, and none of their messages is lost.
+    /// until then the storage servers are not read, and none of their messages is lost. A message that fails although the store works, or
+    /// since rows of its account are damaged, is given up at once: those behind it do not wait for it.
     func take(_ messages: [NotifyMessage]) async {
         node.counters.add(.sessionMessage, messages.count)
         var left = messages
@@ -68,7 +69,7 @@ final class SessionIntake: SessionMessageReceiver {
         }
     }
 
-    /// - Returns: Those that the store failed to keep.
+    /// - Returns: Those that the store failed to keep, and may keep later.
     private func store(_ messages: [(message: NotifyMessage, expires: Timestamp)]) async -> [NotifyMessage] {
         guard !messages.isEmpty else { return [] }
         let now = node.now()
@@ -77,26 +78,33 @@ final class SessionIntake: SessionMessageReceiver {
                 gate.admitsNotification(for: $0, at: now)
             }
         }
-        let results = await withCheckedContinuation { continuation in
+        let (results, isStoreWorking) = await withCheckedContinuation { continuation in
             node.store.submit(commands) { [node] results in
                 // Called in the order of commits, so a device's notifications are queued in that order.
                 let queued = results.flatMap { (try? $0.get().queued) ?? [] }
                 node.counters.add(.sessionNotification, queued.count)
                 node.counters.add(.notificationQueued, queued.count)
                 node.delivery.enqueue(queued)
-                continuation.resume(returning: results)
+                continuation.resume(returning: (results, node.store.failure == nil))
             }
         }
-        var failed: [NotifyMessage] = []
+        var (failed, givenUp): ([NotifyMessage], [StoreError]) = ([], [])
         for ((message, _), result) in zip(messages, results) {
             switch result {
             case .success(let notified):
                 node.counters.add(.sessionDuplicate, notified.duplicates)
                 if !notified.isWanted { node.counters.add(.sessionDropped(.unwanted)) }
+            case .failure(let error) where isStoreWorking || error.code == .damaged:
+                givenUp.append(error)
             case .failure(let error):
                 if failed.isEmpty { node.logger.error("messages of storage servers not stored", metadata: ["reason": "\(error.message)"]) }
                 failed.append(message)
             }
+        }
+        if let error = givenUp.first {
+            node.counters.add(.sessionDropped(.notStored), givenUp.count)
+            node.logger.error(
+                "messages of storage servers given up", metadata: ["count": "\(givenUp.count)", "reason": "\(error.message)"])
         }
         return failed
     }

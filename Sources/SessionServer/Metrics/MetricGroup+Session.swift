@@ -37,7 +37,7 @@ extension Metric {
         help: "Subscriptions that a storage server refused to monitor, by its error code.")
     package static let sessionConnections = Metric(
         "waku_push_session_connections_total", SessionConnectionLabel.self,
-        help: "Connections to storage servers that were made, and that ended.")
+        help: "Connections to storage servers: made, and ended. Attempts that failed count as ended alone.")
     package static let sessionSubscriptions = Metric(
         "waku_push_session_subscriptions", SessionServiceLabel.self, help: "Subscriptions, by service.")
     package static let sessionAccounts = Metric("waku_push_session_accounts", help: "Accounts with a subscription.")

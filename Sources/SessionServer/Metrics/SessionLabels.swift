@@ -73,7 +73,7 @@ package enum SessionDropLabel: String, MetricLabel {
     case notOxenMQ = "not_oxenmq"
     /// Stored on the storage server longer ago than `--max-request-age`.
     case tooOld = "too_old"
-    /// The store failed until the message was too old.
+    /// The store failed until the node stopped, or fails for this message alone: damaged rows.
     case notStored = "not_stored"
 
     init(_ reason: SessionDropReason) {
@@ -109,6 +109,7 @@ package enum SessionRefusalLabel: String, MetricLabel {
 package enum SessionConnectionLabel: String, MetricLabel {
     package static let labelName = "event"
     case made
+    /// Attempts that failed included.
     case ended
 }
 

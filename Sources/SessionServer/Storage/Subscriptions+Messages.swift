@@ -53,16 +53,14 @@ extension Subscriptions {
         return .find(read) { rows in
             var recipients: [Recipient] = []
             for row in rows {
-                let name = try row.bytes(1)
-                // One that cannot be opened takes no other with it; `admin check` lists it.
-                guard let record = try? open(try row.bytes(4), named: name, signedAt: try row.integer(2)),
+                // One that cannot be read or opened takes no other with it; `admin check` lists it.
+                guard let id = try? row.integer(0), let name = try? row.bytes(1),
+                    let record = try? open(try row.bytes(4), named: name, signedAt: try row.integer(2)),
                     let service = try? PushService(stored: try row.integer(3)),
                     MessageRules.wants(record.namespaces, message.namespace),
                     let delivery = DeliveryID(bytes: MessageRules.deliveryName(rowName: name, hash: message.hash))
                 else { continue }
-                recipients.append(
-                    Recipient(
-                        row: try row.integer(0), service: service, record: record, delivery: delivery))
+                recipients.append(Recipient(row: id, service: service, record: record, delivery: delivery))
             }
             guard !recipients.isEmpty else { return .done(NotifiedMessage()) }
             return .read(recipients.map { Self.findSeen(.bytes($0.delivery.bytes)) }) { [recipients] seen in

@@ -24,7 +24,8 @@ package struct SubscriptionFigures: Hashable, Sendable {
 /// What can be told of a subscription without opening it.
 package struct SubscriptionSummary: Sendable {
     let row: Int64
-    let name: [UInt8]
+    /// ``Subscriptions/name(of:_:)``
+    package let name: [UInt8]
     let sealed: [UInt8]
     /// Keyed hash of the pubkey.
     package let accountHash: [UInt8]

@@ -19,7 +19,7 @@ package struct Subscriptions: Sendable {
     // MARK: Names
 
     /// What names a subscription: a keyed hash of `pubkey(33) ‖ service ‖ 0 ‖ token`.
-    func name(of account: AccountID, _ device: SubscriberDevice) -> [UInt8] {
+    package func name(of account: AccountID, _ device: SubscriberDevice) -> [UInt8] {
         hash(account.bytes + Array(device.service.rawValue.utf8) + [0] + Array(device.token.value.utf8), "session_subscription")
     }
 

@@ -51,18 +51,15 @@ enum SecretInput {
     ///   - path: `-` for standard input.
     ///   - name: what it contains, for messages.
     private static func line(_ path: String, _ name: String) throws(CommandFailure) -> String {
-        var text: String?
-        if path == "-" {
-            text = readLine()
-        } else if let file = try? LineReader(path) {
-            text = file.next().map { String(decoding: $0, as: UTF8.self) }
-        } else {
-            throw CommandFailure(.data, "\(name) file \(path) can't be read: is it there, and may this user read it?")
+        let source = path == "-" ? "standard input" : "\(name) file \(path)"
+        let text: [UInt8]?
+        do {
+            text = try LineReader(path, maximumLineByteCount: SecretFile.maximumByteCount).next()
+        } catch {
+            throw CommandFailure(.data, "\(source) \(error.reason)")
         }
-        let line = text?.trimmingCharacters(in: .whitespacesAndNewlines) ?? ""
-        guard !line.isEmpty else {
-            throw CommandFailure(.data, "\(path == "-" ? "standard input" : "\(name) file \(path)") contains no \(name)")
-        }
+        let line = String(decoding: text ?? [], as: UTF8.self).trimmingCharacters(in: .whitespacesAndNewlines)
+        guard !line.isEmpty else { throw CommandFailure(.data, "\(source) contains no \(name)") }
         return line
     }
 }

@@ -78,6 +78,9 @@ enum RegistrationsFile {
         }
     }
 
+    /// Far more than a registration of 2 MiB takes, encoded twice.
+    static let maximumLineByteCount = 16 << 20
+
     static func key(of identity: PrivateKey) -> SymmetricKey {
         identity.derivedKey(purpose: "waku-push registrations file 1")
     }
@@ -171,10 +174,11 @@ struct RegistrationsFileReader {
     private var count = 0
 
     init(_ path: String, identity: PrivateKey) throws(CommandFailure) {
-        guard let lines = try? LineReader(path) else {
-            throw CommandFailure(.data, "\(path) can't be read: is it there, and may this user read it?")
+        let (lines, line) = try Self.reading(path) { () throws(LineReader.Failure) in
+            let lines = try LineReader(path, maximumLineByteCount: RegistrationsFile.maximumLineByteCount)
+            return (lines, try lines.next())
         }
-        guard let line = lines.next(), let header = try? JSONDecoder().decode(RegistrationsFile.Header.self, from: Data(line)),
+        guard let line, let header = try? JSONDecoder().decode(RegistrationsFile.Header.self, from: Data(line)),
             header.format == RegistrationsFile.Header.format
         else { throw CommandFailure(.data, "\(path) is not a registrations file: give one written by admin registrations export") }
         self.path = path
@@ -183,9 +187,18 @@ struct RegistrationsFileReader {
         file = header.file
     }
 
+    private static func reading<R>(_ path: String, _ body: () throws(LineReader.Failure) -> R) throws(CommandFailure) -> R {
+        do {
+            return try body()
+        } catch {
+            throw CommandFailure(.data, "\(path) \(error.reason)")
+        }
+    }
+
     /// nil at the end of a complete file.
     mutating func next() throws(CommandFailure) -> RegistrationsFile.Entry? {
-        guard let text = lines.next() else {
+        let text = try Self.reading(path) { [lines] () throws(LineReader.Failure) in try lines.next() }
+        guard let text else {
             throw CommandFailure(.data, "\(path) is truncated: the registrations before its end were imported")
         }
         let binding = RegistrationsFile.binding(file, count)

@@ -1,6 +1,7 @@
 import AdminProtocol
 import ArgumentParser
 import Delivery
+import Dispatch
 import Gorush
 import Logging
 import NodeAssembly
@@ -59,6 +60,7 @@ final class ReloadService: Service {
     private let level: LogLevel
     private let logger: Logger
     private let current: Mutex<Serve.Plan>
+    private let queue = DispatchQueue(label: "waku-push.reload")
 
     init(server: Server, plan: Serve.Plan, gorush: [ReplaceableGorush], level: LogLevel, logger: Logger) {
         self.server = server
@@ -69,10 +71,22 @@ final class ReloadService: Service {
     }
 
     func run() async throws {
-        for await _ in await UnixSignalsSequence(trapping: .sighup).cancelOnGracefulShutdown() { reload() }
+        for await _ in await UnixSignalsSequence(trapping: .sighup).cancelOnGracefulShutdown() { await reloadOnQueue() }
+    }
+
+    /// Files are read and parsed on a thread of their own: it may take long, and a folder may hang.
+    private func reloadOnQueue() async {
+        let invocation = Invocation.current
+        await withCheckedContinuation { continuation in
+            queue.async { [self] in
+                Invocation.$current.withValue(invocation) { reload() }
+                continuation.resume()
+            }
+        }
     }
 
     private func reload() {
+        dispatchPrecondition(condition: .onQueue(queue))
         let old = current.withLock(\.self)
         let file = Environment.file
         do {
