@@ -61,6 +61,45 @@ import WakuCrypto
         }
     }
 
+    /// A server tells of the account's other devices only when the version is not above theirs.
+    @Test func editBeforeTheFirstPublicationKeepsTheOtherDevices() throws {
+        var bench = V01MachineBench()
+        bench.register(with: [servers[0]])
+        for action in bench.takeActions() { bench.publish(action, isPublished: false) }
+        var profile = V01DeviceProfile.phone
+        profile.blockedChats = ["spam"]
+        bench.register(profile, with: [servers[0]])
+        let sent = try #require(bench.publishAll().registers.first)
+        let first = try preferences(bench, sent)
+        #expect(first.version == 1 && first.devices[0].filters?.blockedChatList == [V01.chatHash("spam")])
+        let stored = V01.Preferences(devices: [V01Account.device("tablet")], version: 1, accessToken: V01Account.newToken())
+        bench.answer(sent, .versionMismatch, stored)
+        let next = try preferences(bench, bench.publishAll().registers.first)
+        #expect(next.version == 2 && next.devices.map(\.installationID.string) == ["tablet", "own-device"])
+    }
+
+    @Test func versionOfAFarewellThatWasNotPublishedIsUsedAgain() throws {
+        var bench = registered(2)
+        bench.register(with: [servers[0]])
+        for action in bench.takeActions() { bench.publish(action, isPublished: false) }
+        bench.register(with: Array(servers.prefix(2)))
+        var profile = V01DeviceProfile.phone
+        profile.blockedChats = ["spam"]
+        bench.register(profile, with: Array(servers.prefix(2)))
+        #expect(try bench.publishAll().registers.map { try preferences(bench, $0).version } == [2, 2])
+    }
+
+    @Test func answerShowsThatItsVersionWasPublished() throws {
+        var bench = V01MachineBench()
+        bench.register(with: [servers[0]])
+        // The relay says so later.
+        bench.answer(try #require(bench.takeActions().registers.first), .internalError)
+        var profile = V01DeviceProfile.phone
+        profile.blockedChats = ["spam"]
+        bench.register(profile, with: [servers[0]])
+        #expect(try preferences(bench, bench.publishAll().registers.first).version == 2)
+    }
+
     @Test func serverThatIsAddedGetsTheSameRecord() throws {
         var bench = registered(1)
         bench.register(with: servers)

@@ -77,7 +77,7 @@ struct V01OwnRecord: Codable, Hashable, Sendable {
     var isTokenNew = false
     /// Counts changes that the application made.
     var generation: UInt64 = 0
-    /// The highest version that a server was sent, or is known to have.
+    /// The highest version that was published, or that a server is known to have.
     var highestVersion: UInt64 = 0
     /// For the servers to register with.
     var content: V01Content?
@@ -159,7 +159,7 @@ struct V01ServerRecord: Codable, Hashable, Sendable {
     var phase = Phase.idle
     /// The version that the server accepted last.
     var accepted: UInt64?
-    /// The highest version that the server was sent.
+    /// The highest version that was published to the server.
     var lastVersion: UInt64 = 0
     /// Whether the server may have a record with this device, as far as this client can know.
     var mayBeRegistered = false

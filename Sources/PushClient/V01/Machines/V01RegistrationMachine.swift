@@ -126,7 +126,6 @@ struct V01RegistrationMachine: Sendable {
     private mutating func renewFarewell() {
         let (version, isExhausted) = own.highestVersion.addingReportingOverflow(1)
         guard !isExhausted else { return }
-        own.highestVersion = version
         own.farewell = V01Content(version: version, devices: own.others, accessToken: own.accessToken)
     }
 
@@ -143,7 +142,8 @@ struct V01RegistrationMachine: Sendable {
         own.otherDevices = V01.Preferences(devices: devices, version: own.otherDevicesVersion, accessToken: AccessToken("")).encoded()
     }
 
-    /// Makes the next version of the record.
+    /// Makes the next version of the record, the one after the highest that was published. A version that was never published is used again: a
+    /// record above the version that a server has replaces the account's other devices before the client learned of them.
     ///
     /// - Returns: false when there is none: versions are used up.
     @discardableResult
@@ -151,7 +151,6 @@ struct V01RegistrationMachine: Sendable {
         let (version, isExhausted) = own.highestVersion.addingReportingOverflow(1)
         guard !isExhausted else { return false }
         let others = own.others
-        own.highestVersion = version
         isOwnChanged = true
         if own.isReceiving, let profile = own.profile {
             let device = profile.device(own.installationID, token: own.accessToken, identity: identity)
@@ -224,7 +223,6 @@ struct V01RegistrationMachine: Sendable {
         if let pause { attempt.state = pause }
         update(key) {
             $0.phase = .pending(attempt)
-            $0.lastVersion = max($0.lastVersion, content.version)
             $0.mayBeRegistered = true
         }
         send(key)
