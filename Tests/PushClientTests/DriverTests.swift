@@ -118,6 +118,19 @@ import WakuCrypto
         }
     }
 
+    @Test func registeringAfterUnregisteringSendsTheNewProfileOnly() async throws {
+        let server = network.addServer()
+        var profile = Self.device
+        profile.mutedChats = ["work"]
+        try await running(try await client()) { [profile] client in
+            try await client.register(Self.device, with: [PushServer(key: server)], enablesReceiving: true)
+            #expect(await client.unregister() == [server: .unregistered])
+            let states = try await client.register(profile, with: [PushServer(key: server)], enablesReceiving: true)
+            // 1 and 2 were the first registration and its end.
+            #expect(states == [server: .registered(version: 3)] && client.isReceiving)
+        }
+    }
+
     @Test func whatCanNotBeRegisteredIsToldAtOnce() async throws {
         try await running(try await client()) { client in
             client.setReceiving(true)

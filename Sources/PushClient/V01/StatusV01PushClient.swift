@@ -8,7 +8,7 @@ public import WakuCrypto
 /// notified.
 ///
 /// One client is one account with any number of servers, which all get the same record. It believes no answer that the server did not sign, and no
-/// advertisement that the registrant did not sign. Nothing is registered before ``setReceiving(_:)``, nobody is notified before ``setSending(_:)``.
+/// advertisement that the registrant did not sign. Nothing is registered before receiving is switched on, nobody is notified before sending is: ``setReceiving(_:)``, ``setSending(_:)``.
 ///
 /// While ``run()`` does not run, nothing is sent and no answer comes. Its store may be that of a ``StatusPushClient`` of the same identity, one
 /// at a time.
@@ -113,21 +113,24 @@ public final class StatusV01PushClient: Sendable {
     /// - Parameters:
     ///   - profile: The device and its user's wishes.
     ///   - servers: All of them; at least one.
+    ///   - enablesReceiving: Whether to switch receiving on as ``setReceiving(_:)`` does. When it is off, that call alone would first register what
+    ///     was registered last.
     ///   - timeout: How long to wait for the servers.
     /// - Returns: The state at each of these servers, when all answered or the time is over.
     /// - Throws: ``PushClientError`` with `notEnabled` or `invalid`
     @discardableResult
     public func register(
-        _ profile: V01DeviceProfile, with servers: [PublicKey], timeout: Duration = .seconds(30)
+        _ profile: V01DeviceProfile, with servers: [PublicKey], enablesReceiving: Bool = false, timeout: Duration = .seconds(30)
     ) async throws(PushClientError) -> [PublicKey: RegistrationStatus] {
-        guard isReceiving else {
-            throw PushClientError(code: .notEnabled, message: "receiving is switched off: switch it on with setReceiving(true)")
-        }
         guard !servers.isEmpty else { throw PushClientError(code: .invalid, message: "there is no server to register with") }
         guard !profile.deviceToken.isEmpty else {
             throw PushClientError(code: .invalid, message: "the device can't be registered: the device token is empty")
         }
-        turn { $0.register(profile, with: servers, at: $1) }
+        let isReceiving = runner.turn { machine, now in
+            guard enablesReceiving || machine.own.isReceiving else { return (V01Output(), false) }
+            return (machine.register(profile, with: servers, at: now), true)
+        }
+        guard isReceiving else { throw .receivingIsOff }
         _ = await runner.wait(timeout) { $0.isSettled(servers) ? true : nil }
         return registrations.filter { servers.contains($0.key) }
     }

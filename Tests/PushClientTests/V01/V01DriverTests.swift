@@ -160,6 +160,19 @@ import WakuCrypto
         }
     }
 
+    @Test func registeringAfterUnregisteringSendsTheNewProfileOnly() async throws {
+        let server = network.addServer()
+        var profile = Self.device
+        profile.blockedChats = ["work"]
+        try await running(try await client()) { [profile] client in
+            try await client.register(Self.device, with: [server], enablesReceiving: true)
+            #expect(await client.unregister() == [server: .unregistered])
+            let states = try await client.register(profile, with: [server], enablesReceiving: true)
+            // 1 and 2 were the first record and its end.
+            #expect(states == [server: .registered(version: 3)] && client.isReceiving)
+        }
+    }
+
     @Test func unusableDevicesAndMessagesAreRefused() async throws {
         let server = network.addServer()
         try await running(try await client()) { client in

@@ -84,8 +84,7 @@ extension ClientV01 {
                     guard !keys.isEmpty else {
                         throw CommandFailure(.usage, "--server is missing: give the public key of a push server")
                     }
-                    client.setReceiving(true)
-                    let states = try await client.register(device.profile, with: keys, timeout: timeout)
+                    let states = try await client.register(device.profile, with: keys, enablesReceiving: true, timeout: timeout)
                     await client.waitUntilAdvertised(timeout: .seconds(3))
                     return (states, session.obstacle)
                 }
