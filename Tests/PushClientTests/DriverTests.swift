@@ -131,6 +131,20 @@ import WakuCrypto
         }
     }
 
+    @Test func wantedServersAreThoseOfTheLastRegistration() async throws {
+        let servers = [network.addServer(), network.addServer()]
+        try await running(try await client()) { [network] client in
+            try await client.register(Self.device, with: servers.map { PushServer(key: $0) }, enablesReceiving: true)
+            network.change(servers[1]) { $0.isUp = false }
+            try await client.register(Self.device, with: [PushServer(key: servers[0])])
+            #expect(client.registrations[servers[1]] == .pending(tries: 0))
+            #expect(client.wantedServers == [servers[0]])
+            network.change(servers[1]) { $0.isUp = true }
+            #expect(await client.unregister(timeout: .milliseconds(300))[servers[0]] == .unregistered)
+            #expect(client.wantedServers == [servers[0]])
+        }
+    }
+
     @Test func whatCanNotBeRegisteredIsToldAtOnce() async throws {
         try await running(try await client()) { client in
             client.setReceiving(true)

@@ -82,6 +82,9 @@ extension StatusPushClient {
         runner.read { machine, _ in machine.registrations.servers.mapValues(\.status) }
     }
 
+    /// The servers that the device was registered with last, or is to be: also after it was unregistered, but not those that are being left.
+    package var wantedServers: [PublicKey] { runner.read { machine, _ in machine.own.servers.map(\.key) } }
+
     /// When a server that did not answer, or could not, is tried again: after so long. nil when nothing waits for time to pass.
     public func nextTry(at server: PublicKey) -> Duration? {
         runner.read { machine, now in

@@ -173,6 +173,20 @@ import WakuCrypto
         }
     }
 
+    @Test func wantedServersAreThoseOfTheLastRegistration() async throws {
+        let servers = [network.addServer(), network.addServer()]
+        try await running(try await client()) { [network] client in
+            try await client.register(Self.device, with: servers, enablesReceiving: true)
+            network.change(servers[1]) { $0.isUp = false }
+            try await client.register(Self.device, with: [servers[0]])
+            #expect(client.registrations[servers[1]] == .pending(tries: 0))
+            #expect(client.wantedServers == [servers[0]])
+            network.change(servers[1]) { $0.isUp = true }
+            #expect(await client.unregister(timeout: .milliseconds(300))[servers[0]] == .unregistered)
+            #expect(client.wantedServers == [servers[0]])
+        }
+    }
+
     @Test func unusableDevicesAndMessagesAreRefused() async throws {
         let server = network.addServer()
         try await running(try await client()) { client in

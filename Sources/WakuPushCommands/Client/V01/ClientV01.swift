@@ -80,7 +80,7 @@ extension ClientV01 {
                 let timeout = client.timeout.duration
                 let (states, obstacle) = try await V01ClientSession.run(state.required(), client) { [servers, device] session in
                     let client = session.client
-                    let keys = servers.isEmpty ? client.currentServers : servers.map(\.key)
+                    let keys = servers.isEmpty ? client.wantedServers : servers.map(\.key)
                     guard !keys.isEmpty else {
                         throw CommandFailure(.usage, "--server is missing: give the public key of a push server")
                     }
