@@ -78,6 +78,11 @@ extension DeviceDirectory {
         registrants[registrant]?.rows ?? []
     }
 
+    /// Which devices are known, and at which servers.
+    func places(of registrant: PublicKey) -> Set<RegistrantRecord.Row.Place> {
+        Set(rows(of: registrant).map(\.place))
+    }
+
     /// Rows of a device with a token that needs no query.
     func usableRows(of installationID: InstallationID, of registrant: PublicKey, at now: Timestamp) -> [RegistrantRecord.Row] {
         rows(of: registrant).filter { $0.installationID == installationID && $0.accessToken != nil && $0.isFresh(at: now) }

@@ -137,6 +137,18 @@ import WakuCrypto
         #expect(outcome(bench) == [.notAllowed] && bench.publishAll().requests.isEmpty)
     }
 
+    @Test func otherDevicesInAnAnswerAreNews() throws {
+        var bench = V01MachineBench()
+        bench.register(with: [servers[0]])
+        bench.take(bench.machine.discover(friend.publicKey, at: bench.now))
+        _ = bench.publishAll()
+        for (installation, isNews) in [("phone", true), ("phone", false), ("tablet", true)] {
+            bench.take(bench.machine.refresh(friend.publicKey, also: [servers[0]], at: bench.now))
+            answer(&bench, try #require(bench.publishAll().queries.first), [answered(installation)], by: servers[0])
+            #expect(bench.takeActions().events == (isNews ? [.discovered(friend.publicKey, deviceCount: 1)] : []), "\(installation)")
+        }
+    }
+
     @Test func queriedTokenOutlivesTheNextAdvertisement() throws {
         var bench = knowing([row(servers[0], token: AccessToken(""))])
         bench.take(bench.machine.refresh(friend.publicKey, also: [], at: bench.now))

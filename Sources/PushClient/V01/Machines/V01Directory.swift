@@ -7,6 +7,9 @@ import WakuCrypto
 ///
 /// An advertisement lists all devices of its owner, so that a newer one replaces an older one. A row without a token says that the server is to be
 /// asked. There are no grants: a server that the registrant advertised, or that this client lists, is believed.
+///
+/// An advertisement has no version or time that its owner signed. The timestamp of the Waku message orders them: somebody who publishes an old one
+/// again makes it the newest, until the owner's next one, which comes within a day. Servers refuse tokens that do not hold any more.
 struct V01Directory: DeviceDirectory {
     private let identity: PrivateKey
     var book: RegistrantBook
@@ -22,10 +25,10 @@ struct V01Directory: DeviceDirectory {
     ///   - rows: Of the advertisement.
     ///   - owner: Who signed it.
     ///   - sentAt: When, in the client's time.
-    /// - Returns: Whether the devices changed, and whether all rows were taken.
+    /// - Returns: Whether devices or their servers changed, and whether all rows were taken.
     mutating func learn(advertised rows: [V01.AdvertisementInfo], by owner: PublicKey, sentAt: Timestamp) -> (isNews: Bool, isWhole: Bool) {
         if let last = registrants[owner]?.advertisedAt, last.time > sentAt { return (false, true) }
-        let before = self.rows(of: owner)
+        let (before, places) = (self.rows(of: owner), places(of: owner))
         let taken = rows.prefix(Directory.rowLimit).compactMap { info -> RegistrantRecord.Row? in
             guard let server = try? PublicKey(parsing: info.publicKey), info.installationID.isUsable,
                 info.accessToken.isEmpty || info.accessToken.isUUID
@@ -39,8 +42,7 @@ struct V01Directory: DeviceDirectory {
             record.rows = taken
             record.advertisedAt = StoredTime(sentAt)
         }
-        let devices = { (rows: [RegistrantRecord.Row]) in Set(rows.map { [$0.server.compressed, $0.installationID.bytes] }) }
-        return (devices(before) != devices(taken), taken.count == min(rows.count, Directory.rowLimit))
+        return (self.places(of: owner) != places, taken.count == min(rows.count, Directory.rowLimit))
     }
 
     /// What a server answered: all devices that it has of the registrant.
@@ -50,7 +52,7 @@ struct V01Directory: DeviceDirectory {
     ///   - registrant: Who was asked about.
     ///   - server: Who signed the answer.
     ///   - now: The client's time.
-    /// - Returns: Whether the devices changed.
+    /// - Returns: Whether devices or their servers changed.
     mutating func learn(answered rows: [V01.QueryInfo], about registrant: PublicKey, by server: PublicKey, at now: Timestamp) -> Bool {
         let hash = V01.KeyHash(of: registrant).bytes
         let taken = rows.prefix(Directory.rowLimit).compactMap { info -> RegistrantRecord.Row? in
@@ -62,12 +64,12 @@ struct V01Directory: DeviceDirectory {
             return info.accessToken.isUUID ? Self.row(server, info.installationID, info.accessToken, learnedAt: now) : nil
         }
         guard !taken.isEmpty else { return false }
-        let before = self.rows(of: registrant).count
+        let before = places(of: registrant)
         book.update(registrant) { record in
             record.rows.removeAll { $0.server == server }
             record.rows += taken.prefix(max(0, Directory.rowLimit - record.rows.count))
         }
-        return self.rows(of: registrant).count != before
+        return places(of: registrant) != before
     }
 
     private static func row(
