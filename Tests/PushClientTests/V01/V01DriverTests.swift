@@ -228,6 +228,68 @@ import WakuCrypto
         }
     }
 
+    /// As after a kill: what was on its way goes on at once, and what was being looked up is looked up again.
+    @Test func secondRunGoesOnWhereTheFirstWasCancelled() async throws {
+        let servers = [network.addServer(), network.addServer()]
+        let friend = PrivateKey.generate()
+        try await registered(with: [servers[1]], friend)
+        let relay = network.relay()
+        relay.setConfirming(false)
+        let client = try await client(relay: relay)
+        try await running(client) { client in
+            let states = try await client.register(
+                Self.device, with: [servers[0]], enablesReceiving: true, timeout: .milliseconds(300))
+            #expect(states == [servers[0]: .pending(tries: 0)])
+            #expect(await client.discover(friend.publicKey, timeout: .milliseconds(300)).isEmpty)
+        }
+        relay.setConfirming(true)
+        try await running(client) { client in
+            client.setSending(true)
+            let states = try await client.register(Self.device, with: [servers[0]], timeout: .seconds(20))
+            #expect(states == [servers[0]: .registered(version: 1)])
+            #expect(await client.discover(friend.publicKey, timeout: .seconds(20)).map(\.server) == [servers[1]])
+            let outcomes = try await client.notify(message(to: friend.publicKey))
+            #expect(outcomes.map(\.result) == [.notified(by: servers[1])])
+        }
+    }
+
+    @Test func pendingChangesOutliveACancelledRun() async throws {
+        let (identity, store) = (PrivateKey.generate(), FailingStore())
+        store.setFailing(true)
+        let client = try await client(identity, store: store)
+        try await running(client) { client in
+            let events = client.events
+            client.setSending(true)
+            for await event in events {
+                if case .storeFailed = event { return }
+            }
+        }
+        #expect(try await store.load().isEmpty)
+        store.setFailing(false)
+        try await running(client) { await $0.waitUntilStored(timeout: .seconds(60)) }
+        #expect(try await self.client(identity, store: store).isSending)
+    }
+
+    @Test func secondRunWaitsForTheEndOfTheFirst() async throws {
+        let server = network.addServer()
+        let relay = network.relay()
+        let client = try await client(relay: relay)
+        let events = client.events
+        let runs = (0..<2).map { _ in Task { await client.run() } }
+        let states = try await client.register(Self.device, with: [server], enablesReceiving: true)
+        #expect(states == [server: .registered(version: 1)])
+        for await event in events {
+            if case .advertised(rowCount: 1) = event { break }
+        }
+        // Each message once.
+        #expect(relay.publishedTopics.count == 2)
+        runs[0].cancel()
+        await runs[0].value
+        #expect(await client.unregister() == [server: .unregistered])
+        runs[1].cancel()
+        await runs[1].value
+    }
+
     /// One store, one identity, both protocols: neither reads the other's records or messages.
     @Test func bothProtocolsShareOneStoreAndOneIdentity() async throws {
         let server = network.addServer()

@@ -264,6 +264,17 @@ import WakuCrypto
         }
     }
 
+    /// The first run was cancelled before the query was published.
+    @Test func secondStartAsksTheSameServersAgain() throws {
+        var bench = knowing([])
+        bench.take(bench.machine.refresh(friend.publicKey, also: [servers[1]], at: bench.now))
+        #expect(bench.takeActions().queries.map(\.servers) == [[servers[1]]])
+        bench.take(bench.machine.start(at: bench.now))
+        let query = try #require(bench.publishAll().queries.first)
+        answer(&bench, query, [answered()], by: servers[1])
+        #expect(bench.machine.directory.servers(of: friend.publicKey) == [servers[1]])
+    }
+
     @Test func internalErrorAsksTheSameServerAgain() throws {
         var bench = knowing([row(servers[0]), row(servers[1])])
         notify(&bench)

@@ -40,6 +40,13 @@ import WakuCrypto
         }
     }
 
+    @Test func registrationBeforeTheStartIsSentOnce() {
+        let bench = V01MachineBench()
+        var machine = V01Machine(installationID: bench.installationID, identity: bench.identity, at: bench.now)
+        let early = machine.register(.phone, with: [servers[0]], at: bench.now).actions.registers
+        #expect(early.isEmpty && machine.start(at: bench.now).actions.registers.count == 1)
+    }
+
     @Test func nothingIsSentWhenNothingChanged() {
         var bench = registered(2)
         bench.register(with: Array(servers.prefix(2)))

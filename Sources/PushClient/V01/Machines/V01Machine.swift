@@ -75,6 +75,10 @@ struct V01Machine: ClientStateMachine {
     }
 
     mutating func start(at now: Timestamp) -> V01Output {
+        if isStarted {
+            for query in queries.endAll() { self.query(query.registrant, also: Array(query.servers), at: now) }
+            notifications.resume()
+        }
         isStarted = true
         registrations.resume()
         // What was advertised last is taken back if the device was unregistered meanwhile.
@@ -88,6 +92,10 @@ struct V01Machine: ClientStateMachine {
             actions.append(.lookUp(watched))
         }
         return wake(at: now)
+    }
+
+    static func isReport(_ action: V01Action) -> Bool {
+        if case .report = action { true } else { false }
     }
 
     mutating func wake(at now: Timestamp) -> V01Output {
@@ -111,7 +119,7 @@ struct V01Machine: ClientStateMachine {
             }
             goesOn = collect(at: now)
         }
-        if advertising.wake(at: now) {
+        if isStarted, advertising.wake(at: now) {
             actions.append(.advertise(V01.ContactCodeAdvertisement(info: registrations.advertisedRows)))
         }
         var output = V01Output(actions: actions)
@@ -137,7 +145,8 @@ struct V01Machine: ClientStateMachine {
     private mutating func collect(at now: Timestamp) -> Bool {
         for action in registrations.takeActions() {
             switch action {
-            case .send(let server, let register): actions.append(.register(server: server, register))
+            // The start sends all that was not published yet.
+            case .send(let server, let register): if isStarted { actions.append(.register(server: server, register)) }
             case .rowsChanged: advertising.rowsChanged(at: now)
             case .report(let event): actions.append(.report(event))
             }
