@@ -227,6 +227,35 @@ import WakuCrypto
         #expect(count > 6)
     }
 
+    /// Each of two servers takes a record, and refuses the next one that the other made necessary.
+    @Test(arguments: [V01.RegistrationResponse.ErrorType.versionMismatch, .malformedMessage])
+    func serversThatRefuseInTurnsDoNotMakeALoop(_ error: V01.RegistrationResponse.ErrorType) throws {
+        var bench = V01MachineBench()
+        bench.register(with: servers)
+        var version: UInt64 = 100
+        var (count, honest) = (0, 0)
+        var turns = [servers[0]: false, servers[1]: true]
+        let end = bench.now + .seconds(3600)
+        while bench.now < end, count < 1000 {
+            for sent in bench.publishAll().registers {
+                count += 1
+                if turns[sent.server] == true {
+                    version += 100
+                    let stored = V01.Preferences(devices: [V01Account.device()], version: version, accessToken: V01Account.newToken())
+                    bench.answer(sent, error, error == .versionMismatch ? stored : nil)
+                } else {
+                    bench.answer(sent)
+                    if sent.server == servers[2] { honest += 1 }
+                }
+                turns[sent.server]?.toggle()
+            }
+            if bench.actions.isEmpty { bench.pass(.seconds(1)) }
+        }
+        #expect(count < 80, "\(count)")
+        #expect(honest > 1)
+        #expect(bench.status(servers[2]) == .registered(version: bench.machine.own.content?.version ?? 0))
+    }
+
     // MARK: No answer
 
     @Test func backOffIsExponentialAndEndsInALongPause() throws {

@@ -165,11 +165,11 @@ struct V01ServerRecord: Codable, Hashable, Sendable {
     var mayBeRegistered = false
     /// Without success, since the last long pause.
     var tries = 0
-    /// VERSION_MISMATCH in a row.
+    /// VERSION_MISMATCH since the application changed something.
     var mismatches = 0
     /// Publications that failed in a row.
     var relayFailures = 0
-    /// MALFORMED_MESSAGE was answered with a new access token.
+    /// MALFORMED_MESSAGE was answered with a new access token, since the application changed something.
     var hasTriedNewToken = false
 
     init(_ server: PublicKey) {

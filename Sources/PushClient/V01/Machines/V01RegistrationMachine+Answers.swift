@@ -72,7 +72,9 @@ extension V01RegistrationMachine {
             record.phase = attempt.isFarewell ? .left : .idle
             record.accepted = attempt.content.version
             record.mayBeRegistered = !attempt.isFarewell
-            record.resetCounters()
+            // What servers made the client change counts until the application changes something: two of them could have the record renewed in turns,
+            // at all servers and without a pause.
+            (record.tries, record.relayFailures) = (0, 0)
         }
         // As long as a server has the old token, another device's record may bring it back.
         if own.isTokenNew, attempt.content == own.content,
@@ -105,7 +107,9 @@ extension V01RegistrationMachine {
         if let returned { merge(returned) }
         guard renewContent() else { return refuse(server, attempt, .versionExhausted) }
         // The first higher version goes out at once. A server that refuses again is given time as one that does not answer.
-        if mismatches > 1 { pause(server, at: now, jitter: jitter) } else { update(server) { $0.phase = .idle } }
+        guard mismatches > 1 else { return update(server) { $0.phase = .idle } }
+        update(server) { $0.tries = max($0.tries, min(mismatches, Self.tryLimit) - 2) }
+        pause(server, at: now, jitter: jitter)
     }
 
     /// Perhaps a contact registered with the access token as its own: with a new one the record may be taken. Once.
