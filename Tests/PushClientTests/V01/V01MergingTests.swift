@@ -88,34 +88,53 @@ import WakuCrypto
         }
     }
 
-    /// A server that still has the old token may return it.
-    @Test func newTokenHoldsUntilEveryServerAcceptedIt() throws {
+    /// Registered with both servers, whose contact then lost the right to the token: the profile since then, and the old token.
+    private func revoked() throws -> (bench: V01MachineBench, profile: V01DeviceProfile, old: AccessToken) {
         var profile = V01DeviceProfile.phone
         profile.contacts = [newKey()]
         var bench = V01MachineBench()
         bench.register(profile, with: servers)
         for sent in bench.publishAll().registers { bench.answer(sent) }
-        // One who lost the right must not keep the token.
+        let old = bench.machine.own.accessToken
         profile.contacts = []
         bench.register(profile, with: servers)
+        #expect(bench.machine.own.accessToken != old)
+        return (bench, profile, old)
+    }
+
+    /// Another of the account's devices may have made a newer one only after that.
+    @Test func newTokenHoldsUntilEveryServerAcceptedIt() throws {
+        var (bench, profile, _) = try revoked()
         let token = bench.machine.own.accessToken
         let sent = bench.publishAll().registers
-        #expect(sent.count == 2)
         bench.answer(sent[0])
         bench.answer(sent[1], .versionMismatch, record([], version: 20))
-        var next = bench.publishAll().registers
-        #expect(next.count == 2 && bench.machine.own.isTokenNew)
-        for sent in next {
-            #expect(try preferences(bench, sent).accessToken == token)
+        for sent in bench.publishAll().registers {
+            #expect(try preferences(bench, sent).accessToken == token && bench.machine.own.isTokenNew)
             bench.answer(sent)
         }
-        #expect(!bench.machine.own.isTokenNew)
-        // Another of the account's devices made a newer one since.
+        #expect(!bench.machine.own.isTokenNew && servers.allSatisfy { bench.status($0) == .registered(version: 21) })
         profile.blockedChats = ["spam"]
         bench.register(profile, with: servers)
         let newest = V01Account.newToken()
         bench.answer(try #require(bench.publishAll().registers.first), .versionMismatch, record([], version: 30, token: newest))
-        next = bench.publishAll().registers
-        #expect(try preferences(bench, next.first).accessToken == newest)
+        #expect(try preferences(bench, bench.publishAll().registers.first).accessToken == newest)
+    }
+
+    /// Nor lists that are sealed with it.
+    @Test func noServerBringsARevokedTokenBack() throws {
+        var (bench, profile, old) = try revoked()
+        let token = bench.machine.own.accessToken
+        for sent in bench.publishAll().registers { bench.answer(sent) }
+        #expect(!bench.machine.own.isTokenNew)
+        try bench.restart()
+        profile.blockedChats = ["spam"]
+        bench.register(profile, with: servers)
+        let returned = record([V01Account.device("tablet", allowed: [[1]])], version: 20, token: old)
+        bench.answer(try #require(bench.publishAll().registers.first), .versionMismatch, returned)
+        let renewed = try preferences(bench, bench.publishAll().registers.first)
+        #expect(renewed.accessToken == token && installations(renewed) == ["tablet", "own-device"])
+        let list = try #require(renewed.devices[0].filters?.allowedKeyList)
+        #expect(V01.openToken(list, from: bench.identity.publicKey, by: bench.identity) == token)
     }
 }

@@ -75,6 +75,8 @@ struct V01OwnRecord: Codable, Hashable, Sendable {
     @Stored var accessToken: AccessToken = AccessToken("")
     /// The token was made since a server accepted a record last: one that a server returns does not replace it.
     var isTokenNew = false
+    /// Tokens that were replaced, latest last; nil before the first. Whoever lost the right to the token has one of them, and no server brings it back.
+    private var revokedTokens: Stored<[AccessToken]>?
     /// Counts changes that the application made.
     var generation: UInt64 = 0
     /// The highest version that was published, or that a server is known to have.
@@ -99,6 +101,17 @@ struct V01OwnRecord: Codable, Hashable, Sendable {
     var profile: V01DeviceProfile? {
         get { storedProfile.map { V01DeviceProfile($0.profile) } }
         set { storedProfile = newValue.map { StoredProfile($0.common) } }
+    }
+
+    private static let revokedTokenLimit = 16
+
+    mutating func revoke(_ token: AccessToken) {
+        guard !token.isEmpty else { return }
+        revokedTokens = Stored(wrappedValue: ((revokedTokens?.wrappedValue ?? []) + [token]).suffix(Self.revokedTokenLimit))
+    }
+
+    func isRevoked(_ token: AccessToken) -> Bool {
+        revokedTokens?.wrappedValue.contains(token) ?? false
     }
 
     var others: [V01.Device] {

@@ -110,9 +110,10 @@ struct V01RegistrationMachine: Sendable {
     // MARK: The record
 
     mutating func replaceToken() {
+        own.revoke(own.accessToken)
         own.accessToken = .random()
         own.isTokenNew = true
-        setOthers(own.others)
+        setOthers(own.others, haveOtherToken: true)
     }
 
     /// The application changed something: pauses end, and what was refused is tried again.
@@ -129,15 +130,14 @@ struct V01RegistrationMachine: Sendable {
         own.farewell = V01Content(version: version, devices: own.others, accessToken: own.accessToken)
     }
 
-    /// Lists of others that hold an old token are made anew: those who lost the right to the token have that one.
-    private mutating func setOthers(_ devices: [V01.Device]) {
+    /// Lists that hold another token than the record's are made anew: those who lost the right to the token have that one.
+    private mutating func setOthers(_ devices: [V01.Device], haveOtherToken: Bool) {
         isOwnChanged = true
         var devices = devices
-        let contacts = own.profile?.contacts ?? []
-        if own.isTokenNew {
-            for index in devices.indices where devices[index].filters?.allowedKeyList.isEmpty == false {
-                devices[index].filters?.allowedKeyList = V01DeviceProfile.allowedKeyList(own.accessToken, contacts, identity)
-            }
+        let filtered = devices.indices.filter { devices[$0].filters?.allowedKeyList.isEmpty == false }
+        if haveOtherToken, !filtered.isEmpty {
+            let list = V01DeviceProfile.allowedKeyList(own.accessToken, own.profile?.contacts ?? [], identity)
+            for index in filtered { devices[index].filters?.allowedKeyList = list }
         }
         own.otherDevices = V01.Preferences(devices: devices, version: own.otherDevicesVersion, accessToken: AccessToken("")).encoded()
     }
@@ -167,7 +167,7 @@ struct V01RegistrationMachine: Sendable {
     mutating func merge(_ returned: V01.Preferences) {
         guard returned.version > own.otherDevicesVersion else { return }
         own.otherDevicesVersion = returned.version
-        if returned.accessToken.isUUID, !own.isTokenNew { own.accessToken = returned.accessToken }
+        if returned.accessToken.isUUID, !own.isTokenNew, !own.isRevoked(returned.accessToken) { own.accessToken = returned.accessToken }
         var seen: Set<InstallationID> = [own.installationID]
         let others =
             returned.unregister
@@ -178,7 +178,7 @@ struct V01RegistrationMachine: Sendable {
                     && (1...InstallationID.maximumByteCount).contains(device.installationID.bytes.count)
                     && seen.insert(device.installationID).inserted
             }
-        setOthers(Array(others.prefix(V01.Preferences.deviceLimit - 1)))
+        setOthers(Array(others.prefix(V01.Preferences.deviceLimit - 1)), haveOtherToken: returned.accessToken != own.accessToken)
     }
 
     // MARK: Towards what is wanted
