@@ -137,6 +137,31 @@ import WakuCrypto
         #expect(outcome(bench) == [.notAllowed] && bench.publishAll().requests.isEmpty)
     }
 
+    @Test func serverDoesNotCrowdOutAnother() throws {
+        var bench = V01MachineBench()
+        bench.register(with: Array(servers.prefix(2)))
+        _ = bench.publishAll()
+        bench.take(bench.machine.refresh(friend.publicKey, also: [], at: bench.now))
+        let query = try #require(bench.publishAll().queries.first)
+        answer(&bench, query, (0..<200).map { answered("invented-\($0)") }, by: servers[0])
+        answer(&bench, query, [answered(), answered(token: V01Account.newToken())], by: servers[1])
+        let rows = bench.machine.directory.rows(of: friend.publicKey)
+        #expect(rows.count == Directory.rowLimit)
+        #expect(rows.filter { $0.server == servers[1] }.map(\.accessToken) == [token])
+    }
+
+    @Test func rowsThatAreThereTwiceCountOnce() {
+        let bench = knowing([row(servers[0]), row(servers[0], token: V01Account.newToken())])
+        #expect(bench.machine.directory.rows(of: friend.publicKey).map(\.accessToken) == [token])
+    }
+
+    @Test func atMost16AdvertisedServersAreQueried() throws {
+        var bench = knowing((0..<50).map { _ in row(newKey(), token: AccessToken("")) })
+        bench.take(bench.machine.refresh(friend.publicKey, also: [servers[0]], at: bench.now))
+        let query = try #require(bench.publishAll().queries.first)
+        #expect(query.servers.count == 16 && query.servers.contains(servers[0]))
+    }
+
     @Test func otherDevicesInAnAnswerAreNews() throws {
         var bench = V01MachineBench()
         bench.register(with: [servers[0]])

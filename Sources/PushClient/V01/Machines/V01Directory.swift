@@ -29,7 +29,7 @@ struct V01Directory: DeviceDirectory {
     mutating func learn(advertised rows: [V01.AdvertisementInfo], by owner: PublicKey, sentAt: Timestamp) -> (isNews: Bool, isWhole: Bool) {
         if let last = registrants[owner]?.advertisedAt, last.time > sentAt { return (false, true) }
         let (before, places) = (self.rows(of: owner), places(of: owner))
-        let taken = rows.prefix(Directory.rowLimit).compactMap { info -> RegistrantRecord.Row? in
+        let usable = rows.prefix(Directory.rowLimit).compactMap { info -> RegistrantRecord.Row? in
             guard let server = try? PublicKey(parsing: info.publicKey), info.installationID.isUsable,
                 info.accessToken.isEmpty || info.accessToken.isUUID
             else { return nil }
@@ -39,13 +39,14 @@ struct V01Directory: DeviceDirectory {
             return known ?? Self.row(server, info.installationID, nil, learnedAt: Timestamp(rawValue: 0))
         }
         book.update(owner) { record in
-            record.rows = taken
+            record.rows = usable.firstOfEachPlace
             record.advertisedAt = StoredTime(sentAt)
         }
-        return (self.places(of: owner) != places, taken.count == min(rows.count, Directory.rowLimit))
+        return (self.places(of: owner) != places, usable.count == min(rows.count, Directory.rowLimit))
     }
 
-    /// What a server answered: all devices that it has of the registrant.
+    /// What a server answered: all devices that it has of the registrant. It can't crowd out what others know: where there are too many rows, the server
+    /// with the most loses some.
     ///
     /// - Parameters:
     ///   - rows: Of the answer. Those about another registrant, or without a usable token, are left out.
@@ -67,7 +68,8 @@ struct V01Directory: DeviceDirectory {
         let before = places(of: registrant)
         book.update(registrant) { record in
             record.rows.removeAll { $0.server == server }
-            record.rows += taken.prefix(max(0, Directory.rowLimit - record.rows.count))
+            record.rows += taken.firstOfEachPlace
+            while record.rows.count > Directory.rowLimit { record.rows.removeLastOfTheLargestServer() }
         }
         return places(of: registrant) != before
     }
@@ -78,6 +80,20 @@ struct V01Directory: DeviceDirectory {
         RegistrantRecord.Row(
             server: server, installationID: installationID, version: 0, accessToken: token, grant: [], allowedKeyList: [],
             learnedAt: learnedAt)
+    }
+}
+
+extension [RegistrantRecord.Row] {
+    /// The first row of each device at each server.
+    fileprivate var firstOfEachPlace: [RegistrantRecord.Row] {
+        var places: Set<RegistrantRecord.Row.Place> = []
+        return filter { places.insert($0.place).inserted }
+    }
+
+    fileprivate mutating func removeLastOfTheLargestServer() {
+        let counts = Dictionary(grouping: self, by: \.server).mapValues(\.count)
+        let most = counts.values.max()
+        if let index = lastIndex(where: { counts[$0.server] == most }) { remove(at: index) }
     }
 }
 

@@ -165,6 +165,9 @@ struct V01Machine: ClientStateMachine {
         return goesOn
     }
 
+    /// A registrant may advertise many servers: more are not asked at once.
+    static let queriedServerLimit = 16
+
     /// Asks the servers that the registrant advertised; if there are none, those that this client registers with.
     ///
     /// - Parameters:
@@ -172,8 +175,9 @@ struct V01Machine: ClientStateMachine {
     ///   - others: Servers to ask as well.
     ///   - now: The client's time.
     mutating func query(_ registrant: PublicKey, also others: [PublicKey] = [], at now: Timestamp) {
-        let advertised = directory.servers(of: registrant)
-        let servers = (advertised.isEmpty ? Set(own.servers) : advertised).union(others)
+        var servers = Set(others)
+        let advertised = directory.rows(of: registrant).map(\.server)
+        for server in advertised.isEmpty ? own.servers : advertised where servers.count < Self.queriedServerLimit { servers.insert(server) }
         guard !servers.isEmpty, let ticket = queries.begin(registrant, servers: servers, at: now) else { return }
         let sorted = servers.sorted { $0.uncompressed.lexicographicallyPrecedes($1.uncompressed) }
         actions.append(.query(ticket, registrant: registrant, servers: sorted))
