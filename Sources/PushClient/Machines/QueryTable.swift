@@ -63,6 +63,11 @@ struct QueryTable: Sendable {
         return query
     }
 
+    /// Ends the queries about a registrant. Late answers do not count.
+    mutating func forget(_ registrant: PublicKey) {
+        queries = queries.filter { $0.value.registrant != registrant || $0.value.ownCheckAt != nil }
+    }
+
     /// Ends all queries; late answers still count.
     ///
     /// - Returns: Those that had not ended.

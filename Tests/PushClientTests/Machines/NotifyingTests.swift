@@ -341,6 +341,16 @@ import WakuCrypto
         #expect(bench.publishAll().requests.map(\.server) == [servers[1]])
     }
 
+    @Test func answerDoesNotBringAForgottenRegistrantBack() throws {
+        var bench = knowing()
+        bench.pass(.seconds(25 * 3600))
+        bench.take(bench.machine.refresh(friend.key, at: bench.now))
+        let query = try #require(bench.publishAll().queries.first)
+        bench.take(bench.machine.forget(friend.key, at: bench.now))
+        answer(&bench, query, [friend.row(at: servers[0])], by: servers[0])
+        #expect(bench.machine.directory.registrants.isEmpty && bench.kept[.registrant(friend.key)] == nil)
+    }
+
     @Test func lateQueryAnswerCounts() throws {
         var bench = knowing(1)
         bench.pass(.seconds(24 * 3600))

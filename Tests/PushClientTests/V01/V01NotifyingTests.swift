@@ -137,6 +137,15 @@ import WakuCrypto
         #expect(outcome(bench) == [.notAllowed] && bench.publishAll().requests.isEmpty)
     }
 
+    @Test func answerDoesNotBringAForgottenRegistrantBack() throws {
+        var bench = knowing([row(servers[0], token: AccessToken(""))])
+        bench.take(bench.machine.refresh(friend.publicKey, also: [], at: bench.now))
+        let query = try #require(bench.publishAll().queries.first)
+        bench.take(bench.machine.forget(friend.publicKey, at: bench.now))
+        answer(&bench, query, [answered()], by: servers[0])
+        #expect(bench.machine.directory.registrants.isEmpty && bench.stored[.registrant(friend.publicKey)] == nil)
+    }
+
     @Test func serverDoesNotCrowdOutAnother() throws {
         var bench = V01MachineBench()
         bench.register(with: Array(servers.prefix(2)))

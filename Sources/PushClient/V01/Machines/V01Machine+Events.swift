@@ -61,6 +61,7 @@ extension V01Machine {
     /// Forgets what is known of a registrant, and listens to its advertisements no more.
     mutating func forget(_ registrant: PublicKey, at now: Timestamp) -> V01Output {
         directory.forget(registrant)
+        queries.forget(registrant)
         advertisementFlaws[registrant] = nil
         return settle(at: now)
     }
