@@ -17,6 +17,8 @@ public struct PushClientError: Error, Hashable, Sendable, CustomStringConvertibl
     public let message: String
     public var description: String { message }
 
+    static let unusableMessageID = PushClientError(
+        code: .invalid, message: "the message has no id, or one of more than \(OutgoingNotification.messageIDByteLimit) bytes")
     static let receivingIsOff = PushClientError(
         code: .notEnabled, message: "receiving is switched off: switch it on with setReceiving(true) or enablesReceiving")
 }

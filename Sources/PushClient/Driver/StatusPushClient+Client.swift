@@ -170,7 +170,7 @@ extension StatusPushClient {
         guard isSending else {
             throw PushClientError(code: .notEnabled, message: "sending is switched off: switch it on with setSending(true)")
         }
-        guard !message.messageID.isEmpty else { throw PushClientError(code: .invalid, message: "the message has no id") }
+        guard (1...OutgoingNotification.messageIDByteLimit).contains(message.messageID.count) else { throw .unusableMessageID }
         guard message.content.count + KeyHash.byteCount <= PushNotification.contentByteLimit else {
             throw PushClientError(code: .invalid, message: "the message is longer than a notification can be")
         }

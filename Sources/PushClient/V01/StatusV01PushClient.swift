@@ -240,7 +240,7 @@ public final class StatusV01PushClient: Sendable {
         guard isSending else {
             throw PushClientError(code: .notEnabled, message: "sending is switched off: switch it on with setSending(true)")
         }
-        guard !message.messageID.isEmpty else { throw PushClientError(code: .invalid, message: "the message has no id") }
+        guard (1...OutgoingNotification.messageIDByteLimit).contains(message.messageID.count) else { throw .unusableMessageID }
         guard message.content.count + V01.KeyHash.byteCount <= V01.Request.contentByteLimit else {
             throw PushClientError(code: .invalid, message: "the message is longer than a notification can be")
         }
