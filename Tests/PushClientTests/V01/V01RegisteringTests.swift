@@ -131,6 +131,20 @@ import WakuCrypto
         #expect(try sent.map { try preferences(bench, $0).version } == [3, 3])
     }
 
+    /// Record and farewell had the same version: the server that was left would refuse the record.
+    @Test func serverThatWasDroppedWithAChangeMayBeAddedAgain() throws {
+        var bench = registered(2)
+        var profile = V01DeviceProfile.phone
+        profile.blockedChats = ["spam"]
+        bench.register(profile, with: [servers[0]])
+        var sent = bench.publishAll().registers
+        #expect(try sent.map { try preferences(bench, $0).version } == [2, 2])
+        for sent in sent { bench.answer(sent) }
+        bench.register(profile, with: Array(servers.prefix(2)))
+        sent = bench.publishAll().registers
+        #expect(try sent.map { try preferences(bench, $0).version } == [3, 3])
+    }
+
     // MARK: VERSION_MISMATCH
 
     @Test func versionMismatchGoesOnFromTheReturnedVersion() throws {

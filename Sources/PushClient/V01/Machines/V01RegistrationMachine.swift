@@ -81,7 +81,8 @@ struct V01RegistrationMachine: Sendable {
         let isOutdated = own.servers.contains { key in
             guard let record = servers[key], let version = own.content?.version else { return false }
             return switch record.phase {
-            case .idle, .left: record.accepted != version && record.lastVersion >= version
+            case .idle: record.accepted != version && record.lastVersion >= version
+            case .left: record.lastVersion >= version
             case .pending, .refused: false
             }
         }
