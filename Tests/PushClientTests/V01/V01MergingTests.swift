@@ -59,6 +59,15 @@ import WakuCrypto
         #expect(merged.devices.count == V01.Preferences.deviceLimit && merged.devices.last?.installationID.string == "own-device")
     }
 
+    @Test func devicesThatMakeTheRecordTooLongAreLeftOut() throws {
+        let long = V01Account.device("long", allowed: Array(repeating: [UInt8](repeating: 1, count: 1000), count: 1100))
+        #expect(installations(try merged(record([long, V01Account.device("tablet")]))) == ["tablet", "own-device"])
+        let half = V01Account.device("half", allowed: Array(repeating: [UInt8](repeating: 1, count: 1000), count: 600))
+        let other = V01Account.device("other", allowed: half.filters?.allowedKeyList ?? [])
+        let merged = try merged(record([half, other, V01Account.device("tablet")]))
+        #expect(installations(merged) == ["half", "tablet", "own-device"] && merged.encoded().count < V01.Preferences.byteLimit)
+    }
+
     @Test func endedRecordHasNoDevices() throws {
         var returned = record([V01Account.device("tablet")])
         returned.unregister = true

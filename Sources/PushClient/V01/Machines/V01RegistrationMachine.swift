@@ -15,6 +15,8 @@ struct V01RegistrationMachine: Sendable {
     static let relayFailureLimit = RegistrationMachine.relayFailureLimit
     /// A server that claims to have a version this far ahead would use the numbers up for all servers: it is not believed.
     static let versionStepLimit: UInt64 = 1 << 32
+    /// Of the account's other devices, encoded: with more, the record could become longer than servers take.
+    static let otherDevicesByteLimit = V01.Preferences.byteLimit / 2
 
     enum Action: Hashable, Sendable {
         case send(server: PublicKey, V01.Register)
@@ -179,7 +181,18 @@ struct V01RegistrationMachine: Sendable {
                     && (1...InstallationID.maximumByteCount).contains(device.installationID.bytes.count)
                     && seen.insert(device.installationID).inserted
             }
-        setOthers(Array(others.prefix(V01.Preferences.deviceLimit - 1)), haveOtherToken: returned.accessToken != own.accessToken)
+        setOthers(Self.fitting(others), haveOtherToken: returned.accessToken != own.accessToken)
+    }
+
+    /// As many as a record has room for beside this device.
+    private static func fitting(_ devices: [V01.Device]) -> [V01.Device] {
+        var byteCount = 0
+        return devices.prefix(V01.Preferences.deviceLimit - 1).filter { device in
+            let own = V01.Preferences(devices: [device], version: 0, accessToken: AccessToken("")).encoded().count
+            guard byteCount + own <= otherDevicesByteLimit else { return false }
+            byteCount += own
+            return true
+        }
     }
 
     // MARK: Towards what is wanted
