@@ -460,6 +460,21 @@ import WakuCrypto
         #expect(bench.publishAll().advertisements.last?.info.map(\.installationID.string) == ["tablet"])
     }
 
+    /// It would go on telling what was so when it was unregistered.
+    @Test func unregisteredDeviceAdvertisesTheOthersOnce() throws {
+        var bench = V01MachineBench()
+        bench.register(with: [servers[0]])
+        let stored = V01.Preferences(devices: [V01Account.device("tablet")], version: 3, accessToken: V01Account.newToken())
+        bench.answer(bench.publishAll().registers[0], .versionMismatch, stored)
+        bench.answer(bench.publishAll().registers[0])
+        bench.take(bench.machine.setReceiving(false, at: bench.now))
+        bench.answer(try #require(bench.publishAll().registers.first))
+        #expect(bench.publishAll().advertisements.map { $0.info.map(\.installationID.string) } == [["tablet"]])
+        bench.pass(.seconds(7 * 24 * 3600))
+        try bench.restart()
+        #expect(bench.publishAll().advertisements.isEmpty)
+    }
+
     @Test func unregistrationIsTriedUntilAnswered() throws {
         var bench = registered(1)
         bench.take(bench.machine.setReceiving(false, at: bench.now))

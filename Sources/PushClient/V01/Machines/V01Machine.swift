@@ -82,7 +82,7 @@ struct V01Machine: ClientStateMachine {
         isStarted = true
         registrations.resume()
         // What was advertised last is taken back if the device was unregistered meanwhile.
-        let isActive = !registrations.advertisedRows.isEmpty || own.nextAdvertisement != nil
+        let isActive = own.isReceiving && !registrations.advertisedRows.isEmpty || own.nextAdvertisement != nil
         advertising = AdvertisingMachine(isActive: isActive, at: now)
         let watched = directory.watched.sorted { $0.uncompressed.lexicographicallyPrecedes($1.uncompressed) }
         if !watched.isEmpty {
