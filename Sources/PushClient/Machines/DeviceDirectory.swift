@@ -32,6 +32,11 @@ struct RegistrantBook: Sendable {
     }
 }
 
+extension InstallationID {
+    /// Whether a server would take it, so that it is worth remembering.
+    var isUsable: Bool { (1...Self.maximumByteCount).contains(bytes.count) }
+}
+
 extension DeviceDirectory {
     var registrants: [PublicKey: RegistrantRecord] { book.registrants }
 

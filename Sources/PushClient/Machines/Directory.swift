@@ -39,6 +39,7 @@ struct Directory: DeviceDirectory {
         let isOwn = owner == cryptography.publicKey
         var taken: [RegistrantRecord.Row] = []
         let ownerHash = KeyHash(of: owner).bytes
+        let installationID = installationID.flatMap { $0.isUsable ? $0 : nil }
         for info in rows.prefix(Self.rowLimit) {
             guard info.publicKey == ownerHash, let server = try? PublicKey(parsing: info.serverPublicKey),
                 let row = row(info, of: owner, at: server, learnedAt: sentAt)
@@ -89,7 +90,7 @@ struct Directory: DeviceDirectory {
     private func row(
         _ info: PushNotificationQueryInfo, of registrant: PublicKey, at server: PublicKey, learnedAt: Timestamp
     ) -> RegistrantRecord.Row? {
-        guard !info.installationID.bytes.isEmpty, info.installationID.bytes.count <= InstallationID.maximumByteCount else { return nil }
+        guard info.installationID.isUsable else { return nil }
         let isOwn = registrant == cryptography.publicKey
         let token = info.accessToken.isEmpty ? cryptography.accessToken(in: info.allowedKeyList, of: registrant) : info.accessToken
         if let token {

@@ -96,7 +96,3 @@ extension [RegistrantRecord.Row] {
         if let index = lastIndex(where: { counts[$0.server] == most }) { remove(at: index) }
     }
 }
-
-extension InstallationID {
-    fileprivate var isUsable: Bool { (1...Self.maximumByteCount).contains(bytes.count) }
-}

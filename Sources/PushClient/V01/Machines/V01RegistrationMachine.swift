@@ -178,8 +178,7 @@ struct V01RegistrationMachine: Sendable {
             : returned.devices.filter { device in
                 let isOwn = device.token == own.profile?.deviceToken && device.platform == own.profile?.platform
                 return device.platform != nil && !device.token.isEmpty && !isOwn
-                    && (1...InstallationID.maximumByteCount).contains(device.installationID.bytes.count)
-                    && seen.insert(device.installationID).inserted
+                    && device.installationID.isUsable && seen.insert(device.installationID).inserted
             }
         setOthers(Self.fitting(others), haveOtherToken: returned.accessToken != own.accessToken)
     }
