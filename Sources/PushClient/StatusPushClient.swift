@@ -6,7 +6,7 @@ public import WakuCrypto
 /// A client of push servers: keeps a device registered, advertises it, discovers others' devices, and has them notified.
 ///
 /// One client is one identity with any number of servers. It believes no answer that the server did not sign, and no grant that the
-/// registrant did not sign. Nothing is registered before ``setReceiving(_:)``, nobody is notified before ``setSending(_:)``.
+/// registrant did not sign. Nothing is registered before receiving is switched on, nobody is notified before sending is: ``setReceiving(_:)``, ``setSending(_:)``.
 ///
 /// While ``run()`` does not run, nothing is sent and no answer comes.
 public final class StatusPushClient: Sendable {

@@ -125,6 +125,10 @@ public final class SQLiteClientStore: ClientStore {
         guard !changes.isEmpty else { return }
         var sealed: [(name: Data, body: Data?)] = []
         for (name, value) in changes {
+            // A longer name could not be told from the value any more.
+            guard name.utf8.count <= UInt16.max else {
+                throw ClientStoreError(code: .unavailable, message: "client state \(path) can't be written: a record's name is too long")
+            }
             let hash = SHA256.hash(Array(name.utf8))
             sealed.append((Data(hash), value.map { Data(seal($0, name: name, under: hash)) }))
         }

@@ -15,12 +15,13 @@ struct SQLCipher {
     private static let tagByteCount = 20
     /// IV and HMAC, filled up to whole AES blocks.
     private static let reservedByteCount = 48
-    /// SQLite never writes the page with this byte, whose locks other processes see: it stays zero, and has no HMAC.
-    private static let lockByte = 0x4000_0000
     /// status-go's first.
     private static let pageByteCounts = [8192, 4096, 1024, 2048, 16384, 32768, 65536, 512]
 
     let pageByteCount: Int
+    /// SQLite never writes the page with this byte, whose locks other processes see: it stays zero, and has no HMAC. Another value is for tests: files
+    /// that reach it have 1 GiB.
+    var lockByte = 0x4000_0000
     private let key: SecretBytes
     private let tagKey: SecretBytes
 
@@ -53,7 +54,7 @@ struct SQLCipher {
     func decrypt(_ file: UnsafeRawBufferPointer, into output: UnsafeMutableRawBufferPointer) -> Int? {
         let context = EVP_CIPHER_CTX_new()
         defer { EVP_CIPHER_CTX_free(context) }
-        for index in 0..<file.count / pageByteCount where index != Self.lockByte / pageByteCount {
+        for index in 0..<file.count / pageByteCount where index != lockByte / pageByteCount {
             let start = index * pageByteCount + (index == 0 ? Self.saltByteCount : 0)
             let end = (index + 1) * pageByteCount
             let page = UnsafeRawBufferPointer(rebasing: file[start..<end])

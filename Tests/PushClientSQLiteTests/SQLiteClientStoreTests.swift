@@ -37,6 +37,14 @@ import WakuCrypto
         #expect(try await store.load() == ["own": [9], "message/b": [4]])
     }
 
+    @Test func nameThatIsTooLongIsRefused() async throws {
+        let store = try SQLiteClientStore(folder: path, identity: identity)
+        let longest = String(repeating: "n", count: Int(UInt16.max))
+        try await store.commit([longest: [1]])
+        await #expect(throws: ClientStoreError.self) { try await store.commit([longest + "n": [2], "own": [3]]) }
+        #expect(try await store.load() == [longest: [1]])
+    }
+
     @Test func commitsAreDurable() async throws {
         let pragmas = try await SQLiteClientStore(folder: path, identity: identity).pragmas()
         #expect(pragmas.synchronous == 2 && pragmas.journal == "wal")

@@ -29,10 +29,9 @@ import WakuCrypto
         let progress = client.events
 
         // Register a device
-        client.setReceiving(true)
         var profile = DeviceProfile(platform: .apn, deviceToken: DeviceToken(token), apnTopic: "im.status.ethereum")
         profile.mutedChats = ["a chat that is too loud"]
-        let states = try await client.register(profile, with: [PushServer(key: server)])
+        let states = try await client.register(profile, with: [PushServer(key: server)], enablesReceiving: true)
         #expect(states == [server: .registered(version: 1)])
 
         // Let only contacts notify

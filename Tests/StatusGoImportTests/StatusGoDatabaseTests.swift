@@ -60,6 +60,26 @@ struct StatusGoDatabaseTests {
                 .contains("the password or --kdf-iterations is wrong"))
     }
 
+    @Test func pageOfTheLocksIsLeftAsItIs() async throws {
+        let pageByteCount = 1_024
+        let fixture = try await StatusGoFixture(
+            .sqlcipher(iterations: 3_200, pageByteCount: pageByteCount), Self.recorded.map(StatusGoFixture.row).joined())
+        var file = [UInt8](try Data(contentsOf: URL(fileURLWithPath: fixture.path)))
+        let page = 2 * pageByteCount..<3 * pageByteCount
+        file.replaceSubrange(page, with: repeatElement(0, count: pageByteCount))
+        let password = SecretBytes(Array(StatusGoFixture.password.utf8))
+        var cipher = try #require(file.withUnsafeBytes { SQLCipher($0, password: password, iterations: 3_200) })
+        #expect(cipher.lockByte == 1 << 30)
+        var output = [UInt8](repeating: 0, count: file.count)
+        var damagedPage = file.withUnsafeBytes { input in output.withUnsafeMutableBytes { cipher.decrypt(input, into: $0) } }
+        #expect(damagedPage == 3)
+        // As if it were this page's.
+        cipher.lockByte = page.lowerBound + 512
+        damagedPage = file.withUnsafeBytes { input in output.withUnsafeMutableBytes { cipher.decrypt(input, into: $0) } }
+        #expect(damagedPage == nil)
+        #expect(output[page].allSatisfy { $0 == 0 } && output[page.upperBound...].contains { $0 != 0 })
+    }
+
     /// A bit of every page is flipped in turn.
     @Test func damagedPagesOfEncryptedDatabasesAreFound() async throws {
         let fixture = try await StatusGoFixture(.statusGo, Self.recorded.map(StatusGoFixture.row).joined())

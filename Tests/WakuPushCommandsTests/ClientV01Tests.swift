@@ -74,6 +74,23 @@ struct ClientV01Tests {
         }
     }
 
+    /// Not a server that is still being left.
+    @Test func registersWithTheServersOfBefore() async throws {
+        try await LoopbackPushServer.run(hasV01: true) { server in
+            let gone = "0x" + PrivateKey.generate().publicKey.hex
+            #expect(try await register(server, "bob", "--server", gone, "--timeout", "2s").status == 69)
+            #expect(try await register(server, "bob").status == 0)
+            func again() async throws -> Ended {
+                try await client(server, "register", "--state", state("bob"), "--device-token", "bob-token")
+            }
+            let registered = try await again()
+            #expect(registered.rows == [["SERVER", "STATE", "VERSION"], [server.key.hex, "registered", "1"]], "\(registered.errors)")
+            // The server that is gone is tried on.
+            #expect(try await client(server, "unregister", "--state", state("bob"), "--timeout", "2s").status == 69)
+            #expect(try await again().rows.map { $0.prefix(2) } == [["SERVER", "STATE"], [server.key.hex, "registered"]])
+        }
+    }
+
     @Test func queriesAndNotifiesWithoutState() async throws {
         try await LoopbackPushServer.run(hasV01: true) { server in
             let registered = try await register(server, "bob", "--block-chat", "spam")

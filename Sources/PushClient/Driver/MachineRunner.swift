@@ -10,9 +10,13 @@ protocol ClientStateMachine: Sendable {
     /// When to call ``wake(at:)`` at the latest; nil while nothing waits for time to pass.
     var nextWakeUp: Timestamp? { get }
 
-    /// Once after each start: what was on its way goes on.
+    /// At the beginning of each run: what was on its way goes on. In a second run of the same process nothing is on its way any more that the first
+    /// one had begun.
     mutating func start(at now: Timestamp) -> MachineOutput<Record, Action>
     mutating func wake(at now: Timestamp) -> MachineOutput<Record, Action>
+
+    /// Whether an action only tells what happened, so that it is still due in a later run. ``start(at:)`` brings the others back.
+    static func isReport(_ action: Action) -> Bool
 }
 
 /// A record of a ``ClientStore``, and its name there.
@@ -45,12 +49,13 @@ final class MachineRunner<Machine: ClientStateMachine>: Sendable {
     private struct State {
         var machine: Machine
         let clock: SteadyClock
-        /// Not yet stored and performed, also after a run that was cancelled.
+        /// Not yet stored and performed, also after a run that was cancelled: then changes and reports remain.
         var pending = Pending()
         var listeners: [Int: AsyncStream<PushClientEvent>.Continuation] = [:]
         /// Rung after each turn: by ``run(_:deliver:perform:)``, and by callers that wait for an outcome.
         var bells: [Int: AsyncStream<Void>.Continuation] = [:]
         var isStarted = false
+        var isRunning = false
         /// Outputs so far, and how many of them were stored.
         var outputCount = 0
         var storedCount = 0
@@ -133,7 +138,7 @@ final class MachineRunner<Machine: ClientStateMachine>: Sendable {
 
     // MARK: Running
 
-    /// Stays attached until cancelled. One at a time.
+    /// Stays attached until cancelled. While another call runs, it waits for the end of that.
     ///
     /// - Parameters:
     ///   - relay: Where messages come in.
@@ -145,12 +150,16 @@ final class MachineRunner<Machine: ClientStateMachine>: Sendable {
     ) async {
         let (bell, id) = makeBell()
         defer { removeBell(id) }
+        guard await waitForTurn(bell) else { return }
+        defer { end() }
         state.withLock { state in
-            let now = state.now
-            let isFirst = !state.isStarted
+            let isAgain = state.isStarted
             state.isStarted = true
-            state.add(isFirst ? state.machine.start(at: now) : state.machine.wake(at: now))
+            if isAgain { state.pending.actions.removeAll { !Machine.isReport($0) } }
+            let now = state.now
+            state.add(state.machine.start(at: now))
         }
+        ring()
         await withDiscardingTaskGroup { group in
             group.addTask {
                 await relay.run { batch in
@@ -159,6 +168,23 @@ final class MachineRunner<Machine: ClientStateMachine>: Sendable {
             }
             group.addTask { [self] in await pump(bell, perform) }
         }
+    }
+
+    /// - Returns: false when cancelled before the run of another call ended.
+    private func waitForTurn(_ bell: AsyncStream<Void>) async -> Bool {
+        for await _ in bell {
+            let isFree = state.withLock { state in
+                defer { state.isRunning = true }
+                return !state.isRunning
+            }
+            if isFree { return true }
+        }
+        return false
+    }
+
+    private func end() {
+        state.withLock { $0.isRunning = false }
+        ring()
     }
 
     private func pump(_ bell: AsyncStream<Void>, _ perform: @Sendable (Machine.Action, inout DiscardingTaskGroup) -> Void) async {

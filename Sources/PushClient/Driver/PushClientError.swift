@@ -16,6 +16,11 @@ public struct PushClientError: Error, Hashable, Sendable, CustomStringConvertibl
     public let code: Code
     public let message: String
     public var description: String { message }
+
+    static let unusableMessageID = PushClientError(
+        code: .invalid, message: "the message has no id, or one of more than \(OutgoingNotification.messageIDByteLimit) bytes")
+    static let receivingIsOff = PushClientError(
+        code: .notEnabled, message: "receiving is switched off: switch it on with setReceiving(true) or enablesReceiving")
 }
 
 extension Duration {

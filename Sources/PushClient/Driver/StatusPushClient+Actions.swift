@@ -28,13 +28,14 @@ extension StatusPushClient {
 
     // MARK: Publishing
 
-    /// - Returns: Whether a node took it.
-    private func publish(_ messages: [WakuMessage], answersOn topic: ContentTopic?) async -> Bool {
+    /// - Returns: Whether a node took it; nil when the run was cancelled: then nothing is concluded from it, as after a kill.
+    private func publish(_ messages: [WakuMessage], answersOn topic: ContentTopic?) async -> Bool? {
         do throws(RelayError) {
             try await network.publish(messages, answersOn: topic)
             return true
         } catch {
-            if !Task.isCancelled { report(.relayFailed(reason: error.message)) }
+            guard !Task.isCancelled else { return nil }
+            report(.relayFailed(reason: error.message))
             return false
         }
     }
@@ -46,7 +47,7 @@ extension StatusPushClient {
         let messages = EnvelopeSealing.seal(envelope, to: recipient, wakuSigner: identity, at: .now())
         let topic = Self.answerTopic(identity.publicKey)
         network.watching.keep([topic])
-        let isPublished = await publish(messages, answersOn: topic)
+        guard let isPublished = await publish(messages, answersOn: topic) else { return }
         turn { $0.registrationPublished(requestID, to: server, isPublished: isPublished, at: $1) }
     }
 
@@ -59,7 +60,7 @@ extension StatusPushClient {
             let topic = dialect == .deployed ? StatusTopics.query(hash) : StatusTopics.publishedQuery(hash)
             return network.seal(envelope.bytes, toTopic: topic, wakuSigner: key)
         }
-        let isPublished = await publish(messages, answersOn: answers)
+        guard let isPublished = await publish(messages, answersOn: answers) else { return }
         turn { $0.queryPublished(ticket, isPublished: isPublished, at: $1) }
     }
 
@@ -68,7 +69,7 @@ extension StatusPushClient {
         let answers = add(key, .request(ticket))
         let envelope = MetadataEnvelope.encode(.request, payload: request.encoded(), signedBy: key).bytes
         let messages = EnvelopeSealing.seal(envelope, to: .partitioned(server), wakuSigner: key, at: .now())
-        let isPublished = await publish(messages, answersOn: answers)
+        guard let isPublished = await publish(messages, answersOn: answers) else { return }
         turn { $0.requestPublished(ticket, isPublished: isPublished, at: $1) }
     }
 
@@ -90,7 +91,7 @@ extension StatusPushClient {
     private func advertise(_ advertisement: ContactCodeAdvertisement) async {
         let topic = StatusTopics.contactCode(identity.publicKey)
         let data = SignedAdvertisement.encode(advertisement, from: installationID, bundles: bundles, signedBy: identity)
-        let isPublished = await publish(network.seal(data, toTopic: topic, wakuSigner: identity), answersOn: nil)
+        guard let isPublished = await publish(network.seal(data, toTopic: topic, wakuSigner: identity), answersOn: nil) else { return }
         let count = advertisement.pushNotificationInfo.count
         turn { $0.advertisementPublished(rowCount: count, isPublished: isPublished, at: $1) }
     }

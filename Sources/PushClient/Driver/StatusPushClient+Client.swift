@@ -45,19 +45,22 @@ extension StatusPushClient {
     /// - Parameters:
     ///   - profile: The device and its user's wishes.
     ///   - servers: All of them; at least one.
+    ///   - enablesReceiving: Whether to switch receiving on as ``setReceiving(_:)`` does. When it is off, that call alone would first register what
+    ///     was registered last.
     ///   - timeout: How long to wait for the servers.
     /// - Returns: How it stands with each server, when all answered or the time is over.
     /// - Throws: ``PushClientError`` with `notEnabled` or `invalid`
     @discardableResult
     public func register(
-        _ profile: DeviceProfile, with servers: [PushServer], timeout: Duration = .seconds(30)
+        _ profile: DeviceProfile, with servers: [PushServer], enablesReceiving: Bool = false, timeout: Duration = .seconds(30)
     ) async throws(PushClientError) -> [PublicKey: RegistrationStatus] {
-        guard isReceiving else {
-            throw PushClientError(code: .notEnabled, message: "receiving is switched off: switch it on with setReceiving(true)")
-        }
         guard !servers.isEmpty else { throw PushClientError(code: .invalid, message: "there is no server to register with") }
         if let flaw = profile.flaw { throw PushClientError(code: .invalid, message: "the device can't be registered: \(flaw)") }
-        turn { $0.register(profile, with: servers, at: $1) }
+        let isReceiving = runner.turn { machine, now in
+            guard enablesReceiving || machine.own.isReceiving else { return (ClientOutput(), false) }
+            return (machine.register(profile, with: servers, at: now), true)
+        }
+        guard isReceiving else { throw .receivingIsOff }
         let keys = servers.map(\.key)
         _ = await runner.wait(timeout) { $0.isSettled(keys) ? true : nil }
         return registrations.filter { keys.contains($0.key) }
@@ -78,6 +81,9 @@ extension StatusPushClient {
     public var registrations: [PublicKey: RegistrationStatus] {
         runner.read { machine, _ in machine.registrations.servers.mapValues(\.status) }
     }
+
+    /// The servers that the device was registered with last, or is to be: also after it was unregistered, but not those that are being left.
+    package var wantedServers: [PublicKey] { runner.read { machine, _ in machine.own.servers.map(\.key) } }
 
     /// When a server that did not answer, or could not, is tried again: after so long. nil when nothing waits for time to pass.
     public func nextTry(at server: PublicKey) -> Duration? {
@@ -164,7 +170,7 @@ extension StatusPushClient {
         guard isSending else {
             throw PushClientError(code: .notEnabled, message: "sending is switched off: switch it on with setSending(true)")
         }
-        guard !message.messageID.isEmpty else { throw PushClientError(code: .invalid, message: "the message has no id") }
+        guard (1...OutgoingNotification.messageIDByteLimit).contains(message.messageID.count) else { throw .unusableMessageID }
         guard message.content.count + KeyHash.byteCount <= PushNotification.contentByteLimit else {
             throw PushClientError(code: .invalid, message: "the message is longer than a notification can be")
         }

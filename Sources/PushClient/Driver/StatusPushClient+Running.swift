@@ -4,7 +4,8 @@ import WakuCrypto
 extension StatusPushClient {
     /// Stays attached until cancelled: what is to be registered, advertised and sent goes out, answers come in.
     ///
-    /// Cancelling leaves everything as a kill would: what was on its way goes on at the next start. One at a time.
+    /// Cancelling leaves everything as a kill would: what was on its way goes on when this is called again, or at the next start of the process.
+    /// While another call runs, this one waits for the end of that.
     public func run() async {
         // Answers to what was sent before may still come.
         let isAwaiting = runner.read { machine, _ in machine.registrations.servers.values.contains { $0.attempt != nil } }

@@ -92,6 +92,7 @@ extension ClientMachine {
     /// Forgets what is known of a registrant, and listens to its advertisements no more after the next start.
     mutating func forget(_ registrant: PublicKey, at now: Timestamp) -> ClientOutput {
         directory.forget(registrant)
+        queries.forget(registrant)
         advertisementFlaws[registrant] = nil
         return settle(at: now)
     }

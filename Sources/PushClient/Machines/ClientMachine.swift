@@ -63,8 +63,12 @@ struct ClientMachine: ClientStateMachine {
         return earliest
     }
 
-    /// Once after each start: what was on its way goes on, the own devices are advertised, what others advertised meanwhile is looked up.
+    /// At the beginning of each run: what was on its way goes on, the own devices are advertised, what others advertised meanwhile is looked up.
     mutating func start(at now: Timestamp) -> ClientOutput {
+        if isStarted {
+            for query in queries.endAll() where query.ownCheckAt == nil { self.query(query.registrant, ownCheckAt: nil, at: now) }
+            notifications.resume()
+        }
         isStarted = true
         registrations.resume()
         // What was advertised last is taken back if the device was unregistered meanwhile.
@@ -78,6 +82,10 @@ struct ClientMachine: ClientStateMachine {
             actions.append(.lookUp(watched))
         }
         return wake(at: now)
+    }
+
+    static func isReport(_ action: ClientAction) -> Bool {
+        if case .report = action { true } else { false }
     }
 
     mutating func wake(at now: Timestamp) -> ClientOutput {
@@ -102,7 +110,7 @@ struct ClientMachine: ClientStateMachine {
                 own: (cryptography.publicKey, own.installationID), at: now, jitter: &jitter)
             guard collect(at: now) else { break }
         }
-        if advertising.wake(at: now) { actions.append(.advertise(advertisement(at: now))) }
+        if isStarted, advertising.wake(at: now) { actions.append(.advertise(advertisement(at: now))) }
         var output = ClientOutput(actions: actions)
         actions = []
         for key in registrations.takeChanges() {
@@ -128,7 +136,8 @@ struct ClientMachine: ClientStateMachine {
         for action in registrations.takeActions() {
             switch action {
             case .send(let server, let dialect, let requestID, let sealed):
-                actions.append(.register(server: server, dialect: dialect, requestID: requestID, sealed: sealed))
+                // The start sends all that was not published yet.
+                if isStarted { actions.append(.register(server: server, dialect: dialect, requestID: requestID, sealed: sealed)) }
             case .checkOwn(let server): query(cryptography.publicKey, ownCheckAt: server, at: now)
             case .rowsChanged: advertising.rowsChanged(at: now)
             case .report(let event): actions.append(.report(event))

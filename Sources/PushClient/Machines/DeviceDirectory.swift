@@ -32,6 +32,11 @@ struct RegistrantBook: Sendable {
     }
 }
 
+extension InstallationID {
+    /// Whether a server would take it, so that it is worth remembering.
+    var isUsable: Bool { (1...Self.maximumByteCount).contains(bytes.count) }
+}
+
 extension DeviceDirectory {
     var registrants: [PublicKey: RegistrantRecord] { book.registrants }
 
@@ -76,6 +81,11 @@ extension DeviceDirectory {
 
     func rows(of registrant: PublicKey) -> [RegistrantRecord.Row] {
         registrants[registrant]?.rows ?? []
+    }
+
+    /// Which devices are known, and at which servers.
+    func places(of registrant: PublicKey) -> Set<RegistrantRecord.Row.Place> {
+        Set(rows(of: registrant).map(\.place))
     }
 
     /// Rows of a device with a token that needs no query.

@@ -31,7 +31,7 @@ struct Directory: DeviceDirectory {
     /// - Parameters:
     ///   - installationID: The device that published it; nil when that is not known.
     ///   - sentAt: When, in the client's time.
-    /// - Returns: Whether there are more or fewer rows than before, and whether all rows were taken.
+    /// - Returns: Whether devices or their servers changed, and whether all rows were taken.
     @discardableResult
     mutating func learn(
         advertised rows: [PushNotificationQueryInfo], by owner: PublicKey, from installationID: InstallationID?, sentAt: Timestamp
@@ -39,6 +39,7 @@ struct Directory: DeviceDirectory {
         let isOwn = owner == cryptography.publicKey
         var taken: [RegistrantRecord.Row] = []
         let ownerHash = KeyHash(of: owner).bytes
+        let installationID = installationID.flatMap { $0.isUsable ? $0 : nil }
         for info in rows.prefix(Self.rowLimit) {
             guard info.publicKey == ownerHash, let server = try? PublicKey(parsing: info.serverPublicKey),
                 let row = row(info, of: owner, at: server, learnedAt: sentAt)
@@ -48,7 +49,7 @@ struct Directory: DeviceDirectory {
         let isWhole = taken.count == min(rows.count, Self.rowLimit)
         // A paired device tells of itself only: what others of the own devices repeat may be older.
         if isOwn, let installationID { taken.removeAll { $0.installationID != installationID } }
-        let before = registrants[owner]
+        let before = places(of: owner)
         book.update(owner) { record in
             if isOwn, let installationID {
                 let newest = record.rows.filter { $0.installationID == installationID }.map(\.learnedAt).max()
@@ -62,12 +63,13 @@ struct Directory: DeviceDirectory {
             for row in taken { Self.merge(row, into: &record) }
             if let installationID { record.noteActivity(of: installationID, at: sentAt, limit: Self.rowLimit) }
         }
-        return (registrants[owner]?.rows.count != before?.rows.count, isWhole)
+        return (places(of: owner) != before, isWhole)
     }
 
     /// What a server answered. A row of another key, of another server, or with a wrong grant is left out.
     ///
     /// - Parameter server: Who signed the answer.
+    /// - Returns: Whether devices or their servers changed.
     @discardableResult
     mutating func learn(answered rows: [PushNotificationQueryInfo], about registrant: PublicKey, by server: PublicKey, at now: Timestamp)
         -> Bool
@@ -78,17 +80,17 @@ struct Directory: DeviceDirectory {
             return row(info, of: registrant, at: server, learnedAt: now)
         }
         guard !taken.isEmpty else { return false }
-        let before = registrants[registrant]?.rows.count
+        let before = places(of: registrant)
         book.update(registrant) { record in
             for row in taken { Self.merge(row, into: &record) }
         }
-        return registrants[registrant]?.rows.count != before
+        return places(of: registrant) != before
     }
 
     private func row(
         _ info: PushNotificationQueryInfo, of registrant: PublicKey, at server: PublicKey, learnedAt: Timestamp
     ) -> RegistrantRecord.Row? {
-        guard !info.installationID.bytes.isEmpty, info.installationID.bytes.count <= InstallationID.maximumByteCount else { return nil }
+        guard info.installationID.isUsable else { return nil }
         let isOwn = registrant == cryptography.publicKey
         let token = info.accessToken.isEmpty ? cryptography.accessToken(in: info.allowedKeyList, of: registrant) : info.accessToken
         if let token {

@@ -79,6 +79,25 @@ struct MessageRecord: Codable, Hashable, Sendable {
 
     var isFinished: Bool { recipients.allSatisfy { $0.search == nil } && devices.allSatisfy(\.isDone) }
 
+    /// After a start: nothing is on its way any more.
+    mutating func resume() {
+        for index in recipients.indices where recipients[index].search?.restsUntil == nil {
+            recipients[index].search?.wasQueried = false
+        }
+        for index in devices.indices {
+            switch devices[index].state {
+            case .asking(let server, _):
+                // The same server knows whether it did it, so it is the first to be asked again.
+                devices[index].preferred = server.key
+                devices[index].state = .ready
+            case .querying:
+                devices[index].wasQueried = false
+                devices[index].state = .ready
+            case .ready, .askingAgain, .resting, .done: break
+            }
+        }
+    }
+
     var outcomes: [DeviceOutcome] {
         devices.compactMap { device in
             guard case .done(let outcome) = device.state else { return nil }

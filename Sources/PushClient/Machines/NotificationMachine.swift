@@ -59,18 +59,20 @@ struct NotificationMachine: Sendable {
     init(restoring records: [MessageRecord] = [], queriesOnceAfterRefusal: Bool = false) {
         self.queriesOnceAfterRefusal = queriesOnceAfterRefusal
         for var record in records {
-            for index in record.devices.indices {
-                switch record.devices[index].state {
-                case .asking(let server, _):
-                    // Its answer can't be read any more: the same server knows whether it did it, so it is the first to be asked again.
-                    record.devices[index].preferred = server.key
-                    record.devices[index].state = .ready
-                case .querying: record.devices[index].state = .ready
-                case .ready, .askingAgain, .resting, .done: break
-                }
-            }
+            record.resume()
             messages[record.messageID] = record
             if !record.isFinished { active.insert(record.messageID) }
+        }
+    }
+
+    /// In a second run of the same process: requests and queries of the first one are begun anew.
+    mutating func resume() {
+        for id in active {
+            guard var record = messages[id] else { continue }
+            record.resume()
+            guard record != messages[id] else { continue }
+            messages[id] = record
+            changed.insert(id)
         }
     }
 

@@ -63,6 +63,18 @@ struct QueryTable: Sendable {
         return query
     }
 
+    /// Ends the queries about a registrant. Late answers do not count.
+    mutating func forget(_ registrant: PublicKey) {
+        queries = queries.filter { $0.value.registrant != registrant || $0.value.ownCheckAt != nil }
+    }
+
+    /// Ends all queries; late answers still count.
+    ///
+    /// - Returns: Those that had not ended.
+    mutating func endAll() -> [Query] {
+        queries.keys.sorted().compactMap { end($0) }
+    }
+
     /// - Returns: The query that the answer is for, if this server is believed.
     mutating func answered(_ ticket: Ticket, by server: PublicKey) -> Query? {
         guard let query = queries[ticket], query.servers.contains(server) else { return nil }

@@ -16,6 +16,14 @@ struct RegistrantRecord: Codable, Hashable, Sendable {
         @Stored var allowedKeyList: [StoredData]
         @Stored var learnedAt: Timestamp
 
+        /// A device at a server, whatever is known of its token.
+        struct Place: Hashable, Sendable {
+            let server: PublicKey
+            let installationID: InstallationID
+        }
+
+        var place: Place { Place(server: server, installationID: installationID) }
+
         /// Whether a sender may still use the token without a query.
         func isFresh(at now: Timestamp) -> Bool {
             now.since(learnedAt) < Directory.tokenLife

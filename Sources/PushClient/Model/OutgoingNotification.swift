@@ -14,7 +14,10 @@ public struct OutgoingNotification: Sendable {
         }
     }
 
-    /// What it is about. The same id notifies a device once.
+    /// Of ``messageID``.
+    public static let messageIDByteLimit = 1024
+
+    /// What it is about: 1 to ``messageIDByteLimit`` bytes. The same id notifies a device once.
     public let messageID: [UInt8]
     /// Sent to servers as a hash only.
     public let chatID: String

@@ -28,13 +28,14 @@ extension StatusV01PushClient {
 
     // MARK: Publishing
 
-    /// - Returns: Whether a node took it.
-    private func publish(_ messages: [WakuMessage], answersOn topic: ContentTopic?) async -> Bool {
+    /// - Returns: Whether a node took it; nil when the run was cancelled: then nothing is concluded from it, as after a kill.
+    private func publish(_ messages: [WakuMessage], answersOn topic: ContentTopic?) async -> Bool? {
         do throws(RelayError) {
             try await network.publish(messages, answersOn: topic)
             return true
         } catch {
-            if !Task.isCancelled { runner.report(.relayFailed(reason: error.message)) }
+            guard !Task.isCancelled else { return nil }
+            runner.report(.relayFailed(reason: error.message))
             return false
         }
     }
@@ -50,7 +51,8 @@ extension StatusV01PushClient {
         guard runner.read({ machine, _ in machine.registrations.isAwaitingPublication(register, to: server) }) else { return }
         let topic = StatusPushClient.answerTopic(identity.publicKey)
         network.watching.keep([topic])
-        let isPublished = await publish(Self.seal(.register, register.encoded(), to: server, signedBy: identity), answersOn: topic)
+        guard let isPublished = await publish(Self.seal(.register, register.encoded(), to: server, signedBy: identity), answersOn: topic)
+        else { return }
         turn { $0.registerPublished(register, to: server, isPublished: isPublished, at: $1) }
     }
 
@@ -59,7 +61,7 @@ extension StatusV01PushClient {
         let query = V01.Query([V01.KeyHash(of: registrant)]).encoded()
         let messages = servers.flatMap { Self.seal(.query, query, to: $0, signedBy: key) }
         let answers = add(.query(ticket, key), on: StatusPushClient.answerTopic(key.publicKey))
-        let isPublished = await publish(messages, answersOn: answers)
+        guard let isPublished = await publish(messages, answersOn: answers) else { return }
         turn { $0.queryPublished(ticket, isPublished: isPublished, at: $1) }
     }
 
@@ -68,7 +70,9 @@ extension StatusV01PushClient {
         guard let ackKey = V01.AckKey(randomBytes(SymmetricKey.byteCount)) else { return }
         let encoded = V01.Request(request, ackKey: ackKey).encoded()
         let answers = add(.request(ticket, ackKey), on: ackKey.topic)
-        let isPublished = await publish(Self.seal(.request, encoded, to: server, signedBy: .generate()), answersOn: answers)
+        guard let isPublished = await publish(Self.seal(.request, encoded, to: server, signedBy: .generate()), answersOn: answers) else {
+            return
+        }
         turn { $0.requestPublished(ticket, isPublished: isPublished, at: $1) }
     }
 
@@ -89,7 +93,7 @@ extension StatusV01PushClient {
     private func advertise(_ advertisement: V01.ContactCodeAdvertisement) async {
         let envelope = V01.Envelope.encode(.contactCodeAdvertisement, payload: advertisement.encoded(), signedBy: identity)
         let topic = StatusTopics.contactCode(identity.publicKey)
-        let isPublished = await publish(network.seal(envelope, toTopic: topic, wakuSigner: identity), answersOn: nil)
+        guard let isPublished = await publish(network.seal(envelope, toTopic: topic, wakuSigner: identity), answersOn: nil) else { return }
         turn { $0.advertisementPublished(rowCount: advertisement.info.count, isPublished: isPublished, at: $1) }
     }
 

@@ -8,7 +8,7 @@ public import WakuCrypto
 /// notified.
 ///
 /// One client is one account with any number of servers, which all get the same record. It believes no answer that the server did not sign, and no
-/// advertisement that the registrant did not sign. Nothing is registered before ``setReceiving(_:)``, nobody is notified before ``setSending(_:)``.
+/// advertisement that the registrant did not sign. Nothing is registered before receiving is switched on, nobody is notified before sending is: ``setReceiving(_:)``, ``setSending(_:)``.
 ///
 /// While ``run()`` does not run, nothing is sent and no answer comes. Its store may be that of a ``StatusPushClient`` of the same identity, one
 /// at a time.
@@ -75,7 +75,8 @@ public final class StatusV01PushClient: Sendable {
 
     /// Stays attached until cancelled: what is to be registered, advertised and sent goes out, answers come in.
     ///
-    /// Cancelling leaves everything as a kill would: what was on its way goes on at the next start. One at a time.
+    /// Cancelling leaves everything as a kill would: what was on its way goes on when this is called again, or at the next start of the process.
+    /// While another call runs, this one waits for the end of that.
     public func run() async {
         // Answers to what was sent before may still come.
         let isAwaiting = runner.read { machine, _ in machine.registrations.servers.values.contains { $0.attempt != nil } }
@@ -113,21 +114,24 @@ public final class StatusV01PushClient: Sendable {
     /// - Parameters:
     ///   - profile: The device and its user's wishes.
     ///   - servers: All of them; at least one.
+    ///   - enablesReceiving: Whether to switch receiving on as ``setReceiving(_:)`` does. When it is off, that call alone would first register what
+    ///     was registered last.
     ///   - timeout: How long to wait for the servers.
     /// - Returns: The state at each of these servers, when all answered or the time is over.
     /// - Throws: ``PushClientError`` with `notEnabled` or `invalid`
     @discardableResult
     public func register(
-        _ profile: V01DeviceProfile, with servers: [PublicKey], timeout: Duration = .seconds(30)
+        _ profile: V01DeviceProfile, with servers: [PublicKey], enablesReceiving: Bool = false, timeout: Duration = .seconds(30)
     ) async throws(PushClientError) -> [PublicKey: RegistrationStatus] {
-        guard isReceiving else {
-            throw PushClientError(code: .notEnabled, message: "receiving is switched off: switch it on with setReceiving(true)")
-        }
         guard !servers.isEmpty else { throw PushClientError(code: .invalid, message: "there is no server to register with") }
         guard !profile.deviceToken.isEmpty else {
             throw PushClientError(code: .invalid, message: "the device can't be registered: the device token is empty")
         }
-        turn { $0.register(profile, with: servers, at: $1) }
+        let isReceiving = runner.turn { machine, now in
+            guard enablesReceiving || machine.own.isReceiving else { return (V01Output(), false) }
+            return (machine.register(profile, with: servers, at: now), true)
+        }
+        guard isReceiving else { throw .receivingIsOff }
         _ = await runner.wait(timeout) { $0.isSettled(servers) ? true : nil }
         return registrations.filter { servers.contains($0.key) }
     }
@@ -148,6 +152,9 @@ public final class StatusV01PushClient: Sendable {
     public var registrations: [PublicKey: RegistrationStatus] {
         runner.read { machine, _ in machine.registrations.servers.mapValues(\.status) }
     }
+
+    /// The servers that the device was registered with last, or is to be: also after it was unregistered, but not those that are being left.
+    package var wantedServers: [PublicKey] { runner.read { machine, _ in machine.own.servers } }
 
     /// When a server that did not answer, or could not, is tried again: after so long. nil when nothing waits for time to pass.
     public func nextTry(at server: PublicKey) -> Duration? {
@@ -233,7 +240,7 @@ public final class StatusV01PushClient: Sendable {
         guard isSending else {
             throw PushClientError(code: .notEnabled, message: "sending is switched off: switch it on with setSending(true)")
         }
-        guard !message.messageID.isEmpty else { throw PushClientError(code: .invalid, message: "the message has no id") }
+        guard (1...OutgoingNotification.messageIDByteLimit).contains(message.messageID.count) else { throw .unusableMessageID }
         guard message.content.count + V01.KeyHash.byteCount <= V01.Request.contentByteLimit else {
             throw PushClientError(code: .invalid, message: "the message is longer than a notification can be")
         }

@@ -95,10 +95,10 @@ extension Client {
             let timeout = client.timeout.duration
             let (states, obstacle) = try await ClientSession.run(folder, client) { [servers, wishes] session in
                 let client = session.client
-                let keys = servers.isEmpty ? client.currentServers : servers.map(\.key)
+                let keys = servers.isEmpty ? client.wantedServers : servers.map(\.key)
                 guard !keys.isEmpty else { throw CommandFailure(.usage, "--server is missing: give the public key of a push server") }
-                client.setReceiving(true)
-                let states = try await client.register(wishes.profile, with: keys.map { PushServer(key: $0) }, timeout: timeout)
+                let states = try await client.register(
+                    wishes.profile, with: keys.map { PushServer(key: $0) }, enablesReceiving: true, timeout: timeout)
                 await client.waitUntilAdvertised(timeout: .seconds(3))
                 return (states, session.obstacle)
             }

@@ -16,6 +16,7 @@ protocol RunnableClient: AnyObject, Sendable {
     var isReceiving: Bool { get }
     var isSending: Bool { get }
     var registrations: [PublicKey: RegistrationStatus] { get }
+    var wantedServers: [PublicKey] { get }
     var contacts: [PublicKey] { get }
     var events: AsyncStream<PushClientEvent> { get }
 
@@ -53,11 +54,6 @@ extension StatusPushClient.Configuration {
 }
 
 extension RunnableClient {
-    /// The servers that the device is registered with, or is to be.
-    var currentServers: [PublicKey] {
-        registrations.filter { $0.value != .unregistered }.keys.sorted { $0.hex < $1.hex }
-    }
-
     /// As ``notify(_:)``; what is not done by then is cancelled.
     func notify(_ message: OutgoingNotification, timeout: Duration) async throws -> [DeviceOutcome] {
         try await withThrowingTaskGroup(of: [DeviceOutcome]?.self) { group in

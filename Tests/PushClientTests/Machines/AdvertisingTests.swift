@@ -121,12 +121,13 @@ import WakuCrypto
 
     // MARK: Paired devices
 
-    private func paired(_ bench: MachineBench, version: UInt64 = 1) -> PushNotificationQueryInfo {
+    private func paired(_ bench: MachineBench, version: UInt64 = 1, at server: PublicKey? = nil) -> PushNotificationQueryInfo {
+        let server = server ?? servers[1]
         let token = AccessToken("22222222-2222-4222-8222-222222222222")
         return PushNotificationQueryInfo(
             accessToken: token, installationID: InstallationID("own-tablet"), publicKey: KeyHash(of: bench.identity).bytes,
-            allowedKeyList: [], grant: ValueCryptography.grant(by: bench.identity, for: servers[1], accessToken: token), version: version,
-            serverPublicKey: servers[1].compressed)
+            allowedKeyList: [], grant: ValueCryptography.grant(by: bench.identity, for: server, accessToken: token), version: version,
+            serverPublicKey: server.compressed)
     }
 
     private func hear(_ bench: inout MachineBench, _ rows: [PushNotificationQueryInfo], from device: String = "own-tablet") {
@@ -160,6 +161,16 @@ import WakuCrypto
         bench.now = bench.now + .seconds(1)
         hear(&bench, [])
         #expect(advertised(&bench).count == 1)
+    }
+
+    @Test func pairedDeviceAtAnotherServerIsNews() {
+        var (bench, _) = registered()
+        hear(&bench, [paired(bench)])
+        bench.now = bench.now + .seconds(1)
+        bench.take(
+            bench.machine.advertised(
+                by: bench.identity, from: InstallationID("own-tablet"), rows: [paired(bench, at: servers[0])], age: .zero, at: bench.now))
+        #expect(bench.takeActions().events == [.discovered(bench.identity, deviceCount: 1)])
     }
 
     @Test func ownAdvertisementThatComesBackChangesNothing() {

@@ -35,6 +35,17 @@ import WakuCrypto
         #expect(bench.actions.isEmpty)
     }
 
+    /// They are kept for each registrant: a hundred of any length would fill the store.
+    @Test func longInstallationIDsAreNotRemembered() {
+        var bench = watching()
+        for byteCount in [0, InstallationID.maximumByteCount, InstallationID.maximumByteCount + 1] {
+            let id = InstallationID(bytes: [UInt8](repeating: 65, count: byteCount))
+            bench.take(bench.machine.advertised(by: friend.key, from: id, rows: [friend.row(at: server)], age: .zero, at: bench.now))
+        }
+        #expect(bench.machine.directory.registrants[friend.key]?.activities.map(\.installationID.bytes.count) == [128])
+        #expect(installations(bench) == ["friends-phone"])
+    }
+
     @Test func whatIsWantedBeforeTheStartIsLookedUpWithTheRest() {
         let bench = MachineBench()
         var machine = ClientMachine(

@@ -341,6 +341,16 @@ import WakuCrypto
         #expect(bench.publishAll().requests.map(\.server) == [servers[1]])
     }
 
+    @Test func answerDoesNotBringAForgottenRegistrantBack() throws {
+        var bench = knowing()
+        bench.pass(.seconds(25 * 3600))
+        bench.take(bench.machine.refresh(friend.key, at: bench.now))
+        let query = try #require(bench.publishAll().queries.first)
+        bench.take(bench.machine.forget(friend.key, at: bench.now))
+        answer(&bench, query, [friend.row(at: servers[0])], by: servers[0])
+        #expect(bench.machine.directory.registrants.isEmpty && bench.kept[.registrant(friend.key)] == nil)
+    }
+
     @Test func lateQueryAnswerCounts() throws {
         var bench = knowing(1)
         bench.pass(.seconds(24 * 3600))
@@ -401,6 +411,30 @@ import WakuCrypto
         bench.restart()
         let again = try #require(bench.publishAll().requests.first)
         #expect(again.server == first.server && again.request == first.request)
+    }
+
+    /// The first run was cancelled before the request was published.
+    @Test func secondStartBeginsARequestAnew() throws {
+        var bench = knowing()
+        notify(&bench)
+        let first = try #require(bench.takeActions().requests.first)
+        bench.take(bench.machine.start(at: bench.now))
+        let again = try #require(bench.publishAll().requests.first)
+        #expect(again.server == first.server && again.request == first.request && again.ticket != first.ticket)
+        answer(&bench, again)
+        #expect(outcome(bench) == [.notified(by: again.server)])
+    }
+
+    /// Its answer can't be read any more.
+    @Test(arguments: [false, true]) func queryInFlightIsAskedAgainAfterAStart(_ isKilled: Bool) throws {
+        var bench = knowing()
+        bench.pass(.seconds(25 * 3600))
+        notify(&bench, ["friends-phone"])
+        #expect(bench.takeActions().queries.map(\.registrant) == [friend.key])
+        if isKilled { bench.restart() } else { bench.take(bench.machine.start(at: bench.now)) }
+        let query = try #require(bench.publishAll().queries.first)
+        answer(&bench, query, [friend.row(at: servers[0])], by: servers[0])
+        #expect(bench.publishAll().requests.map(\.server) == [servers[0]])
     }
 
     @Test func cancelledMessageIsSentNoMore() throws {

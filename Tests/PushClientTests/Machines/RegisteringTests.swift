@@ -38,6 +38,15 @@ import WakuCrypto
         #expect(registrations[0].version == 1 && registrations[0].installationID == bench.installationID)
     }
 
+    @Test func registrationBeforeTheStartIsSentOnce() {
+        let bench = MachineBench()
+        var machine = ClientMachine(
+            installationID: bench.installationID, cryptography: ValueCryptography(publicKey: bench.identity, sealed: bench.sealed),
+            at: bench.now)
+        let early = machine.register(.phone, with: list(1), at: bench.now).actions.registrations
+        #expect(early.isEmpty && machine.start(at: bench.now).actions.registrations.count == 1)
+    }
+
     @Test func threeAtRandomAreTakenFromALongerDefaultList() {
         let list = (0..<10).map { _ in PushServer(key: newKey()) }
         var generator = SystemRandomNumberGenerator()

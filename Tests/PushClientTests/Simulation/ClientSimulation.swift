@@ -158,6 +158,7 @@ struct ClientSimulation {
         profile.contacts = Set((0..<4).map { _ in Self.clientKeys[Int.random(in: 0..<Self.clientCount, using: &random)] })
         clients.append(Client(machine: machine, clock: clock, profile: profile))
         clients[number].wantsServers = [0, 1, 2].shuffled(using: &random).prefix(Int.random(in: 1...3, using: &random)).sorted()
+        turn(number) { $0.start(at: $1) }
     }
 
     private mutating func plan() {

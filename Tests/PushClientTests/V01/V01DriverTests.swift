@@ -160,6 +160,33 @@ import WakuCrypto
         }
     }
 
+    @Test func registeringAfterUnregisteringSendsTheNewProfileOnly() async throws {
+        let server = network.addServer()
+        var profile = Self.device
+        profile.blockedChats = ["work"]
+        try await running(try await client()) { [profile] client in
+            try await client.register(Self.device, with: [server], enablesReceiving: true)
+            #expect(await client.unregister() == [server: .unregistered])
+            let states = try await client.register(profile, with: [server], enablesReceiving: true)
+            // 1 and 2 were the first record and its end.
+            #expect(states == [server: .registered(version: 3)] && client.isReceiving)
+        }
+    }
+
+    @Test func wantedServersAreThoseOfTheLastRegistration() async throws {
+        let servers = [network.addServer(), network.addServer()]
+        try await running(try await client()) { [network] client in
+            try await client.register(Self.device, with: servers, enablesReceiving: true)
+            network.change(servers[1]) { $0.isUp = false }
+            try await client.register(Self.device, with: [servers[0]])
+            #expect(client.registrations[servers[1]] == .pending(tries: 0))
+            #expect(client.wantedServers == [servers[0]])
+            network.change(servers[1]) { $0.isUp = true }
+            #expect(await client.unregister(timeout: .milliseconds(300))[servers[0]] == .unregistered)
+            #expect(client.wantedServers == [servers[0]])
+        }
+    }
+
     @Test func unusableDevicesAndMessagesAreRefused() async throws {
         let server = network.addServer()
         try await running(try await client()) { client in
@@ -173,6 +200,16 @@ import WakuCrypto
                 messageID: [1], chatID: "c", kind: .message, content: [UInt8](repeating: 1, count: V01.Request.contentByteLimit),
                 recipients: [.init(server)])
             await #expect(throws: PushClientError.self) { try await client.notify(long) }
+        }
+    }
+
+    @Test func messageIDsHaveALimit() async throws {
+        try await running(try await client()) { client in
+            client.setSending(true)
+            let id = [UInt8](repeating: 1, count: OutgoingNotification.messageIDByteLimit)
+            let outcomes = try await client.notify(OutgoingNotification(messageID: id, chatID: "c", kind: .message, recipients: []))
+            #expect(outcomes.isEmpty)
+            await #expect(throws: PushClientError.self) { try await client.notify(message(to: newKey(), id: id + [1])) }
         }
     }
 
@@ -199,6 +236,68 @@ import WakuCrypto
                 if event == .registered(with: server, version: 1) { return }
             }
         }
+    }
+
+    /// As after a kill: what was on its way goes on at once, and what was being looked up is looked up again.
+    @Test func secondRunGoesOnWhereTheFirstWasCancelled() async throws {
+        let servers = [network.addServer(), network.addServer()]
+        let friend = PrivateKey.generate()
+        try await registered(with: [servers[1]], friend)
+        let relay = network.relay()
+        relay.setConfirming(false)
+        let client = try await client(relay: relay)
+        try await running(client) { client in
+            let states = try await client.register(
+                Self.device, with: [servers[0]], enablesReceiving: true, timeout: .milliseconds(300))
+            #expect(states == [servers[0]: .pending(tries: 0)])
+            #expect(await client.discover(friend.publicKey, timeout: .milliseconds(300)).isEmpty)
+        }
+        relay.setConfirming(true)
+        try await running(client) { client in
+            client.setSending(true)
+            let states = try await client.register(Self.device, with: [servers[0]], timeout: .seconds(20))
+            #expect(states == [servers[0]: .registered(version: 1)])
+            #expect(await client.discover(friend.publicKey, timeout: .seconds(20)).map(\.server) == [servers[1]])
+            let outcomes = try await client.notify(message(to: friend.publicKey))
+            #expect(outcomes.map(\.result) == [.notified(by: servers[1])])
+        }
+    }
+
+    @Test func pendingChangesOutliveACancelledRun() async throws {
+        let (identity, store) = (PrivateKey.generate(), FailingStore())
+        store.setFailing(true)
+        let client = try await client(identity, store: store)
+        try await running(client) { client in
+            let events = client.events
+            client.setSending(true)
+            for await event in events {
+                if case .storeFailed = event { return }
+            }
+        }
+        #expect(try await store.load().isEmpty)
+        store.setFailing(false)
+        try await running(client) { await $0.waitUntilStored(timeout: .seconds(60)) }
+        #expect(try await self.client(identity, store: store).isSending)
+    }
+
+    @Test func secondRunWaitsForTheEndOfTheFirst() async throws {
+        let server = network.addServer()
+        let relay = network.relay()
+        let client = try await client(relay: relay)
+        let events = client.events
+        let runs = (0..<2).map { _ in Task { await client.run() } }
+        let states = try await client.register(Self.device, with: [server], enablesReceiving: true)
+        #expect(states == [server: .registered(version: 1)])
+        for await event in events {
+            if case .advertised(rowCount: 1) = event { break }
+        }
+        // Each message once.
+        #expect(relay.publishedTopics.count == 2)
+        runs[0].cancel()
+        await runs[0].value
+        #expect(await client.unregister() == [server: .unregistered])
+        runs[1].cancel()
+        await runs[1].value
     }
 
     /// One store, one identity, both protocols: neither reads the other's records or messages.

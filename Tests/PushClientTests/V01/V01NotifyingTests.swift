@@ -137,6 +137,52 @@ import WakuCrypto
         #expect(outcome(bench) == [.notAllowed] && bench.publishAll().requests.isEmpty)
     }
 
+    @Test func answerDoesNotBringAForgottenRegistrantBack() throws {
+        var bench = knowing([row(servers[0], token: AccessToken(""))])
+        bench.take(bench.machine.refresh(friend.publicKey, also: [], at: bench.now))
+        let query = try #require(bench.publishAll().queries.first)
+        bench.take(bench.machine.forget(friend.publicKey, at: bench.now))
+        answer(&bench, query, [answered()], by: servers[0])
+        #expect(bench.machine.directory.registrants.isEmpty && bench.stored[.registrant(friend.publicKey)] == nil)
+    }
+
+    @Test func serverDoesNotCrowdOutAnother() throws {
+        var bench = V01MachineBench()
+        bench.register(with: Array(servers.prefix(2)))
+        _ = bench.publishAll()
+        bench.take(bench.machine.refresh(friend.publicKey, also: [], at: bench.now))
+        let query = try #require(bench.publishAll().queries.first)
+        answer(&bench, query, (0..<200).map { answered("invented-\($0)") }, by: servers[0])
+        answer(&bench, query, [answered(), answered(token: V01Account.newToken())], by: servers[1])
+        let rows = bench.machine.directory.rows(of: friend.publicKey)
+        #expect(rows.count == Directory.rowLimit)
+        #expect(rows.filter { $0.server == servers[1] }.map(\.accessToken) == [token])
+    }
+
+    @Test func rowsThatAreThereTwiceCountOnce() {
+        let bench = knowing([row(servers[0]), row(servers[0], token: V01Account.newToken())])
+        #expect(bench.machine.directory.rows(of: friend.publicKey).map(\.accessToken) == [token])
+    }
+
+    @Test func atMost16AdvertisedServersAreQueried() throws {
+        var bench = knowing((0..<50).map { _ in row(newKey(), token: AccessToken("")) })
+        bench.take(bench.machine.refresh(friend.publicKey, also: [servers[0]], at: bench.now))
+        let query = try #require(bench.publishAll().queries.first)
+        #expect(query.servers.count == 16 && query.servers.contains(servers[0]))
+    }
+
+    @Test func otherDevicesInAnAnswerAreNews() throws {
+        var bench = V01MachineBench()
+        bench.register(with: [servers[0]])
+        bench.take(bench.machine.discover(friend.publicKey, at: bench.now))
+        _ = bench.publishAll()
+        for (installation, isNews) in [("phone", true), ("phone", false), ("tablet", true)] {
+            bench.take(bench.machine.refresh(friend.publicKey, also: [servers[0]], at: bench.now))
+            answer(&bench, try #require(bench.publishAll().queries.first), [answered(installation)], by: servers[0])
+            #expect(bench.takeActions().events == (isNews ? [.discovered(friend.publicKey, deviceCount: 1)] : []), "\(installation)")
+        }
+    }
+
     @Test func queriedTokenOutlivesTheNextAdvertisement() throws {
         var bench = knowing([row(servers[0], token: AccessToken(""))])
         bench.take(bench.machine.refresh(friend.publicKey, also: [], at: bench.now))
@@ -250,6 +296,17 @@ import WakuCrypto
             bench.pass(.seconds(10))
             #expect(bench.publishAll().queries.isEmpty)
         }
+    }
+
+    /// The first run was cancelled before the query was published.
+    @Test func secondStartAsksTheSameServersAgain() throws {
+        var bench = knowing([])
+        bench.take(bench.machine.refresh(friend.publicKey, also: [servers[1]], at: bench.now))
+        #expect(bench.takeActions().queries.map(\.servers) == [[servers[1]]])
+        bench.take(bench.machine.start(at: bench.now))
+        let query = try #require(bench.publishAll().queries.first)
+        answer(&bench, query, [answered()], by: servers[1])
+        #expect(bench.machine.directory.servers(of: friend.publicKey) == [servers[1]])
     }
 
     @Test func internalErrorAsksTheSameServerAgain() throws {

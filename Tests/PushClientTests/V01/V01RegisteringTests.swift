@@ -40,6 +40,13 @@ import WakuCrypto
         }
     }
 
+    @Test func registrationBeforeTheStartIsSentOnce() {
+        let bench = V01MachineBench()
+        var machine = V01Machine(installationID: bench.installationID, identity: bench.identity, at: bench.now)
+        let early = machine.register(.phone, with: [servers[0]], at: bench.now).actions.registers
+        #expect(early.isEmpty && machine.start(at: bench.now).actions.registers.count == 1)
+    }
+
     @Test func nothingIsSentWhenNothingChanged() {
         var bench = registered(2)
         bench.register(with: Array(servers.prefix(2)))
@@ -59,6 +66,45 @@ import WakuCrypto
             let preferences = try preferences(bench, sent)
             #expect(preferences.version == 2 && preferences.devices[0].filters?.blockedChatList == [V01.chatHash("spam")])
         }
+    }
+
+    /// A server tells of the account's other devices only when the version is not above theirs.
+    @Test func editBeforeTheFirstPublicationKeepsTheOtherDevices() throws {
+        var bench = V01MachineBench()
+        bench.register(with: [servers[0]])
+        for action in bench.takeActions() { bench.publish(action, isPublished: false) }
+        var profile = V01DeviceProfile.phone
+        profile.blockedChats = ["spam"]
+        bench.register(profile, with: [servers[0]])
+        let sent = try #require(bench.publishAll().registers.first)
+        let first = try preferences(bench, sent)
+        #expect(first.version == 1 && first.devices[0].filters?.blockedChatList == [V01.chatHash("spam")])
+        let stored = V01.Preferences(devices: [V01Account.device("tablet")], version: 1, accessToken: V01Account.newToken())
+        bench.answer(sent, .versionMismatch, stored)
+        let next = try preferences(bench, bench.publishAll().registers.first)
+        #expect(next.version == 2 && next.devices.map(\.installationID.string) == ["tablet", "own-device"])
+    }
+
+    @Test func versionOfAFarewellThatWasNotPublishedIsUsedAgain() throws {
+        var bench = registered(2)
+        bench.register(with: [servers[0]])
+        for action in bench.takeActions() { bench.publish(action, isPublished: false) }
+        bench.register(with: Array(servers.prefix(2)))
+        var profile = V01DeviceProfile.phone
+        profile.blockedChats = ["spam"]
+        bench.register(profile, with: Array(servers.prefix(2)))
+        #expect(try bench.publishAll().registers.map { try preferences(bench, $0).version } == [2, 2])
+    }
+
+    @Test func answerShowsThatItsVersionWasPublished() throws {
+        var bench = V01MachineBench()
+        bench.register(with: [servers[0]])
+        // The relay says so later.
+        bench.answer(try #require(bench.takeActions().registers.first), .internalError)
+        var profile = V01DeviceProfile.phone
+        profile.blockedChats = ["spam"]
+        bench.register(profile, with: [servers[0]])
+        #expect(try preferences(bench, bench.publishAll().registers.first).version == 2)
     }
 
     @Test func serverThatIsAddedGetsTheSameRecord() throws {
@@ -82,6 +128,20 @@ import WakuCrypto
         sent = bench.publishAll().registers
         // Above what the dropped server has, and the same at the other.
         #expect(Set(sent.map(\.server)) == Set(servers.prefix(2)))
+        #expect(try sent.map { try preferences(bench, $0).version } == [3, 3])
+    }
+
+    /// Record and farewell had the same version: the server that was left would refuse the record.
+    @Test func serverThatWasDroppedWithAChangeMayBeAddedAgain() throws {
+        var bench = registered(2)
+        var profile = V01DeviceProfile.phone
+        profile.blockedChats = ["spam"]
+        bench.register(profile, with: [servers[0]])
+        var sent = bench.publishAll().registers
+        #expect(try sent.map { try preferences(bench, $0).version } == [2, 2])
+        for sent in sent { bench.answer(sent) }
+        bench.register(profile, with: Array(servers.prefix(2)))
+        sent = bench.publishAll().registers
         #expect(try sent.map { try preferences(bench, $0).version } == [3, 3])
     }
 
@@ -179,6 +239,35 @@ import WakuCrypto
         }
         #expect(count < 60, "\(count)")
         #expect(count > 6)
+    }
+
+    /// Each of two servers takes a record, and refuses the next one that the other made necessary.
+    @Test(arguments: [V01.RegistrationResponse.ErrorType.versionMismatch, .malformedMessage])
+    func serversThatRefuseInTurnsDoNotMakeALoop(_ error: V01.RegistrationResponse.ErrorType) throws {
+        var bench = V01MachineBench()
+        bench.register(with: servers)
+        var version: UInt64 = 100
+        var (count, honest) = (0, 0)
+        var turns = [servers[0]: false, servers[1]: true]
+        let end = bench.now + .seconds(3600)
+        while bench.now < end, count < 1000 {
+            for sent in bench.publishAll().registers {
+                count += 1
+                if turns[sent.server] == true {
+                    version += 100
+                    let stored = V01.Preferences(devices: [V01Account.device()], version: version, accessToken: V01Account.newToken())
+                    bench.answer(sent, error, error == .versionMismatch ? stored : nil)
+                } else {
+                    bench.answer(sent)
+                    if sent.server == servers[2] { honest += 1 }
+                }
+                turns[sent.server]?.toggle()
+            }
+            if bench.actions.isEmpty { bench.pass(.seconds(1)) }
+        }
+        #expect(count < 80, "\(count)")
+        #expect(honest > 1)
+        #expect(bench.status(servers[2]) == .registered(version: bench.machine.own.content?.version ?? 0))
     }
 
     // MARK: No answer
@@ -369,6 +458,21 @@ import WakuCrypto
         #expect(preferences.devices.map(\.installationID.string) == ["tablet"])
         bench.answer(sent)
         #expect(bench.publishAll().advertisements.last?.info.map(\.installationID.string) == ["tablet"])
+    }
+
+    /// It would go on telling what was so when it was unregistered.
+    @Test func unregisteredDeviceAdvertisesTheOthersOnce() throws {
+        var bench = V01MachineBench()
+        bench.register(with: [servers[0]])
+        let stored = V01.Preferences(devices: [V01Account.device("tablet")], version: 3, accessToken: V01Account.newToken())
+        bench.answer(bench.publishAll().registers[0], .versionMismatch, stored)
+        bench.answer(bench.publishAll().registers[0])
+        bench.take(bench.machine.setReceiving(false, at: bench.now))
+        bench.answer(try #require(bench.publishAll().registers.first))
+        #expect(bench.publishAll().advertisements.map { $0.info.map(\.installationID.string) } == [["tablet"]])
+        bench.pass(.seconds(7 * 24 * 3600))
+        try bench.restart()
+        #expect(bench.publishAll().advertisements.isEmpty)
     }
 
     @Test func unregistrationIsTriedUntilAnswered() throws {

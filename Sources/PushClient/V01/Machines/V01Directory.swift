@@ -7,6 +7,9 @@ import WakuCrypto
 ///
 /// An advertisement lists all devices of its owner, so that a newer one replaces an older one. A row without a token says that the server is to be
 /// asked. There are no grants: a server that the registrant advertised, or that this client lists, is believed.
+///
+/// An advertisement has no version or time that its owner signed. The timestamp of the Waku message orders them: somebody who publishes an old one
+/// again makes it the newest, until the owner's next one, which comes within a day. Servers refuse tokens that do not hold any more.
 struct V01Directory: DeviceDirectory {
     private let identity: PrivateKey
     var book: RegistrantBook
@@ -22,11 +25,11 @@ struct V01Directory: DeviceDirectory {
     ///   - rows: Of the advertisement.
     ///   - owner: Who signed it.
     ///   - sentAt: When, in the client's time.
-    /// - Returns: Whether the devices changed, and whether all rows were taken.
+    /// - Returns: Whether devices or their servers changed, and whether all rows were taken.
     mutating func learn(advertised rows: [V01.AdvertisementInfo], by owner: PublicKey, sentAt: Timestamp) -> (isNews: Bool, isWhole: Bool) {
         if let last = registrants[owner]?.advertisedAt, last.time > sentAt { return (false, true) }
-        let before = self.rows(of: owner)
-        let taken = rows.prefix(Directory.rowLimit).compactMap { info -> RegistrantRecord.Row? in
+        let (before, places) = (self.rows(of: owner), places(of: owner))
+        let usable = rows.prefix(Directory.rowLimit).compactMap { info -> RegistrantRecord.Row? in
             guard let server = try? PublicKey(parsing: info.publicKey), info.installationID.isUsable,
                 info.accessToken.isEmpty || info.accessToken.isUUID
             else { return nil }
@@ -36,21 +39,21 @@ struct V01Directory: DeviceDirectory {
             return known ?? Self.row(server, info.installationID, nil, learnedAt: Timestamp(rawValue: 0))
         }
         book.update(owner) { record in
-            record.rows = taken
+            record.rows = usable.firstOfEachPlace
             record.advertisedAt = StoredTime(sentAt)
         }
-        let devices = { (rows: [RegistrantRecord.Row]) in Set(rows.map { [$0.server.compressed, $0.installationID.bytes] }) }
-        return (devices(before) != devices(taken), taken.count == min(rows.count, Directory.rowLimit))
+        return (self.places(of: owner) != places, usable.count == min(rows.count, Directory.rowLimit))
     }
 
-    /// What a server answered: all devices that it has of the registrant.
+    /// What a server answered: all devices that it has of the registrant. It can't crowd out what others know: where there are too many rows, the server
+    /// with the most loses some.
     ///
     /// - Parameters:
     ///   - rows: Of the answer. Those about another registrant, or without a usable token, are left out.
     ///   - registrant: Who was asked about.
     ///   - server: Who signed the answer.
     ///   - now: The client's time.
-    /// - Returns: Whether the devices changed.
+    /// - Returns: Whether devices or their servers changed.
     mutating func learn(answered rows: [V01.QueryInfo], about registrant: PublicKey, by server: PublicKey, at now: Timestamp) -> Bool {
         let hash = V01.KeyHash(of: registrant).bytes
         let taken = rows.prefix(Directory.rowLimit).compactMap { info -> RegistrantRecord.Row? in
@@ -62,12 +65,13 @@ struct V01Directory: DeviceDirectory {
             return info.accessToken.isUUID ? Self.row(server, info.installationID, info.accessToken, learnedAt: now) : nil
         }
         guard !taken.isEmpty else { return false }
-        let before = self.rows(of: registrant).count
+        let before = places(of: registrant)
         book.update(registrant) { record in
             record.rows.removeAll { $0.server == server }
-            record.rows += taken.prefix(max(0, Directory.rowLimit - record.rows.count))
+            record.rows += taken.firstOfEachPlace
+            while record.rows.count > Directory.rowLimit { record.rows.removeLastOfTheLargestServer() }
         }
-        return self.rows(of: registrant).count != before
+        return places(of: registrant) != before
     }
 
     private static func row(
@@ -79,6 +83,16 @@ struct V01Directory: DeviceDirectory {
     }
 }
 
-extension InstallationID {
-    fileprivate var isUsable: Bool { (1...Self.maximumByteCount).contains(bytes.count) }
+extension [RegistrantRecord.Row] {
+    /// The first row of each device at each server.
+    fileprivate var firstOfEachPlace: [RegistrantRecord.Row] {
+        var places: Set<RegistrantRecord.Row.Place> = []
+        return filter { places.insert($0.place).inserted }
+    }
+
+    fileprivate mutating func removeLastOfTheLargestServer() {
+        let counts = Dictionary(grouping: self, by: \.server).mapValues(\.count)
+        let most = counts.values.max()
+        if let index = lastIndex(where: { counts[$0.server] == most }) { remove(at: index) }
+    }
 }

@@ -61,6 +61,7 @@ extension V01Machine {
     /// Forgets what is known of a registrant, and listens to its advertisements no more.
     mutating func forget(_ registrant: PublicKey, at now: Timestamp) -> V01Output {
         directory.forget(registrant)
+        queries.forget(registrant)
         advertisementFlaws[registrant] = nil
         return settle(at: now)
     }
@@ -111,7 +112,9 @@ extension V01Machine {
 
     mutating func advertisementPublished(rowCount: Int, isPublished: Bool, at now: Timestamp) -> V01Output {
         if isPublished {
-            advertising.published(goesOn: !registrations.advertisedRows.isEmpty, at: now, jitter: jitter.next())
+            // The account's other devices advertise themselves: what this one knows of them grows old once it is unregistered.
+            let goesOn = own.isReceiving && !registrations.advertisedRows.isEmpty
+            advertising.published(goesOn: goesOn, at: now, jitter: jitter.next())
             registrations.own.nextAdvertisement = advertising.nextWakeUp.map(StoredTime.init)
             registrations.isOwnChanged = true
             actions.append(.report(.advertised(rowCount: rowCount)))

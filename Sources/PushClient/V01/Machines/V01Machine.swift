@@ -75,10 +75,14 @@ struct V01Machine: ClientStateMachine {
     }
 
     mutating func start(at now: Timestamp) -> V01Output {
+        if isStarted {
+            for query in queries.endAll() { self.query(query.registrant, also: Array(query.servers), at: now) }
+            notifications.resume()
+        }
         isStarted = true
         registrations.resume()
         // What was advertised last is taken back if the device was unregistered meanwhile.
-        let isActive = !registrations.advertisedRows.isEmpty || own.nextAdvertisement != nil
+        let isActive = own.isReceiving && !registrations.advertisedRows.isEmpty || own.nextAdvertisement != nil
         advertising = AdvertisingMachine(isActive: isActive, at: now)
         let watched = directory.watched.sorted { $0.uncompressed.lexicographicallyPrecedes($1.uncompressed) }
         if !watched.isEmpty {
@@ -88,6 +92,10 @@ struct V01Machine: ClientStateMachine {
             actions.append(.lookUp(watched))
         }
         return wake(at: now)
+    }
+
+    static func isReport(_ action: V01Action) -> Bool {
+        if case .report = action { true } else { false }
     }
 
     mutating func wake(at now: Timestamp) -> V01Output {
@@ -111,7 +119,7 @@ struct V01Machine: ClientStateMachine {
             }
             goesOn = collect(at: now)
         }
-        if advertising.wake(at: now) {
+        if isStarted, advertising.wake(at: now) {
             actions.append(.advertise(V01.ContactCodeAdvertisement(info: registrations.advertisedRows)))
         }
         var output = V01Output(actions: actions)
@@ -137,7 +145,8 @@ struct V01Machine: ClientStateMachine {
     private mutating func collect(at now: Timestamp) -> Bool {
         for action in registrations.takeActions() {
             switch action {
-            case .send(let server, let register): actions.append(.register(server: server, register))
+            // The start sends all that was not published yet.
+            case .send(let server, let register): if isStarted { actions.append(.register(server: server, register)) }
             case .rowsChanged: advertising.rowsChanged(at: now)
             case .report(let event): actions.append(.report(event))
             }
@@ -156,6 +165,9 @@ struct V01Machine: ClientStateMachine {
         return goesOn
     }
 
+    /// A registrant may advertise many servers: more are not asked at once.
+    static let queriedServerLimit = 16
+
     /// Asks the servers that the registrant advertised; if there are none, those that this client registers with.
     ///
     /// - Parameters:
@@ -163,8 +175,9 @@ struct V01Machine: ClientStateMachine {
     ///   - others: Servers to ask as well.
     ///   - now: The client's time.
     mutating func query(_ registrant: PublicKey, also others: [PublicKey] = [], at now: Timestamp) {
-        let advertised = directory.servers(of: registrant)
-        let servers = (advertised.isEmpty ? Set(own.servers) : advertised).union(others)
+        var servers = Set(others)
+        let advertised = directory.rows(of: registrant).map(\.server)
+        for server in advertised.isEmpty ? own.servers : advertised where servers.count < Self.queriedServerLimit { servers.insert(server) }
         guard !servers.isEmpty, let ticket = queries.begin(registrant, servers: servers, at: now) else { return }
         let sorted = servers.sorted { $0.uncompressed.lexicographicallyPrecedes($1.uncompressed) }
         actions.append(.query(ticket, registrant: registrant, servers: sorted))

@@ -75,9 +75,11 @@ struct V01OwnRecord: Codable, Hashable, Sendable {
     @Stored var accessToken: AccessToken = AccessToken("")
     /// The token was made since a server accepted a record last: one that a server returns does not replace it.
     var isTokenNew = false
+    /// Tokens that were replaced, latest last; nil before the first. Whoever lost the right to the token has one of them, and no server brings it back.
+    private var revokedTokens: Stored<[AccessToken]>?
     /// Counts changes that the application made.
     var generation: UInt64 = 0
-    /// The highest version that a server was sent, or is known to have.
+    /// The highest version that was published, or that a server is known to have.
     var highestVersion: UInt64 = 0
     /// For the servers to register with.
     var content: V01Content?
@@ -99,6 +101,17 @@ struct V01OwnRecord: Codable, Hashable, Sendable {
     var profile: V01DeviceProfile? {
         get { storedProfile.map { V01DeviceProfile($0.profile) } }
         set { storedProfile = newValue.map { StoredProfile($0.common) } }
+    }
+
+    private static let revokedTokenLimit = 16
+
+    mutating func revoke(_ token: AccessToken) {
+        guard !token.isEmpty else { return }
+        revokedTokens = Stored(wrappedValue: ((revokedTokens?.wrappedValue ?? []) + [token]).suffix(Self.revokedTokenLimit))
+    }
+
+    func isRevoked(_ token: AccessToken) -> Bool {
+        revokedTokens?.wrappedValue.contains(token) ?? false
     }
 
     var others: [V01.Device] {
@@ -159,17 +172,17 @@ struct V01ServerRecord: Codable, Hashable, Sendable {
     var phase = Phase.idle
     /// The version that the server accepted last.
     var accepted: UInt64?
-    /// The highest version that the server was sent.
+    /// The highest version that was published to the server.
     var lastVersion: UInt64 = 0
     /// Whether the server may have a record with this device, as far as this client can know.
     var mayBeRegistered = false
     /// Without success, since the last long pause.
     var tries = 0
-    /// VERSION_MISMATCH in a row.
+    /// VERSION_MISMATCH since the application changed something.
     var mismatches = 0
     /// Publications that failed in a row.
     var relayFailures = 0
-    /// MALFORMED_MESSAGE was answered with a new access token.
+    /// MALFORMED_MESSAGE was answered with a new access token, since the application changed something.
     var hasTriedNewToken = false
 
     init(_ server: PublicKey) {

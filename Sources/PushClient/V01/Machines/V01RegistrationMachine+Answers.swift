@@ -10,11 +10,20 @@ extension V01RegistrationMachine {
     }
 
     mutating func published(_ register: V01.Register, to server: PublicKey, at now: Timestamp) {
-        guard isAwaitingPublication(register, to: server) else { return }
+        guard isAwaitingPublication(register, to: server), let attempt = servers[server]?.attempt else { return }
+        notePublication(of: attempt.content, to: server)
         update(server) {
             $0.attempt?.state = .sent(deadline: StoredTime(now + Self.answerDeadline))
             $0.relayFailures = 0
         }
+    }
+
+    /// What comes after this content needs a higher version, at every server.
+    private mutating func notePublication(of content: V01Content, to server: PublicKey) {
+        update(server) { $0.lastVersion = max($0.lastVersion, content.version) }
+        guard content.version > own.highestVersion else { return }
+        own.highestVersion = content.version
+        isOwnChanged = true
     }
 
     mutating func notPublished(_ register: V01.Register, to server: PublicKey, at now: Timestamp, jitter: Double) {
@@ -46,6 +55,8 @@ extension V01RegistrationMachine {
     /// An answer that the server signed. One that comes late counts: every repetition of a Register has the same id.
     mutating func answered(by server: PublicKey, _ response: V01.RegistrationResponse, at now: Timestamp, jitter: inout Jitter) {
         guard let attempt = servers[server]?.attempt, attempt.register.requestID == response.requestID else { return }
+        // The answer may come before the relay confirms the publication, or after it failed to.
+        notePublication(of: attempt.content, to: server)
         switch response.error {
         case nil: succeeded(server, attempt)
         case .versionMismatch: mismatched(server, attempt, response.preferences, at: now, jitter: jitter.next())
@@ -61,7 +72,9 @@ extension V01RegistrationMachine {
             record.phase = attempt.isFarewell ? .left : .idle
             record.accepted = attempt.content.version
             record.mayBeRegistered = !attempt.isFarewell
-            record.resetCounters()
+            // What servers made the client change counts until the application changes something: two of them could have the record renewed in turns,
+            // at all servers and without a pause.
+            (record.tries, record.relayFailures) = (0, 0)
         }
         // As long as a server has the old token, another device's record may bring it back.
         if own.isTokenNew, attempt.content == own.content,
@@ -94,7 +107,9 @@ extension V01RegistrationMachine {
         if let returned { merge(returned) }
         guard renewContent() else { return refuse(server, attempt, .versionExhausted) }
         // The first higher version goes out at once. A server that refuses again is given time as one that does not answer.
-        if mismatches > 1 { pause(server, at: now, jitter: jitter) } else { update(server) { $0.phase = .idle } }
+        guard mismatches > 1 else { return update(server) { $0.phase = .idle } }
+        update(server) { $0.tries = max($0.tries, min(mismatches, Self.tryLimit) - 2) }
+        pause(server, at: now, jitter: jitter)
     }
 
     /// Perhaps a contact registered with the access token as its own: with a new one the record may be taken. Once.

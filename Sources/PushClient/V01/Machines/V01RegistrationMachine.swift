@@ -15,6 +15,8 @@ struct V01RegistrationMachine: Sendable {
     static let relayFailureLimit = RegistrationMachine.relayFailureLimit
     /// A server that claims to have a version this far ahead would use the numbers up for all servers: it is not believed.
     static let versionStepLimit: UInt64 = 1 << 32
+    /// Of the account's other devices, encoded: with more, the record could become longer than servers take.
+    static let otherDevicesByteLimit = V01.Preferences.byteLimit / 2
 
     enum Action: Hashable, Sendable {
         case send(server: PublicKey, V01.Register)
@@ -81,7 +83,8 @@ struct V01RegistrationMachine: Sendable {
         let isOutdated = own.servers.contains { key in
             guard let record = servers[key], let version = own.content?.version else { return false }
             return switch record.phase {
-            case .idle, .left: record.accepted != version && record.lastVersion >= version
+            case .idle: record.accepted != version && record.lastVersion >= version
+            case .left: record.lastVersion >= version
             case .pending, .refused: false
             }
         }
@@ -110,9 +113,10 @@ struct V01RegistrationMachine: Sendable {
     // MARK: The record
 
     mutating func replaceToken() {
+        own.revoke(own.accessToken)
         own.accessToken = .random()
         own.isTokenNew = true
-        setOthers(own.others)
+        setOthers(own.others, haveOtherToken: true)
     }
 
     /// The application changed something: pauses end, and what was refused is tried again.
@@ -126,24 +130,23 @@ struct V01RegistrationMachine: Sendable {
     private mutating func renewFarewell() {
         let (version, isExhausted) = own.highestVersion.addingReportingOverflow(1)
         guard !isExhausted else { return }
-        own.highestVersion = version
         own.farewell = V01Content(version: version, devices: own.others, accessToken: own.accessToken)
     }
 
-    /// Lists of others that hold an old token are made anew: those who lost the right to the token have that one.
-    private mutating func setOthers(_ devices: [V01.Device]) {
+    /// Lists that hold another token than the record's are made anew: those who lost the right to the token have that one.
+    private mutating func setOthers(_ devices: [V01.Device], haveOtherToken: Bool) {
         isOwnChanged = true
         var devices = devices
-        let contacts = own.profile?.contacts ?? []
-        if own.isTokenNew {
-            for index in devices.indices where devices[index].filters?.allowedKeyList.isEmpty == false {
-                devices[index].filters?.allowedKeyList = V01DeviceProfile.allowedKeyList(own.accessToken, contacts, identity)
-            }
+        let filtered = devices.indices.filter { devices[$0].filters?.allowedKeyList.isEmpty == false }
+        if haveOtherToken, !filtered.isEmpty {
+            let list = V01DeviceProfile.allowedKeyList(own.accessToken, own.profile?.contacts ?? [], identity)
+            for index in filtered { devices[index].filters?.allowedKeyList = list }
         }
         own.otherDevices = V01.Preferences(devices: devices, version: own.otherDevicesVersion, accessToken: AccessToken("")).encoded()
     }
 
-    /// Makes the next version of the record.
+    /// Makes the next version of the record, the one after the highest that was published. A version that was never published is used again: a
+    /// record above the version that a server has replaces the account's other devices before the client learned of them.
     ///
     /// - Returns: false when there is none: versions are used up.
     @discardableResult
@@ -151,7 +154,6 @@ struct V01RegistrationMachine: Sendable {
         let (version, isExhausted) = own.highestVersion.addingReportingOverflow(1)
         guard !isExhausted else { return false }
         let others = own.others
-        own.highestVersion = version
         isOwnChanged = true
         if own.isReceiving, let profile = own.profile {
             let device = profile.device(own.installationID, token: own.accessToken, identity: identity)
@@ -168,7 +170,7 @@ struct V01RegistrationMachine: Sendable {
     mutating func merge(_ returned: V01.Preferences) {
         guard returned.version > own.otherDevicesVersion else { return }
         own.otherDevicesVersion = returned.version
-        if returned.accessToken.isUUID, !own.isTokenNew { own.accessToken = returned.accessToken }
+        if returned.accessToken.isUUID, !own.isTokenNew, !own.isRevoked(returned.accessToken) { own.accessToken = returned.accessToken }
         var seen: Set<InstallationID> = [own.installationID]
         let others =
             returned.unregister
@@ -176,10 +178,20 @@ struct V01RegistrationMachine: Sendable {
             : returned.devices.filter { device in
                 let isOwn = device.token == own.profile?.deviceToken && device.platform == own.profile?.platform
                 return device.platform != nil && !device.token.isEmpty && !isOwn
-                    && (1...InstallationID.maximumByteCount).contains(device.installationID.bytes.count)
-                    && seen.insert(device.installationID).inserted
+                    && device.installationID.isUsable && seen.insert(device.installationID).inserted
             }
-        setOthers(Array(others.prefix(V01.Preferences.deviceLimit - 1)))
+        setOthers(Self.fitting(others), haveOtherToken: returned.accessToken != own.accessToken)
+    }
+
+    /// As many as a record has room for beside this device.
+    private static func fitting(_ devices: [V01.Device]) -> [V01.Device] {
+        var byteCount = 0
+        return devices.prefix(V01.Preferences.deviceLimit - 1).filter { device in
+            let own = V01.Preferences(devices: [device], version: 0, accessToken: AccessToken("")).encoded().count
+            guard byteCount + own <= otherDevicesByteLimit else { return false }
+            byteCount += own
+            return true
+        }
     }
 
     // MARK: Towards what is wanted
@@ -224,7 +236,6 @@ struct V01RegistrationMachine: Sendable {
         if let pause { attempt.state = pause }
         update(key) {
             $0.phase = .pending(attempt)
-            $0.lastVersion = max($0.lastVersion, content.version)
             $0.mayBeRegistered = true
         }
         send(key)

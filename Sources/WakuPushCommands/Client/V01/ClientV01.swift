@@ -80,12 +80,11 @@ extension ClientV01 {
                 let timeout = client.timeout.duration
                 let (states, obstacle) = try await V01ClientSession.run(state.required(), client) { [servers, device] session in
                     let client = session.client
-                    let keys = servers.isEmpty ? client.currentServers : servers.map(\.key)
+                    let keys = servers.isEmpty ? client.wantedServers : servers.map(\.key)
                     guard !keys.isEmpty else {
                         throw CommandFailure(.usage, "--server is missing: give the public key of a push server")
                     }
-                    client.setReceiving(true)
-                    let states = try await client.register(device.profile, with: keys, timeout: timeout)
+                    let states = try await client.register(device.profile, with: keys, enablesReceiving: true, timeout: timeout)
                     await client.waitUntilAdvertised(timeout: .seconds(3))
                     return (states, session.obstacle)
                 }

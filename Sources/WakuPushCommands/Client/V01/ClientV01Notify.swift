@@ -43,6 +43,9 @@ extension ClientV01 {
                 access token, and those given by --server always. With --state the devices are remembered, and client v0.1 run watches the \
                 registrant's advertisements from now on.
 
+                Advertisements are ordered by the time of the Waku message, which is not signed: whoever publishes an old one again makes it the \
+                latest, until the registrant's next one, within a day. With --server the answer of that server counts besides.
+
                 EXAMPLES
                   waku-push client v0.1 query --state alice 0x04…
                   waku-push client v0.1 query --server 0x04… 0x04…
