@@ -24,7 +24,7 @@ package struct PostableDelivery: Sendable {
     func notification(sandbox: Set<String>) -> Gorush.Notification {
         Gorush.Notification(
             id: waiting.delivery.notificationID, platform: address.platform, deviceToken: address.deviceToken, apnTopic: address.apnTopic,
-            isForSandbox: address.platform == .apn && sandbox.contains(address.apnTopic), content: content)
+            isForSandbox: address.platform == .apn && sandbox.contains(address.apnTopic), expires: waiting.expires, content: content)
     }
 }
 

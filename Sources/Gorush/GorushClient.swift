@@ -8,19 +8,21 @@ package final class GorushClient: Sendable {
 
     private let client: CurlClient
     private let url: String
-    private let profile: PayloadProfile
+    private let format: NotificationFormat
     private let timeout: Duration
     private let now: @Sendable () -> Timestamp
 
     /// - Parameters:
     ///   - client: has the credentials and the trusted certificates.
     ///   - url: http or https, with an optional path before gorush's own. `/api/push` is added.
+    ///   - profile: the app's format.
+    ///   - settings: the operator's, for this server.
     ///   - timeout: limit for the response. After it notifications may have been delivered or not, and are to be posted again.
-    ///   - now: the clock, for dates in Retry-After.
+    ///   - now: the clock, for dates in Retry-After and for how long notifications live.
     /// - Throws: ``GorushError`` for a URL that can't be posted to.
     package init(
-        client: CurlClient, url: String, profile: PayloadProfile = .default, timeout: Duration = GorushClient.standardTimeout,
-        now: @escaping @Sendable () -> Timestamp = { .now() }
+        client: CurlClient, url: String, profile: PayloadProfile = .default, settings: NotificationSettings = .none,
+        timeout: Duration = GorushClient.standardTimeout, now: @escaping @Sendable () -> Timestamp = { .now() }
     ) throws(GorushError) {
         do throws(HTTPBaseURL.Problem) {
             self.url = try HTTPBaseURL(parsing: url).appending(path: "/api/push")
@@ -28,7 +30,7 @@ package final class GorushClient: Sendable {
             throw GorushError(error)
         }
         self.client = client
-        self.profile = profile
+        format = NotificationFormat(profile, settings: settings)
         self.timeout = timeout
         self.now = now
     }
@@ -38,9 +40,9 @@ package final class GorushClient: Sendable {
     /// - Parameter notifications: at most 100, with distinct ids. An empty list is accepted without a post.
     package func post(_ notifications: [Notification]) async -> PostResult {
         guard !notifications.isEmpty else { return PostResult(outcome: .accepted, postedTokenCount: 0, countedTokenCount: 0) }
-        let push = PushRequest(notifications, profile: profile)
+        let push = PushRequest(notifications, format: format)
         let request = HTTPRequest(
-            method: "POST", url: url, headers: [("Content-Type", "application/json")], body: push.encoded(), timeout: timeout)
+            method: "POST", url: url, headers: [("Content-Type", "application/json")], body: push.encoded(at: now()), timeout: timeout)
         do throws(HTTPError) {
             return result(of: try await client.send(request), to: push)
         } catch {

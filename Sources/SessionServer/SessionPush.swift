@@ -47,7 +47,8 @@ package struct SessionPush: NodeProtocol {
         gate = SessionGate(configuration.limits)
     }
 
-    package var name: String { "session" }
+    static let protocolName = "session"
+    package var name: String { Self.protocolName }
     package var number: ProtocolNumber { SessionStorage.protocolNumber }
     package var label: ProtocolLabel { .session }
     package var part: StorePart { SessionStorage.part }

@@ -35,34 +35,62 @@ package struct StatusContent: NotificationContent {
         return withUnsafeBytes(of: UInt64(chatID.count).bigEndian, Array.init) + chatID + message
     }
 
-    private func hasAdditions(_ platform: Platform, _ profile: PayloadProfile) -> Bool {
-        platform == .apn && (profile == .status || profile == .combined)
+    package var subject: NotificationSubject {
+        NotificationSubject(protocolName: StatusPush.protocolName, kind: ContentKind(kind), chat: chatID)
     }
 
-    package func writeMembers(for platform: Platform, in profile: PayloadProfile, to writer: inout JSONWriter) {
-        guard hasAdditions(platform, profile) else { return }
-        writer.value("content_available", true)
-        writer.value("sound", "default")
-        writer.value("priority", "high")
-        writer.value("push_type", "alert")
+    package func style(for platform: Platform, in profile: PayloadProfile) -> NotificationStyle {
+        var style = NotificationStyle(body: text(in: profile))
+        guard platform == .apn, profile == .status || profile == .combined else { return style }
+        style.isContentAvailable = true
+        style.sound = "default"
+        style.priority = .high
+        style.pushType = "alert"
+        style.deepLink = profile.deepLink(for: kind)
+        return style
     }
 
-    package func writeData(for devices: [Gorush.Notification], in profile: PayloadProfile, to writer: inout JSONWriter) {
+    package func writeData(for body: NotificationBody, to writer: inout JSONWriter) {
+        let profile = body.profile
         if profile != .rfc {
             writer.value("encryptedMessage", hex: message)
             writer.value("chatId", hex: chatID)
             writer.value("publicKey", hex: registrant.bytes)
         }
-        if let platform = devices.first?.platform, hasAdditions(platform, profile), let deepLink = profile.deepLink(for: kind) {
-            writer.value("deepLink", deepLink)
-        }
+        if let deepLink = body.deepLink { writer.value("deepLink", deepLink) }
         if profile == .rfc || profile == .combined {
             writer.value("chat_id", hex: chatID)
             writer.value("message", hex: message)
             writer.array("installation_ids") { writer in
-                for case let content as StatusContent in devices.lazy.map(\.content) { writer.element(content.installationID.string) }
+                for case let content as StatusContent in body.devices.lazy.map(\.content) { writer.element(content.installationID.string) }
             }
         }
+    }
+}
+
+extension ContentKind {
+    init(_ kind: NotificationKind) {
+        switch kind {
+        case .message: self = .message
+        case .mention: self = .mention
+        case .requestToJoinCommunity: self = .requestToJoinCommunity
+        case .contactRequest: self = .contactRequest
+        default: self = .other
+        }
+    }
+}
+
+extension NotificationKind {
+    /// A kind that settings call by this name; the lowest unassigned one for `other`.
+    package init(_ kind: ContentKind) {
+        self =
+            switch kind {
+            case .message: .message
+            case .mention: .mention
+            case .requestToJoinCommunity: .requestToJoinCommunity
+            case .contactRequest: .contactRequest
+            case .other: NotificationKind(rawValue: NotificationKind.contactRequest.rawValue + 1)
+            }
     }
 }
 
@@ -80,12 +108,16 @@ extension PayloadProfile {
     }
 
     /// The link that the app opens, on APNs; nil if the profile has none.
-    func deepLink(for kind: NotificationKind) -> String? {
+    func deepLink(for kind: NotificationKind) -> DeepLinkTemplate? {
         switch (self, kind) {
         case (.status2024, _), (.rfc, _): nil
-        case (_, .message): "status-app://chats"
-        case (_, .contactRequest): "status-app://contact-requests"
-        default: "status-app://ac"
+        case (_, .message): Self.chatsLink
+        case (_, .contactRequest): Self.contactRequestsLink
+        default: Self.activityLink
         }
     }
+
+    private static let chatsLink = DeepLinkTemplate("status-app://chats")
+    private static let contactRequestsLink = DeepLinkTemplate("status-app://contact-requests")
+    private static let activityLink = DeepLinkTemplate("status-app://ac")
 }

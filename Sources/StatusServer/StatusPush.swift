@@ -39,7 +39,8 @@ package struct StatusPush: NodeProtocol {
         gate = Gate(configuration.limits)
     }
 
-    package var name: String { "status" }
+    static let protocolName = "status"
+    package var name: String { Self.protocolName }
     package var number: ProtocolNumber { StatusStorage.protocolNumber }
     package var label: ProtocolLabel { .status }
     package var part: StorePart { StatusStorage.part }

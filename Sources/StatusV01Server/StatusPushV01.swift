@@ -37,7 +37,8 @@ package struct StatusPushV01: NodeProtocol {
         topics = ServerTopic(own: [ContentTopic(TopicTag(of: V01.serverTopic(identity.publicKey)))])
     }
 
-    package var name: String { "status-v0.1" }
+    static let protocolName = "status-v0.1"
+    package var name: String { Self.protocolName }
     package var number: ProtocolNumber { V01Storage.protocolNumber }
     package var label: ProtocolLabel { .statusV01 }
     package var part: StorePart { V01Storage.part }

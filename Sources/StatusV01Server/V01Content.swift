@@ -3,7 +3,7 @@ import PushTypes
 package import StatusProtocol
 import Storage
 
-/// What a notification of version 0.1 tells a device: the published shape, whatever the payload profile is.
+/// The content of a version 0.1 notification: the published format, whatever the payload profile is.
 package struct V01Content: NotificationContent {
     package let chatID: [UInt8]
     /// Encrypted by the sender, for the device to open.
@@ -27,12 +27,17 @@ package struct V01Content: NotificationContent {
 
     private static let domain = Array("status-v0.1".utf8)
 
-    package func writeData(for devices: [Gorush.Notification], in profile: PayloadProfile, to writer: inout JSONWriter) {
+    package var subject: NotificationSubject {
+        NotificationSubject(protocolName: StatusPushV01.protocolName, kind: .message, chat: chatID)
+    }
+
+    package func writeData(for body: NotificationBody, to writer: inout JSONWriter) {
         writer.value("chat_id", hex: chatID)
         writer.value("message", hex: message)
         writer.array("installation_ids") { writer in
-            for case let content as V01Content in devices.lazy.map(\.content) { writer.element(content.installationID.string) }
+            for case let content as V01Content in body.devices.lazy.map(\.content) { writer.element(content.installationID.string) }
         }
+        if let deepLink = body.deepLink { writer.value("deepLink", deepLink) }
     }
 }
 

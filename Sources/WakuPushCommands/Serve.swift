@@ -68,8 +68,10 @@ struct Serve: AsyncParsableCommand {
     @OptionGroup(title: "Gorush")
     var gorush: GorushOptions
 
+    static let standardRequestAge = DurationArgument("10m", .seconds(600))
+
     @Option(help: "Requests older than this are dropped. A notification that gorush has not accepted by then expires.")
-    var maxRequestAge: DurationArgument = Environment.value("max-request-age", DurationArgument("10m", .seconds(600)))
+    var maxRequestAge: DurationArgument = Environment.value("max-request-age", Serve.standardRequestAge)
 
     @Option(
         help:
@@ -138,6 +140,8 @@ struct Serve: AsyncParsableCommand {
     struct Plan: Sendable {
         var configuration: ServerConfiguration
         let gorush: [GorushSettings]
+        /// For all gorush servers.
+        let notifications: NotificationSettings
         let level: Logger.Level
         /// The effective values of all options.
         let values: [ServeOption.Value]
@@ -179,7 +183,7 @@ struct Serve: AsyncParsableCommand {
         _ = try attachment(of: configuration.identity, logger: Logger(label: "configuration") { _ in SwiftLogNoOpLogHandler() })
         _ = try network.dnsClient()
         return Plan(
-            configuration: configuration, gorush: settings, level: logLevel,
+            configuration: configuration, gorush: settings, notifications: try gorush.notifications(), level: logLevel,
             values: ServeOption.all.map { $0.value(Invocation.current.arguments) })
     }
 

@@ -4,18 +4,22 @@ import PushTypes
 import StatusProtocol
 import StatusServer
 import Testing
+import Waku
 
 /// Notifications and JSON for the tests.
 enum Sample {
+    /// 1,000,000 s after 1970.
+    static let now = Timestamp(rawValue: 1_000_000_000_000_000)
+
     static let registrant = [UInt8](repeating: 0xab, count: KeyHash.byteCount)
 
     static func notification(
         _ id: String = "n1", platform: Platform = .apn, token: String = "token-1", topic: String = "im.status.app",
         kind: NotificationKind = .message, chatID: [UInt8] = [0xc0, 0xff], message: [UInt8] = [0xde, 0xad, 0x00, 0xef],
-        installation: String = "installation-1"
+        installation: String = "installation-1", expires: Timestamp? = nil
     ) throws -> Gorush.Notification {
         Gorush.Notification(
-            id: id, platform: platform, deviceToken: DeviceToken(token), apnTopic: topic,
+            id: id, platform: platform, deviceToken: DeviceToken(token), apnTopic: topic, expires: expires,
             content: StatusContent(
                 kind: kind, chatID: chatID, registrant: try #require(KeyHash(bytes: registrant)), message: message,
                 installationID: InstallationID(installation)))

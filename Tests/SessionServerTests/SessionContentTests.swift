@@ -7,19 +7,23 @@ import SessionProtocol
 import Sodium
 import Storage
 import Testing
+import Waku
 import WakuCrypto
 
 @testable import SessionServer
 
 @Suite("Session: what gorush is sent")
 struct SessionContentTests {
-    private func posted(_ service: PushService, carriesData: Bool = true, namespace: Int16 = 0) throws -> NSDictionary {
+    private func posted(
+        _ service: PushService, carriesData: Bool = true, namespace: Int16 = 0, settings: NotificationSettings = .none
+    ) throws -> NSDictionary {
         let bytes: [UInt8] = [carriesData ? 1 : 0, UInt8(truncatingIfNeeded: namespace >> 8), UInt8(truncatingIfNeeded: namespace)]
         let content = SessionContent(try SessionPayload(parsing: bytes + [1, 2, 3]), service: service, apnsTopic: "com.session")
         let notification = Gorush.Notification(
             id: "n1", platform: service.platform, deviceToken: DeviceToken("token"), apnTopic: "com.session", isForSandbox: true,
-            content: content)
-        let body = PayloadProfile.rfc.encode([notification, notification])
+            expires: Timestamp(rawValue: 90_000_000_000), content: content)
+        let body = NotificationFormat(.rfc, settings: settings).encode(
+            [notification, notification], at: Timestamp(rawValue: 30_000_000_000))
         let object = try #require(try JSONSerialization.jsonObject(with: Data(body)) as? [String: [NSDictionary]])
         let notifications = try #require(object["notifications"])
         #expect(notifications.count == 2)
@@ -53,6 +57,41 @@ struct SessionContentTests {
                 ))
         #expect(try posted(.firebase, namespace: 11)["priority"] as? String == "high")
         #expect(try posted(.firebase, namespace: -10)["priority"] as? String == "normal")
+    }
+
+    private static let everything: NotificationStyle = {
+        var style = NotificationStyle(body: "Another text")
+        style.title = .localized(key: "K")
+        (style.sound, style.badge, style.category, style.channel) = ("ping.caf", 7, "C", "messages")
+        (style.isMutable, style.isForSandbox, style.interruptionLevel, style.priority) = (false, false, .passive, .normal)
+        (style.thread, style.collapse, style.timeToLive, style.reportTag) = (.chat, .never, .remaining, "waku")
+        style.deepLink = DeepLinkTemplate("app://x")
+        return style
+    }()
+
+    @Test(arguments: PushService.allCases) func settingsThatDoNotNameSessionChangeNothing(service: PushService) throws {
+        let settings = NotificationSettings([NotificationSettings.Rule(Self.everything)])
+        #expect(try posted(service, settings: settings) == posted(service))
+    }
+
+    /// Its members stay: only settings of delivery add some.
+    @Test func settingsForSessionAddOnlyWhatConcernsDelivery() throws {
+        var rule = NotificationSettings.Rule(Self.everything)
+        rule.protocols = ["session"]
+        let settings = NotificationSettings([rule])
+        func added(_ service: PushService) throws -> NSDictionary {
+            let (plain, other) = (try posted(service), try posted(service, settings: settings))
+            for (name, value) in plain where name as? String != "collapse_id" {
+                #expect((other[name] as? NSObject) == (value as? NSObject), "\(name)")
+            }
+            let more = try #require(other.mutableCopy() as? NSMutableDictionary)
+            more.removeObjects(forKeys: plain.allKeys)
+            return more
+        }
+        #expect(try added(.apns) == json(#"{"expiration": 90}"#))
+        #expect(try posted(.apns, settings: settings)["collapse_id"] == nil)
+        #expect(try added(.firebase) == json(#"{"time_to_live": 60, "android": {"priority": "high", "ttl": "60s"}}"#))
+        #expect(try added(.huawei) == json(#"{"huawei_collapse_key": -1, "huawei_ttl": "60s", "bi_tag": "waku"}"#))
     }
 
     @Test func aPayloadInTheOutboxIsReadBack() throws {

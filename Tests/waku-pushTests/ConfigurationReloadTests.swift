@@ -40,4 +40,58 @@ struct ConfigurationReloadTests {
         #expect(try await run(["admin", "status", "--config", folder.path + "/admin.yaml"]).status == 0)
         #expect(await daemon.stop().status == 0)
     }
+
+    /// What the daemon posts to gorush is changed by a reload, also when another change needs a restart.
+    @Test func sighupAppliesNotifications() async throws {
+        let gorush = try RawHTTPServer { _ in .status(200, body: #"{"success":"ok","counts":1,"logs":[]}"#) }
+        defer { gorush.stop() }
+        let data = folder.path + "/data"
+        func text(_ more: String, topics: String = "") -> String {
+            """
+            identity: \(key.path)
+            data: \(data)
+            gorush-endpoints:
+              - {name: one, url: "\(gorush.url)"\(topics)}
+            \(more)
+
+            """
+        }
+        try write(text(""), to: path)
+        let daemon = try await Daemon.start(["--config", path])
+        let bob = try KeyFile(in: folder, "bob.key")
+        let register = [
+            "client", "register", "--relay", daemon.relayURL, "--server", key.publicKey, "--identity", bob.path, "--device-token", "t",
+            "--apn-topic", "im.status.ethereum",
+        ]
+        #expect(try await run(register).status == 0)
+        func posted() async throws -> String {
+            let notify = [
+                "client", "notify", "--relay", daemon.relayURL, "--server", key.publicKey, "--registrant", bob.publicKey,
+            ]
+            #expect(try await run(notify).status == 0)
+            return String(decoding: try #require(gorush.requests.last).body, as: UTF8.self)
+        }
+        let before = try await posted()
+        #expect(!before.contains("expiration") && before.contains(#""sound":"default""#))
+
+        func reload(_ text: String, _ log: String) async throws {
+            try write(text, to: path)
+            daemon.process.send(SIGHUP)
+            try await eventually { daemon.process.errors.contains(log) || !daemon.process.isRunning }
+            #expect(daemon.process.errors.contains(log), "\(daemon.process.errors)")
+        }
+        try await reload(text("notifications: {ttl: remaining, sound: ping.caf}"), "configuration read again changed=notifications")
+        let after = try await posted()
+        #expect(after.contains(#""expiration":"#) && after.contains(#""sound":"ping.caf""#))
+
+        try await reload(text("notifications: {ttl: never}"), ":5: ttl must be remaining")
+        #expect(try await posted().contains(#""sound":"ping.caf""#))
+
+        try await reload(
+            text("notifications: {endpoints: one, sound: pong.caf}", topics: ", apn-topics: [im.status.ethereum]"),
+            "options=gorush-endpoints")
+        let last = try await posted()
+        #expect(last.contains(#""sound":"pong.caf""#) && !last.contains("expiration"))
+        #expect(await daemon.stop().status == 0)
+    }
 }

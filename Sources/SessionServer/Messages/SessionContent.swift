@@ -35,7 +35,8 @@ package struct SessionPayload: Hashable, Sendable {
     }
 }
 
-/// What gorush is sent for a Session device, whatever the payload profile is: each notification has one device.
+/// The content of a Session notification, whatever the payload profile is: each has one device. The app depends on all of it, so only the
+/// operator's settings of delivery apply.
 package struct SessionContent: NotificationContent {
     private let payload: SessionPayload
     private let service: PushService
@@ -60,13 +61,21 @@ package struct SessionContent: NotificationContent {
             namespace: payload.namespace, apnsTopic: apnsTopic)
     }
 
+    package var subject: NotificationSubject {
+        NotificationSubject(protocolName: SessionPush.protocolName, kind: .message, isFixed: true)
+    }
+
     package func text(in profile: PayloadProfile) -> String { "" }
 
-    package func writeData(for devices: [Gorush.Notification], in profile: PayloadProfile, to writer: inout JSONWriter) {}
+    package func writeData(for body: NotificationBody, to writer: inout JSONWriter) {}
 
-    package func write(for devices: [Gorush.Notification], in profile: PayloadProfile, to writer: inout JSONWriter) {
-        devices.first?.writeCollapseID(to: &writer)
-        Self.write(fields.members, to: &writer)
+    package func write(_ body: NotificationBody, to writer: inout JSONWriter) {
+        let members = fields.members
+        body.writeCollapseID(to: &writer)
+        Self.write(members, to: &writer)
+        var priority: String?
+        if case .text(let text)? = members.first(where: { $0.name == "priority" })?.value { priority = text }
+        body.writeDelivery(priority: priority, to: &writer)
     }
 
     private static func write(_ members: [GorushFields.Member], to writer: inout JSONWriter) {

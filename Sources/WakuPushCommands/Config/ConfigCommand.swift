@@ -47,11 +47,12 @@ struct ConfigCommand: ParsableCommand {
 
         func run() async throws {
             try await reportingFailures {
-                let values = ServeOption.all.map { $0.value(Invocation.current.arguments).withoutSecrets }
-                guard !json else { return try Output.json(values + (Environment.file?.shownEndpoints ?? [])) }
+                let values =
+                    ServeOption.all.map { $0.value(Invocation.current.arguments).withoutSecrets } + (Environment.file?.shownEntries ?? [])
+                guard !json else { return try Output.json(values) }
                 Output.table(
                     ["OPTION", "VALUE", "FROM"],
-                    (values + (Environment.file?.shownEndpoints ?? [])).map { value in
+                    values.map { value in
                         [value.option, value.values.isEmpty ? "–" : value.values.joined(separator: ", "), value.source]
                     })
             }
@@ -91,6 +92,20 @@ struct ConfigCommand: ParsableCommand {
                 #  - name: session
                 #    url: https://gorush-session.example
                 #    services: [apns, apns-sandbox, firebase, huawei]
+
+                # How notifications look and travel: see the section of the same name in the documentation of the configuration. Every
+                # entry that matches applies; of several with the same setting, the last one. kill -HUP reloads them. To see the result:
+                # waku-push admin test-push --preview
+                #notifications:
+                #  - ttl: remaining
+                #    collapse: message
+                #  - platforms: [firebase]
+                #    priority: high
+                #  - platforms: [apn]
+                #    kinds: [mention, contact-request]
+                #    interruption-level: time-sensitive
+                #  - apps: [im.status.ethereum.pr]
+                #    development: true
                 """
             return ([head] + ServeOption.all.map(\.inFile) + [tail]).joined(separator: "\n\n")
         }
@@ -129,11 +144,16 @@ extension ServeOption.Value {
 }
 
 extension ConfigurationFile {
-    fileprivate var shownEndpoints: [ServeOption.Value] {
-        endpoints.enumerated().flatMap { index, endpoint in
-            Endpoint.keys.compactMap { key in
-                endpoint.options[key].map {
-                    ServeOption.Value(option: "gorush-endpoints[\(index)] \(key)", values: $0.values, source: $0.place).withoutSecrets
+    fileprivate var shownEntries: [ServeOption.Value] {
+        shown(endpoints, Self.endpointsKey, keys: Self.endpointKeys)
+            + shown(notifications, Self.notificationsKey, keys: NotificationKey.allCases.map(\.rawValue))
+    }
+
+    private func shown(_ entries: [Entry], _ name: String, keys: [String]) -> [ServeOption.Value] {
+        entries.enumerated().flatMap { index, entry in
+            keys.compactMap { key in
+                entry.options[key].map {
+                    ServeOption.Value(option: "\(name)[\(index)] \(key)", values: $0.values, source: $0.place).withoutSecrets
                 }
             }
         }

@@ -114,3 +114,5 @@ struct PublicKeyArgument: ExpressibleByArgument {
 }
 
 extension PayloadProfile: ExpressibleByArgument {}
+
+extension ContentKind: ExpressibleByArgument {}

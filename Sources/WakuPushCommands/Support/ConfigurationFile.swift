@@ -1,8 +1,8 @@
 import Foundation
 import Yams
 
-/// A YAML file of options. Its keys are the names of the options of serve, without leading dashes, and `gorush-endpoints`. A list repeats an
-/// option; a mapping repeats it with `key=value` for each entry.
+/// A YAML file of options. Its keys are the names of the options of serve, without leading dashes, `gorush-endpoints` and `notifications`. A
+/// list repeats an option; a mapping repeats it with `key=value` for each entry.
 struct ConfigurationFile {
     struct Setting: Equatable {
         let values: [String]
@@ -10,14 +10,8 @@ struct ConfigurationFile {
         let place: String
     }
 
-    /// An entry of `gorush-endpoints`, with options from ``keys``.
-    struct Endpoint: Equatable {
-        static let keys = [
-            "name", "url", "platforms", "services", "apn-topics", "apn-sandbox-topics", "ca", "user", "password-file", "token-file",
-            "headers",
-            "payload-profile", "connections", "batch", "timeout",
-        ]
-
+    /// An entry of `gorush-endpoints` or `notifications`.
+    struct Entry: Equatable {
         let options: [String: Setting]
         let place: String
 
@@ -26,12 +20,21 @@ struct ConfigurationFile {
         func list(_ key: String) -> [String]? { options[key]?.values }
     }
 
-    /// The key that has no option on the command line.
+    /// The keys that have no option on the command line.
     static let endpointsKey = "gorush-endpoints"
+    static let notificationsKey = "notifications"
+
+    /// The options of an endpoint.
+    static let endpointKeys = [
+        "name", "url", "platforms", "services", "apn-topics", "apn-sandbox-topics", "ca", "user", "password-file", "token-file", "headers",
+        "payload-profile", "connections", "batch", "timeout",
+    ]
 
     let path: String
     let options: [String: Setting]
-    let endpoints: [Endpoint]
+    let endpoints: [Entry]
+    /// With keys of ``NotificationKey``.
+    let notifications: [Entry]
 
     /// Loads the file that the arguments or the environment name, for the commands that use one.
     ///
@@ -70,16 +73,28 @@ struct ConfigurationFile {
             throw CommandFailure(.data, "configuration \(path) is not valid YAML")
         }
         var options: [String: Setting] = [:]
-        var endpoints: [Endpoint] = []
+        var endpoints: [Entry] = []
+        var notifications: [Entry] = []
         if let root, !Self.isNull(root) {
             guard let mapping = root.mapping else {
                 throw CommandFailure(.data, "configuration \(path): it must consist of lines \"option: value\"")
             }
             for (key, value) in mapping {
                 let place = Self.place(key, path)
-                let name = try Self.known(key, among: known.union([Self.endpointsKey]), place)
+                let name = try Self.known(key, among: known.union([Self.endpointsKey, Self.notificationsKey]), place)
                 if name == Self.endpointsKey {
-                    endpoints = try Self.endpoints(in: value, path, place)
+                    guard let list = value.sequence else {
+                        throw CommandFailure(.data, "\(place): \(name) must be a list of endpoints")
+                    }
+                    endpoints = try list.map { item throws(CommandFailure) in
+                        try Self.entry(in: item, keys: Set(Self.endpointKeys), "an endpoint", path)
+                    }
+                } else if name == Self.notificationsKey, !Self.isNull(value) {
+                    // A single entry needs no list.
+                    let keys = Set(NotificationKey.allCases.map(\.rawValue))
+                    notifications = try (value.sequence.map { Array($0) } ?? [value]).map { item throws(CommandFailure) in
+                        try Self.entry(in: item, keys: keys, "an entry of notifications", path)
+                    }
                 } else if let values = try Self.values(of: value, place, name) {
                     options[name] = Setting(values: values, place: place)
                 }
@@ -87,25 +102,25 @@ struct ConfigurationFile {
         }
         self.options = options
         self.endpoints = endpoints
+        self.notifications = notifications
     }
 
-    private static func endpoints(in node: Node, _ path: String, _ place: String) throws(CommandFailure) -> [Endpoint] {
-        guard let list = node.sequence else { throw CommandFailure(.data, "\(place): \(endpointsKey) must be a list of endpoints") }
-        var endpoints: [Endpoint] = []
-        for item in list {
-            let place = Self.place(item, path)
-            guard let mapping = item.mapping else {
-                throw CommandFailure(.data, "\(place): an endpoint must consist of lines \"key: value\"")
-            }
-            var options: [String: Setting] = [:]
-            for (key, value) in mapping {
-                let place = Self.place(key, path)
-                let name = try known(key, among: Set(Endpoint.keys), place)
-                if let values = try values(of: value, place, name) { options[name] = Setting(values: values, place: place) }
-            }
-            endpoints.append(Endpoint(options: options, place: place))
+    /// - Parameters:
+    ///   - item: of a list.
+    ///   - keys: that it may have.
+    ///   - noun: what it is, for error messages.
+    ///   - path: of the file.
+    private static func entry(in item: Node, keys: Set<String>, _ noun: String, _ path: String) throws(CommandFailure) -> Entry {
+        let place = Self.place(item, path)
+        guard let mapping = item.mapping else { throw CommandFailure(.data, "\(place): \(noun) must consist of lines \"key: value\"") }
+        var options: [String: Setting] = [:]
+        for (key, value) in mapping {
+            let place = Self.place(key, path)
+            let name = try known(key, among: keys, place, hint: "\(noun) has \(keys.sorted().joined(separator: ", "))")
+            guard value.mapping == nil else { throw CommandFailure(.data, "\(place): the value of \(name) must be plain, or a list") }
+            if let values = try values(of: value, place, name) { options[name] = Setting(values: values, place: place) }
         }
-        return endpoints
+        return Entry(options: options, place: place)
     }
 
     /// nil for a key without a value, which is treated as absent.
@@ -133,10 +148,17 @@ struct ConfigurationFile {
     /// YAML parsers disagree on whether a bare `off` is a boolean.
     private static func boolean(_ text: String) -> String { text == "false" || text == "no" ? "off" : text }
 
-    private static func known(_ key: Node, among names: Set<String>, _ place: String) throws(CommandFailure) -> String {
+    /// - Parameters:
+    ///   - key: of a mapping.
+    ///   - names: that it may have.
+    ///   - place: file and line.
+    ///   - hint: if no name is similar.
+    private static func known(
+        _ key: Node, among names: Set<String>, _ place: String, hint: String = "waku-push config default lists all options"
+    ) throws(CommandFailure) -> String {
         guard let name = key.scalar?.string else { throw CommandFailure(.data, "\(place): a key must be a plain word") }
         guard !names.contains(name) else { return name }
-        let hint = nearest(to: name, among: names).map { "did you mean \($0)?" } ?? "waku-push config default lists all options"
+        let hint = nearest(to: name, among: names).map { "did you mean \($0)?" } ?? hint
         throw CommandFailure(.data, "\(place): there is no option \(name): \(hint)")
     }
 

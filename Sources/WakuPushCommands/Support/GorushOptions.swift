@@ -71,8 +71,11 @@ struct GorushOptions: ParsableArguments {
     }
 
     /// The endpoints of the configuration file, unless the command line or the environment gives a server.
+    ///
+    /// - Throws: ``CommandFailure`` for the first that is invalid, also in `notifications`.
     func settings() throws(CommandFailure) -> [GorushSettings] {
         let endpoints = Environment.file?.endpoints ?? []
+        let notifications = try notifications()
         let fromFile = Environment.file?.options["gorush"] != nil
         if !endpoints.isEmpty, fromFile {
             throw CommandFailure(.data, "\(endpoints[0].place): gorush-endpoints and gorush are mutually exclusive: remove one of them")
@@ -84,7 +87,7 @@ struct GorushOptions: ParsableArguments {
             }
             var settings: [GorushSettings] = []
             for (index, endpoint) in endpoints.enumerated() {
-                let next = try GorushSettings(endpoint, number: index + 1, standard: self)
+                let next = try GorushSettings(endpoint, number: index + 1, standard: self, notifications)
                 guard !settings.contains(where: { $0.rule.name == next.rule.name }) else {
                     throw CommandFailure(
                         .data, "\(endpoint.place): duplicate endpoint name \(next.rule.name): names must be unique")
@@ -97,13 +100,22 @@ struct GorushOptions: ParsableArguments {
             GorushSettings(
                 url: gorush ?? Environment.string("gorush") ?? Self.standardURL,
                 rule: EndpointRule(apnTopics: allowApnTopic.isEmpty ? nil : Set(allowApnTopic), sandboxTopics: Set(sandboxApnTopic)),
-                profile: payloadProfile, connections: try count(gorushConnections, 1...64, "--gorush-connections"),
+                profile: payloadProfile, notifications: notifications.rules(forEndpoint: EndpointRule().name),
+                connections: try count(gorushConnections, 1...64, "--gorush-connections"),
                 batch: try count(gorushBatch, 1...100, "--gorush-batch"),
                 timeout: try Self.timeout(gorushTimeout, "--gorush-timeout"), ca: gorushCa ?? Environment.string("gorush-ca"),
                 user: gorushUser ?? Environment.string("gorush-user"),
                 passwordFile: gorushPasswordFile ?? Environment.string("gorush-password-file"),
                 tokenFile: gorushTokenFile ?? Environment.string("gorush-token-file"), headers: gorushHeader)
         ]
+    }
+
+    /// The operator's settings for all gorush servers.
+    ///
+    /// - Throws: ``CommandFailure`` with the line of the first error.
+    func notifications() throws(CommandFailure) -> NotificationSettings {
+        let names = (Environment.file?.endpoints ?? []).enumerated().map { GorushSettings.name(of: $1, number: $0 + 1) }
+        return try NotificationSettings(Environment.file?.notifications ?? [], endpoints: names + [EndpointRule().name])
     }
 
     /// The minimum is longer than requests wait for an outcome; after the maximum a notification has expired.
@@ -128,6 +140,8 @@ struct GorushSettings {
     var url: String
     var rule: EndpointRule
     let profile: PayloadProfile
+    /// For this server.
+    var notifications: NotificationSettings
     let connections: Int
     let batch: Int
     let timeout: Duration
@@ -150,7 +164,9 @@ struct GorushSettings {
     }
 
     func client() throws -> GorushClient {
-        try GorushClient(client: CurlClient(configuration: try curlConfiguration()), url: url, profile: profile, timeout: timeout)
+        try GorushClient(
+            client: CurlClient(configuration: try curlConfiguration()), url: url, profile: profile, settings: notifications,
+            timeout: timeout)
     }
 
     func curlConfiguration() throws(CommandFailure) -> CurlConfiguration {
@@ -188,11 +204,16 @@ struct GorushSettings {
 }
 
 extension GorushSettings {
+    fileprivate static func name(of endpoint: ConfigurationFile.Entry, number: Int) -> String { endpoint["name"] ?? "gorush \(number)" }
+
     /// - Parameters:
     ///   - endpoint: an entry of the configuration file.
     ///   - number: its position, from 1: the default name.
     ///   - standard: options for keys that the endpoint does not have.
-    fileprivate init(_ endpoint: ConfigurationFile.Endpoint, number: Int, standard: GorushOptions) throws(CommandFailure) {
+    ///   - notifications: for all servers.
+    fileprivate init(
+        _ endpoint: ConfigurationFile.Entry, number: Int, standard: GorushOptions, _ notifications: NotificationSettings
+    ) throws(CommandFailure) {
         guard let url = endpoint["url"] else { throw CommandFailure(.data, "\(endpoint.place): this endpoint has no url") }
         var platforms: Set<Platform>?
         for name in endpoint.list("platforms") ?? [] {
@@ -232,12 +253,14 @@ extension GorushSettings {
             }
             timeout = argument
         }
+        let name = Self.name(of: endpoint, number: number)
         self.init(
             url: url,
             rule: EndpointRule(
-                name: endpoint["name"] ?? "gorush \(number)", platforms: platforms, apnTopics: endpoint.list("apn-topics").map(Set.init),
+                name: name, platforms: platforms, apnTopics: endpoint.list("apn-topics").map(Set.init),
                 sandboxTopics: Set(endpoint.list("apn-sandbox-topics") ?? []), services: services),
-            profile: profile, connections: try count("connections", 1...64, standard.gorushConnections),
+            profile: profile, notifications: notifications.rules(forEndpoint: name),
+            connections: try count("connections", 1...64, standard.gorushConnections),
             batch: try count("batch", 1...100, standard.gorushBatch),
             timeout: try GorushOptions.timeout(timeout, endpoint["timeout"] == nil ? "--gorush-timeout" : "\(endpoint.place): timeout"),
             ca: endpoint["ca"] ?? standard.gorushCa ?? Environment.string("gorush-ca"),

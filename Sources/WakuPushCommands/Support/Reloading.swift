@@ -26,6 +26,15 @@ final class ReplaceableGorush: NotificationPosting {
         current.withLock { $0 = (client, settings) }
     }
 
+    /// Keeps address and credentials.
+    ///
+    /// - Throws: as ``GorushSettings/client()``.
+    func replaceNotifications(by notifications: NotificationSettings) throws {
+        var settings = current.withLock(\.settings)
+        settings.notifications = notifications
+        replace(by: try settings.client(), settings)
+    }
+
     func post(_ notifications: [Gorush.Notification]) async -> PostResult {
         await current.withLock(\.client).post(notifications)
     }
@@ -99,12 +108,16 @@ final class ReloadService: Service {
                 for (gorush, (client, settings)) in zip(gorush, zip(clients, new.gorush)) { gorush.replace(by: client, settings) }
             } else {
                 waiting.insert(ConfigurationFile.endpointsKey)
+                for (gorush, settings) in zip(gorush, old.gorush) {
+                    try gorush.replaceNotifications(by: new.notifications.rules(forEndpoint: settings.rule.name))
+                }
             }
             server.replaceLimits(new.configuration.limits)
             server.reloadStorageServers()
             if new.level != old.level { level.current = new.level }
             current.withLock { $0 = new }
-            let taken = changed.map(\.option).filter { !waiting.contains($0) }
+            var taken = changed.map(\.option).filter { !waiting.contains($0) }
+            if new.notifications != old.notifications { taken.append(ConfigurationFile.notificationsKey) }
             logger.notice(
                 "configuration read again", metadata: ["changed": "\(taken.isEmpty ? "no option" : taken.joined(separator: ", "))"])
             if !waiting.isEmpty {

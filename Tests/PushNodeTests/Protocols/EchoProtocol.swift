@@ -77,7 +77,7 @@ struct EchoContent: NotificationContent {
     let text: String
     var byteCount: Int { text.utf8.count }
     func text(in profile: PayloadProfile) -> String { text }
-    func writeData(for devices: [Gorush.Notification], in profile: PayloadProfile, to writer: inout JSONWriter) {}
+    func writeData(for body: NotificationBody, to writer: inout JSONWriter) {}
 }
 
 extension EchoProtocol: WakuHandler {

@@ -1,0 +1,60 @@
+import WakuCrypto
+
+/// The link that an app opens for a notification, with placeholders for what the notification's data has anyway:
+///
+/// - `{kind}`: the raw value of ``ContentKind``.
+/// - `{chat}`: the hash of the chat as in `chatId`, hexadecimal without `0x`; empty if the request named none.
+package struct DeepLinkTemplate: Hashable, Sendable {
+    private enum Part: Hashable, Sendable {
+        case literal(String)
+        case kind
+        case chat
+    }
+
+    package enum Problem: Error, Hashable, Sendable {
+        /// - Parameter name: what is between the braces.
+        case unknownPlaceholder(_ name: String)
+        case unpairedBrace
+    }
+
+    private let parts: [Part]
+
+    /// A link without placeholders.
+    package init(_ link: String) {
+        parts = link.isEmpty ? [] : [.literal(link)]
+    }
+
+    /// - Throws: ``Problem``
+    package init(parsing text: String) throws(Problem) {
+        var parts: [Part] = []
+        var rest = text[...]
+        while let brace = rest.firstIndex(where: { $0 == "{" || $0 == "}" }) {
+            if brace != rest.startIndex { parts.append(.literal(String(rest[..<brace]))) }
+            let inside = rest[rest.index(after: brace)...]
+            guard rest[brace] == "{", let end = inside.firstIndex(where: { $0 == "{" || $0 == "}" }), inside[end] == "}" else {
+                throw .unpairedBrace
+            }
+            switch inside[..<end] {
+            case "kind": parts.append(.kind)
+            case "chat": parts.append(.chat)
+            case let name: throw .unknownPlaceholder(String(name))
+            }
+            rest = inside[inside.index(after: end)...]
+        }
+        if !rest.isEmpty { parts.append(.literal(String(rest))) }
+        self.parts = parts
+    }
+
+    /// nil for an empty template.
+    func link(for subject: NotificationSubject) -> String? {
+        guard let first = parts.first else { return nil }
+        if parts.count == 1, case .literal(let link) = first { return link }
+        return parts.map { part in
+            switch part {
+            case .literal(let text): text
+            case .kind: subject.kind.rawValue
+            case .chat: hexString(subject.chat)
+            }
+        }.joined()
+    }
+}
