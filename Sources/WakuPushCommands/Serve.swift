@@ -213,6 +213,8 @@ struct Serve: AsyncParsableCommand {
             // Writing over the file size limit or to a closed connection must return an error instead of ending the process.
             signal(SIGXFSZ, SIG_IGN)
             signal(SIGPIPE, SIG_IGN)
+            // Until ReloadService waits for it, it would end the process.
+            signal(SIGHUP, SIG_IGN)
             // New files, and the admin socket, are accessible to the owner only.
             umask(0o077)
             DescriptorLimit.raise()
