@@ -1,0 +1,81 @@
+import Cluster
+import Primitives
+import Testing
+
+/// The simulation finds drivers and databases with a mistake: each breaks an invariant within a few hundred seeds. What a mutant does wrong is
+/// said at its case in `Mutation`.
+@Suite struct ClusterMutantTests {
+    @Test(
+        arguments: [
+            (.ignoresLease, [.doubled]),
+            (.clockWithoutSuspension, [.doubled]),
+            (.wallClock, [.doubled, .unowned]),
+            (.leasesByDatabaseClock, [.doubled, .unowned]),
+            (.marksWithoutEpoch, [.doubled]),
+            (.postsWithoutMark, [.doubled]),
+            (.repeatsMarkedRowsAtOnce, [.doubled]),
+            (.releasesUnsettled, [.doubled]),
+            (.ignoresEarlierRows, [.order]),
+            (.readsBeyondLastID, [.notificationIsLost]),
+            (.claimsByReading, [.effectTwice]),
+            (.forgetsFirstHour, [.effectTwice]),
+            (.trustsLostCommits, [.acknowledgedIsLost]),
+            (.trustsOldPrimary, [.acknowledgedIsLost]),
+            (.answersFromReads, [.acknowledgedIsLost]),
+            (.ignoresFinishedRows, [.junkHandledTwice]),
+            (.leavesClaimedMessages, [.unanswered]),
+            (.queriesByRankZeroOnly, [.unanswered]),
+        ] as [(Mutation, Set<Violation.Kind>)])
+    func simulationFinds(_ mutation: Mutation, breaking kinds: Set<Violation.Kind>) async {
+        let result = await SimulationRuns.run(1...400, stopAtFailure: true) { seed in
+            var plan = SimulationPlan(seed: seed)
+            plan.mutation = mutation
+            plan.emphasize(mutation)
+            return plan
+        }
+        #expect(!result.kinds.isDisjoint(with: kinds), "not found in \(result.count) seeds: \(result.failures)")
+        print("\(mutation): \(result.count) seeds: \(result.failures.first ?? "")")
+    }
+
+    /// The same plans without the mistakes: what finds the mutants is not the plan.
+    @Test(arguments: Mutation.allCases) func emphasizedFaultsBreakNothing(_ mutation: Mutation) async {
+        let result = await SimulationRuns.run(1...10) { seed in
+            var plan = SimulationPlan(seed: seed)
+            plan.emphasize(mutation)
+            return plan
+        }
+        #expect(result.failures == [])
+    }
+}
+
+extension SimulationPlan {
+    /// More of the faults in which the mistake shows, so that fewer seeds are needed.
+    mutating func emphasize(_ mutation: Mutation) {
+        switch mutation {
+        case .ignoresLease, .clockWithoutSuspension:
+            (faults, faultInterval) = ([.pause], 3000)
+            busy()
+        case .wallClock:
+            (faults, faultInterval) = ([.stepNodeClock, .cutFromDatabase, .gorushTrouble], 2000)
+            busy()
+        case .leasesByDatabaseClock:
+            (faults, faultInterval) = ([.stepDatabaseClock, .gorushTrouble], 2000)
+            busy()
+        case .marksWithoutEpoch, .postsWithoutMark, .repeatsMarkedRowsAtOnce, .releasesUnsettled:
+            (faults, faultInterval) = ([.pause, .kill, .cutFromDatabase, .drain, .gorushTrouble], 2000)
+            busy()
+        case .ignoresEarlierRows, .readsBeyondLastID: busy()
+        case .forgetsFirstHour: (faults, faultInterval) = ([.stepDatabaseClock, .kill], 3000)
+        case .trustsOldPrimary, .answersFromReads, .trustsLostCommits:
+            (faults, faultInterval) = ([.failover, .databaseOutage, .kill], 3000)
+        case .claimsByReading: lineLoss = 20
+        case .ignoresFinishedRows: faultInterval = 0
+        case .leavesClaimedMessages, .queriesByRankZeroOnly:
+            (faults, faultInterval, hearingLoss) = ([.kill, .deafen], 1500, 20)
+        }
+    }
+
+    private mutating func busy() {
+        (messageCount, deviceCount) = (120, 3)
+    }
+}
