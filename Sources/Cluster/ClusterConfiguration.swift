@@ -9,6 +9,8 @@ package struct ClusterConfiguration: Hashable, Sendable {
     package var leaseMargin: Duration = .seconds(1)
     /// Between two heartbeats.
     package var heartbeatInterval: Duration = .seconds(1)
+    /// Before the next heartbeat, when the last one showed partitions that this node should take.
+    package var takeoverDelay: Duration = .milliseconds(100)
 
     // MARK: Deliveries
 

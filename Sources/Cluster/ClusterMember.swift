@@ -101,7 +101,10 @@ package struct ClusterMember: Sendable {
         observer.observed(view.leases, at: now)
         longestGorushTimeout = view.leases.reduce(longestGorushTimeout) { max($0, $1.gorushTimeout) }
         self.view = view
-        return updateOwnership(view, at: now) + stopSurplus(view, at: now)
+        let changes = updateOwnership(view, at: now) + stopSurplus(view, at: now)
+        // Nobody posts for what is free: no need to wait a second.
+        if !takes(view, ending: []).isEmpty { nextHeartbeat = min(nextHeartbeat, now + configuration.takeoverDelay) }
+        return changes
     }
 
     /// It failed, or nobody knows whether it was committed. The next one goes out when it is due.

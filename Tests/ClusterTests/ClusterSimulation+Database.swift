@@ -15,12 +15,14 @@ extension ClusterSimulation {
         }
         if chance(perMille: plan.lineLoss) {
             lose(index, number, request)
-            // Now and then it arrives all the same, late.
+            // Now and then it arrives all the same, late: a lease may so be renewed after its holder is gone.
             if chance(50) {
+                let late = now + random(500...6000)
+                lastFault = max(lastFault, late)
                 events.add(
                     .arrive(
                         server: server, node: index, process: process, request: number, request, row: 0, began: 0, isDelayed: false),
-                    at: now + random(500...6000))
+                    at: late)
             }
             return
         }

@@ -53,7 +53,8 @@ extension ClusterSimulation {
         var first: [Int: Int] = [:]
         var blocked: Set<Int> = []
         let time = clock(index)
-        for row in nodes[index].rows.values {
+        // In order: whatever draws random numbers must not depend on the order of a dictionary, which differs from process to process.
+        for row in nodes[index].rows.values.sorted(by: { $0.id < $1.id }) {
             if case .recording(let sendAt?) = row.state, sendAt <= now, let mark = row.mark {
                 nodes[index].rows[row.id]?.state = .recording(sendAt: nil)
                 send(index, .recordAccepted(row.id, mark))
@@ -73,6 +74,7 @@ extension ClusterSimulation {
                 } else {
                     nodes[index].rows[id]?.state = .marking
                     send(index, .mark(id, mark))
+                    if nodes[index].pauseAtMark > 0 { pause(index, nodes[index].pauseAtMark) }
                 }
             case .inProgress: post(index, id)
             case .wait, .notOwner: break
@@ -111,13 +113,14 @@ extension ClusterSimulation {
         postPlaces[lastPost] = (id, posts[id]?.count ?? 0)
         posts[id, default: []].append(Post(node: index, process: nodes[index].process, mark: row.mark, startedAt: now))
         events.add(.postArrives(node: index, process: nodes[index].process, row: id, post: lastPost), at: now + random(1...40))
+        if nodes[index].pauseAtPost > 0 { pause(index, nodes[index].pauseAtPost) }
     }
 
     /// At gorush.
     mutating func postArrives(_ index: Int, _ process: Int, _ row: Int, _ post: Int) {
         guard let place = postPlaces[post]?.place, let startedAt = posts[row]?[place].startedAt else { return }
         let timeout = startedAt + Self.gorushTimeout
-        let isTroubled = now < gorushTroubleUntil
+        let isTroubled = now < gorushTroubleUntil || plan.isGorushTroubled && now < plan.faultsEnd
         let fate = isTroubled ? random(0...9) : 5
         switch fate {
         case 0, 1:

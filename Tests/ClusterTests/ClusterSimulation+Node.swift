@@ -109,7 +109,7 @@ extension ClusterSimulation {
             events.add(.hear(node: index, message, isRepeated: false), at: now + random(5...90))
         }
         // The store of the message network hands it in again.
-        if chance(12) {
+        if chance(plan.repetitions) {
             messages[message.number].isRepeated = true
             events.add(.hear(node: random(0...(plan.nodeCount - 1)), message, isRepeated: true), at: now + random(1000...60_000))
         }
@@ -186,6 +186,7 @@ extension ClusterSimulation {
             mark = own
         }
         send(index, .handle(message, by: nodes[index].processID, partition: partition, mark: mark))
+        if mark != nil, nodes[index].pauseAtMark > 0 { pause(index, nodes[index].pauseAtMark) }
     }
 
     private mutating func handleEnded(_ index: Int, _ message: SimulatedMessage, _ reply: SimulatedDatabase.Reply) {

@@ -207,9 +207,11 @@ struct ClusterSimulation {
         case .pause:
             guard nodes[index].isRunning, nodes[index].pausedUntil <= now else { return }
             let length = random(300...(chance(30) ? 20_000 : 9000))
-            nodes[index].pausedUntil = now + length
-            nodes[index].suspended += length
-            disturb(index, until: now + length + 500)
+            switch random(0...3) {
+            case 0: nodes[index].pauseAtMark = length
+            case 1: nodes[index].pauseAtPost = length
+            default: pause(index, length)
+            }
         case .cutFromDatabase:
             nodes[index].cutUntil = max(nodes[index].cutUntil, now + random(300...14_000))
             disturb(index, until: nodes[index].cutUntil + 2500)
@@ -222,7 +224,7 @@ struct ClusterSimulation {
         case .stepNodeClock:
             nodes[index].clockError += random(-30_000...30_000)
         case .stepDatabaseClock:
-            servers[primary].clockError = random(-20_000...20_000) / (chance(50) ? 4 : 1)
+            servers[primary].clockError = random(-60_000...60_000) / (chance(50) ? 10 : 1)
         case .databaseOutage:
             guard failoverAt == nil else { return }
             let from = now
@@ -238,6 +240,14 @@ struct ClusterSimulation {
         case .gorushTrouble:
             gorushTroubleUntil = now + random(500...15_000)
         }
+    }
+
+    mutating func pause(_ index: Int, _ length: Milliseconds) {
+        lastFault = now
+        nodes[index].pausedUntil = now + length
+        nodes[index].suspended += length
+        (nodes[index].pauseAtMark, nodes[index].pauseAtPost) = (0, 0)
+        disturb(index, until: now + length + 500)
     }
 
     /// The standby is promoted. Until it is, the primary goes on; a while longer it answers nodes that do not know yet.

@@ -31,6 +31,8 @@ import Testing
 
 /// Many seeds on all cores.
 enum SimulationRuns {
+    static let plainSeeds = ProcessInfo.processInfo.environment["WAKU_PUSH_CLUSTER_SEEDS"].flatMap { UInt64($0) } ?? 10
+
     struct Result: Sendable {
         var figures = SimulationFigures()
         /// At most ten, in the order of the seeds.
@@ -39,9 +41,9 @@ enum SimulationRuns {
         var count = 0
     }
 
-    /// - Parameter stopAtFailure: whether seeds after one that fails are left out.
+    /// - Parameter sought: seeds after one with a violation of these kinds are left out.
     static func run(
-        _ seeds: ClosedRange<UInt64>, stopAtFailure: Bool = false, _ plan: @escaping @Sendable (UInt64) -> SimulationPlan
+        _ seeds: ClosedRange<UInt64>, until sought: Set<Violation.Kind> = [], _ plan: @escaping @Sendable (UInt64) -> SimulationPlan
     ) async -> Result {
         await withTaskGroup(of: (UInt64, SimulationFigures, [Violation]).self) { group in
             var next = seeds.lowerBound
@@ -61,7 +63,7 @@ enum SimulationRuns {
                 result.count += 1
                 result.kinds.formUnion(violations.map(\.kind))
                 if !violations.isEmpty, result.failures.count < 10 { result.failures.append("seed \(seed): \(violations)") }
-                if next <= seeds.upperBound, !stopAtFailure || violations.isEmpty { add() }
+                if next <= seeds.upperBound, result.kinds.isDisjoint(with: sought) { add() }
             }
             return result
         }

@@ -192,20 +192,17 @@ struct SimulatedDatabase {
         switch claimWindow.verdict(timestamp: Self.claimTime(message.sentAt), now: Self.claimTime(clock)) {
         case .claim(let claimed) where claimed <= lastClaimHour: hour = claimed
         case .tooOld where message.kind == .registration:
-            // By the mark in the registrant's own row.
-            if effects[message.number] == nil { effects[message.number] = 1 }
-            return .stored(row: nil, isNew: false)
+            return store(message, claim: nil)
         default: return .refused
         }
         if let claim = claims[message.number], mutation != .claimsByReading {
             guard claim.node == node else { return .claimed(claim.kind) }
             return .stored(row: claim.row.flatMap { outbox[$0] }, isNew: false)
         }
-        effects[message.number, default: 0] += 1
         guard message.kind == .request else {
-            claims[message.number] = StoredClaim(node: node, kind: .registration, row: nil, hour: hour)
-            return .stored(row: nil, isNew: true)
+            return store(message, claim: StoredClaim(node: node, kind: .registration, row: nil, hour: hour))
         }
+        effects[message.number, default: 0] += 1
         claims[message.number] = StoredClaim(node: node, kind: .request, row: id, hour: hour)
         var row = OutboxRow(
             id: id, message: message.number, device: message.device, partition: partition, mark: nil, began: began, committedAt: now)
@@ -214,6 +211,15 @@ struct SimulatedDatabase {
         if let mark, isCurrent(mark, partition), !others || mutation == .ignoresEarlierRows { row.mark = mark }
         outbox[id] = row
         return .stored(row: row, isNew: true)
+    }
+
+    /// A registration. The registrant's own row has the mark of the message that it was stored with, which decides whether it is claimed or
+    /// not: it may have been stored without a claim when it seemed too old, by a clock that was set back since.
+    private mutating func store(_ message: SimulatedMessage, claim: StoredClaim?) -> Reply {
+        claims[message.number] = claim
+        let isNew = effects[message.number] == nil || mutation == .claimsByReading
+        if isNew { effects[message.number, default: 0] += 1 }
+        return .stored(row: nil, isNew: isNew)
     }
 
     private func isCurrent(_ mark: DeliveryMark, _ partition: PartitionNumber) -> Bool {

@@ -31,6 +31,9 @@ struct SimulatedNode {
     var process: Int
     var isRunning = true
     var pausedUntil: Milliseconds = 0
+    /// Is to be stopped for so long right after it has sent a mark, or a post: when that hurts most.
+    var pauseAtMark: Milliseconds = 0
+    var pauseAtPost: Milliseconds = 0
     var cutUntil: Milliseconds = 0
     var deafUntil: Milliseconds = 0
     /// How long it was stopped, for a clock that does not count that.

@@ -29,6 +29,10 @@ struct SimulationPlan {
     var hearingLoss = 3
     /// Of requests to the database and of their replies, in per mille.
     var lineLoss = 4
+    /// gorush is in trouble all the time that faults occur.
+    var isGorushTroubled = false
+    /// Messages that are handed in again later, in percent.
+    var repetitions = 12
     var faults = Fault.allCases
     var mutation: Mutation?
 
