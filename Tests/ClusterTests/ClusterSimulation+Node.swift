@@ -29,16 +29,15 @@ extension ClusterSimulation {
     }
 
     private mutating func scheduleWake(_ index: Int) {
-        let node = nodes[index]
-        var next = node.nextPoll
-        if let time = node.member.nextWakeUp { next = min(next, now + max(0, (time - clock(index)).milliseconds)) }
-        if let time = node.share.nextWakeUp { next = min(next, time.sinceEpoch.milliseconds) }
-        if let time = node.share.nextFinishedRow { next = min(next, time.sinceEpoch.milliseconds) }
-        if let time = node.awaiting.values.min() { next = min(next, time) }
+        var next = nodes[index].nextPoll
+        if let time = nodes[index].member.nextWakeUp { next = min(next, now + max(0, (time - clock(index)).milliseconds)) }
+        if let time = nodes[index].share.nextWakeUp { next = min(next, time.sinceEpoch.milliseconds) }
+        if let time = nodes[index].share.nextFinishedRow { next = min(next, time.sinceEpoch.milliseconds) }
+        if let time = nodes[index].awaiting.values.min() { next = min(next, time) }
         next = max(next, now + 1)
-        if let wakeAt = node.wakeAt, wakeAt <= next, wakeAt > now { return }
+        if let wakeAt = nodes[index].wakeAt, wakeAt <= next, wakeAt > now { return }
         nodes[index].wakeAt = next
-        events.add(.wake(node: index, process: node.process), at: next)
+        events.add(.wake(node: index, process: nodes[index].process), at: next)
     }
 
     mutating func receive(_ index: Int, _ request: SimulatedDatabase.Request, _ reply: SimulatedDatabase.Reply) {

@@ -177,10 +177,10 @@ struct ClusterSimulation {
 
     /// Whether the process runs now. Events for one that is stopped come when it goes on.
     private mutating func isAwake(_ index: Int, _ process: Int, _ event: Event) -> Bool {
-        let node = nodes[index]
-        guard node.isRunning, node.process == process else { return false }
-        guard node.pausedUntil > now else { return true }
-        events.add(event, at: node.pausedUntil)
+        guard nodes[index].isRunning, nodes[index].process == process else { return false }
+        let pausedUntil = nodes[index].pausedUntil
+        guard pausedUntil > now else { return true }
+        events.add(event, at: pausedUntil)
         return false
     }
 
