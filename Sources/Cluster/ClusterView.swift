@@ -2,7 +2,7 @@
 ///
 ///     node(8, key) · renewals(8) · state · name(text) · hashing_version(4) · gorush_timeout(ms) · renewed_at(database's clock, for operators)
 ///
-/// Whether a lease is over is a committed fact (``State-swift.enum/ended``), not a comparison of times: see ``LeaseObserver``.
+/// Whether a lease is over is a committed fact (`ended`), not a comparison of times: see ``LeaseObserver``.
 package struct LeaseRow: Hashable, Sendable {
     package enum State: String, Hashable, Sendable {
         case live

@@ -10,7 +10,7 @@ package import Primitives
 /// - A renewal whose outcome is unknown extends nothing.
 /// - `lapsed` is not `ended`: as long as nobody ended it, the next renewal continues it, and the partitions are still the node's.
 ///
-/// The time must count suspension (`CLOCK_BOOTTIME`, which ``Instant/now`` is): a machine that wakes up must find its lease over.
+/// The time must count suspension (`CLOCK_BOOTTIME`, which `Instant.now` is): a machine that wakes up must find its lease over.
 package struct OwnLease: Sendable {
     package enum State: Hashable, Sendable {
         case pending

@@ -31,7 +31,7 @@ import Testing
 
 /// Many seeds on all cores.
 enum SimulationRuns {
-    static let plainSeeds = ProcessInfo.processInfo.environment["WAKU_PUSH_CLUSTER_SEEDS"].flatMap { UInt64($0) } ?? 10
+    static let plainSeeds = ProcessInfo.processInfo.environment["WAKU_PUSH_CLUSTER_SEEDS"].flatMap { UInt64($0) } ?? 4
 
     struct Result: Sendable {
         var figures = SimulationFigures()
