@@ -11,6 +11,7 @@ extension ClusterSimulation {
 
     /// Without a fault for longer than this, each partition has an owner that may post. A lease (5 s), after the heartbeat in which its last
     /// renewal was read; the heartbeat that ends it; the heartbeat in which the next owner reads that (1 s each), and 1 s for transactions.
+    /// A heartbeat that is carried out after its node is gone renews the lease once more; it counts as a fault at that time.
     static let longestGap: Milliseconds = 9000
 
     mutating func checkEffects(of number: Int) {

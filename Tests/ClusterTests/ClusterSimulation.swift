@@ -195,7 +195,7 @@ struct ClusterSimulation {
         guard now < plan.faultsEnd else { return }
         events.add(.fault, at: now + random(1...(2 * plan.faultInterval)))
         figures.faults += 1
-        lastFault = now
+        lastFault = max(lastFault, now)
         let index = random(0...(plan.nodeCount - 1))
         switch plan.faults[random(0...(plan.faults.count - 1))] {
         case .kill:
@@ -243,7 +243,7 @@ struct ClusterSimulation {
     }
 
     mutating func pause(_ index: Int, _ length: Milliseconds) {
-        lastFault = now
+        lastFault = max(lastFault, now)
         nodes[index].pausedUntil = now + length
         nodes[index].suspended += length
         (nodes[index].pauseAtMark, nodes[index].pauseAtPost) = (0, 0)
