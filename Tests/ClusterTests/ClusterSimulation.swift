@@ -158,11 +158,12 @@ struct ClusterSimulation {
             }
         case .fault: beginFault()
         case .restart(let index):
-            let healthy = nodes[index]
+            let last = nodes[index]
             nodes[index] = newProcess()
-            nodes[index].cutUntil = healthy.cutUntil
-            nodes[index].deafUntil = healthy.deafUntil
-            nodes[index].clockError = healthy.clockError
+            nodes[index].cutUntil = last.cutUntil
+            nodes[index].deafUntil = last.deafUntil
+            nodes[index].clockError = last.clockError
+            nodes[index].healthySince = max(now, last.cutUntil + 2500)
             act(index)
         case .undrain(let index):
             nodes[index].member.isDraining = false
