@@ -81,6 +81,7 @@ let package = Package(
         library("WakuCrypto", ["CSecp256k1", "COpenSSL"]),
         library("Primitives"),
         library("ProtobufWire"),
+        library("Cluster", ["Primitives"]),
         // Optional libraries: prototypes of what is opened at run time.
         .target(name: "CSodium"),
         .target(name: "CZeroMQ"),
@@ -204,6 +205,7 @@ let package = Package(
         tests("WakuCrypto"),
         tests("Primitives"),
         tests("ProtobufWire"),
+        .testTarget(name: "ClusterTests", dependencies: ["Cluster", "Primitives"], swiftSettings: strict),
         tests("Sodium", ["CSodium", "CZeroMQ", "Primitives", "WakuCrypto"]),
         tests("SessionProtocol", ["PushTypes", "Sodium", "WakuCrypto"]),
         tests("SessionRules", ["PushTypes", "SessionProtocol", "WakuCrypto"]),

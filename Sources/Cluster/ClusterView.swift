@@ -1,0 +1,124 @@
+/// A node's row in the table of leases.
+///
+///     node(8, key) · renewals(8) · state · name(text) · hashing_version(4) · gorush_timeout(ms) · renewed_at(database's clock, for operators)
+///
+/// Whether a lease is over is a committed fact (`ended`), not a comparison of times: see ``LeaseObserver``.
+package struct LeaseRow: Hashable, Sendable {
+    package enum State: String, Hashable, Sendable {
+        case live
+        /// Takes messages, but hands its partitions over and takes no others.
+        case draining
+        /// For good. Maintenance deletes the row an hour later, with the rows of finished messages that the node left behind.
+        case ended
+    }
+
+    package var node: NodeID
+    /// Committed renewals.
+    package var renewals: UInt64
+    package var state: State
+    /// The host, for `admin nodes`.
+    package var name: String
+    package var hashingVersion: Int
+    /// The node's `--gorush-timeout`: whoever takes its partitions over waits for the highest of the cluster.
+    package var gorushTimeout: Duration
+
+    package init(
+        node: NodeID, renewals: UInt64 = 0, state: State = .live, name: String = "", hashingVersion: Int = HashingRules.latest.rawValue,
+        gorushTimeout: Duration = .seconds(60)
+    ) {
+        self.node = node
+        self.renewals = renewals
+        self.state = state
+        self.name = name
+        self.hashingVersion = hashingVersion
+        self.gorushTimeout = gorushTimeout
+    }
+}
+
+/// A partition's row: who may post for the devices in it.
+///
+///     partition(2, key) · owner(8, null when nobody's) · epoch(8)
+package struct PartitionRow: Hashable, Sendable {
+    package var owner: NodeID?
+    /// Counts changes of the owner. It never goes back, so it names one ownership.
+    package var epoch: UInt64
+
+    package init(owner: NodeID? = nil, epoch: UInt64 = 0) {
+        self.owner = owner
+        self.epoch = epoch
+    }
+}
+
+/// The number of a partition: 0 ..< ``ClusterConfiguration/partitionCount`` for devices, and one more for maintenance.
+package typealias PartitionNumber = Int
+
+extension ClusterConfiguration {
+    /// Whoever owns this partition does what only one node may do at a time: expiry, pruning, the check of the database, dropping claims.
+    /// Each of its transactions has the partition's epoch as a condition, as those of deliveries have.
+    package var maintenancePartition: PartitionNumber { partitionCount }
+
+    /// Rows in the table of partitions.
+    package var partitionRowCount: Int { partitionCount + 1 }
+
+    /// - Parameter deviceHash: the first 8 bytes of a hash of the device's stable id: of what orders its deliveries, not of its token.
+    package func partition(ofDevice deviceHash: UInt64) -> PartitionNumber {
+        Int(RendezvousHash.mix(deviceHash) % UInt64(max(partitionCount, 1)))
+    }
+}
+
+/// What a heartbeat read, in the transaction that it wrote in.
+package struct ClusterView: Hashable, Sendable {
+    /// The node's own lease was renewed. False when somebody ended it: then the transaction changed nothing.
+    package var isMember: Bool
+    package var leases: [LeaseRow]
+    /// By number.
+    package var partitions: [PartitionRow]
+
+    package init(isMember: Bool, leases: [LeaseRow], partitions: [PartitionRow]) {
+        self.isMember = isMember
+        self.leases = leases
+        self.partitions = partitions
+    }
+}
+
+/// One transaction each second: everything that a node says about itself, and what it takes and gives up. Its parts, in this order:
+///
+/// 1. The node's own lease: inserted by the first, `renewals + 1` by others, where the state is not `ended`. No row: the rest is left out.
+/// 2. ``ends``: `state = ended` where `renewals` is what was observed.
+/// 3. ``releases``: no owner, where owner and epoch are its own. For those that are settled, the marks with this epoch are removed.
+/// 4. ``takes``: owner, and `epoch + 1`, where the epoch is what was observed and the owner is null or has ended.
+/// 5. All leases (those that have ended too) and all partitions are read.
+///
+/// Rows are changed in the order of their keys. A deadlock or serialization failure (40P01, 40001) is repeated by the driver; anything else
+/// that is not a committed answer is ``ClusterMember/heartbeatFailed(at:)``.
+package struct Heartbeat: Hashable, Sendable {
+    package struct LeaseEnd: Hashable, Sendable {
+        package let node: NodeID
+        package let renewals: UInt64
+
+        package init(node: NodeID, renewals: UInt64) {
+            self.node = node
+            self.renewals = renewals
+        }
+    }
+
+    package struct Release: Hashable, Sendable {
+        package let partition: PartitionNumber
+        package let epoch: UInt64
+        /// No post of it is unanswered and no outcome uncommitted: the next owner need not wait.
+        package let isSettled: Bool
+    }
+
+    package struct Take: Hashable, Sendable {
+        package let partition: PartitionNumber
+        /// What it must be for the take to succeed; the new owner's is one more.
+        package let observedEpoch: UInt64
+    }
+
+    /// The node's own row. ``LeaseRow/renewals`` has no meaning here.
+    package let lease: LeaseRow
+    package let isFirst: Bool
+    package let ends: [LeaseEnd]
+    package let releases: [Release]
+    package let takes: [Take]
+}

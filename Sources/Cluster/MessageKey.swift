@@ -1,0 +1,47 @@
+/// The hash by which nodes agree about a message: that of the Waku message, or of the whole that was reassembled from segments. 32 bytes.
+package struct MessageKey: Hashable, Sendable {
+    /// The first 8 bytes: what ranks are computed from, and what stands in rows of finished messages. That another message has the same is left
+    /// out of account: somebody would need 2⁶⁴ attempts to have one certain message ignored by the nodes of higher rank.
+    package let prefix: UInt64
+    private let second, third, fourth: UInt64
+
+    /// - Parameter hash: 32 bytes; nil for any other number.
+    package init?(_ hash: some Collection<UInt8>) {
+        guard hash.count == 32 else { return nil }
+        var words: [UInt64] = [0, 0, 0, 0]
+        for (place, byte) in hash.enumerated() { words[place / 8] = words[place / 8] << 8 | UInt64(byte) }
+        self.init(prefix: words[0], words[1], words[2], words[3])
+    }
+
+    package init(prefix: UInt64, _ second: UInt64 = 0, _ third: UInt64 = 0, _ fourth: UInt64 = 0) {
+        self.prefix = prefix
+        self.second = second
+        self.third = third
+        self.fourth = fourth
+    }
+
+    /// The 32 bytes.
+    package var bytes: [UInt8] {
+        [prefix, second, third, fourth].flatMap { word in (0..<8).map { UInt8(truncatingIfNeeded: word >> (56 - 8 * UInt64($0))) } }
+    }
+}
+
+/// What a claim says: inserted first in the transaction of a message's effect, with the key as its primary key, so that a message takes effect
+/// once in the cluster.
+///
+///     hour · key(32) · node(8) · kind(2)
+package struct Claim: Hashable, Sendable {
+    /// By when an answer is due depends on it.
+    package enum Kind: Int, Hashable, Sendable {
+        case registration = 1
+        case request = 2
+    }
+
+    package let node: NodeID
+    package let kind: Kind
+
+    package init(node: NodeID, kind: Kind) {
+        self.node = node
+        self.kind = kind
+    }
+}

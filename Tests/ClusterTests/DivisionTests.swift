@@ -1,0 +1,101 @@
+import Cluster
+import Primitives
+import Testing
+
+/// How work is divided: pure functions of the live nodes.
+@Suite struct DivisionTests {
+    private let nodes = (1...5).map { NodeID.number($0) }
+
+    @Test func ranksOfAllNodesAreAPermutation() {
+        for key in 0..<200 as Range<UInt64> {
+            #expect(nodes.map { RendezvousHash.rank(of: $0, for: key, among: nodes) }.sorted() == [0, 1, 2, 3, 4])
+            #expect(RendezvousHash.owner(of: key, among: nodes).map { RendezvousHash.rank(of: $0, for: key, among: nodes) } == 0)
+            #expect(RendezvousHash.rank(of: .number(9), for: key, among: nodes) == 5)
+        }
+        #expect(RendezvousHash.owner(of: 1, among: []) == nil)
+        #expect(RendezvousHash.rank(of: .number(1), for: 1, among: []) == 0)
+    }
+
+    @Test func messagesAreSpreadEvenly() {
+        var counts: [NodeID: Int] = [:]
+        for key in 0..<10_000 as Range<UInt64> {
+            if let owner = RendezvousHash.owner(of: key, among: nodes) { counts[owner, default: 0] += 1 }
+        }
+        #expect(nodes.allSatisfy { abs((counts[$0] ?? 0) - 2000) < 200 })
+    }
+
+    @Test func orderOfTheOthersStaysWhenANodeLeaves() {
+        for key in 0..<1000 as Range<UInt64> {
+            let before = nodes.sorted { rank($0, key, nodes) < rank($1, key, nodes) }
+            let rest = nodes.dropLast()
+            let after = rest.sorted { rank($0, key, Array(rest)) < rank($1, key, Array(rest)) }
+            #expect(before.filter { $0 != nodes[4] } == after)
+        }
+    }
+
+    /// The values are part of the protocol between releases: they must not change.
+    @Test func firstHashingRulesAreFixed() {
+        let owners = (0..<16 as Range<UInt64>).map { RendezvousHash.owner(of: $0 << 40, among: nodes)?.rawValue ?? 0 }
+        #expect(owners == Self.expectedOwners)
+        let partitions = (0..<8 as Range<UInt64>).map { ClusterConfiguration().partition(ofDevice: $0) }
+        #expect(partitions == Self.expectedPartitions)
+    }
+
+    @Test func clusterFollowsTheLowestVersionOfItsNodes() {
+        #expect(HashingRules.common(to: [1, 1]) == .first)
+        // A newer node beside this one: both follow this one's.
+        #expect(HashingRules.common(to: [1, 7]) == .first)
+        #expect(HashingRules.common(to: []) == .latest)
+        // One that is older than this release supports.
+        #expect(HashingRules.common(to: [0, 1]) == nil)
+    }
+
+    @Test func everyAccountHasOneNodeAndOnlyThoseOfAChangedNodeMove() {
+        let accounts = (0..<2000 as Range<UInt64>).map { RandomKey.mix($0) }
+        let shares = nodes.map { AccountShare(of: $0, among: nodes) }
+        for account in accounts { #expect(shares.count { $0.contains(account) } == 1) }
+        let rest = Array(nodes.dropLast())
+        var begun = 0
+        for node in rest {
+            let changes = AccountShare(of: node, among: nodes).changes(to: AccountShare(of: node, among: rest), of: accounts)
+            #expect(changes.ended == [])
+            begun += changes.begun.count
+        }
+        #expect(begun == accounts.count { AccountShare(of: nodes[4], among: nodes).contains($0) })
+        let same = AccountShare(of: nodes[0], among: nodes).changes(to: AccountShare(of: nodes[0], among: nodes.reversed()), of: accounts)
+        #expect(same.begun == [] && same.ended == [])
+        // A node that does not know the others yet monitors all of them.
+        #expect(AccountShare(of: nodes[0], among: []).contains(accounts[0]))
+    }
+
+    @Test(arguments: [(60.0, 30.0, 3), (1.0, 1.0, 3), (10.0, 10.0, 2)])
+    func ratesAreDividedAndBurstsLeaveRoomForChance(perMinute: Double, burst: Double, nodes: Int) {
+        guard case .divided(let rate, let part) = SharedLimit(perMinute: perMinute, burst: burst, nodes: nodes) else {
+            Issue.record("counted in the transaction")
+            return
+        }
+        #expect(rate == perMinute / Double(nodes))
+        #expect(part >= 1 && part <= burst && part >= burst / Double(nodes))
+    }
+
+    @Test func ratesBelowOneAMinuteAreCountedInTheTransaction() {
+        #expect(SharedLimit(perMinute: 0.5, burst: 5, nodes: 2) == .inTransaction)
+        // One node counts for itself.
+        #expect(SharedLimit(perMinute: 0.5, burst: 5, nodes: 1) == .divided(perMinute: 0.5, burst: 5))
+        #expect(SharedLimit(perMinute: 0.5, burst: 5, nodes: 0) == .divided(perMinute: 0.5, burst: 5))
+        #expect(SharedLimit.share(of: 100_000, nodes: 3) == 33_333)
+        #expect(SharedLimit.share(of: 1, nodes: 3) == 1)
+    }
+
+    private func rank(_ node: NodeID, _ key: UInt64, _ nodes: [NodeID]) -> Int { RendezvousHash.rank(of: node, for: key, among: nodes) }
+
+    private static let expectedOwners: [UInt64] = [5, 3, 3, 3, 2, 1, 1, 1, 1, 3, 2, 2, 3, 3, 2, 3]
+    private static let expectedPartitions = [175, 193, 206, 237, 202, 90, 0, 215]
+}
+
+private enum RandomKey {
+    static func mix(_ seed: UInt64) -> UInt64 {
+        var generator = SplitMix64(seed: seed)
+        return generator.next()
+    }
+}
