@@ -187,9 +187,10 @@ struct SlowGorushNodeTests {
             gorush.stop()
             defer { gorush.goOn() }
             #expect(try await notify(clients, at: node, messageID: randomBytes(32)).map(\.error) == [.internalError])
-            try await node.wait { gorush.postSizes.count == 2 }
+            try await node.wait { gorush.postSizes.count >= 2 }
             gorush.goOn()
-            try await node.wait { node.count(.notificationAccepted) == 1 && gorush.notified["token-0"] == 2 }
+            // On a busy machine the timeout may pass once more before gorush goes on.
+            try await node.wait { node.count(.notificationAccepted) == 1 && gorush.notified["token-0"] == gorush.postSizes.count }
             #expect(gorush.collapseIDs.count == 1)
         }
     }
