@@ -136,5 +136,6 @@ extension SubscriptionMonitor {
                 await receiver.take(batch)
             }
         }
+        await receiver.settle()
     }
 }

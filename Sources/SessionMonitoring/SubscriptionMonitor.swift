@@ -109,7 +109,7 @@ package final class SubscriptionMonitor: Sendable {
     package func load(_ all: [MonitoredSubscription]) {
         queue.async {
             self.change { state, now in
-                state.monitor.set(all.lazy.map { ($0.id, $0.account, $0.entryByteCount) }, at: now)
+                state.monitor.set(all, at: now)
             }
         }
     }
@@ -138,7 +138,7 @@ package final class SubscriptionMonitor: Sendable {
         change { state, now in
             for change in changes {
                 switch change {
-                case .set(let all): state.monitor.set(all.lazy.map { ($0.id, $0.account, $0.entryByteCount) }, at: now)
+                case .set(let all): state.monitor.set(all, at: now)
                 case .remove(let ids): for id in ids { state.monitor.remove(id) }
                 }
             }

@@ -14,25 +14,29 @@ package struct AccountID: Hashable, Sendable, CustomStringConvertible {
     private let word0: UInt64, word1: UInt64, word2: UInt64, word3: UInt64
 
     /// nil unless there are 33 bytes.
-    package init?(_ bytes: some Collection<UInt8>) {
-        guard bytes.count == Self.byteCount, let prefix = bytes.first else { return nil }
-        self.prefix = prefix
-        var words: (UInt64, UInt64, UInt64, UInt64) = (0, 0, 0, 0)
-        for byte in bytes.dropFirst() {
-            // 256 bits, shifted left by a byte.
-            words.0 = words.0 << 8 | words.1 >> 56
-            words.1 = words.1 << 8 | words.2 >> 56
-            words.2 = words.2 << 8 | words.3 >> 56
-            words.3 = words.3 << 8 | UInt64(byte)
-        }
-        (word0, word1, word2, word3) = words
+    package init?(_ bytes: [UInt8]) {
+        guard let account = bytes.withUnsafeBytes(Self.init(reading:)) else { return nil }
+        self = account
+    }
+
+    /// nil unless there are 33 bytes.
+    package init?(_ bytes: ArraySlice<UInt8>) {
+        guard let account = bytes.withUnsafeBytes(Self.init(reading:)) else { return nil }
+        self = account
+    }
+
+    private init?(reading bytes: UnsafeRawBufferPointer) {
+        guard bytes.count == Self.byteCount else { return nil }
+        prefix = bytes[0]
+        func word(_ index: Int) -> UInt64 { UInt64(bigEndian: bytes.loadUnaligned(fromByteOffset: 1 + 8 * index, as: UInt64.self)) }
+        (word0, word1, word2, word3) = (word(0), word(1), word(2), word(3))
     }
 
     package var isSessionID: Bool { prefix == Self.sessionPrefix }
 
     /// 32 bytes.
     package var key: [UInt8] {
-        [word0, word1, word2, word3].flatMap { word in (0..<8).map { UInt8(truncatingIfNeeded: word >> (56 - 8 * UInt64($0))) } }
+        withUnsafeBytes(of: (word0.bigEndian, word1.bigEndian, word2.bigEndian, word3.bigEndian)) { Array($0) }
     }
 
     /// 33 bytes.

@@ -1,15 +1,18 @@
 /// A JSON string literal with its quotes.
 func jsonText(_ text: String) -> String {
-    var result = "\""
-    for scalar in text.unicodeScalars {
-        switch scalar {
-        case "\"": result += "\\\""
-        case "\\": result += "\\\\"
-        case "\u{0}"..<" ":
-            let digits = String(scalar.value, radix: 16)
-            result += "\\u" + String(repeating: "0", count: 4 - digits.count) + digits
-        default: result.unicodeScalars.append(scalar)
+    let (quote, backslash) = (UInt8(ascii: "\""), UInt8(ascii: "\\"))
+    var bytes = [quote]
+    bytes.reserveCapacity(text.utf8.count + 2)
+    // By bytes: all that is escaped is ASCII.
+    for byte in text.utf8 {
+        switch byte {
+        case quote, backslash: bytes += [backslash, byte]
+        case 0..<0x20:
+            let digits = String(byte, radix: 16)
+            bytes += "\\u\(String(repeating: "0", count: 4 - digits.count))\(digits)".utf8
+        default: bytes.append(byte)
         }
     }
-    return result + "\""
+    bytes.append(quote)
+    return String(decoding: bytes, as: UTF8.self)
 }

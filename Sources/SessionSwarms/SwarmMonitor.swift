@@ -68,11 +68,11 @@ package struct SwarmMonitor: Sendable {
 
     /// Several at once: each server is asked for its part in one request, as far as that has room. For the start, and for those that come within
     /// a few milliseconds of each other.
-    package mutating func set(_ all: some Sequence<(id: SubscriptionID, account: AccountID, byteCount: Int)>, at now: Instant) {
-        subscriptions.reserveCapacity(adding: all.underestimatedCount)
+    package mutating func set(_ all: [MonitoredSubscription], at now: Instant) {
+        subscriptions.reserveCapacity(adding: all.count)
         var isChanged = [Bool](repeating: false, count: swarms.count)
-        for (id, account, byteCount) in all {
-            if let swarm = place(id, account, byteCount) { isChanged[swarm] = true }
+        for one in all {
+            if let swarm = place(one.id, one.account, one.entryByteCount) { isChanged[swarm] = true }
         }
         for swarm in swarms.indices where isChanged[swarm] {
             for server in swarms[swarm].servers { askForNewMembers(server, at: now) }

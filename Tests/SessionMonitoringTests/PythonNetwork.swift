@@ -239,6 +239,8 @@ final class Inbox: SessionMessageReceiver {
         for continuation in waiting { continuation.resume() }
     }
 
+    func settle() async {}
+
     func take(_ messages: [NotifyMessage]) async {
         await withCheckedContinuation { continuation in
             let isOpen = state.withLock { state in

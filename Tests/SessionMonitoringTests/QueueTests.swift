@@ -63,31 +63,36 @@ import Testing
 }
 
 @Suite struct MessageQueueTests {
+    private let limit = MessageQueue.maximumBatchCount
+
     @Test func connectionsTakeTurnsAndEachKeepsItsOrder() {
         var queue = MessageQueue()
         func append(_ number: Int, _ from: UInt64) -> Bool { queue.append(message(number), from: connection(from)) }
-        for number in 0..<300 { _ = append(number, 1) }
-        for number in 1000..<1003 { _ = append(number, 2) }
+        for number in 0..<limit + 44 { _ = append(number, 1) }
+        for number in 10_000..<10_003 { _ = append(number, 2) }
         let first = queue.next().messages.map(\.storedAt)
-        #expect(first.count == MessageQueue.maximumBatchCount)
-        #expect(Array(first.prefix(8)) == [0, 1000, 1, 1001, 2, 1002, 3, 4])
+        #expect(first.count == limit)
+        #expect(Array(first.prefix(8)) == [0, 10_000, 1, 10_001, 2, 10_002, 3, 4])
         let second = queue.next().messages.map(\.storedAt)
-        #expect(second == Array(253..<300))
+        let rest = limit - 3..<limit + 44
+        #expect(second == rest.map(Int64.init))
         #expect(queue.isEmpty && queue.byteCount == 0)
     }
 
     @Test func connectionWithTooMuchIsPausedUntilHalfOfItIsTaken() {
-        var queue = MessageQueue(limits: .init(connectionByteCount: 1000 * size, totalByteCount: .max))
+        // Two batches are just more than half.
+        let room = 4 * limit - 24
+        var queue = MessageQueue(limits: .init(connectionByteCount: room * size, totalByteCount: .max))
         func append(_ number: Int, _ from: UInt64) -> Bool { queue.append(message(number), from: connection(from)) }
-        for number in 0..<1000 { #expect(!append(number, 1)) }
-        #expect(append(1000, 1))
+        for number in 0..<room { #expect(!append(number, 1)) }
+        #expect(append(room, 1))
         // Others are not affected.
         #expect(!append(0, 2))
         let early = queue.next()
         #expect(early.resumed == [])
         let batch = queue.next()
-        #expect(batch.resumed == [connection(1)] && batch.messages.count == MessageQueue.maximumBatchCount)
-        #expect(!append(1001, 1))
+        #expect(batch.resumed == [connection(1)] && batch.messages.count == limit)
+        #expect(!append(room + 1, 1))
     }
 
     @Test func allConnectionsTogetherAreLimited() {

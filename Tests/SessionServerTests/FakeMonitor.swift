@@ -55,6 +55,13 @@ final class FakeMonitor: SubscriptionMonitoring {
     }
 
     /// Returns when the messages are stored or dropped.
-    func report(_ messages: [NotifyMessage]) async { await state.withLock(\.receiver)?.take(messages) }
+    func report(_ messages: [NotifyMessage]) async {
+        await take(messages)
+        await settle()
+    }
+
+    func take(_ messages: [NotifyMessage]) async { await state.withLock(\.receiver)?.take(messages) }
+    func settle() async { await state.withLock(\.receiver)?.settle() }
+
     func tell(_ event: MonitorEvent) { state.withLock(\.count)?(event) }
 }

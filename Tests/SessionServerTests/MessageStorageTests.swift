@@ -52,6 +52,42 @@ struct MessageStorageTests {
         #expect(second.queued.count == 1 && second.duplicates == 1)
     }
 
+    @Test func reportsThatArePreparedTogetherMakeOneDelivery() async throws {
+        try await fixture.subscribe(account, SessionDevice())
+        let report = message(for: account)
+        let prepared = try (0..<2).map { _ in try fixture.prepare(report) }
+        let first = try await fixture.notify(prepared[0])
+        let second = try await fixture.notify(prepared[1])
+        #expect(first.queued.count == 1 && first.duplicates == 0)
+        #expect(second.queued.isEmpty && second.duplicates == 1 && second.isWanted)
+        let third = try fixture.prepare(report)
+        #expect(third.notifications.isEmpty && third.duplicates == 1 && third.isWanted)
+    }
+
+    @Test func aSubscriptionThatIsRenewedMeanwhileIsNotifiedAsItIsThen() async throws {
+        let device = SessionDevice()
+        try await fixture.subscribe(account, device, at: .now - 100)
+        let report = message(for: account)
+        let prepared = try fixture.prepare(report)
+        try await fixture.apply([.subscribe(account.subscription(device, namespaces: [7]))])
+        #expect(try await !fixture.notify(prepared).isWanted)
+        try await fixture.subscribe(account, device, at: .now + 1)
+        let notified = try await fixture.notify(prepared)
+        #expect(notified.queued.count == 1)
+        let current = try fixture.records(of: account)[0].authority.signedAt
+        #expect(notified.queued[0].postable.address.version == UInt64(bitPattern: current))
+    }
+
+    @Test func aSubscriptionThatEndsMeanwhileIsNotNotified() async throws {
+        let devices = (0..<2).map { _ in SessionDevice() }
+        for device in devices { try await fixture.subscribe(account, device, at: .now - 100) }
+        let prepared = try fixture.prepare(message(for: account))
+        try await fixture.apply([.unsubscribe(account.unsubscription(devices[0]))])
+        let notified = try await fixture.notify(prepared)
+        #expect(notified.queued.map(\.postable.address.deviceToken.revealed) == [devices[1].token])
+        #expect(try fixture.waiting.count == 1)
+    }
+
     @Test func aReportIsKnownFor24HoursAlsoWhenItsNotificationIsGone() async throws {
         try await fixture.subscribe(account, SessionDevice())
         let report = message(for: account)

@@ -1,6 +1,7 @@
 import CurlClient
 import Delivery
 import Foundation
+import Gorush
 import HealthChecks
 import NodeMetrics
 import PushTypes
@@ -191,6 +192,31 @@ struct SessionHTTPTests {
             faults.clear()
             await reported
             try await eventually { fixture.gorush.tokens == [device.token] }
+        }
+    }
+
+    /// One batch is prepared while the one before it is committed; a third would wait.
+    @Test func reportsBehindAStoreThatHangsWaitInTheirOrder() async throws {
+        let faults = StoreFaults(in: fixture.folder.path)
+        let (account, device) = (try SessionAccount.sessionID(), SessionDevice())
+        try await fixture.withNode { node async throws in
+            #expect(try await node.subscribe(account, device) == Self.added)
+            let counters = node.node.counters
+            let reports = ["a", "b"].map { message(for: account, hash: String(repeating: $0, count: 40)) }
+            faults.add(.stall, to: .sync)
+            await fixture.monitor.take([reports[0]])
+            let second = Task { await fixture.monitor.take([reports[1]]) }
+            try await eventually { counters.count(.sessionMessage) == 2 }
+            #expect(counters.count(.sessionNotification) == 0 && fixture.gorush.posted.isEmpty)
+            faults.clear()
+            await second.value
+            await fixture.monitor.settle()
+            #expect(counters.count(.sessionNotification) == 2)
+            try await eventually { fixture.gorush.posted.count == 2 }
+            let name = Subscriptions(node.node.store.sealer).name(
+                of: account.id, SubscriberDevice(service: device.service, token: device.token))
+            let expected = reports.compactMap { DeliveryID(bytes: MessageRules.deliveryName(rowName: name, hash: $0.hash))?.notificationID }
+            #expect(fixture.gorush.posted.map(\.id) == expected)
         }
     }
 

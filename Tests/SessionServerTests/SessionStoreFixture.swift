@@ -45,8 +45,23 @@ struct SessionStoreFixture {
     func notify(
         _ message: NotifyMessage, at now: Timestamp = .now(), admits: @escaping @Sendable (Int64) -> Bool = { _ in true }
     ) async throws -> NotifiedMessage {
-        try await store.commit(
-            subscriptions.notify(message, expires: now + .seconds(600), by: source, sodium, at: now, admits: admits))
+        try await notify(try prepare(message, at: now), at: now, admits: admits)
+    }
+
+    func preparation(_ message: NotifyMessage, at now: Timestamp = .now()) -> StoreCommand<PreparedMessage> {
+        subscriptions.prepare(message, expires: now + .seconds(600), by: source, sodium, at: now)
+    }
+
+    func prepare(_ message: NotifyMessage, at now: Timestamp = .now()) throws -> PreparedMessage {
+        try store.read(preparation(message, at: now))
+    }
+
+    @discardableResult
+    func notify(
+        _ prepared: PreparedMessage, at now: Timestamp = .now(), admits: @escaping @Sendable (Int64) -> Bool = { _ in true }
+    ) async throws -> NotifiedMessage {
+        let again = preparation(prepared.message, at: now)
+        return try await store.commit(subscriptions.notify(prepared, orElse: { again }, admits: admits))
     }
 
     func records(of account: SessionAccount) throws -> [SubscriptionRecord] {

@@ -117,7 +117,8 @@ import Testing
     @Test func severalAreAskedInOneRequest() {
         var network = Network()
         network.connect([server(1, swarm: 100)])
-        network.monitor.set((0..<10).map { (id($0), account(90 + UInt64($0)), 200) }, at: .zero)
+        network.monitor.set(
+            (0..<10).map { MonitoredSubscription(id: id($0), account: account(90 + UInt64($0)), entryByteCount: 200) }, at: .zero)
         #expect(network.asks().map(\.ids) == [(0..<10).map { id($0) }])
     }
 

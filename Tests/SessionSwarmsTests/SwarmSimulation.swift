@@ -75,7 +75,7 @@ struct SwarmSimulation {
     let plan: Plan
     var random: SeededGenerator
     var monitor: SwarmMonitor
-    var events = EventQueue<Event>()
+    var events = EventQueue<Instant, Event>()
     var now = Instant.zero
     var models: [ModelServer] = []
     var byKey: [[UInt8]: Int] = [:]

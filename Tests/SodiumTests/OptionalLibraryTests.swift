@@ -34,6 +34,26 @@ import Testing
             """)
     }
 
+    @Test func prototypesOfPostgreSQLMatchItsHeader() async throws {
+        try await compile(
+            """
+            #include <stddef.h>
+            #include <libpq-fe.h>
+            #include "CPostgres.h"
+            #define MEMBER(name) \\
+                _Static_assert(offsetof(cpq_conninfo_option, name) == offsetof(PQconninfoOption, name), #name);
+            MEMBER(keyword) MEMBER(envvar) MEMBER(compiled) MEMBER(val) MEMBER(label) MEMBER(dispchar) MEMBER(dispsize)
+            _Static_assert(sizeof(cpq_conninfo_option) == sizeof(PQconninfoOption), "option");
+            // The layout is the same: so the functions may take either.
+            #define cpq_conninfo_option PQconninfoOption
+            #define CHECK(result, name, parameters) \\
+                _Static_assert(__builtin_types_compatible_p(result(*) parameters, __typeof__(&name)), #name);
+            CPOSTGRES_FUNCTIONS(CHECK)
+            #define NUMBER(name, value) _Static_assert(name == value, #name);
+            CPOSTGRES_NUMBERS(NUMBER)
+            """)
+    }
+
     @Test func mismatchDoesNotCompile() async throws {
         await #expect(throws: CompilerError.self) {
             try await compile(
@@ -45,8 +65,8 @@ import Testing
     }
 
     /// <https://systemd.io/ELF_DLOPEN_METADATA/>: owner FDO, type 0x407c0c0a, JSON with the name of the library.
-    @Test(arguments: ["libsodium.so.23", "libzmq.so.5"])
-    func programNamesTheLibraryInAnELFNote(soname: String) throws {
+    @Test(arguments: [("libsodium.so.23", "session"), ("libzmq.so.5", "session"), ("libpq.so.5", "postgresql")])
+    func programNamesTheLibraryInAnELFNote(soname: String, feature: String) throws {
         let program = try Data(contentsOf: URL(fileURLWithPath: "/proc/self/exe"))
         let images = [program] + (CommandLine.arguments.compactMap { try? Data(contentsOf: URL(fileURLWithPath: $0)) })
         let header = Data([4, 0, 0, 0])
@@ -65,7 +85,7 @@ import Testing
         let note = try #require(notes.first { $0.contains(soname) })
         let entries = try JSONDecoder().decode([Note].self, from: Data(note.utf8))
         #expect(entries.map(\.soname) == [[soname]])
-        #expect(entries.first?.feature == "session")
+        #expect(entries.first?.feature == feature)
     }
 
     private struct Note: Decodable {
@@ -81,7 +101,8 @@ import Testing
     private func compile(_ source: String) async throws {
         let ended = try await ExternalTool.run(
             "cc",
-            ["-fsyntax-only", "-Wall", "-I\(Self.sources)/CSodium/include", "-I\(Self.sources)/CZeroMQ/include", "-xc", "-"],
+            ["-fsyntax-only", "-Wall", "-I/usr/include/postgresql"]
+                + ["CSodium", "CZeroMQ", "CPostgres"].map { "-I\(Self.sources)/\($0)/include" } + ["-xc", "-"],
             input: source)
         guard ended.status == 0 else { throw CompilerError(description: ended.errors) }
     }

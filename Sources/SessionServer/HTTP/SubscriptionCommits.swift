@@ -1,5 +1,7 @@
+import DequeModule
 import Logging
 import NodeMetrics
+import Primitives
 import PushNode
 import PushTypes
 import SessionProtocol
@@ -15,7 +17,7 @@ final class SubscriptionCommits: Sendable {
     private let gate: SessionGate
     private let services: Set<PushService>
     private let monitor: any SubscriptionMonitoring
-    private let timeout: Duration
+    private let timeout: AnswerTimeout
     private let pending: Mutex<PendingBodies>
 
     /// - Parameters:
@@ -34,7 +36,7 @@ final class SubscriptionCommits: Sendable {
         self.gate = gate
         self.services = services
         self.monitor = monitor
-        self.timeout = timeout
+        self.timeout = AnswerTimeout(timeout)
         subscriptions = Subscriptions(node.store.sealer)
     }
 
@@ -48,14 +50,11 @@ final class SubscriptionCommits: Sendable {
         guard !requests.isEmpty else { return [] }
         if node.drain.isOn { return all(.draining) }
         guard pending.withLock({ $0.add(byteCount: byteCount) }) else { return all(.storeTimeout) }
-        let answer = FirstAnswer()
-        let timer = Task { [timeout] in
-            try await Task.sleep(for: timeout)
-            answer.give(nil)
+        let result = await withCheckedContinuation { continuation in
+            let answer = FirstAnswer(continuation)
+            timeout.watch(answer)
+            submit(requests, byteCount, answer)
         }
-        submit(requests, byteCount, answer)
-        let result = await answer.value
-        timer.cancel()
         guard let result else { return all(.storeTimeout) }
         return (try? result.get()) ?? all(.storeFailed)
     }
@@ -111,44 +110,75 @@ struct PendingBodies {
 private final class FirstAnswer: Sendable {
     typealias Value = Result<[RequestAnswer], RequestError>?
 
-    private enum State {
-        case open
-        case waiting(CheckedContinuation<Value, Never>)
-        case given(Value)
-        case taken
+    private let waiting: Mutex<CheckedContinuation<Value, Never>?>
+
+    init(_ continuation: CheckedContinuation<Value, Never>) {
+        waiting = Mutex(continuation)
     }
 
-    private let state = Mutex(State.open)
+    var isGiven: Bool { waiting.withLock { $0 == nil } }
 
     /// - Parameter value: nil: there was no answer in time.
     func give(_ value: Value) {
-        let waiting = state.withLock { state -> CheckedContinuation<Value, Never>? in
-            switch state {
-            case .open: state = .given(value)
-            case .waiting(let continuation):
-                state = .taken
-                return continuation
-            case .given, .taken: break
-            }
-            return nil
+        let continuation = waiting.withLock { waiting in
+            defer { waiting = nil }
+            return waiting
         }
-        waiting?.resume(returning: value)
+        continuation?.resume(returning: value)
+    }
+}
+
+/// Ends waiting for answers that the store does not give in time. One task for all of them: one for each would cost as much as parsing a request.
+private final class AnswerTimeout: Sendable {
+    private struct State {
+        /// In the order of their times.
+        var watched: Deque<(answer: FirstAnswer, due: Instant)> = []
+        var isRunning = false
+
+        /// - Returns: When the first that is not given is due.
+        mutating func next() -> Instant? {
+            while let first = watched.first, first.answer.isGiven { watched.removeFirst() }
+            return watched.first?.due
+        }
     }
 
-    /// To be read once.
-    var value: Value {
-        get async {
-            await withCheckedContinuation { continuation in
-                let given = state.withLock { state -> Value? in
-                    if case .given(let value) = state {
-                        state = .taken
-                        return .some(value)
-                    }
-                    state = .waiting(continuation)
-                    return nil
-                }
-                if let given { continuation.resume(returning: given) }
-            }
+    private let timeout: Duration
+    private let state = Mutex(State())
+
+    init(_ timeout: Duration) {
+        self.timeout = timeout
+    }
+
+    func watch(_ answer: FirstAnswer) {
+        let mustRun = state.withLock { state in
+            _ = state.next()
+            state.watched.append((answer, .now + timeout))
+            defer { state.isRunning = true }
+            return !state.isRunning
+        }
+        if mustRun { Task { await run() } }
+    }
+
+    /// Until nothing is watched.
+    private func run() async {
+        while let due = nextDue() {
+            try? await due.sleep()
+            while let late = takeLate() { late.give(nil) }
+        }
+    }
+
+    private func nextDue() -> Instant? {
+        state.withLock { state in
+            let due = state.next()
+            state.isRunning = due != nil
+            return due
+        }
+    }
+
+    private func takeLate() -> FirstAnswer? {
+        state.withLock { state in
+            guard let due = state.next(), due <= .now else { return nil }
+            return state.watched.popFirst()?.answer
         }
     }
 }

@@ -52,36 +52,36 @@ package struct SubscriptionRecord: Sendable {
 
     /// - Throws: `UnexpectedValue`
     package init(parsing bytes: [UInt8]) throws {
-        var rest = bytes[...]
-        func take(_ count: Int) throws -> [UInt8] {
-            guard rest.count >= count else { throw UnexpectedValue() }
-            defer { rest = rest.dropFirst(count) }
-            return Array(rest.prefix(count))
+        var position = 0
+        func take(_ count: Int) throws -> ArraySlice<UInt8> {
+            guard bytes.count - position >= count else { throw UnexpectedValue() }
+            defer { position += count }
+            return bytes[position..<position + count]
         }
-        guard try take(1) == [Self.format], let account = AccountID(try take(AccountID.byteCount)) else { throw UnexpectedValue() }
-        let flags = Flags(rawValue: try take(1)[0])
-        let signature = Confidential(try take(Ed25519PublicKey.signatureByteCount))
+        guard try take(1).first == Self.format, let account = AccountID(try take(AccountID.byteCount)) else { throw UnexpectedValue() }
+        let flags = Flags(rawValue: try take(1).first ?? 0)
+        let signature = Confidential(Array(try take(Ed25519PublicKey.signatureByteCount)))
         let signedAt = try take(8).reduce(0) { $0 << 8 | Int64($1) }
-        guard let key = SymmetricKey(bytes: try take(SymmetricKey.byteCount)) else { throw UnexpectedValue() }
+        guard let key = SymmetricKey(bytes: Array(try take(SymmetricKey.byteCount))) else { throw UnexpectedValue() }
         encryptionKey = key
         let sessionKey =
-            flags.contains(.sessionKey) ? try Ed25519PublicKey(parsing: try take(Ed25519PublicKey.byteCount)) : nil
+            flags.contains(.sessionKey) ? try Ed25519PublicKey(parsing: Array(try take(Ed25519PublicKey.byteCount))) : nil
         var delegation = Delegation.none
         if flags.contains(.subaccount) {
-            guard let token = SubaccountToken(try take(SubaccountToken.byteCount)) else { throw UnexpectedValue() }
-            delegation = .subaccount(token, signature: Confidential(try take(Ed25519PublicKey.signatureByteCount)))
+            guard let token = SubaccountToken(Array(try take(SubaccountToken.byteCount))) else { throw UnexpectedValue() }
+            delegation = .subaccount(token, signature: Confidential(Array(try take(Ed25519PublicKey.signatureByteCount))))
         } else if flags.contains(.subkey) {
-            delegation = .subkey(tag: try take(32))
+            delegation = .subkey(tag: Array(try take(32)))
         }
         authority = SignedAuthority(
             account: account, sessionKey: sessionKey, delegation: delegation, signedAt: signedAt, signature: signature)
         let count = try take(2).reduce(0) { $0 << 8 | Int($1) }
         let packed = try take(2 * count)
-        namespaces = stride(from: 0, to: packed.count, by: 2).map {
+        namespaces = stride(from: packed.startIndex, to: packed.endIndex, by: 2).map {
             Int16(bitPattern: UInt16(packed[$0]) << 8 | UInt16(packed[$0 + 1]))
         }
         wantsData = flags.contains(.wantsData)
-        token = Confidential(String(decoding: rest, as: UTF8.self))
+        token = Confidential(String(decoding: bytes[position...], as: UTF8.self))
     }
 
     // MARK: Writing

@@ -16,6 +16,29 @@ struct NotifiedMessage: Sendable {
     var isWanted = false
 }
 
+/// The notifications of a message, encrypted before they have their place in the order of commits.
+struct PreparedMessage: Sendable {
+    struct Notification: Sendable {
+        /// The subscription's row.
+        let row: Int64
+        let signedAt: Int64
+        let delivery: DeliveryID
+        let address: DeviceAddress
+        let content: SessionContent
+        /// Puts it into the outbox, and notes the delivery.
+        let changes: [Change]
+    }
+
+    let message: NotifyMessage
+    /// When its notifications are given up.
+    let expires: Timestamp
+    /// For subscriptions that want the message and were not told of it when they were read.
+    let notifications: [Notification]
+    let duplicates: Int
+
+    var isWanted: Bool { !notifications.isEmpty || duplicates > 0 }
+}
+
 extension Subscriptions {
     /// More than the devices of an account; it bounds what a message reads if the limit was lowered.
     private static let deviceBound = 10_000
@@ -24,18 +47,11 @@ extension Subscriptions {
         SessionStorage.subscription,
         [.id, SessionStorage.name, SessionStorage.signedAt, SessionStorage.service, SessionStorage.sealed],
         where: [.equal(SessionStorage.account), .atLeast(SessionStorage.signedAt)], order: [.ascending(.id)])
+    private static let findSignedAt = Query(SessionStorage.subscription, [SessionStorage.signedAt], where: [.equal(.id)])
     private static let findSeen = Query(SessionStorage.seen, [.id], where: [.equal(SessionStorage.delivery)])
     private static let insertSeen = Mutation(SessionStorage.seen, .insertOrIgnore([SessionStorage.delivery, SessionStorage.at]))
 
-    /// A subscription that wants a message.
-    private struct Recipient: Sendable {
-        let row: Int64
-        let service: PushService
-        let record: SubscriptionRecord
-        let delivery: DeliveryID
-    }
-
-    /// Puts a notification for each device that wants the message into the outbox, sealed for it, unless that was done before.
+    /// Makes the notifications of a message for each device that wants it. Changes nothing, so that it can be done on any thread.
     ///
     /// - Parameters:
     ///   - message: admitted by `MessageRules`.
@@ -43,55 +59,80 @@ extension Subscriptions {
     ///   - source: makes addresses and contents.
     ///   - sodium: seals payloads.
     ///   - now: the time.
-    ///   - admits: whether a subscription's row may be notified now. Counts against a rate limit.
-    func notify(
-        _ message: NotifyMessage, expires: Timestamp, by source: SessionDeliverySource, _ sodium: Sodium, at now: Timestamp,
-        admits: @escaping @Sendable (Int64) -> Bool = { _ in true }
-    ) -> StoreCommand<NotifiedMessage> {
+    func prepare(
+        _ message: NotifyMessage, expires: Timestamp, by source: SessionDeliverySource, _ sodium: Sodium, at now: Timestamp
+    ) -> StoreCommand<PreparedMessage> {
         let read = Self.findOfAccount(
             .bytes(accountHash(message.account)), .integer(Self.oldestSignature(at: now.seconds)), limit: Self.deviceBound)
         return .find(read) { rows in
-            var recipients: [Recipient] = []
-            for row in rows {
-                // One that cannot be read or opened takes no other with it; `admin check` lists it.
-                guard let id = try? row.integer(0), let name = try? row.bytes(1),
-                    let record = try? open(try row.bytes(4), named: name, signedAt: try row.integer(2)),
-                    let service = try? PushService(stored: try row.integer(3)),
-                    MessageRules.wants(record.namespaces, message.namespace),
-                    let delivery = DeliveryID(bytes: MessageRules.deliveryName(rowName: name, hash: message.hash))
-                else { continue }
-                recipients.append(Recipient(row: id, service: service, record: record, delivery: delivery))
+            let deliveries = rows.map { row in
+                (try? row.bytes(1)).flatMap { DeliveryID(bytes: MessageRules.deliveryName(rowName: $0, hash: message.hash)) }
             }
-            guard !recipients.isEmpty else { return .done(NotifiedMessage()) }
-            return .read(recipients.map { Self.findSeen(.bytes($0.delivery.bytes)) }) { [recipients] seen in
-                let new = zip(recipients, seen).filter(\.1.isEmpty).map(\.0)
-                return queue(message, for: new.filter { admits($0.row) }, expires: expires, by: source, sodium, at: now).map { queued in
-                    NotifiedMessage(queued: queued, duplicates: recipients.count - new.count, isWanted: true)
+            return .read(deliveries.map { Self.findSeen(.bytes($0?.bytes ?? [])) }) { seen in
+                var notifications: [PreparedMessage.Notification] = []
+                for (index, row) in rows.enumerated() where seen[index].isEmpty {
+                    // One that cannot be read or opened takes no other with it; `admin check` lists it.
+                    guard let delivery = deliveries[index],
+                        let made = try? notification(message, to: row, delivery, expires: expires, by: source, sodium, at: now)
+                    else { continue }
+                    notifications.append(made)
                 }
+                return .done(
+                    PreparedMessage(
+                        message: message, expires: expires, notifications: notifications, duplicates: seen.count { !$0.isEmpty }))
             }
         }
     }
 
-    private func queue(
-        _ message: NotifyMessage, for recipients: [Recipient], expires: Timestamp, by source: SessionDeliverySource, _ sodium: Sodium,
-        at now: Timestamp
-    ) -> StoreCommand<[QueuedDelivery]> {
-        let payloads = recipients.map { SessionPayload(message, for: $0.record, sodium) }
-        let changes = zip(recipients, payloads).flatMap { recipient, payload in
-            [
-                DeliveryStorage.enqueue(
-                    recipient.delivery, for: Self.device(recipient.row), payload: payload.encoded(), expires: expires, by: sealer),
-                Self.insertSeen(.bytes(recipient.delivery.bytes), .integer(now.rawValue)),
-            ]
-        }
-        return .apply(changes) { ids in
-            zip(ids, zip(recipients, payloads)).map { id, one in
-                let (recipient, payload) = one
-                let waiting = WaitingDelivery(
-                    id: id, delivery: recipient.delivery, device: Self.device(recipient.row), expires: expires)
-                let address = source.address(of: recipient.record, recipient.service)
-                return QueuedDelivery(
-                    PostableDelivery(waiting, to: address, source.content(payload, recipient.service)), times: nil)
+    /// - Parameter row: of `findOfAccount`.
+    /// - Returns: nil when the subscription does not want the message.
+    private func notification(
+        _ message: NotifyMessage, to row: Row, _ delivery: DeliveryID, expires: Timestamp, by source: SessionDeliverySource,
+        _ sodium: Sodium, at now: Timestamp
+    ) throws -> PreparedMessage.Notification? {
+        let (id, signedAt) = (try row.integer(0), try row.integer(2))
+        let service = try PushService(stored: try row.integer(3))
+        let record = try open(try row.bytes(4), named: try row.bytes(1), signedAt: signedAt)
+        guard MessageRules.wants(record.namespaces, message.namespace) else { return nil }
+        let payload = SessionPayload(message, for: record, sodium)
+        return PreparedMessage.Notification(
+            row: id, signedAt: signedAt, delivery: delivery, address: source.address(of: record, service),
+            content: source.content(payload, service),
+            changes: [
+                DeliveryStorage.enqueue(delivery, for: Self.device(id), payload: payload.encoded(), expires: expires, by: sealer),
+                Self.insertSeen(.bytes(delivery.bytes), .integer(now.rawValue)),
+            ])
+    }
+
+    /// Puts the notifications of a message into the outbox, unless that was done before. Those of subscriptions that have changed since are made again.
+    ///
+    /// - Parameters:
+    ///   - prepared: what ``prepare(_:expires:by:_:at:)`` made.
+    ///   - prepareAgain: the same for its message.
+    ///   - admits: whether a subscription's row may be notified now. Counts against a rate limit.
+    func notify(
+        _ prepared: PreparedMessage, orElse prepareAgain: @escaping @Sendable () -> StoreCommand<PreparedMessage>,
+        admits: @escaping @Sendable (Int64) -> Bool = { _ in true }
+    ) -> StoreCommand<NotifiedMessage> {
+        let notifications = prepared.notifications
+        let checks = notifications.flatMap { [Self.findSignedAt(.integer($0.row)), Self.findSeen(.bytes($0.delivery.bytes))] }
+        return .read(checks) { found in
+            var new: [PreparedMessage.Notification] = []
+            for (index, notification) in notifications.enumerated() {
+                guard found[2 * index + 1].isEmpty else { continue }
+                guard try found[2 * index].first?.integer(0) == notification.signedAt else {
+                    return prepareAgain().then { notify($0, orElse: prepareAgain, admits: admits) }
+                }
+                new.append(notification)
+            }
+            let duplicates = prepared.duplicates + notifications.count - new.count
+            let admitted = new.filter { admits($0.row) }
+            return .apply(admitted.flatMap(\.changes)) { ids in
+                let queued = zip(ids, admitted).map { id, one in
+                    let waiting = WaitingDelivery(id: id, delivery: one.delivery, device: Self.device(one.row), expires: prepared.expires)
+                    return QueuedDelivery(PostableDelivery(waiting, to: one.address, one.content), times: nil)
+                }
+                return NotifiedMessage(queued: queued, duplicates: duplicates, isWanted: prepared.isWanted)
             }
         }
     }

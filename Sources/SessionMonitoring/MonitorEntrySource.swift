@@ -1,21 +1,6 @@
 package import SessionProtocol
 package import SessionSwarms
 
-/// A subscription as far as storage servers are concerned.
-package struct MonitoredSubscription: Hashable, Sendable {
-    /// Names its row in the store. Always of the same account.
-    package let id: SubscriptionID
-    package let account: AccountID
-    /// Bytes of its ``MonitorEntry``, by which requests are divided.
-    package let entryByteCount: Int
-
-    package init(id: SubscriptionID, account: AccountID, entryByteCount: Int) {
-        self.id = id
-        self.account = account
-        self.entryByteCount = entryByteCount
-    }
-}
-
 /// Reads the entries of subscriptions when storage servers are asked to monitor them: the store, so that a million of them need no memory.
 package protocol MonitorEntrySource: Sendable {
     /// - Parameter ids: A few thousand at most, each once.
@@ -26,9 +11,13 @@ package protocol MonitorEntrySource: Sendable {
 
 /// Takes what storage servers report.
 package protocol SessionMessageReceiver: Sendable {
-    /// Returns once the messages are stored or dropped: until then no others come, and storage servers that send more are not read.
+    /// Returns once there is room for others, at the latest when the messages are stored or dropped: until then no others come, and storage
+    /// servers that send more are not read.
     ///
     /// - Parameter messages: At most ``MessageQueue/maximumBatchCount``, in the order in which each server reported them. Their account is monitored at the server, and they had
     ///   not expired when they arrived. The same message comes from every server of its swarm.
     func take(_ messages: [NotifyMessage]) async
+
+    /// Returns once all messages that were taken are stored or dropped.
+    func settle() async
 }
