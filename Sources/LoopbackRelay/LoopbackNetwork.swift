@@ -65,14 +65,19 @@ package final class LoopbackNetwork: Sendable {
     }
 
     /// Publishes a message from outside: all participants receive it.
-    package func publish(_ message: WakuMessage, on pubsubTopic: PubsubTopic) {
-        publish(message, on: pubsubTopic, from: nil)
+    ///
+    /// - Parameters:
+    ///   - message: The message.
+    ///   - pubsubTopic: Its pubsub topic.
+    ///   - now: The node's time.
+    package func publish(_ message: WakuMessage, on pubsubTopic: PubsubTopic, at now: Timestamp = .now()) {
+        publish(message, on: pubsubTopic, from: nil, at: now)
     }
 
-    func publish(_ message: WakuMessage, on pubsubTopic: PubsubTopic, from origin: LoopbackParticipant?) {
+    func publish(_ message: WakuMessage, on pubsubTopic: PubsubTopic, from origin: LoopbackParticipant?, at now: Timestamp = .now()) {
         let received = ReceivedMessage(message: message, pubsubTopic: pubsubTopic)
         let relays = inner.withLock { inner in
-            inner.state.arrive(received, at: .now())
+            inner.state.arrive(received, at: now)
             inner.participants = inner.participants.filter { $0.value.relay != nil }
             return inner.participants.values.compactMap(\.relay)
         }

@@ -29,6 +29,8 @@ package final class NwakuStoreWatch: Relay {
 
     private struct Sweep {
         var topics: [ContentTopic]
+        /// How often topics were added.
+        var additionCount = 0
         var state = RelayState.detached("the store was not queried yet")
         var failures = 0
         /// When the last successful sweep started.
@@ -68,6 +70,7 @@ package final class NwakuStoreWatch: Relay {
         sweep.withLock { watch in
             for topic in contentTopics where !watch.topics.contains(topic) {
                 watch.topics.append(topic)
+                watch.additionCount += 1
                 // The next sweep starts over, for the new topic.
                 watch.sweptUntil = nil
             }
@@ -119,7 +122,7 @@ package final class NwakuStoreWatch: Relay {
     /// Queries all topics and pages once.
     private func sweep(deliver: @Sendable ([ReceivedMessage]) async -> Void) async throws(NwakuAPIError) {
         let now = Timestamp.now()
-        let (topics, sweptUntil) = sweep.withLock { ($0.topics, $0.sweptUntil) }
+        let (topics, sweptUntil, additionCount) = sweep.withLock { ($0.topics, $0.sweptUntil, $0.additionCount) }
         let start = max(configuration.startTime, (sweptUntil ?? configuration.startTime) - Self.overlap)
         let queries = StoreQuery.queries(
             pubsubTopics: configuration.pubsubTopics, contentTopics: topics, from: start, to: now + Self.overlap)
@@ -129,7 +132,9 @@ package final class NwakuStoreWatch: Relay {
                 let page = try await api.query(query)
                 let fresh = sweep.withLock { watch in
                     watch.pageSize.noteSuccess()
-                    return page.messages.filter { watch.recent.insert($0.hash) }
+                    // Without topics that were dropped while this was asked.
+                    let current = Set(watch.topics)
+                    return page.messages.filter { current.contains($0.message.contentTopic) && watch.recent.insert($0.hash) }
                 }
                 if !fresh.isEmpty { await deliver(fresh) }
                 guard let cursor = page.cursor, cursor != query.cursor else { break }
@@ -140,8 +145,8 @@ package final class NwakuStoreWatch: Relay {
             watch.failures = 0
             // Without topics there were no queries.
             if !queries.isEmpty { watch.state = .attached }
-            // Topics that were added meanwhile were not asked for.
-            if Set(topics).isSuperset(of: watch.topics) { watch.sweptUntil = now }
+            // Topics that were added meanwhile were not asked for; those that were dropped before that were left out.
+            if watch.additionCount == additionCount { watch.sweptUntil = now }
         }
     }
 }

@@ -42,7 +42,9 @@ public struct RelayShards: Hashable, Sendable {
         let bytes = Array(value)
         guard bytes.count >= 3, bytes.count == 3 + 2 * Int(bytes[2]) else { return nil }
         clusterID = UInt16(bytes[0]) << 8 | UInt16(bytes[1])
-        shards = (0..<Int(bytes[2])).map { UInt16(bytes[3 + 2 * $0]) << 8 | UInt16(bytes[4 + 2 * $0]) }
+        shards = stride(from: 3, to: bytes.count, by: 2).map { (index: Int) -> UInt16 in
+            UInt16(bytes[index]) << 8 | UInt16(bytes[index + 1])
+        }
     }
 
     /// From the value of the entry `rsv`; nil when it is malformed.

@@ -1,6 +1,7 @@
 import COpenSSL
 
 /// Lower-case hexadecimal digits, two per byte.
+@inlinable
 public func hexString(_ bytes: some Sequence<UInt8>) -> String {
     let digits = Array("0123456789abcdef".utf8)
     var text: [UInt8] = []
@@ -13,6 +14,7 @@ public func hexString(_ bytes: some Sequence<UInt8>) -> String {
 }
 
 /// nil unless the text consists of pairs of hexadecimal digits, of either case.
+@inlinable
 public func bytes(hex: some StringProtocol) -> [UInt8]? {
     let digits = Array(hex.utf8)
     guard digits.count.isMultiple(of: 2) else { return nil }
@@ -26,6 +28,7 @@ public func bytes(hex: some StringProtocol) -> [UInt8]? {
 }
 
 /// The value of a hexadecimal digit in ASCII.
+@inlinable
 public func hexNibble(_ digit: UInt8) -> UInt8? {
     switch digit {
     case UInt8(ascii: "0")...UInt8(ascii: "9"): digit - UInt8(ascii: "0")

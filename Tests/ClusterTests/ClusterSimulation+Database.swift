@@ -1,5 +1,6 @@
 import Cluster
 import Primitives
+import TestSupport
 
 extension ClusterSimulation {
     /// Sends a request to the server that the node is connected to. Its reply may be lost, and it may be carried out long after the node has

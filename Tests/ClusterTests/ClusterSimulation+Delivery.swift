@@ -1,5 +1,6 @@
 import Cluster
 import Primitives
+import TestSupport
 
 /// The driver's outbox, and gorush.
 extension ClusterSimulation {

@@ -1,5 +1,6 @@
 import Cluster
 import Primitives
+import TestSupport
 
 /// The driver: what a node does with the machines' actions. The numbers in comments are the rules in the article.
 extension ClusterSimulation {

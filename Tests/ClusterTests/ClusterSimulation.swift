@@ -1,5 +1,6 @@
 import Cluster
 import Primitives
+import TestSupport
 
 /// Nodes, a database with its standbys, gorush and a message network, in virtual time. The nodes run the machines under test with a driver that
 /// does what the article asks of one. What must hold is checked at each step (`ClusterSimulation+Invariants.swift`).
@@ -56,7 +57,7 @@ struct ClusterSimulation {
     let plan: SimulationPlan
     let configuration: ClusterConfiguration
     var random: SplitMix64
-    var events = EventQueue<Event>()
+    var events = EventQueue<Milliseconds, Event>()
     var now: Milliseconds = 0
     var nodes: [SimulatedNode] = []
     var servers: [Server]

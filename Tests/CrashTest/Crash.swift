@@ -1,6 +1,9 @@
 import ArgumentParser
 import Foundation
 import LoopbackRelay
+import PushNode
+import StorePostgreSQL
+import TestSupport
 
 struct Crash: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
@@ -13,6 +16,7 @@ struct Crash: AsyncParsableCommand {
             """)
 
     @Option(help: "How many daemons are to meet their end.") var rounds = 15
+    @Flag(help: "The daemons keep what they have in PostgreSQL, which is started for it.") var postgresql = false
     @OptionGroup var common: CommonOptions
 
     func validate() throws {
@@ -43,9 +47,14 @@ struct Crash: AsyncParsableCommand {
         let network = LoopbackNetwork(cacheCapacity: 5000, archiveCount: CrashRun.archiveCount)
         var failure: Failed?
         do {
-            try await Stage.with(network: network, gorush: gorush, binary: common.binary) { [rounds] stage in
+            let server = postgresql ? try PostgreSQLServer() : nil
+            var location = StoreLocation.dataFolder
+            if let server { location = .postgreSQL(try PostgreSQLAddress(try await server.makeDatabase())) }
+            try await Stage.with(network: network, gorush: gorush, binary: common.binary, location: location) {
+                [rounds] stage in
                 try await CrashRun(stage, seed: seed, ledger: ledger, replies: replies).run(rounds: rounds)
             }
+            withExtendedLifetime(server) {}
         } catch {
             failure = Failed("\(error)")
         }

@@ -1,10 +1,12 @@
 import Delivery
 import Foundation
 import GRDB
+import PushNode
 import PushTypes
 import StatusProtocol
 import Storage
 import StoreSQLite
+import Synchronization
 import TestSupport
 import WakuCrypto
 
@@ -15,6 +17,7 @@ extension CrashRun {
         let before = ledger.copy
         // Killed in its first start, it may have no tables yet.
         guard before.devices.contains(where: { $0.floor > 0 }) else { return }
+        if stage.location != .dataFolder { return try examine(stage.leftStore(), before, after: daemon) }
         let copy = stage.folder.path + "/copy"
         try FileManager.default.createDirectory(atPath: copy, withIntermediateDirectories: false)
         defer { try? FileManager.default.removeItem(atPath: copy) }
@@ -25,7 +28,10 @@ extension CrashRun {
         let complaints = try await database.read { try String.fetchAll($0, sql: "PRAGMA integrity_check") }
         guard complaints == ["ok"] else { throw Failed("the database is damaged: \(complaints)") }
         try database.close()
-        let store = try stage.store(at: copy)
+        try examine(stage.store(at: copy), before, after: daemon)
+    }
+
+    private func examine(_ store: any Store, _ before: Ledger, after daemon: DaemonProcess) throws {
         let findings = try Findings(of: before, in: store)
         try v01.check(store, "on disk after daemon \(daemon.number)")
         try session?.check(store, "on disk after daemon \(daemon.number)", daemon: daemon.number, isDead: true)
@@ -65,12 +71,21 @@ extension CrashRun {
         }
     }
 
+    /// - Throws: ``Failed`` when it takes two minutes.
+    private func wait(_ failure: String, until condition: () throws -> Bool) async throws {
+        let deadline = ContinuousClock.now + .seconds(120)
+        while try !condition() {
+            guard ContinuousClock.now < deadline else { throw Failed(failure) }
+            try await Task.sleep(for: .milliseconds(20))
+        }
+    }
+
     /// A last daemon finds a backlog, and nothing on the network. gorush does well, and the load ends: then everything is delivered.
     func finish(_ generator: inout SeededGenerator) async throws {
         stage.gorush.set(.failing)
         let last = try start()
         try await noteReady(last)
-        try await Task.sleep(for: .seconds(2))
+        await ledger.answers.wait(for: 60, limit: .seconds(2))
         try await kill(last)
         try await examine(last)
         forget()
@@ -78,13 +93,10 @@ extension CrashRun {
         let daemon = try start()
         try await noteReady(daemon)
         stopClients()
-        try await Task.sleep(for: .seconds(1))
+        // What they asked for last is answered, or given up by them.
+        try await wait("the clients do not end") { endedLoads.load(ordering: .relaxed) == 3 }
         let store = try stage.store()
-        let deadline = ContinuousClock.now + .seconds(120)
-        while try store.read(DeliveryStorage.waitingCount()) > 0 {
-            guard ContinuousClock.now < deadline else { throw Failed("the outbox does not get empty") }
-            try await Task.sleep(for: .milliseconds(20))
-        }
+        try await wait("the outbox does not get empty") { try store.read(DeliveryStorage.waitingCount()) == 0 }
         try store.close()
         try await check(daemon, &generator, isLast: true)
         try await stop(daemon)

@@ -5,6 +5,7 @@ import PushClient
 import Storage
 import StoreSQLite
 import StatusProtocol
+import Synchronization
 import TestSupport
 import Waku
 import WakuCrypto
@@ -24,6 +25,8 @@ final class CrashRun: Sendable {
     let v01: V01Crash
     /// nil when its libraries are not installed.
     let session: SessionCrash?
+    /// Of the three sorts of clients, those that have ended.
+    let endedLoads = Atomic(0)
 
     init(_ stage: Stage, seed: UInt64, ledger: LedgerBox, replies: Bell) async throws {
         self.stage = stage
@@ -55,17 +58,15 @@ final class CrashRun: Sendable {
                     return false
                 }
             }
-            group.addTask {
-                await self.live()
-                return false
-            }
-            group.addTask {
-                await self.v01.live()
-                return false
-            }
-            group.addTask {
-                await self.session?.live()
-                return false
+            let loads: [@Sendable () async -> Void] = [
+                { await self.live() }, { await self.v01.live() }, { await self.session?.live() },
+            ]
+            for live in loads {
+                group.addTask {
+                    await live()
+                    self.endedLoads.add(1, ordering: .relaxed)
+                    return false
+                }
             }
             group.addTask {
                 defer { self.stopClients() }

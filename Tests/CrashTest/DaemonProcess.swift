@@ -10,13 +10,13 @@ struct DaemonProcess: Sendable {
     let started = ContinuousClock.now
 
     private static let client = CurlClient()
-    private static let patience = Duration.seconds(120)
+    private static let startTimeout = Duration.seconds(120)
 
     /// Returns once messages come in and the store keeps them, whatever gorush does.
     ///
     /// - Throws: ``Failed`` when that never comes.
     func waitUntilReady() async throws -> Duration {
-        let deadline = started + Self.patience
+        let deadline = started + Self.startTimeout
         while true {
             let response = try? await Self.client.send(HTTPRequest(method: "GET", url: httpURL + "/readyz", timeout: .seconds(5)))
             if let response, Self.isReady(response) { return .now - started }

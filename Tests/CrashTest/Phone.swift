@@ -23,7 +23,7 @@ protocol CrashClient: AnyObject, Sendable {
 /// other; asks again when there is no answer in time, as real clients do.
 final class Phone: CrashClient {
     private static let deviceLimits = [1, 25, 25]
-    private static let patiences: [Duration] = [.milliseconds(400), .seconds(1), .seconds(3)]
+    private static let timeouts: [Duration] = [.milliseconds(400), .seconds(1), .seconds(3)]
     /// Between two things that it does, in ms.
     private static let pauses = 0...60
 
@@ -92,16 +92,16 @@ final class Phone: CrashClient {
             platform: Bool.random(using: &generator) ? .apn : .firebase, deviceToken: attempt.deviceToken, apnTopic: "im.status.ethereum",
             installationID: device.key.installationID, accessToken: attempt.accessToken ?? AccessToken(""), version: version)
         registration.enabled = true
-        await untilAnswered(version, of: index, &generator) { [client, server, registration] patience throws(PushClientError) in
-            try await client.register(registration, with: server, timeout: patience)
+        await untilAnswered(version, of: index, &generator) { [client, server, registration] timeout throws(PushClientError) in
+            try await client.register(registration, with: server, timeout: timeout)
         }
     }
 
     private func unregister(_ index: Int, _ generator: inout SeededGenerator) async {
         let version = makeAttempt(Ledger.Attempt(deviceToken: DeviceToken(""), accessToken: nil), index, &generator)
         let id = ledger.withLock { $0.devices[index].key.installationID }
-        await untilAnswered(version, of: index, &generator) { [client, server] patience throws(PushClientError) in
-            try await client.unregister(id, version: version, with: server, timeout: patience)
+        await untilAnswered(version, of: index, &generator) { [client, server] timeout throws(PushClientError) in
+            try await client.unregister(id, version: version, with: server, timeout: timeout)
         }
     }
 
@@ -118,8 +118,8 @@ final class Phone: CrashClient {
         repeat {
             ledger.withLock { $0.figures.add(.asked) }
             do throws(PushClientError) {
-                let patience = Self.patiences.randomElement(using: &generator) ?? .seconds(3)
-                let error = try await ask(patience)
+                let timeout = Self.timeouts.randomElement(using: &generator) ?? .seconds(3)
+                let error = try await ask(timeout)
                 ledger.answers.ring()
                 // The first time it was taken, and that answer was lost: nobody else uses this version.
                 if error == nil || (error == .versionMismatch && isRepeated) {
@@ -176,8 +176,8 @@ final class Phone: CrashClient {
                     installationID: target.key.installationID, message: target.delivery.bytes, kind: kind, author: Shake256.hash64([1]))
             }
             do throws(PushClientError) {
-                let patience = Self.patiences.randomElement(using: &generator) ?? .seconds(3)
-                let reports = try await client.notify(entries, messageID: messageID, at: server, timeout: patience)
+                let timeout = Self.timeouts.randomElement(using: &generator) ?? .seconds(3)
+                let reports = try await client.notify(entries, messageID: messageID, at: server, timeout: timeout)
                 ledger.answers.ring()
                 return take(reports, on: targets)
             } catch {

@@ -1,7 +1,9 @@
 import Foundation
 import LoopbackRelay
 import NodeAssembly
-import StoreSQLite
+import PushNode
+import Storage
+import StorePostgreSQL
 import TestSupport
 import WakuCrypto
 
@@ -14,14 +16,19 @@ struct Stage: Sendable {
     let folder: TemporaryFolder
     let relayPort: Int
     let gorushPort: Int
+    /// Where the daemons keep what they have.
+    let location: StoreLocation
     private let program: URL?
 
     var dataPath: String { folder.path + "/data" }
     var keyPath: String { folder.path + "/id.key" }
     var server: PublicKey { identity.publicKey }
 
-    private init(network: LoopbackNetwork, gorush: GorushStandIn, relayPort: Int, gorushPort: Int, binary: String?) throws {
+    private init(
+        network: LoopbackNetwork, gorush: GorushStandIn, relayPort: Int, gorushPort: Int, binary: String?, location: StoreLocation
+    ) throws {
         self.network = network
+        self.location = location
         self.gorush = gorush
         self.relayPort = relayPort
         self.gorushPort = gorushPort
@@ -40,9 +47,12 @@ struct Stage: Sendable {
 
     /// Sets it up, runs `body` on it, and takes it down.
     ///
-    /// - Parameter runsGorush: if not, `body` does, on a port that is free.
+    /// - Parameters:
+    ///   - runsGorush: if not, `body` does, on a port that is free.
+    ///   - location: of an empty store.
     static func with(
         network: LoopbackNetwork, gorush: GorushStandIn, runsGorush: Bool = true, binary: String?,
+        location: StoreLocation = .dataFolder,
         _ body: @escaping @Sendable (Stage) async throws -> Void
     ) async throws {
         try await withThrowingTaskGroup(of: Bool.self) { group in
@@ -67,7 +77,8 @@ struct Stage: Sendable {
                     break
                 }
             }
-            let stage = try Stage(network: network, gorush: gorush, relayPort: ports[0], gorushPort: ports[1], binary: binary)
+            let stage = try Stage(
+                network: network, gorush: gorush, relayPort: ports[0], gorushPort: ports[1], binary: binary, location: location)
             group.addTask {
                 try await body(stage)
                 return true
@@ -80,6 +91,8 @@ struct Stage: Sendable {
     /// - Parameter number: what gorush is told of who posts.
     func start(_ number: Int, data: String? = nil, arguments: [String] = [], limit: Duration = .seconds(600)) throws -> DaemonProcess {
         let http = try freePort()
+        var arguments = arguments
+        if case .postgreSQL(let address) = location { arguments += ["--store", address.connectionString] }
         let process = try ChildProcess(
             [
                 "serve", "--identity", keyPath, "--data", data ?? dataPath, "--relay", "http://127.0.0.1:\(relayPort)",
@@ -89,7 +102,12 @@ struct Stage: Sendable {
     }
 
     /// The database beside the daemon.
-    func store(at path: String? = nil) throws -> SQLiteStore {
-        try NodeAssembly.existingStore(in: path ?? dataPath, of: identity)
+    func store(at path: String? = nil) throws -> any Store {
+        try NodeAssembly.existingStore(at: path == nil ? location : .dataFolder, in: path ?? dataPath, of: identity)
+    }
+
+    /// The database of a daemon that was killed, once the server has ended what that one had begun.
+    func leftStore() throws -> any Store {
+        try NodeAssembly.store(at: location, in: dataPath, of: identity)
     }
 }

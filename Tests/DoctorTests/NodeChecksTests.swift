@@ -7,7 +7,7 @@ import NodeMetrics
 import HealthChecks
 import NwakuRelay
 import StatusServer
-import StoreSQLite
+import Storage
 import Testing
 import Waku
 

@@ -97,7 +97,7 @@ struct GossipSimulation {
     /// By both ends, the lower first.
     private var links: [[Int]: Link] = [:]
     private var order: [[Int]] = []
-    private var events = EventQueue<Event>()
+    private var events = EventQueue<Instant, Event>()
     private var now = Instant.zero
     private var published: [MessageID: Instant] = [:]
     private var delivered: [MessageID: Set<Int>] = [:]
@@ -137,7 +137,7 @@ struct GossipSimulation {
     }
 
     mutating func run() {
-        while let (time, event) = events.next(), time < .seconds(settings.seconds) {
+        while let (time, event) = events.pop(), time < .seconds(settings.seconds) {
             now = time
             switch event {
             case .frame(let frame, let from, let to, let life): arrive(frame, from: from, to: to, life: life)
@@ -324,43 +324,5 @@ struct GossipSimulation {
             }
         }
         figures.digest = digest
-    }
-}
-
-/// Events by their time, and among the same by the order in which they were added: a binary heap.
-private struct EventQueue<Event> {
-    private struct Item {
-        let time: Instant
-        let number: Int
-        let event: Event
-
-        func precedes(_ other: Item) -> Bool { time == other.time ? number < other.number : time < other.time }
-    }
-
-    private var items: [Item] = []
-    private var count = 0
-
-    mutating func add(_ event: Event, at time: Instant) {
-        items.append(Item(time: time, number: count, event: event))
-        count += 1
-        var index = items.count - 1
-        while index > 0, items[index].precedes(items[(index - 1) / 2]) {
-            items.swapAt(index, (index - 1) / 2)
-            index = (index - 1) / 2
-        }
-    }
-
-    mutating func next() -> (Instant, Event)? {
-        guard let first = items.first else { return nil }
-        items.swapAt(0, items.count - 1)
-        items.removeLast()
-        var index = 0
-        while true {
-            let children = [index * 2 + 1, index * 2 + 2].filter { $0 < items.count }
-            guard let least = children.min(by: { items[$0].precedes(items[$1]) }), items[least].precedes(items[index]) else { break }
-            items.swapAt(index, least)
-            index = least
-        }
-        return (first.time, first.event)
     }
 }

@@ -84,11 +84,11 @@ struct OutboundQueueTests {
     func gossip() throws {
         var queue = OutboundQueue()
         for start in 0..<5 {
-            let ids = (0..<1000).map { MessageID(of: [UInt8(start), UInt8($0 & 255), UInt8($0 >> 8)][...]) }
+            let ids = (0..<1000).map { (number: Int) in MessageID(of: [UInt8(start), UInt8(number & 255), UInt8(number >> 8)][...]) }
             #expect(queue.append(.ihave(topic: "/t", ids: ids)) == .kept)
         }
         let frames = try frames(&queue)
-        #expect(frames.map { $0.ihave.reduce(0) { $0 + $1.ids.count } }.reduce(0, +) == 5000)
+        #expect(frames.flatMap(\.ihave).flatMap(\.ids).count == 5000)
         #expect(frames.allSatisfy { $0.frame.count <= 64 << 10 })
     }
 

@@ -144,4 +144,34 @@ import Waku
             #expect(watched.messages.count == 4)
         }
     }
+
+    /// In pages of one query: what it leaves out of a dropped topic is asked for again once the topic is added.
+    @Test func topicThatIsDroppedAndAddedWhileTheStoreIsAskedMissesNothing() async throws {
+        let network = LoopbackNetwork()
+        let size = StoreQuery.maximumPageSize
+        let start = Timestamp.now() - .seconds(600)
+        for number in 0..<3 * size {
+            let topic = [topicB, topicA, topicC][number / size]
+            let time = start + .milliseconds(number)
+            network.publish(message(number, topic: topic, timestamp: time), on: .statusDefault, at: time)
+        }
+        try await withLoopback(network) { port in
+            let configuration = NwakuStoreWatch.Configuration(
+                address: try makeAPI(port: port).address, startTime: start - .seconds(1), interval: .milliseconds(10))
+            let watch = NwakuStoreWatch(
+                configuration: configuration, contentTopics: [topicA, topicB, topicC], client: client, logger: quiet)
+            let inbox = Inbox()
+            let run: @Sendable () async -> Void = {
+                await watch.run { messages in
+                    switch messages.first?.message.contentTopic {
+                    case topicB: watch.unwatch([topicA])
+                    case topicC: watch.watch([topicA])
+                    default: break
+                    }
+                    inbox.deliver(messages)
+                }
+            }
+            try await during(run) { await inbox.wait { $0.payloads == payloads(0..<3 * size) } }
+        }
+    }
 }

@@ -112,6 +112,7 @@ let client = CurlClient()
 let quiet = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
 let topicA = ContentTopic(TopicTag(rawValue: 1))
 let topicB = ContentTopic(TopicTag(rawValue: 2))
+let topicC = ContentTopic(TopicTag(rawValue: 3))
 
 func makeAPI(port: Int) throws -> NwakuAPI {
     NwakuAPI(address: try NodeAddress("http://127.0.0.1:\(port)"), client: client, minimumTimeout: .seconds(60))

@@ -1,8 +1,8 @@
 import Foundation
 import Gorush
 import NodeAssembly
+import PushNode
 import Storage
-import StoreSQLite
 import StatusProtocol
 import TestSupport
 import Testing
@@ -34,9 +34,10 @@ struct EquivalenceTests {
         }
     }
 
-    @Test("They give the same answers to the same random load, and store the same", arguments: [1, 2, 3] as [UInt64])
-    func equivalence(seed: UInt64) async throws {
-        let folder = try TemporaryFolder()
+    @Test(
+        "They give the same answers to the same random load, and store the same", arguments: [1, 2, 3] as [UInt64], StoreEngine.allCases)
+    func equivalence(seed: UInt64, engine: StoreEngine) async throws {
+        let (folder, location) = (try TemporaryFolder(), try await engine.location())
         let identity = PrivateKey.generate()
         var traffic = RandomTraffic(to: identity.publicKey, seed: seed, registrants: 8)
         var rounds: [[[WakuMessage]]] = []
@@ -62,7 +63,9 @@ struct EquivalenceTests {
 
         let recipients = traffic.recipients
         let gorush = ScriptedGorush()
-        try await withFedNode(identity, folder.path, gorush) { [rounds, expected] node, relay in
+        try await withFedNode(identity, folder.path, gorush) {
+            $0.store = location
+        } _: { [rounds, expected] node, relay in
             var read = 0
             for (round, expected) in zip(rounds, expected) {
                 for batch in round { await relay.feed(batch) }
@@ -77,7 +80,7 @@ struct EquivalenceTests {
             }
         }
 
-        let store = try NodeAssembly.store(in: folder.path, of: identity)
+        let store = try NodeAssembly.existingStore(at: location, in: folder.path, of: identity)
         for client in traffic.clients {
             let state = try store.read(Registrations(store.sealer).state(of: client.key))
             #expect(state?.version == plain.stored[client.key]?.version, "seed \(seed)")

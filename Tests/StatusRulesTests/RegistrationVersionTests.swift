@@ -31,7 +31,7 @@ import WakuCrypto
         .registered(StoredRegistration(key: Self.client.key, registration: registration, storedAt: Timestamp(rawValue: 1)))
     }
 
-    @Test(arguments: [UInt64(1), 2, 1 << 53, 1 << 63 - 1, 1 << 63, .max - 1, .max])
+    @Test(arguments: [1, 2, 1 << 53, 1 << 63 - 1, 1 << 63, .max - 1, .max] as [UInt64])
     func aVersionMustBeAboveTheStoredOne(_ version: UInt64) throws {
         for stored in [registered(Self.client.registration(version: version)), .tombstone(version: version)] {
             #expect(stored.version == version)

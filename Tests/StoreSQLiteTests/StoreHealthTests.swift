@@ -1,6 +1,5 @@
+import Storage
 import Testing
-
-@testable import StoreSQLite
 
 @Suite("What is known of a store's health")
 struct StoreHealthTests {

@@ -94,7 +94,9 @@ package final class ChildProcess: Sendable {
         ProcessInfo.processInfo.environment.filter { !$0.key.hasPrefix("WAKU_PUSH_") && !$0.key.lowercased().hasSuffix("_proxy") }
     }
 
+    /// `WAKU_PUSH_TEST_PROGRAM`, or what was built beside the tests.
     private static func findExecutable() throws -> URL {
+        if let path = ProcessInfo.processInfo.environment["WAKU_PUSH_TEST_PROGRAM"] { return URL(fileURLWithPath: path) }
         var folder = URL(fileURLWithPath: CommandLine.arguments[0]).standardizedFileURL.deletingLastPathComponent()
         while true {
             let candidate = folder.appendingPathComponent("waku-push")

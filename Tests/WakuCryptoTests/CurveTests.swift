@@ -101,6 +101,7 @@ import Testing
         let (salt, input) = (randomBytes(32), randomBytes(32))
         let whole = input.withUnsafeBufferPointer { KeyDerivation.hkdf($0, salt: salt, purpose: [], byteCount: 64) }
         let (first, second) = KeyDerivation.noiseKeys(chainingKey: SecretBytes(salt), input: SecretBytes(input))
-        #expect(first.withBytes { Array($0) } + second.withBytes { Array($0) } == whole.withBytes { Array($0) })
+        let bytes = [first, second, whole].map { $0.withBytes { Array($0) } }
+        #expect(bytes[0] + bytes[1] == bytes[2])
     }
 }

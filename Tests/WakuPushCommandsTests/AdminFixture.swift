@@ -1,7 +1,9 @@
 import Delivery
 import NodeAssembly
+import PushNode
 import PushTypes
 import Storage
+import StorePostgreSQL
 import StoreSQLite
 import StatusProtocol
 import TestSupport
@@ -21,9 +23,14 @@ struct AdminFixture {
     let carol: TestClient
     let dave: TestClient
     var data: String { folder.path + "/data" }
+    /// The value of `--store`, if it is given.
+    private let store: String?
 
-    /// - Parameter secondPhone: the installation id of Bob's second phone.
-    init(secondPhone: String = "installation-2") async throws {
+    /// - Parameters:
+    ///   - secondPhone: the installation id of Bob's second phone.
+    ///   - address: of a PostgreSQL database; nil: the database is in the data folder.
+    init(secondPhone: String = "installation-2", store address: String? = nil) async throws {
+        store = address
         folder = try TemporaryFolder()
         server = try KeyFile(in: folder, "id.key")
         let publicKey = server.key.publicKey
@@ -36,7 +43,8 @@ struct AdminFixture {
         self.dave = dave
 
         let folder = try DataFolder(locking: data)
-        let store = try NodeAssembly.store(in: folder.path, of: server.key)
+        let location = try address.map { StoreLocation.postgreSQL(try PostgreSQLAddress($0)) } ?? .dataFolder
+        let store = try NodeAssembly.store(at: location, in: folder.path, of: server.key)
         for client in [bob, bobsOther, carol, dave] { try await Self.register(client, in: store) }
         try await store.commit(Registrations.unregister(dave.key, version: 2, at: .now()))
         guard let row = try store.read(Registrations.head(of: bob.key))?.id else { throw NotStored() }
@@ -69,6 +77,8 @@ struct AdminFixture {
     }
 
     func admin(_ arguments: String..., identified: Bool = false) async throws -> Ended {
-        try await run(["admin"] + arguments + ["--data", data] + (identified ? ["--identity", server.path] : []))
+        try await run(
+            ["admin"] + arguments + ["--data", data] + (store.map { ["--store", $0] } ?? [])
+                + (identified ? ["--identity", server.path] : []))
     }
 }

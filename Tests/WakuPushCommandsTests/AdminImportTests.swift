@@ -65,6 +65,23 @@ struct AdminImportTests {
         #expect(try await list() == rows)
     }
 
+    @Test func intoPostgreSQL() async throws {
+        try await makeDatabase(key: server)
+        let store = try await PostgreSQLServer.shared().makeDatabase()
+        for (imported, kept) in [(5, 0), (0, 5)] {
+            let ended = try await importing("--json", "--store", store, "--derive-keys")
+            #expect(ended.status == 0, "\(ended.errors)")
+            let report = try ended.json(Report.self)
+            #expect(report.imported == imported && report.kept == kept && report.refused.isEmpty)
+        }
+        let inDatabase: [TestSupport.RegistrationRow] =
+            try await run("admin", "registrations", "list", "--json", "--data", data, "--store", store).json()
+        #expect(!FileManager.default.fileExists(atPath: data + "/waku-push.sqlite"))
+        // The same rows as without.
+        #expect(try await importing().status == 0)
+        #expect(try await list() == inDatabase && inDatabase.count == 5)
+    }
+
     /// What came since the server stopped is caught up by the first run.
     @Test func theFirstRunCatchesUpFromTheTimeOfTheDatabase() async throws {
         try await makeDatabase(key: server)

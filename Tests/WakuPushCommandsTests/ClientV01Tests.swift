@@ -69,7 +69,7 @@ struct ClientV01Tests {
             let ended = try await client(server, "unregister", "--state", state("bob"))
             #expect(ended.status == 0 && ended.rows.last == [server.key.hex, "unregistered", "-"], "\(ended.errors)")
             #expect(try await status("bob").receiving == false)
-            let gone = try await client(server, "query", "--state", state("alice"), "0x" + bob.publicKey, "--timeout", "2s")
+            let gone = try await client(server, "query", "--state", state("alice"), "0x" + bob.publicKey)
             #expect(gone.status == 69 && gone.rows.isEmpty, "\(gone.output)")
         }
     }

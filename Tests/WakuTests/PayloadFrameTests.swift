@@ -56,7 +56,8 @@ import WakuCrypto
         let bytes = PayloadFrame.encode(data, signedBy: isSigned ? Self.key : nil, padding: randomBytes)
         #expect(bytes.count.isMultiple(of: 256))
         #expect(bytes[0] == UInt8(lengthByteCount) | (isSigned ? 4 : 0))
-        #expect((0..<lengthByteCount).reduce(0) { $0 | Int(bytes[1 + $1]) << (8 * $1) } == count)
+        let length = bytes[1...lengthByteCount].reversed().reduce(0) { $0 << 8 | Int($1) }
+        #expect(length == count)
         let padding = bytes.count - 1 - lengthByteCount - count - (isSigned ? 65 : 0)
         #expect((1...256).contains(padding))
         let frame = try PayloadFrame(parsing: bytes)

@@ -104,6 +104,31 @@ struct BenchTests {
         #expect(try FileManager.default.contentsOfDirectory(atPath: folder.path) == [])
     }
 
+    @Test("On PostgreSQL all messages are answered, and an interruption leaves no schema behind")
+    func postgreSQL() async throws {
+        let store = try await PostgreSQLServer.shared().makeDatabase()
+        let ended = try await run(["bench", "query", "v0.1", "--store", store] + Self.tiny)
+        #expect(ended.status == 0, "\(ended.errors)")
+        let names = ["query", "query, first on its topic", "v0.1 register", "v0.1 query", "v0.1 request"]
+        #expect(try Self.results(ended).compactMap { $0["name"] as? String } == names.map { $0 + ", PostgreSQL" })
+        for result in try Self.results(ended) { #expect(result["floorServerMicroseconds"] as? Double ?? 0 > 0) }
+
+        let folder = try TemporaryFolder()
+        let child = try ChildProcess(
+            ["bench", "registration", "--rounds", "100", "--seconds", "2", "--data", folder.path, "--store", store])
+        // One for the floor, one for the node.
+        try await eventually { try await Self.schemaCount(store) == "2" || !child.isRunning }
+        child.send(SIGINT)
+        #expect(await child.status == 130)
+        #expect(try await Self.schemaCount(store) == "0")
+    }
+
+    private static func schemaCount(_ database: String) async throws -> String {
+        let sql = "SELECT count(*) FROM pg_namespace WHERE nspname LIKE 'waku%'"
+        let ended = try await ExternalTool.run("psql", ["-qXtA", "-d", database, "-c", sql])
+        return ended.output.filter(\.isNumber)
+    }
+
     private static func results(_ ended: Ended) throws -> [[String: Any]] {
         let report = try #require(try JSONSerialization.jsonObject(with: Data(ended.output.utf8)) as? [String: Any])
         #expect((report["machine"] as? [String: Any])?["cores"] as? Int ?? 0 > 0)

@@ -33,7 +33,8 @@ struct IdleConnectionTests {
     private func processorTime(of process: ChildProcess) throws -> Duration {
         let text = try String(contentsOfFile: "/proc/\(process.processID)/stat", encoding: .utf8)
         let fields = text[(text.lastIndex(of: ")") ?? text.startIndex)...].split(separator: " ")
-        return .milliseconds(try #require(Int(fields[12])) * 10 + (try #require(Int(fields[13]))) * 10)
+        let ticks = try fields[12...13].map { try #require(Int($0)) }
+        return .milliseconds(10 * (ticks[0] + ticks[1]))
     }
 
     private func openFileCount(of process: ChildProcess) throws -> Int {

@@ -75,15 +75,25 @@ struct ImportedServerTests {
         return try #require(found)
     }
 
+    private func flow(_ name: String) throws -> StatusGoVectors.Flow { try #require(vectors.flows.first { $0.name == name }) }
+
+    /// Sends what the client of a recorded flow sent first.
+    ///
+    /// - Returns: What was answered then, and what is answered now.
+    private func exchange(_ name: String, with daemon: Daemon) async throws -> (recorded: StatusGoVectors.Message, answer: [UInt8]) {
+        let api = NwakuAPI(address: try NodeAddress(daemon.relayURL), client: client)
+        let flow = try flow(name)
+        let (sent, recorded) = (try #require(flow.wireIn.first), try #require(flow.wireOut?.first))
+        try await send(sent, api)
+        return (recorded, try await answer(like: recorded, api))
+    }
+
     @Test(arguments: ["query_contacts_only_allowed", "query_contacts_only_not_allowed", "query_same_key_twice"])
     func recordedQueriesAreAnswered(_ name: String) async throws {
         defer { node.gorush.stop() }
         let daemon = try await takeOver(after: name)
-        let api = NwakuAPI(address: try NodeAddress(daemon.relayURL), client: client)
-        let flow = try #require(vectors.flows.first { $0.name == name })
-        let (sent, recorded) = (try #require(flow.wireIn.first), try #require(flow.wireOut?.first))
-        try await send(sent, api)
-        let answered = try PushNotificationQueryResponse(parsing: try await answer(like: recorded, api))
+        let (recorded, answer) = try await exchange(name, with: daemon)
+        let answered = try PushNotificationQueryResponse(parsing: answer)
         let expected = try PushNotificationQueryResponse(parsing: try #require(recorded.applicationMetadata?.payload).bytes)
         #expect(answered.messageID == expected.messageID)
         #expect(answered.success == expected.success)
@@ -107,11 +117,8 @@ struct ImportedServerTests {
     func recordedRequestsAreAnswered(_ name: String) async throws {
         defer { node.gorush.stop() }
         let daemon = try await takeOver(after: name)
-        let api = NwakuAPI(address: try NodeAddress(daemon.relayURL), client: client)
-        let flow = try #require(vectors.flows.first { $0.name == name })
-        let (sent, recorded) = (try #require(flow.wireIn.first), try #require(flow.wireOut?.first))
-        try await send(sent, api)
-        #expect(try await answer(like: recorded, api) == recorded.applicationMetadata?.payload?.bytes)
+        let (recorded, answer) = try await exchange(name, with: daemon)
+        #expect(answer == recorded.applicationMetadata?.payload?.bytes)
         struct Body: Decodable {
             struct Entry: Decodable {
                 let tokens: [String]
@@ -125,6 +132,6 @@ struct ImportedServerTests {
         // Ending, the node posts what it accepted.
         #expect(await daemon.stop().status == 0)
         let posted = node.gorush.requests.filter { $0.head.hasPrefix("POST") }.map { Array($0.body) }
-        #expect(try entries(posted) == entries((flow.gorush ?? []).map { Array($0.body.utf8) }))
+        #expect(try entries(posted) == entries((flow(name).gorush ?? []).map { Array($0.body.utf8) }))
     }
 }

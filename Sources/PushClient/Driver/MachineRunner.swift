@@ -53,7 +53,7 @@ final class MachineRunner<Machine: ClientStateMachine>: Sendable {
         var pending = Pending()
         var listeners: [Int: AsyncStream<PushClientEvent>.Continuation] = [:]
         /// Rung after each turn: by ``run(_:deliver:perform:)``, and by callers that wait for an outcome.
-        var bells: [Int: AsyncStream<Void>.Continuation] = [:]
+        var observers: [Int: AsyncStream<Void>.Continuation] = [:]
         var isStarted = false
         var isRunning = false
         /// Outputs so far, and how many of them were stored.
@@ -99,12 +99,12 @@ final class MachineRunner<Machine: ClientStateMachine>: Sendable {
     /// Lets the machine do something; its output is stored and performed by ``run(_:deliver:perform:)``.
     @discardableResult
     func turn<R>(_ body: (inout Machine, Timestamp) -> (Output, R)) -> R {
-        let (result, bells) = state.withLock { state in
+        let (result, observers) = state.withLock { state in
             let (output, result) = body(&state.machine, state.now)
             state.add(output)
-            return (result, Array(state.bells.values))
+            return (result, Array(state.observers.values))
         }
-        for bell in bells { bell.yield() }
+        for observer in observers { observer.yield() }
         return result
     }
 
@@ -112,12 +112,12 @@ final class MachineRunner<Machine: ClientStateMachine>: Sendable {
     ///
     /// - Returns: nil after the timeout, or when the task was cancelled.
     func wait<R: Sendable>(_ timeout: Duration?, _ test: @escaping @Sendable (Machine) -> R?) async -> R? {
-        let (bell, id) = makeBell()
-        defer { removeBell(id) }
+        let (signals, id) = addObserver()
+        defer { removeObserver(id) }
         return await withTaskGroup(of: R?.self) { group in
             group.addTask { [self] in
                 var outcome: (result: R, outputCount: Int)?
-                for await _ in bell {
+                for await _ in signals {
                     if outcome == nil {
                         outcome = state.withLock { state in test(state.machine).map { ($0, state.outputCount) } }
                     }
@@ -148,9 +148,9 @@ final class MachineRunner<Machine: ClientStateMachine>: Sendable {
         _ relay: any Relay, deliver: @escaping @Sendable (WakuMessage) -> Void,
         perform: @escaping @Sendable (Machine.Action, inout DiscardingTaskGroup) -> Void
     ) async {
-        let (bell, id) = makeBell()
-        defer { removeBell(id) }
-        guard await waitForTurn(bell) else { return }
+        let (signals, id) = addObserver()
+        defer { removeObserver(id) }
+        guard await waitForTurn(signals) else { return }
         defer { end() }
         state.withLock { state in
             let isAgain = state.isStarted
@@ -159,20 +159,20 @@ final class MachineRunner<Machine: ClientStateMachine>: Sendable {
             let now = state.now
             state.add(state.machine.start(at: now))
         }
-        ring()
+        notifyObservers()
         await withDiscardingTaskGroup { group in
             group.addTask {
                 await relay.run { batch in
                     for received in batch { deliver(received.message) }
                 }
             }
-            group.addTask { [self] in await pump(bell, perform) }
+            group.addTask { [self] in await pump(signals, perform) }
         }
     }
 
     /// - Returns: false when cancelled before the run of another call ended.
-    private func waitForTurn(_ bell: AsyncStream<Void>) async -> Bool {
-        for await _ in bell {
+    private func waitForTurn(_ signals: AsyncStream<Void>) async -> Bool {
+        for await _ in signals {
             let isFree = state.withLock { state in
                 defer { state.isRunning = true }
                 return !state.isRunning
@@ -184,10 +184,10 @@ final class MachineRunner<Machine: ClientStateMachine>: Sendable {
 
     private func end() {
         state.withLock { $0.isRunning = false }
-        ring()
+        notifyObservers()
     }
 
-    private func pump(_ bell: AsyncStream<Void>, _ perform: @Sendable (Machine.Action, inout DiscardingTaskGroup) -> Void) async {
+    private func pump(_ signals: AsyncStream<Void>, _ perform: @Sendable (Machine.Action, inout DiscardingTaskGroup) -> Void) async {
         await withDiscardingTaskGroup { group in
             var failures = 0
             var alarm: (time: Timestamp, task: Task<Void, Never>)?
@@ -195,7 +195,7 @@ final class MachineRunner<Machine: ClientStateMachine>: Sendable {
                 alarm?.task.cancel()
                 group.cancelAll()
             }
-            for await _ in bell {
+            for await _ in signals {
                 let (pending, outputCount) = state.withLock { ($0.pending, $0.outputCount) }
                 // Records are values without anything that JSON can't hold.
                 var records: [String: [UInt8]?] = [:]
@@ -205,7 +205,7 @@ final class MachineRunner<Machine: ClientStateMachine>: Sendable {
                 do throws(ClientStoreError) {
                     if !records.isEmpty { try await store.commit(records) }
                     failures = 0
-                    if noteStored(pending, outputCount) { ring() }
+                    if noteStored(pending, outputCount) { notifyObservers() }
                     for action in pending.actions { perform(action, &group) }
                 } catch {
                     // Nothing is sent that could be forgotten.
@@ -214,7 +214,7 @@ final class MachineRunner<Machine: ClientStateMachine>: Sendable {
                     try? await Task.sleep(
                         for: ExponentialBackoff(initial: .milliseconds(500), maximum: .seconds(60)).delay(
                             afterFailures: failures, jitter: 1))
-                    ring()
+                    notifyObservers()
                 }
                 let next = state.withLock { $0.machine.nextWakeUp }
                 guard next != alarm?.time else { continue }
@@ -248,25 +248,25 @@ final class MachineRunner<Machine: ClientStateMachine>: Sendable {
         }
     }
 
-    // MARK: Bells
+    // MARK: Observers
 
-    private func makeBell() -> (stream: AsyncStream<Void>, id: Int) {
+    private func addObserver() -> (stream: AsyncStream<Void>, id: Int) {
         let (stream, continuation) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
         let id = state.withLock { state in
             let id = state.makeID()
-            state.bells[id] = continuation
+            state.observers[id] = continuation
             return id
         }
         continuation.yield()
         return (stream, id)
     }
 
-    private func removeBell(_ id: Int) {
-        state.withLock { $0.bells.removeValue(forKey: id) }?.finish()
+    private func removeObserver(_ id: Int) {
+        state.withLock { $0.observers.removeValue(forKey: id) }?.finish()
     }
 
-    private func ring() {
-        for bell in state.withLock({ Array($0.bells.values) }) { bell.yield() }
+    private func notifyObservers() {
+        for observer in state.withLock({ Array($0.observers.values) }) { observer.yield() }
     }
 
     // MARK: Events

@@ -1,7 +1,7 @@
 import Primitives
 import SessionProtocol
 import SessionStandIns
-import StoreSQLite
+import Storage
 import TestSupport
 
 /// Session's part of a ``CrashRun``.
@@ -73,7 +73,7 @@ struct SessionCrash: Sendable {
     // MARK: Checks
 
     /// What a dead or a running daemon has in its database.
-    func check(_ store: SQLiteStore, _ place: String, daemon: Int, isDead: Bool) throws {
+    func check(_ store: any Store, _ place: String, daemon: Int, isDead: Bool) throws {
         let before = ledger.copy
         let findings = try SessionFindings(of: before, Array(before.notices.keys), in: store)
         ledger.withLock { $0.check(findings, place, before: before, daemon: daemon, isDead: isDead) }
@@ -83,7 +83,7 @@ struct SessionCrash: Sendable {
     /// What a daemon that is ready does: all accounts are monitored again, and a new message is notified to each device that is subscribed.
     ///
     /// - Parameter mustBePosted: gorush takes all: it is not enough that a notification is in the outbox.
-    func checkMonitoring(_ store: SQLiteStore, mustBePosted: Bool = false) async throws {
+    func checkMonitoring(_ store: any Store, mustBePosted: Bool = false) async throws {
         for phone in phones {
             try await wait("an account with a subscription is not monitored") {
                 guard hasSubscription(phone.account) else { return true }

@@ -1,4 +1,4 @@
-import StoreSQLite
+import Storage
 import TestSupport
 import Waku
 import WakuCrypto
@@ -34,7 +34,7 @@ struct V01Crash: Sendable {
         for phone in phones { phone.stop() }
     }
 
-    func check(_ store: SQLiteStore, _ place: String) throws {
+    func check(_ store: any Store, _ place: String) throws {
         for phone in phones { try phone.check(store, place) }
         try complain()
     }

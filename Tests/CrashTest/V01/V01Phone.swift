@@ -4,7 +4,6 @@ import StatusProtocol
 import StatusRules
 import StatusV01Server
 import Storage
-import StoreSQLite
 import Synchronization
 import TestSupport
 import Waku
@@ -157,7 +156,7 @@ final class V01Phone: Sendable {
     // MARK: Checks
 
     /// What stands in a database that a dead or a running daemon has. What was promised before must be there.
-    func check(_ store: SQLiteStore, _ place: String) throws {
+    func check(_ store: any Store, _ place: String) throws {
         let before = state.withLock { $0 }
         let keyHash = V01.KeyHash(of: identity.publicKey)
         let records = Records(store.sealer)

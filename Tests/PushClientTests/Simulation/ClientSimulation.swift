@@ -1,6 +1,7 @@
 import Primitives
 import PushTypes
 import StatusProtocol
+import TestSupport
 import Waku
 import WakuCrypto
 
@@ -97,7 +98,7 @@ struct ClientSimulation {
     private let sealed = SealedRegistrations()
     private var servers: [SimulatedServer]
     private var clients: [Client] = []
-    private var queue = EventQueue<Event>()
+    private var queue = EventQueue<Duration, Event>()
     private var now = Duration.zero
     private var isHealed = false
     private var messages: [[UInt8]: (from: Int, sent: SentMessage)] = [:]
@@ -126,7 +127,7 @@ struct ClientSimulation {
         plan()
         // Messages that were sent last are ten minutes old by then. Advertising never ends.
         let end = Self.faultyPhase + Self.healing + .seconds(900)
-        while let (time, event) = queue.next(), time < end, findings.isEmpty {
+        while let (time, event) = queue.pop(), time < end, findings.isEmpty {
             now = time
             eventCount += 1
             if eventCount > 100_000 {

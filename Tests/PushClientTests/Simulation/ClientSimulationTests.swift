@@ -1,12 +1,13 @@
 import Foundation
+import TestSupport
 import Testing
 
 /// Machines of many clients against a hostile world, ``ClientSimulation``.
 ///
-/// `WAKU_PUSH_CLIENT_SCHEDULES` sets how many schedules are run, `WAKU_PUSH_CLIENT_SEED` runs one alone.
+/// `WAKU_PUSH_CLIENT_SCHEDULES` sets how many schedules are run instead of 120, or 1,000 in the long form, `WAKU_PUSH_CLIENT_SEED` runs one alone.
 @Suite struct ClientSimulationTests {
     private static let environment = ProcessInfo.processInfo.environment
-    private static let scheduleCount = environment["WAKU_PUSH_CLIENT_SCHEDULES"].flatMap(UInt64.init) ?? 300
+    private static let scheduleCount = environment["WAKU_PUSH_CLIENT_SCHEDULES"].flatMap(UInt64.init) ?? (LongTests.areEnabled ? 1000 : 120)
     private typealias Figures = ClientSimulation.Figures
     private static let only = environment["WAKU_PUSH_CLIENT_SEED"].flatMap(UInt64.init)
 

@@ -1,8 +1,8 @@
 import Foundation
 import Gorush
 import NodeAssembly
+import PushNode
 import Storage
-import StoreSQLite
 import StatusProtocol
 import StatusV01Server
 import TestSupport
@@ -29,9 +29,9 @@ struct V01EquivalenceTests {
         }
     }
 
-    @Test("give the same answers to the same random load, and keep the same", arguments: [1, 2, 3] as [UInt64])
-    func equivalence(seed: UInt64) async throws {
-        let folder = try TemporaryFolder()
+    @Test("give the same answers to the same random load, and keep the same", arguments: [1, 2, 3] as [UInt64], StoreEngine.allCases)
+    func equivalence(seed: UInt64, engine: StoreEngine) async throws {
+        let (folder, location) = (try TemporaryFolder(), try await engine.location())
         let identity = PrivateKey.generate()
         var traffic = V01RandomTraffic(to: identity.publicKey, seed: seed, accounts: 8)
         var rounds: [[[WakuMessage]]] = []
@@ -58,6 +58,7 @@ struct V01EquivalenceTests {
         let (recipients, ackKeys) = (traffic.recipients, traffic.ackKeys)
         let gorush = ScriptedGorush()
         try await withFedNode(identity, folder.path, gorush) {
+            $0.store = location
             $0.statusV01 = StatusPushV01.Configuration()
         } _: { [rounds, expected] node, relay in
             var read = 0
@@ -74,7 +75,7 @@ struct V01EquivalenceTests {
             }
         }
 
-        let store = try NodeAssembly.store(in: folder.path, of: identity)
+        let store = try NodeAssembly.existingStore(at: location, in: folder.path, of: identity)
         for account in traffic.accounts {
             let stored = try store.read(Records(store.sealer).preferences(of: account.keyHash))
             #expect(stored == plain.records[account.keyHash], "seed \(seed)")

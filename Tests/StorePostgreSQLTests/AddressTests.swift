@@ -1,0 +1,40 @@
+import Storage
+import Testing
+
+@testable import StorePostgreSQL
+
+@Suite("The address of a PostgreSQL database")
+struct AddressTests {
+    @Test(
+        "A password is refused, and not repeated",
+        arguments: [
+            "postgresql://push:hunter2@db.example/push", "postgresql://db.example/push?password=hunter2",
+            "host=db.example password=hunter2", "host=db.example sslpassword=hunter2",
+        ])
+    func password(text: String) {
+        let error = #expect(throws: StoreError.self) { try PostgreSQLAddress(text) }
+        #expect(error?.code == .invalid)
+        #expect(error?.message.contains("PGPASSFILE") == true)
+        #expect(error?.message.contains("hunter2") == false)
+    }
+
+    @Test(
+        "What libpq does not take is refused, and not repeated",
+        arguments: ["postgresql://db.example/push?hunter2", "hunter2", "host=db.example hunter2=1", "postgresql://push:hunter2@[::1"])
+    func invalid(text: String) {
+        let error = #expect(throws: StoreError.self) { try PostgreSQLAddress(text) }
+        #expect(error?.code == .invalid)
+        #expect(error?.message.contains("hunter2") == false)
+    }
+
+    @Test(
+        "It is shown by its hosts and database",
+        arguments: [
+            ("postgresql://push@db.example/registrations?sslmode=verify-full", "database registrations on db.example"),
+            ("host=one,two port=5432,5433 dbname=push user=x", "database push on one, two:5433"), ("service=push", "service push"),
+            ("postgresql:///push", "database push"),
+        ])
+    func description(text: String, shown: String) throws {
+        #expect(try PostgreSQLAddress(text).description == shown)
+    }
+}

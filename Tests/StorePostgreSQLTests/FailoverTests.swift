@@ -1,0 +1,44 @@
+import Foundation
+import Storage
+import Synchronization
+import TestSupport
+import Testing
+import WakuCrypto
+
+@testable import StorePostgreSQL
+
+@Suite("Failover of PostgreSQL", .timeLimit(.minutes(5)))
+struct FailoverTests {
+    @Test("A promoted synchronous standby has all that was acknowledged, once; the store finds it by itself")
+    func promotion() async throws {
+        let primary = try PostgreSQLServer()
+        let standby = try PostgreSQLServer(standbyOf: primary)
+        try await primary.run("ALTER SYSTEM SET synchronous_standby_names = '*'", "SELECT pg_reload_conf()")
+        let observer = try PostgreSQLConnection(to: PostgreSQLAddress(primary.address))
+        let synchronous = Statement("SELECT count(*) FROM pg_stat_replication WHERE sync_state = 'sync'")
+        try await eventually { try observer.run(synchronous).rows == [Row([.integer(1)])] }
+
+        let address = try PostgreSQLAddress("host=\(primary.folder),\(standby.folder) dbname=postgres user=postgres")
+        let store = try PostgreSQLStore(address, storageKey: .random(), parts: [Counters.part], isExclusive: true)
+        try await store.commit(Counters.add(1))
+        let (acknowledged, isDone) = (Mutex<Int>.Box(), Mutex<Int>.Box())
+        let load = Task {
+            while isDone.value == 0 {
+                for result in await store.commitEach((0..<5).map { _ in Counters.increment(1) }) {
+                    if (try? result.get()) != nil { _ = acknowledged.increment() }
+                }
+                await store.maintain()
+            }
+        }
+        try await eventually { acknowledged.value > 20 }
+        try primary.kill()
+        try standby.promote()
+        let before = acknowledged.value
+        try await eventually { acknowledged.value > before + 50 }
+        _ = isDone.increment()
+        await load.value
+        #expect(try store.read(Counters.value(1)) == Int64(acknowledged.value))
+        #expect(store.failure == nil)
+        try store.close()
+    }
+}

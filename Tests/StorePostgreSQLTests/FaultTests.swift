@@ -1,0 +1,256 @@
+import Foundation
+import Storage
+import Synchronization
+import TestSupport
+import Testing
+import WakuCrypto
+
+@testable import StorePostgreSQL
+
+@Suite("A PostgreSQL server that fails", .timeLimit(.minutes(5)))
+struct FaultTests {
+    private static let commitTag = Array("COMMIT\0".utf8)
+
+    /// A store behind a proxy, with a counter of 0.
+    private func behindProxy() async throws -> (StoreFixture, Proxy, PostgreSQLStore) {
+        let fixture = try StoreFixture()
+        let setUp = try fixture.open()
+        try await setUp.commit(Counters.add(1))
+        try setUp.close()
+        let proxy = try Proxy(fixture.server)
+        return (fixture, proxy, try fixture.open(host: proxy.path))
+    }
+
+    /// Cuts the first passage of these bytes in a direction.
+    private func cut(_ text: [UInt8], _ wanted: Proxy.Direction, in proxy: Proxy) -> Mutex<Int>.Box {
+        let count = Mutex<Int>.Box()
+        proxy.inspect { direction, bytes in
+            guard direction == wanted, bytes.indices.contains(where: { bytes[$0...].starts(with: text) }) else { return .pass }
+            return count.increment() == 1 ? .cut : .pass
+        }
+        return count
+    }
+
+    @Test("A commit whose reply is lost is found to have taken place, and is not repeated")
+    func lostReply() async throws {
+        let (_, proxy, store) = try await behindProxy()
+        let passages = cut(Self.commitTag, .toClient, in: proxy)
+        #expect(try await store.commit(Counters.increment(1)) == 0)
+        // The lost one, and that of the look-up.
+        #expect(passages.value == 2)
+        #expect(try store.read(Counters.value(1)) == 1)
+        #expect(store.failure == nil)
+    }
+
+    @Test("A commit that did not reach the server is found not to have taken place, and is repeated")
+    func lostCommit() async throws {
+        let (_, proxy, store) = try await behindProxy()
+        let passages = cut(Self.commitTag, .toServer, in: proxy)
+        #expect(try await store.commit(Counters.increment(1)) == 0)
+        // The lost one, that of the look-up, on a new connection, which prepares it for the repetition too.
+        #expect(passages.value == 2)
+        #expect(try store.read(Counters.value(1)) == 1)
+    }
+
+    @Test("A connection that was lost while nothing was asked costs nothing")
+    func lostIdle() async throws {
+        let (_, proxy, store) = try await behindProxy()
+        for count in 0..<3 as Range<Int64> {
+            #expect(try await store.commit(Counters.increment(1)) == count)
+            #expect(try store.read(Counters.value(1)) == count + 1)
+            proxy.cutAll()
+        }
+        #expect(try store.read(Counters.value(1)) == 3)
+        #expect(store.failure == nil)
+    }
+
+    @Test("Lost connections at any place lose and repeat nothing", arguments: [1, 2, 3] as [UInt64])
+    func lostAnywhere(seed: UInt64) async throws {
+        let (fixture, proxy, store) = try await behindProxy()
+        let generator = Mutex(SeededGenerator(seed: seed))
+        proxy.inspect { _, _ in generator.withLock { Int.random(in: 0..<40, using: &$0) == 0 } ? .cut : .pass }
+        var kept: Int64 = 0
+        for _ in 0..<60 {
+            let results = await store.commitEach((0..<3).map { _ in Counters.increment(1) })
+            kept += Int64(results.count { (try? $0.get()) != nil })
+        }
+        proxy.inspect { _, _ in .pass }
+        #expect(kept > 0)
+        #expect(try fixture.open().read(Counters.value(1)) == kept)
+    }
+
+    @Test("A server that says nothing more is given up, though the connection is open", arguments: [Proxy.Direction.toServer, .toClient])
+    func silence(direction: Proxy.Direction) async throws {
+        let fixture = try StoreFixture()
+        let setUp = try fixture.open()
+        try await setUp.commit(Counters.add(1))
+        try setUp.close()
+        let proxy = try Proxy(fixture.server)
+        let store = try fixture.open(host: proxy.path, silenceLimit: .milliseconds(300))
+        let passages = Mutex<Int>.Box()
+        proxy.inspect { passing, bytes in
+            guard passing == direction, bytes.indices.contains(where: { bytes[$0...].starts(with: Self.commitTag) }) else { return .pass }
+            return passages.increment() == 1 ? .hold : .pass
+        }
+        #expect(try await store.commit(Counters.increment(1)) == 0)
+        #expect(try store.read(Counters.value(1)) == 1)
+        // A read is told.
+        proxy.inspect { _, _ in .hold }
+        #expect(throws: StoreError.self) { try store.read(Counters.value(1)) }
+        proxy.inspect { _, _ in .pass }
+        proxy.cutAll()
+        try await eventually { (try? store.read(Counters.value(1))) == 1 }
+    }
+
+    @Test("A commit of which no server can tell is not waited for when the process ends")
+    func stopWaiting() async throws {
+        let server = try PostgreSQLServer()
+        let fixture = try StoreFixture(server)
+        let setUp = try fixture.open()
+        try await setUp.commit(Counters.add(1))
+        try setUp.close()
+        let proxy = try Proxy(server)
+        let store = try fixture.open(host: proxy.path)
+        let passages = Mutex<Int>.Box()
+        proxy.inspect { passing, bytes in
+            // Neither the reply nor any other server.
+            let isReply = passing == .toClient && bytes.indices.contains { bytes[$0...].starts(with: Self.commitTag) }
+            return isReply && passages.increment() == 1 || passages.value > 0 ? .cut : .pass
+        }
+        async let results = store.commitEach([Counters.increment(1)])
+        try await eventually { store.failure != nil }
+        store.stopWaiting()
+        let result = await results[0]
+        let error = #expect(throws: StoreError.self) { try result.get() }
+        #expect(error?.message.hasPrefix("whether the last changes were kept is not known") == true)
+        proxy.inspect { _, _ in .pass }
+        // It did take place.
+        #expect(try fixture.open().read(Counters.value(1)) == 1)
+    }
+
+    @Test("A stopped server fails commands at once; a started one serves them again")
+    func restart() async throws {
+        let server = try PostgreSQLServer()
+        let fixture = try StoreFixture(server)
+        let store = try fixture.open(isExclusive: true)
+        try await store.commit(Counters.add(1))
+        try server.stop()
+        for _ in 0..<3 {
+            let error = await #expect(throws: StoreError.self) { try await store.commit(Counters.increment(1)) }
+            #expect(error?.code == .unavailable)
+        }
+        #expect(store.failure?.contains("can't be reached") == true)
+        #expect(throws: StoreError.self) { try store.read(Counters.value(1)) }
+        await store.maintain()
+        #expect(store.failure != nil)
+        try server.start()
+        try await eventually {
+            await store.maintain()
+            return store.failure == nil
+        }
+        #expect(try await store.commit(Counters.increment(1)) == 0)
+        #expect(try store.read(Counters.value(1)) == 1)
+    }
+
+    @Test("A batch that meets a deadlock is repeated")
+    func deadlock() async throws {
+        let fixture = try StoreFixture()
+        let store = try PostgreSQLStore(fixture.address("-cdeadlock_timeout=5s"), storageKey: fixture.storageKey, parts: [Counters.part])
+        for number in [1, 2] as [Int64] { try await store.commit(Counters.add(number)) }
+        let session = store.queue.runAndWait { $0.session }
+        let other = try fixture.connection()
+        func run(_ sql: String) throws { _ = try other.run(Statement(sql, isPrepared: false)) }
+        // The server ends the transaction that waits for a second and finds the circle: the store's.
+        try run("SET deadlock_timeout = '100s'")
+        try run("BEGIN")
+        try run("UPDATE counter SET count = 10 WHERE number = 2")
+        let commands = [1, 2].map { StoreCommand.change([Counters.setOwner(.integer(5), .integer($0))]) }
+        async let results = store.commitEach(commands)
+        let waiting = Statement(
+            "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND application_name = '\(session)'")
+        let observer = try fixture.connection()
+        try await eventually { try observer.run(waiting).rows == [Row([.integer(1)])] }
+        try run("UPDATE counter SET count = 10 WHERE number = 1")
+        try run("COMMIT")
+        for result in await results { try result.get() }
+        #expect(
+            try store.read(Counters.all()) == [
+                [.integer(1), .integer(10), .integer(5)], [.integer(2), .integer(10), .integer(5)],
+            ])
+    }
+
+    @Test("What a cancelled wait for a standby leaves open is found out")
+    func cancelledReplication() async throws {
+        let server = try PostgreSQLServer()
+        let fixture = try StoreFixture(server)
+        let store = try fixture.open()
+        try await store.commit(Counters.add(1))
+        let other = try PostgreSQLConnection(to: fixture.address("-csynchronous_commit=local"))
+        func run(_ sql: String) throws -> [Row] { try other.run(Statement(sql, isPrepared: false)).rows }
+        // There is none.
+        _ = try run("ALTER SYSTEM SET synchronous_standby_names = '*'")
+        _ = try run("SELECT pg_reload_conf()")
+        let waiting = "SELECT pid::bigint FROM pg_stat_activity WHERE wait_event = 'SyncRep'"
+        try await eventually { try run("SELECT current_setting('synchronous_standby_names')") == [Row([.text("*")])] }
+        async let count = store.commit(Counters.increment(1))
+        try await eventually { try !run(waiting).isEmpty }
+        _ = try run("SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'")
+        // The look-up waits too.
+        try await eventually { try !run(waiting).isEmpty }
+        _ = try run("ALTER SYSTEM RESET synchronous_standby_names")
+        _ = try run("SELECT pg_reload_conf()")
+        #expect(try await count == 0)
+        #expect(try store.read(Counters.value(1)) == 1)
+    }
+
+    @Test("A database that was restored meanwhile is not written to")
+    func restored() async throws {
+        let fixture = try StoreFixture()
+        let store = try fixture.open(isExclusive: true)
+        try await store.commit(Counters.add(1))
+        _ = try fixture.connection().run(Statement("UPDATE store_writer SET batch = '\\x00'"))
+        let error = await #expect(throws: StoreError.self) { try await store.commit(Counters.increment(1)) }
+        #expect(error?.code == .locked)
+        await store.maintain()
+        #expect(store.failure?.contains("taken over") == true)
+        #expect(try store.read(Counters.value(1)) == 0)
+    }
+
+    @Test("A damaged row fails the command that reads it, shows, and is looked at again")
+    func damagedRow() async throws {
+        let fixture = try StoreFixture()
+        let store = try fixture.open()
+        let sealed = store.sealer.seal([1, 2, 3], boundTo: [.integer(1)])
+        try await store.commit(.change([Counters.insertSealed(.integer(1), .integer(0), sealed)]))
+        #expect(try store.inspect(limit: nil).rows == ["counters": StoreInspection.Rows(count: 1)])
+        _ = try fixture.connection().run(Statement("UPDATE counter SET number = 2"))
+        let read = StoreCommand<[UInt8]>.find(Counters.sealedRows()) { [sealer = store.sealer] rows in
+            .done(try sealer.open(rows[0].bytes(1), boundTo: [rows[0].values[0]]))
+        }
+        let error = #expect(throws: StoreError.self) { try store.read(read) }
+        #expect(error?.code == .damaged)
+        #expect(store.failure != nil)
+        await store.check()
+        #expect(store.failure != nil)
+        #expect(try store.inspect(limit: nil).unreadableCount == 1)
+        _ = try fixture.connection().run(Statement("UPDATE counter SET number = 1"))
+        await store.check()
+        #expect(store.failure == nil)
+    }
+}
+
+extension Mutex where Value == Int {
+    /// A count that several threads have.
+    final class Box: Sendable {
+        private let count = Mutex(0)
+
+        var value: Int { count.withLock { $0 } }
+
+        func increment() -> Int {
+            count.withLock { count in
+                count += 1
+                return count
+            }
+        }
+    }
+}

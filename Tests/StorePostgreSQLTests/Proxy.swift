@@ -1,0 +1,103 @@
+import Foundation
+import Synchronization
+import TestSupport
+
+/// A Unix socket in front of a server's, which looks at what passes.
+final class Proxy: Sendable {
+    enum Direction {
+        case toServer, toClient
+    }
+
+    enum Verdict {
+        case pass
+        case replace([UInt8])
+        /// Nothing of it arrives, and both sides lose their connection.
+        case cut
+        /// It does not arrive, and nothing else happens.
+        case hold
+    }
+
+    typealias Inspection = @Sendable (Direction, [UInt8]) -> Verdict
+
+    private static let name = "/.s.PGSQL.5432"
+
+    private let folder: TemporaryFolder
+    private let server: String
+    private let listener: Int32
+    private let inspection: Mutex<Inspection?>
+    private let connections = Mutex<[Int32]>([])
+
+    var path: String { folder.path }
+
+    init(_ server: PostgreSQLServer) throws {
+        folder = try TemporaryFolder()
+        self.server = server.folder + Self.name
+        inspection = Mutex(nil)
+        listener = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
+        guard Self.withAddress(folder.path + Self.name, { bind(listener, $0, $1) }) == 0, listen(listener, 10) == 0 else {
+            throw POSIXError(.EADDRNOTAVAIL)
+        }
+        Thread.detachNewThread { [weak self, listener] in
+            while true {
+                let client = accept(listener, nil, nil)
+                guard client >= 0 else { return }
+                self?.connect(client)
+            }
+        }
+    }
+
+    deinit {
+        shutdown(listener, Int32(SHUT_RDWR))
+        close(listener)
+        cutAll()
+    }
+
+    /// Of everything from now on.
+    func inspect(_ body: @escaping Inspection) {
+        inspection.withLock { $0 = body }
+    }
+
+    func cutAll() {
+        connections.withLock { sockets in
+            for socket in sockets { shutdown(socket, Int32(SHUT_RDWR)) }
+            sockets = []
+        }
+    }
+
+    private func connect(_ client: Int32) {
+        let upstream = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
+        guard Self.withAddress(server, { Foundation.connect(upstream, $0, $1) }) == 0 else {
+            close(client)
+            close(upstream)
+            return
+        }
+        connections.withLock { $0 += [client, upstream] }
+        for (direction, from, to) in [(Direction.toServer, client, upstream), (.toClient, upstream, client)] {
+            Thread.detachNewThread { [weak self] in
+                var buffer = [UInt8](repeating: 0, count: 1 << 16)
+                while true {
+                    let count = recv(from, &buffer, buffer.count, 0)
+                    guard count > 0 else { break }
+                    var bytes = Array(buffer[..<count])
+                    let verdict = self?.inspection.withLock { $0 }?(direction, bytes) ?? .pass
+                    if case .cut = verdict { break }
+                    if case .hold = verdict { continue }
+                    if case .replace(let other) = verdict { bytes = other }
+                    guard send(to, bytes, bytes.count, Int32(MSG_NOSIGNAL)) == bytes.count else { break }
+                }
+                // The numbers are not given to others before the process ends.
+                shutdown(from, Int32(SHUT_RDWR))
+                shutdown(to, Int32(SHUT_RDWR))
+            }
+        }
+    }
+
+    private static func withAddress(_ path: String, _ body: (UnsafePointer<sockaddr>, socklen_t) -> Int32) -> Int32 {
+        var address = sockaddr_un()
+        address.sun_family = sa_family_t(AF_UNIX)
+        withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: path.utf8.prefix(107)) }
+        return withUnsafePointer(to: &address) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { body($0, socklen_t(MemoryLayout<sockaddr_un>.size)) }
+        }
+    }
+}

@@ -1,0 +1,135 @@
+import Foundation
+import Storage
+import TestSupport
+import Testing
+import WakuCrypto
+
+@testable import StorePostgreSQL
+
+@Suite("Opening a PostgreSQL database", .timeLimit(.minutes(5)))
+struct SetupTests {
+    private func refusal(_ address: PostgreSQLAddress, _ fixture: StoreFixture) -> StoreError? {
+        #expect(throws: StoreError.self) { try PostgreSQLStore(address, storageKey: fixture.storageKey, parts: [Counters.part]) }
+    }
+
+    @Test("One that may lose commits is refused", arguments: ["off", "local", "remote_write"])
+    func synchronousCommit(value: String) throws {
+        let fixture = try StoreFixture()
+        let error = try refusal(fixture.address("-csynchronous_commit=\(value)"), fixture)
+        #expect(error?.code == .unsuitable)
+        #expect(error?.message.contains("synchronous_commit") == true)
+    }
+
+    @Test("A server that does not write to disk is refused")
+    func fsync() throws {
+        let server = try PostgreSQLServer(settings: ["fsync": "off"])
+        let fixture = try StoreFixture(server)
+        #expect(try refusal(fixture.address(), fixture)?.message.contains("fsync") == true)
+    }
+
+    @Test("An encoding that can't have all texts is refused")
+    func encoding() throws {
+        let fixture = try StoreFixture()
+        let name = Database.randomSchema()
+        let create = Statement("CREATE DATABASE \(name) ENCODING 'LATIN1' LOCALE 'C' TEMPLATE template0", isPrepared: false)
+        _ = try fixture.connection().run(create)
+        let address = try PostgreSQLAddress("host=\(fixture.server.folder) dbname=\(name) user=postgres")
+        #expect(refusal(address, fixture)?.message.contains("UTF8") == true)
+    }
+
+    @Test("A schema that is not there is refused")
+    func schema() throws {
+        let fixture = try StoreFixture()
+        let address = try PostgreSQLAddress("\(fixture.server.address) options=-csearch_path=missing")
+        #expect(refusal(address, fixture)?.code == .unsuitable)
+    }
+
+    @Test("A role that may not create tables is told so")
+    func permission() throws {
+        let fixture = try StoreFixture()
+        let role = Database.randomSchema()
+        let connection = try fixture.connection()
+        for sql in ["CREATE ROLE \(role) LOGIN", "GRANT USAGE ON SCHEMA \(fixture.schema) TO \(role)"] {
+            _ = try connection.run(Statement(sql, isPrepared: false))
+        }
+        let address = try PostgreSQLAddress(
+            "host=\(fixture.server.folder) dbname=postgres user=\(role) options=-csearch_path=\(fixture.schema)")
+        #expect(refusal(address, fixture)?.code == .permission)
+    }
+
+    /// A pooler gives its clients a process number of its own.
+    @Test("A pooler in between is refused")
+    func pooler() throws {
+        let fixture = try StoreFixture()
+        let proxy = try Proxy(fixture.server)
+        proxy.inspect { direction, bytes in
+            // BackendKeyData: 'K', length 12, process, secret.
+            let key: [UInt8] = [0x4B, 0, 0, 0, 12]
+            guard direction == .toClient, let found = bytes.indices.first(where: { bytes[$0...].starts(with: key) }) else { return .pass }
+            var bytes = bytes
+            bytes[found + 8] ^= 0x55
+            return .replace(bytes)
+        }
+        let error = try refusal(fixture.address(host: proxy.path), fixture)
+        #expect(error?.code == .unsuitable)
+        #expect(error?.message.contains("pooler") == true)
+    }
+
+    @Test("A server that is not there is told in one line")
+    func unreachable() throws {
+        let (fixture, folder) = (try StoreFixture(), try TemporaryFolder())
+        let error = try refusal(fixture.address(host: folder.path), fixture)
+        #expect(error?.code == .unavailable)
+        #expect(error?.message.contains("can't be reached") == true && error?.message.contains("\n") == false)
+    }
+
+    @Test("An exclusive store keeps others out for as long as it is open, but not commands")
+    func exclusive() async throws {
+        let fixture = try StoreFixture()
+        let first = try fixture.open(isExclusive: true)
+        let error = #expect(throws: StoreError.self) { try fixture.open(isExclusive: true) }
+        #expect(error?.code == .locked)
+        let command = try fixture.open()
+        try await command.commit(Counters.add(1))
+        try await first.commit(Counters.add(2))
+        try command.close()
+        try first.close()
+        let second = try fixture.open(isExclusive: true)
+        #expect(try second.read(Counters.all()).count == 2)
+    }
+
+    @Test("An existing store needs its tables, and reads without the key")
+    func existing() async throws {
+        let fixture = try StoreFixture()
+        let error = #expect(throws: StoreError.self) {
+            try PostgreSQLStore(existing: fixture.address(), storageKey: nil, parts: [Counters.part])
+        }
+        #expect(error?.code == .missing)
+        let store = try fixture.open()
+        try await store.commit(Counters.add(1))
+        let other = try PostgreSQLStore(existing: fixture.address(), storageKey: nil, parts: [Counters.part])
+        #expect(try other.read(Counters.value(1)) == 0)
+        let grown = StorePart("counters", tables: [Counters.table], migrations: [[.create(Counters.table)], []])
+        #expect(throws: StoreError.self) { try PostgreSQLStore(existing: fixture.address(), storageKey: nil, parts: [grown]) }
+        let wrong = #expect(throws: StoreError.self) {
+            try PostgreSQLStore(existing: fixture.address(), storageKey: .random(), parts: [Counters.part])
+        }
+        #expect(wrong?.code == .otherIdentity)
+    }
+
+    @Test("Commands leave nothing in the list of writers, the daemon its one row")
+    func writers() async throws {
+        let fixture = try StoreFixture()
+        for isExclusive in [false, true, true] {
+            let store = try fixture.open(isExclusive: isExclusive)
+            try await store.commit(Counters.upsertOne())
+            try store.close()
+        }
+        let rows = try fixture.connection().run(Statement("SELECT name FROM store_writer")).rows
+        #expect(rows == [Row([.text("node")])])
+    }
+}
+
+extension Counters {
+    fileprivate static func upsertOne() -> StoreCommand<Void> { .change([upsert(.integer(1), .integer(1))]) }
+}

@@ -1,0 +1,144 @@
+import Foundation
+import Synchronization
+
+/// A PostgreSQL server in a temporary folder, which listens on a Unix socket there, and asks for passwords on TCP if it listens there too. It is
+/// stopped, and its folder deleted, when this object is released or this process ends.
+package final class PostgreSQLServer: Sendable {
+    package struct Failure: Error, CustomStringConvertible {
+        package let description: String
+    }
+
+    /// The socket's folder: `host` in a connection string.
+    package let folder: String
+    private let process: Process
+    /// While it is open, the server runs.
+    private let lifeline: Int32
+
+    private static let sharedServer = Result { try PostgreSQLServer() }
+    /// For all tests that do not stop it.
+    package static func shared() throws -> PostgreSQLServer { try sharedServer.get() }
+
+    /// Database `postgres` of this server, whose superuser needs no password.
+    package var address: String { "host=\(folder) port=\(port) dbname=postgres user=postgres" }
+    private let port: UInt16
+
+    /// - Parameters:
+    ///   - settings: of `postgresql.conf`, beside those that it needs.
+    ///   - primary: the server that this one is a standby of, if it is one.
+    package init(settings: [String: String] = [:], standbyOf primary: PostgreSQLServer? = nil) throws {
+        port = settings["port"].flatMap { UInt16($0) } ?? 5432
+        folder = NSTemporaryDirectory() + "waku-push-" + UUID().uuidString
+        let programs = try Self.programs()
+        let settings = [
+            "unix_socket_directories": folder, "listen_addresses": "", "max_connections": "300", "shared_buffers": "32MB",
+            "max_prepared_transactions": "0",
+        ].merging(settings) { _, new in new }
+        let arguments = settings.sorted { $0.key < $1.key }.flatMap { ["-c", "\($0.key)=\($0.value)"] }
+        // It refuses to run as root. The shell does what it is told on its standard input, and stops the server when that ends.
+        let script = """
+            folder=$1 programs=$2 primary=$3; shift 3; settings=$*
+            as=
+            mkdir -m 700 "$folder" || exit
+            if [ "$(id -u)" = 0 ]; then as="setpriv --reuid postgres --regid postgres --init-groups"; chown postgres "$folder"; fi
+            cd "$folder" || exit
+            control() { $as "$programs/pg_ctl" -D "$folder/data" -l "$folder/data/log" -o "$settings" -w "$@" >/dev/null 2>&1; }
+            if [ "$primary" ]; then
+                $as "$programs/pg_basebackup" -D "$folder/data" -d "$primary" -R -c fast >"$folder/log" 2>&1
+            else
+                $as "$programs/initdb" -D "$folder/data" -U postgres -A trust --auth-host scram-sha-256 -E UTF8 --no-locale -N \
+                    >"$folder/log" 2>&1
+            fi
+            control start && echo done >&0 || exec <&-
+            while read -r word; do
+                case $word in
+                start) control start ;;
+                stop) control stop -m fast ;;
+                kill) control stop -m immediate ;;
+                promote) control promote ;;
+                esac && echo done >&0
+            done
+            control stop -m immediate
+            rm -rf "$folder"
+            """
+        var ends: [Int32] = [0, 0]
+        let type = Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue)
+        guard socketpair(AF_UNIX, type, 0, &ends) == 0 else { throw POSIXError(.EMFILE) }
+        let process = Process()
+        process.executableURL = URL(fileURLWithPath: "/bin/sh")
+        process.arguments = ["-c", script, "sh", folder, programs, primary?.address ?? ""] + arguments
+        let input = FileHandle(fileDescriptor: ends[0], closeOnDealloc: true)
+        process.standardInput = input
+        process.standardOutput = FileHandle.nullDevice
+        (self.process, lifeline) = (process, ends[1])
+        var limit = timeval(tv_sec: 60 * TestTimeout.factor, tv_usec: 0)
+        setsockopt(lifeline, SOL_SOCKET, SO_RCVTIMEO, &limit, socklen_t(MemoryLayout<timeval>.size))
+        try ChildProcess.start(process)
+        try input.close()
+        try awaitReply()
+    }
+
+    deinit {
+        close(lifeline)
+        process.waitUntilExit()
+    }
+
+    /// As an administrator does: connections end.
+    package func stop() throws { try tell("stop") }
+
+    package func start() throws { try tell("start") }
+
+    /// As a machine that fails.
+    package func kill() throws { try tell("kill") }
+
+    /// Makes a standby a primary.
+    package func promote() throws { try tell("promote") }
+
+    /// Returns a connection string for a new, empty database, whose superuser needs no password.
+    package func makeDatabase() async throws -> String {
+        let name = "d" + UUID().uuidString.lowercased().filter { $0 != "-" }
+        try await run("CREATE DATABASE \(name)")
+        return "host=\(folder) port=\(port) dbname=\(name) user=postgres"
+    }
+
+    /// As the superuser, each in a transaction of its own.
+    package func run(_ statements: String...) async throws {
+        let commands = statements.flatMap { ["-c", $0] }
+        let ended = try await ExternalTool.run(
+            "psql", ["-qX", "-v", "ON_ERROR_STOP=1", "-h", folder, "-p", "\(port)", "-U", "postgres"] + commands)
+        guard ended.status == 0 else { throw Failure(description: ended.errors) }
+    }
+
+    /// Puts a file into the data folder, which only the server may read.
+    package func install(_ path: String, as name: String) throws {
+        let (target, data) = (folder + "/data/" + name, folder + "/data")
+        try FileManager.default.copyItem(atPath: path, toPath: target)
+        let owner: [FileAttributeKey] = [.ownerAccountID, .groupOwnerAccountID]
+        var attributes = try FileManager.default.attributesOfItem(atPath: data).filter { owner.contains($0.key) }
+        attributes[.posixPermissions] = 0o600
+        try FileManager.default.setAttributes(attributes, ofItemAtPath: target)
+    }
+
+    private func tell(_ word: String) throws {
+        let line = Array("\(word)\n".utf8)
+        guard write(lifeline, line, line.count) == line.count else { throw Failure(description: "the shell of PostgreSQL ended") }
+        try awaitReply()
+    }
+
+    /// Blocks.
+    private func awaitReply() throws {
+        var reply = [UInt8](repeating: 0, count: 16)
+        guard read(lifeline, &reply, reply.count) > 0 else {
+            let log = try? String(contentsOfFile: folder + "/data/log", encoding: .utf8)
+            throw Failure(description: "PostgreSQL was not started or stopped: \(log ?? "")")
+        }
+    }
+
+    private static func programs() throws -> String {
+        let versions = (try? FileManager.default.contentsOfDirectory(atPath: "/usr/lib/postgresql")) ?? []
+        let folders = versions.compactMap { Int($0) }.sorted(by: >).map { "/usr/lib/postgresql/\($0)/bin" }
+        guard let found = folders.first(where: { FileManager.default.isExecutableFile(atPath: $0 + "/initdb") }) else {
+            throw ExternalTool.Missing(description: "PostgreSQL is not installed: run Deploy/set-up --tests")
+        }
+        return found
+    }
+}
