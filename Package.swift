@@ -8,6 +8,10 @@ let strict: [SwiftSetting] = [
     .treatAllWarnings(as: .error),
 ]
 
+/// Of tests. Not optimized in a release build either: that would take longer than running them. No product contains them, so packages that
+/// depend on this one do not meet the unsafe flag.
+let testing: [SwiftSetting] = strict + [.unsafeFlags(["-Onone"], .when(configuration: .release))]
+
 func system(_ name: String, pkgConfig: String, apt package: String) -> Target {
     .systemLibrary(name: name, path: "Sources/\(name)", pkgConfig: pkgConfig, providers: [.apt([package])])
 }
@@ -20,7 +24,7 @@ func library(_ name: String, _ dependencies: [Target.Dependency] = []) -> Target
 func tests(_ name: String, _ dependencies: [Target.Dependency] = [], resources: [Resource] = []) -> Target {
     .testTarget(
         name: "\(name)Tests", dependencies: [.byName(name: name), "TestSupport"] + dependencies, resources: resources,
-        swiftSettings: strict)
+        swiftSettings: testing)
 }
 
 let grdb: Target.Dependency = .product(name: "GRDB", package: "GRDB.swift")
@@ -37,6 +41,7 @@ let nioEmbedded: Target.Dependency = .product(name: "NIOEmbedded", package: "swi
 let lifecycle: Target.Dependency = .product(name: "ServiceLifecycle", package: "swift-service-lifecycle")
 let signals: Target.Dependency = .product(name: "UnixSignals", package: "swift-service-lifecycle")
 let deque: Target.Dependency = .product(name: "DequeModule", package: "swift-collections")
+let heap: Target.Dependency = .product(name: "HeapModule", package: "swift-collections")
 let yaml: Target.Dependency = .product(name: "Yams", package: "Yams")
 let arguments: Target.Dependency = .product(name: "ArgumentParser", package: "swift-argument-parser")
 
@@ -85,6 +90,7 @@ let package = Package(
         // Optional libraries: prototypes of what is opened at run time.
         .target(name: "CSodium"),
         .target(name: "CZeroMQ"),
+        .target(name: "CPostgres"),
         library("Sodium", ["CSodium", "Primitives", "WakuCrypto"]),
         library("SessionProtocol", ["PushTypes", "Sodium", "WakuCrypto"]),
         library("SessionRules", ["PushTypes", "SessionProtocol", "WakuCrypto"]),
@@ -99,8 +105,9 @@ let package = Package(
         library("LibP2P", ["NIOSupport", "Primitives", "ProtobufWire", "WakuCrypto", logging, nio, nioSockets]),
         library("WakuP2P", ["GossipSub", "LibP2P", "Primitives", "ProtobufWire", "Waku", "WakuCrypto", logging, nio, nioSockets]),
         library("PushTypes", ["WakuCrypto"]),
-        library("Storage", ["WakuCrypto"]),
-        library("StoreSQLite", ["Primitives", "Storage", "WakuCrypto", deque, grdb, sqlite]),
+        library("Storage", ["Primitives", "WakuCrypto", deque]),
+        library("StoreSQLite", ["Storage", "WakuCrypto", grdb, sqlite]),
+        library("StorePostgreSQL", ["CPostgres", "Primitives", "Storage", "WakuCrypto"]),
         library("Delivery", ["Gorush", "NodeMetrics", "Primitives", "PushTypes", "Storage", "Waku", "WakuCrypto", logging]),
         library("StatusRules", ["Primitives", "PushTypes", "StatusProtocol", "Waku", "WakuCrypto"]),
         library("CurlClient", ["CCurl", "Primitives"]),
@@ -113,7 +120,7 @@ let package = Package(
             "Doctor",
             [
                 "AdminProtocol", "Delivery", "Gorush", "HealthChecks", "NodeMetrics", "NwakuRelay", "PushTypes", "StatusServer", "Storage",
-                "StoreSQLite", "Waku",
+                "Waku",
             ]),
         library("StatusPage", ["NodeMetrics", "Primitives", "Waku", "WakuCrypto"]),
         library("NodeMetrics", ["Prometheus", "Waku", metrics]),
@@ -123,8 +130,8 @@ let package = Package(
             "PushNode",
             [
                 "AdminProtocol", "Delivery", "Gorush", "HTTPService", "HealthChecks", "NodeMetrics", "Primitives", "Prometheus",
-                "PushTypes", "StatusPage", "Storage", "StoreSQLite", "Waku", "WakuCrypto", hummingbird, deque, httpTypes, logging, nio,
-                lifecycle,
+                "PushTypes", "StatusPage", "Storage", "StorePostgreSQL", "StoreSQLite", "Waku", "WakuCrypto", hummingbird, deque, httpTypes,
+                logging, nio, lifecycle,
             ]),
         library(
             "StatusServer",
@@ -144,7 +151,7 @@ let package = Package(
                 "Delivery", "Gorush", "HTTPService", "HealthChecks", "NodeMetrics", "Primitives", "PushNode", "PushTypes",
                 "SessionMonitoring", "SessionProtocol", "SessionRules", "SessionSwarms", "Sodium", "StatusProtocol", "StatusRules",
                 "Storage",
-                "Waku", "WakuCrypto", httpTypes, hummingbird, logging, nio, nioSockets,
+                "Waku", "WakuCrypto", deque, httpTypes, hummingbird, logging, nio, nioSockets,
             ]),
         library(
             "NodeAssembly",
@@ -162,7 +169,8 @@ let package = Package(
             "PushBench",
             [
                 "Delivery", "NodeAssembly", "PushTypes", "StatusServer", "StatusV01Server", "Storage",
-                "CSecp256k1", "COpenSSL", "CPushMessages", "CCurl", "NodeMetrics", "PushNode", "StatusRules", "StoreSQLite", "Gorush",
+                "CSecp256k1", "COpenSSL", "CPostgres", "CPushMessages", "CCurl", "NodeMetrics", "PushNode", "StatusRules",
+                "StorePostgreSQL", "StoreSQLite", "Gorush",
                 "NwakuRelay",
                 "LoopbackRelay", "HTTPService",
                 "CurlClient", "GossipSub", "LibP2P", "OxenMQ", "Primitives", "SessionMonitoring", "SessionProtocol", "SessionRules",
@@ -174,8 +182,8 @@ let package = Package(
             [
                 "Delivery", "Gorush", "NodeAssembly", "NodeMetrics", "PushTypes", "StatusRules", "StatusServer", "StatusV01Server",
                 "Storage",
-                "AdminProtocol", "Doctor", "HealthChecks", "PushBench", "PushNode", "PushClient", "PushClientSQLite", "StoreSQLite",
-                "OxenMQ", "Primitives", "SessionMonitoring", "SessionProtocol", "SessionServer", "SessionStandIns", "Sodium",
+                "AdminProtocol", "Doctor", "HealthChecks", "PushBench", "PushNode", "PushClient", "PushClientSQLite", "StorePostgreSQL",
+                "StoreSQLite", "OxenMQ", "Primitives", "SessionMonitoring", "SessionProtocol", "SessionServer", "SessionStandIns", "Sodium",
                 "StatusGoImport", "NwakuRelay",
                 "LoopbackRelay", "LibP2P", "StatusProtocol", "Waku",
                 "WakuCrypto", "WakuP2P", "CurlClient", "CVersion", "HTTPService", "Systemd", hummingbird, logging, lifecycle, signals,
@@ -189,7 +197,7 @@ let package = Package(
             dependencies: [
                 "CFaultVFS", "Primitives", "PushTypes", "SessionProtocol", "SessionStandIns", "Sodium", "StatusRules", "StatusProtocol",
                 "Waku", "WakuCrypto",
-                hummingbird,
+                heap, hummingbird,
             ],
             path: "Tests/TestSupport",
             resources: [.copy("Vectors")], swiftSettings: strict),
@@ -199,14 +207,15 @@ let package = Package(
             dependencies: [
                 "TestSupport", "Delivery", "NodeAssembly", "OxenMQ", "Primitives", "PushClient", "PushClientSQLite", "PushTypes",
                 "SessionProtocol", "SessionRules", "SessionServer", "SessionStandIns", "Sodium", "StatusServer", "StatusV01Server",
-                "Storage", "StoreSQLite", "HTTPService", "LoopbackRelay", "StatusProtocol", "Waku", "WakuCrypto", "CurlClient",
+                "Storage", "StorePostgreSQL", "StoreSQLite", "PushNode", "HTTPService", "LoopbackRelay", "StatusProtocol", "Waku",
+                "WakuCrypto", "CurlClient",
                 grdb, hummingbird, logging, nio, arguments,
             ], path: "Tests/CrashTest", swiftSettings: strict),
         tests("WakuCrypto"),
         tests("Primitives"),
         tests("ProtobufWire"),
-        .testTarget(name: "ClusterTests", dependencies: ["Cluster", "Primitives"], swiftSettings: strict),
-        tests("Sodium", ["CSodium", "CZeroMQ", "Primitives", "WakuCrypto"]),
+        tests("Cluster", ["Primitives"]),
+        tests("Sodium", ["CPostgres", "CSodium", "CZeroMQ", "Primitives", "WakuCrypto"]),
         tests("SessionProtocol", ["PushTypes", "Sodium", "WakuCrypto"]),
         tests("SessionRules", ["PushTypes", "SessionProtocol", "WakuCrypto"]),
         tests(
@@ -234,21 +243,22 @@ let package = Package(
                 "GossipSub", "LibP2P", "OxenMQ", "ProtobufWire", "PushTypes", "SessionProtocol", "SessionStandIns", "StatusProtocol",
                 "WakuP2P", "Waku", "WakuCrypto", "TestSupport", nio,
             ],
-            swiftSettings: strict),
+            swiftSettings: testing),
         tests("StatusRules", ["PushTypes", "StatusProtocol", "Waku", "WakuCrypto"]),
         // What every engine of the store must keep to.
         .target(
             name: "StoreContract", dependencies: ["Storage", "TestSupport", "WakuCrypto"], path: "Tests/StoreContract",
-            swiftSettings: strict),
+            swiftSettings: testing),
         tests(
             "StoreSQLite",
             ["Delivery", "PushTypes", "StatusProtocol", "StatusServer", "Storage", "StoreContract", "Waku", "WakuCrypto", grdb]),
+        tests("StorePostgreSQL", ["Storage", "StoreContract", "StoreSQLite", "WakuCrypto"]),
         tests("Delivery", ["Gorush", "PushTypes", "Storage", "StoreSQLite", "Waku", "WakuCrypto"]),
         tests(
             "StatusServer",
             ["Delivery", "PushTypes", "StatusProtocol", "StatusRules", "Storage", "StoreSQLite", "Waku", "WakuCrypto", grdb]),
         tests("Prometheus", [metrics]),
-        tests("Doctor", ["AdminProtocol", "Delivery", "Gorush", "HealthChecks", "NwakuRelay", "StoreSQLite", "Waku"]),
+        tests("Doctor", ["AdminProtocol", "Delivery", "Gorush", "HealthChecks", "NwakuRelay", "Storage", "Waku"]),
         tests("StatusPage", ["NodeMetrics", "Primitives", "Waku"]),
         tests("NodeMetrics", ["Prometheus", "StatusServer", "Waku"]),
         tests("CurlClient", [hummingbird]),
@@ -267,11 +277,13 @@ let package = Package(
             "PushNode",
             [
                 "CurlClient", "Delivery", "Gorush", "HealthChecks", "LoopbackRelay", "NodeAssembly", "NodeMetrics", "NwakuRelay",
-                "Prometheus", "PushClient", "PushTypes", "StatusRules", "StatusServer", "StatusV01Server", "Storage", "StoreSQLite",
-                "StatusProtocol",
+                "Prometheus", "PushClient", "PushTypes", "StatusRules", "StatusServer", "StatusV01Server", "Storage", "StorePostgreSQL",
+                "StoreSQLite", "StatusProtocol",
                 "Waku", "WakuCrypto", grdb, hummingbird, logging, lifecycle,
             ]),
-        tests("PushBench", ["Delivery", "NodeAssembly", "PushTypes", "StatusProtocol", "StatusServer", "Storage", "Waku"]),
+        tests(
+            "PushBench",
+            ["Delivery", "NodeAssembly", "PushNode", "PushTypes", "StatusProtocol", "StatusServer", "Storage", "StorePostgreSQL", "Waku"]),
         tests("StatusGoImport", ["PushTypes", "StatusProtocol", "StatusServer", "Waku", "WakuCrypto"]),
         tests("Systemd"),
         tests("PushClient", ["Primitives", "PushTypes", "StatusProtocol", "Waku", "WakuCrypto"]),
@@ -281,7 +293,7 @@ let package = Package(
             [
                 "CurlClient", "Delivery", "Gorush", "LibP2P", "LoopbackRelay", "NodeAssembly", "PushClient", "PushClientSQLite", "PushNode",
                 "Primitives", "PushTypes", "SessionProtocol", "SessionRules", "SessionServer", "Sodium", "StatusProtocol", "StatusRules",
-                "StatusServer", "StatusV01Server", "Storage", "StoreSQLite", "Waku",
+                "StatusServer", "StatusV01Server", "Storage", "StorePostgreSQL", "StoreSQLite", "Waku",
                 "WakuCrypto", "WakuP2P", grdb, arguments, logging,
             ]),
         // Depends on the program so that it is built: it is run, not imported.
@@ -293,6 +305,6 @@ let package = Package(
                 "NwakuRelay", "LibP2P", "StatusProtocol", "Waku", "WakuCrypto",
                 "WakuP2P", "CurlClient", grdb, logging,
             ],
-            path: "Tests/waku-pushTests", swiftSettings: strict),
+            path: "Tests/waku-pushTests", swiftSettings: testing),
     ]
 )

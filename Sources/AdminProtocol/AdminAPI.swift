@@ -102,6 +102,8 @@ package enum AdminAPI {
 
         /// The path of the identity file.
         package var identityPath: String?
+        /// The value of `--store`, which has no password; nil: the database is in the data folder.
+        package var store: String?
         /// The values of `--relay`.
         package var relays: [String] = []
         /// The values of `--fleet`.

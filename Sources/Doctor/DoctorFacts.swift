@@ -2,7 +2,7 @@ package import AdminProtocol
 package import HealthChecks
 package import NwakuRelay
 package import StatusServer
-package import StoreSQLite
+package import Storage
 
 /// The facts that `doctor` gathered. `NodeChecks.doctor(_:)` derives findings from them.
 package struct DoctorFacts: Sendable {

@@ -4,7 +4,7 @@ import Gorush
 package import HealthChecks
 import NwakuRelay
 import StatusServer
-import StoreSQLite
+import Storage
 import StatusProtocol
 
 /// Findings on a node's machine, database, daemon and clock.

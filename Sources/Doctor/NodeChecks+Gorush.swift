@@ -4,7 +4,7 @@ import Gorush
 import HealthChecks
 import PushTypes
 import StatusServer
-import StoreSQLite
+import Storage
 import StatusProtocol
 
 /// Findings on a gorush server.

@@ -34,6 +34,32 @@ package enum NodeAssembly {
         try SQLiteStore(existing: folder, storageKey: identity.map(Sealer.storageKey), parts: parts)
     }
 
+    /// Opens the store of a node that does not run, and creates it if necessary.
+    ///
+    /// - Parameters:
+    ///   - location: where it is.
+    ///   - folder: the data folder, locked by the caller.
+    ///   - identity: the node's.
+    /// - Throws: `StoreError`
+    package static func store(
+        at location: StoreLocation, in folder: String, of identity: PrivateKey
+    ) throws(StoreError) -> any Store {
+        try location.open(in: folder, storageKey: Sealer.storageKey(of: identity), parts: parts)
+    }
+
+    /// Opens the existing store of a node, with or without a running daemon.
+    ///
+    /// - Parameters:
+    ///   - location: where it is.
+    ///   - folder: the data folder.
+    ///   - identity: nil if no contents are to be decrypted.
+    /// - Throws: `StoreError`
+    package static func existingStore(
+        at location: StoreLocation, in folder: String, of identity: PrivateKey?
+    ) throws(StoreError) -> any Store {
+        try location.openExisting(in: folder, storageKey: identity.map(Sealer.storageKey), parts: parts)
+    }
+
     /// Every metric that a node may have.
     package static let metrics: [MetricGroup] = {
         let identity = PrivateKey.generate()

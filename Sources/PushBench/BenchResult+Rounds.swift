@@ -1,3 +1,5 @@
+import PushNode
+
 extension BenchResult {
     /// Adds the medians of rounds at full speed.
     mutating func add(rounds: [FullSpeed]) {
@@ -15,19 +17,21 @@ extension BenchResult {
     }
 
     /// Adds the medians of the floor's costs.
-    mutating func describe(_ floor: Floor, costs: [[Primitive: FloorCost]], cores: Int) {
+    mutating func describe(_ floor: Floor, costs: [[Primitive: FloorCost]], cores: Int, store: StoreLocation = .dataFolder) {
         var medians: [Primitive: FloorCost] = [:]
         for primitive in floor.primitives {
             let measured = costs.compactMap { $0[primitive] }
             medians[primitive] = FloorCost(
-                cpuMicroseconds: median(measured.map(\.cpuMicroseconds)), coreMicroseconds: median(measured.map(\.coreMicroseconds)))
+                cpuMicroseconds: median(measured.map(\.cpuMicroseconds)), coreMicroseconds: median(measured.map(\.coreMicroseconds)),
+                serverMicroseconds: median(measured.map(\.serverMicroseconds)))
         }
         let sum = floor.cost(medians)
         floorMicroseconds = sum.cpuMicroseconds
+        floorServerMicroseconds = store == .dataFolder ? nil : sum.serverMicroseconds
         floorRate = sum.rate(cores: cores)
         self.floor = floor.items.map { item in
             FloorPart(
-                name: item.primitive.rawValue, count: item.count, microseconds: medians[item.primitive]?.cpuMicroseconds ?? 0,
+                name: item.primitive.name(on: store), count: item.count, microseconds: medians[item.primitive]?.cpuMicroseconds ?? 0,
                 reason: item.reason)
         }
     }

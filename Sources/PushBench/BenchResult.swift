@@ -7,14 +7,16 @@ package struct BenchResult: Sendable {
     package var cpuMicroseconds: Double?
     /// CPU time of the bare library calls per message, measured with all cores busy.
     package var floorMicroseconds: Double?
+    /// The part of ``floorMicroseconds`` that a PostgreSQL server on this machine spends; nil with another store.
+    package var floorServerMicroseconds: Double?
     /// The rate that the floor allows on these cores, measured before and after.
     package var floorRate: Double?
     /// `rate / floorRate`: 1 is as fast as the library calls alone. Median of the rounds.
     package var ratioToFloor: Double?
-    /// The share of the CPU time that is the floor; the rest is the node's own. More stable than ``ratioToFloor`` on a busy machine.
+    /// The share of the process's CPU time that is the floor's; the rest is the node's own. A server's is in neither. More stable than ``ratioToFloor`` on a busy machine.
     package var cpuRatioToFloor: Double? {
         guard let floorMicroseconds, let cpuMicroseconds, cpuMicroseconds > 0 else { return nil }
-        return floorMicroseconds / cpuMicroseconds
+        return (floorMicroseconds - (floorServerMicroseconds ?? 0)) / cpuMicroseconds
     }
     /// Time from delivery to the publication of the answer, at ``latencyRate``.
     package var latencies: LatencyHistogram?
@@ -73,6 +75,7 @@ extension BenchResult: Encodable {
         try always("ratioToFloor", ratioToFloor)
         try ifMeasured("cpuRatioToFloor", cpuRatioToFloor)
         try ifMeasured("floorRate", floorRate)
+        try ifMeasured("floorServerMicroseconds", floorServerMicroseconds)
         try ifMeasured("p50Microseconds", latencies?.percentile(0.5))
         try ifMeasured("p99Microseconds", latencies?.percentile(0.99))
         try ifMeasured("p999Microseconds", latencies?.percentile(0.999))

@@ -1,4 +1,6 @@
 import Foundation
+package import PushNode
+import StorePostgreSQL
 
 /// Settings of all benchmarks.
 package struct BenchSettings: Sendable {
@@ -11,6 +13,8 @@ package struct BenchSettings: Sendable {
     package var batch = 200
     /// Where temporary data folders are created.
     package var folder: String
+    /// The node's store, for ``MessageBench``. In PostgreSQL each measurement has a schema of its own.
+    package var store = StoreLocation.dataFolder
     package var gorushLatency = Duration.milliseconds(1)
     /// Called with the current step and the completed part of it, 0 to 1.
     package var progress: @Sendable (String, Double) -> Void = { _, _ in }
@@ -35,4 +39,35 @@ package struct BenchSettings: Sendable {
         defer { try? FileManager.default.removeItem(atPath: path) }
         return try await body(path)
     }
+
+    /// Runs `body` with a temporary folder, and where to keep a store: there, or in a temporary schema of the PostgreSQL database.
+    func withStore<R>(_ body: (_ folder: String, _ store: StoreLocation) async throws -> R) async throws -> R {
+        try await withFolder { folder in
+            guard case .postgreSQL(let address) = store else { return try await body(folder, .dataFolder) }
+            let schema = try await onThread { try TemporarySchema(prefix: "waku_push_bench_", in: address) }
+            let result: R
+            do {
+                result = try await body(folder, .postgreSQL(schema.address))
+            } catch {
+                // A server that is away can't drop it either: the first error is the one that helps.
+                try? await onThread { try schema.drop() }
+                throw error
+            }
+            try await onThread { try schema.drop() }
+            return result
+        }
+    }
+}
+
+extension StoreLocation {
+    /// As floors and results call it.
+    var engineName: String {
+        switch self {
+        case .dataFolder: "SQLite"
+        case .postgreSQL: "PostgreSQL"
+        }
+    }
+
+    /// What follows the name of a result; nothing for the default engine.
+    var resultSuffix: String { self == .dataFolder ? "" : ", \(engineName)" }
 }

@@ -1,4 +1,5 @@
 import NodeAssembly
+import PushNode
 import StatusV01Server
 import WakuCrypto
 
@@ -53,15 +54,18 @@ package struct MessageBench: Sendable {
     }
 
     package func run() async throws -> [BenchResult] {
-        try await settings.withFolder { bareFolder in
-            let meter = PrimitiveMeter(folder: bareFolder, slice: settings.slice)
-            try meter.prepare()
-            return try await settings.withFolder { folder in
+        try await settings.withStore { bareFolder, bareStore in
+            let meter = PrimitiveMeter(folder: bareFolder, slice: settings.slice, store: bareStore)
+            try await onThread { try meter.prepare() }
+            return try await settings.withStore { folder, store in
                 settings.progress("\(kind.rawValue): registrants", 0)
                 let identity = PrivateKey.generate()
                 let maker = await QuestionMaker(kind, identity: identity, cores: settings.cores)
-                if !maker.clients.isEmpty, !kind.isV01 { try await BenchNode.seed(maker.clients, identity: identity, folder: folder) }
+                if !maker.clients.isEmpty, !kind.isV01 {
+                    try await BenchNode.seed(maker.clients, identity: identity, folder: folder, at: store)
+                }
                 var configuration = BenchNode.configuration(identity, folder)
+                configuration.store = store
                 if kind.isV01 { configuration.statusV01 = StatusPushV01.Configuration() }
                 return try await BenchNode.running(
                     configuration, gorush: PostingStandIn(latency: settings.gorushLatency)

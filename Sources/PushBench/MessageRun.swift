@@ -17,7 +17,7 @@ struct MessageRun {
     }
 
     mutating func measure() async throws -> [BenchResult] {
-        let name = kind.rawValue
+        let name = kind.rawValue + settings.store.resultSuffix
         settings.progress("\(name): floor", 0)
         let before = try await floor()
         let first = kind == .query ? try await firstQueries() : nil
@@ -40,7 +40,7 @@ struct MessageRun {
         var result = BenchResult(name: name)
         result.add(rounds: rounds)
         result.ratioToFloor = median(ratios)
-        result.describe(kind.floor, costs: floors, cores: settings.cores)
+        result.describe(kind.floor, costs: floors, cores: settings.cores, store: settings.store)
         settings.progress("\(name): latencies", Double(settings.rounds + 1) / Double(settings.rounds + 2))
         if let rate = result.rate, rate > 0 {
             let questions = await make(max(32, Int(rate / 2 * settings.seconds)))
@@ -66,9 +66,9 @@ struct MessageRun {
         let floor = Floor(items: kind.floor.items + [Floor.Item(.topicKey, "key of the topic")])
         let costs = try await meter.costs(of: floor.primitives, cores: settings.cores)
         let speed = try await fullSpeed(maker.clients.count)
-        var result = BenchResult(name: "query, first on its topic")
+        var result = BenchResult(name: "query, first on its topic" + settings.store.resultSuffix)
         result.add(rounds: [speed])
-        result.describe(floor, costs: [costs], cores: settings.cores)
+        result.describe(floor, costs: [costs], cores: settings.cores, store: settings.store)
         result.ratioToFloor = result.floorRate.map { speed.rate / $0 }
         return result
     }

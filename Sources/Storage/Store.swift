@@ -38,8 +38,15 @@ package protocol Store: AnyObject, Sendable {
 
     /// To be called every few seconds: looks after files and connections, and again at what could not be read. What it finds is ``failure``.
     func maintain() async
+    /// The process ends soon: a commit is not waited for any more of which nobody can tell whether it took place.
+    func stopWaiting()
     /// Finishes what was submitted.
     func close() throws
+}
+
+extension Store {
+    /// Nothing, where a commit's outcome is always known.
+    package func stopWaiting() {}
 }
 
 extension Store {

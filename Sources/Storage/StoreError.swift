@@ -15,6 +15,10 @@ package struct StoreError: Error, Hashable, Sendable, CustomStringConvertible {
         case otherIdentity
         /// Not a database, or a damaged one.
         case damaged
+        /// The address of the store is not one.
+        case invalid
+        /// The server is set up in a way that can't be used.
+        case unsuitable
         /// Did not work now: disk full, busy, I/O error. May work later.
         case unavailable
     }

@@ -45,6 +45,12 @@ struct Serve: AsyncParsableCommand {
     @Option(help: "The data folder, with the database. Created if missing.")
     var data: String = Environment.string("data") ?? "data"
 
+    @Option(
+        help:
+            "Keep registrations and notifications in a PostgreSQL database instead: a connection string of libpq, without a password, such as postgresql://user@host/database?sslmode=verify-full."
+    )
+    var store: String?
+
     @Option(help: "A Waku node, its REST API's URL or its multiaddr; repeat it for several. \"loopback\" is a network in this process.")
     var relay: [String] = Environment.list("relay")
 
@@ -153,6 +159,7 @@ struct Serve: AsyncParsableCommand {
             throw CommandFailure(.usage, "--identity is missing: make a key with waku-push identity new --out id.key")
         }
         var configuration = ServerConfiguration(identity: try IdentityFile.read(identity), dataPath: data)
+        configuration.store = try StoreLocation(option: store)
         configuration.pubsubTopics = try topics()
         configuration.maximumRequestAge = maxRequestAge.duration
         configuration.idempotentRegistrations = idempotentRegistrations
@@ -260,6 +267,7 @@ struct Serve: AsyncParsableCommand {
     private func setup(_ plan: Plan) -> AdminAPI.Setup {
         var setup = AdminAPI.Setup()
         setup.identityPath = (identity ?? Environment.string("identity")).map { URL(fileURLWithPath: $0).path }
+        setup.store = store ?? Environment.string("store")
         setup.relays = relay
         setup.fleets = network.fleet
         setup.pubsubTopics = plan.configuration.pubsubTopics.map(\.rawValue)

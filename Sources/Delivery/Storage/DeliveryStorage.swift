@@ -148,7 +148,7 @@ package enum DeliveryStorage {
     private static let findShared = Query(
         accepted, [delivery, protocolNumber, device, version], where: [.between(postedAs), .present(device)])
     private static let findFailure = Query(accepted, [hasFailed], where: [.equal(delivery)])
-    private static let setFailure = Mutation(accepted, .updateAny([hasFailed], where: [.equal(delivery)]))
+    private static let setFailure = Mutation(accepted, .update([hasFailed], where: [.equal(delivery), .absent(hasFailed)]))
 
     /// gorush took a notification: it leaves the outbox, and is known not to be delivered again.
     ///
@@ -195,7 +195,7 @@ package enum DeliveryStorage {
     }
 
     /// Holds a failure against the token that a delivery was posted with. False when one was already, or the delivery is not known: gorush may
-    /// tell the same twice, in its reply and by its hook.
+    /// tell the same twice, in its reply and by its hook, and two nodes of a database may be told at once.
     static func noteFailure(of delivery: DeliveryID) -> StoreCommand<Bool> {
         .find(findFailure(.bytes(delivery.bytes))) { rows in
             guard let row = rows.first, row.isNull(0) else { return .done(false) }

@@ -5,7 +5,6 @@ import NodeAssembly
 import PushNode
 import StatusServer
 import Storage
-import StoreSQLite
 import ServiceLifecycle
 import StatusProtocol
 import Waku
@@ -73,8 +72,10 @@ struct BenchNode: Sendable {
     }
 
     /// Stores registrations directly in a database, many in a transaction.
-    static func seed(_ clients: [BenchClient], identity: PrivateKey, folder: String) async throws {
-        let store = try NodeAssembly.store(in: folder, of: identity)
+    static func seed(
+        _ clients: [BenchClient], identity: PrivateKey, folder: String, at location: StoreLocation = .dataFolder
+    ) async throws {
+        let store = try NodeAssembly.store(at: location, in: folder, of: identity)
         let server = identity.publicKey
         for start in stride(from: 0, to: clients.count, by: 5_000) {
             let part = clients[start..<min(start + 5_000, clients.count)]

@@ -1,3 +1,12 @@
+import Foundation
+
+/// Runs `body`, which may block, on a thread of its own.
+func onThread<T: Sendable>(_ body: @escaping @Sendable () throws -> T) async throws -> T {
+    try await withCheckedThrowingContinuation { continuation in
+        Thread.detachNewThread { continuation.resume(with: Result { try body() }) }
+    }
+}
+
 /// Makes values on all cores. Their order is that of their numbers.
 func makeInParallel<T: Sendable>(_ count: Int, cores: Int, _ make: @escaping @Sendable (Int) -> T) async -> [T] {
     let chunk = 64

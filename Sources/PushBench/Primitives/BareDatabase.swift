@@ -7,14 +7,16 @@ final class BareDatabase {
     private let database: OpaquePointer
     private let upsert: OpaquePointer
     private let select: OpaquePointer
-    private let keys: [[UInt8]]
     private let installation = [UInt8](repeating: 65, count: 36)
     private let sealed = randomBytes(600)
     private var nextKey = 0
-    private var state = UInt64.random(in: 0 ... .max)
-    private var freshKey = [UInt8](repeating: 0, count: 64)
+    private var freshKey = FreshKey()
 
     static let rowCount = 10_000
+    /// The same for all threads, which share the rows.
+    static let keys = (0..<rowCount).map { index in
+        SHA256.hash(withUnsafeBytes(of: index, Array.init)) + SHA256.hash(withUnsafeBytes(of: ~index, Array.init))
+    }
 
     /// - Parameter path: the database, which is created if missing.
     /// - Throws: ``BenchError``
@@ -44,10 +46,6 @@ final class BareDatabase {
                 version = excluded.version, changed_at = excluded.changed_at, sealed = excluded.sealed
             """)
         select = Self.prepare(database, "SELECT version, sealed FROM registration WHERE key_hash = ? AND installation = ?")
-        // The same keys for all threads, which share the file.
-        keys = (0..<Self.rowCount).map { index in
-            SHA256.hash(withUnsafeBytes(of: index, Array.init)) + SHA256.hash(withUnsafeBytes(of: ~index, Array.init))
-        }
         if !isReader { try fill() }
     }
 
@@ -77,7 +75,7 @@ final class BareDatabase {
 
     private func fill() throws(BenchError) {
         try run("BEGIN")
-        for key in keys { try write(key) }
+        for key in Self.keys { try write(key) }
         try run("COMMIT")
     }
 
@@ -85,12 +83,8 @@ final class BareDatabase {
     func upsert(rowCount: Int) throws(BenchError) {
         try run("BEGIN IMMEDIATE")
         for _ in 0..<rowCount {
-            for index in 0..<8 {
-                // Pseudorandom bytes, which are cheaper than libcrypto's.
-                state = state &* 6_364_136_223_846_793_005 &+ 1_442_695_040_888_963_407
-                withUnsafeBytes(of: state.byteSwapped) { freshKey.replaceSubrange(index * 8..<index * 8 + 8, with: $0) }
-            }
-            try write(freshKey)
+            freshKey.advance()
+            try write(freshKey.bytes)
         }
         try run("COMMIT")
     }
@@ -100,7 +94,7 @@ final class BareDatabase {
         try run("BEGIN")
         for _ in 0..<rowCount {
             nextKey = (nextKey + 7919) % Self.rowCount
-            bind(select, 1, keys[nextKey])
+            bind(select, 1, Self.keys[nextKey])
             bind(select, 2, installation)
             precondition(sqlite3_step(select) == SQLITE_ROW && sqlite3_column_bytes(select, 1) == 600, "a row is missing")
             sqlite3_reset(select)
@@ -127,5 +121,18 @@ final class BareDatabase {
 
     private func run(_ text: String) throws(BenchError) {
         guard sqlite3_exec(database, text, nil, nil, nil) == SQLITE_OK else { throw .disk }
+    }
+}
+
+/// A key of 64 pseudorandom bytes, which are cheaper than libcrypto's.
+struct FreshKey {
+    private(set) var bytes = [UInt8](repeating: 0, count: 64)
+    private var state = UInt64.random(in: 0 ... .max)
+
+    mutating func advance() {
+        for index in 0..<8 {
+            state = state &* 6_364_136_223_846_793_005 &+ 1_442_695_040_888_963_407
+            withUnsafeBytes(of: state.byteSwapped) { bytes.replaceSubrange(index * 8..<index * 8 + 8, with: $0) }
+        }
     }
 }

@@ -1,16 +1,27 @@
 import Foundation
 import Synchronization
 
+/// What a thread repeats.
+struct CoreOperation {
+    /// Returns how many operations it was.
+    let run: () throws -> Int
+    /// CPU time that a server on this machine has spent for this thread so far, in nanoseconds.
+    var serverTime: () -> UInt64 = { 0 }
+}
+
 /// The number of operations, and their wall and CPU time.
 struct CoreRun: Sendable {
     var count = 0
     var cores = 1
     var wall = Duration.zero
     var cpu = Duration.zero
+    /// The part of ``cpu`` that was spent by servers.
+    var serverCPU = Duration.zero
 
     /// Microseconds of wall time per operation on one core.
     var wallMicroseconds: Double { count == 0 ? 0 : wall.microseconds * Double(cores) / Double(count) }
     var cpuMicroseconds: Double { count == 0 ? 0 : cpu.microseconds / Double(count) }
+    var serverMicroseconds: Double { count == 0 ? 0 : serverCPU.microseconds / Double(count) }
     var rate: Double { wall > .zero ? Double(count) / wall.seconds : 0 }
 
     /// Repeats an operation on as many threads at once, for about `duration`.
@@ -21,6 +32,13 @@ struct CoreRun: Sendable {
     ///   - makeOperation: called on each thread to make its operation, which returns how many it did at once.
     static func measure(
         cores: Int, for duration: Duration, _ makeOperation: @escaping @Sendable () throws -> () throws -> Int
+    ) async throws -> CoreRun {
+        try await measureOperations(cores: cores, for: duration) { CoreOperation(run: try makeOperation()) }
+    }
+
+    /// As ``measure(cores:for:_:)``, with the CPU time of servers.
+    static func measureOperations(
+        cores: Int, for duration: Duration, _ makeOperation: @escaping @Sendable () throws -> CoreOperation
     ) async throws -> CoreRun {
         let start = StartLine(count: cores)
         let parts = try await withThrowingTaskGroup(of: CoreRun.self) { group in
@@ -33,19 +51,20 @@ struct CoreRun: Sendable {
         for part in parts {
             sum.count += part.count
             sum.cpu += part.cpu
+            sum.serverCPU += part.serverCPU
             sum.wall += part.wall / cores
         }
         return sum
     }
 
     private static func measure(
-        from start: StartLine, for duration: Duration, _ makeOperation: () throws -> () throws -> Int
+        from start: StartLine, for duration: Duration, _ makeOperation: () throws -> CoreOperation
     ) throws -> CoreRun {
-        let operation: () throws -> Int
+        let operation: CoreOperation
         do {
             operation = try makeOperation()
             // Warm-up, not measured.
-            _ = try operation()
+            _ = try operation.run()
         } catch {
             // A failing thread must not keep the others waiting.
             start.arrive()
@@ -53,22 +72,20 @@ struct CoreRun: Sendable {
         }
         start.wait()
         var run = CoreRun()
+        let serverBegan = operation.serverTime()
         let (began, cpuBegan) = (Clock.uptime(), Clock.thread())
         var block = 1
         repeat {
-            for _ in 0..<block { run.count += try operation() }
+            for _ in 0..<block { run.count += try operation.run() }
             run.wall = .nanoseconds(Clock.uptime() - began)
             // Reading clocks takes time too, so short operations are timed in blocks of hundreds.
             if run.wall < duration / 50 { block = min(block * 2, 1024) }
         } while run.wall < duration
-        run.cpu = .nanoseconds(Clock.thread() - cpuBegan)
+        let ownTime = Clock.thread() - cpuBegan
+        // A process that has just ended has none.
+        run.serverCPU = .nanoseconds(max(operation.serverTime(), serverBegan) - serverBegan)
+        run.cpu = .nanoseconds(ownTime) + run.serverCPU
         return run
-    }
-
-    private static func onThread<T: Sendable>(_ body: @escaping @Sendable () throws -> T) async throws -> T {
-        try await withCheckedThrowingContinuation { continuation in
-            Thread.detachNewThread { continuation.resume(with: Result { try body() }) }
-        }
     }
 }
 

@@ -1,3 +1,5 @@
+import PushNode
+
 /// A bare library call. The floor of a message is a sum of these.
 ///
 /// Keccak-256 is this project's own: OpenSSL 3.0 has none.
@@ -37,8 +39,15 @@ package enum Primitive: String, CaseIterable, Sendable, Encodable {
         }
     }
 
-    /// Whether it uses one core only: SQLite has one writer, and libcurl's multi interface one thread.
+    /// Whether it uses one core only: a store has one writer, and libcurl's multi interface one thread.
     var isSingle: Bool { transactionRowCount != nil || self == .post }
+
+    /// Whether it is an operation of a store, which can be another one than SQLite.
+    var isOfStore: Bool { transactionRowCount != nil || self == .select }
+
+    func name(on store: StoreLocation) -> String {
+        isOfStore ? rawValue.replacing("SQLite", with: store.engineName) : rawValue
+    }
 
     static let cryptographic: [Primitive] = [
         .ecdh, .recover, .verify, .sign, .keyGeneration, .eciesOpen, .eciesSeal, .aesOpen, .aesSeal, .shake256, .sha256, .keccak65,

@@ -1,21 +1,27 @@
 import Foundation
+package import PushNode
 
 /// Measures primitives in a temporary folder.
 package struct PrimitiveMeter: Sendable {
     let folder: String
     /// The duration of each measurement.
     let slice: Duration
+    /// Where operations of a store are measured.
+    let store: StoreLocation
 
-    package init(folder: String, slice: Duration) {
+    /// - Parameters:
+    ///   - folder: for the database, unless it is in PostgreSQL.
+    ///   - slice: the duration of each measurement.
+    ///   - store: in PostgreSQL, with an empty schema.
+    package init(folder: String, slice: Duration, store: StoreLocation = .dataFolder) {
         self.folder = folder
         self.slice = slice
+        self.store = store
     }
 
     func measure(_ primitive: Primitive, cores: Int) async throws -> CoreRun {
         if primitive == .post { return try await PostMeter.measure(for: slice) }
-        return try await CoreRun.measure(cores: primitive.isSingle ? 1 : cores, for: slice) { [folder] in
-            try operation(of: primitive, folder: folder)
-        }
+        return try await CoreRun.measureOperations(cores: primitive.isSingle ? 1 : cores, for: slice) { try operation(of: primitive) }
     }
 
     /// The cost of each primitive with all cores busy.
@@ -23,21 +29,46 @@ package struct PrimitiveMeter: Sendable {
         var costs: [Primitive: FloorCost] = [:]
         for primitive in primitives {
             let run = try await measure(primitive, cores: cores)
-            // Other messages are processed while the disk syncs, so a row costs only its CPU time.
+            // Other messages are processed while the disk syncs or a server works, which costs only CPU time.
+            let isWaiting = primitive.isSingle || (primitive.isOfStore && store != .dataFolder)
             costs[primitive] = FloorCost(
-                cpuMicroseconds: run.cpuMicroseconds, coreMicroseconds: primitive.isSingle ? run.cpuMicroseconds : run.wallMicroseconds)
+                cpuMicroseconds: run.cpuMicroseconds, coreMicroseconds: isWaiting ? run.cpuMicroseconds : run.wallMicroseconds,
+                serverMicroseconds: run.serverMicroseconds)
         }
         return costs
     }
 
-    /// Creates the database before several threads read it.
+    /// Creates the tables before several threads use them. Blocks.
     package func prepare() throws {
-        _ = try BareDatabase(path: databasePath)
+        switch store {
+        case .dataFolder: _ = try BareDatabase(path: databasePath)
+        case .postgreSQL(let address): _ = try BarePostgreSQL(address, isReader: false)
+        }
     }
 
     private var databasePath: String { folder + "/bare.sqlite" }
 
-    private func operation(of primitive: Primitive, folder: String) throws -> () throws -> Int {
+    private func operation(of primitive: Primitive) throws -> CoreOperation {
+        guard primitive.isOfStore, case .postgreSQL(let address) = store else {
+            return CoreOperation(run: try localOperation(of: primitive))
+        }
+        let database = try BarePostgreSQL(address, isReader: true)
+        let run: () throws -> Int
+        if let rowCount = primitive.transactionRowCount {
+            run = {
+                try database.upsert(rowCount: rowCount)
+                return rowCount
+            }
+        } else {
+            run = {
+                try database.select(rowCount: 100)
+                return 100
+            }
+        }
+        return CoreOperation(run: run, serverTime: database.serverTime)
+    }
+
+    private func localOperation(of primitive: Primitive) throws -> () throws -> Int {
         if let rowCount = primitive.transactionRowCount {
             let database = try BareDatabase(path: databasePath, isReader: true)
             return {

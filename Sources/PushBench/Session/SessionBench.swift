@@ -2,6 +2,7 @@ import CurlClient
 import Delivery
 import Foundation
 import Gorush
+import HTTPService
 import Logging
 import NodeAssembly
 import OxenMQ
@@ -19,8 +20,8 @@ import WakuCrypto
 /// renewals on many connections. Clients, storage servers and gorush are stand-ins in this process, whose work is part of what is measured: floors have it
 /// as well where it is not the node's.
 package struct SessionBench: Sendable {
-    /// Requests that are sent at the same time.
-    static let inFlight = 64
+    /// Requests that are sent at the same time, each on a connection of its own.
+    static let inFlight = 128
     private static let swarms: [UInt64] = [1 << 62, 3 << 62]
 
     let settings: BenchSettings
@@ -37,19 +38,33 @@ package struct SessionBench: Sendable {
         self.serverCount = serverCount
     }
 
-    package func run() async throws -> [BenchResult] {
+    /// For ``inFlight`` requests.
+    static func makeClient() -> CurlClient { CurlClient(configuration: CurlConfiguration(maximumConnectionsPerHost: inFlight)) }
+
+    /// Subscriptions over HTTP and by onion requests, and reports of storage servers up to the posts.
+    package func measureRequests() async throws -> [BenchResult] {
         let (sodium, library) = (try Sodium.load(), try ZeroMQLibrary.load())
-        // First: what others leave in memory would be room for what is loaded.
-        let start = try await SessionStartBench(
-            settings: settings, subscriptionCount: subscriptionCount, sodium: sodium, library: library
-        ).run()
-        var results = try await StorageServerStandIn.running(library: library, sodium: nil, swarms: Self.swarms) { servers in
+        // The node's number of connections follows from it.
+        DescriptorLimit.raise()
+        return try await StorageServerStandIn.running(library: library, sodium: nil, swarms: Self.swarms) { servers in
             try await measureNode(with: servers, sodium, library)
         }
-        results.append(start)
-        let monitoring = SessionMonitorBench(settings: settings, serverCount: serverCount, sodium: sodium, library: library)
-        results.append(try await monitoring.measureRenewals())
-        return results
+    }
+
+    /// The start of a node with `subscriptionCount` subscriptions.
+    package func measureStart() async throws -> BenchResult {
+        let (sodium, library) = (try Sodium.load(), try ZeroMQLibrary.load())
+        return try await SessionStartBench(
+            settings: settings, subscriptionCount: subscriptionCount, sodium: sodium, library: library
+        ).run()
+    }
+
+    /// Renewals on connections to `serverCount` storage servers.
+    package func measureRenewals() async throws -> BenchResult {
+        let (sodium, library) = (try Sodium.load(), try ZeroMQLibrary.load())
+        return try await SessionMonitorBench(
+            settings: settings, serverCount: serverCount, sodium: sodium, library: library
+        ).measureRenewals()
     }
 
     private func measureNode(with servers: StorageServerStandIn, _ sodium: Sodium, _ library: ZeroMQLibrary) async throws -> [BenchResult] {

@@ -138,4 +138,5 @@ private final class AskedCount: Sendable {
 
 private struct NobodysMessages: SessionMessageReceiver {
     func take(_ messages: [NotifyMessage]) async {}
+    func settle() async {}
 }

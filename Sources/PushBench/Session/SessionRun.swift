@@ -22,7 +22,7 @@ struct SessionRun: Sendable {
     let onionKey: [UInt8]
     let sodium: Sodium
     let floor: SessionFloor
-    private let http = CurlClient()
+    private let http = SessionBench.makeClient()
 
     init(
         settings: BenchSettings, server: Server, servers: StorageServerStandIn, posts: PostCount, onionKey: [UInt8], sodium: Sodium,

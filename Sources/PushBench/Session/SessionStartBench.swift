@@ -67,6 +67,7 @@ struct SessionStartBench: Sendable {
         let rules = SubscriptionRules(availableServices: Set(PushService.allCases))
         let now = Int64(Date().timeIntervalSince1970)
         for start in stride(from: 0, to: subscriptionCount, by: Self.chunk) {
+            try Task.checkCancellation()
             settings.progress("session start: \(subscriptionCount) subscriptions", Double(start) / Double(subscriptionCount))
             let requests = (start..<min(start + Self.chunk, subscriptionCount)).compactMap { Self.subscription($0, at: now) }
             let commands = stride(from: 0, to: requests.count, by: Self.body).map { first in

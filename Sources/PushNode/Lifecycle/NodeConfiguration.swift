@@ -6,8 +6,9 @@ package import WakuCrypto
 /// The configuration of a node, except for its relay and gorush.
 package struct NodeConfiguration: Sendable {
     package var identity: PrivateKey
-    /// The data folder, with the database and the lock that excludes a second daemon.
+    /// The data folder, with the lock that excludes a second daemon, and with the database unless ``store`` is another one.
     package var dataPath: String
+    package var store = StoreLocation.dataFolder
     package var pubsubTopics: [PubsubTopic] = [.statusDefault]
     /// Requests older than this are dropped. A notification that gorush has not accepted by then expires.
     package var maximumRequestAge = Duration.seconds(600)
@@ -29,7 +30,7 @@ package struct NodeConfiguration: Sendable {
     package var maintenanceInterval = Duration.seconds(5)
     /// The time from the first handled message to the commit that stores its hash: messages that are handled meanwhile share the commit. A node
     /// that is killed before handles them again.
-    package var handledInterval = Duration.milliseconds(250)
+    package var handledInterval = Duration.milliseconds(50)
     /// Time without any message on the pubsub topics after which an alarm is raised; nil disables it.
     package var silenceAlarm: Duration?
     /// Address of `/`, `/metrics`, `/healthz`, `/readyz` and `/feedback`; nil disables HTTP.

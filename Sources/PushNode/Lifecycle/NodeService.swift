@@ -90,8 +90,8 @@ package final class NodeService: Service {
         self.counters = counters
         folder = try DataFolder(locking: configuration.dataPath)
         let parts = protocols.map(\.part)
-        let store = try SQLiteStore(
-            folder: configuration.dataPath, storageKey: Sealer.storageKey(of: configuration.identity),
+        let store = try configuration.store.open(
+            in: configuration.dataPath, storageKey: Sealer.storageKey(of: configuration.identity),
             parts: Self.parts + parts + knownParts.filter { known in !parts.contains { $0.name == known.name } })
         self.store = store
         firstExpiryReading = ThrottledReading(pause: .zero, restFactor: 0) { try await store.fetch(DeliveryStorage.firstExpiry()) }
@@ -205,7 +205,7 @@ package final class NodeService: Service {
         do {
             try store.close()
         } catch {
-            // The database's write-ahead log remains, and is applied at the next start.
+            // SQLite's write-ahead log remains, and is applied at the next start.
             logger.warning("store not closed")
         }
         folder.unlock()
@@ -240,6 +240,7 @@ package final class NodeService: Service {
                         "posts to gorush are unanswered at the stop: their notifications are posted again after the start",
                         metadata: ["count": "\(self.delivery.unansweredCount)"])
                 }
+                self.store.stopWaiting()
                 self.publisher.finish()
                 // Held replies are published when they are due. The group returns earlier if the publisher ends.
                 let end = max(.now, stopping + self.configuration.replyDelay) + Self.publishLimit

@@ -1,8 +1,11 @@
 import ArgumentParser
 import Foundation
 import NodeAssembly
+import PushNode
 import Storage
+import StorePostgreSQL
 import StoreSQLite
+import WakuCrypto
 
 extension Admin {
     struct Backup: AsyncParsableCommand {
@@ -23,8 +26,10 @@ extension Admin {
 
         func run() async throws {
             try await reportingFailures {
-                let key = try admin.identityFile.map { Sealer.storageKey(of: try IdentityFile.read($0)) }
-                let store = try admin.openStore(of: command, unsealing: key != nil)
+                try admin.requireDataFolder("back it up with pg_dump, or by its replication and archive")
+                let identity = try admin.identityFile.map { try IdentityFile.read($0) }
+                let key = identity.map(Sealer.storageKey)
+                let store = try NodeAssembly.existingStore(in: admin.folder(of: command), of: identity)
                 try StoreBackup.write(store, to: file)
                 let inspection = try StoreInspection(of: file, storageKey: key, parts: NodeAssembly.parts)
                 guard inspection.isWhole else {
@@ -67,6 +72,7 @@ extension Admin {
 
         func run() async throws {
             try await reportingFailures {
+                try admin.requireDataFolder("restore it with pg_restore, or by its archive")
                 let identity = try admin.requiredIdentity("it is needed to verify that every row can be decrypted")
                 guard FileManager.default.isReadableFile(atPath: file) else {
                     throw CommandFailure(.data, "backup \(file) can't be read: is it there, and may this user read it?")
@@ -103,6 +109,7 @@ extension Admin {
         func run() async throws {
             try await reportingFailures {
                 let key = try admin.identityFile.map { Sealer.storageKey(of: try IdentityFile.read($0)) }
+                if file == nil, case .postgreSQL(let address) = try admin.location() { return try check(address, key) }
                 let path = file ?? DataFolder.databasePath(in: admin.folder(of: command))
                 guard FileManager.default.fileExists(atPath: path) else {
                     throw CommandFailure(.data, "there is no database at \(path): has the daemon run with this data folder?")
@@ -114,6 +121,15 @@ extension Admin {
                 }
             }
         }
+
+        private func check(_ address: PostgreSQLAddress, _ key: SymmetricKey?) throws {
+            let store = try PostgreSQLStore(existing: address, storageKey: key, parts: NodeAssembly.parts)
+            let inspection = try store.inspect(isUnsealing: key != nil, limit: nil)
+            if admin.json { try Output.json(inspection) } else { Output.fields(inspection.fields) }
+            guard inspection.isWhole else {
+                throw CommandFailure(.data, "PostgreSQL (\(address)) has damaged rows: restore a backup (pg_restore)")
+            }
+        }
     }
 
     struct RotateStorageKey: AsyncParsableCommand {
@@ -122,7 +138,8 @@ extension Admin {
             discussion: """
                 The storage key is derived from the node's key and a random salt; only the salt changes, so the node's public key stays the \
                 same. An attacker who has the old storage key can't decrypt the new database, but one who has the node's key still can, \
-                and existing backups are not changed. Needs free disk space of twice the database's size.
+                and existing backups are not changed. Needs free disk space of twice the database's size. With PostgreSQL, its write-ahead log and \
+                the archive of it are not changed either.
 
                 EXAMPLE
                   waku-push admin rotate-storage-key --data data --identity id.key
@@ -135,12 +152,18 @@ extension Admin {
             try await reportingFailures {
                 let identity = try admin.requiredIdentity("the storage key is derived from the node's key")
                 let path = admin.folder(of: command)
-                guard FileManager.default.fileExists(atPath: DataFolder.databasePath(in: path)) else {
+                let location = try admin.location()
+                guard location != .dataFolder || FileManager.default.fileExists(atPath: DataFolder.databasePath(in: path)) else {
                     throw CommandFailure(.data, "there is no database in \(path): has the daemon run with this data folder?")
                 }
                 let folder = try DataFolder(locking: path)
                 defer { folder.unlock() }
-                let count = try StorageKeyRotation.run(Sealer.storageKey(of: identity), in: folder, parts: NodeAssembly.parts)
+                let key = Sealer.storageKey(of: identity)
+                let count =
+                    switch location {
+                    case .dataFolder: try StorageKeyRotation.run(key, in: folder, parts: NodeAssembly.parts)
+                    case .postgreSQL(let address): try PostgreSQLKeyRotation.run(key, at: address, parts: NodeAssembly.parts)
+                    }
                 if admin.json { return try Output.json(["rows": count]) }
                 Output.line(
                     "\(count) rows are encrypted with a new storage key. Existing backups can still be restored with the same key file.")

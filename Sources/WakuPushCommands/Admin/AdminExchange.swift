@@ -172,7 +172,7 @@ extension Admin.Registrations {
         func run() async throws {
             try await reportingFailures {
                 let identity = try admin.requiredIdentity("the file is encrypted with a key derived from the node's")
-                let target = try ImportTarget(folder: admin.folder(of: command), identity)
+                let target = try ImportTarget(folder: admin.folder(of: command), at: admin.location(), identity)
                 do {
                     var reader = try RegistrationsFileReader(file, identity: identity)
                     while let entry = try reader.next() { try await target.merge(entry) }

@@ -129,7 +129,7 @@ extension Admin {
             }
 
             private func write(_ source: StatusGoDatabase, as identity: PrivateKey, _ report: inout ImportReport) async throws {
-                let target = try ImportTarget(folder: admin.folder(of: command), identity)
+                let target = try ImportTarget(folder: admin.folder(of: command), at: admin.location(), identity)
                 // Before the rows: a daemon that starts after an interrupted import has to catch up as well.
                 if let stopped = stoppedAt { try await target.catchUp(since: stopped) }
                 let total = report.registrations + report.tombstones

@@ -1,8 +1,9 @@
 import ArgumentParser
 import NodeAssembly
+import PushNode
 import StatusServer
 import Storage
-import StoreSQLite
+import StorePostgreSQL
 import StatusProtocol
 import WakuCrypto
 
@@ -10,6 +11,9 @@ import WakuCrypto
 struct AdminOptions: ParsableArguments {
     @Option(help: "The node's data folder. [default: data]")
     var data: String?
+
+    @Option(help: "The node's PostgreSQL database, as in serve's --store.")
+    var store: String?
 
     @Option(help: "The node's key file, needed to decrypt stored data.")
     var identity: String?
@@ -33,9 +37,38 @@ struct AdminOptions: ParsableArguments {
         return try IdentityFile.read(identityFile)
     }
 
-    func openStore(of command: Admin, unsealing: Bool = false) throws -> SQLiteStore {
+    func location() throws(StoreError) -> StoreLocation {
+        try StoreLocation(option: store)
+    }
+
+    /// - Parameter alternative: what to do instead.
+    /// - Throws: ``CommandFailure`` unless the database is in the data folder.
+    func requireDataFolder(_ alternative: String) throws {
+        guard case .postgreSQL = try location() else { return }
+        throw CommandFailure(.usage, "the store is PostgreSQL, which has its own tools: \(alternative)")
+    }
+
+    func openStore(of command: Admin, unsealing: Bool = false) throws -> any Store {
         let identity = unsealing ? try requiredIdentity("registrations are encrypted with a key derived from the node's") : nil
-        return try NodeAssembly.existingStore(in: folder(of: command), of: identity)
+        let location = try location()
+        do {
+            return try NodeAssembly.existingStore(at: location, in: folder(of: command), of: identity)
+        } catch {
+            guard error.code == .missing, location == .dataFolder else { throw error }
+            throw CommandFailure(.data, error.message + " If its store is PostgreSQL, give --store")
+        }
+    }
+}
+
+extension StoreLocation {
+    /// - Parameter option: the value of `--store`; nil: from the environment or the configuration file.
+    /// - Throws: `StoreError`
+    init(option: String?) throws(StoreError) {
+        guard let text = option ?? Environment.string("store") else {
+            self = .dataFolder
+            return
+        }
+        self = .postgreSQL(try PostgreSQLAddress(text))
     }
 }
 

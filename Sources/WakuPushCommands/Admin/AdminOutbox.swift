@@ -126,7 +126,9 @@ extension Admin.Outbox {
             let lock = try DataFolder(locking: folder)
             defer { lock.unlock() }
             let ids = try waiting(selection)
-            try await admin.openStore(of: command).commit(DeliveryStorage.drop(ids))
+            let store = try admin.openStore(of: command)
+            try await store.commit(DeliveryStorage.drop(ids))
+            try store.close()
             return ids.count
         }
     }

@@ -48,7 +48,7 @@ struct StoredNumbers: Encodable {
     let v01Records, v01Devices, v01Tombstones: Int
 
     /// Reads all registrations: a second for a million.
-    init(of store: SQLiteStore) throws {
+    init(of store: any Store) throws {
         let statistics = try store.read(StatusServer.Registrations.statistics())
         registrants = statistics.registrants
         apn = statistics.apn
@@ -63,18 +63,14 @@ struct StoredNumbers: Encodable {
     }
 
     var fields: [(String, String)] {
-        [
-            ("registrants", String(registrants)), ("installations, APN", String(apn)), ("installations, Firebase", String(firebase)),
-            ("tombstones", String(tombstones)),
+        var counts = [
+            ("registrants", registrants), ("installations, APN", apn), ("installations, Firebase", firebase), ("tombstones", tombstones),
         ]
-            + (v01Records + v01Tombstones == 0
-                ? []
-                : [
-                    ("v0.1 records", String(v01Records)), ("v0.1 devices", String(v01Devices)), ("v0.1 tombstones", String(v01Tombstones)),
-                ])
-            + [
-                ("notifications waiting", String(waiting)), ("database", "\(databaseBytes / 1024) KiB"),
-            ]
+        if v01Records + v01Tombstones > 0 {
+            counts += [("v0.1 records", v01Records), ("v0.1 devices", v01Devices), ("v0.1 tombstones", v01Tombstones)]
+        }
+        counts.append(("notifications waiting", waiting))
+        return counts.map { ($0, String($1)) } + [("database", "\(databaseBytes / 1024) KiB")]
     }
 }
 

@@ -214,7 +214,10 @@ private struct SubscriptionNumbers: Encodable {
     }
 
     var fields: [(String, String)] {
-        [("accounts", String(accounts))] + PushService.allCases.map { ($0.rawValue, String(devices[$0.rawValue] ?? 0)) }
-            + [("token in doubt", String(inDoubt)), ("names of ended ones", String(endedNames))]
+        var fields = [("accounts", String(accounts))]
+        for service in PushService.allCases { fields.append((service.rawValue, String(devices[service.rawValue] ?? 0))) }
+        fields.append(("token in doubt", String(inDoubt)))
+        fields.append(("names of ended ones", String(endedNames)))
+        return fields
     }
 }

@@ -13,7 +13,7 @@ import WakuCrypto
 /// The store that registrations are imported into, with or without a running daemon.
 ///
 /// Rows are spread over the indexes, so that a commit changes many pages: without a daemon, commits are as large as memory allows. Beside a
-/// daemon they are small, because it waits for each.
+/// daemon they are small, because it waits for each. While one is under way, entries for the next are read.
 final class ImportTarget {
     private static let limitBesideDaemon = 500
     private static let limitAlone = 50_000
@@ -25,16 +25,18 @@ final class ImportTarget {
         var kept = 0
     }
 
-    let store: SQLiteStore
+    let store: any Store
     private(set) var counts = Counts()
     private let folder: String
     /// Keeps a daemon from starting meanwhile; nil if one runs.
     private let lock: DataFolder?
+    private let batchLimit: Int
     private var batch: [StoreCommand<Bool>] = []
     private var batchByteCount = 0
+    private var underWay: Task<[Result<Bool, StoreError>], Never>?
 
     /// Creates the database if there is none.
-    init(folder: String, _ identity: PrivateKey) throws {
+    init(folder: String, at location: StoreLocation, _ identity: PrivateKey) throws {
         self.folder = folder
         do throws(StoreError) {
             lock = try DataFolder(locking: folder)
@@ -42,19 +44,20 @@ final class ImportTarget {
             lock = nil
         }
         guard lock != nil else {
-            store = try NodeAssembly.existingStore(in: folder, of: identity)
+            store = try NodeAssembly.existingStore(at: location, in: folder, of: identity)
+            batchLimit = Self.limitBesideDaemon
             return
         }
-        store = try NodeAssembly.store(in: folder, of: identity)
-        try store.setCache(mebibytes: 256)
+        store = try NodeAssembly.store(at: location, in: folder, of: identity)
+        batchLimit = Self.limitAlone
+        try (store as? SQLiteStore)?.setCache(mebibytes: 256)
     }
 
     /// Stores what is newer than what is stored, at the latest in ``finish()``.
     func merge(_ entry: RegistrationsFile.Entry) async throws {
         batch.append(command(for: entry))
         batchByteCount += entry.byteCount
-        let limit = lock == nil ? Self.limitBesideDaemon : Self.limitAlone
-        if batch.count >= limit || batchByteCount >= Self.byteLimit { try await commit() }
+        if batch.count >= batchLimit || batchByteCount >= Self.byteLimit { try await commit() }
     }
 
     private func command(for entry: RegistrationsFile.Entry) -> StoreCommand<Bool> {
@@ -70,7 +73,14 @@ final class ImportTarget {
     private func commit() async throws {
         let commands = batch
         (batch, batchByteCount) = ([], 0)
-        for result in await store.commitEach(commands) {
+        try await endCommit()
+        underWay = Task { [store] in await store.commitEach(commands) }
+    }
+
+    private func endCommit() async throws {
+        guard let results = await underWay?.value else { return }
+        underWay = nil
+        for result in results {
             if try result.get() { counts.imported += 1 } else { counts.kept += 1 }
         }
     }
@@ -85,6 +95,7 @@ final class ImportTarget {
     /// Stores the rest, and tells a running daemon to use what was imported.
     func finish() async throws {
         try await commit()
+        try await endCommit()
         let client = try AdminClient(folder: folder)
         guard try await client.status() != nil else { return }
         let _: AdminAPI.Count = try await client.post("/registrations/changed", [String]())

@@ -1,6 +1,8 @@
 import ArgumentParser
 import Foundation
 import PushBench
+import PushNode
+import StorePostgreSQL
 import UnixSignals
 
 struct Bench: AsyncParsableCommand {
@@ -14,27 +16,30 @@ struct Bench: AsyncParsableCommand {
             EXAMPLES
               waku-push bench
               waku-push bench registration request --seconds 5
+              waku-push bench registration query --store postgresql://push@/push
               waku-push bench primitives --json
               waku-push bench startup --registrations 1000000 --data /var/lib/waku-push
               waku-push bench end-to-end --rate 100 --duration 1m --gorush-latency 1ms
               waku-push bench relay --seconds 5
               waku-push bench first-query --seconds 5
               waku-push bench endurance --duration 1h
-              waku-push bench session --seconds 5
+              waku-push bench session session-start session-renewals --seconds 5
 
             EXIT CODES
               0   measured
               64  wrong usage
               65  messages went unanswered: the printed figures are invalid
-              69  a port or a process is unavailable
+              69  a port, a process or the store is unavailable
               73  the data folder can't be used
+              77  the role may not create schemas in the store
               130 interrupted
             """)
 
+    private static func names(_ parts: [BenchPart]) -> String { parts.map(\.rawValue).joined(separator: ", ") }
+
     @Argument(
-        help:
-            "What to measure: \(BenchPart.allCases.map(\.rawValue).joined(separator: ", ")). [default: all but first-query, endurance and session]"
-    )
+        help: ArgumentHelp(
+            "What to measure: \(Self.names(BenchPart.allCases)). [default: all but \(Self.names(BenchPart.allCases.filter(\.isLong)))]"))
     var parts: [BenchPart] = []
 
     @Option(help: "Approximate duration of each measurement in each round.")
@@ -45,6 +50,12 @@ struct Bench: AsyncParsableCommand {
 
     @Option(help: "Where temporary data folders are created: on the disk that is to be measured.")
     var data: String = NSTemporaryDirectory()
+
+    @Option(
+        help:
+            "Keep registrations and notifications in a PostgreSQL database instead, in temporary schemas: a connection string of libpq, without a password, such as postgresql://user@host/database?sslmode=verify-full. For \(Self.names(BenchPart.allCases.filter(\.canUseStore)))."
+    )
+    var store: String?
 
     @Option(help: "Number of messages that the relay delivers at once.")
     var batch: Int = 200
@@ -77,14 +88,18 @@ struct Bench: AsyncParsableCommand {
         guard (1...100_000_000).contains(registrations) else { throw ValidationError("--registrations must be 1 to 100000000") }
         guard rate.map({ $0 > 0 && $0 <= 10_000 }) ?? true else { throw ValidationError("--rate must be above 0 and at most 10000") }
         guard (1...10_000).contains(batch) else { throw ValidationError("--batch must be 1 to 10000") }
+        guard store == nil || (!parts.isEmpty && parts.allSatisfy(\.canUseStore)) else {
+            throw ValidationError("--store is only for \(Self.names(BenchPart.allCases.filter(\.canUseStore))): name those to measure")
+        }
     }
 
     func run() async throws {
         try await reportingFailures {
             if relaySink { return try await RelayBenchSink().run() }
+            let location = try store.map { StoreLocation.postgreSQL(try PostgreSQLAddress($0)) } ?? .dataFolder
             let progress = ProgressBar()
             defer { progress.clear() }
-            let results = try await untilInterrupted { try await measure(progress) }
+            let results = try await untilInterrupted { try await measure(progress, location) }
             progress.clear()
             let report = BenchReport(machine: Machine(), results: results)
             try report.print(asJSON: json)
@@ -106,10 +121,11 @@ struct Bench: AsyncParsableCommand {
         }
     }
 
-    private func measure(_ progress: ProgressBar) async throws -> [BenchResult] {
+    private func measure(_ progress: ProgressBar, _ store: StoreLocation) async throws -> [BenchResult] {
         var settings = BenchSettings(seconds: seconds, folder: data)
         settings.rounds = rounds
         settings.batch = batch
+        settings.store = store
         settings.gorushLatency = gorushLatency.duration
         settings.progress = { progress.show($0, $1) }
         var results: [BenchResult] = []
@@ -156,7 +172,9 @@ struct Bench: AsyncParsableCommand {
                 settings: settings, registrationCount: registrations,
                 executable: try Self.executable()
             ).run()
-        case .session: return try await SessionBench(settings: settings).run()
+        case .session: return try await SessionBench(settings: settings).measureRequests()
+        case .sessionStart: return [try await SessionBench(settings: settings).measureStart()]
+        case .sessionRenewals: return [try await SessionBench(settings: settings).measureRenewals()]
         case .endurance:
             let duration = duration?.duration ?? .seconds(600)
             return try await EnduranceBench(settings: settings, duration: duration, rate: rate) { [json] interval in
@@ -180,7 +198,23 @@ enum BenchPart: String, CaseIterable, ExpressibleByArgument {
     case startup
     case endurance
     case session
+    case sessionStart = "session-start"
+    case sessionRenewals = "session-renewals"
+
+    /// Whether it can be measured with another store than SQLite.
+    var canUseStore: Bool {
+        switch self {
+        case .registration, .query, .request, .v01: true
+        case .primitives, .firstQuery, .foreign, .endToEnd, .relay, .flood, .startup, .endurance, .session, .sessionStart, .sessionRenewals:
+            false
+        }
+    }
 
     /// Whether it is left out unless it is named.
-    var isLong: Bool { self == .firstQuery || self == .endurance || self == .session }
+    var isLong: Bool {
+        switch self {
+        case .firstQuery, .endurance, .session, .sessionStart, .sessionRenewals: true
+        case .primitives, .registration, .query, .request, .v01, .foreign, .endToEnd, .relay, .flood, .startup: false
+        }
+    }
 }

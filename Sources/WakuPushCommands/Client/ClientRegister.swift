@@ -99,7 +99,7 @@ extension Client {
                 guard !keys.isEmpty else { throw CommandFailure(.usage, "--server is missing: give the public key of a push server") }
                 let states = try await client.register(
                     wishes.profile, with: keys.map { PushServer(key: $0) }, enablesReceiving: true, timeout: timeout)
-                await client.waitUntilAdvertised(timeout: .seconds(3))
+                await client.waitUntilAdvertised(timeout: timeout)
                 return (states, session.obstacle)
             }
             try ServerStateRow.print(states, asJSON: client.json)

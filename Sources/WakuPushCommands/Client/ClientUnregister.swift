@@ -62,7 +62,7 @@ extension Client {
             let timeout = client.timeout.duration
             let (states, obstacle) = try await ClientSession.run(folder, client) { session in
                 let states = await session.client.unregister(timeout: timeout)
-                await session.client.waitUntilAdvertised(timeout: .seconds(3))
+                await session.client.waitUntilAdvertised(timeout: timeout)
                 return (states, session.obstacle)
             }
             try ServerStateRow.print(states, asJSON: client.json)

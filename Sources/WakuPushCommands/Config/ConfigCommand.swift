@@ -1,5 +1,6 @@
 import ArgumentParser
 import Foundation
+import StorePostgreSQL
 
 struct ConfigCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
@@ -138,6 +139,10 @@ extension ServeOption {
 
 extension ServeOption.Value {
     fileprivate var withoutSecrets: Self {
+        if option == "store" {
+            // One with a password is refused elsewhere.
+            return Self(option: option, values: values.map { (try? PostgreSQLAddress($0)) == nil ? "…" : $0 }, source: source)
+        }
         guard option == "gorush-header" || option.hasSuffix(" headers") else { return self }
         return Self(option: option, values: values.map { "\($0.prefix { $0 != ":" }): …" }, source: source)
     }

@@ -16,6 +16,7 @@ import Sodium
 import StatusServer
 import StatusV01Server
 import Storage
+import StorePostgreSQL
 import StoreSQLite
 import StatusProtocol
 import Waku
@@ -50,10 +51,10 @@ struct DoctorExamination {
         var facts = DoctorFacts(
             keyProblem: keyProblem, folder: folder(), freeBytes: Disk.freeBytes(at: nearestFolder),
             files: daemon == nil ? OpenFiles.now() : nil,
-            database: database(identity), daemon: daemon, pubsubTopics: topics, relays: relays,
+            database: try database(identity, setup), daemon: daemon, pubsubTopics: topics, relays: relays,
             selfTest: await selfTest(daemon, identity, nodes, topics), gorushes: try await gorushes(setup),
             takesFeedback: isGiven("feedback-secret-file") ? takesFeedback : setup?.takesFeedback ?? takesFeedback)
-        let figures = recordFigures()
+        let figures = recordFigures(setup)
         facts.statusV01 = DoctorFacts.StatusV01(
             isOn: isGiven("status-v0.1") ? options.statusV01 : setup?.speaksStatusV01 ?? options.statusV01, records: figures.records,
             devices: figures.devices.values.reduce(0, +))
@@ -72,7 +73,7 @@ struct DoctorExamination {
         return DoctorFacts.Session(
             isOn: isGiven || setup?.session != nil, keyProblem: onionKeyProblem(key, isRead: !isGiven && setup?.session != nil),
             servers: nodes.map(servers) ?? oxend.map { .oxend($0) } ?? .unusable("--session-nodes or --session-oxend is missing"),
-            subscriptions: subscriptionCount())
+            subscriptions: subscriptionCount(setup))
     }
 
     /// - Parameters:
@@ -98,19 +99,24 @@ struct DoctorExamination {
     }
 
     /// Of Session; 0 when the database can't be read, which is another finding.
-    private func subscriptionCount() -> Int {
-        existingStore.flatMap { try? $0.read(Subscriptions.figures(at: Int64(Date().timeIntervalSince1970))).total } ?? 0
+    private func subscriptionCount(_ setup: AdminAPI.Setup?) -> Int {
+        existingStore(setup).flatMap { try? $0.read(Subscriptions.figures(at: Int64(Date().timeIntervalSince1970))).total } ?? 0
     }
 
     /// nil when there is none, or it can't be read.
-    private var existingStore: SQLiteStore? {
-        guard FileManager.default.fileExists(atPath: DataFolder.databasePath(in: options.data)) else { return nil }
-        return try? NodeAssembly.existingStore(in: options.data, of: nil)
+    private func existingStore(_ setup: AdminAPI.Setup?) -> (any Store)? {
+        guard let location = try? location(setup) else { return nil }
+        if location == .dataFolder, !FileManager.default.fileExists(atPath: DataFolder.databasePath(in: options.data)) { return nil }
+        return try? NodeAssembly.existingStore(at: location, in: options.data, of: nil)
+    }
+
+    private func location(_ setup: AdminAPI.Setup?) throws(StoreError) -> StoreLocation {
+        try StoreLocation(option: isGiven("store") ? options.store : setup?.store)
     }
 
     /// Of version 0.1; none when the database can't be read, which is another finding.
-    private func recordFigures() -> RecordFigures {
-        existingStore.flatMap { try? $0.read(Records.figures()) } ?? RecordFigures()
+    private func recordFigures(_ setup: AdminAPI.Setup?) -> RecordFigures {
+        existingStore(setup).flatMap { try? $0.read(Records.figures()) } ?? RecordFigures()
     }
 
     /// Whether one of these options is set: on the command line, in the environment or in the file.
@@ -152,16 +158,27 @@ struct DoctorExamination {
             isWritable: access(nearestFolder, W_OK | X_OK) == 0, mode: attributes?[.posixPermissions] as? Int ?? 0o700)
     }
 
-    private func database(_ identity: PrivateKey?) -> DoctorFacts.Database {
+    private func database(_ identity: PrivateKey?, _ setup: AdminAPI.Setup?) throws(StoreError) -> DoctorFacts.Database {
         let path = DataFolder.databasePath(in: options.data)
-        guard FileManager.default.fileExists(atPath: path) else { return .missing }
         let key = identity.map(Sealer.storageKey)
+        if case .postgreSQL(let address) = try location(setup) { return database(at: address, key) }
+        guard FileManager.default.fileExists(atPath: path) else { return .missing }
         do throws(StoreError) {
             let inspection = try StoreInspection(of: path, storageKey: key, parts: NodeAssembly.parts, isThorough: false)
             let statistics = try NodeAssembly.existingStore(in: options.data, of: identity).read(Registrations.statistics())
             return .inspected(inspection, statistics)
         } catch {
             return .unusable(error.message)
+        }
+    }
+
+    private func database(at address: PostgreSQLAddress, _ key: SymmetricKey?) -> DoctorFacts.Database {
+        do throws(StoreError) {
+            let store = try PostgreSQLStore(existing: address, storageKey: key, parts: NodeAssembly.parts)
+            let inspection = try store.inspect(isUnsealing: key != nil, limit: StoreInspection.sampleSize)
+            return .inspected(inspection, try store.read(Registrations.statistics()))
+        } catch {
+            return error.code == .missing ? .missing : .unusable(error.message)
         }
     }
 

@@ -46,10 +46,11 @@ struct CommandFailure: Error {
     init(_ error: StoreError) {
         let code: Code =
             switch error.code {
+            case .invalid: .usage
             case .cannotCreate: .cannotCreate
             case .permission: .permission
             case .locked, .unavailable: .unavailable
-            case .missing, .newer, .otherIdentity, .damaged: .data
+            case .unsuitable, .missing, .newer, .otherIdentity, .damaged: .data
             }
         self.init(code, error.message)
     }

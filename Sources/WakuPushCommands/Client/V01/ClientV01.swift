@@ -85,7 +85,7 @@ extension ClientV01 {
                         throw CommandFailure(.usage, "--server is missing: give the public key of a push server")
                     }
                     let states = try await client.register(device.profile, with: keys, enablesReceiving: true, timeout: timeout)
-                    await client.waitUntilAdvertised(timeout: .seconds(3))
+                    await client.waitUntilAdvertised(timeout: timeout)
                     return (states, session.obstacle)
                 }
                 try ServerStateRow.print(states, asJSON: client.json)
@@ -122,7 +122,7 @@ extension ClientV01 {
                 let timeout = client.timeout.duration
                 let (states, obstacle) = try await V01ClientSession.run(folder, client) { session in
                     let states = await session.client.unregister(timeout: timeout)
-                    await session.client.waitUntilAdvertised(timeout: .seconds(3))
+                    await session.client.waitUntilAdvertised(timeout: timeout)
                     return (states, session.obstacle)
                 }
                 try ServerStateRow.print(states, asJSON: client.json)

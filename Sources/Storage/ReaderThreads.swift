@@ -3,7 +3,7 @@ import Dispatch
 import Synchronization
 
 /// Runs what reads the database on threads of its own, a few at once: a disk that hangs holds these up, and nothing else.
-final class ReaderThreads: Sendable {
+package final class ReaderThreads: Sendable {
     private struct State {
         var waiting: Deque<@Sendable () -> Void> = []
         /// When each of the current reads began; nil: the place is free.
@@ -13,13 +13,13 @@ final class ReaderThreads: Sendable {
     private let state: Mutex<State>
     private let queue = DispatchQueue(label: "waku-push.store-reads", attributes: .concurrent)
 
-    /// - Parameter count: reads at once. GRDB has five connections for them; one is left for who reads on a thread of their own.
-    init(count: Int = 4) {
+    /// - Parameter count: reads at once. Engines have five connections for them; one is left for who reads on a thread of their own.
+    package init(count: Int = 4) {
         state = Mutex(State(started: Array(repeating: nil, count: count)))
     }
 
     /// Runs `body` as soon as a thread is free, in the order of the calls.
-    func run(_ body: @escaping @Sendable () -> Void) {
+    package func run(_ body: @escaping @Sendable () -> Void) {
         let place = state.withLock { state -> Int? in
             guard let free = state.started.firstIndex(of: nil) else {
                 state.waiting.append(body)
@@ -43,7 +43,7 @@ final class ReaderThreads: Sendable {
     }
 
     /// Since when the read has been going on that began first; nil when there is none.
-    var oldestStart: ContinuousClock.Instant? {
+    package var oldestStart: ContinuousClock.Instant? {
         state.withLock { $0.started.compactMap(\.self).min() }
     }
 }

@@ -4,11 +4,15 @@ import Primitives
 ///
 /// A commit tells anew each time whether the database can be written. A read that failed says nothing of the next, which looks at other pages:
 /// so it counts until a check has looked at all.
-struct StoreHealth {
+package struct StoreHealth: Sendable {
     private static let backoff = ExponentialBackoff(initial: .seconds(5), maximum: .seconds(1800))
-    /// SQLite waits for others for 2 s at most: what takes longer is the disk.
+    /// An engine waits for others for 2 s at most: what takes longer is the disk, or the server.
     private static let responseTimeout = Duration.seconds(10)
 
+    /// What does the work: `the disk`.
+    private let subject: String
+    /// What to do when it does not.
+    private let remedy: String
     private var commitFailure: String?
     private var readFailure: String?
     /// Why the log could not be moved into the database.
@@ -19,47 +23,52 @@ struct StoreHealth {
     private var failedChecks = 0
     private var nextCheck: ContinuousClock.Instant?
 
+    package init(subject: String = "the disk", remedy: String = "look at what it is doing") {
+        self.subject = subject
+        self.remedy = remedy
+    }
+
     /// nil when nothing does.
     ///
     /// - Parameter read: when the read began that has been going on for longest.
-    func failure(at now: ContinuousClock.Instant, oldestRead read: ContinuousClock.Instant? = nil) -> String? {
+    package func failure(at now: ContinuousClock.Instant, oldestRead read: ContinuousClock.Instant? = nil) -> String? {
         if let start = [committingSince, read].compactMap(\.self).min(), now - start > Self.responseTimeout {
-            return "the disk has not answered for \((now - start).components.seconds) s: look at what it is doing"
+            return "\(subject) has not answered for \((now - start).components.seconds) s: \(remedy)"
         }
         return commitFailure ?? readFailure ?? checkpointFailure
     }
 
-    mutating func committing(at now: ContinuousClock.Instant) {
+    package mutating func committing(at now: ContinuousClock.Instant) {
         committingSince = now
     }
 
     /// - Parameter failure: nil when it was kept.
-    mutating func committed(_ failure: String?) {
+    package mutating func committed(_ failure: String?) {
         committingSince = nil
         commitFailure = failure
     }
 
-    mutating func checkpointed(_ failure: String?) {
+    package mutating func checkpointed(_ failure: String?) {
         checkpointFailure = failure
     }
 
     /// A commit ended that says nothing of the next.
-    mutating func committedNothing() {
+    package mutating func committedNothing() {
         committingSince = nil
     }
 
-    mutating func readFailed(_ failure: String, at now: ContinuousClock.Instant) {
+    package mutating func readFailed(_ failure: String, at now: ContinuousClock.Instant) {
         readFailure = failure
         if nextCheck == nil { nextCheck = now + Self.backoff.delay(afterFailures: 1, jitter: 1) }
     }
 
     /// Whether all is to be looked at now: with growing pauses, while something can't be read.
-    func wantsCheck(at now: ContinuousClock.Instant) -> Bool {
+    package func wantsCheck(at now: ContinuousClock.Instant) -> Bool {
         nextCheck.map { $0 <= now } ?? false
     }
 
     /// All was looked at.
-    mutating func checked(_ failure: String?, at now: ContinuousClock.Instant) {
+    package mutating func checked(_ failure: String?, at now: ContinuousClock.Instant) {
         readFailure = failure
         if failure == nil {
             (nextCheck, failedChecks) = (nil, 0)

@@ -1,0 +1,42 @@
+import CPostgres
+import Foundation
+import StorePostgreSQL
+
+/// The process of a PostgreSQL server that serves a connection, on this machine. What it spends is taken from the node's cores.
+struct ServerProcess {
+    private let folder: String
+
+    /// nil when the server is on another machine, or its processes can't be seen.
+    init?(of session: PostgreSQLConnection) {
+        guard Self.isLocal(session) else { return nil }
+        folder = "/proc/\(session.backendID)"
+        // A server in a container or behind a tunnel means a process that has another number here.
+        let command = FileManager.default.contents(atPath: folder + "/cmdline") ?? Data()
+        guard command.starts(with: Array("postgres".utf8)) else { return nil }
+    }
+
+    /// CPU time so far in nanoseconds, without that of the server's common processes such as the checkpointer.
+    var time: UInt64 {
+        let text = String(decoding: FileManager.default.contents(atPath: folder + "/schedstat") ?? Data(), as: UTF8.self)
+        return text.split(separator: " ").first.flatMap { UInt64($0) } ?? 0
+    }
+
+    /// Whether it is connected over a Unix socket or a loopback address.
+    private static func isLocal(_ session: PostgreSQLConnection) -> Bool {
+        var peer = sockaddr_storage()
+        return withUnsafeMutableBytes(of: &peer) { bytes in
+            guard let start = bytes.baseAddress else { return false }
+            var length = socklen_t(bytes.count)
+            let socket = session.library.table.pointee.PQsocket(session.connection)
+            guard getpeername(socket, start.assumingMemoryBound(to: sockaddr.self), &length) == 0 else { return false }
+            switch Int32(start.load(as: sa_family_t.self)) {
+            case AF_UNIX: return true
+            // After family and port: 127.0.0.0/8.
+            case AF_INET: return bytes[4] == 127
+            // After family, port and flow: ::1.
+            case AF_INET6: return bytes[8..<24].elementsEqual([UInt8](repeating: 0, count: 15) + [1])
+            default: return false
+            }
+        }
+    }
+}

@@ -1,0 +1,50 @@
+package import Storage
+package import StorePostgreSQL
+import StoreSQLite
+package import WakuCrypto
+
+/// Where a node keeps its registrations and notifications.
+package enum StoreLocation: Hashable, Sendable {
+    /// In an SQLite database in the data folder.
+    case dataFolder
+    case postgreSQL(PostgreSQLAddress)
+
+    /// Opens the store of a daemon, or of a command that takes its place, and creates its tables if necessary.
+    ///
+    /// - Parameters:
+    ///   - folder: the data folder, locked by the caller. A PostgreSQL database is locked too, for as long as the store is open.
+    ///   - storageKey: see `Sealer.storageKey(of:)`.
+    ///   - parts: all that have tables in it.
+    /// - Throws: `StoreError`
+    package func open(in folder: String, storageKey: SymmetricKey, parts: [StorePart]) throws(StoreError) -> any Store {
+        let store = try openForTransfer(in: folder, storageKey: storageKey, parts: parts)
+        if let obstacle = try store.read(StoreTransfer.obstacle()) { throw StoreError(code: .unsuitable, message: obstacle) }
+        return store
+    }
+
+    /// As ``open(in:storageKey:parts:)``, also what was moved to another place, or is not whole yet.
+    ///
+    /// - Throws: `StoreError`
+    package func openForTransfer(
+        in folder: String, storageKey: SymmetricKey, parts: [StorePart]
+    ) throws(StoreError) -> any TransferableStore {
+        switch self {
+        case .dataFolder: try SQLiteStore(folder: folder, storageKey: storageKey, parts: parts)
+        case .postgreSQL(let address): try PostgreSQLStore(address, storageKey: storageKey, parts: parts, isExclusive: true)
+        }
+    }
+
+    /// Opens an existing store, with or without a running daemon.
+    ///
+    /// - Parameters:
+    ///   - folder: the data folder.
+    ///   - storageKey: nil if no contents are to be decrypted.
+    ///   - parts: all that have tables in it.
+    /// - Throws: `StoreError`
+    package func openExisting(in folder: String, storageKey: SymmetricKey?, parts: [StorePart]) throws(StoreError) -> any Store {
+        switch self {
+        case .dataFolder: try SQLiteStore(existing: folder, storageKey: storageKey, parts: parts)
+        case .postgreSQL(let address): try PostgreSQLStore(existing: address, storageKey: storageKey, parts: parts)
+        }
+    }
+}

@@ -1,0 +1,239 @@
+import Storage
+
+/// A command that waits to be committed. Only the writer's thread has it.
+final class PendingCommand {
+    /// What is to be changed, and what that rests on.
+    struct Decision {
+        let steps: CommandSteps<Void>
+        let reads: [Footprint]
+        let changes: [Footprint]
+        let statements: [Statement]
+        /// Made before the transaction had changed anything: another transaction may use it too.
+        let isEarly: Bool
+    }
+
+    private let batch: any CommitBatch
+    private let index: Int
+    fileprivate(set) var decision: Decision?
+    /// Of the rows that it inserted in the present transaction.
+    fileprivate(set) var inserted: [Int64] = []
+    var conflictCount = 0
+
+    init(_ batch: any CommitBatch, _ index: Int) {
+        self.batch = batch
+        self.index = index
+    }
+
+    fileprivate var command: StoreCommand<Void> { batch.command(index) }
+
+    /// Why a rule could not decide.
+    var failure: (any Error)? {
+        if case .failed(let error)? = decision?.steps.state { error } else { nil }
+    }
+
+    /// The transaction is committed.
+    func complete() {
+        switch decision?.steps.state {
+        case .decided(_, let outcome): outcome(inserted)
+        case .failed(let error): fail(error)
+        case .reading, nil: break
+        }
+    }
+
+    func fail(_ error: any Error) {
+        batch.fail(index, error)
+    }
+
+    /// Before another transaction.
+    func reset(keepingDecision: Bool) {
+        inserted = []
+        if !keepingDecision || decision?.isEarly == false { decision = nil }
+    }
+}
+
+/// Carries commands out in the order in which they were submitted, each as if it saw what those before it changed, with few exchanges.
+///
+///     ┌▶ decide: the reads of a window of commands, together ◀─────────────────────────┐
+///     └── more reads                                                                  │
+///     apply: the changes of the first of them, up to one that read what those change ─┘
+///
+/// The changes of one part go in the same exchange as the reads for the next. What was decided stays decided, unless it rests on rows that
+/// were changed since.
+struct BatchTransaction {
+    /// A command can't be carried out as it was decided. The transaction must be rolled back.
+    struct Failure: Error {
+        let command: ObjectIdentifier
+        /// nil when rows were not as it read them.
+        let error: (any Error)?
+    }
+
+    private struct Outgoing {
+        let statement: Statement
+        /// nil for what concerns all.
+        let command: PendingCommand?
+        let mutation: Mutation?
+    }
+
+    private static let windowSize = 256
+
+    private let connection: PostgreSQLConnection
+    private var outgoing: [Outgoing]
+    private var hasChanged = false
+
+    /// - Parameters:
+    ///   - connection: in no transaction.
+    ///   - beginning: statements that begin it, and of which each must change a row if it changes any.
+    init(_ connection: PostgreSQLConnection, beginning: [Statement]) {
+        self.connection = connection
+        outgoing = beginning.map { Outgoing(statement: $0, command: nil, mutation: nil) }
+    }
+
+    /// Leaves the transaction open.
+    ///
+    /// - Throws: ``Failure``, ``PostgreSQLError``
+    mutating func run(_ commands: [PendingCommand]) throws {
+        var rest = commands[...]
+        var size = Self.windowSize
+        while !rest.isEmpty {
+            let window = rest.prefix(size)
+            try decide(window)
+            let count = independentCount(window)
+            apply(window.prefix(count))
+            rest = rest.dropFirst(count)
+            // Where commands depend on each other, what is read for many would mostly be read again.
+            size = min(2 * count, Self.windowSize)
+            // What is not looked at next would not be compared with its changes.
+            for command in window.dropFirst(count + size) { command.decision = nil }
+        }
+        _ = try exchange([])
+    }
+
+    // MARK: Deciding
+
+    private mutating func decide(_ window: ArraySlice<PendingCommand>) throws {
+        var open = window.filter { $0.decision == nil }.map { ($0, CommandSteps($0.command)) }
+        while true {
+            var reading: [(PendingCommand, CommandSteps<Void>)] = []
+            var reads: [Outgoing] = []
+            for (command, steps) in open {
+                if case .reading(let statements) = steps.state {
+                    reading.append((command, steps))
+                    reads += statements.map { Outgoing(statement: $0, command: command, mutation: nil) }
+                } else {
+                    command.decision = decision(steps)
+                }
+            }
+            if reading.isEmpty { return }
+            var found = try exchange(reads)[...]
+            open = reading.map { command, steps in
+                guard case .reading(let statements) = steps.state else { return (command, steps) }
+                var steps = steps
+                steps.take(found.prefix(statements.count))
+                found = found.dropFirst(statements.count)
+                return (command, steps)
+            }
+        }
+    }
+
+    private func decision(_ steps: CommandSteps<Void>) -> PendingCommand.Decision {
+        var steps = steps
+        var (footprints, statements) = ([Footprint](), [Statement]())
+        if case .decided(let changes, _) = steps.state {
+            do {
+                statements = try changes.map { try $0.statement() }
+                footprints = changes.map { Footprint($0, steps.facts) }
+            } catch {
+                steps.fail(error)
+            }
+        }
+        return PendingCommand.Decision(
+            steps: steps, reads: steps.reads.map(Footprint.init), changes: footprints, statements: statements, isEarly: !hasChanged)
+    }
+
+    /// How many of the commands, from the first, read nothing that others of these change. Decisions of others that do are forgotten.
+    private func independentCount(_ window: ArraySlice<PendingCommand>) -> Int {
+        var changed: [String: [Footprint]] = [:]
+        var count: Int?
+        for (position, command) in window.enumerated() {
+            guard let decision = command.decision else { continue }
+            let isStale = decision.reads.contains { read in changed[read.table]?.contains { $0.mayMeet(read) } ?? false }
+            if isStale {
+                command.decision = nil
+                if count == nil { count = position }
+            } else if count == nil {
+                for footprint in decision.changes { changed[footprint.table, default: []].append(footprint) }
+            }
+        }
+        return count ?? window.count
+    }
+
+    // MARK: Changing
+
+    private mutating func apply(_ commands: ArraySlice<PendingCommand>) {
+        var changes: [Outgoing] = []
+        for command in commands {
+            guard let decision = command.decision, case .decided(let decided, _) = decision.steps.state else { continue }
+            for (change, statement) in zip(decided, decision.statements) {
+                changes.append(Outgoing(statement: statement, command: command, mutation: change.mutation))
+            }
+        }
+        guard !changes.isEmpty else { return }
+        outgoing += locks(commands) + changes
+        hasChanged = true
+    }
+
+    /// Rows are locked in the order of tables and ids first, so that two transactions that change several of the same don't wait for each
+    /// other.
+    private func locks(_ commands: ArraySlice<PendingCommand>) -> [Outgoing] {
+        var ids: [String: [Int64]] = [:]
+        for case .decided(let changes, _)? in commands.map(\.decision?.steps.state) {
+            for change in changes {
+                guard let index = change.mutation.conditions.firstIndex(of: .equal(.id)), index == 0,
+                    change.mutation.columns.count < change.arguments.count,
+                    case .integer(let id) = change.arguments[change.mutation.columns.count]
+                else { continue }
+                ids[change.mutation.table.quoted, default: []].append(id)
+            }
+        }
+        guard ids.values.reduce(0, { $0 + $1.count }) > 1 else { return [] }
+        return ids.sorted { $0.key < $1.key }.map { table, ids in
+            var statement = Statement("SELECT FROM \(table) WHERE id = ANY($1) ORDER BY id FOR UPDATE")
+            statement.add(ids)
+            return Outgoing(statement: statement, command: nil, mutation: nil)
+        }
+    }
+
+    // MARK: Exchanging
+
+    /// Sends what waits and these reads, and returns what was read.
+    private mutating func exchange(_ reads: [Outgoing]) throws -> [StatementResult] {
+        let all = outgoing + reads
+        let results: [StatementResult]
+        do {
+            results = try connection.run(all.map(\.statement))
+        } catch {
+            guard case .refused(let state, let statement) = error, let command = all[statement].command,
+                state.isDuplicate || state.concernsStatement
+            else { throw error }
+            throw Failure(command: ObjectIdentifier(command), error: state.isDuplicate ? nil : error)
+        }
+        for (sent, result) in zip(outgoing, results) {
+            if let command = sent.command, let mutation = sent.mutation { try check(result, of: mutation, command) }
+            if sent.command == nil, result.tag == "UPDATE 0" { throw Superseded() }
+        }
+        defer { outgoing = [] }
+        return Array(results.dropFirst(outgoing.count))
+    }
+
+    private func check(_ result: StatementResult, of mutation: Mutation, _ command: PendingCommand) throws {
+        if mutation.isInsert {
+            guard let row = result.rows.first else { throw Failure(command: ObjectIdentifier(command), error: nil) }
+            command.inserted.append(try row.integer(0))
+        } else if mutation.isConditional, result.changedCount == 0 {
+            throw Failure(command: ObjectIdentifier(command), error: nil)
+        }
+    }
+}
+
+/// Another node has taken the database over.
+struct Superseded: Error {}

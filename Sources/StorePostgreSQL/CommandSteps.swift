@@ -1,0 +1,57 @@
+import Storage
+
+/// The way of a command from its reads to its changes.
+struct CommandSteps<Outcome: Sendable> {
+    enum State {
+        /// Rows are wanted for these.
+        case reading([Statement])
+        case decided([Change], @Sendable ([Int64]) -> Outcome)
+        case failed(any Error)
+    }
+
+    private(set) var state: State
+    /// All so far.
+    private(set) var reads: [Read] = []
+    private(set) var facts = RowFacts()
+    private var next: (@Sendable ([[Row]]) throws -> StoreCommand<Outcome>)?
+
+    init(_ command: StoreCommand<Outcome>) {
+        state = .reading([])
+        advance { command }
+    }
+
+    /// - Parameter found: rows for each of the statements.
+    mutating func take(_ found: ArraySlice<StatementResult>) {
+        guard let next else { return }
+        let rows = found.map(\.rows)
+        for (read, rows) in zip(reads.suffix(rows.count), rows) { facts.note(read, rows) }
+        advance { try next(rows) }
+    }
+
+    mutating func fail(_ error: any Error) {
+        state = .failed(error)
+    }
+
+    private mutating func advance(_ step: () throws -> StoreCommand<Outcome>) {
+        do {
+            var command = try step()
+            while true {
+                switch command {
+                case .apply(let changes, let outcome):
+                    state = .decided(changes, outcome)
+                    return
+                case .read(let wanted, let next):
+                    guard wanted.isEmpty else {
+                        reads += wanted
+                        self.next = next
+                        state = .reading(try wanted.map { try $0.statement() })
+                        return
+                    }
+                    command = try next([])
+                }
+            }
+        } catch {
+            state = .failed(error)
+        }
+    }
+}

@@ -1,0 +1,107 @@
+import Storage
+import Synchronization
+
+/// Connections that read, handed out to one thread at a time.
+final class ConnectionPool: Sendable {
+    private struct Idle: Sendable {
+        /// While it is in the list, only who holds the list's lock looks at it. Who takes it from there is its only user, and whoever put it
+        /// there uses it no more.
+        nonisolated(unsafe) let connection: PostgreSQLConnection
+    }
+
+    private struct State {
+        var idle: [Idle] = []
+        var isClosed = false
+        /// Of the writer's server. Another one that still lives, with an older timeline, is not read.
+        var timeline = ""
+        /// Until when reads fail without another attempt to connect, and why.
+        var suspension: (end: ContinuousClock.Instant, reason: StoreError)?
+    }
+
+    private static let idleLimit = 5
+    private static let retryPause = Duration.seconds(1)
+
+    let address: PostgreSQLAddress
+    private let state = Mutex(State())
+
+    init(_ address: PostgreSQLAddress) {
+        self.address = address
+    }
+
+    /// Runs `body` in a transaction that sees one snapshot and changes nothing.
+    ///
+    /// - Throws: `StoreError` when there is no connection, and what `body` throws.
+    func read<Result>(_ body: (PostgreSQLConnection) throws -> Result) throws -> Result {
+        let connection = try begin()
+        defer { put(connection) }
+        do {
+            let result = try body(connection)
+            _ = try connection.run(Statement("COMMIT"))
+            return result
+        } catch {
+            connection.rollBack()
+            throw error
+        }
+    }
+
+    /// A connection that was lost while nobody used it shows that here.
+    private func begin() throws -> PostgreSQLConnection {
+        let begin = Statement("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+        while let connection = idle() {
+            do {
+                _ = try connection.run(begin)
+                return connection
+            } catch PostgreSQLError.connectionLost {
+                continue
+            }
+        }
+        let connection = try connect()
+        _ = try connection.run(begin)
+        return connection
+    }
+
+    /// One that can't be had is not tried again at once: reads that wait would each wait for as long as that takes.
+    private func connect() throws(StoreError) -> PostgreSQLConnection {
+        let (timeline, suspension) = state.withLock { ($0.timeline, $0.suspension) }
+        if let suspension, suspension.end > .now { throw suspension.reason }
+        do throws(StoreError) {
+            let connection = try PostgreSQLConnection.open(address, name: "waku-push reader")
+            guard connection.timeline >= timeline else {
+                throw StoreError(
+                    code: .unavailable, message: "PostgreSQL (\(address)) is a former primary, whose place another one has taken: end it")
+            }
+            state.withLock { $0.suspension = nil }
+            return connection
+        } catch {
+            state.withLock { $0.suspension = (.now + Self.retryPause, error) }
+            throw error
+        }
+    }
+
+    /// The writer is connected to a server: connections to others are given up.
+    func follow(_ timeline: String) {
+        // Closed outside of the lock: that sends a message.
+        let former = state.withLock { state in
+            (state.timeline, state.suspension) = (timeline, nil)
+            defer { state.idle.removeAll { $0.connection.timeline != timeline } }
+            return state.idle.filter { $0.connection.timeline != timeline }
+        }
+        withExtendedLifetime(former) {}
+    }
+
+    func close() {
+        state.withLock { $0 = State(isClosed: true) }
+    }
+
+    private func idle() -> PostgreSQLConnection? {
+        state.withLock { $0.idle.popLast() }?.connection
+    }
+
+    private func put(_ connection: PostgreSQLConnection) {
+        guard !connection.isLost else { return }
+        let (idle, timeline) = (Idle(connection: connection), connection.timeline)
+        state.withLock { state in
+            if !state.isClosed, state.idle.count < Self.idleLimit, timeline >= state.timeline { state.idle.append(idle) }
+        }
+    }
+}

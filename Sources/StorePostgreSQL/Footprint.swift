@@ -1,0 +1,94 @@
+import Storage
+
+/// What is known of the rows that a read looks for, or that a change touches: some columns, each with all values that it may have in these rows,
+/// before or after. Of other columns nothing is known.
+///
+/// Two footprints that have a column without a common value have no row in common. So commands whose reads were made together may be decided
+/// together, unless one reads what another before it changes.
+struct Footprint {
+    /// Columns by their names: a table's own may differ from a query's in being optional.
+    typealias Known = [String: [Value]]
+
+    let table: String
+    /// Hashes: of two different values that have the same, it only seems that they meet.
+    private let columns: [(name: Int, values: [Int])]
+
+    private init(_ table: Table, _ known: Known) {
+        self.table = table.name
+        columns = known.map { ($0.key.hashValue, $0.value.map(\.hashValue)) }
+    }
+
+    init(_ read: Read) {
+        self.init(read.query.table, Self.known(read.query.conditions, read.arguments[...], read.ids))
+    }
+
+    /// - Parameters:
+    ///   - change: of a command.
+    ///   - facts: what the command read of rows before.
+    init(_ change: Change, _ facts: RowFacts) {
+        let (mutation, arguments) = (change.mutation, change.arguments)
+        let assigned = zip(mutation.columns, arguments)
+        var known: Known = [:]
+        switch mutation.kind {
+        case .insert, .insertOrIgnore:
+            for (column, value) in assigned { known[column.name] = [value] }
+        case .upsert:
+            // Of the row that may be replaced, only the key is known.
+            for (column, value) in assigned where mutation.keys.contains(column) { known[column.name] = [value] }
+        case .update, .updateAny, .delete:
+            known = Self.known(mutation.conditions, arguments.dropFirst(mutation.columns.count), change.ids)
+            if let ids = known[Column.id.name], ids.count == 1 {
+                known.merge(facts.known(of: ids[0], in: mutation.table)) { condition, _ in condition }
+            }
+            for (column, value) in assigned { known[column.name]?.append(value) }
+        }
+        self.init(mutation.table, known)
+    }
+
+    /// What the conditions say of every row that meets them.
+    fileprivate static func known(_ conditions: [Condition], _ arguments: ArraySlice<Value>, _ ids: [Int64]) -> Known {
+        var (known, rest) = (Known(), arguments)
+        for condition in conditions {
+            switch condition {
+            case .equal(let column): known[column.name] = rest.popFirst().map { [$0] }
+            case .idAmong: known[Column.id.name] = ids.map(Value.integer)
+            case .less, .atLeast, .hasPrefix: rest = rest.dropFirst()
+            case .between: rest = rest.dropFirst(2)
+            case .present, .absent: break
+            }
+        }
+        return known
+    }
+
+    func mayMeet(_ other: Footprint) -> Bool {
+        guard table == other.table else { return false }
+        for (name, values) in columns {
+            for (otherName, otherValues) in other.columns where name == otherName {
+                if !values.contains(where: otherValues.contains) { return false }
+            }
+        }
+        return true
+    }
+}
+
+/// What a command's reads say of rows, by their ids: a change may name a row by its id alone.
+struct RowFacts {
+    private struct RowID: Hashable {
+        let table: String
+        let id: Value
+    }
+
+    private var rows: [RowID: Footprint.Known] = [:]
+
+    func known(of id: Value, in table: Table) -> Footprint.Known {
+        rows[RowID(table: table.name, id: id)] ?? [:]
+    }
+
+    mutating func note(_ read: Read, _ found: [Row]) {
+        guard !found.isEmpty, let index = read.query.outputs.firstIndex(of: .column(.id)) else { return }
+        var known = Footprint.known(read.query.conditions, read.arguments[...], [])
+        known[Column.id.name] = nil
+        guard !known.isEmpty else { return }
+        for row in found { rows[RowID(table: read.query.table.name, id: row.values[index])] = known }
+    }
+}

@@ -1,0 +1,276 @@
+import CPostgres
+import Foundation
+import Storage
+
+/// A session with a server, in libpq's pipeline mode. Calls block, on a thread that may be blocked: they `poll` the socket.
+///
+/// One thread at a time uses it: that is for its holder to see to.
+package final class PostgreSQLConnection {
+    /// For all hosts of the address together.
+    private static let connectLimit = Duration.seconds(12)
+    /// What the address may override. A host that does not acknowledge anything is given up in time for another one; of several, the one that
+    /// can be written to is meant.
+    private static let defaults = [
+        ("target_session_attrs", "read-write"), ("tcp_user_timeout", "4000"), ("keepalives_idle", "5"), ("keepalives_interval", "2"),
+        ("keepalives_count", "2"), ("fallback_application_name", "waku-push"),
+    ]
+    /// What it may not.
+    private static let fixed = [("client_encoding", "UTF8")]
+
+    package let library: PostgreSQLLibrary
+    /// libpq's `PGconn`, for callers that do without the functions of this class. It is closed when this object is released.
+    package let connection: OpaquePointer
+    private let warnings = WarningCounter()
+    /// nil while statements run that may take any time.
+    private var silenceLimit: Duration?
+    /// Names of the statements that the server keeps.
+    private var prepared: [String: String] = [:]
+    private var preparedCount = 0
+    /// Of the server's write-ahead log, 8 hexadecimal digits: a standby that is promoted begins the next one.
+    var timeline = ""
+    /// Nothing more can be asked.
+    private(set) var isLost = false
+
+    private var table: cpostgres { library.table.pointee }
+
+    // MARK: Opening
+
+    /// - Throws: `StoreError`
+    init(to address: PostgreSQLAddress) throws(StoreError) {
+        library = try PostgreSQLAddress.library()
+        silenceLimit = address.silenceLimit
+        let parameters = Self.defaults + [("dbname", address.connectionString)] + Self.fixed
+        let (keywords, values) = (parameters.map { strdup($0.0) }, parameters.map { strdup($0.1) })
+        defer { for text in keywords + values { free(text) } }
+        let terminated = (keywords.map { UnsafePointer($0) } + [nil], values.map { UnsafePointer($0) } + [nil])
+        guard let connection = library.table.pointee.PQconnectStartParams(terminated.0, terminated.1, 1) else {
+            throw StoreError(code: .unavailable, message: "there is no memory for a connection to PostgreSQL")
+        }
+        self.connection = connection
+        // Without one, libpq writes to standard error.
+        warnings.listen(on: connection, library)
+        guard connect() else {
+            // Of the beginning of a session: hosts, users and databases, but no rows and no passwords.
+            let reason = text(table.PQerrorMessage(connection)).split(separator: "\n")
+                .map { $0.trimmingCharacters(in: .whitespaces) }.joined(separator: "; ")
+            throw StoreError(
+                code: .unavailable,
+                message: "PostgreSQL (\(address)) can't be reached: \(reason.isEmpty ? "it does not answer" : reason)")
+        }
+        guard table.PQsetnonblocking(connection, 1) == 0, table.PQenterPipelineMode(connection) == 1 else {
+            throw StoreError(code: .unavailable, message: "libpq does not enter pipeline mode")
+        }
+    }
+
+    deinit {
+        table.PQfinish(connection)
+    }
+
+    private func connect() -> Bool {
+        let deadline = ContinuousClock.now + Self.connectLimit
+        var state = UInt32(CPGRES_POLLING_WRITING)
+        while table.PQstatus(connection) != UInt32(CCONNECTION_BAD) {
+            switch Int(state) {
+            case Int(CPGRES_POLLING_OK): return true
+            case Int(CPGRES_POLLING_READING), Int(CPGRES_POLLING_WRITING):
+                let events = Int(state) == Int(CPGRES_POLLING_READING) ? POLLIN : POLLOUT
+                guard wait(for: Int16(events), until: deadline) else { return false }
+                state = table.PQconnectPoll(connection)
+            default: return false
+            }
+        }
+        return false
+    }
+
+    var serverVersion: Int32 { table.PQserverVersion(connection) }
+    package var backendID: Int32 { table.PQbackendPID(connection) }
+
+    func parameter(_ name: String) -> String? {
+        table.PQparameterStatus(connection, name).map { String(cString: $0) }
+    }
+
+    /// Of the server, since the connection began.
+    var warningCount: Int { warnings.count }
+
+    // MARK: Statements
+
+    /// Sends all statements at once, and takes their results.
+    ///
+    /// - Throws: ``PostgreSQLError``
+    func run(_ statements: [Statement]) throws(PostgreSQLError) -> [StatementResult] {
+        guard !isLost else { throw .connectionLost }
+        // For each thing sent, the statement that it belongs to.
+        var sent: [(statement: Int, isPreparation: Bool)] = []
+        var added: [String] = []
+        for (index, statement) in statements.enumerated() {
+            var name: String?
+            if statement.isPrepared {
+                if prepared[statement.sql] == nil {
+                    preparedCount += 1
+                    let new = "s\(preparedCount)"
+                    prepared[statement.sql] = new
+                    added.append(statement.sql)
+                    let types = statement.kinds.map(\.oid)
+                    try check(table.PQsendPrepare(connection, new, statement.sql, Int32(types.count), types))
+                    sent.append((index, true))
+                }
+                name = prepared[statement.sql]
+            }
+            try check(send(statement, name))
+            sent.append((index, false))
+        }
+        try check(table.PQpipelineSync(connection))
+        do {
+            return try receive(sent, count: statements.count)
+        } catch {
+            // Some of these the server does not have.
+            for sql in added { prepared[sql] = nil }
+            throw error
+        }
+    }
+
+    func run(_ statement: Statement) throws(PostgreSQLError) -> StatementResult {
+        try run([statement])[0]
+    }
+
+    /// For statements that wait for other sessions, or look at whole tables.
+    func withoutTimeLimit<Result>(_ body: () throws -> Result) rethrows -> Result {
+        let limit = silenceLimit
+        silenceLimit = nil
+        defer { silenceLimit = limit }
+        return try body()
+    }
+
+    private func send(_ statement: Statement, _ name: String?) -> Int32 {
+        statement.arguments.withPointers { count, values, lengths, formats in
+            if let name { return table.PQsendQueryPrepared(connection, name, count, values, lengths, formats, 1) }
+            return table.PQsendQueryParams(connection, statement.sql, count, statement.kinds.map(\.oid), values, lengths, formats, 1)
+        }
+    }
+
+    private func check(_ success: Int32) throws(PostgreSQLError) {
+        guard success == 1 else { throw lost() }
+    }
+
+    private func lost() -> PostgreSQLError {
+        isLost = true
+        return .connectionLost
+    }
+
+    private func receive(_ sent: [(statement: Int, isPreparation: Bool)], count: Int) throws(PostgreSQLError) -> [StatementResult] {
+        var results = Array(repeating: StatementResult(), count: count)
+        var (index, failure) = (0, PostgreSQLError?.none)
+        while true {
+            try awaitResult()
+            guard let result = table.PQgetResult(connection) else {
+                // The end of what belongs to one thing sent.
+                index += 1
+                guard table.PQstatus(connection) == UInt32(CCONNECTION_OK), index <= sent.count else { throw lost() }
+                continue
+            }
+            defer { table.PQclear(result) }
+            switch Int(table.PQresultStatus(result)) {
+            case Int(CPGRES_PIPELINE_SYNC):
+                if let failure { throw failure }
+                return results
+            case Int(CPGRES_COMMAND_OK), Int(CPGRES_TUPLES_OK):
+                guard index < sent.count, !sent[index].isPreparation else { break }
+                results[sent[index].statement] = read(result)
+            case Int(CPGRES_PIPELINE_ABORTED): break
+            default:
+                let state = SQLState(description: text(table.PQresultErrorField(result, Int32(CPG_DIAG_SQLSTATE))))
+                guard !state.description.isEmpty, !state.endsSession else { throw lost() }
+                if failure == nil { failure = .refused(state: state, statement: index < sent.count ? sent[index].statement : 0) }
+            }
+        }
+    }
+
+    /// Sends what waits, and reads until there is a result.
+    private func awaitResult() throws(PostgreSQLError) {
+        var isFlushed = false
+        while true {
+            if !isFlushed {
+                let left = table.PQflush(connection)
+                guard left >= 0 else { throw lost() }
+                isFlushed = left == 0
+            }
+            guard table.PQisBusy(connection) == 1 else {
+                if isFlushed { return }
+                // What the server says while it is being sent to must be read, or it would stop reading.
+                try pollOnce(POLLIN | POLLOUT)
+                continue
+            }
+            try pollOnce(isFlushed ? POLLIN : POLLIN | POLLOUT)
+        }
+    }
+
+    private func pollOnce(_ events: Int32) throws(PostgreSQLError) {
+        guard wait(for: Int16(events), until: silenceLimit.map { .now + $0 }), table.PQconsumeInput(connection) == 1 else { throw lost() }
+    }
+
+    /// False when the deadline has passed, or there is no socket.
+    private func wait(for events: Int16, until deadline: ContinuousClock.Instant?) -> Bool {
+        var descriptor = pollfd(fd: table.PQsocket(connection), events: events, revents: 0)
+        guard descriptor.fd >= 0 else { return false }
+        while true {
+            let left = deadline.map { Int32(max(.zero, $0 - .now) / .milliseconds(1)) + 1 }
+            let count = poll(&descriptor, 1, left ?? -1)
+            if count > 0 { return true }
+            guard count < 0, errno == EINTR else { return false }
+        }
+    }
+
+    // MARK: Results
+
+    private func text(_ pointer: UnsafePointer<CChar>?) -> String {
+        pointer.map { String(cString: $0) } ?? ""
+    }
+
+    private func read(_ result: OpaquePointer) -> StatementResult {
+        var read = StatementResult()
+        read.tag = text(table.PQcmdStatus(result))
+        read.changedCount = Int(text(table.PQcmdTuples(result))) ?? 0
+        let (rowCount, columnCount) = (table.PQntuples(result), table.PQnfields(result))
+        guard columnCount > 0, rowCount > 0 else { return read }
+        let types = (0..<columnCount).map { table.PQftype(result, $0) }
+        read.rows.reserveCapacity(Int(rowCount))
+        for row in 0..<rowCount {
+            read.rows.append(Row((0..<columnCount).map { value(result, row, $0, type: types[Int($0)]) }))
+        }
+        return read
+    }
+
+    /// As it was stored: `bigint`, `text` and `bytea` in binary format. Anything else is bytes.
+    private func value(_ result: OpaquePointer, _ row: Int32, _ column: Int32, type: UInt32) -> Value {
+        guard table.PQgetisnull(result, row, column) == 0, let start = table.PQgetvalue(result, row, column) else { return .null }
+        let bytes = UnsafeRawBufferPointer(start: start, count: Int(table.PQgetlength(result, row, column)))
+        switch type {
+        case Statement.Kind.integer.oid where bytes.count == 8:
+            return .integer(Int64(bigEndian: bytes.loadUnaligned(as: Int64.self)))
+        case Statement.Kind.text.oid: return .text(String(decoding: bytes, as: UTF8.self))
+        default: return .bytes(Array(bytes))
+        }
+    }
+}
+
+/// Counts the warnings that a server sends besides results. libpq calls it on the thread that uses the connection.
+private final class WarningCounter {
+    private(set) var count = 0
+    private var library: PostgreSQLLibrary?
+
+    func listen(on connection: OpaquePointer, _ library: PostgreSQLLibrary) {
+        self.library = library
+        // The connection, which has this one, is closed before it.
+        _ = library.table.pointee.PQsetNoticeReceiver(
+            connection,
+            { context, result in
+                guard let context else { return }
+                Unmanaged<WarningCounter>.fromOpaque(context).takeUnretainedValue().note(result)
+            }, Unmanaged.passUnretained(self).toOpaque())
+    }
+
+    private func note(_ result: OpaquePointer?) {
+        let severity = library?.table.pointee.PQresultErrorField(result, Int32(CPG_DIAG_SEVERITY_NONLOCALIZED)).map { String(cString: $0) }
+        if severity == "WARNING" { count += 1 }
+    }
+}

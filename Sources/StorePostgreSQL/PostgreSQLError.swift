@@ -1,0 +1,87 @@
+import Storage
+import WakuCrypto
+
+/// What a server or the way to it said.
+enum PostgreSQLError: Error {
+    /// Nothing is known of what was sent last.
+    case connectionLost
+    /// - Parameter statement: the index of the statement that failed; nothing after it was carried out.
+    case refused(state: SQLState, statement: Int)
+
+    var state: SQLState? {
+        if case .refused(let state, _) = self { state } else { nil }
+    }
+}
+
+/// <https://www.postgresql.org/docs/15/errcodes-appendix.html>
+struct SQLState: Hashable, CustomStringConvertible {
+    let description: String
+
+    private var category: Substring { description.prefix(2) }
+
+    /// The transaction met another one, and is to be repeated: a serialization failure or a deadlock.
+    var isRepeatable: Bool { ["40001", "40P01"].contains(description) }
+
+    /// There is a row with the same unique columns.
+    var isDuplicate: Bool { description == "23505" }
+
+    /// Pages of the database are damaged.
+    var isDamage: Bool { category == "XX" && description != "XX000" }
+
+    /// The statement itself is at fault, and others may work: its data, a constraint, a table that is not there.
+    var concernsStatement: Bool { ["21", "22", "23", "42"].contains(category) && !isPermission || isDamage }
+
+    var isPermission: Bool { description == "42501" }
+
+    /// The session is over.
+    var endsSession: Bool { ["57P01", "57P02", "57P03", "57P05", "25P03"].contains(description) || category == "08" }
+}
+
+extension StoreError {
+    /// What went wrong, and how to mend it. Never the server's own words: they may quote what was to be stored.
+    init(explaining error: any Error, at address: PostgreSQLAddress) {
+        switch error {
+        case let error as StoreError: self = error
+        case PostgreSQLError.connectionLost:
+            self.init(code: .unavailable, message: "the connection to PostgreSQL (\(address)) was lost: is the server running?")
+        case PostgreSQLError.refused(let state, _): self.init(state, at: address)
+        case is CryptoError, is UnexpectedValue:
+            self.init(
+                code: .damaged,
+                message: "a row of PostgreSQL (\(address)) can't be opened: it was altered; restore a backup, or have it registered anew")
+        default:
+            self.init(code: .unavailable, message: "a change was given up")
+        }
+    }
+
+    init(newerAt address: PostgreSQLAddress) {
+        self.init(code: .newer, message: "PostgreSQL (\(address)) has tables of a newer waku-push: run that version")
+    }
+
+    init(otherIdentityAt address: PostgreSQLAddress) {
+        self.init(
+            code: .otherIdentity,
+            message: "PostgreSQL (\(address)) has the data of another identity: use that one's key file, or another database")
+    }
+
+    private init(_ state: SQLState, at address: PostgreSQLAddress) {
+        switch state.description {
+        case _ where state.isDamage:
+            self.init(code: .damaged, message: "PostgreSQL (\(address)) has damaged data: restore a backup (SQLSTATE \(state))")
+        case _ where state.isPermission:
+            self.init(
+                code: .permission,
+                message: "this role may not use or create tables in PostgreSQL (\(address)): make it the owner of the database or schema")
+        case "25006":
+            self.init(code: .unavailable, message: "PostgreSQL (\(address)) is read-only: is it a standby? Give the primary")
+        case "3F000":
+            self.init(code: .missing, message: "the schema of PostgreSQL (\(address)) does not exist: create it, or correct search_path")
+        case "53100":
+            self.init(code: .unavailable, message: "PostgreSQL (\(address)) has no room: free some disk space")
+        case _ where state.endsSession:
+            self.init(code: .unavailable, message: "PostgreSQL (\(address)) ended the connection: is it restarting? (SQLSTATE \(state))")
+        default:
+            self.init(code: .unavailable, message: "PostgreSQL (\(address)) failed with SQLSTATE \(state): see the server's log")
+        }
+    }
+}

@@ -1,0 +1,66 @@
+package import Storage
+import WakuCrypto
+
+extension PostgreSQLStore {
+    /// Why the database can't be written or read at present; nil when it can.
+    package var failure: String? { monitor.failure(oldestRead: readers.oldestStart) }
+
+    /// Looks whether the server answers, connecting anew if necessary, and looks again at rows that could not be read.
+    package func maintain() async {
+        do {
+            try await queue.run { try $0.probe() }
+            monitor.reached(nil)
+        } catch {
+            monitor.reached(StoreError(explaining: error, at: address))
+            return
+        }
+        let _: StoreInspection.Rows? = try? await onReader { _ throws(StoreError) in
+            do { try self.measure() } catch { throw self.monitor.readFailed(error) }
+            return nil
+        }
+        if monitor.wantsCheck { await check() }
+    }
+
+    package func stopWaiting() {
+        queue.stopWaiting()
+    }
+
+    /// Looks whether every sealed row can be opened. Takes minutes for a large database.
+    package func check() async {
+        do {
+            let inspection = try await onReader { store throws(StoreError) in try self.inspect(limit: nil) }
+            monitor.checked(inspection.unreadableCount == 0 ? nil : UnexpectedValue())
+        } catch {
+            monitor.checked(error)
+        }
+    }
+
+    /// Reads the sealed rows. Blocks as `readEach` does.
+    ///
+    /// - Parameters:
+    ///   - isUnsealing: false when the store was opened without its key: rows are not opened.
+    ///   - limit: rows of each table at most; nil: all.
+    /// - Throws: `StoreError`
+    package func inspect(isUnsealing: Bool = true, limit: Int?) throws(StoreError) -> StoreInspection {
+        var inspection = StoreInspection()
+        inspection.isRotationUnfinished = try read(Properties.property(PostgreSQLKeyRotation.unfinishedProperty)) != nil
+        guard isUnsealing else { return inspection }
+        var found: [String: StoreInspection.Rows] = [:]
+        for (table, sealed) in schema.sealedTables where !sealed.isCache {
+            let query = Query(table, [sealed.column] + sealed.binding, where: [.present(sealed.column)])
+            var rows = found[sealed.label] ?? StoreInspection.Rows()
+            try scan(query(limit: limit)) { row in
+                do {
+                    _ = try sealer.open(try row.bytes(0), boundTo: Array(row.values.dropFirst()))
+                    rows.add(nil)
+                } catch {
+                    rows.add(error)
+                }
+                return true
+            }
+            found[sealed.label] = rows
+        }
+        inspection.rows = found
+        return inspection
+    }
+}

@@ -1,0 +1,247 @@
+package import Storage
+import Synchronization
+package import WakuCrypto
+
+/// A ``Store`` in a database of PostgreSQL 15 or later. Several processes may use it at once.
+///
+/// What waits becomes one transaction (see ``Writer``) at the isolation level of read committed. That others may change rows between a
+/// command's reads and its changes is provided for by the changes: see ``Mutation/Kind``.
+package final class PostgreSQLStore: Store {
+    package let sealer: Sealer
+    package let address: PostgreSQLAddress
+    let schema: Schema
+    let queue: CommitQueue
+    let pool: ConnectionPool
+    let monitor: StoreMonitor
+    let readers = ReaderThreads()
+    private let size = Mutex(0)
+
+    /// Opens the database, making its tables and bringing them up to date first.
+    ///
+    /// - Parameters:
+    ///   - address: of the database, which exists.
+    ///   - storageKey: see ``Storage/Sealer/storageKey(of:)``.
+    ///   - parts: all that have tables in it.
+    ///   - isExclusive: refuses to open a database that another exclusive store uses, for as long as that one is open.
+    /// - Throws: `StoreError`
+    package convenience init(
+        _ address: PostgreSQLAddress, storageKey: SymmetricKey, parts: [StorePart], isExclusive: Bool = false
+    ) throws(StoreError) {
+        try self.init(address, storageKey: storageKey, parts: parts, isExclusive: isExclusive, mustExist: false)
+    }
+
+    /// The database beside a running daemon, or without one. It must have its tables.
+    ///
+    /// - Parameters:
+    ///   - address: of the database.
+    ///   - storageKey: nil to do without the contents: then nothing sealed can be opened.
+    ///   - parts: all that have tables in it.
+    /// - Throws: `StoreError`
+    package convenience init(existing address: PostgreSQLAddress, storageKey: SymmetricKey?, parts: [StorePart]) throws(StoreError) {
+        try self.init(address, storageKey: storageKey, parts: parts, isExclusive: false, mustExist: true)
+    }
+
+    private init(
+        _ address: PostgreSQLAddress, storageKey: SymmetricKey?, parts: [StorePart], isExclusive: Bool, mustExist: Bool
+    ) throws(StoreError) {
+        let (schema, monitor) = (Schema(parts: parts), StoreMonitor(address))
+        self.address = address
+        self.schema = schema
+        self.monitor = monitor
+        let pool = ConnectionPool(address)
+        self.pool = pool
+        queue = CommitQueue { closing in
+            Writer(address, isExclusive: isExclusive, closing: closing) {
+                pool.follow($0)
+            } note: {
+                monitor.note($0)
+            }
+        }
+        do {
+            sealer = try queue.runAndWait { writer in
+                let connection = try writer.connected()
+                try connection.withoutTimeLimit {
+                    if mustExist { try schema.require(connection, at: address) } else { try schema.migrate(connection, at: address) }
+                }
+                let sealer = try Sealer(storageKey: storageKey ?? SymmetricKey.random(), in: connection)
+                if storageKey != nil { try sealer.checkKey(in: connection, at: address, mayWrite: !mustExist) }
+                if isExclusive { try writer.begin() }
+                return sealer
+            }
+        } catch {
+            throw StoreError(explaining: error, at: address)
+        }
+        try? measure()
+    }
+
+    // MARK: Commands
+
+    package func submit<Outcome>(
+        _ commands: [StoreCommand<Outcome>], completion: @escaping @Sendable ([Result<Outcome, StoreError>]) -> Void
+    ) {
+        queue.add(Batch(commands, address, completion: completion))
+    }
+
+    package func afterCommits(_ body: @escaping @Sendable () -> Void) {
+        if queue.isIdle { return body() }
+        submit([StoreCommand<Void>]()) { _ in body() }
+    }
+
+    private final class Batch<Outcome: Sendable>: CommitBatch {
+        private let commands: [StoreCommand<Outcome>]
+        private let address: PostgreSQLAddress
+        private let completion: @Sendable ([Result<Outcome, StoreError>]) -> Void
+        private let results: Mutex<[Result<Outcome, StoreError>?]>
+
+        init(
+            _ commands: [StoreCommand<Outcome>], _ address: PostgreSQLAddress,
+            completion: @escaping @Sendable ([Result<Outcome, StoreError>]) -> Void
+        ) {
+            self.commands = commands
+            self.address = address
+            self.completion = completion
+            results = Mutex(Array(repeating: nil, count: commands.count))
+        }
+
+        var count: Int { commands.count }
+
+        func command(_ index: Int) -> StoreCommand<Void> {
+            commands[index].map { [self] outcome in results.withLock { $0[index] = .success(outcome) } }
+        }
+
+        func fail(_ index: Int, _ error: any Error) {
+            let error = StoreError(explaining: error, at: address)
+            results.withLock { $0[index] = .failure(error) }
+        }
+
+        func complete() {
+            let results = results.withLock { $0.compactMap { $0 } }
+            completion(results)
+        }
+    }
+
+    // MARK: Reading
+
+    package func onReader(_ body: @escaping @Sendable () -> Void) {
+        readers.run(body)
+    }
+
+    package func readEach<Outcome>(_ commands: [StoreCommand<Outcome>]) throws(StoreError) -> [Result<Outcome, StoreError>] {
+        var failures: [Int: any Error] = [:]
+        while true {
+            do {
+                let steps = try pool.read { try Self.decide(commands, without: failures, on: $0) }
+                return steps.enumerated().map { index, steps in
+                    switch steps.state {
+                    case .decided(let changes, let outcome) where changes.isEmpty: return .success(outcome([]))
+                    case .failed(let error): return .failure(monitor.readFailed(failures[index] ?? error))
+                    case .decided, .reading:
+                        return .failure(StoreError(code: .unavailable, message: "a command to be read changes rows"))
+                    }
+                }
+            } catch let failure as ReadFailure {
+                // The server gave the snapshot up: the others are read on another.
+                failures[failure.command] = failure.error
+            } catch {
+                throw monitor.readFailed(error)
+            }
+        }
+    }
+
+    private struct ReadFailure: Error {
+        let command: Int
+        let error: any Error
+    }
+
+    private static func decide<Outcome>(
+        _ commands: [StoreCommand<Outcome>], without failures: [Int: any Error], on connection: PostgreSQLConnection
+    ) throws -> [CommandSteps<Outcome>] {
+        var steps = commands.map { CommandSteps($0) }
+        for (index, error) in failures { steps[index].fail(error) }
+        while true {
+            var (statements, owners) = ([Statement](), [Int]())
+            for (index, steps) in steps.enumerated() {
+                guard case .reading(let wanted) = steps.state else { continue }
+                statements += wanted
+                owners += Array(repeating: index, count: wanted.count)
+            }
+            if statements.isEmpty { return steps }
+            var found: ArraySlice<StatementResult>
+            do {
+                found = try connection.run(statements)[...]
+            } catch {
+                guard case .refused(let state, let statement) = error, state.concernsStatement else { throw error }
+                throw ReadFailure(command: owners[statement], error: error)
+            }
+            for index in steps.indices {
+                guard case .reading(let wanted) = steps[index].state else { continue }
+                steps[index].take(found.prefix(wanted.count))
+                found = found.dropFirst(wanted.count)
+            }
+        }
+    }
+
+    package func scan(_ read: Read, _ visit: (Row) throws -> Bool) throws(StoreError) {
+        do {
+            try pool.read { try $0.scan(read, visit) }
+        } catch let failure as VisitFailure {
+            throw monitor.readFailed(failure.error)
+        } catch {
+            throw monitor.readFailed(error)
+        }
+    }
+
+    // MARK: Looking after it
+
+    /// Of the program's tables and their indexes, as of the last look.
+    package var byteCount: Int { size.withLock { $0 } }
+
+    func measure() throws {
+        let sum = Statement(
+            "SELECT coalesce(sum(pg_total_relation_size(c.oid)), 0)::bigint FROM pg_class c "
+                + "WHERE c.relkind = 'r' AND c.relnamespace = quote_ident(current_schema())::regnamespace")
+        let bytes = try pool.read { try $0.run(sql: sum) }
+        size.withLock { $0 = Int(bytes) }
+    }
+
+    /// Finishes what waits, and closes the connections.
+    package func close() throws {
+        queue.finish()
+        pool.close()
+    }
+}
+
+/// What a visitor threw: it says nothing of the connection.
+struct VisitFailure: Error {
+    let error: any Error
+}
+
+extension PostgreSQLConnection {
+    private static let page = 500
+
+    /// In a transaction.
+    fileprivate func scan(_ read: Read, _ visit: (Row) throws -> Bool) throws {
+        let query = try read.statement()
+        var declaration = Statement("DECLARE rows NO SCROLL CURSOR FOR " + query.sql, isPrepared: false)
+        (declaration.kinds, declaration.arguments) = (query.kinds, query.arguments)
+        _ = try run(declaration)
+        let fetch = Statement("FETCH FORWARD \(Self.page) FROM rows", isPrepared: false)
+        while true {
+            let rows = try run(fetch).rows
+            for row in rows {
+                do {
+                    guard try visit(row) else { return }
+                } catch {
+                    throw VisitFailure(error: error)
+                }
+            }
+            if rows.count < Self.page { return }
+        }
+    }
+
+    /// A statement with one row of one number.
+    fileprivate func run(sql statement: Statement) throws -> Int64 {
+        guard case .integer(let integer)? = try run(statement).rows.first?.values.first else { throw UnexpectedValue() }
+        return integer
+    }
+}

@@ -1,0 +1,108 @@
+package import Storage
+
+extension PostgreSQLConnection {
+    private static let minimumVersion: Int32 = 15_00_00
+
+    /// A session that is set up, with a server that keeps what it commits.
+    ///
+    /// - Parameter name: of the session, for `pg_stat_activity`.
+    /// - Throws: `StoreError`
+    package static func open(_ address: PostgreSQLAddress, name: String) throws(StoreError) -> PostgreSQLConnection {
+        let connection = try PostgreSQLConnection(to: address)
+        func refusal(_ message: String) -> StoreError {
+            StoreError(code: .unsuitable, message: "PostgreSQL (\(address)) can't be used: \(message)")
+        }
+        guard connection.serverVersion >= minimumVersion else {
+            throw refusal("it is version \(connection.serverVersion / 1_00_00): run version 15 or later")
+        }
+        let settings: [Value]
+        do {
+            var rename = Statement("SELECT set_config('application_name', $1, false)", isPrepared: false)
+            try rename.add(.text(name), as: .text)
+            var first = [rename]
+            if let schema = address.schema {
+                var search = Statement("SELECT set_config('search_path', quote_ident($1), false)", isPrepared: false)
+                try search.add(.text(schema), as: .text)
+                first.append(search)
+            }
+            // What is waited for is counted by the node; a role's settings are for other programs.
+            let set = [
+                "statement_timeout = 0", "lock_timeout = 0", "idle_in_transaction_session_timeout = 0", "idle_session_timeout = 0",
+                "jit = off",
+            ]
+            settings =
+                try connection.run(
+                    first + set.map { Statement("SET " + $0, isPrepared: false) } + [
+                        Statement(
+                            """
+                            SELECT pg_backend_pid()::bigint, pg_is_in_recovery()::integer::bigint, \
+                            set_config('synchronous_commit', current_setting('synchronous_commit'), false), \
+                            current_setting('fsync'), current_setting('server_encoding'), coalesce(current_schema()::text, ''), \
+                            CASE WHEN pg_is_in_recovery() THEN '' ELSE substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8) END
+                            """, isPrepared: false)
+                    ]
+                ).last?.rows.first?.values ?? []
+        } catch PostgreSQLError.refused(let state, _) where ["26000", "08P01"].contains(state.description) {
+            throw refusal(poolerMessage)
+        } catch {
+            throw StoreError(explaining: error, at: address)
+        }
+        guard settings.count == 7, case .text(let timeline) = settings[6] else { throw refusal("it does not answer as PostgreSQL does") }
+        guard settings[0] == .integer(Int64(connection.backendID)) else { throw refusal(poolerMessage) }
+        guard settings[1] == .integer(0) else {
+            // May be promoted.
+            throw StoreError(code: .unavailable, message: "PostgreSQL (\(address)) is a standby: give the primary")
+        }
+        guard [.text("on"), .text("remote_apply")].contains(settings[2]) else {
+            throw refusal("synchronous_commit is less than on, so that what was acknowledged may be lost: set it to on for this role")
+        }
+        guard settings[3] == .text("on") else { throw refusal("fsync is off, so that what was acknowledged may be lost: set it to on") }
+        guard settings[4] == .text("UTF8") else { throw refusal("its encoding is not UTF8: create the database with ENCODING 'UTF8'") }
+        guard settings[5] != .text("") else {
+            throw refusal("no schema of search_path exists: create one, or correct search_path")
+        }
+        connection.timeline = timeline
+        return connection
+    }
+
+    /// It hands each transaction to another session: prepared statements and locks would be another's.
+    private static let poolerMessage = "there is a connection pooler in between: give the address of the server itself"
+
+    /// In a transaction of its own.
+    ///
+    /// - Throws: ``PostgreSQLError`` and errors of `body`, after the changes are undone.
+    func transaction<Result>(_ begin: String = "BEGIN", _ body: (PostgreSQLConnection) throws -> Result) throws -> Result {
+        _ = try run(Statement(begin))
+        do {
+            let result = try body(self)
+            _ = try run(Statement("COMMIT"))
+            return result
+        } catch {
+            rollBack()
+            throw error
+        }
+    }
+
+    /// What fails here shows at the next use.
+    func rollBack() {
+        if !isLost { _ = try? run(Statement("ROLLBACK")) }
+    }
+
+    /// The rows that each read finds.
+    func rows(_ read: Read) throws -> [Row] {
+        try run(try read.statement()).rows
+    }
+
+    /// A command that is alone in the present transaction.
+    func perform<Outcome>(_ command: StoreCommand<Outcome>) throws -> Outcome {
+        var steps = CommandSteps(command)
+        while true {
+            switch steps.state {
+            case .reading(let statements): steps.take(try run(statements)[...])
+            case .decided(let changes, let outcome):
+                return outcome(try run(try changes.map { try $0.statement() }).compactMap { try $0.rows.first?.integer(0) })
+            case .failed(let error): throw error
+            }
+        }
+    }
+}

@@ -1,0 +1,112 @@
+import Storage
+
+/// A statement with its arguments, `$1` and so on in its text.
+struct Statement {
+    /// What an argument is sent as.
+    enum Kind: Hashable {
+        case integer, text, bytes
+        /// `bigint[]`
+        case integers
+
+        init(_ kind: Column.Kind) {
+            self =
+                switch kind {
+                case .integer: .integer
+                case .text: .text
+                case .bytes: .bytes
+                }
+        }
+
+        /// In `pg_type`.
+        var oid: UInt32 {
+            switch self {
+            case .integer: 20
+            case .text: 25
+            case .bytes: 17
+            case .integers: 1016
+            }
+        }
+    }
+
+    let sql: String
+    var kinds: [Kind] = []
+    var arguments = StatementArguments()
+    /// Whether the server is to keep it prepared: it comes again.
+    var isPrepared = true
+
+    init(_ sql: String, isPrepared: Bool = true) {
+        self.sql = sql
+        self.isPrepared = isPrepared
+    }
+
+    /// - Throws: ``Storage/UnexpectedValue`` for a value of another kind.
+    mutating func add(_ value: Value, as kind: Kind) throws(UnexpectedValue) {
+        switch (value, kind) {
+        case (.null, _): arguments.addNull()
+        case (.integer(let integer), .integer):
+            arguments.add { bytes in withUnsafeBytes(of: integer.bigEndian) { bytes.append(contentsOf: $0) } }
+        case (.text(let text), .text): arguments.add { $0.append(contentsOf: text.utf8) }
+        case (.bytes(let bytes), .bytes): arguments.add { $0.append(contentsOf: bytes) }
+        default: throw UnexpectedValue()
+        }
+        kinds.append(kind)
+    }
+
+    /// An array of one dimension: its count, whether it has nulls, the type of its elements, their count, the lowest index, then each with its
+    /// length. 4 bytes each, big-endian.
+    mutating func add(_ integers: [Int64]) {
+        arguments.add { bytes in
+            func append(_ integer: some FixedWidthInteger) { withUnsafeBytes(of: integer.bigEndian) { bytes.append(contentsOf: $0) } }
+            for word in [1, 0, 20, Int32(integers.count), 1] as [Int32] { append(word) }
+            for integer in integers {
+                append(Int32(8))
+                append(integer)
+            }
+        }
+        kinds.append(.integers)
+    }
+}
+
+/// Values in PostgreSQL's binary format, as libpq wants them.
+struct StatementArguments {
+    private var bytes: [UInt8] = []
+    /// Where each begins; nil for null.
+    private var starts: [Int?] = []
+    private var counts: [Int32] = []
+
+    mutating func addNull() {
+        starts.append(nil)
+        counts.append(0)
+    }
+
+    mutating func add(_ append: (inout [UInt8]) -> Void) {
+        let start = bytes.count
+        append(&bytes)
+        starts.append(start)
+        counts.append(Int32(bytes.count - start))
+    }
+
+    /// - Parameter body: gets how many there are, their addresses, lengths and formats.
+    func withPointers<Result>(
+        _ body: (Int32, [UnsafePointer<CChar>?], [Int32], [Int32]) -> Result
+    ) -> Result {
+        // Empty ones have an address too: without one they would be null.
+        var bytes = bytes
+        bytes.append(0)
+        return bytes.withUnsafeBytes { buffer in
+            let base = buffer.bindMemory(to: CChar.self).baseAddress
+            return body(
+                Int32(starts.count), starts.map { start in start.flatMap { base?.advanced(by: $0) } }, counts,
+                Array(repeating: 1, count: starts.count))
+        }
+    }
+}
+
+/// What a statement brought.
+struct StatementResult {
+    var rows: [Row] = []
+    /// Rows that it changed.
+    var changedCount = 0
+    /// `COMMIT`, for instance.
+    var tag = ""
+}

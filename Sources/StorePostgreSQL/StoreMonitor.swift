@@ -1,0 +1,50 @@
+import Storage
+import Synchronization
+
+/// Knows what stands in the way of a database: see `StoreHealth`.
+final class StoreMonitor: Sendable {
+    private let address: PostgreSQLAddress
+    private let health = Mutex(StoreHealth(subject: "PostgreSQL", remedy: "look at the server, its locks and its standby"))
+
+    init(_ address: PostgreSQLAddress) {
+        self.address = address
+    }
+
+    /// - Parameter start: of the read that has been going on for longest.
+    func failure(oldestRead start: ContinuousClock.Instant?) -> String? { health.withLock { $0.failure(at: .now, oldestRead: start) } }
+    var wantsCheck: Bool { health.withLock { $0.wantsCheck(at: .now) } }
+
+    func note(_ event: Writer.Event) {
+        health.withLock { health in
+            switch event {
+            case .committing: health.committing(at: .now)
+            case .committed(let failure): health.committed(failure?.message)
+            case .failed(let error):
+                health.committedNothing()
+                if error.code == .damaged { health.readFailed(error.message, at: .now) }
+            }
+        }
+    }
+
+    /// Returns what to tell of it. What rules throw says nothing of the database, a lost connection nothing of its rows.
+    func readFailed(_ error: any Error) -> StoreError {
+        let explained = StoreError(explaining: error, at: address)
+        if explained.code == .damaged {
+            health.withLock { $0.readFailed(explained.message, at: .now) }
+        } else if error is PostgreSQLError || error is StoreError {
+            reached(explained)
+        }
+        return explained
+    }
+
+    /// Whether the server answers.
+    func reached(_ failure: StoreError?) {
+        health.withLock { $0.checkpointed(failure?.message) }
+    }
+
+    /// All was read.
+    func checked(_ error: (any Error)?) {
+        let failure = error.map { StoreError(explaining: $0, at: address).message }
+        health.withLock { $0.checked(failure, at: .now) }
+    }
+}

@@ -1,0 +1,33 @@
+import GRDB
+package import Storage
+
+extension SQLiteStore: TransferableStore {
+    package var tables: [Storage.Table] { schema.parts.flatMap(\.tables) }
+
+    /// SQLite keeps what it assigned in a table of its own.
+    package func lastIDs() throws(StoreError) -> [String: Int64] {
+        do {
+            return try pool.read { db in
+                let rows = try GRDB.Row.fetchAll(db, sql: "SELECT name, seq FROM sqlite_sequence")
+                return Dictionary(uniqueKeysWithValues: rows.map { ($0["name"], $0["seq"]) })
+            }
+        } catch {
+            throw StoreError(explaining: error, in: pool.path)
+        }
+    }
+
+    package func continueIDs(after last: [String: Int64]) throws(StoreError) {
+        do {
+            try pool.write { db in
+                for table in tables where table.neverReusesIDs {
+                    guard let id = last[table.name] else { continue }
+                    try db.execute(sql: "UPDATE sqlite_sequence SET seq = max(seq, ?) WHERE name = ?", arguments: [id, table.name])
+                    guard db.changesCount == 0 else { continue }
+                    try db.execute(sql: "INSERT INTO sqlite_sequence (name, seq) VALUES (?, ?)", arguments: [table.name, id])
+                }
+            }
+        } catch {
+            throw StoreError(explaining: error, in: pool.path)
+        }
+    }
+}
