@@ -126,6 +126,8 @@ final class TestRelay: ConfirmingRelay, StoreReadingRelay {
         /// Publications whose answers' topic was not confirmed before.
         var publishedTopics: [(topic: ContentTopic, confirmed: Set<ContentTopic>)] = []
         var feed: AsyncStream<ReceivedMessage>.Continuation?
+        /// Came before ``run(deliver:)`` was first called: nothing is confirmed before a client is attached, so none of them is lost.
+        var early: [ReceivedMessage] = []
         var isConfirming = true
         var topicLimit = Int.max
         var mostWatched = 0
@@ -182,7 +184,11 @@ final class TestRelay: ConfirmingRelay, StoreReadingRelay {
 
     func run(deliver: @escaping @Sendable ([ReceivedMessage]) async -> Void) async {
         let (stream, continuation) = AsyncStream.makeStream(of: ReceivedMessage.self)
-        inner.withLock { $0.feed = continuation }
+        inner.withLock { inner in
+            inner.feed = continuation
+            for message in inner.early { continuation.yield(message) }
+            inner.early = []
+        }
         for await received in stream { await deliver([received]) }
     }
 
@@ -191,7 +197,8 @@ final class TestRelay: ConfirmingRelay, StoreReadingRelay {
             guard inner.confirmed.contains(message.contentTopic) || inner.watched.contains(message.contentTopic), inner.isAttached else {
                 return
             }
-            inner.feed?.yield(ReceivedMessage(message: message, pubsubTopic: .statusDefault))
+            let received = ReceivedMessage(message: message, pubsubTopic: .statusDefault)
+            if let feed = inner.feed { feed.yield(received) } else { inner.early.append(received) }
         }
     }
 
