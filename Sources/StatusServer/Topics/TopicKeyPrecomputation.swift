@@ -80,14 +80,17 @@ final class TopicKeyPrecomputation: Sendable {
             keys.append((missing[keys.count], key))
         }
         guard !keys.isEmpty else { return }
-        counters.add(.topicKeyDerivedAhead, keys.count)
-        // A registrant who unregistered meanwhile leaves no key behind.
-        store.enqueue(
-            StoreCommand.all(
-                keys.map { registrant, key in
-                    Registrations.installationCount(of: registrant).then { [storage] count in
-                        .change(count > 0 ? [storage.keep(key, of: StatusTopics.query(registrant))] : [])
-                    }
-                }))
+        let count = keys.count
+        // A registrant who unregistered meanwhile leaves no key behind. Not waited for: the next ones are derived meanwhile.
+        store.submit(
+            [
+                StoreCommand.all(
+                    keys.map { registrant, key in
+                        Registrations.installationCount(of: registrant).then { [storage] count in
+                            .change(count > 0 ? [storage.keep(key, of: StatusTopics.query(registrant))] : [])
+                        }
+                    })
+            ]
+        ) { [counters] _ in counters.add(.topicKeyDerivedAhead, count) }
     }
 }
