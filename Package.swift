@@ -107,6 +107,7 @@ let package = Package(
         library("PushTypes", ["WakuCrypto"]),
         library("Storage", ["Primitives", "WakuCrypto", deque]),
         library("StoreSQLite", ["Storage", "WakuCrypto", grdb, sqlite]),
+        library("ClusterPostgreSQL", ["Cluster", "Primitives", "Storage", "StorePostgreSQL", "WakuCrypto"]),
         library("StorePostgreSQL", ["CPostgres", "Primitives", "Storage", "WakuCrypto"]),
         library("Delivery", ["Gorush", "NodeMetrics", "Primitives", "PushTypes", "Storage", "Waku", "WakuCrypto", logging]),
         library("StatusRules", ["Primitives", "PushTypes", "StatusProtocol", "Waku", "WakuCrypto"]),
@@ -129,8 +130,8 @@ let package = Package(
         library(
             "PushNode",
             [
-                "AdminProtocol", "Delivery", "Gorush", "HTTPService", "HealthChecks", "NodeMetrics", "Primitives", "Prometheus",
-                "PushTypes", "StatusPage", "Storage", "StorePostgreSQL", "StoreSQLite", "Waku", "WakuCrypto", hummingbird, deque, httpTypes,
+                "AdminProtocol", "Cluster", "ClusterPostgreSQL", "Delivery", "Gorush", "HTTPService", "HealthChecks", "NodeMetrics", "Primitives",
+                "Prometheus", "PushTypes", "StatusPage", "Storage", "StorePostgreSQL", "StoreSQLite", "Waku", "WakuCrypto", hummingbird, deque, httpTypes,
                 logging, nio, lifecycle,
             ]),
         library(
@@ -182,7 +183,7 @@ let package = Package(
             [
                 "Delivery", "Gorush", "NodeAssembly", "NodeMetrics", "PushTypes", "StatusRules", "StatusServer", "StatusV01Server",
                 "Storage",
-                "AdminProtocol", "Doctor", "HealthChecks", "PushBench", "PushNode", "PushClient", "PushClientSQLite", "StorePostgreSQL",
+                "AdminProtocol", "Cluster", "ClusterPostgreSQL", "Doctor", "HealthChecks", "PushBench", "PushNode", "PushClient", "PushClientSQLite", "StorePostgreSQL",
                 "StoreSQLite", "OxenMQ", "Primitives", "SessionMonitoring", "SessionProtocol", "SessionServer", "SessionStandIns", "Sodium",
                 "StatusGoImport", "NwakuRelay",
                 "LoopbackRelay", "LibP2P", "StatusProtocol", "Waku",
@@ -252,6 +253,7 @@ let package = Package(
         tests(
             "StoreSQLite",
             ["Delivery", "PushTypes", "StatusProtocol", "StatusServer", "Storage", "StoreContract", "Waku", "WakuCrypto", grdb]),
+        tests("ClusterPostgreSQL", ["Cluster", "Primitives", "Storage", "StorePostgreSQL", "WakuCrypto"]),
         tests("StorePostgreSQL", ["Storage", "StoreContract", "StoreSQLite", "WakuCrypto"]),
         tests("Delivery", ["Gorush", "PushTypes", "Storage", "StoreSQLite", "Waku", "WakuCrypto"]),
         tests(

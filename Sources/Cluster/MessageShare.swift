@@ -89,6 +89,7 @@ package struct MessageShare: Sendable {
 
     /// Messages whose outcome is open.
     package var openCount: Int { open.count }
+    package func isOpen(_ key: MessageKey) -> Bool { open[key] != nil }
     /// When ``advance(to:)`` has something to do.
     package var nextWakeUp: Instant? { due.next }
 

@@ -9,7 +9,7 @@ package struct PostgreSQLAddress: Hashable, Sendable, CustomStringConvertible {
     package let connectionString: String
     /// A server that says nothing for so long in the middle of an exchange is given up, though the connection is open: another one may have
     /// taken its place.
-    var silenceLimit = Duration.seconds(30)
+    package var silenceLimit = Duration.seconds(30)
     /// The hosts and the database, without anything secret: `database push on db1.example:5432`.
     package let description: String
     /// The only one that is used; nil: `search_path` of the connection string or the role applies.

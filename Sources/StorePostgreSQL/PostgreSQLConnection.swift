@@ -27,9 +27,9 @@ package final class PostgreSQLConnection {
     private var prepared: [String: String] = [:]
     private var preparedCount = 0
     /// Of the server's write-ahead log, 8 hexadecimal digits: a standby that is promoted begins the next one.
-    var timeline = ""
+    package internal(set) var timeline = ""
     /// Nothing more can be asked.
-    private(set) var isLost = false
+    package private(set) var isLost = false
 
     private var table: cpostgres { library.table.pointee }
 
@@ -90,14 +90,14 @@ package final class PostgreSQLConnection {
     }
 
     /// Of the server, since the connection began.
-    var warningCount: Int { warnings.count }
+    package var warningCount: Int { warnings.count }
 
     // MARK: Statements
 
     /// Sends all statements at once, and takes their results.
     ///
     /// - Throws: ``PostgreSQLError``
-    func run(_ statements: [Statement]) throws(PostgreSQLError) -> [StatementResult] {
+    package func run(_ statements: [Statement]) throws(PostgreSQLError) -> [StatementResult] {
         guard !isLost else { throw .connectionLost }
         // For each thing sent, the statement that it belongs to.
         var sent: [(statement: Int, isPreparation: Bool)] = []
@@ -129,12 +129,12 @@ package final class PostgreSQLConnection {
         }
     }
 
-    func run(_ statement: Statement) throws(PostgreSQLError) -> StatementResult {
+    package func run(_ statement: Statement) throws(PostgreSQLError) -> StatementResult {
         try run([statement])[0]
     }
 
     /// For statements that wait for other sessions, or look at whole tables.
-    func withoutTimeLimit<Result>(_ body: () throws -> Result) rethrows -> Result {
+    package func withoutTimeLimit<Result>(_ body: () throws -> Result) rethrows -> Result {
         let limit = silenceLimit
         silenceLimit = nil
         defer { silenceLimit = limit }
@@ -152,7 +152,7 @@ package final class PostgreSQLConnection {
         guard success == 1 else { throw lost() }
     }
 
-    private func lost() -> PostgreSQLError {
+    func lost() -> PostgreSQLError {
         isLost = true
         return .connectionLost
     }

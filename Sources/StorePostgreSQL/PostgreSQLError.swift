@@ -1,26 +1,26 @@
-import Storage
+package import Storage
 import WakuCrypto
 
 /// What a server or the way to it said.
-enum PostgreSQLError: Error {
+package enum PostgreSQLError: Error {
     /// Nothing is known of what was sent last.
     case connectionLost
     /// - Parameter statement: the index of the statement that failed; nothing after it was carried out.
     case refused(state: SQLState, statement: Int)
 
-    var state: SQLState? {
+    package var state: SQLState? {
         if case .refused(let state, _) = self { state } else { nil }
     }
 }
 
 /// <https://www.postgresql.org/docs/15/errcodes-appendix.html>
-struct SQLState: Hashable, CustomStringConvertible {
-    let description: String
+package struct SQLState: Hashable, CustomStringConvertible {
+    package let description: String
 
     private var category: Substring { description.prefix(2) }
 
     /// The transaction met another one, and is to be repeated: a serialization failure or a deadlock.
-    var isRepeatable: Bool { ["40001", "40P01"].contains(description) }
+    package var isRepeatable: Bool { ["40001", "40P01"].contains(description) }
 
     /// There is a row with the same unique columns.
     var isDuplicate: Bool { description == "23505" }
@@ -39,7 +39,7 @@ struct SQLState: Hashable, CustomStringConvertible {
 
 extension StoreError {
     /// What went wrong, and how to mend it. Never the server's own words: they may quote what was to be stored.
-    init(explaining error: any Error, at address: PostgreSQLAddress) {
+    package init(explaining error: any Error, at address: PostgreSQLAddress) {
         switch error {
         case let error as StoreError: self = error
         case PostgreSQLError.connectionLost:

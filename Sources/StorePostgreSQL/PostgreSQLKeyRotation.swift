@@ -25,7 +25,7 @@ package struct PostgreSQLKeyRotation {
     /// - Returns: how many rows were sealed anew.
     @discardableResult
     package static func run(_ storageKey: SymmetricKey, at address: PostgreSQLAddress, parts: [StorePart]) throws(StoreError) -> Int {
-        let store = try PostgreSQLStore(address, storageKey: storageKey, parts: parts, isExclusive: true)
+        let store = try PostgreSQLStore(address, storageKey: storageKey, parts: parts, access: .exclusive)
         do {
             let count = try store.queue.runAndWait { writer in
                 let connection = try writer.connected()

@@ -7,6 +7,16 @@ package import WakuCrypto
 /// What waits becomes one transaction (see ``Writer``) at the isolation level of read committed. That others may change rows between a
 /// command's reads and its changes is provided for by the changes: see ``Mutation/Kind``.
 package final class PostgreSQLStore: Store {
+    /// Whom a store excludes while it is open.
+    package enum Access: Sendable {
+        /// Nobody: a command beside a node.
+        case beside
+        /// Nodes that have it for themselves: one of several nodes.
+        case shared
+        /// All other nodes.
+        case exclusive
+    }
+
     package let sealer: Sealer
     package let address: PostgreSQLAddress
     let schema: Schema
@@ -22,12 +32,12 @@ package final class PostgreSQLStore: Store {
     ///   - address: of the database, which exists.
     ///   - storageKey: see ``Storage/Sealer/storageKey(of:)``.
     ///   - parts: all that have tables in it.
-    ///   - isExclusive: refuses to open a database that another exclusive store uses, for as long as that one is open.
+    ///   - access: refuses to open a database that another store excludes, for as long as that one is open.
     /// - Throws: `StoreError`
     package convenience init(
-        _ address: PostgreSQLAddress, storageKey: SymmetricKey, parts: [StorePart], isExclusive: Bool = false
+        _ address: PostgreSQLAddress, storageKey: SymmetricKey, parts: [StorePart], access: Access = .beside
     ) throws(StoreError) {
-        try self.init(address, storageKey: storageKey, parts: parts, isExclusive: isExclusive, mustExist: false)
+        try self.init(address, storageKey: storageKey, parts: parts, access: access, mustExist: false)
     }
 
     /// The database beside a running daemon, or without one. It must have its tables.
@@ -38,11 +48,11 @@ package final class PostgreSQLStore: Store {
     ///   - parts: all that have tables in it.
     /// - Throws: `StoreError`
     package convenience init(existing address: PostgreSQLAddress, storageKey: SymmetricKey?, parts: [StorePart]) throws(StoreError) {
-        try self.init(address, storageKey: storageKey, parts: parts, isExclusive: false, mustExist: true)
+        try self.init(address, storageKey: storageKey, parts: parts, access: .beside, mustExist: true)
     }
 
     private init(
-        _ address: PostgreSQLAddress, storageKey: SymmetricKey?, parts: [StorePart], isExclusive: Bool, mustExist: Bool
+        _ address: PostgreSQLAddress, storageKey: SymmetricKey?, parts: [StorePart], access: Access, mustExist: Bool
     ) throws(StoreError) {
         let (schema, monitor) = (Schema(parts: parts), StoreMonitor(address))
         self.address = address
@@ -51,7 +61,7 @@ package final class PostgreSQLStore: Store {
         let pool = ConnectionPool(address)
         self.pool = pool
         queue = CommitQueue { closing in
-            Writer(address, isExclusive: isExclusive, closing: closing) {
+            Writer(address, access, closing: closing) {
                 pool.follow($0)
             } note: {
                 monitor.note($0)
@@ -65,7 +75,7 @@ package final class PostgreSQLStore: Store {
                 }
                 let sealer = try Sealer(storageKey: storageKey ?? SymmetricKey.random(), in: connection)
                 if storageKey != nil { try sealer.checkKey(in: connection, at: address, mayWrite: !mustExist) }
-                if isExclusive { try writer.begin() }
+                if access != .beside { try writer.begin() }
                 return sealer
             }
         } catch {

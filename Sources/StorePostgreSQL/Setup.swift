@@ -84,7 +84,7 @@ extension PostgreSQLConnection {
     }
 
     /// What fails here shows at the next use.
-    func rollBack() {
+    package func rollBack() {
         if !isLost { _ = try? run(Statement("ROLLBACK")) }
     }
 

@@ -1,12 +1,14 @@
-import Storage
+package import Storage
 
 /// A statement with its arguments, `$1` and so on in its text.
-struct Statement {
+package struct Statement {
     /// What an argument is sent as.
     enum Kind: Hashable {
         case integer, text, bytes
         /// `bigint[]`
         case integers
+        /// `bytea[]`
+        case byteStrings
 
         init(_ kind: Column.Kind) {
             self =
@@ -24,8 +26,17 @@ struct Statement {
             case .text: 25
             case .bytes: 17
             case .integers: 1016
+            case .byteStrings: 1001
             }
         }
+    }
+
+    package enum Argument {
+        case integer(Int64)
+        case text(String)
+        case bytes([UInt8])
+        case integers([Int64])
+        case byteStrings([[UInt8]])
     }
 
     let sql: String
@@ -34,9 +45,28 @@ struct Statement {
     /// Whether the server is to keep it prepared: it comes again.
     var isPrepared = true
 
-    init(_ sql: String, isPrepared: Bool = true) {
+    package init(_ sql: String, isPrepared: Bool = true) {
         self.sql = sql
         self.isPrepared = isPrepared
+    }
+
+    package init(_ sql: String, _ arguments: [Argument], isPrepared: Bool = true) {
+        self.init(sql, isPrepared: isPrepared)
+        for argument in arguments {
+            switch argument {
+            case .integer(let integer):
+                self.arguments.add { bytes in withUnsafeBytes(of: integer.bigEndian) { bytes.append(contentsOf: $0) } }
+                kinds.append(.integer)
+            case .text(let text):
+                self.arguments.add { $0.append(contentsOf: text.utf8) }
+                kinds.append(.text)
+            case .bytes(let part):
+                self.arguments.add { $0.append(contentsOf: part) }
+                kinds.append(.bytes)
+            case .integers(let integers): add(integers)
+            case .byteStrings(let byteStrings): add(byteStrings)
+            }
+        }
     }
 
     /// - Throws: ``Storage/UnexpectedValue`` for a value of another kind.
@@ -52,18 +82,31 @@ struct Statement {
         kinds.append(kind)
     }
 
+    mutating func add(_ integers: [Int64]) {
+        add(integers, of: .integer, as: .integers, byteCount: { _ in 8 }) { integer, bytes in
+            withUnsafeBytes(of: integer.bigEndian) { bytes.append(contentsOf: $0) }
+        }
+    }
+
+    mutating func add(_ byteStrings: [[UInt8]]) {
+        add(byteStrings, of: .bytes, as: .byteStrings, byteCount: \.count) { $1.append(contentsOf: $0) }
+    }
+
     /// An array of one dimension: its count, whether it has nulls, the type of its elements, their count, the lowest index, then each with its
     /// length. 4 bytes each, big-endian.
-    mutating func add(_ integers: [Int64]) {
+    private mutating func add<Element>(
+        _ elements: [Element], of elementKind: Kind, as kind: Kind, byteCount: (Element) -> Int,
+        append: (Element, inout [UInt8]) -> Void
+    ) {
         arguments.add { bytes in
-            func append(_ integer: some FixedWidthInteger) { withUnsafeBytes(of: integer.bigEndian) { bytes.append(contentsOf: $0) } }
-            for word in [1, 0, 20, Int32(integers.count), 1] as [Int32] { append(word) }
-            for integer in integers {
-                append(Int32(8))
-                append(integer)
+            func appendWord(_ word: Int32) { withUnsafeBytes(of: word.bigEndian) { bytes.append(contentsOf: $0) } }
+            for word in [1, 0, Int32(elementKind.oid), Int32(elements.count), 1] { appendWord(word) }
+            for element in elements {
+                appendWord(Int32(byteCount(element)))
+                append(element, &bytes)
             }
         }
-        kinds.append(.integers)
+        kinds.append(kind)
     }
 }
 
@@ -103,10 +146,10 @@ struct StatementArguments {
 }
 
 /// What a statement brought.
-struct StatementResult {
-    var rows: [Row] = []
+package struct StatementResult {
+    package internal(set) var rows: [Row] = []
     /// Rows that it changed.
-    var changedCount = 0
+    package internal(set) var changedCount = 0
     /// `COMMIT`, for instance.
-    var tag = ""
+    package internal(set) var tag = ""
 }

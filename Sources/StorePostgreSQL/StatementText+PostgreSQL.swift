@@ -1,4 +1,4 @@
-import Storage
+package import Storage
 
 // Integers are bigint, texts are text in the order of their bytes, bytes are bytea. Names are quoted: some are words of SQL.
 
@@ -195,7 +195,7 @@ extension StorePart.Step {
 }
 
 extension Table {
-    var quoted: String { quote(name) }
+    package var quoted: String { quote(name) }
 
     /// Rows that are changed leave room for their next version beside them: then indexes over columns that stay need no change.
     fileprivate var sql: String {
@@ -206,7 +206,7 @@ extension Table {
 }
 
 extension Column {
-    fileprivate var quoted: String { quote(name) }
+    package var quoted: String { quote(name) }
 
     fileprivate var sql: String {
         let type =

@@ -31,8 +31,7 @@ final class Writer {
     private let address: PostgreSQLAddress
     /// Its row in `store_writer`.
     private let name: String
-    /// Whether no other writer of this kind may be there.
-    private let isExclusive: Bool
+    private let access: PostgreSQLStore.Access
     /// Its name in `pg_stat_activity`.
     let session = "waku-push \(randomBytes(4).map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined())"
     private let closing: DispatchSemaphore
@@ -48,20 +47,21 @@ final class Writer {
 
     /// - Parameters:
     ///   - address: of the server.
-    ///   - isExclusive: whether no other writer of this kind may be there.
+    ///   - access: whom it excludes.
     ///   - closing: signalled when nothing is to be waited for any more.
     ///   - follow: gets the timeline of each server that it is connected to: see ``PostgreSQLConnection/timeline``.
     ///   - note: what happens, in the order in which it does, before those concerned are told.
     init(
-        _ address: PostgreSQLAddress, isExclusive: Bool, closing: DispatchSemaphore, follow: @escaping @Sendable (String) -> Void,
+        _ address: PostgreSQLAddress, _ access: PostgreSQLStore.Access, closing: DispatchSemaphore,
+        follow: @escaping @Sendable (String) -> Void,
         note: @escaping @Sendable (Event) -> Void
     ) {
         self.address = address
         self.follow = follow
-        self.isExclusive = isExclusive
+        self.access = access
         self.closing = closing
         self.note = note
-        name = isExclusive ? "node" : session
+        name = access == .exclusive ? "node" : session
     }
 
     // MARK: Commits
@@ -231,17 +231,23 @@ final class Writer {
             isPrepared: false)
         try end.add(.text(session), as: .text)
         _ = try connection.run(end)
-        guard isExclusive else { return }
+        let function: String
+        switch access {
+        case .beside: return
+        case .shared: function = "pg_advisory_lock_shared"
+        case .exclusive: function = "pg_advisory_lock"
+        }
+        // A node that is suspended within a transaction keeps others from the rows that it has locked: not for ever.
+        if access == .shared { _ = try connection.run(Statement("SET idle_in_transaction_session_timeout = '3s'", isPrepared: false)) }
         let lock = [
             "SET lock_timeout = '\(Self.lockTimeout)'",
-            "SELECT pg_advisory_lock(\(Self.lock), quote_ident(current_schema())::regnamespace::oid::integer)", "SET lock_timeout = 0",
+            "SELECT \(function)(\(Self.lock), quote_ident(current_schema())::regnamespace::oid::integer)", "SET lock_timeout = 0",
         ]
         do {
             _ = try connection.run(lock.map { Statement($0, isPrepared: false) })
         } catch {
             guard error.state?.description == "55P03" else { throw error }
-            throw StoreError(
-                code: .locked, message: "PostgreSQL (\(address)) is in use by another waku-push: stop that one, or give another database")
+            throw StoreError(code: .locked, message: "PostgreSQL (\(address)) is in use by \(access.others)")
         }
     }
 
@@ -260,7 +266,8 @@ final class Writer {
             // Those of commands that were killed; and where nobody else may be, of all that still run, such as an import: they can't commit
             // any more.
             let prune = Statement(
-                "DELETE FROM store_writer WHERE name <> 'node'" + (isExclusive ? "" : " AND changed_at < now() - interval '1 day'"))
+                "DELETE FROM store_writer WHERE name <> 'node'" + (access == .exclusive ? "" : " AND changed_at < now() - interval '1 day'")
+            )
             _ = try connection.run([prune, insert])
         } catch {
             throw StoreError(explaining: error, at: address)
@@ -294,11 +301,21 @@ final class Writer {
 
     func close() {
         isClosing = true
-        if !isExclusive, batch != nil, let connection, !connection.isLost {
+        if access != .exclusive, batch != nil, let connection, !connection.isLost {
             var remove = Statement("DELETE FROM store_writer WHERE name = $1")
             try? remove.add(.text(name), as: .text)
             _ = try? connection.run(remove)
         }
         connection = nil
+    }
+}
+
+extension PostgreSQLStore.Access {
+    /// Who may be in the way, and what to do then.
+    fileprivate var others: String {
+        switch self {
+        case .exclusive, .beside: "another waku-push: stop that one, or give another database"
+        case .shared: "a waku-push without --cluster: stop that one, or give another database"
+        }
     }
 }

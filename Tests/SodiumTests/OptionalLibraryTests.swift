@@ -45,6 +45,10 @@ import Testing
             MEMBER(keyword) MEMBER(envvar) MEMBER(compiled) MEMBER(val) MEMBER(label) MEMBER(dispchar) MEMBER(dispsize)
             _Static_assert(sizeof(cpq_conninfo_option) == sizeof(PQconninfoOption), "option");
             // The layout is the same: so the functions may take either.
+            #define CHECK_NOTIFY(name) \\
+                _Static_assert(offsetof(cpq_notify, name) == offsetof(PGnotify, name), #name);
+            CHECK_NOTIFY(relname) CHECK_NOTIFY(be_pid) CHECK_NOTIFY(extra)
+            #define cpq_notify PGnotify
             #define cpq_conninfo_option PQconninfoOption
             #define CHECK(result, name, parameters) \\
                 _Static_assert(__builtin_types_compatible_p(result(*) parameters, __typeof__(&name)), #name);

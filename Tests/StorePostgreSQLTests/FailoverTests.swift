@@ -19,7 +19,7 @@ struct FailoverTests {
         try await eventually { try observer.run(synchronous).rows == [Row([.integer(1)])] }
 
         let address = try PostgreSQLAddress("host=\(primary.folder),\(standby.folder) dbname=postgres user=postgres")
-        let store = try PostgreSQLStore(address, storageKey: .random(), parts: [Counters.part], isExclusive: true)
+        let store = try PostgreSQLStore(address, storageKey: .random(), parts: [Counters.part], access: .exclusive)
         try await store.commit(Counters.add(1))
         let (acknowledged, isDone) = (Mutex<Int>.Box(), Mutex<Int>.Box())
         let load = Task {

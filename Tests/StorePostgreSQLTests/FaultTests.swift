@@ -12,17 +12,17 @@ struct FaultTests {
     private static let commitTag = Array("COMMIT\0".utf8)
 
     /// A store behind a proxy, with a counter of 0.
-    private func behindProxy() async throws -> (StoreFixture, Proxy, PostgreSQLStore) {
+    private func behindProxy() async throws -> (StoreFixture, PostgreSQLProxy, PostgreSQLStore) {
         let fixture = try StoreFixture()
         let setUp = try fixture.open()
         try await setUp.commit(Counters.add(1))
         try setUp.close()
-        let proxy = try Proxy(fixture.server)
+        let proxy = try PostgreSQLProxy(fixture.server)
         return (fixture, proxy, try fixture.open(host: proxy.path))
     }
 
     /// Cuts the first passage of these bytes in a direction.
-    private func cut(_ text: [UInt8], _ wanted: Proxy.Direction, in proxy: Proxy) -> Mutex<Int>.Box {
+    private func cut(_ text: [UInt8], _ wanted: PostgreSQLProxy.Direction, in proxy: PostgreSQLProxy) -> Mutex<Int>.Box {
         let count = Mutex<Int>.Box()
         proxy.inspect { direction, bytes in
             guard direction == wanted, bytes.indices.contains(where: { bytes[$0...].starts(with: text) }) else { return .pass }
@@ -79,13 +79,15 @@ struct FaultTests {
         #expect(try fixture.open().read(Counters.value(1)) == kept)
     }
 
-    @Test("A server that says nothing more is given up, though the connection is open", arguments: [Proxy.Direction.toServer, .toClient])
-    func silence(direction: Proxy.Direction) async throws {
+    @Test(
+        "A server that says nothing more is given up, though the connection is open",
+        arguments: [PostgreSQLProxy.Direction.toServer, .toClient])
+    func silence(direction: PostgreSQLProxy.Direction) async throws {
         let fixture = try StoreFixture()
         let setUp = try fixture.open()
         try await setUp.commit(Counters.add(1))
         try setUp.close()
-        let proxy = try Proxy(fixture.server)
+        let proxy = try PostgreSQLProxy(fixture.server)
         let store = try fixture.open(host: proxy.path, silenceLimit: .milliseconds(300))
         let passages = Mutex<Int>.Box()
         proxy.inspect { passing, bytes in
@@ -109,7 +111,7 @@ struct FaultTests {
         let setUp = try fixture.open()
         try await setUp.commit(Counters.add(1))
         try setUp.close()
-        let proxy = try Proxy(server)
+        let proxy = try PostgreSQLProxy(server)
         let store = try fixture.open(host: proxy.path)
         let passages = Mutex<Int>.Box()
         proxy.inspect { passing, bytes in
@@ -132,7 +134,7 @@ struct FaultTests {
     func restart() async throws {
         let server = try PostgreSQLServer()
         let fixture = try StoreFixture(server)
-        let store = try fixture.open(isExclusive: true)
+        let store = try fixture.open(access: .exclusive)
         try await store.commit(Counters.add(1))
         try server.stop()
         for _ in 0..<3 {
@@ -206,7 +208,7 @@ struct FaultTests {
     @Test("A database that was restored meanwhile is not written to")
     func restored() async throws {
         let fixture = try StoreFixture()
-        let store = try fixture.open(isExclusive: true)
+        let store = try fixture.open(access: .exclusive)
         try await store.commit(Counters.add(1))
         _ = try fixture.connection().run(Statement("UPDATE store_writer SET batch = '\\x00'"))
         let error = await #expect(throws: StoreError.self) { try await store.commit(Counters.increment(1)) }

@@ -46,7 +46,7 @@ struct FootprintTests {
     /// What the store sends for these commands, in pieces.
     private func sendings(for commands: [StoreCommand<Int64>]) async throws -> Int {
         let fixture = try StoreFixture()
-        let proxy = try Proxy(fixture.server)
+        let proxy = try PostgreSQLProxy(fixture.server)
         let store = try fixture.open(host: proxy.path)
         try await store.commit(.all((0..<100).map { Counters.add($0) }))
         // Statements are prepared.

@@ -53,7 +53,7 @@ struct KeyRotationTests {
     @Test("A running daemon's database is refused")
     func running() throws {
         let fixture = try StoreFixture()
-        let store = try fixture.open(isExclusive: true)
+        let store = try fixture.open(access: .exclusive)
         let error = #expect(throws: StoreError.self) {
             try PostgreSQLKeyRotation.run(fixture.storageKey, at: fixture.address(), parts: [Counters.part])
         }

@@ -61,7 +61,7 @@ struct SetupTests {
     @Test("A pooler in between is refused")
     func pooler() throws {
         let fixture = try StoreFixture()
-        let proxy = try Proxy(fixture.server)
+        let proxy = try PostgreSQLProxy(fixture.server)
         proxy.inspect { direction, bytes in
             // BackendKeyData: 'K', length 12, process, secret.
             let key: [UInt8] = [0x4B, 0, 0, 0, 12]
@@ -86,15 +86,15 @@ struct SetupTests {
     @Test("An exclusive store keeps others out for as long as it is open, but not commands")
     func exclusive() async throws {
         let fixture = try StoreFixture()
-        let first = try fixture.open(isExclusive: true)
-        let error = #expect(throws: StoreError.self) { try fixture.open(isExclusive: true) }
+        let first = try fixture.open(access: .exclusive)
+        let error = #expect(throws: StoreError.self) { try fixture.open(access: .exclusive) }
         #expect(error?.code == .locked)
         let command = try fixture.open()
         try await command.commit(Counters.add(1))
         try await first.commit(Counters.add(2))
         try command.close()
         try first.close()
-        let second = try fixture.open(isExclusive: true)
+        let second = try fixture.open(access: .exclusive)
         #expect(try second.read(Counters.all()).count == 2)
     }
 
@@ -120,8 +120,8 @@ struct SetupTests {
     @Test("Commands leave nothing in the list of writers, the daemon its one row")
     func writers() async throws {
         let fixture = try StoreFixture()
-        for isExclusive in [false, true, true] {
-            let store = try fixture.open(isExclusive: isExclusive)
+        for access in [PostgreSQLStore.Access.beside, .exclusive, .exclusive] {
+            let store = try fixture.open(access: access)
             try await store.commit(Counters.upsertOne())
             try store.close()
         }

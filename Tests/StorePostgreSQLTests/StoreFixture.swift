@@ -24,11 +24,11 @@ struct StoreFixture {
     }
 
     func open(
-        host: String? = nil, isExclusive: Bool = false, silenceLimit: Duration = .seconds(30)
+        host: String? = nil, access: PostgreSQLStore.Access = .beside, silenceLimit: Duration = .seconds(30)
     ) throws -> PostgreSQLStore {
         var address = try address(host: host)
         address.silenceLimit = silenceLimit
-        return try PostgreSQLStore(address, storageKey: storageKey, parts: [Counters.part], isExclusive: isExclusive)
+        return try PostgreSQLStore(address, storageKey: storageKey, parts: [Counters.part], access: access)
     }
 
     /// A connection beside the stores.

@@ -23,6 +23,17 @@ typedef struct cpq_conninfo_option {
     int dispsize;
 } cpq_conninfo_option;
 
+// What NOTIFY sent.
+typedef struct cpq_notify {
+    // Of the channel.
+    char *relname;
+    // The sender's process.
+    int be_pid;
+    // The payload.
+    char *extra;
+    struct cpq_notify *next;
+} cpq_notify;
+
 #define CPOSTGRES_FUNCTIONS(DO)                                                                                                                    \
     DO(int, PQlibVersion, (void))                                                                                                                  \
     DO(cpq_conninfo_option *, PQconninfoParse, (const char *conninfo, char **error))                                                               \
@@ -51,6 +62,7 @@ typedef struct cpq_conninfo_option {
     DO(int, PQflush, (struct pg_conn * connection))                                                                                                \
     DO(int, PQconsumeInput, (struct pg_conn * connection))                                                                                         \
     DO(int, PQisBusy, (struct pg_conn * connection))                                                                                               \
+    DO(cpq_notify *, PQnotifies, (struct pg_conn * connection))                                                                                    \
     DO(struct pg_result *, PQgetResult, (struct pg_conn * connection))                                                                             \
     DO(void, PQclear, (struct pg_result * result))                                                                                                 \
     DO(unsigned, PQresultStatus, (const struct pg_result *result))                                                                                 \

@@ -1,14 +1,13 @@
 import Foundation
 import Synchronization
-import TestSupport
 
 /// A Unix socket in front of a server's, which looks at what passes.
-final class Proxy: Sendable {
-    enum Direction {
+package final class PostgreSQLProxy: Sendable {
+    package enum Direction {
         case toServer, toClient
     }
 
-    enum Verdict {
+    package enum Verdict {
         case pass
         case replace([UInt8])
         /// Nothing of it arrives, and both sides lose their connection.
@@ -17,7 +16,7 @@ final class Proxy: Sendable {
         case hold
     }
 
-    typealias Inspection = @Sendable (Direction, [UInt8]) -> Verdict
+    package typealias Inspection = @Sendable (Direction, [UInt8]) -> Verdict
 
     private static let name = "/.s.PGSQL.5432"
 
@@ -27,9 +26,10 @@ final class Proxy: Sendable {
     private let inspection: Mutex<Inspection?>
     private let connections = Mutex<[Int32]>([])
 
-    var path: String { folder.path }
+    /// Its folder: `host` in a connection string.
+    package var path: String { folder.path }
 
-    init(_ server: PostgreSQLServer) throws {
+    package init(_ server: PostgreSQLServer) throws {
         folder = try TemporaryFolder()
         self.server = server.folder + Self.name
         inspection = Mutex(nil)
@@ -53,11 +53,11 @@ final class Proxy: Sendable {
     }
 
     /// Of everything from now on.
-    func inspect(_ body: @escaping Inspection) {
+    package func inspect(_ body: @escaping Inspection) {
         inspection.withLock { $0 = body }
     }
 
-    func cutAll() {
+    package func cutAll() {
         connections.withLock { sockets in
             for socket in sockets { shutdown(socket, Int32(SHUT_RDWR)) }
             sockets = []

@@ -1,0 +1,94 @@
+import Cluster
+package import Storage
+import StorePostgreSQL
+
+extension ClusterDatabase {
+    /// With the schema's id: keeps two processes from changing the tables at once.
+    private static let lock = 0x7761_6b63
+
+    /// Makes the tables, those of the present hours' claims too, and triggers. What is there is left as it is. The tables that are notified of
+    /// and the outbox must exist.
+    ///
+    /// - Parameter notices: triggers that notify other nodes of new rows: see ``ClusterListener``. A channel's former definition is replaced.
+    /// - Throws: `StoreError` with `unsuitable` when the nodes of this database divide devices in another way.
+    package func prepare(notices: [Notice]) throws(StoreError) {
+        precondition(configuration.partitionCount > 0 && configuration.partitionCount & (configuration.partitionCount - 1) == 0)
+        try maintenance.transaction { connection in
+            try connection.withoutTimeLimit {
+                let lock = "SELECT pg_advisory_xact_lock(\(Self.lock), \(Self.schemaID)::integer)"
+                _ = try connection.run(([lock] + ClusterTables.statements(outbox)).map { Statement($0, isPrepared: false) })
+                try fill(connection)
+                try createClaimPartitions(connection)
+                try createIndex(connection)
+                for notice in notices { try create(notice, connection) }
+            }
+        }
+    }
+
+    static let schemaID = "quote_ident(current_schema())::regnamespace::oid"
+
+    private func fill(_ connection: PostgreSQLConnection) throws {
+        guard let now = try connection.run(Self.clock).rows.first else { throw UnexpectedValue() }
+        var window = ClaimWindow(firstHour: .min)
+        let insert = Statement(
+            "INSERT INTO cluster (first_hour, timeline) VALUES ($1, $2) ON CONFLICT DO NOTHING",
+            [.integer(window.maintain(now: try now.integer(0)).dropBefore), .integer(Int64(connection.timelineNumber))])
+        let partitions = Statement(
+            """
+            INSERT INTO cluster_partition (partition, epoch) SELECT number, 0 FROM generate_series(0, $1 - 1) AS number \
+            WHERE NOT EXISTS (SELECT FROM cluster_partition)
+            """, [.integer(Int64(configuration.partitionRowCount))])
+        let count = try connection.run([insert, partitions, Statement("SELECT count(*) FROM cluster_partition")])[2].rows
+        guard count == [Row([.integer(Int64(configuration.partitionRowCount))])] else { throw otherPartitionCount }
+    }
+
+    /// By which rows of a partition are found.
+    private func createIndex(_ connection: PostgreSQLConnection) throws {
+        let name = "cluster_partition_of_" + outbox.table.name
+        // Looked up first: even what exists already would wait for everybody who writes to the table.
+        let find = Statement(
+            "SELECT indexname::text FROM pg_indexes WHERE schemaname = current_schema() AND indexname = $1", [.text(name)],
+            isPrepared: false)
+        guard try connection.run(find).rows.isEmpty else { return }
+        _ = try connection.run(
+            Statement("CREATE INDEX \"\(name)\" ON \(outbox.table.quoted) (\(partition(of: outbox.device)), id)", isPrepared: false))
+    }
+
+    private func create(_ notice: Notice, _ connection: PostgreSQLConnection) throws {
+        guard case .text(let function)? = try connection.run(function(of: notice)).rows.first?.values.first else { throw UnexpectedValue() }
+        _ = try connection.run(Statement(function, isPrepared: false))
+        // The function is replaced at any time, the trigger only by locking the table.
+        let find = Statement(
+            "SELECT oid::bigint FROM pg_trigger WHERE tgname = $1 AND tgrelid = $2::regclass AND tgtype = $3",
+            [.text(notice.function), .text(notice.table.quoted), .integer(notice.triggerType)], isPrepared: false)
+        guard try connection.run(find).rows.isEmpty else { return }
+        _ = try connection.run(Statement(notice.trigger, isPrepared: false))
+    }
+
+    /// The text of a statement, with the id of this schema in the channel's name.
+    private func function(of notice: Notice) -> Statement {
+        Statement(
+            """
+            SELECT format('CREATE OR REPLACE FUNCTION %I() RETURNS trigger LANGUAGE plpgsql AS \
+            $function$ BEGIN PERFORM pg_notify(%L, \(notice.payload)); RETURN NULL; END $function$', $1, $2 || '_' || \(Self.schemaID))
+            """, [.text(notice.function), .text(notice.channel)], isPrepared: false)
+    }
+}
+
+extension Notice {
+    /// Also the trigger's name.
+    fileprivate var function: String { "notify_" + channel }
+
+    fileprivate var payload: String {
+        let value = "NEW." + column.quoted
+        return column.kind == .bytes ? "encode(\(value), ''hex'')" : "\(value)::text"
+    }
+
+    /// `tgtype` of `pg_trigger`: for each row, after an insert or update.
+    fileprivate var triggerType: Int64 { 1 | 4 | (includesUpdates ? 16 : 0) }
+
+    fileprivate var trigger: String {
+        "CREATE OR REPLACE TRIGGER \(function) AFTER INSERT\(includesUpdates ? " OR UPDATE" : "") ON \(table.quoted) "
+            + "FOR EACH ROW EXECUTE FUNCTION \(function)()"
+    }
+}

@@ -1,0 +1,74 @@
+package import Cluster
+package import Storage
+package import StorePostgreSQL
+
+/// What nodes of one identity share in a database of PostgreSQL: leases, partitions, finished messages and claims. Each call is what the
+/// article of `Cluster` describes; the state machines there decide what is called.
+///
+/// Calls block, on a thread that may be blocked. Each kind has a connection of its own, so that heartbeats wait for nothing else.
+package final class ClusterDatabase: Sendable {
+    let address: PostgreSQLAddress
+    let configuration: ClusterConfiguration
+    let version: String
+    let outbox: Outbox
+    let primary: PrimaryGuard
+
+    let heartbeats: GuardedConnection
+    let finished: GuardedConnection
+    let messages: GuardedConnection
+    let deliveries: GuardedConnection
+    let maintenance: GuardedConnection
+
+    /// Connects when it is used.
+    ///
+    /// - Parameters:
+    ///   - address: of the database, whose store is open or was.
+    ///   - configuration: of the cluster.
+    ///   - outbox: the table of notifications that wait.
+    ///   - version: the program's, for operators.
+    package init(_ address: PostgreSQLAddress, configuration: ClusterConfiguration, outbox: Outbox, version: String = "") {
+        self.address = address
+        self.configuration = configuration
+        self.outbox = outbox
+        self.version = version
+        primary = PrimaryGuard(address)
+        // A renewal that is committed later extends nothing: see `Cluster/OwnLease`.
+        let limit = configuration.lease - configuration.leaseMargin
+        heartbeats = GuardedConnection(address, for: "heartbeats", primary, timeLimit: limit)
+        finished = GuardedConnection(address, for: "finished messages", primary, timeLimit: limit)
+        messages = GuardedConnection(address, for: "messages", primary, timeLimit: limit)
+        deliveries = GuardedConnection(address, for: "deliveries", primary)
+        maintenance = GuardedConnection(address, for: "maintenance", primary)
+    }
+
+    /// Of the channels of ``Notice``s.
+    package func listener(on channels: [String]) -> ClusterListener {
+        ClusterListener(address, channels: channels, primary)
+    }
+
+    /// Calls that are under way are finished, later ones fail.
+    package func close() {
+        for connection in [heartbeats, finished, messages, deliveries, maintenance] { connection.close() }
+    }
+
+    /// Ids of the rows that are in some partitions, ascending.
+    ///
+    /// - Parameters:
+    ///   - table: with the rows.
+    ///   - column: whose lowest bits are the partition: see ``Outbox/device``.
+    ///   - partitions: their numbers.
+    /// - Throws: `StoreError`
+    package func ids(of table: Table, by column: Column, in partitions: [PartitionNumber]) throws(StoreError) -> [Int64] {
+        let select = Statement(
+            "SELECT id FROM \(table.quoted) WHERE \(partition(of: column)) = ANY($1) ORDER BY id", [.integers(partitions.map(Int64.init))])
+        return try deliveries.read([select]) { found in try found[0].map { try $0.integer(0) } }
+    }
+
+    /// The partition of a row, as the index on it has it.
+    ///
+    /// - Parameter alias: of the table in the statement.
+    func partition(of column: Column, in alias: String? = nil) -> String {
+        let qualifier = alias.map { $0 + "." } ?? ""
+        return "(\(qualifier)\(column.quoted) & \(configuration.partitionCount - 1)::bigint)"
+    }
+}

@@ -1,0 +1,95 @@
+import Foundation
+package import Storage
+import StorePostgreSQL
+import Synchronization
+
+/// Receives what other nodes' transactions notify of (``Notice``), on a connection of its own. Notifications only save time: what is missed
+/// while there is no connection is found by reading.
+///
+/// A thread of the caller's waits in ``next(timeout:)``; any thread may call ``close()``.
+package final class ClusterListener: Sendable {
+    package enum Event: Hashable, Sendable {
+        /// It listens, on a new connection. What was committed before may have been missed, and is seen by whoever reads from now on.
+        case reconnected
+        /// Payloads by channel, in the order of their commits. None when the timeout has passed.
+        case notified([String: [String]])
+        case closed
+    }
+
+    private struct Session {
+        let connection: PostgreSQLConnection
+        /// By the names that they have in the database.
+        let channels: [String: String]
+    }
+
+    private let address: PostgreSQLAddress
+    private let channels: [String]
+    private let primary: PrimaryGuard
+    /// Ends of a pipe, by which ``close()`` interrupts waiting.
+    private let reading: FileHandle
+    private let writing: FileHandle
+    private let isClosed = Atomic(false)
+    private let lock = Mutex(())
+    /// Only whoever holds the lock uses it.
+    private nonisolated(unsafe) var session: Session?
+
+    init(_ address: PostgreSQLAddress, channels: [String], _ primary: PrimaryGuard) {
+        self.address = address
+        self.channels = channels
+        self.primary = primary
+        let pipe = Pipe()
+        (reading, writing) = (pipe.fileHandleForReading, pipe.fileHandleForWriting)
+    }
+
+    /// Waits for what happens next, connecting first where there is no connection.
+    ///
+    /// - Throws: `StoreError` when it can't connect: try again after a pause.
+    package func next(timeout: Duration) throws(StoreError) -> Event {
+        do {
+            return try lock.withLock { _ in
+                let deadline = ContinuousClock.now + timeout
+                while !isClosed.load(ordering: .sequentiallyConsistent) {
+                    guard let session, primary.isCurrent(session.connection) else {
+                        self.session = try listen()
+                        return .reconnected
+                    }
+                    do {
+                        let received = try session.connection.notifications(until: deadline, orReadable: reading.fileDescriptor)
+                        if received.isEmpty && ContinuousClock.now < deadline { continue }
+                        return .notified(payloads(received, in: session))
+                    } catch {
+                        self.session = nil
+                    }
+                }
+                session = nil
+                return .closed
+            }
+        } catch {
+            throw StoreError(explaining: error, at: address)
+        }
+    }
+
+    /// Ends waiting at once; an attempt to connect is finished first. From now on there is only ``Event/closed``.
+    package func close() {
+        guard !isClosed.exchange(true, ordering: .sequentiallyConsistent) else { return }
+        try? writing.write(contentsOf: [0])
+    }
+
+    private func payloads(_ received: [PostgreSQLNotification], in session: Session) -> [String: [String]] {
+        received.reduce(into: [:]) { payloads, notification in
+            guard let channel = session.channels[notification.channel] else { return }
+            payloads[channel, default: []].append(notification.payload)
+        }
+    }
+
+    private func listen() throws -> Session {
+        let connection = try PostgreSQLConnection.open(address, name: "waku-push listener")
+        try primary.accept(connection)
+        let schema = Statement("SELECT \(ClusterDatabase.schemaID)::bigint", isPrepared: false)
+        guard let id = try connection.run(schema).rows.first else { throw UnexpectedValue() }
+        let suffix = "_\(try id.integer(0))"
+        _ = try connection.run(channels.map { Statement("LISTEN \"\($0 + suffix)\"", isPrepared: false) })
+        return Session(
+            connection: connection, channels: Dictionary(channels.map { ($0 + suffix, $0) }, uniquingKeysWith: { first, _ in first }))
+    }
+}

@@ -1,0 +1,56 @@
+package import Cluster
+package import Storage
+import StorePostgreSQL
+
+/// The nodes and what they own, for operators.
+package struct ClusterOverview: Hashable, Sendable {
+    package struct Node: Hashable, Sendable {
+        package let id: NodeID
+        package let name: String
+        package let state: LeaseRow.State
+        package let version: String
+        package let hashingVersion: Int
+        /// Since the last renewal, by the database's clock.
+        package let secondsSinceRenewal: Int64
+        package let partitionCount: Int
+    }
+
+    /// By name; those too that ended within the last hour.
+    package let nodes: [Node]
+    /// Partitions that no node owns which has not ended.
+    package let unownedPartitionCount: Int
+}
+
+extension ClusterDatabase {
+    /// The nodes as of now.
+    ///
+    /// - Throws: `StoreError`; `missing` when no node has run with this database.
+    package func overview() throws(StoreError) -> ClusterOverview {
+        let nodes = Statement(
+            """
+            SELECT node, name, state, version, hashing_version, \
+            floor(extract(epoch FROM clock_timestamp() - renewed_at))::bigint, \
+            (SELECT count(*) FROM cluster_partition p WHERE p.owner = n.node) \
+            FROM cluster_node n ORDER BY name, node
+            """)
+        let unowned = Statement(
+            """
+            SELECT count(*) FROM cluster_partition p \
+            WHERE NOT EXISTS (SELECT FROM cluster_node n WHERE n.node = p.owner AND n.state <> 'ended')
+            """)
+        return try deliveries.read([nodes, unowned]) { found in
+            guard let count = found[1].first else { throw UnexpectedValue() }
+            return ClusterOverview(
+                nodes: try found[0].map(ClusterOverview.Node.init(stored:)), unownedPartitionCount: Int(try count.integer(0)))
+        }
+    }
+}
+
+extension ClusterOverview.Node {
+    fileprivate init(stored row: Row) throws {
+        guard let state = LeaseRow.State(rawValue: try row.text(2)) else { throw UnexpectedValue() }
+        self.init(
+            id: NodeID(stored: try row.integer(0)), name: try row.text(1), state: state, version: try row.text(3),
+            hashingVersion: Int(try row.integer(4)), secondsSinceRenewal: try row.integer(5), partitionCount: Int(try row.integer(6)))
+    }
+}

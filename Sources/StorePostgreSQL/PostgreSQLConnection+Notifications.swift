@@ -1,0 +1,46 @@
+import CPostgres
+import Foundation
+
+/// What `NOTIFY` sent.
+package struct PostgreSQLNotification: Hashable, Sendable {
+    package let channel: String
+    package let payload: String
+}
+
+extension PostgreSQLConnection {
+    /// Waits for notifications of the channels that this session listens to. There must be no open transaction.
+    ///
+    /// - Parameters:
+    ///   - deadline: until when it waits.
+    ///   - interruption: a file descriptor; it also ends when this one can be read.
+    /// - Returns: those that came, in their order; empty when none did.
+    /// - Throws: ``PostgreSQLError/connectionLost``
+    package func notifications(
+        until deadline: ContinuousClock.Instant, orReadable interruption: Int32
+    ) throws(PostgreSQLError) -> [PostgreSQLNotification] {
+        while true {
+            let received = receivedNotifications()
+            guard received.isEmpty else { return received }
+            guard !isLost else { throw .connectionLost }
+            var descriptors = [library.table.pointee.PQsocket(connection), interruption].map {
+                pollfd(fd: $0, events: Int16(POLLIN), revents: 0)
+            }
+            guard descriptors[0].fd >= 0 else { throw lost() }
+            let left = max(.zero, deadline - .now) / .milliseconds(1)
+            let count = poll(&descriptors, 2, Int32(min(left.rounded(.up), Double(Int32.max))))
+            if count == 0 || descriptors[1].revents != 0 { return [] }
+            guard count > 0 || errno == EINTR else { throw lost() }
+            guard count < 0 || library.table.pointee.PQconsumeInput(connection) == 1 else { throw lost() }
+        }
+    }
+
+    private func receivedNotifications() -> [PostgreSQLNotification] {
+        var received: [PostgreSQLNotification] = []
+        while let next = library.table.pointee.PQnotifies(connection) {
+            defer { library.table.pointee.PQfreemem(next) }
+            guard let channel = next.pointee.relname, let payload = next.pointee.extra else { continue }
+            received.append(PostgreSQLNotification(channel: String(cString: channel), payload: String(cString: payload)))
+        }
+        return received
+    }
+}

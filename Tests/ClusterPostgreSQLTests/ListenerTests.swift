@@ -1,0 +1,98 @@
+import Foundation
+import Storage
+import StorePostgreSQL
+import TestSupport
+import Testing
+
+@testable import ClusterPostgreSQL
+
+@Suite("Notifications between nodes", .timeLimit(.minutes(5)))
+struct ListenerTests {
+    private static let rows = Notice("rows", of: .id, in: ClusterFixture.outbox)
+    private static let payloads = Notice("payloads", of: ClusterFixture.payload, in: ClusterFixture.outbox, includesUpdates: true)
+
+    /// Notifications until there are so many of a channel.
+    private func payloads(_ channel: String, _ count: Int, _ listener: ClusterListener) throws -> [String] {
+        var payloads: [String] = []
+        let deadline = ContinuousClock.now + .seconds(60) * TestTimeout.factor
+        while payloads.count < count, .now < deadline {
+            if case .notified(let received) = try listener.next(timeout: .seconds(1)) { payloads += received[channel] ?? [] }
+        }
+        return payloads
+    }
+
+    @Test("Rows that are inserted, and updated where wanted, are notified of in their order")
+    func notices() async throws {
+        let fixture = try ClusterFixture()
+        let database = try fixture.prepared(notices: [Self.rows, Self.payloads])
+        let listener = database.listener(on: ["rows", "payloads"])
+        #expect(try listener.next(timeout: .zero) == .reconnected)
+        #expect(try listener.next(timeout: .zero) == .notified([:]))
+        let ids = try await fixture.enqueue(7, 8)
+        #expect(try payloads("rows", 2, listener) == ids.map { "\($0)" })
+        let both = database.listener(on: ["payloads"])
+        #expect(try both.next(timeout: .zero) == .reconnected)
+        try fixture.run(
+            "UPDATE outbox SET payload = '\\xff' WHERE id = \(ids[1])", "INSERT INTO outbox (device, payload) VALUES (1, '\\x00')")
+        #expect(try payloads("payloads", 2, both) == ["ff", "00"])
+    }
+
+    @Test("A channel's definition is replaced")
+    func replacement() async throws {
+        let fixture = try ClusterFixture()
+        let database = try fixture.prepared(notices: [Self.rows])
+        try database.prepare(notices: [Self.rows])
+        try database.prepare(notices: [Notice("rows", of: ClusterFixture.device, in: ClusterFixture.outbox, includesUpdates: true)])
+        let listener = database.listener(on: ["rows"])
+        #expect(try listener.next(timeout: .zero) == .reconnected)
+        try await fixture.enqueue(7)
+        try fixture.run("UPDATE outbox SET device = 8")
+        #expect(try payloads("rows", 2, listener) == ["7", "8"])
+    }
+
+    @Test("Nodes of another schema hear nothing")
+    func schemas() async throws {
+        let (fixture, other) = (try ClusterFixture(), try ClusterFixture())
+        let listeners = try [fixture, other].map { try $0.prepared(notices: [Self.rows]).listener(on: ["rows"]) }
+        for listener in listeners { #expect(try listener.next(timeout: .zero) == .reconnected) }
+        try await fixture.enqueue(1)
+        let ids = try await other.enqueue(1, 2)
+        #expect(try payloads("rows", 1, listeners[0]) == ["1"])
+        #expect(try payloads("rows", 2, listeners[1]) == ids.map { "\($0)" })
+        #expect(try listeners[0].next(timeout: .zero) == .notified([:]))
+    }
+
+    @Test("A lost connection is replaced, and says so")
+    func reconnection() async throws {
+        let fixture = try ClusterFixture()
+        let proxy = try PostgreSQLProxy(fixture.server)
+        let listener = try fixture.prepared(host: proxy.path, notices: [Self.rows]).listener(on: ["rows"])
+        #expect(try listener.next(timeout: .zero) == .reconnected)
+        proxy.cutAll()
+        try await fixture.enqueue(1)
+        #expect(try listener.next(timeout: .seconds(60)) == .reconnected)
+        let ids = try await fixture.enqueue(2)
+        #expect(try payloads("rows", 1, listener) == ids.map { "\($0)" })
+        // While it can't connect, it throws.
+        proxy.inspect { _, _ in .cut }
+        proxy.cutAll()
+        #expect(throws: StoreError.self) { try listener.next(timeout: .seconds(60)) }
+        proxy.inspect { _, _ in .pass }
+        #expect(try listener.next(timeout: .zero) == .reconnected)
+    }
+
+    @Test("Closing ends waiting at once")
+    func closing() async throws {
+        let fixture = try ClusterFixture()
+        let listener = try fixture.prepared().listener(on: ["rows"])
+        #expect(try listener.next(timeout: .zero) == .reconnected)
+        let events = AsyncStream<ClusterListener.Event?>.makeStream()
+        Thread.detachNewThread {
+            events.continuation.yield(try? listener.next(timeout: .seconds(600)))
+            events.continuation.finish()
+        }
+        listener.close()
+        for await event in events.stream { #expect(event == .closed) }
+        #expect(try listener.next(timeout: .seconds(600)) == .closed)
+    }
+}
