@@ -10,10 +10,9 @@ import Waku
 /// The way of a batch: load, post, note in one commit what gorush took, settle what it said of tokens, tell who waits.
 extension DeliveryService {
     func post(_ batch: DeliveryQueue.Batch, to endpoint: Int) async {
-        guard let deliveries = await load(batch, for: endpoint), !deliveries.isEmpty else {
-            await finished(batch, of: endpoint, .notPosted)
-            return
-        }
+        guard let loaded = await load(batch, for: endpoint) else { return await finished(batch, of: endpoint, .notPosted) }
+        let deliveries = await marked(loaded)
+        guard !deliveries.isEmpty else { return await finished(batch, of: endpoint, .notPosted) }
         let post = PostID(endpoint: endpoint, batch: batch.id)
         feedback.began(post, deliveries.map(\.waiting.delivery))
         let sandbox = routing.rules[endpoint].sandboxTopics

@@ -46,6 +46,8 @@ package final class DeliveryService: Sendable {
     /// For what is stored.
     let now: @Sendable () -> Timestamp
     let table: Mutex<DeliveryTable>
+    /// nil: the whole outbox is this node's.
+    let share: (any OutboxShare)?
     private let awaitLimit: Duration
     /// For the queue, whose time must not go back: where the clock was at the start, and how long that is ago.
     private let started: (clock: Timestamp, uptime: ContinuousClock.Instant)
@@ -53,10 +55,11 @@ package final class DeliveryService: Sendable {
     let wakeUp = WakeUpSignal()
 
     package init(
-        _ configuration: Configuration, store: any Store, sources: DeliverySources, gorush: [GorushEndpoint], counters: Counters,
-        alarms: Alarms, logger: Logger, now: @escaping @Sendable () -> Timestamp
+        _ configuration: Configuration, store: any Store, share: (any OutboxShare)? = nil, sources: DeliverySources,
+        gorush: [GorushEndpoint], counters: Counters, alarms: Alarms, logger: Logger, now: @escaping @Sendable () -> Timestamp
     ) {
         self.store = store
+        self.share = share
         self.sources = sources
         self.gorush = gorush
         routing = EndpointRouting(gorush.map(\.rule))
@@ -112,16 +115,17 @@ package final class DeliveryService: Sendable {
     }
 
     /// The same, on one of the store's threads.
-    func enqueueFromOutbox(_ waiting: [WaitingDelivery]) async {
+    func enqueueFromOutbox(_ waiting: [WaitingDelivery], isAwaited: Bool = true) async {
         await withCheckedContinuation { continuation in
             store.onReader {
-                self.enqueue(waiting, isAwaited: true)
+                self.enqueue(waiting, isAwaited: isAwaited)
                 continuation.resume()
             }
         }
     }
 
     private func add(_ arrivals: [DeliveryTable.Arrival], isAwaited: Bool) {
+        let arrivals = share.map { share in arrivals.filter { share.owns($0.waiting.device) } } ?? arrivals
         guard !arrivals.isEmpty else { return }
         let (now, clock) = (steadyNow, now())
         table.withLock { $0.add(arrivals, isAwaited: isAwaited, clock: clock, now: now) }

@@ -224,6 +224,23 @@ struct DeliveryTable {
         for id in ids { endpoints[endpoint].queue.remove(id) }
     }
 
+    // MARK: Other nodes
+
+    /// The deliveries of these devices leave the queues, except those in flight; who waits for them goes on waiting.
+    mutating func leave(_ devices: (DeviceID) -> Bool) {
+        let inFlight = Set(endpoints.lazy.flatMap(\.queue.deliveriesInFlight))
+        for (id, queued) in deliveries where !inFlight.contains(id) {
+            if let device = endpoints[queued.endpoint].queue.device(of: id), devices(device) { forget(id) }
+        }
+    }
+
+    func isPosting(for devices: (DeviceID) -> Bool) -> Bool {
+        endpoints.contains { $0.queue.devicesInFlight.contains(where: devices) }
+    }
+
+    /// Those that somebody waits for and that are in no queue.
+    var awaitedElsewhere: [DeliveryID] { awaited.deliveries.filter { endpointByDelivery[$0] == nil } }
+
     // MARK: The operator
 
     /// - Parameter ids: nil for all. Returns those that are in a queue.

@@ -19,6 +19,11 @@ package enum NodeChecks {
         failure.map { Finding("store", .fail, $0) } ?? Finding("store", .ok, "readable and writable")
     }
 
+    /// - Parameter failure: why other nodes take this one's share; nil if they don't.
+    package static func lease(failure: String?) -> Finding {
+        failure.map { Finding("cluster", .fail, $0) } ?? Finding("cluster", .ok, "the node has its share of the work")
+    }
+
     /// - Parameters:
     ///   - name: the endpoint's name.
     ///   - obstacle: why notifications can't be delivered; nil if they can.

@@ -47,8 +47,9 @@ struct StatusHandler: WakuHandler {
     }
 
     func decode(_ incoming: Incoming, keys: [SymmetricKey], at now: Timestamp) throws(Drop) -> Decoded<StatusCommand> {
-        let command = try decoder.decode(incoming.received, isOwnTopic: topics.isOwn(incoming.tag), keys: keys, at: now)
-        return Decoded(command, command.kind, from: incoming)
+        let (command, wholeHash) = try decoder.decode(
+            incoming.received, isOwnTopic: topics.isOwn(incoming.tag), keys: keys, at: now)
+        return Decoded(command, command.kind, from: incoming, wholeHash: wholeHash)
     }
 
     // MARK: Registrations and requests
@@ -56,7 +57,7 @@ struct StatusHandler: WakuHandler {
     func change(_ message: Decoded<StatusCommand>, at now: Timestamp) -> StoreCommand<Outcome> {
         switch message.command {
         case .registration(let claim):
-            return registration.change(claim, message.hash, at: now).map(Outcome.registration)
+            return registration.change(claim, message.wholeHash, at: now).map(Outcome.registration)
         case .request(let request, let envelope, let expires):
             let pending = PendingRequest(
                 request, envelope, hash: message.hash, pubsubTopic: message.pubsubTopic, times: message.times)

@@ -27,6 +27,8 @@ package struct StatusPush: NodeProtocol {
         package init() {}
     }
 
+    package var registrants: (table: Table, column: Column)? { (StatusStorage.registration, StatusStorage.keyHash) }
+
     private let identity: PrivateKey
     private let configuration: Configuration
     private let table: TopicTable

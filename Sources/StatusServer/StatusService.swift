@@ -110,6 +110,17 @@ struct StatusService: ProtocolService {
         topicKeys.forgetAll()
     }
 
+    func registeredElsewhere(_ name: [UInt8]) {
+        guard let registrant = KeyHash(bytes: name) else { return }
+        let queryTopics = QueryTopics(of: registrant)
+        topicKeys.forget(queryTopics)
+        topics.insert(queryTopics)
+    }
+
+    func shared(by nodeCount: Int) {
+        gate.share(among: nodeCount)
+    }
+
     // MARK: Figures
 
     var queues: [(queue: QueueLabel, depth: Int, limit: Int?)] {

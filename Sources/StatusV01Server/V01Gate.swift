@@ -22,6 +22,11 @@ package final class V01Gate: Sendable {
         limiter.replace(limits)
     }
 
+    /// See `ProtocolService.shared(by:)`.
+    func share(among nodeCount: Int) {
+        limiter.share(among: nodeCount)
+    }
+
     /// - Throws: `Drop` when a limit is exceeded.
     func admit(_ ask: (inout Admission) -> Admission.Refusal?) throws(Drop) {
         if refuses(ask) { throw Drop(.droppedLimited) }

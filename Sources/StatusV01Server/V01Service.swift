@@ -93,6 +93,10 @@ struct V01Service: ProtocolService {
         await countDevices()
     }
 
+    func shared(by nodeCount: Int) {
+        gate.share(among: nodeCount)
+    }
+
     // MARK: Figures
 
     var queues: [(queue: QueueLabel, depth: Int, limit: Int?)] { [(.work, intake.load.depth, intake.load.limit)] }

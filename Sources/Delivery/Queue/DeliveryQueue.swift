@@ -105,8 +105,12 @@ package struct DeliveryQueue: Sendable {
     package var batchesInFlight: Int { posts.count }
     /// Deliveries whose post has not ended.
     package var deliveriesInFlight: some Sequence<Int64> { posts.values.lazy.flatMap(\.batch.deliveries) }
+    /// Devices of the posts that have not ended, also of deliveries that were taken out since.
+    package var devicesInFlight: some Sequence<DeviceID> { posts.values.lazy.flatMap(\.devices) }
     /// Whether a delivery is in the queue, in flight or not.
     package func contains(_ id: Int64) -> Bool { deliveries[id] != nil }
+    /// nil when the delivery is not in the queue.
+    package func device(of id: Int64) -> DeviceID? { deliveries[id]?.device }
     /// Nothing is in flight, and nothing will be.
     package var isDrained: Bool { isDraining && posts.isEmpty }
 

@@ -43,6 +43,13 @@ package enum DeliveryStorage {
 
     private static func optional(_ column: Column) -> Column { Column(column.name, column.kind, isOptional: true) }
 
+    // MARK: For other nodes
+
+    package static let outboxTable = outbox
+    package static let acceptedTable = accepted
+    package static let deviceColumn = device
+    package static let deliveryColumn = delivery
+
     // MARK: The outbox
 
     private static let insert = Mutation(outbox, .insert([delivery, protocolNumber, device, expiresAt, sealed]))
@@ -113,6 +120,31 @@ package enum DeliveryStorage {
             .done(
                 try rows.compactMap { row in
                     try DeliveryID(bytes: row.bytes(4)).map { try WaitingDelivery(row, $0) }
+                })
+        }
+    }
+
+    private static let some = Query(
+        outbox, [.id, protocolNumber, device, expiresAt, delivery], where: [.idAmong], order: [.ascending(.id)])
+    private static let oldestOfDevice = Query(
+        outbox, [Query.Output.minimum(.id)], where: [.equal(protocolNumber), .equal(device)])
+
+    /// What waits under some ids, oldest first.
+    package static func waitingDeliveries(_ ids: [Int64]) -> StoreCommand<[WaitingDelivery]> {
+        .find(some(ids: ids)) { rows in
+            .done(
+                try rows.compactMap { row in
+                    try DeliveryID(bytes: row.bytes(4)).map { try WaitingDelivery(row, $0) }
+                })
+        }
+    }
+
+    /// The id of what waits for longest for each device.
+    package static func oldest(of devices: [DeviceID]) -> StoreCommand<[DeviceID: Int64]> {
+        .read(devices.map { oldestOfDevice(.integer($0.protocol.rawValue), .integer($0.row)) }) { found in
+            .done(
+                try zip(devices, found).reduce(into: [:]) { oldest, place in
+                    oldest[place.0] = try place.1.first?.optionalInteger(0)
                 })
         }
     }

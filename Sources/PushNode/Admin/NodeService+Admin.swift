@@ -16,6 +16,7 @@ extension NodeService: AdminOperations {
     package var findings: [Finding] {
         [
             NodeChecks.relay(relay.state), NodeChecks.silence(watch.silenceObstacle), NodeChecks.store(failure: store.failure),
+            cluster.map { NodeChecks.lease(failure: $0.failure) },
         ].compactMap(\.self) + delivery.endpoints.map { NodeChecks.gorush($0.name, obstacle: $0.obstacle, delay: $0.delay) }
             + [
                 NodeChecks.freeDisk(bytes: Disk.freeBytes(at: configuration.dataPath)), NodeChecks.openFiles(OpenFiles.now()),
@@ -49,6 +50,7 @@ extension NodeService: AdminOperations {
     /// other follows while draining.
     func setDrain(_ isOn: Bool) async {
         drain.isOn = isOn
+        cluster?.setDraining(isOn)
         // Registrations that were accepted earlier are committed before this commit.
         await store.settle()
         logger.notice(isOn ? "draining: registrations are refused" : "registrations are accepted again")

@@ -11,10 +11,17 @@ package final class HandledMessages: Sendable {
     private static let capacity = 50_000
 
     private let unsaved = Mutex<[MessageHash]>([])
+    private let observer: (@Sendable (MessageHash) -> Void)?
     /// Signals that there are unsaved hashes, after there were none.
     let wakeUp = WakeUpSignal()
 
+    /// - Parameter observer: is told of each of them.
+    package init(observer: (@Sendable (MessageHash) -> Void)? = nil) {
+        self.observer = observer
+    }
+
     package func note(_ hash: MessageHash) {
+        observer?(hash)
         let isFirst = unsaved.withLock { hashes in
             if hashes.count < Self.capacity { hashes.append(hash) }
             return hashes.count == 1

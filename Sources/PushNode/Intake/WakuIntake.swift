@@ -1,3 +1,4 @@
+import Cluster
 import Delivery
 import Foundation
 import Logging
@@ -129,7 +130,7 @@ package final class WakuIntake<Handler: WakuHandler>: WakuReceiver {
 
     private func drop(_ hash: MessageHash, _ counter: Counter) {
         // Whoever sees the count may stop the node.
-        if !counter.mayBeHandledLater { node.handled.note(hash) }
+        if counter.mayBeHandledLater { node.cluster?.abandoned(hash) } else { node.handled.note(hash) }
         node.counters.add(counter)
         node.logger.debug("message dropped", metadata: ["message": "\(hash)", "reason": "\(counter.name)"])
     }
@@ -164,9 +165,9 @@ package final class WakuIntake<Handler: WakuHandler>: WakuReceiver {
 
     private func commit(_ messages: [Message]) {
         let time = node.now()
-        node.store.submit(messages.map { handler.change($0, at: time) }) { [self] results in
+        node.store.submit(messages.map { claimed(handler.change($0, at: time), for: $0) }) { [self] results in
             // Called in the order of commits, so a device's notifications are queued in that order.
-            let queued = results.flatMap { result in (try? result.get()).map(handler.queued) ?? [] }
+            let queued = results.flatMap { result in (try? result.get())?.outcome.map(handler.queued) ?? [] }
             node.counters.add(.notificationQueued, queued.count)
             node.delivery.enqueue(queued)
             Task {
@@ -178,14 +179,25 @@ package final class WakuIntake<Handler: WakuHandler>: WakuReceiver {
         }
     }
 
-    private func finish(_ message: Message, _ result: Result<Handler.Outcome, StoreError>) {
+    private func claimed(_ command: StoreCommand<Handler.Outcome>, for message: Message) -> StoreCommand<Claimed<Handler.Outcome>> {
+        guard let cluster = node.cluster, let sentAt = message.sentAt else { return command.map(Claimed.here) }
+        return cluster.claim(message.wholeHash, heardAs: message.hash, message.kind, sentAt: sentAt, for: command)
+    }
+
+    private func finish(_ message: Message, _ result: Result<Claimed<Handler.Outcome>, StoreError>) {
         switch result {
-        case .success: node.counters.reached(.durable, message.kind, message.times)
+        case .success(.here(let outcome)):
+            node.counters.reached(.durable, message.kind, message.times)
+            node.cluster?.committed(message.hash)
+            handler.finish(message, .success(outcome))
+        case .success(.elsewhere(let kind)): node.cluster?.claimedElsewhere(message.hash, kind)
         case .failure(let error):
             node.counters.add(.failedStore)
             node.logger.error("message not stored", metadata: ["reason": "\(error.message)"])
+            let giveUp = { @Sendable [handler] in handler.finish(message, .failure(error)) }
+            // Another node may still take it.
+            if let cluster = node.cluster { cluster.failed(message.hash, giveUp) } else { giveUp() }
         }
-        handler.finish(message, result)
     }
 
     // MARK: Queries
@@ -200,18 +212,19 @@ package final class WakuIntake<Handler: WakuHandler>: WakuReceiver {
                     handler.answered(message, reply)
                     if let reply { node.replies.publish(reply) } else { node.handled.note(message.hash) }
                 } catch {
-                    fail(1, error)
+                    fail([message], error)
                 }
             }
         } catch {
-            fail(messages.count, error)
+            fail(messages, error)
         }
         for message in messages { budget.release(message.cost) }
     }
 
-    private func fail(_ count: Int, _ error: StoreError) {
-        node.counters.add(.failedStore, count)
+    private func fail(_ messages: [Message], _ error: StoreError) {
+        node.counters.add(.failedStore, messages.count)
         node.logger.error("query not answered", metadata: ["reason": "\(error)"])
+        for message in messages { node.cluster?.failed(message.hash) {} }
     }
 
     // MARK: Figures

@@ -9,6 +9,8 @@ package struct NodeConfiguration: Sendable {
     /// The data folder, with the lock that excludes a second daemon, and with the database unless ``store`` is another one.
     package var dataPath: String
     package var store = StoreLocation.dataFolder
+    /// Set for one of several nodes with the same identity, on a PostgreSQL database.
+    package var cluster: ClusterNode.Configuration?
     package var pubsubTopics: [PubsubTopic] = [.statusDefault]
     /// Requests older than this are dropped. A notification that gorush has not accepted by then expires.
     package var maximumRequestAge = Duration.seconds(600)

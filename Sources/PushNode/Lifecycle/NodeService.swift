@@ -34,6 +34,8 @@ package final class NodeService: Service {
     private static let answerLimit = Duration.milliseconds(2500)
     private static let postLimit = Duration.milliseconds(5200)
     private static let publishLimit = Duration.milliseconds(1500)
+    /// After the beginning of the shutdown: until when other nodes' taking this one's devices over is waited for.
+    private static let handoverEnd = Duration.seconds(8)
 
     let configuration: NodeConfiguration
     let relay: any Relay
@@ -42,6 +44,7 @@ package final class NodeService: Service {
     let protocols: [any NodeProtocol]
     let services: [any ProtocolService]
     let delivery: DeliveryService
+    let cluster: ClusterNode?
     private let publisher: Publisher
     private let sorter: MessageSorter
     private let maintenance: Maintenance
@@ -61,7 +64,7 @@ package final class NodeService: Service {
 
     /// The tables of the node itself, without those of its protocols.
     package static let parts = [DeliveryStorage.part, NodeStorage.part]
-    private static let metrics: [MetricGroup] = [.messages, .answers, .delivery, .feedback, .devices, .relay, .node, .process]
+    private static let metrics: [MetricGroup] = [.messages, .answers, .delivery, .feedback, .devices, .relay, .node, .cluster, .process]
 
     /// Every metric of a node with these protocols.
     package static func metrics(of protocols: [any NodeProtocol]) -> [MetricGroup] {
@@ -92,32 +95,36 @@ package final class NodeService: Service {
         let parts = protocols.map(\.part)
         let store = try configuration.store.open(
             in: configuration.dataPath, storageKey: Sealer.storageKey(of: configuration.identity),
-            parts: Self.parts + parts + knownParts.filter { known in !parts.contains { $0.name == known.name } })
+            parts: Self.parts + parts + knownParts.filter { known in !parts.contains { $0.name == known.name } },
+            isShared: configuration.cluster != nil)
         self.store = store
+        let cluster = try Self.cluster(configuration, protocols, gorush, counters, logger)
+        self.cluster = cluster
         firstExpiryReading = ThrottledReading(pause: .zero, restFactor: 0) { try await store.fetch(DeliveryStorage.firstExpiry()) }
         let topics = protocols.map(\.topics)
         let ownTopics = topics.flatMap(\.own)
         probe = SelfProbe(topic: ownTopics.first ?? ContentTopic(TopicTag(rawValue: 0)))
         let alarms = Alarms(registry: counters.registry, now: now)
 
-        let handled = HandledMessages()
+        let handled = HandledMessages { [cluster] in cluster?.finished($0) }
         let seen = SeenMessages()
         for hash in try store.read(NodeStorage.handledMessages()) { _ = seen.insert(hash) }
         var deliveryConfiguration = DeliveryService.Configuration()
         deliveryConfiguration.awaitLimit = configuration.answerDeadline
         deliveryConfiguration.outboxLimit = configuration.outboxLimit
         delivery = DeliveryService(
-            deliveryConfiguration, store: store, sources: DeliverySources(protocols.map { $0.makeDeliverySource(store.sealer) }),
+            deliveryConfiguration, store: store, share: cluster, sources: DeliverySources(protocols.map { $0.makeDeliverySource(store.sealer) }),
             gorush: gorush, counters: counters, alarms: alarms, logger: logger, now: now)
 
         // Services need the publisher, which needs the relay, which needs the services' topics.
         let replies = DeferredReplyPublisher()
         let nodeServices = NodeServices(
-            store: store, delivery: delivery, replies: replies, handled: handled, drain: drain, counters: counters, logger: logger,
-            now: now,
-            workLimit: configuration.workLimit)
-        services = try protocols.map { try $0.makeService(nodeServices) }
-        try delivery.load()
+            store: store, delivery: delivery, replies: replies, handled: handled, drain: drain, cluster: cluster, counters: counters,
+            logger: logger, now: now, workLimit: configuration.workLimit)
+        let services = try protocols.map { try $0.makeService(nodeServices) }
+        self.services = services
+        // One of several takes up what its devices have once it knows which these are.
+        if cluster == nil { try delivery.load() }
         relay = try makeRelay(
             RelayNeeds(
                 pubsubTopics: configuration.pubsubTopics, ownTopics: ownTopics,
@@ -134,15 +141,34 @@ package final class NodeService: Service {
             relay: relay, seen: seen, handled: handled, counters: counters, logger: logger, replyDelay: configuration.replyDelay)
         replies.set(publisher)
         sorter = MessageSorter(
-            zip(protocols, services).map { ($0.label, $0.topics, $1.receiver) }, seen: seen, handled: handled, counters: counters, now: now)
+            zip(protocols, services).map { ($0.label, $0.topics, $1.receiver) }, seen: seen, handled: handled, cluster: cluster,
+            counters: counters, now: now)
+        cluster?.attach(
+            ClusterNode.Hooks(
+                deliver: { [sorter] in await sorter.deliver($0) },
+                registered: { notice in
+                    for (index, spoken) in protocols.enumerated() where spoken.number == notice.protocol {
+                        services[index].registeredElsewhere(notice.name)
+                    }
+                },
+                shared: { count in
+                    for service in services { service.shared(by: count) }
+                },
+                reload: {
+                    for service in services {
+                        do throws(StoreError) { try await service.reload() } catch {
+                            logger.error("changes of other nodes not read", metadata: ["reason": "\(error.message)"])
+                        }
+                    }
+                }), store: store, delivery: delivery)
         maintenance = Maintenance(
             interval: configuration.maintenanceInterval, handledInterval: configuration.handledInterval,
             retention: configuration.retention, relay: relay, store: store, delivery: delivery,
-            handled: handled, protocols: services, counters: counters, topicCount: { topics.reduce(0) { $0 + $1.otherCount } },
+            handled: handled, protocols: services, cluster: cluster, counters: counters, topicCount: { topics.reduce(0) { $0 + $1.otherCount } },
             logger: logger, now: now)
         gauges = NodeGauges(
             counters: counters, relay: relay, store: store, delivery: delivery, publisher: publisher,
-            services: zip(protocols, services).map { ($0.label, $1) }, alarms: alarms,
+            services: zip(protocols, services).map { ($0.label, $1) }, cluster: cluster, alarms: alarms,
             maximumRequestAge: configuration.maximumRequestAge, now: now)
         watch = NodeWatch(
             alarms: alarms, relay: relay, store: store, counters: counters, delivery: delivery,
@@ -150,6 +176,20 @@ package final class NodeService: Service {
         statusSource = StatusSource(
             counters: counters, gauges: gauges, watch: watch, relay: relay, store: store, delivery: delivery, protocols: protocols,
             services: services, now: now, started: .now)
+    }
+
+    /// - Throws: `StoreError`, and ``NodeError`` when the store can't be shared.
+    private static func cluster(
+        _ configuration: NodeConfiguration, _ protocols: [any NodeProtocol], _ gorush: [GorushEndpoint], _ counters: Counters, _ logger: Logger
+    ) throws -> ClusterNode? {
+        guard let settings = configuration.cluster else { return nil }
+        guard case .postgreSQL(let address) = configuration.store else {
+            throw NodeError(message: "several nodes need a PostgreSQL database: give --store, or leave out --cluster")
+        }
+        let registrants = protocols.compactMap { spoken in spoken.registrants.map { (spoken.number, $0) } }
+        return try ClusterNode(
+            settings, address, gorushTimeout: gorush.map(\.timeout).max() ?? .seconds(60), waitingLimit: configuration.workLimit,
+            registrants: Dictionary(uniqueKeysWithValues: registrants), counters: counters, logger: logger)
     }
 
     /// Number of topics besides the node's own.
@@ -193,6 +233,12 @@ package final class NodeService: Service {
                     return .service
                 }
             }
+            if let cluster {
+                group.addTask {
+                    await cluster.run()
+                    return .cluster
+                }
+            }
             group.addTask {
                 await self.work()
                 return .work
@@ -200,6 +246,7 @@ package final class NodeService: Service {
             for try await part in group where part == .work { break }
             group.cancelAll()
         }
+        cluster?.leave()
         await relay.close()
         await maintenance.saveCursors()
         do {
@@ -213,7 +260,7 @@ package final class NodeService: Service {
     }
 
     private enum Part {
-        case work, publishing, posting, health, admin, maintenance, watch, service
+        case work, publishing, posting, health, admin, maintenance, watch, service, cluster
     }
 
     // MARK: Work
@@ -232,6 +279,7 @@ package final class NodeService: Service {
                 await self.relayUntilShutdown()
                 let stopping = ContinuousClock.now
                 self.logger.info("stopping")
+                self.cluster?.beginLeaving()
                 await self.wait(Self.answerLimit) { self.isIdle && self.delivery.awaitingCount == 0 }
                 self.delivery.stopPosting()
                 await self.wait(Self.postLimit) { !self.delivery.isPosting }
@@ -239,6 +287,9 @@ package final class NodeService: Service {
                     self.logger.warning(
                         "posts to gorush are unanswered at the stop: their notifications are posted again after the start",
                         metadata: ["count": "\(self.delivery.unansweredCount)"])
+                }
+                if let cluster = self.cluster {
+                    await self.wait(max(.zero, Self.handoverEnd - (.now - stopping))) { cluster.hasLeft }
                 }
                 self.store.stopWaiting()
                 self.publisher.finish()

@@ -15,9 +15,12 @@ package enum StoreLocation: Hashable, Sendable {
     ///   - folder: the data folder, locked by the caller. A PostgreSQL database is locked too, for as long as the store is open.
     ///   - storageKey: see `Sealer.storageKey(of:)`.
     ///   - parts: all that have tables in it.
+    ///   - isShared: whether other nodes may use it too: a PostgreSQL database.
     /// - Throws: `StoreError`
-    package func open(in folder: String, storageKey: SymmetricKey, parts: [StorePart]) throws(StoreError) -> any Store {
-        let store = try openForTransfer(in: folder, storageKey: storageKey, parts: parts)
+    package func open(
+        in folder: String, storageKey: SymmetricKey, parts: [StorePart], isShared: Bool = false
+    ) throws(StoreError) -> any Store {
+        let store = try openForTransfer(in: folder, storageKey: storageKey, parts: parts, isShared: isShared)
         if let obstacle = try store.read(StoreTransfer.obstacle()) { throw StoreError(code: .unsuitable, message: obstacle) }
         return store
     }
@@ -26,11 +29,11 @@ package enum StoreLocation: Hashable, Sendable {
     ///
     /// - Throws: `StoreError`
     package func openForTransfer(
-        in folder: String, storageKey: SymmetricKey, parts: [StorePart]
+        in folder: String, storageKey: SymmetricKey, parts: [StorePart], isShared: Bool = false
     ) throws(StoreError) -> any TransferableStore {
         switch self {
         case .dataFolder: try SQLiteStore(folder: folder, storageKey: storageKey, parts: parts)
-        case .postgreSQL(let address): try PostgreSQLStore(address, storageKey: storageKey, parts: parts, isExclusive: true)
+        case .postgreSQL(let address): try PostgreSQLStore(address, storageKey: storageKey, parts: parts, access: isShared ? .shared : .exclusive)
         }
     }
 

@@ -27,6 +27,8 @@ struct Maintenance: Sendable {
     let delivery: DeliveryService
     let handled: HandledMessages
     let protocols: [any ProtocolService]
+    /// nil: no other node has the same database.
+    let cluster: ClusterNode?
     let counters: Counters
     /// Number of topics besides the node's own.
     let topicCount: @Sendable () -> Int
@@ -54,6 +56,8 @@ struct Maintenance: Sendable {
             let counts = counters.snapshot
             summarize(counts, since: last)
             last = counts
+            // For all nodes, one of them.
+            if let cluster, !cluster.isMaintainer { continue }
             await prune(Retention(cutoff: cutoff, rowLimit: Self.retainedRowLimit, now: cutoff + retention))
             if ContinuousClock.now - lastExpiry > Self.expiryInterval {
                 lastExpiry = .now

@@ -12,13 +12,14 @@ struct NodeGauges: Sendable {
     private let delivery: DeliveryService
     private let publisher: Publisher
     private let services: [(label: ProtocolLabel, service: any ProtocolService)]
+    private let cluster: ClusterNode?
     private let alarms: Alarms
     private let now: @Sendable () -> Timestamp
     private let outboxReading: ThrottledReading<Duration>
 
     init(
         counters: Counters, relay: any Relay, store: any Store, delivery: DeliveryService, publisher: Publisher,
-        services: [(label: ProtocolLabel, service: any ProtocolService)], alarms: Alarms, maximumRequestAge: Duration,
+        services: [(label: ProtocolLabel, service: any ProtocolService)], cluster: ClusterNode?, alarms: Alarms, maximumRequestAge: Duration,
         now: @escaping @Sendable () -> Timestamp
     ) {
         self.counters = counters
@@ -27,6 +28,7 @@ struct NodeGauges: Sendable {
         self.delivery = delivery
         self.publisher = publisher
         self.services = services
+        self.cluster = cluster
         self.alarms = alarms
         self.now = now
         outboxReading = ThrottledReading {
@@ -51,6 +53,11 @@ struct NodeGauges: Sendable {
         let registry = counters.registry
         registry.set(.ready, to: isReady ? 1 : 0)
         registry.set(.storeWorks, to: store.failure == nil ? 1 : 0)
+        if let cluster {
+            registry.set(.clusterLease, to: cluster.failure == nil ? 1 : 0)
+            registry.set(.clusterNodes, to: Double(cluster.nodeCount))
+            registry.set(.clusterPartitions, to: Double(cluster.share))
+        }
         registry.set(.databaseSize, to: Double(store.byteCount))
         registry.set(.relayAttached, to: relay.state == .attached ? 1 : 0)
         registry.set(.relaysDemoted, to: Double(relay.demotedRelays.count))

@@ -21,6 +21,10 @@ package protocol NodeProtocol: Sendable {
     /// The Waku topics that it listens on; none by default. Other endpoints are its service's: ``ProtocolService/run()``.
     var topics: any WakuTopics { get }
 
+    /// What names a registrant in its rows, where all nodes of a cluster must know of registrants at once: see
+    /// ``ProtocolService/registeredElsewhere(_:)``. nil by default.
+    var registrants: (table: Table, column: Column)? { get }
+
     /// Makes the source through which delivery reads the protocol's devices and payloads.
     func makeDeliverySource(_ sealer: Sealer) -> any DeliverySource
 
@@ -39,6 +43,8 @@ package struct NodeServices: Sendable {
     /// Messages that are not to be handled again after a restart.
     package let handled: HandledMessages
     package let drain: Drain
+    /// nil: no other node has this one's identity.
+    package let cluster: ClusterNode?
     package let counters: Counters
     package let logger: Logger
     package let now: @Sendable () -> Timestamp
@@ -76,6 +82,11 @@ package protocol ProtocolService: Sendable {
     ///
     /// - Throws: `StoreError`
     func reload() async throws(StoreError)
+
+    /// A registrant's rows were changed by another node: its name, as in ``NodeProtocol/registrants``. It may be this node's own change.
+    func registeredElsewhere(_ name: [UInt8])
+    /// So many nodes share the messages from now on.
+    func shared(by nodeCount: Int)
 
     /// Its queues with their limits; nil for those without a limit of their own.
     var queues: [(queue: QueueLabel, depth: Int, limit: Int?)] { get }
@@ -124,6 +135,7 @@ extension NodeProtocol {
     package var metrics: [MetricGroup] { [] }
     package var losses: [Counter] { [] }
     package var topics: any WakuTopics { NoTopics() }
+    package var registrants: (table: Table, column: Column)? { nil }
 }
 
 private struct NoTopics: WakuTopics {
@@ -151,6 +163,8 @@ extension ProtocolService {
     package func prune(_ retention: Retention) async {}
     package func expire(at now: Timestamp) async {}
     package func reload() async throws(StoreError) {}
+    package func registeredElsewhere(_ name: [UInt8]) {}
+    package func shared(by nodeCount: Int) {}
     package var queues: [(queue: QueueLabel, depth: Int, limit: Int?)] { [] }
     package func updateGauges(_ counters: Counters) async {}
     package func registrations() async -> RegistrationCounts? { nil }

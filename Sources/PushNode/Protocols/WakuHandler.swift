@@ -36,21 +36,29 @@ package struct Decoded<Command: Sendable>: Sendable {
     package let command: Command
     package let kind: KindLabel
     package let hash: MessageHash
+    /// The same at every node, whichever segment came last: of the whole, if there were segments.
+    package let wholeHash: MessageHash
+    let sentAt: Timestamp?
     package let pubsubTopic: PubsubTopic
     let cost: Int
     package let times: MessageTimes?
 
-    package init(_ command: Command, _ kind: KindLabel, from incoming: Incoming) {
+    /// - Parameter wholeHash: of what was put together from segments; nil: the message is not one of several.
+    package init(_ command: Command, _ kind: KindLabel, from incoming: Incoming, wholeHash: MessageHash? = nil) {
         self.init(
-            command, kind, hash: incoming.hash, pubsubTopic: incoming.received.pubsubTopic, cost: incoming.cost, times: incoming.times)
+            command, kind, hash: incoming.hash, wholeHash: wholeHash, sentAt: incoming.received.message.timestamp,
+            pubsubTopic: incoming.received.pubsubTopic, cost: incoming.cost, times: incoming.times)
     }
 
     package init(
-        _ command: Command, _ kind: KindLabel, hash: MessageHash, pubsubTopic: PubsubTopic, cost: Int = 1, times: MessageTimes? = nil
+        _ command: Command, _ kind: KindLabel, hash: MessageHash, wholeHash: MessageHash? = nil, sentAt: Timestamp? = nil,
+        pubsubTopic: PubsubTopic, cost: Int = 1, times: MessageTimes? = nil
     ) {
         self.command = command
         self.kind = kind
         self.hash = hash
+        self.wholeHash = wholeHash ?? hash
+        self.sentAt = sentAt
         self.pubsubTopic = pubsubTopic
         self.cost = cost
         self.times = times

@@ -4,6 +4,8 @@ package import Waku
 /// An ``Admission`` for any thread, which reports what it refuses. Each protocol has one: limits count for each protocol by itself.
 package final class LimitGate: Sendable {
     private let admission: Mutex<Admission>
+    /// The limits of all nodes together, and how many these are.
+    private let whole: Mutex<(limits: Limits, nodeCount: Int)>
     /// Whether there are no limits, so that no lock is needed.
     private let isOpen: Atomic<Bool>
     private let report = Mutex<(@Sendable (Admission.Refusal) -> Void)?>(nil)
@@ -12,6 +14,7 @@ package final class LimitGate: Sendable {
 
     package init(_ limits: Limits) {
         admission = Mutex(Admission(limits))
+        whole = Mutex((limits, 1))
         isOpen = Atomic(limits == .none)
     }
 
@@ -22,6 +25,22 @@ package final class LimitGate: Sendable {
 
     /// Replaces the limits. All senders start with full rates.
     package func replace(_ limits: Limits) {
+        whole.withLock { whole in
+            whole.limits = limits
+            apply(whole)
+        }
+    }
+
+    /// So many nodes share the messages: this one counts its part. When the number changes, all senders start with full rates.
+    package func share(among nodeCount: Int) {
+        whole.withLock { whole in
+            whole.nodeCount = nodeCount
+            apply(whole)
+        }
+    }
+
+    private func apply(_ whole: (limits: Limits, nodeCount: Int)) {
+        let limits = whole.limits.share(among: whole.nodeCount)
         admission.withLock { if $0.limits != limits { $0 = Admission(limits) } }
         isOpen.store(limits == .none, ordering: .releasing)
     }

@@ -52,6 +52,17 @@ package struct Limits: Hashable, Sendable {
         return limits
     }()
 
+    /// What one of several nodes goes by: rates are divided, counts are those of the common database.
+    func share(among nodeCount: Int) -> Limits {
+        var share = self
+        let rates: [WritableKeyPath<Limits, RateLimit?>] = [
+            \.messagesBySender, \.registrationsBySender, \.queriesBySender, \.requestsBySender, \.queriesByTarget, \.notificationsByTarget,
+            \.newRegistrations, \.registrations, \.queries, \.requests, \.answerKiBByTarget, \.answerKiB,
+        ]
+        for rate in rates { share[keyPath: rate] = self[keyPath: rate]?.share(among: nodeCount) }
+        return share
+    }
+
     package func allows(_ key: KeyHash) -> Bool {
         !denied.contains(key) && allowed?.contains(key) ?? true
     }

@@ -64,6 +64,23 @@ package struct RateLimit: Hashable, Sendable, CustomStringConvertible {
         self.init(count, per: unit, burst: burst)
     }
 
+    /// The part of one of several nodes, each of which counts what it takes. The rate is divided, but not below one a day.
+    ///
+    /// The burst's part is larger: of b messages, distributed by hash, a node gets b/n on average, with a deviation of about √(b/n). With twice
+    /// that on top few of those are refused who keep to the limit.
+    package func share(among nodeCount: Int) -> RateLimit {
+        guard nodeCount > 1 else { return self }
+        // In the longest unit in which it can be said: that is the most precise.
+        var rate = (count: count, unit: unit)
+        for longer in Unit.allCases where longer.seconds >= unit.seconds {
+            let part = (count * Int(longer.seconds / unit.seconds) + nodeCount - 1) / nodeCount
+            if Self.range.contains(part) { rate = (part, longer) }
+        }
+        let part = Double(burst) / Double(nodeCount)
+        let bursts = [burst, Int((part + 2 * part.squareRoot()).rounded(.up)), Self.largestBurst(rate.count, per: rate.unit)]
+        return RateLimit(rate.count, per: rate.unit, burst: max(1, bursts.min() ?? burst))
+    }
+
     package var description: String { "\(count)/\(unit.rawValue) burst \(burst)" }
 
     /// The time between two tokens, in nanoseconds.

@@ -44,14 +44,17 @@ final class StatusDecoder: Sendable {
     ///   - isOwnTopic: whether it may be encrypted to the node's own key.
     ///   - keys: symmetric keys that may decrypt it.
     ///   - now: when it came in.
-    func decode(_ message: ReceivedMessage, isOwnTopic: Bool, keys: [SymmetricKey], at now: Timestamp) throws(Drop) -> StatusCommand {
-        let envelope = try envelope(in: message.message, isOwnTopic: isOwnTopic, keys: keys, at: now)
-        return try command(in: envelope, sentAt: message.message.timestamp, now: now)
+    /// - Returns: the command, and the hash of the whole if the message is the last of its segments.
+    func decode(
+        _ message: ReceivedMessage, isOwnTopic: Bool, keys: [SymmetricKey], at now: Timestamp
+    ) throws(Drop) -> (command: StatusCommand, wholeHash: MessageHash?) {
+        let (envelope, wholeHash) = try envelope(in: message.message, isOwnTopic: isOwnTopic, keys: keys, at: now)
+        return (try command(in: envelope, sentAt: message.message.timestamp, now: now), wholeHash)
     }
 
     private func envelope(
         in message: WakuMessage, isOwnTopic: Bool, keys: [SymmetricKey], at now: Timestamp
-    ) throws(Drop) -> MetadataEnvelope {
+    ) throws(Drop) -> (MetadataEnvelope, wholeHash: MessageHash?) {
         let payload: OpenedPayload
         do throws(OpeningError) {
             payload = try EnvelopeSealing.open(message, identity: isOwnTopic ? identity : nil, topicKeys: keys)
@@ -61,11 +64,13 @@ final class StatusDecoder: Sendable {
         // Checked here because verifying the envelope, its keys and grants costs several times as much as the steps before.
         try gate.admit { $0.message(from: payload.signer, at: now) }
         var bytes = payload.data
+        var wholeHash: MessageHash?
         if let segment = payload.segment {
             guard let whole = assembler.withLock({ $0.add(segment, from: payload.signer, at: now) }) else {
                 throw Drop(.segment)
             }
             bytes = whole
+            wholeHash = MessageHash(bytes: SHA256.hash(whole))
         }
         let envelope: MetadataEnvelope
         do throws(EnvelopeError) {
@@ -74,7 +79,7 @@ final class StatusDecoder: Sendable {
             throw Drop(error)
         }
         try gate.admit { $0.message(envelope.kind, from: envelope.sender, at: now) }
-        return envelope
+        return (envelope, wholeHash)
     }
 
     private func command(in envelope: MetadataEnvelope, sentAt timestamp: Timestamp, now: Timestamp) throws(Drop) -> StatusCommand {

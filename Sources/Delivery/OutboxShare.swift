@@ -1,0 +1,9 @@
+/// Which part of the outbox this node posts, where several nodes share it.
+package protocol OutboxShare: Sendable {
+    /// Whether this node posts for a device at present.
+    func owns(_ device: DeviceID) -> Bool
+
+    /// Notes in the store that this node is about to post these, and returns those that it may post now. The others may be another node's by
+    /// now, or stand behind an older one of their device.
+    func mark(_ deliveries: [WaitingDelivery]) async -> Set<Int64>
+}

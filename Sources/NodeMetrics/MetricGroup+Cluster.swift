@@ -1,0 +1,35 @@
+extension MetricGroup {
+    /// One of several nodes: its lease, its share, and what it did in others' place. Without values on a node alone.
+    package static let cluster = MetricGroup(
+        metrics: [.clusterLease, .clusterNodes, .clusterPartitions, .clusterMessages],
+        counters: [.clusterTaken, .clusterLeft, .clusterElsewhere, .clusterAnswered])
+}
+
+extension Metric {
+    package static let clusterLease = Metric(
+        "waku_push_cluster_lease", help: "1 while the lease of this node, one of several, is valid.")
+    package static let clusterNodes = Metric("waku_push_cluster_nodes", help: "Nodes that share the messages, this one included.")
+    package static let clusterPartitions = Metric(
+        "waku_push_cluster_partitions", help: "Partitions of the devices, 256 in all, that this node posts for.")
+    package static let clusterMessages = Metric(
+        "waku_push_cluster_messages_total", ClusterLabel.self, help: "Messages that another node was to handle first, by what became of them.")
+}
+
+extension Counter {
+    package static let clusterTaken = Counter("cluster: taken because nobody did", .clusterMessages, ClusterLabel.taken)
+    package static let clusterLeft = Counter("cluster: handled by another node", .clusterMessages, ClusterLabel.left)
+    package static let clusterElsewhere = Counter("cluster: claimed by another node meanwhile", .clusterMessages, ClusterLabel.claimed)
+    package static let clusterAnswered = Counter("cluster: answered in place of another node", .clusterMessages, ClusterLabel.answered)
+}
+
+package enum ClusterLabel: String, MetricLabel {
+    package static let labelName = "result"
+    /// Another node handled it in time.
+    case left
+    /// No other node did.
+    case taken
+    /// Another node had claimed it when this one wanted to store its effect.
+    case claimed
+    /// Another node had stored its effect, and not answered in time.
+    case answered
+}

@@ -1,0 +1,232 @@
+import Cluster
+import ClusterPostgreSQL
+import Logging
+import NodeMetrics
+import Primitives
+import Storage
+import Synchronization
+import Waku
+
+/// Messages: which node handles them, and when another one has to.
+extension ClusterNode {
+    /// How long an outcome is waited for. Nobody waits for an answer any more.
+    private static let entryLifetime = Duration.seconds(60)
+    /// The longest pause while something is open.
+    private static let pace = Duration.milliseconds(50)
+
+    /// Messages that came in, and for each the protocols that listen on its topic.
+    ///
+    /// - Returns: those that this node handles at once, in their order.
+    func hear(_ messages: [(hash: MessageHash, arrivals: [(place: Int, incoming: Incoming)])]) -> [(place: Int, incoming: Incoming)] {
+        let now = Instant.now
+        let taken = state.withLock { state in
+            var taken: [(place: Int, incoming: Incoming)] = []
+            for message in messages {
+                guard let key = MessageKey(message.hash.bytes), let cost = message.arrivals.first?.incoming.cost else { continue }
+                let rank = state.member.rank(of: key)
+                if rank > 0, state.waitingCost + cost > waitingLimit { continue }
+                let reception = state.share.heard(key, rank: rank, at: now)
+                switch reception {
+                case .handle: taken += message.arrivals
+                case .wait: state.waitingCost += cost
+                case .duplicate, .leftToOthers: continue
+                }
+                state.entries[key] = Entry(
+                    arrivals: message.arrivals, heardAt: now, open: reception == .handle ? message.arrivals.count : 0)
+            }
+            return taken
+        }
+        messageWakeUp.signal()
+        return taken
+    }
+
+    // MARK: What became of them here
+
+    /// Handled to the end: answered, or without an answer.
+    func finished(_ hash: MessageHash) {
+        settle(hash) { _ in }
+    }
+
+    /// Its effect is durable; the answer is not out.
+    func committed(_ hash: MessageHash) {
+        guard let key = MessageKey(hash.bytes) else { return }
+        state.withLock { $0.share.handled(key, .committed, at: .now) }
+    }
+
+    /// Not handled, for lack of room or because it is a segment: others take it.
+    func abandoned(_ hash: MessageHash) {
+        settle(hash) { $0.isAbandoned = true }
+    }
+
+    func claimedElsewhere(_ hash: MessageHash, _ kind: Claim.Kind) {
+        counters.add(.clusterElsewhere)
+        settle(hash) { $0.outcome = .claimedElsewhere(kind) }
+    }
+
+    /// It could not be stored, and is tried again.
+    ///
+    /// - Parameter giveUp: answers with an error, when nobody else has answered in time.
+    func failed(_ hash: MessageHash, _ giveUp: @escaping @Sendable () -> Void) {
+        settle(hash) {
+            $0.outcome = .failed
+            $0.giveUp = giveUp
+        }
+    }
+
+    private func settle(_ hash: MessageHash, _ note: (inout Entry) -> Void) {
+        guard let key = MessageKey(hash.bytes) else { return }
+        let now = Instant.now
+        state.withLock { state in
+            guard var entry = state.entries[key], entry.open > 0 else { return }
+            note(&entry)
+            entry.open -= 1
+            state.entries[key] = entry
+            guard entry.open == 0 else { return }
+            if let outcome = entry.outcome {
+                state.share.handled(key, outcome, at: now)
+                if case .failed = outcome { return }
+                // Another node's: an old one that comes again is not answered again.
+                if let sent = entry.arrivals.first?.incoming.received.message.timestamp, Timestamp.now().since(sent) < Self.entryLifetime {
+                    return
+                }
+                state.share.abandon(key)
+            } else if entry.isAbandoned {
+                state.share.abandon(key)
+            } else {
+                state.share.handled(key, .withoutEffect, at: now)
+            }
+            state.entries[key] = nil
+        }
+    }
+
+    /// A message's effect, with its claim. What is too old for claims is known by other marks: registrations by their own, requests by their
+    /// deliveries.
+    ///
+    /// - Parameters:
+    ///   - whole: the hash that is the same at every node.
+    ///   - hash: of the message that brought it here.
+    func claim<Outcome>(
+        _ whole: MessageHash, heardAs hash: MessageHash, _ kind: KindLabel, sentAt: Timestamp, for command: StoreCommand<Outcome>
+    ) -> StoreCommand<Claimed<Outcome>> {
+        guard let key = MessageKey(whole.bytes), let kind = Claim.Kind(kind) else { return command.map(Claimed.here) }
+        let timestamp = sentAt.rawValue > 0 ? sentAt.wholeSeconds : nil
+        let (verdict, takesOver) = state.withLock { state in
+            (
+                state.window.verdict(timestamp: timestamp, now: Timestamp.now().wholeSeconds + state.clockOffset),
+                MessageKey(hash.bytes).flatMap { state.entries[$0]?.takesOver } ?? false
+            )
+        }
+        guard case .claim(let hour) = verdict else { return command.map(Claimed.here) }
+        return MessageClaims.command(key, hour, Claim(node: first, kind: kind), takesOver: takesOver, command)
+    }
+
+    // MARK: Time
+
+    /// Until cancelled.
+    func shareMessages() async {
+        for await _ in messageWakeUp {
+            while true {
+                let now = Instant.now
+                let (actions, row) = state.withLock { ($0.share.advance(to: now), $0.share.finishedRow(at: now)) }
+                if let row {
+                    let result = await onThread(messageThread) { [database] () throws(StoreError) in try database.write(row) }
+                    let isCommitted = (try? result.get()) != nil
+                    state.withLock { $0.share.wroteFinishedRow(isCommitted: isCommitted, at: .now) }
+                }
+                await carryOut(actions)
+                let isIdle = state.withLock { state in
+                    forgetOld(&state)
+                    return state.entries.isEmpty && state.share.nextWakeUp == nil && state.share.nextFinishedRow == nil
+                }
+                if isIdle { break }
+                guard (try? await Task.sleep(for: Self.pace)) != nil else { return }
+            }
+        }
+    }
+
+    /// What other nodes have finished is not kept.
+    private func forgetOld(_ state: inout State) {
+        let now = Instant.now
+        state.entries = state.entries.filter { key, entry in
+            if now - entry.heardAt > Self.entryLifetime { state.share.abandon(key) }
+            return state.share.isOpen(key)
+        }
+        state.waitingCost = state.entries.values.reduce(0) { $0 + ($1.open == 0 ? $1.arrivals.first?.incoming.cost ?? 0 : 0) }
+    }
+
+    private func carryOut(_ actions: [MessageShare.Action]) async {
+        var actions = actions[...]
+        while let action = actions.popFirst() {
+            switch action {
+            case .readFinishedRows:
+                let read = await readFinishedRows()
+                let (more, leftCount) = state.withLock { state in
+                    let before = state.share.openCount
+                    let more = read ? state.share.finishedRowsRead(at: .now) : state.share.readFailed(at: .now)
+                    return (more, before - state.share.openCount)
+                }
+                counters.add(.clusterLeft, leftCount)
+                actions += more
+            case .lookUpClaims(let keys):
+                actions += await lookUpClaims(keys)
+            case .handle(let key), .repeatTransaction(let key):
+                counters.add(.clusterTaken)
+                await handle(key, takesOver: false)
+            case .takeOverAnswer(let key):
+                counters.add(.clusterAnswered)
+                await handle(key, takesOver: true)
+            case .answerFailure(let key):
+                let giveUp = state.withLock { $0.entries.removeValue(forKey: key)?.giveUp }
+                giveUp?()
+            }
+        }
+    }
+
+    private func readFinishedRows() async -> Bool {
+        let known = state.withLock(\.finishedUpTo)
+        let result = await onThread(messageThread) { [database, first] () throws(StoreError) in
+            try database.finishedRows(after: known, except: first)
+        }
+        guard case .success(let rows) = result else { return false }
+        state.withLock { state in
+            for row in rows {
+                state.share.finishedElsewhere(row.prefixes)
+                state.finishedUpTo[row.node] = max(state.finishedUpTo[row.node] ?? row.sequence, row.sequence)
+            }
+        }
+        return true
+    }
+
+    private func lookUpClaims(_ keys: [MessageKey]) async -> [MessageShare.Action] {
+        let wanted = state.withLock { state in
+            let now = Timestamp.now().wholeSeconds + state.clockOffset
+            return keys.compactMap { key -> (hour: ClaimWindow.Hour, key: MessageKey)? in
+                guard let sent = state.entries[key]?.arrivals.first?.incoming.received.message.timestamp, sent.rawValue > 0,
+                    case .claim(let hour) = state.window.verdict(timestamp: sent.wholeSeconds, now: now)
+                else { return nil }
+                return (hour, key)
+            }
+        }
+        let result = await onThread(messageThread) { [database] () throws(StoreError) in try database.claims(wanted) }
+        return state.withLock { state in
+            switch result {
+            case .success(let claims): state.share.claimsRead(claims, at: .now)
+            case .failure: state.share.readFailed(at: .now)
+            }
+        }
+    }
+
+    private func handle(_ key: MessageKey, takesOver: Bool) async {
+        let arrivals = state.withLock { state -> [(place: Int, incoming: Incoming)] in
+            guard var entry = state.entries[key] else {
+                state.share.abandon(key)
+                return []
+            }
+            entry.open = entry.arrivals.count
+            (entry.outcome, entry.isAbandoned, entry.takesOver) = (nil, false, takesOver)
+            state.entries[key] = entry
+            return entry.arrivals
+        }
+        if !arrivals.isEmpty { await attached?.deliver(arrivals) }
+    }
+}

@@ -1,0 +1,72 @@
+import Cluster
+import ClusterPostgreSQL
+import NodeMetrics
+import Storage
+
+/// What became of a message whose effect another node may have committed before.
+enum Claimed<Outcome: Sendable>: Sendable {
+    case here(Outcome)
+    /// Another node had claimed it: nothing was changed.
+    case elsewhere(Claim.Kind)
+
+    var outcome: Outcome? {
+        if case .here(let outcome) = self { outcome } else { nil }
+    }
+}
+
+/// Claims as rows: the first change of the transaction in which a message takes effect.
+enum MessageClaims {
+    private static let find = Query(
+        ClaimTable.table, [ClaimTable.node, ClaimTable.kind], where: [.equal(ClaimTable.hour), .equal(ClaimTable.key)])
+    private static let insert = Mutation(
+        ClaimTable.table, .insert([ClaimTable.hour, ClaimTable.key, ClaimTable.node, ClaimTable.kind]))
+    private static let takeOver = Mutation(
+        ClaimTable.table, .update([ClaimTable.node], where: [.equal(ClaimTable.hour), .equal(ClaimTable.key)]))
+
+    /// - Parameters:
+    ///   - key: of the message.
+    ///   - hour: see `ClaimWindow`.
+    ///   - claim: with the id that the process began with.
+    ///   - takesOver: whether to take the claim over, if it is another node's, to answer the message. The command must be one that finds what
+    ///     it would change, and changes it not again.
+    ///   - command: the message's effect. One that changes nothing claims nothing either.
+    static func command<Outcome>(
+        _ key: MessageKey, _ hour: ClaimWindow.Hour, _ claim: Claim, takesOver: Bool, _ command: StoreCommand<Outcome>
+    ) -> StoreCommand<Claimed<Outcome>> {
+        let (hour, bytes) = (Value.integer(hour), Value.bytes(key.bytes))
+        let node = Value.integer(Int64(bitPattern: claim.node.rawValue))
+        let effect = command.map(Claimed.here)
+        return .find(find(hour, bytes)) { rows in
+            guard let row = rows.first else {
+                return effect.claimed { $0.isEmpty ? [] : [insert(hour, bytes, node, .integer(Int64(claim.kind.rawValue)))] }
+            }
+            // Known, because an earlier transaction of this process was committed without its reply.
+            if try row.unsigned(0) == claim.node.rawValue { return effect }
+            guard takesOver else { return .done(.elsewhere(Claim.Kind(rawValue: Int(try row.integer(1))) ?? claim.kind)) }
+            return effect.claimed { _ in [takeOver(node, hour, bytes)] }
+        }
+    }
+}
+
+extension StoreCommand {
+    /// Adds changes before the command's own, which it gets.
+    fileprivate func claimed(_ claim: @escaping @Sendable ([Change]) -> [Change]) -> StoreCommand {
+        switch self {
+        case .read(let reads, let next): return .read(reads) { try next($0).claimed(claim) }
+        case .apply(let changes, let outcome):
+            let first = claim(changes)
+            let count = first.count(where: \.mutation.isInsert)
+            return .apply(first + changes) { outcome(Array($0.dropFirst(count))) }
+        }
+    }
+}
+
+extension Claim.Kind {
+    init?(_ kind: KindLabel) {
+        switch kind {
+        case .registration: self = .registration
+        case .request: self = .request
+        case .query: return nil
+        }
+    }
+}
