@@ -26,6 +26,9 @@ struct Serve: AsyncParsableCommand {
                 --relay http://10.0.0.5:8645 --relay http://10.0.0.6:8645 \\
                 --gorush https://gorush.example --gorush-token-file gorush.token
               waku-push serve --identity id.key --data /var/lib/waku-push \\
+                --store postgresql://waku@db/waku --cluster node-1 \\
+                --relay http://10.0.0.5:8645 --gorush https://gorush.example
+              waku-push serve --identity id.key --data /var/lib/waku-push \\
                 --relay /dns4/node.example/tcp/60000/p2p/16Uiu2HA… \\
                 --listen /ip4/0.0.0.0/tcp/60000 --gorush https://gorush.example
 
@@ -50,6 +53,12 @@ struct Serve: AsyncParsableCommand {
             "Keep registrations and notifications in a PostgreSQL database instead: a connection string of libpq, without a password, such as postgresql://user@host/database?sslmode=verify-full."
     )
     var store: String?
+
+    @Option(
+        help:
+            "Share the PostgreSQL database, and the work, with other nodes of the same identity: this node's name among them, such as its host's."
+    )
+    var cluster: String?
 
     @Option(help: "A Waku node, its REST API's URL or its multiaddr; repeat it for several. \"loopback\" is a network in this process.")
     var relay: [String] = Environment.list("relay")
@@ -160,6 +169,7 @@ struct Serve: AsyncParsableCommand {
         }
         var configuration = ServerConfiguration(identity: try IdentityFile.read(identity), dataPath: data)
         configuration.store = try StoreLocation(option: store)
+        configuration.cluster = try clusterMember(on: configuration.store)
         configuration.pubsubTopics = try topics()
         configuration.maximumRequestAge = maxRequestAge.duration
         configuration.idempotentRegistrations = idempotentRegistrations
@@ -183,6 +193,9 @@ struct Serve: AsyncParsableCommand {
         configuration.limits = try limits.limits()
         configuration.statusV01 = try versionZeroOne()
         configuration.session = try session.configuration()
+        guard configuration.session == nil || configuration.cluster == nil else {
+            throw CommandFailure(.usage, "Session's push server can't be shared: run it as a node of its own, without --cluster")
+        }
         configuration.registrationLifetime = limits.registrationLifetime.duration
         configuration.feedbackSecret = try gorush.feedbackSecret()
         let settings = try gorush.settings()
@@ -192,6 +205,18 @@ struct Serve: AsyncParsableCommand {
         return Plan(
             configuration: configuration, gorush: settings, notifications: try gorush.notifications(), level: logLevel,
             values: ServeOption.all.map { $0.value(Invocation.current.arguments) })
+    }
+
+    private func clusterMember(on store: StoreLocation) throws -> ClusterNode.Configuration? {
+        guard let name = cluster ?? Environment.string("cluster") else { return nil }
+        guard case .postgreSQL = store else {
+            throw CommandFailure(.usage, "--cluster needs a PostgreSQL database: give --store postgresql://…")
+        }
+        guard (1...100).contains(name.utf8.count), name.allSatisfy({ $0.isASCII && ($0.isLetter || $0.isNumber || "-._".contains($0)) })
+        else { throw CommandFailure(.usage, "--cluster must be a name of at most 100 letters, digits, dots, hyphens and underscores") }
+        var member = ClusterNode.Configuration(name: name)
+        member.version = Version.current
+        return member
     }
 
     /// Does not listen or dial yet.

@@ -1,0 +1,62 @@
+import ArgumentParser
+import Cluster
+import ClusterPostgreSQL
+import PushNode
+import Storage
+import StorePostgreSQL
+
+extension Admin {
+    struct Nodes: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Lists the nodes that share a PostgreSQL database: see serve's --cluster.",
+            discussion: """
+                A node that was not heard of for 5 s is gone: others have its devices then. Each device belongs to one of 256 partitions; one more \
+                stands for maintenance.
+
+                EXAMPLES
+                  waku-push admin nodes --store postgresql://waku@db/waku
+                  waku-push admin nodes --store postgresql://waku@db/waku --json
+                """)
+
+        @ParentCommand var command: Admin
+        @OptionGroup var admin: AdminOptions
+
+        func run() async throws {
+            try await reportingFailures {
+                guard case .postgreSQL(let address) = try admin.location() else {
+                    throw CommandFailure(.usage, "one node alone has its database in the data folder: give --store to list several")
+                }
+                // Its tables must be there, and this version's.
+                try (try admin.openStore(of: command)).close()
+                let database = ClusterDatabase(address, configuration: ClusterConfiguration(), outbox: ClusterNode.outbox)
+                defer { database.close() }
+                let overview = try database.overview()
+                let nodes = overview.nodes.map(NodeLine.init)
+                if admin.json { return try Output.json(Overview(nodes: nodes, partitionsWithoutOwner: overview.unownedPartitionCount)) }
+                Output.table(
+                    ["NAME", "ID", "STATE", "HEARD OF", "PARTITIONS", "VERSION"],
+                    nodes.map { [$0.name, $0.id, $0.state, "\($0.secondsSinceRenewal) s ago", "\($0.partitions)", $0.version] })
+                if overview.unownedPartitionCount > 0 { Output.line("\(overview.unownedPartitionCount) partitions are nobody's") }
+            }
+        }
+
+        private struct Overview: Encodable {
+            let nodes: [NodeLine]
+            let partitionsWithoutOwner: Int
+        }
+
+        private struct NodeLine: Encodable {
+            let name, id, state, version: String
+            let secondsSinceRenewal, partitions: Int
+
+            init(_ node: ClusterOverview.Node) {
+                name = Output.printable(node.name)
+                id = node.id.description
+                state = node.state.rawValue
+                version = Output.printable(node.version)
+                secondsSinceRenewal = Int(node.secondsSinceRenewal)
+                partitions = node.partitionCount
+            }
+        }
+    }
+}
