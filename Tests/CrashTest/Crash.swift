@@ -27,43 +27,21 @@ struct Crash: AsyncParsableCommand {
         print("crash test: \(rounds) rounds, seed \(common.seed)")
         fflush(nil)
         let began = ContinuousClock.now
-        let (ledger, replies, seed) = (LedgerBox(), Bell(), common.seed)
-        let gorush = GorushStandIn(
-            seed: seed,
-            events: GorushStandIn.Events(
-                posted: { taken, daemon in
-                    ledger.withLock { ledger in
-                        for one in taken { ledger.posted(one.delivery, token: one.token, by: daemon) }
-                    }
-                },
-                replied: { taken, daemon in
-                    ledger.withLock { ledger in
-                        let now = ContinuousClock.now
-                        for one in taken { ledger.replied(to: one.delivery, by: daemon, at: now) }
-                    }
-                    replies.ring()
-                },
-                unreadable: { body in ledger.withLock { $0.breaks("gorush can't read \(body)") } }))
+        let run = CrashSetting(seed: common.seed)
         let network = LoopbackNetwork(cacheCapacity: 5000, archiveCount: CrashRun.archiveCount)
         var failure: Failed?
         do {
             let server = postgresql ? try PostgreSQLServer() : nil
             var location = StoreLocation.dataFolder
             if let server { location = .postgreSQL(try PostgreSQLAddress(try await server.makeDatabase())) }
-            try await Stage.with(network: network, gorush: gorush, binary: common.binary, location: location) {
-                [rounds] stage in
-                try await CrashRun(stage, seed: seed, ledger: ledger, replies: replies).run(rounds: rounds)
+            try await Stage.with(network: network, gorush: run.gorush, binary: common.binary, location: location) {
+                [rounds, common] stage in
+                try await CrashRun(stage, seed: common.seed, ledger: run.ledger, replies: run.replies).run(rounds: rounds)
             }
             withExtendedLifetime(server) {}
         } catch {
             failure = Failed("\(error)")
         }
-        for line in ledger.withLock({ $0.figures.lines }) { print(line) }
-        print("time: \(((ContinuousClock.now - began) / .seconds(1)).formatted(.number.precision(.fractionLength(1)))) s")
-        if let failure {
-            print("FAILED, seed \(seed), \(failure)")
-            throw ExitCode.failure
-        }
-        print("Nothing was lost.")
+        try run.report(failure, began: began, seed: common.seed)
     }
 }

@@ -80,6 +80,16 @@ extension CrashRun {
         }
     }
 
+    /// Ends the load, and returns when everything was posted.
+    func awaitClientsAndOutbox() async throws {
+        stopClients()
+        // What they asked for last is answered, or given up by them.
+        try await wait("the clients do not end") { endedLoads.load(ordering: .relaxed) == 3 }
+        let store = try stage.store()
+        try await wait("the outbox does not get empty") { try store.read(DeliveryStorage.waitingCount()) == 0 }
+        try store.close()
+    }
+
     /// A last daemon finds a backlog, and nothing on the network. gorush does well, and the load ends: then everything is delivered.
     func finish(_ generator: inout SeededGenerator) async throws {
         stage.gorush.set(.failing)
@@ -92,12 +102,7 @@ extension CrashRun {
         stage.gorush.set(.well(0...5))
         let daemon = try start()
         try await noteReady(daemon)
-        stopClients()
-        // What they asked for last is answered, or given up by them.
-        try await wait("the clients do not end") { endedLoads.load(ordering: .relaxed) == 3 }
-        let store = try stage.store()
-        try await wait("the outbox does not get empty") { try store.read(DeliveryStorage.waitingCount()) == 0 }
-        try store.close()
+        try await awaitClientsAndOutbox()
         try await check(daemon, &generator, isLast: true)
         try await stop(daemon)
         try await examine(daemon)

@@ -20,7 +20,7 @@ final class CrashRun: Sendable {
     let stage: Stage
     private let seed: UInt64
     let ledger: LedgerBox
-    private let replies: Bell
+    let replies: Bell
     let phones: [any CrashClient]
     let v01: V01Crash
     /// nil when its libraries are not installed.
@@ -28,13 +28,13 @@ final class CrashRun: Sendable {
     /// Of the three sorts of clients, those that have ended.
     let endedLoads = Atomic(0)
 
-    init(_ stage: Stage, seed: UInt64, ledger: LedgerBox, replies: Bell) async throws {
+    init(_ stage: Stage, seed: UInt64, ledger: LedgerBox, replies: Bell, includesSession: Bool = true) async throws {
         self.stage = stage
         self.seed = seed
         self.ledger = ledger
         self.replies = replies
         v01 = V01Crash(stage, seed: seed)
-        session = try await SessionCrash.make(in: stage, seed: seed)
+        session = includesSession ? try await SessionCrash.make(in: stage, seed: seed) : nil
         phones = (0..<Self.phoneCount).map { number in
             let makeRelay: @Sendable () -> any Relay = {
                 RepeatingRelay(stage.network, percentage: Self.repeatedPercentage, seed: seed &+ 100 &+ UInt64(number)) {
@@ -51,6 +51,12 @@ final class CrashRun: Sendable {
         defer { if let session { ledger.withLock { $0.figures.add(session.figures) } } }
         let firstStarts = max(1, rounds / 20)
         try await killFirstStarts(firstStarts)
+        try await withClients { try await self.endDaemons(firstStarts + 1, rounds) }
+        await session?.shutDown()
+    }
+
+    /// Runs `body` while phones do what they do, and stops them then if it has not.
+    func withClients(_ body: @escaping @Sendable () async throws -> Void) async throws {
         try await withThrowingTaskGroup(of: Bool.self) { group in
             for phone in phones {
                 group.addTask {
@@ -70,13 +76,12 @@ final class CrashRun: Sendable {
             }
             group.addTask {
                 defer { self.stopClients() }
-                try await self.endDaemons(firstStarts + 1, rounds)
+                try await body()
                 return true
             }
             defer { group.cancelAll() }
             for try await isDone in group where isDone { break }
         }
-        await session?.shutDown()
     }
 
     func stopClients() {
@@ -108,7 +113,7 @@ final class CrashRun: Sendable {
         }
     }
 
-    private func inRound(_ round: Int, _ body: () async throws -> Void) async throws {
+    func inRound(_ round: Int, _ body: () async throws -> Void) async throws {
         do {
             try await body()
         } catch {

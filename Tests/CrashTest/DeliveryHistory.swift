@@ -15,12 +15,14 @@ struct DeliveryHistory {
     private struct Post {
         /// Which daemon posted it.
         let daemon: Int
+        let at: Instant
         /// nil until gorush's reply left.
         var replied: Instant?
     }
 
     enum Repetition {
-        /// Its daemon was killed before it could note that gorush took it. The time from gorush's reply to the kill; nil if there was no reply.
+        /// Its daemon was killed, or one of several nodes was suspended, before it could note that gorush took it. The time from gorush's reply to
+        /// the kill; nil if there was no reply, or no kill.
         case allowed(Duration?)
         case wrong(String)
     }
@@ -36,19 +38,27 @@ struct DeliveryHistory {
     ///
     /// - Parameters:
     ///   - daemon: the one that posted it.
+    ///   - now: when.
+    ///   - pause: how long after a post, at least, another of several nodes may post it.
     ///   - ends: how daemons ended, by their numbers.
     /// - Returns: nil when it is the first post.
-    mutating func post(by daemon: Int, _ ends: (Int) -> DaemonEnd?) -> Repetition? {
-        defer { posts.append(Post(daemon: daemon)) }
+    mutating func post(by daemon: Int, at now: Instant, pause: Duration, _ ends: (Int) -> DaemonEnd?) -> Repetition? {
+        defer { posts.append(Post(daemon: daemon, at: now)) }
         guard let last = posts.last else { return nil }
-        guard daemon > last.daemon else { return .wrong("posted twice by daemon \(daemon)") }
+        guard daemon != last.daemon else { return .wrong("posted twice by daemon \(daemon)") }
+        // Between the last look and the socket it may have been suspended for long.
+        if case .suspended = ends(daemon) { return .allowed(nil) }
         if let acceptedBy {
             return .wrong("posted again by daemon \(daemon), though daemon \(acceptedBy) had noted that gorush took it")
         }
-        guard case .killed(let killed) = ends(last.daemon) else {
-            return .wrong("posted again by daemon \(daemon), though daemon \(last.daemon) was not killed")
+        guard now - last.at >= pause else {
+            return .wrong("posted again by daemon \(daemon) \((now - last.at).inMilliseconds) after the post of daemon \(last.daemon)")
         }
-        return .allowed(last.replied.flatMap { $0 <= killed ? killed - $0 : nil })
+        switch ends(last.daemon) {
+        case .killed(let killed): return .allowed(last.replied.flatMap { $0 <= killed ? killed - $0 : nil })
+        case .suspended: return .allowed(nil)
+        case .stopped, nil: return .wrong("posted again by daemon \(daemon), though daemon \(last.daemon) was not killed")
+        }
     }
 
     /// gorush's reply leaves.
@@ -91,4 +101,6 @@ enum DaemonEnd {
     case killed(ContinuousClock.Instant)
     /// By itself, after SIGTERM.
     case stopped
+    /// Not ended: it was suspended for some time, or cut off from its database.
+    case suspended
 }

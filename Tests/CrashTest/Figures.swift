@@ -37,6 +37,8 @@ struct Figures {
 
     private(set) var counts: [Count: Int] = [:]
     private(set) var kills: [KillPhase: Int] = [:]
+    /// What several nodes suffered.
+    private var sufferings: [String: Int] = [:]
     /// Between gorush's reply and the kill, where that led to a second post.
     private var longestGap: Duration = .zero
     var startTimes: [Duration] = []
@@ -48,6 +50,10 @@ struct Figures {
 
     mutating func noteKill(_ phase: KillPhase) {
         kills[phase, default: 0] += 1
+    }
+
+    mutating func noteSuffering(_ what: String) {
+        sufferings[what, default: 0] += 1
     }
 
     /// A second post that is right.
@@ -67,6 +73,7 @@ struct Figures {
     /// A line for each.
     var lines: [String] {
         var lines = KillPhase.allCases.map { ("rounds ended \($0.rawValue)", "\(kills[$0] ?? 0)") }
+        lines += sufferings.sorted { $0.key < $1.key }.map { ("rounds with \($0.key)", "\($0.value)") }
         lines += Count.allCases.map { ($0.rawValue, "\(counts[$0] ?? 0)") }
         if longestGap > .zero { lines.append(("longest time from such a reply to the kill", longestGap.inMilliseconds)) }
         lines.append(("start until ready, median and longest", Self.middleAndEnd(startTimes)))

@@ -58,6 +58,10 @@ struct Ledger {
     private(set) var daemons: [Daemon] = []
     private(set) var broken: [String] = []
     var figures = Figures()
+    /// How long after a post, at least, another of several nodes may post the same.
+    var repetitionPause = Duration.zero
+    /// A node may be without its database: then INTERNAL_ERROR promises nothing.
+    var mayFailToStore = false
 
     static let recentMessageLimit = 200
 
@@ -158,6 +162,7 @@ struct Ledger {
             notice.history.promise = .delivered
         case .internalError:
             figures.add(.reportedKept)
+            guard !mayFailToStore else { break }
             if target.isDelivered { breaks("\(name(target.delivery)) reported as delivered, and INTERNAL_ERROR when asked again") }
             notice.history.promise = max(notice.history.promise, .kept)
         case .wrongToken:
@@ -172,7 +177,7 @@ struct Ledger {
     }
 
     /// gorush was posted a notification, and will take it.
-    mutating func posted(_ delivery: DeliveryID, token: String, by daemon: Int) {
+    mutating func posted(_ delivery: DeliveryID, token: String, by daemon: Int, at now: Instant) {
         figures.add(.posts)
         guard var notice = notices[delivery], daemons.indices.contains(daemon) else {
             breaks("\(name(delivery)) posted, but nobody asked for it")
@@ -184,7 +189,7 @@ struct Ledger {
         if !device.attempts.contains(where: { $0.key >= floor && $0.value.accessToken != nil && $0.value.deviceToken.revealed == token }) {
             breaks("\(name(delivery)) posted to a device token older than version \(floor), which was acknowledged")
         }
-        switch notice.history.post(by: daemon, { daemons[$0].end }) {
+        switch notice.history.post(by: daemon, at: now, pause: repetitionPause, { daemons[$0].end }) {
         case nil: break
         case .allowed(let gap): figures.noteDuplicate(between: gap)
         case .wrong(let complaint): breaks("\(name(delivery)) \(complaint)")

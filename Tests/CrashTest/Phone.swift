@@ -121,6 +121,10 @@ final class Phone: CrashClient {
                 let timeout = Self.timeouts.randomElement(using: &generator) ?? .seconds(3)
                 let error = try await ask(timeout)
                 ledger.answers.ring()
+                if error == .internalError, ledger.withLock(\.mayFailToStore) {
+                    isRepeated = true
+                    continue
+                }
                 // The first time it was taken, and that answer was lost: nobody else uses this version.
                 if error == nil || (error == .versionMismatch && isRepeated) {
                     ledger.withLock { $0.acknowledged(version, of: device) }

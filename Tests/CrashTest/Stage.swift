@@ -18,6 +18,8 @@ struct Stage: Sendable {
     let gorushPort: Int
     /// Where the daemons keep what they have.
     let location: StoreLocation
+    /// Whether the store may be away: then INTERNAL_ERROR promises nothing.
+    let mayFailToStore: Bool
     private let program: URL?
 
     var dataPath: String { folder.path + "/data" }
@@ -25,10 +27,12 @@ struct Stage: Sendable {
     var server: PublicKey { identity.publicKey }
 
     private init(
-        network: LoopbackNetwork, gorush: GorushStandIn, relayPort: Int, gorushPort: Int, binary: String?, location: StoreLocation
+        network: LoopbackNetwork, gorush: GorushStandIn, relayPort: Int, gorushPort: Int, binary: String?, location: StoreLocation,
+        mayFailToStore: Bool
     ) throws {
         self.network = network
         self.location = location
+        self.mayFailToStore = mayFailToStore
         self.gorush = gorush
         self.relayPort = relayPort
         self.gorushPort = gorushPort
@@ -52,7 +56,7 @@ struct Stage: Sendable {
     ///   - location: of an empty store.
     static func with(
         network: LoopbackNetwork, gorush: GorushStandIn, runsGorush: Bool = true, binary: String?,
-        location: StoreLocation = .dataFolder,
+        location: StoreLocation = .dataFolder, mayFailToStore: Bool = false,
         _ body: @escaping @Sendable (Stage) async throws -> Void
     ) async throws {
         try await withThrowingTaskGroup(of: Bool.self) { group in
@@ -78,7 +82,8 @@ struct Stage: Sendable {
                 }
             }
             let stage = try Stage(
-                network: network, gorush: gorush, relayPort: ports[0], gorushPort: ports[1], binary: binary, location: location)
+                network: network, gorush: gorush, relayPort: ports[0], gorushPort: ports[1], binary: binary, location: location,
+                mayFailToStore: mayFailToStore)
             group.addTask {
                 try await body(stage)
                 return true
@@ -88,14 +93,21 @@ struct Stage: Sendable {
         }
     }
 
-    /// - Parameter number: what gorush is told of who posts.
-    func start(_ number: Int, data: String? = nil, arguments: [String] = [], limit: Duration = .seconds(600)) throws -> DaemonProcess {
+    /// - Parameters:
+    ///   - number: what gorush is told of who posts.
+    ///   - arguments: the store's are added unless they are there.
+    ///   - relayPort: of another relay node than the stage's.
+    func start(
+        _ number: Int, data: String? = nil, arguments: [String] = [], limit: Duration = .seconds(600), relayPort: Int? = nil
+    ) throws -> DaemonProcess {
         let http = try freePort()
         var arguments = arguments
-        if case .postgreSQL(let address) = location { arguments += ["--store", address.connectionString] }
+        if case .postgreSQL(let address) = location, !arguments.contains("--store") {
+            arguments += ["--store", address.connectionString]
+        }
         let process = try ChildProcess(
             [
-                "serve", "--identity", keyPath, "--data", data ?? dataPath, "--relay", "http://127.0.0.1:\(relayPort)",
+                "serve", "--identity", keyPath, "--data", data ?? dataPath, "--relay", "http://127.0.0.1:\(relayPort ?? self.relayPort)",
                 "--gorush", "http://127.0.0.1:\(gorushPort)/\(number)", "--poll-interval", "20ms", "--http", "127.0.0.1:\(http)",
             ] + arguments, program: program, limit: limit)
         return DaemonProcess(number: number, process: process, httpURL: "http://127.0.0.1:\(http)")

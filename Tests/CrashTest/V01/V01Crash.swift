@@ -17,7 +17,7 @@ struct V01Crash: Sendable {
         self.seed = seed
         phones = (0..<Self.phoneCount).map { number in
             let relay = RepeatingRelay(stage.network, percentage: Self.repeatedPercentage, seed: seed &+ 500 &+ UInt64(number))
-            return V01Phone(number, server: stage.server, relay: relay, posts: stage.gorush.v01Posts)
+            return V01Phone(number, server: stage.server, relay: relay, posts: stage.gorush.v01Posts, mayFailToStore: stage.mayFailToStore)
         }
     }
 

@@ -43,13 +43,16 @@ final class V01Phone: Sendable {
     private let server: PublicKey
     private let exchange: V01Exchange
     private let posts: V01Posts
+    /// Then INTERNAL_ERROR promises nothing.
+    private let mayFailToStore: Bool
     private let isStopping = Atomic(false)
     private let state = Mutex(Account())
 
-    init(_ number: Int, server: PublicKey, relay: any Relay, posts: V01Posts) {
+    init(_ number: Int, server: PublicKey, relay: any Relay, posts: V01Posts, mayFailToStore: Bool) {
         self.number = number
         self.server = server
         self.posts = posts
+        self.mayFailToStore = mayFailToStore
         exchange = V01Exchange(identity, server: server, relay: relay)
     }
 
@@ -109,6 +112,7 @@ final class V01Phone: Sendable {
         repeat {
             let limit = Self.timeouts.randomElement(using: &generator) ?? .seconds(3)
             guard let response = await exchange.register(register, within: limit) else { continue }
+            if mayFailToStore, response.error == .internalError { continue }
             state.withLock { account in
                 // The stored Register again is a success, however often it comes.
                 if let error = response.error {
@@ -146,7 +150,7 @@ final class V01Phone: Sendable {
                 if !notice.tokens.isSubset(of: posted) {
                     account.broken.append("account \(number): acknowledged, and gorush was not posted all of it")
                 }
-            case .internalError: account.notices[message]?.isKept = true
+            case .internalError: if !mayFailToStore { account.notices[message]?.isKept = true }
             case .badToken, .unknown:
                 account.broken.append("account \(number): the token of a registered record is refused: \(String(describing: error))")
             }

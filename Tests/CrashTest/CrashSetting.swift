@@ -1,0 +1,43 @@
+import ArgumentParser
+import Foundation
+
+/// What is around a run: the ledger, and a gorush that writes into it.
+struct CrashSetting: Sendable {
+    let ledger = LedgerBox()
+    /// Rings for each reply of gorush's.
+    let replies = Bell()
+    let gorush: GorushStandIn
+
+    init(seed: UInt64) {
+        gorush = GorushStandIn(
+            seed: seed,
+            events: GorushStandIn.Events(
+                posted: { [ledger] taken, daemon in
+                    ledger.withLock { ledger in
+                        let now = ContinuousClock.now
+                        for one in taken { ledger.posted(one.delivery, token: one.token, by: daemon, at: now) }
+                    }
+                },
+                replied: { [ledger, replies] taken, daemon in
+                    ledger.withLock { ledger in
+                        let now = ContinuousClock.now
+                        for one in taken { ledger.replied(to: one.delivery, by: daemon, at: now) }
+                    }
+                    replies.ring()
+                },
+                unreadable: { [ledger] body in ledger.withLock { $0.breaks("gorush can't read \(body)") } }))
+    }
+
+    /// Prints what was done, and the verdict.
+    ///
+    /// - Throws: `ExitCode` when something was lost.
+    func report(_ failure: Failed?, began: ContinuousClock.Instant, seed: UInt64) throws {
+        for line in ledger.withLock({ $0.figures.lines }) { print(line) }
+        print("time: \(((ContinuousClock.now - began) / .seconds(1)).formatted(.number.precision(.fractionLength(1)))) s")
+        if let failure {
+            print("FAILED, seed \(seed), \(failure)")
+            throw ExitCode.failure
+        }
+        print("Nothing was lost.")
+    }
+}
