@@ -57,9 +57,26 @@ struct BencodeReader {
         let written = rest.prefix { isDigit($0) || $0 == UInt8(ascii: "-") }
         guard written.count <= 20 else { throw .malformed }
         guard let behind = rest.dropFirst(written.count).first else { throw .truncated }
-        let text = String(decoding: written, as: UTF8.self)
-        guard behind == end, let number = Int64(text), String(number) == text else { throw .malformed }
+        guard behind == end, let number = Self.number(written) else { throw .malformed }
         rest = rest.dropFirst(written.count + 1)
+        return number
+    }
+
+    /// nil unless it is as bencode writes it: no sign but that of a negative number, no leading zeros, within 64 bits.
+    private static func number(_ written: ArraySlice<UInt8>) -> Int64? {
+        let isNegative = written.first == UInt8(ascii: "-")
+        let digits = isNegative ? written.dropFirst() : written
+        guard let first = digits.first, first != UInt8(ascii: "0") || written.count == 1 else { return nil }
+        var number: Int64 = 0
+        for digit in digits {
+            guard isDigit(digit) else { return nil }
+            // Of a negative number the negative part: the smallest has no positive counterpart.
+            let value = Int64(digit - UInt8(ascii: "0"))
+            let (product, isTooLarge) = number.multipliedReportingOverflow(by: 10)
+            let (sum, isOverflow) = isNegative ? product.subtractingReportingOverflow(value) : product.addingReportingOverflow(value)
+            guard !isTooLarge, !isOverflow else { return nil }
+            number = sum
+        }
         return number
     }
 

@@ -19,7 +19,8 @@ import WakuCrypto
 
     @Test(arguments: [
         ("", BencodeValue.ParsingError.truncated), ("i", .truncated), ("ie", .malformed), ("i-e", .malformed), ("i01e", .malformed),
-        ("i-0e", .malformed), ("i--1e", .malformed), ("i1", .truncated), ("i9223372036854775808e", .malformed), ("i1x", .malformed),
+        ("i-0e", .malformed), ("i-9223372036854775809e", .malformed), ("i--1e", .malformed), ("i1", .truncated),
+        ("i9223372036854775808e", .malformed), ("i1x", .malformed),
         ("i999999999999999999999999e", .malformed), ("5:abc", .truncated), ("05:abcde", .malformed), ("-1:a", .malformed),
         ("5", .truncated),
         ("99999999999999999999:x", .malformed), ("9999999999:x", .truncated), ("l", .truncated), ("d", .truncated), ("d1:a", .truncated),
