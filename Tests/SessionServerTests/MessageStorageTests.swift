@@ -64,6 +64,47 @@ struct MessageStorageTests {
         #expect(third.notifications.isEmpty && third.duplicates == 1 && third.isWanted)
     }
 
+    @Test func messagesOfOneCommandAreEachNotifiedOnce() async throws {
+        let other = try SessionAccount.group()
+        for owner in [account, account, other] { try await fixture.subscribe(owner, SessionDevice()) }
+        let (known, first, second) = (message(for: account), message(for: account), message(for: other))
+        let prepared = try [known, first, second, first].map { try fixture.prepare($0) }
+        try await fixture.notify(known)
+        let rows = try (fixture.rows(of: account) + fixture.rows(of: other)).map(\.row)
+        let notified = try await fixture.store.commit(fixture.subscriptions.notifyTogether(prepared)).map { try #require($0) }
+        #expect(notified.map(\.queued.count) == [0, 2, 1, 0])
+        #expect(notified.map(\.duplicates) == [2, 0, 0, 2])
+        #expect(notified.flatMap(\.queued).map(\.postable.waiting.device.row) == rows)
+        // As they are in the outbox.
+        #expect(try Array(fixture.waiting.dropFirst(2)) == notified.flatMap(\.queued).map(\.postable.waiting))
+        #expect(try [first, second].map { try fixture.prepare($0).duplicates } == [2, 1])
+    }
+
+    @Test func aSubscriptionThatChangesMeanwhileHoldsUpNoOtherMessageOfTheCommand() async throws {
+        let (ended, other) = (SessionDevice(), try SessionAccount.group())
+        try await fixture.subscribe(account, ended, at: .now - 100)
+        try await fixture.subscribe(account, SessionDevice())
+        try await fixture.subscribe(other, SessionDevice())
+        let prepared = try [message(for: account), message(for: other)].map { try fixture.prepare($0) }
+        try await fixture.apply([.unsubscribe(account.unsubscription(ended))])
+        let notified = try await fixture.store.commit(fixture.subscriptions.notifyTogether(prepared))
+        #expect(notified.map { $0?.queued.count } == [nil, 1])
+        // Nothing of it was done: it can be prepared again.
+        #expect(try fixture.waiting.count == 1)
+        #expect(try await fixture.notify(prepared[0]).queued.count == 1)
+    }
+
+    @Test func aLimitedDeviceIsLeftOutOfACommand() async throws {
+        for _ in 0..<2 { try await fixture.subscribe(account, SessionDevice()) }
+        let row = try fixture.rows(of: account)[0].row
+        let report = message(for: account)
+        let prepared = [try fixture.prepare(report)]
+        let notified = try await fixture.store.commit(fixture.subscriptions.notifyTogether(prepared) { $0 != row })
+        #expect(notified[0]?.queued.map(\.postable.waiting.device.row) == [try fixture.rows(of: account)[1].row])
+        // It is not known to have been notified.
+        #expect(try await fixture.notify(report).queued.map(\.postable.waiting.device.row) == [row])
+    }
+
     @Test func aSubscriptionThatIsRenewedMeanwhileIsNotifiedAsItIsThen() async throws {
         let device = SessionDevice()
         try await fixture.subscribe(account, device, at: .now - 100)

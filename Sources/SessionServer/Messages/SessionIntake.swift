@@ -13,6 +13,8 @@ import Waku
 /// Takes messages that storage servers reported to the outbox.
 final class SessionIntake: SessionMessageReceiver {
     private static let retryInterval = Duration.seconds(1)
+    /// Messages that are committed by one command.
+    private static let commandSize = 32
 
     private let node: NodeServices
     private let subscriptions: Subscriptions
@@ -103,36 +105,52 @@ final class SessionIntake: SessionMessageReceiver {
     /// - Returns: Those that the store failed to keep, and may keep later.
     private func commit(_ messages: [Admitted]) async -> [NotifyMessage] {
         let now = node.now()
-        var commands: [StoreCommand<NotifiedMessage>] = []
-        var submitted: [NotifyMessage] = []
-        for one in messages {
-            if let prepared = one.prepared, prepared.notifications.isEmpty {
-                count(NotifiedMessage(duplicates: prepared.duplicates, isWanted: prepared.isWanted))
+        var (ready, alone): ([(message: Admitted, prepared: PreparedMessage)], [Admitted]) = ([], [])
+        for message in messages {
+            guard let prepared = message.prepared else {
+                alone.append(message)
                 continue
             }
-            submitted.append(one.message)
-            commands.append(command(for: one, at: now))
-        }
-        guard !commands.isEmpty else { return [] }
-        let (results, isStoreWorking) = await withCheckedContinuation { continuation in
-            node.store.submit(commands) { [node] results in
-                // Called in the order of commits, so a device's notifications are queued in that order.
-                let queued = results.flatMap { (try? $0.get().queued) ?? [] }
-                node.counters.add(.sessionNotification, queued.count)
-                node.counters.add(.notificationQueued, queued.count)
-                node.delivery.enqueue(queued)
-                continuation.resume(returning: (results, node.store.failure == nil))
+            if prepared.notifications.isEmpty {
+                count(NotifiedMessage(duplicates: prepared.duplicates, isWanted: prepared.isWanted))
+            } else {
+                ready.append((message, prepared))
             }
         }
+        let groups = stride(from: 0, to: ready.count, by: Self.commandSize).map { ready[$0..<min($0 + Self.commandSize, ready.count)] }
+        let commands = groups.map { [subscriptions, gate] group in
+            subscriptions.notifyTogether(group.map(\.prepared)) { gate.admitsNotification(for: $0, at: now) }
+        }
+        let (results, isStoreWorking) = await submit(commands) { $0.flatMap { $0?.queued ?? [] } }
+        var failed: [NotifyMessage] = []
+        for (group, result) in zip(groups, results) {
+            switch result {
+            case .success(let outcomes):
+                for (one, outcome) in zip(group, outcomes) {
+                    if let outcome { count(outcome) } else { alone.append(one.message) }
+                }
+            // One of them takes no other with it.
+            case .failure(let error) where isStoreWorking || error.code == .damaged: alone += group.map(\.message)
+            case .failure(let error):
+                if failed.isEmpty { logFailure(error) }
+                failed += group.map(\.message.message)
+            }
+        }
+        return failed + (await commitEach(alone, at: now))
+    }
+
+    /// The same, each for itself: messages that could not be read before, whose subscriptions have changed since, or that failed together.
+    private func commitEach(_ messages: [Admitted], at now: Timestamp) async -> [NotifyMessage] {
+        let (results, isStoreWorking) = await submit(messages.map { command(for: $0, at: now) }, \.queued)
         var (failed, givenUp): ([NotifyMessage], [StoreError]) = ([], [])
-        for (message, result) in zip(submitted, results) {
+        for (message, result) in zip(messages, results) {
             switch result {
             case .success(let notified): count(notified)
             case .failure(let error) where isStoreWorking || error.code == .damaged:
                 givenUp.append(error)
             case .failure(let error):
-                if failed.isEmpty { node.logger.error("messages of storage servers not stored", metadata: ["reason": "\(error.message)"]) }
-                failed.append(message)
+                if failed.isEmpty { logFailure(error) }
+                failed.append(message.message)
             }
         }
         if let error = givenUp.first {
@@ -142,6 +160,28 @@ final class SessionIntake: SessionMessageReceiver {
         }
         return failed
     }
+
+    private func logFailure(_ error: StoreError) {
+        node.logger.error("messages of storage servers not stored", metadata: ["reason": "\(error.message)"])
+    }
+
+    /// Queues what the commands put into the outbox.
+    private func submit<Outcome>(
+        _ commands: [StoreCommand<Outcome>], _ queued: (Outcome) -> [QueuedDelivery]
+    ) async -> (results: [Result<Outcome, StoreError>], isStoreWorking: Bool) {
+        guard !commands.isEmpty else { return ([], true) }
+        let (results, isStoreWorking) = await withCheckedContinuation { continuation in
+            node.store.submit(commands) { [node] in continuation.resume(returning: ($0, node.store.failure == nil)) }
+        }
+        // Not on the store's thread, which others wait for. No other messages are committed meanwhile, so a device's notifications are queued in the
+        // order of their rows.
+        let deliveries = results.flatMap { result in (try? result.get()).map(queued) ?? [] }
+        node.counters.add(.sessionNotification, deliveries.count)
+        node.counters.add(.notificationQueued, deliveries.count)
+        node.delivery.enqueue(deliveries)
+        return (results, isStoreWorking)
+    }
+
     private func command(for message: Admitted, at now: Timestamp) -> StoreCommand<NotifiedMessage> {
         let notify: @Sendable (PreparedMessage) -> StoreCommand<NotifiedMessage> = { [subscriptions, gate] prepared in
             subscriptions.notify(prepared, orElse: { message.preparation }) { gate.admitsNotification(for: $0, at: now) }

@@ -48,6 +48,7 @@ extension Subscriptions {
         [.id, SessionStorage.name, SessionStorage.signedAt, SessionStorage.service, SessionStorage.sealed],
         where: [.equal(SessionStorage.account), .atLeast(SessionStorage.signedAt)], order: [.ascending(.id)])
     private static let findSignedAt = Query(SessionStorage.subscription, [SessionStorage.signedAt], where: [.equal(.id)])
+    private static let findVersions = Query(SessionStorage.subscription, [.id, SessionStorage.signedAt], where: [.idAmong])
     private static let findSeen = Query(SessionStorage.seen, [.id], where: [.equal(SessionStorage.delivery)])
     private static let insertSeen = Mutation(SessionStorage.seen, .insertOrIgnore([SessionStorage.delivery, SessionStorage.at]))
 
@@ -128,13 +129,55 @@ extension Subscriptions {
             let duplicates = prepared.duplicates + notifications.count - new.count
             let admitted = new.filter { admits($0.row) }
             return .apply(admitted.flatMap(\.changes)) { ids in
-                let queued = zip(ids, admitted).map { id, one in
-                    let waiting = WaitingDelivery(id: id, delivery: one.delivery, device: Self.device(one.row), expires: prepared.expires)
-                    return QueuedDelivery(PostableDelivery(waiting, to: one.address, one.content), times: nil)
-                }
+                let queued = zip(ids, admitted).map { Self.queued($1, id: $0, expires: prepared.expires) }
                 return NotifiedMessage(queued: queued, duplicates: duplicates, isWanted: prepared.isWanted)
             }
         }
+    }
+
+    /// As ``notify(_:orElse:admits:)``, for messages that succeed or fail together: one read for the subscriptions of all of them costs less than
+    /// one each.
+    ///
+    /// - Parameters:
+    ///   - prepared: in the order in which they are to be queued.
+    ///   - admits: as above.
+    /// - Returns: What each message came to; nil when a subscription has changed since: nothing was done, and the message is to be prepared again.
+    func notifyTogether(
+        _ prepared: [PreparedMessage], admits: @escaping @Sendable (Int64) -> Bool = { _ in true }
+    ) -> StoreCommand<[NotifiedMessage?]> {
+        let all = prepared.flatMap(\.notifications)
+        let checks = [Self.findVersions(ids: Set(all.map(\.row)).sorted())] + all.map { Self.findSeen(.bytes($0.delivery.bytes)) }
+        return .read(checks) { found in
+            var versions: [Int64: Int64] = [:]
+            for row in found[0] { versions[try row.integer(0)] = try row.integer(1) }
+            var known = Set(zip(all, found.dropFirst()).filter { !$0.1.isEmpty }.map(\.0.delivery))
+            var decided: [(message: PreparedMessage, admitted: [PreparedMessage.Notification], duplicates: Int)?] = []
+            for message in prepared {
+                let new = message.notifications.filter { !known.contains($0.delivery) }
+                guard new.allSatisfy({ versions[$0.row] == $0.signedAt }) else {
+                    decided.append(nil)
+                    continue
+                }
+                let admitted = new.filter { admits($0.row) }
+                // The reads were before all of the changes.
+                known.formUnion(admitted.lazy.map(\.delivery))
+                decided.append((message, admitted, message.duplicates + message.notifications.count - new.count))
+            }
+            return .apply(decided.flatMap { $0?.admitted.flatMap(\.changes) ?? [] }) { [decided] ids in
+                var ids = ids[...]
+                return decided.map { one in
+                    guard let (message, admitted, duplicates) = one else { return nil }
+                    let queued = zip(ids, admitted).map { Self.queued($1, id: $0, expires: message.expires) }
+                    ids = ids.dropFirst(admitted.count)
+                    return NotifiedMessage(queued: queued, duplicates: duplicates, isWanted: message.isWanted)
+                }
+            }
+        }
+    }
+
+    private static func queued(_ notification: PreparedMessage.Notification, id: Int64, expires: Timestamp) -> QueuedDelivery {
+        let waiting = WaitingDelivery(id: id, delivery: notification.delivery, device: device(notification.row), expires: expires)
+        return QueuedDelivery(PostableDelivery(waiting, to: notification.address, notification.content), times: nil)
     }
 
     private static let seenRows = TimedRows(SessionStorage.seen, by: SessionStorage.at)
