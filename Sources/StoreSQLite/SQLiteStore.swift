@@ -211,8 +211,8 @@ package final class SQLiteStore: Store {
                     PRAGMA secure_delete = ON;
                     -- KiB. Where rows go is spread over the indexes: with SQLite's 2 MB most pages are read for each transaction.
                     PRAGMA cache_size = -16384;
-                    -- Pages, 16 MiB: a page that many transactions change is moved into the database less often.
-                    PRAGMA wal_autocheckpoint = 4096;
+                    -- Pages, 64 MiB: a page that many transactions change is moved into the database less often.
+                    PRAGMA wal_autocheckpoint = 16384;
                     """)
             guard try Int.fetchOne(db, sql: "PRAGMA synchronous") == 2 else {
                 throw StoreError(code: .unavailable, message: "SQLite does not take synchronous=FULL")
