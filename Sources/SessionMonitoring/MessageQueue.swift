@@ -13,7 +13,7 @@ package struct MessageQueue: Sendable {
     }
 
     /// Messages that the receiver gets at once.
-    package static let maximumBatchCount = 256
+    package static let maximumBatchCount = 512
     /// What a message takes besides its data, at most.
     static let overhead = 512
 
