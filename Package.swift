@@ -130,8 +130,10 @@ let package = Package(
         library(
             "PushNode",
             [
-                "AdminProtocol", "Cluster", "ClusterPostgreSQL", "Delivery", "Gorush", "HTTPService", "HealthChecks", "NodeMetrics", "Primitives",
-                "Prometheus", "PushTypes", "StatusPage", "Storage", "StorePostgreSQL", "StoreSQLite", "Waku", "WakuCrypto", hummingbird, deque, httpTypes,
+                "AdminProtocol", "Cluster", "ClusterPostgreSQL", "Delivery", "Gorush", "HTTPService", "HealthChecks", "NodeMetrics",
+                "Primitives",
+                "Prometheus", "PushTypes", "StatusPage", "Storage", "StorePostgreSQL", "StoreSQLite", "Waku", "WakuCrypto", hummingbird,
+                deque, httpTypes,
                 logging, nio, lifecycle,
             ]),
         library(
@@ -183,7 +185,8 @@ let package = Package(
             [
                 "Delivery", "Gorush", "NodeAssembly", "NodeMetrics", "PushTypes", "StatusRules", "StatusServer", "StatusV01Server",
                 "Storage",
-                "AdminProtocol", "Cluster", "ClusterPostgreSQL", "Doctor", "HealthChecks", "PushBench", "PushNode", "PushClient", "PushClientSQLite", "StorePostgreSQL",
+                "AdminProtocol", "Cluster", "ClusterPostgreSQL", "Doctor", "HealthChecks", "PushBench", "PushNode", "PushClient",
+                "PushClientSQLite", "StorePostgreSQL",
                 "StoreSQLite", "OxenMQ", "Primitives", "SessionMonitoring", "SessionProtocol", "SessionServer", "SessionStandIns", "Sodium",
                 "StatusGoImport", "NwakuRelay",
                 "LoopbackRelay", "LibP2P", "StatusProtocol", "Waku",

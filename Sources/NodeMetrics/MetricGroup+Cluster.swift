@@ -12,7 +12,8 @@ extension Metric {
     package static let clusterPartitions = Metric(
         "waku_push_cluster_partitions", help: "Partitions of the devices, 256 in all, that this node posts for.")
     package static let clusterMessages = Metric(
-        "waku_push_cluster_messages_total", ClusterLabel.self, help: "Messages that another node was to handle first, by what became of them.")
+        "waku_push_cluster_messages_total", ClusterLabel.self,
+        help: "Messages that another node was to handle first, by what became of them.")
 }
 
 extension Counter {

@@ -113,7 +113,8 @@ package final class NodeService: Service {
         deliveryConfiguration.awaitLimit = configuration.answerDeadline
         deliveryConfiguration.outboxLimit = configuration.outboxLimit
         delivery = DeliveryService(
-            deliveryConfiguration, store: store, share: cluster, sources: DeliverySources(protocols.map { $0.makeDeliverySource(store.sealer) }),
+            deliveryConfiguration, store: store, share: cluster,
+            sources: DeliverySources(protocols.map { $0.makeDeliverySource(store.sealer) }),
             gorush: gorush, counters: counters, alarms: alarms, logger: logger, now: now)
 
         // Services need the publisher, which needs the relay, which needs the services' topics.
@@ -164,7 +165,8 @@ package final class NodeService: Service {
         maintenance = Maintenance(
             interval: configuration.maintenanceInterval, handledInterval: configuration.handledInterval,
             retention: configuration.retention, relay: relay, store: store, delivery: delivery,
-            handled: handled, protocols: services, cluster: cluster, counters: counters, topicCount: { topics.reduce(0) { $0 + $1.otherCount } },
+            handled: handled, protocols: services, cluster: cluster, counters: counters,
+            topicCount: { topics.reduce(0) { $0 + $1.otherCount } },
             logger: logger, now: now)
         gauges = NodeGauges(
             counters: counters, relay: relay, store: store, delivery: delivery, publisher: publisher,
@@ -180,7 +182,8 @@ package final class NodeService: Service {
 
     /// - Throws: `StoreError`, and ``NodeError`` when the store can't be shared.
     private static func cluster(
-        _ configuration: NodeConfiguration, _ protocols: [any NodeProtocol], _ gorush: [GorushEndpoint], _ counters: Counters, _ logger: Logger
+        _ configuration: NodeConfiguration, _ protocols: [any NodeProtocol], _ gorush: [GorushEndpoint], _ counters: Counters,
+        _ logger: Logger
     ) throws -> ClusterNode? {
         guard let settings = configuration.cluster else { return nil }
         guard case .postgreSQL(let address) = configuration.store else {

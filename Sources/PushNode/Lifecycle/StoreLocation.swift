@@ -33,7 +33,8 @@ package enum StoreLocation: Hashable, Sendable {
     ) throws(StoreError) -> any TransferableStore {
         switch self {
         case .dataFolder: try SQLiteStore(folder: folder, storageKey: storageKey, parts: parts)
-        case .postgreSQL(let address): try PostgreSQLStore(address, storageKey: storageKey, parts: parts, access: isShared ? .shared : .exclusive)
+        case .postgreSQL(let address):
+            try PostgreSQLStore(address, storageKey: storageKey, parts: parts, access: isShared ? .shared : .exclusive)
         }
     }
 

@@ -19,7 +19,8 @@ struct NodeGauges: Sendable {
 
     init(
         counters: Counters, relay: any Relay, store: any Store, delivery: DeliveryService, publisher: Publisher,
-        services: [(label: ProtocolLabel, service: any ProtocolService)], cluster: ClusterNode?, alarms: Alarms, maximumRequestAge: Duration,
+        services: [(label: ProtocolLabel, service: any ProtocolService)], cluster: ClusterNode?, alarms: Alarms,
+        maximumRequestAge: Duration,
         now: @escaping @Sendable () -> Timestamp
     ) {
         self.counters = counters

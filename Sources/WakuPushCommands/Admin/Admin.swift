@@ -14,7 +14,8 @@ struct Admin: AsyncParsableCommand {
         subcommands: [
             Status.self, Health.self, Registrations.self, Records.self, Subscriptions.self, Outbox.self, Topics.self, Peers.self,
             Nodes.self,
-            Drain.self, LogLevel.self, Backup.self, Restore.self, Import.self, Migrate.self, Check.self, RotateStorageKey.self, TestPush.self,
+            Drain.self, LogLevel.self, Backup.self, Restore.self, Import.self, Migrate.self, Check.self, RotateStorageKey.self,
+            TestPush.self,
         ])
 
     @Option(help: "The node's data folder. May be given before or after the subcommand. [default: data]")
