@@ -281,7 +281,7 @@ let package = Package(
         tests(
             "PushNode",
             [
-                "CurlClient", "Delivery", "Gorush", "HealthChecks", "LoopbackRelay", "NodeAssembly", "NodeMetrics", "NwakuRelay",
+                "Cluster", "CurlClient", "Delivery", "Gorush", "HealthChecks", "LoopbackRelay", "NodeAssembly", "NodeMetrics", "NwakuRelay",
                 "Prometheus", "PushClient", "PushTypes", "StatusRules", "StatusServer", "StatusV01Server", "Storage", "StorePostgreSQL",
                 "StoreSQLite", "StatusProtocol",
                 "Waku", "WakuCrypto", grdb, hummingbird, logging, lifecycle,

@@ -27,6 +27,9 @@ struct DeliveryHistory {
         case wrong(String)
     }
 
+    /// With what is tried again after it.
+    private static let longestSuspension = Duration.seconds(20)
+
     var promise = Promise.none
     private var posts: [Post] = []
     /// The first daemon whose database said that gorush took it.
@@ -45,9 +48,9 @@ struct DeliveryHistory {
     mutating func post(by daemon: Int, at now: Instant, pause: Duration, _ ends: (Int) -> DaemonEnd?) -> Repetition? {
         defer { posts.append(Post(daemon: daemon, at: now)) }
         guard let last = posts.last else { return nil }
+        // It may have been suspended between its last look and the socket, or have lost gorush's reply and its share meanwhile.
+        if case .suspended(let time) = ends(daemon), time >= last.at - Self.longestSuspension { return .allowed(nil) }
         guard daemon != last.daemon else { return .wrong("posted twice by daemon \(daemon)") }
-        // Between the last look and the socket it may have been suspended for long.
-        if case .suspended = ends(daemon) { return .allowed(nil) }
         if let acceptedBy {
             return .wrong("posted again by daemon \(daemon), though daemon \(acceptedBy) had noted that gorush took it")
         }
@@ -56,8 +59,8 @@ struct DeliveryHistory {
         }
         switch ends(last.daemon) {
         case .killed(let killed): return .allowed(last.replied.flatMap { $0 <= killed ? killed - $0 : nil })
-        case .suspended: return .allowed(nil)
-        case .stopped, nil: return .wrong("posted again by daemon \(daemon), though daemon \(last.daemon) was not killed")
+        case .suspended(let time) where time >= last.at - Self.longestSuspension: return .allowed(nil)
+        case .suspended, .stopped, nil: return .wrong("posted again by daemon \(daemon), though daemon \(last.daemon) was not killed")
         }
     }
 
@@ -102,5 +105,5 @@ enum DaemonEnd {
     /// By itself, after SIGTERM.
     case stopped
     /// Not ended: it was suspended for some time, or cut off from its database.
-    case suspended
+    case suspended(ContinuousClock.Instant)
 }

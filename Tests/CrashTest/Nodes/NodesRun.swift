@@ -146,13 +146,13 @@ final class NodesRun: Sendable {
         case .stop: try await crash.stop(node)
         case .suspension:
             try await Task.sleep(for: .milliseconds(300) * moment)
-            crash.ledger.withLock { $0.ended(node.number, .suspended) }
+            crash.ledger.withLock { $0.ended(node.number, .suspended(.now)) }
             node.process.send(SIGSTOP)
             try await Task.sleep(for: .seconds(Double.random(in: Self.suspensions, using: &generator)))
             node.process.send(SIGCONT)
         case .cut:
             // As a cable that is pulled: nothing passes, and nobody is told.
-            crash.ledger.withLock { $0.ended(node.number, .suspended) }
+            crash.ledger.withLock { $0.ended(node.number, .suspended(.now)) }
             proxies[place].inspect { _, _ in .hold }
             try await Task.sleep(for: .seconds(Double.random(in: Self.suspensions, using: &generator)))
             proxies[place].inspect { _, _ in .pass }

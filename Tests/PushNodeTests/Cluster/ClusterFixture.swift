@@ -1,3 +1,4 @@
+import Cluster
 import Delivery
 import Gorush
 import Logging
@@ -46,7 +47,10 @@ struct ClusterFixture {
             configuration.replyDelay = .zero
             configuration.deriveAheadLimit = nil
             configuration.store = .postgreSQL(address)
-            configuration.cluster = ClusterNode.Configuration(name: name)
+            var cluster = ClusterNode.Configuration(name: name)
+            // On a busy machine a node may be slow for long.
+            cluster.times.lease = .seconds(60)
+            configuration.cluster = cluster
             configure(&configuration)
             let node = FedNode(node: try Server(configuration, gorush: gorush, logger: quiet) { _ in relay }.node)
             members.append(Member(fed: node, relay: relay, services: ServiceGroup(services: [node.node], logger: quiet)))

@@ -1,3 +1,4 @@
+import Cluster
 import Delivery
 import Gorush
 import NodeAssembly
@@ -21,7 +22,9 @@ import WakuCrypto
     func effectOnce() async throws {
         let fixture = try await ClusterFixture()
         let clients = clients(40, fixture)
-        try await fixture.withNodes(["a", "b"]) { members in
+        // Nobody takes what another node is slow with.
+        func wait(_ configuration: inout ServerConfiguration) { configuration.cluster?.times.rankDelay = .seconds(120) }
+        try await fixture.withNodes(["a", "b"], configure: wait) { members in
             try await members.waitUntilShared()
             await members.feed(clients.flatMap { fixture.registration($0) })
             try await members.wait { $0.count(.registrationStored) == 40 }
