@@ -296,7 +296,8 @@ let package = Package(
         tests(
             "WakuPushCommands",
             [
-                "CurlClient", "Delivery", "Gorush", "LibP2P", "LoopbackRelay", "NodeAssembly", "PushClient", "PushClientSQLite", "PushNode",
+                "Cluster", "ClusterPostgreSQL", "CurlClient", "Delivery", "Gorush", "LibP2P", "LoopbackRelay", "NodeAssembly", "PushClient",
+                "PushClientSQLite", "PushNode",
                 "Primitives", "PushTypes", "SessionProtocol", "SessionRules", "SessionServer", "Sodium", "StatusProtocol", "StatusRules",
                 "StatusServer", "StatusV01Server", "Storage", "StorePostgreSQL", "StoreSQLite", "Waku",
                 "WakuCrypto", "WakuP2P", grdb, arguments, logging,

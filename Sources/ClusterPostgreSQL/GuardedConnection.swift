@@ -94,7 +94,7 @@ final class GuardedConnection: Sendable {
                 }
             }
         } catch PostgreSQLError.refused(let state, _) where state.isUndefinedTable {
-            throw StoreError(code: .missing, message: "PostgreSQL (\(address)) has no tables of a cluster: has a node run with it?")
+            throw StoreError(code: .missing, message: "PostgreSQL (\(address)) is not shared by several nodes: has one been started with --cluster?")
         } catch {
             throw StoreError(explaining: error, at: address)
         }

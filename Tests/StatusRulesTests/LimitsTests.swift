@@ -1,9 +1,10 @@
-import StatusRules
 import StatusProtocol
 import TestSupport
 import Testing
 import Waku
 import WakuCrypto
+
+@testable import StatusRules
 
 @Suite("Rate limits")
 struct RateLimiterTests {
@@ -217,5 +218,47 @@ struct LimitsTests {
         var limits = Limits.none
         let problem = #expect(throws: Limits.Problem.self) { try limits.set("wishes=1/s") }
         #expect(problem?.message.hasPrefix("there is no limit wishes: there are messages-by-sender, ") == true)
+    }
+}
+
+/// The part of one of several nodes, each of which counts what it takes.
+@Suite struct SharedLimitTests {
+    @Test(arguments: [
+        ("50/s burst 1000", 2, "90000/h burst 545"), ("2/s burst 100", 3, "57600/d burst 45"), ("1/min burst 1", 2, "720/d burst 1"),
+        ("1/d burst 1", 3, "1/d burst 1"), ("1000000/s burst 1000000", 4, "250000/s burst 251000"), ("7/h burst 5", 1, "7/h burst 5"),
+    ])
+    func share(whole: String, nodeCount: Int, share: String) throws {
+        let limit = try RateLimit(parsing: whole)
+        #expect(limit.share(among: nodeCount).description == share)
+    }
+
+    /// All parts together allow no less than the whole, and little more.
+    @Test func partsMakeTheWhole() throws {
+        var generator = SeededGenerator(seed: 1)
+        for _ in 0..<2_000 {
+            let count = Int.random(in: 1...100_000, using: &generator)
+            let unit = try #require(RateLimit.Unit.allCases.randomElement(using: &generator))
+            let limit = try RateLimit(parsing: "\(count)/\(unit.rawValue) burst \(Int.random(in: 1...10_000, using: &generator))")
+            let nodeCount = Int.random(in: 1...8, using: &generator)
+            let part = limit.share(among: nodeCount)
+            let (whole, parts) = (1 / Double(limit.interval), Double(nodeCount) / Double(part.interval))
+            // A part is at least one a day.
+            let leeway = Double(nodeCount) / 86_400e9
+            #expect(parts >= whole * 0.999 && parts <= whole * 1.02 + leeway, "\(limit) for \(nodeCount): \(part)")
+            #expect(part.burst <= limit.burst && part.burst * nodeCount >= limit.burst)
+        }
+    }
+
+    @Test func gateCountsItsPart() {
+        var limits = Limits.none
+        limits.requests = RateLimit(10, per: .day, burst: 10)
+        let gate = LimitGate(limits)
+        gate.share(among: 4)
+        #expect(gate.limits.requests == limits.requests?.share(among: 4))
+        limits.requests = RateLimit(100, per: .day, burst: 100)
+        gate.replace(limits)
+        #expect(gate.limits.requests == limits.requests?.share(among: 4))
+        gate.share(among: 1)
+        #expect(gate.limits == limits)
     }
 }

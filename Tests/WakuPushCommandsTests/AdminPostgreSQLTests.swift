@@ -1,5 +1,10 @@
+import Cluster
+import ClusterPostgreSQL
 import Foundation
+import Primitives
+import PushNode
 import StatusProtocol
+import StorePostgreSQL
 import TestSupport
 import Testing
 import WakuCrypto
@@ -124,5 +129,51 @@ struct AdminPostgreSQLTests {
         let shown = try await run("config", "show", "--store", "postgresql://push:hunter2@db.example/push")
         #expect(shown.field("store")?.hasPrefix("… ") == true)
         #expect(!shown.output.contains("hunter2"))
+    }
+
+    @Test func nodesAreListed() async throws {
+        struct Overview: Decodable {
+            struct Node: Decodable {
+                let name, state: String
+                let partitions: Int
+            }
+            let nodes: [Node]
+            let partitionsWithoutOwner: Int
+        }
+        let (fixture, address) = try await fixture()
+        // Nobody shares it yet.
+        let none = try await fixture.admin("nodes")
+        #expect(none.status == 65 && none.errors.contains("--cluster"), "\(none.errors)")
+        var member = ClusterMember(
+            NodeID(rawValue: 1), name: "node-1", configuration: ClusterConfiguration(), at: .now)
+        let database = ClusterDatabase(
+            try PostgreSQLAddress(address), configuration: ClusterConfiguration(), outbox: ClusterNode.outbox, version: "1.2.3")
+        defer { database.close() }
+        try database.prepare(notices: [])
+        let now = Instant.now
+        for second in 0..<3 {
+            let time = now + .seconds(second)
+            if let heartbeat = member.heartbeat(at: time) {
+                _ = member.heartbeatCommitted(try database.heartbeat(heartbeat), at: time)
+            }
+        }
+        let listed = try await fixture.admin("nodes")
+        #expect(listed.status == 0, "\(listed.errors)")
+        #expect(listed.output.contains("node-1") && listed.output.contains("1.2.3"), "\(listed.output)")
+        let overview = try await fixture.admin("nodes", "--json").json(Overview.self)
+        #expect(overview.nodes.map(\.name) == ["node-1"] && overview.nodes[0].state == "live")
+        #expect(overview.nodes[0].partitions == 257 && overview.partitionsWithoutOwner == 0)
+        let alone = try await run("admin", "nodes", "--data", fixture.data)
+        #expect(alone.status == 64 && alone.errors.contains("--store"))
+    }
+
+    @Test(arguments: [
+        (["--cluster", "a"], "--cluster needs a PostgreSQL database"),
+        (["--cluster", "a b", "--store", "postgresql://push@127.0.0.1/push"], "--cluster must be a name"),
+    ])
+    func clusterOptions(arguments: [String], message: String) async throws {
+        let (fixture, _) = try await fixture()
+        let checked = try await run(["config", "check", "--identity", fixture.server.path] + arguments)
+        #expect(checked.status == 64 && checked.errors.contains(message), "\(checked.errors)")
     }
 }
