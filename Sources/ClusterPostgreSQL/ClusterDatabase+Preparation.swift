@@ -20,6 +20,7 @@ extension ClusterDatabase {
                 try fill(connection)
                 try createClaimPartitions(connection)
                 try createIndex(connection)
+                try createGuard(connection)
                 for notice in notices { try create(notice, connection) }
             }
         }
@@ -52,6 +53,29 @@ extension ClusterDatabase {
         guard try connection.run(find).rows.isEmpty else { return }
         _ = try connection.run(
             Statement("CREATE INDEX \"\(name)\" ON \(outbox.table.quoted) (\(partition(of: outbox.device)), id)", isPrepared: false))
+    }
+
+    /// A delivery that was accepted is not enqueued again. A node that decides to enqueue it may have looked before another node enqueued it, and
+    /// write after that one has posted it: the insert then fails as one with a known key does, and is decided again.
+    private func createGuard(_ connection: PostgreSQLConnection) throws {
+        let name = "enqueued_once"
+        let function = Statement(
+            """
+            SELECT format('CREATE OR REPLACE FUNCTION \(name)() RETURNS trigger LANGUAGE plpgsql AS \
+            $function$ BEGIN IF EXISTS (SELECT FROM %I.\(outbox.accepted.quoted) a WHERE a.\(outbox.delivery.quoted) = NEW.\(outbox.delivery.quoted)) \
+            THEN RAISE unique_violation; END IF; RETURN NULL; END $function$', current_schema())
+            """, isPrepared: false)
+        guard case .text(let definition)? = try connection.run(function).rows.first?.values.first else { throw UnexpectedValue() }
+        _ = try connection.run(Statement(definition, isPrepared: false))
+        let find = Statement(
+            "SELECT oid::bigint FROM pg_trigger WHERE tgname = $1 AND tgrelid = $2::regclass", [.text(name), .text(outbox.table.quoted)],
+            isPrepared: false)
+        guard try connection.run(find).rows.isEmpty else { return }
+        // After the insert, when it has waited for whoever had the same key: the look at what was accepted is then a later one.
+        _ = try connection.run(
+            Statement(
+                "CREATE TRIGGER \(name) AFTER INSERT ON \(outbox.table.quoted) FOR EACH ROW EXECUTE FUNCTION \(name)()",
+                isPrepared: false))
     }
 
     private func create(_ notice: Notice, _ connection: PostgreSQLConnection) throws {

@@ -20,15 +20,20 @@ package enum MarkTable {
     package static let table = Table("cluster_mark", columns: [row, node, epoch], unique: [row])
 }
 
-/// The table of notifications that wait, which a part of the store has made.
+/// The table of notifications that wait, and that of those that were accepted, which a part of the store has made. A delivery is in one of them.
 package struct Outbox: Sendable {
     package let table: Table
+    package let accepted: Table
     /// A number whose lowest bits are the partition: see `partitionCount`, which is a power of two.
     package let device: Column
+    /// What names a delivery in both tables.
+    package let delivery: Column
 
-    package init(_ table: Table, device: Column) {
+    package init(_ table: Table, accepted: Table, device: Column, delivery: Column) {
         self.table = table
+        self.accepted = accepted
         self.device = device
+        self.delivery = delivery
     }
 }
 

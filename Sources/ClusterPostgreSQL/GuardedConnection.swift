@@ -94,7 +94,8 @@ final class GuardedConnection: Sendable {
                 }
             }
         } catch PostgreSQLError.refused(let state, _) where state.isUndefinedTable {
-            throw StoreError(code: .missing, message: "PostgreSQL (\(address)) is not shared by several nodes: has one been started with --cluster?")
+            throw StoreError(
+                code: .missing, message: "PostgreSQL (\(address)) is not shared by several nodes: has one been started with --cluster?")
         } catch {
             throw StoreError(explaining: error, at: address)
         }

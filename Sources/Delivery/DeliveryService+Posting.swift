@@ -38,6 +38,8 @@ extension DeliveryService {
     private struct Loaded: Sendable {
         var postable: [PostableDelivery] = []
         var unreadable: [Int64] = []
+        /// In the outbox, though their devices are not registered: enqueued by another node while this one ended the device.
+        var orphaned: [Int64] = []
         /// For apps that no gorush is configured for.
         var unroutable: [Int64] = []
         var gone: [(id: Int64, outcome: DeliveryOutcome)] = []
@@ -89,6 +91,7 @@ extension DeliveryService {
             if let stored = found.stored[id] {
                 guard let row = found.devices[stored.waiting.device] else {
                     loaded.gone.append((id, .unregistered))
+                    loaded.orphaned.append(id)
                     continue
                 }
                 guard let opened = open(stored, row) else {
@@ -149,6 +152,7 @@ extension DeliveryService {
             await enqueueFromOutbox(loaded.replaced.map(\.by))
         }
         if !loaded.gone.isEmpty { tell(table.withLock { table in loaded.gone.flatMap { table.end($0.id, as: $0.outcome) } }) }
+        if !loaded.orphaned.isEmpty { await keep(DeliveryStorage.drop(loaded.orphaned), "notifications of ended devices not removed") }
         if !loaded.unreadable.isEmpty {
             logger.error("notifications can't be read, and are given up", metadata: ["count": "\(loaded.unreadable.count)"])
             await giveUp(loaded.unreadable, .notificationUnreadable, endpoint)

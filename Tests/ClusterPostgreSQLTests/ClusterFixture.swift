@@ -11,7 +11,9 @@ import WakuCrypto
 struct ClusterFixture {
     static let device = Column("device", .integer)
     static let payload = Column("payload", .bytes)
-    static let outbox = Table("outbox", columns: [device, payload])
+    static let delivery = Column("delivery", .bytes, isOptional: true)
+    static let outbox = Table("outbox", columns: [device, payload, delivery], unique: [delivery])
+    static let accepted = Table("accepted", columns: [delivery], unique: [delivery])
     static let insert = Mutation(outbox, .insert([device, payload]))
     static let mark = Mutation(MarkTable.table, .upsert([MarkTable.row, MarkTable.node, MarkTable.epoch]))
 
@@ -28,7 +30,7 @@ struct ClusterFixture {
         _ = try plain.run(Statement("CREATE SCHEMA \(schema)", isPrepared: false))
         store = try PostgreSQLStore(
             PostgreSQLAddress(server.address + " options=-csearch_path=\(schema)"), storageKey: .random(),
-            parts: [StorePart("deliveries", tables: [Self.outbox])])
+            parts: [StorePart("deliveries", tables: [Self.outbox, Self.accepted])])
     }
 
     func address(host: String? = nil) throws -> PostgreSQLAddress {
@@ -38,7 +40,7 @@ struct ClusterFixture {
     func database(host: String? = nil, configuration: ClusterConfiguration? = nil) throws -> ClusterDatabase {
         try ClusterDatabase(
             address(host: host), configuration: configuration ?? self.configuration,
-            outbox: Outbox(Self.outbox, device: Self.device), version: "1.2")
+            outbox: Outbox(Self.outbox, accepted: Self.accepted, device: Self.device, delivery: Self.delivery), version: "1.2")
     }
 
     /// With its tables.

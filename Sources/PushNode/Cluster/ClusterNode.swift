@@ -78,7 +78,9 @@ package final class ClusterNode: Sendable {
         var nodeCount = 1
     }
 
-    package static let outbox = Outbox(DeliveryStorage.outboxTable, device: DeliveryStorage.deviceColumn)
+    package static let outbox = Outbox(
+        DeliveryStorage.outboxTable, accepted: DeliveryStorage.acceptedTable, device: DeliveryStorage.deviceColumn,
+        delivery: DeliveryStorage.deliveryColumn)
 
     let configuration: Configuration
     let database: ClusterDatabase

@@ -1,0 +1,55 @@
+import Storage
+import StorePostgreSQL
+import Synchronization
+import Testing
+
+@testable import ClusterPostgreSQL
+
+@Suite("Several nodes, PostgreSQL: outbox", .timeLimit(.minutes(5))) struct OutboxTests {
+    private static let findAccepted = Query(ClusterFixture.accepted, [.id], where: [.equal(ClusterFixture.delivery)])
+    private static let enqueue = Mutation(
+        ClusterFixture.outbox, .insert([ClusterFixture.device, ClusterFixture.payload, ClusterFixture.delivery]))
+
+    @Test("What another node enqueued, posted and had accepted after this one looked is not enqueued again")
+    func once() async throws {
+        let fixture = try ClusterFixture()
+        let database = try fixture.prepared()
+        defer { database.close() }
+        let looks = Mutex(0)
+        let wasAccepted = try await fixture.store.commit(
+            StoreCommand<Bool>.find(Self.findAccepted(.bytes([7]))) { rows in
+                let isFirst = looks.withLock { looks in
+                    looks += 1
+                    return looks == 1
+                }
+                // Between this node's look and its change.
+                if isFirst { try fixture.run("INSERT INTO accepted (delivery) VALUES ('\\x07')") }
+                guard rows.isEmpty else { return .done(true) }
+                return .change([Self.enqueue(.integer(1), .bytes([1]), .bytes([7]))], false)
+            })
+        #expect(wasAccepted && looks.withLock(\.self) == 2)
+        #expect(try fixture.count("outbox") == 0)
+    }
+
+    @Test("The look comes after waiting for the node that has it accepted")
+    func waiting() async throws {
+        let fixture = try ClusterFixture()
+        let database = try fixture.prepared()
+        defer { database.close() }
+        try fixture.run("INSERT INTO outbox (device, payload, delivery) VALUES (1, '\\x01', '\\x07')")
+        let other = try PostgreSQLConnection.open(fixture.address(), name: "test")
+        for sql in ["BEGIN", "DELETE FROM outbox", "INSERT INTO accepted (delivery) VALUES ('\\x07')"] {
+            _ = try other.run(Statement(sql, isPrepared: false))
+        }
+        async let result: Void = fixture.store.commit(
+            StoreCommand<Void>.find(Self.findAccepted(.bytes([7]))) { rows in
+                rows.isEmpty ? .change([Self.enqueue(.integer(1), .bytes([1]), .bytes([7]))]) : .change([])
+            })
+        while try fixture.count("pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE 'INSERT INTO%outbox%'") == 0 {
+            try await Task.sleep(for: .milliseconds(5))
+        }
+        _ = try other.run(Statement("COMMIT", isPrepared: false))
+        try await result
+        #expect(try fixture.count("outbox") == 0)
+    }
+}
