@@ -79,7 +79,8 @@ package final class PostgreSQLProxy: Sendable {
                     let count = recv(from, &buffer, buffer.count, 0)
                     guard count > 0 else { break }
                     var bytes = Array(buffer[..<count])
-                    let verdict = self?.inspection.withLock { $0 }?(direction, bytes) ?? .pass
+                    // Not { $0 }, which would write the function back, wrapped once more each time.
+                    let verdict = self?.inspection.withLock(\.self)?(direction, bytes) ?? .pass
                     if case .cut = verdict { break }
                     if case .hold = verdict { continue }
                     if case .replace(let other) = verdict { bytes = other }

@@ -35,6 +35,10 @@ extension NodeService: AdminOperations {
             let facts = await service.facts().map { NodeStatus.ProtocolStatus.Fact(name: $0.name, value: $0.value) }
             protocols.append(NodeStatus.ProtocolStatus(name: proto.name, facts: facts))
         }
+        if let cluster {
+            let facts = cluster.facts.map { NodeStatus.ProtocolStatus.Fact(name: $0.name, value: $0.value) }
+            protocols.append(NodeStatus.ProtocolStatus(name: "cluster", facts: facts))
+        }
         return NodeStatus(
             version: configuration.version, processID: ProcessInfo.processInfo.processIdentifier, started: started,
             publicKey: configuration.identity.publicKey.hex, isReady: findings.worst < .fail, isDraining: drain.isOn,

@@ -302,6 +302,16 @@ package final class ClusterNode: Sendable {
     /// Nodes that share the messages.
     var nodeCount: Int { state.withLock(\.nodeCount) }
 
+    /// For `admin status` and the status page.
+    var facts: [ProtocolFact] {
+        let (nodeCount, openCount) = state.withLock { ($0.nodeCount, $0.share.openCount) }
+        return [
+            ProtocolFact("node", configuration.name), ProtocolFact("nodes that share the messages", "\(nodeCount)"),
+            ProtocolFact("partitions of this node", "\(share) of \(configuration.times.partitionCount)"),
+            ProtocolFact("messages under way", "\(openCount)"),
+        ]
+    }
+
     func setDraining(_ isDraining: Bool) {
         state.withLock { $0.member.isDraining = isDraining }
     }

@@ -177,7 +177,7 @@ package final class NodeService: Service {
             silenceAlarm: configuration.silenceAlarm, logger: logger, now: now)
         statusSource = StatusSource(
             counters: counters, gauges: gauges, watch: watch, relay: relay, store: store, delivery: delivery, protocols: protocols,
-            services: services, now: now, started: .now)
+            services: services, cluster: cluster, now: now, started: .now)
     }
 
     /// - Throws: `StoreError`, and ``NodeError`` when the store can't be shared.

@@ -16,6 +16,7 @@ struct StatusSource: Sendable {
     let delivery: DeliveryService
     let protocols: [any NodeProtocol]
     let services: [any ProtocolService]
+    let cluster: ClusterNode?
     let now: @Sendable () -> Timestamp
     let started: ContinuousClock.Instant
 
@@ -50,6 +51,9 @@ struct StatusSource: Sendable {
             }
             status.protocols.append(
                 StatusFigures.ProtocolLines(name: proto.name, lines: await service.facts().map { ($0.name, $0.value) }))
+        }
+        if let cluster {
+            status.protocols.append(StatusFigures.ProtocolLines(name: "cluster", lines: cluster.facts.map { ($0.name, $0.value) }))
         }
         status.alarms = watch.alarms.all
         addFlow(to: &status)
