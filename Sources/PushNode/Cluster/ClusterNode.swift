@@ -270,11 +270,13 @@ package final class ClusterNode: Sendable {
         }
     }
 
-    /// Ends the lease, so that nobody waits for it to run out. Blocks.
-    func leave() {
+    /// Ends the lease, so that nobody waits for it to run out.
+    func leave() async {
         let id = state.withLock(\.member.id)
-        try? database.leave(id)
-        database.close()
+        _ = await onThread(heartbeatThread) { [database] () throws(StoreError) in
+            defer { database.close() }
+            try database.leave(id)
+        }
     }
 
     // MARK: Figures

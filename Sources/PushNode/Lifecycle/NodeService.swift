@@ -249,7 +249,7 @@ package final class NodeService: Service {
             for try await part in group where part == .work { break }
             group.cancelAll()
         }
-        cluster?.leave()
+        await cluster?.leave()
         await relay.close()
         await maintenance.saveCursors()
         do {
