@@ -35,6 +35,9 @@ package struct ClaimWindow: Hashable, Sendable {
     /// Partitions are created so long before their beginning, in seconds: no message waits for one, and senders' clocks may be ahead.
     package static let lookAhead: Int64 = 3600
 
+    /// Maintenance may come so much later than it should, in seconds.
+    package static let maintenanceDelay: Int64 = 900
+
     /// - Parameters:
     ///   - timestamp: of the message, in seconds since 1970; nil for none. Of a whole: of its earliest segment.
     ///   - now: by the database's clock, in the same unit.
@@ -50,7 +53,7 @@ package struct ClaimWindow: Hashable, Sendable {
     package mutating func maintain(now: Int64) -> (create: ClosedRange<Hour>, dropBefore: Hour) {
         // The hour that ended `retention` ago, or later, stays.
         firstHour = max(firstHour, Self.hour(of: now - Self.retention))
-        return (firstHour...max(firstHour, Self.hour(of: now + Self.lookAhead)), firstHour)
+        return (firstHour...max(firstHour, Self.hour(of: now + Self.lookAhead + Self.maintenanceDelay)), firstHour)
     }
 
     package static func hour(of timestamp: Int64) -> Hour {

@@ -81,6 +81,9 @@ struct StatusService: ProtocolService {
         } catch {
             node.logger.error("old answers not pruned", metadata: ["reason": "\(error.message)"])
         }
+    }
+
+    func recount() async {
         if gate.countsRegistrations, let count = try? await node.store.fetch(Registrations.countedRegistrations()) {
             gate.counted(registrations: count)
         }

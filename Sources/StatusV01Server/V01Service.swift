@@ -63,10 +63,9 @@ struct V01Service: ProtocolService {
         } catch {
             node.logger.error("old acknowledgements not pruned", metadata: ["reason": "\(error.message)"])
         }
-        await countDevices()
     }
 
-    private func countDevices() async {
+    func recount() async {
         guard gate.countsDevices, let count = try? await node.store.fetch(Records.deviceCount()) else { return }
         gate.counted(devices: count)
     }
@@ -90,7 +89,7 @@ struct V01Service: ProtocolService {
     }
 
     func reload() async throws(StoreError) {
-        await countDevices()
+        await recount()
     }
 
     func shared(by nodeCount: Int) {

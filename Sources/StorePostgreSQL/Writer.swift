@@ -79,7 +79,10 @@ final class Writer {
                 return
             } catch let failure as BatchTransaction.Failure {
                 connection?.rollBack()
-                for command in commands { command.reset(keepingDecision: ObjectIdentifier(command) != failure.command) }
+                // Where other nodes write too, what one command met others may meet: all look again.
+                for command in commands {
+                    command.reset(keepingDecision: access != .shared && ObjectIdentifier(command) != failure.command)
+                }
                 guard let index = commands.firstIndex(where: { ObjectIdentifier($0) == failure.command }) else { continue }
                 if mustFail(commands[index], failure) {
                     note(.failed(StoreError(explaining: failure.error ?? failure, at: address)))

@@ -20,7 +20,7 @@ extension ClusterNode: OutboxShare {
     /// Between two looks for outcomes of other nodes' posts without a notice.
     private static let lookUpInterval = Duration.milliseconds(500)
     private static let maintenanceInterval = Duration.seconds(60)
-    private static let scanLimit = 5_000
+    private static let scanChunk = 1_000
 
     /// Rows of devices follow each other, so their lowest bits are distributed evenly.
     func partition(of device: DeviceID) -> PartitionNumber {
@@ -115,11 +115,14 @@ extension ClusterNode: OutboxShare {
         }
         do throws(StoreError) {
             let ids = try found.get()
-            let unknown = Array(delivery.unknown(among: ids).prefix(Self.scanLimit))
-            guard !unknown.isEmpty else { return ids.count }
-            let waiting = try await store.fetch(DeliveryStorage.waitingDeliveries(unknown))
-            let marks = try await store.fetch(DeliveryMarks.marks(of: unknown))
-            await delivery.take(postable(waiting, marks))
+            let unknown = delivery.unknown(among: ids)
+            var held: Set<DeviceID> = []
+            for start in stride(from: 0, to: unknown.count, by: Self.scanChunk) {
+                let chunk = Array(unknown[start..<min(start + Self.scanChunk, unknown.count)])
+                let waiting = try await store.fetch(DeliveryStorage.waitingDeliveries(chunk))
+                let marks = try await store.fetch(DeliveryMarks.marks(of: chunk))
+                await delivery.take(postable(waiting, marks, &held))
+            }
             return ids.count
         } catch {
             logger.error("outbox not readable", metadata: ["reason": "\(error.message)"])
@@ -128,10 +131,13 @@ extension ClusterNode: OutboxShare {
     }
 
     /// Without those that a former owner may have posted, and those behind them.
-    private func postable(_ waiting: [WaitingDelivery], _ marks: [Int64: DeliveryMark]) -> [WaitingDelivery] {
+    ///
+    /// - Parameter held: devices of those.
+    private func postable(
+        _ waiting: [WaitingDelivery], _ marks: [Int64: DeliveryMark], _ held: inout Set<DeviceID>
+    ) -> [WaitingDelivery] {
         state.withLock { state in
             let now = Instant.now
-            var held: Set<DeviceID> = []
             return waiting.filter { delivery in
                 guard !held.contains(delivery.device) else { return false }
                 switch state.member.verdict(on: marks[delivery.id], in: partition(of: delivery.device), at: now) {

@@ -11,6 +11,7 @@ import Waku
 extension ClusterNode {
     /// How long an outcome is waited for. Nobody waits for an answer any more.
     private static let entryLifetime = Duration.seconds(60)
+    private static let sweepInterval = Duration.seconds(1)
     /// The longest pause while something is open.
     private static let pace = Duration.milliseconds(50)
 
@@ -47,10 +48,13 @@ extension ClusterNode {
         settle(hash) { _ in }
     }
 
-    /// Its effect is durable; the answer is not out.
+    /// Its effect is durable; the answer is not out. It is not handled here again: its contents are let go.
     func committed(_ hash: MessageHash) {
         guard let key = MessageKey(hash.bytes) else { return }
-        state.withLock { $0.share.handled(key, .committed, at: .now) }
+        state.withLock { state in
+            state.share.handled(key, .committed, at: .now)
+            state.entries[key]?.arrivals = []
+        }
     }
 
     /// Not handled, for lack of room or because it is a segment: others take it.
@@ -116,7 +120,7 @@ extension ClusterNode {
                 MessageKey(hash.bytes).flatMap { state.entries[$0]?.takesOver } ?? false
             )
         }
-        guard case .claim(let hour) = verdict else { return command.map(Claimed.here) }
+        guard case .claim(let hour) = verdict else { return command.map(Claimed.unclaimed) }
         return MessageClaims.command(key, hour, Claim(node: first, kind: kind), takesOver: takesOver, command)
     }
 
@@ -135,7 +139,7 @@ extension ClusterNode {
                 }
                 await carryOut(actions)
                 let isIdle = state.withLock { state in
-                    forgetOld(&state)
+                    if now >= state.nextSweep { forgetOld(&state, at: now) }
                     return state.entries.isEmpty && state.share.nextWakeUp == nil && state.share.nextFinishedRow == nil
                 }
                 if isIdle { break }
@@ -145,8 +149,8 @@ extension ClusterNode {
     }
 
     /// What other nodes have finished is not kept.
-    private func forgetOld(_ state: inout State) {
-        let now = Instant.now
+    private func forgetOld(_ state: inout State, at now: Instant) {
+        state.nextSweep = now + Self.sweepInterval
         state.entries = state.entries.filter { key, entry in
             if now - entry.heardAt > Self.entryLifetime { state.share.abandon(key) }
             return state.share.isOpen(key)
@@ -156,6 +160,7 @@ extension ClusterNode {
 
     private func carryOut(_ actions: [MessageShare.Action]) async {
         var actions = actions[...]
+        var due: [(place: Int, incoming: Incoming)] = []
         while let action = actions.popFirst() {
             switch action {
             case .readFinishedRows:
@@ -170,31 +175,43 @@ extension ClusterNode {
             case .lookUpClaims(let keys):
                 actions += await lookUpClaims(keys)
             case .handle(let key), .repeatTransaction(let key):
-                counters.add(.clusterTaken)
-                await handle(key, takesOver: false)
+                due += begin(key, takesOver: false)
             case .takeOverAnswer(let key):
                 counters.add(.clusterAnswered)
-                await handle(key, takesOver: true)
+                due += begin(key, takesOver: true)
             case .answerFailure(let key):
                 let giveUp = state.withLock { $0.entries.removeValue(forKey: key)?.giveUp }
                 giveUp?()
             }
         }
+        if !due.isEmpty { await attached?.deliver(due) }
     }
 
     private func readFinishedRows() async -> Bool {
-        let known = state.withLock(\.finishedUpTo)
-        let result = await onThread(messageThread) { [database, first] () throws(StoreError) in
-            try database.finishedRows(after: known, except: first)
-        }
-        guard case .success(let rows) = result else { return false }
-        state.withLock { state in
-            for row in rows {
-                state.share.finishedElsewhere(row.prefixes)
-                state.finishedUpTo[row.node] = max(state.finishedUpTo[row.node] ?? row.sequence, row.sequence)
+        while true {
+            let known = state.withLock(\.finishedUpTo)
+            let result = await onThread(messageThread) { [database, first] () throws(StoreError) in
+                try database.finishedRows(after: known, except: first)
             }
+            guard case .success(let rows) = result else { return false }
+            state.withLock { state in
+                for row in rows {
+                    state.share.finishedElsewhere(row.prefixes)
+                    state.finishedUpTo[row.node] = max(state.finishedUpTo[row.node] ?? row.sequence, row.sequence)
+                }
+            }
+            if rows.count < ClusterDatabase.finishedRowLimit { return true }
         }
-        return true
+    }
+
+    /// Before the node leaves: what it has finished is not handled again.
+    func writeFinished() async {
+        let later = Instant.now + configuration.times.finishedInterval
+        while let row = state.withLock({ $0.share.finishedRow(at: later) }) {
+            let result = await onThread(messageThread) { [database] () throws(StoreError) in try database.write(row) }
+            guard case .success = result else { return }
+            state.withLock { $0.share.wroteFinishedRow(isCommitted: true, at: later) }
+        }
     }
 
     private func lookUpClaims(_ keys: [MessageKey]) async -> [MessageShare.Action] {
@@ -216,17 +233,18 @@ extension ClusterNode {
         }
     }
 
-    private func handle(_ key: MessageKey, takesOver: Bool) async {
-        let arrivals = state.withLock { state -> [(place: Int, incoming: Incoming)] in
+    /// Returns what is to be handled now.
+    private func begin(_ key: MessageKey, takesOver: Bool) -> [(place: Int, incoming: Incoming)] {
+        state.withLock { state in
             guard var entry = state.entries[key] else {
                 state.share.abandon(key)
                 return []
             }
+            if !takesOver, entry.outcome == nil { counters.add(.clusterTaken) }
             entry.open = entry.arrivals.count
             (entry.outcome, entry.isAbandoned, entry.takesOver) = (nil, false, takesOver)
             state.entries[key] = entry
             return entry.arrivals
         }
-        if !arrivals.isEmpty { await attached?.deliver(arrivals) }
     }
 }

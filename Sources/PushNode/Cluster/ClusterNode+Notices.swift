@@ -45,7 +45,7 @@ extension ClusterNode {
                     // What was missed while nobody listened.
                     state.withLock { $0.toScan = Set(0..<configuration.times.partitionCount) }
                     deliveryWakeUp.signal()
-                    await attached?.reload()
+                    while await attached?.reload() == false, (try? await Task.sleep(for: Self.listenPause)) != nil {}
                 case .success(.notified(let payloads)): take(payloads)
                 case .success(.closed): return
                 case .failure: try? await Task.sleep(for: Self.listenPause)

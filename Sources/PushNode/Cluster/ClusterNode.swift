@@ -36,13 +36,14 @@ package final class ClusterNode: Sendable {
         let registered: @Sendable (RegistrantNotice) -> Void
         /// How many nodes share the messages from now on.
         let shared: @Sendable (Int) -> Void
-        /// What other nodes changed in general is to be read anew.
-        let reload: @Sendable () async -> Void
+        /// What other nodes changed in general is to be read anew: false when that failed.
+        let reload: @Sendable () async -> Bool
     }
 
     /// A message whose outcome is open here.
     struct Entry: Sendable {
-        let arrivals: [(place: Int, incoming: Incoming)]
+        /// Empty once the message's effect is durable.
+        var arrivals: [(place: Int, incoming: Incoming)]
         let heardAt: Instant
         /// Protocols that have not said yet what became of it.
         var open: Int
@@ -61,6 +62,8 @@ package final class ClusterNode: Sendable {
         var entries: [MessageKey: Entry] = [:]
         /// Of the messages that wait for other nodes, in units of 4 KiB.
         var waitingCost = 0
+        /// When entries that nobody needs any more are looked for.
+        var nextSweep = Instant(sinceEpoch: .zero)
         var window: ClaimWindow
         /// The database's clock is so many seconds ahead of this one's.
         var clockOffset: Int64 = 0
@@ -245,6 +248,8 @@ package final class ClusterNode: Sendable {
         state.stopping = []
         state.toScan = []
         guard !state.isLeaving else { return }
+        let isDraining = state.member.isDraining
+        defer { state.member.isDraining = isDraining }
         state.member = ClusterMember(
             NodeID(using: &generator), name: configuration.name, configuration: configuration.times,
             at: .now)
@@ -272,6 +277,7 @@ package final class ClusterNode: Sendable {
 
     /// Ends the lease, so that nobody waits for it to run out.
     func leave() async {
+        await writeFinished()
         let id = state.withLock(\.member.id)
         _ = await onThread(heartbeatThread) { [database] () throws(StoreError) in
             defer { database.close() }
@@ -304,10 +310,12 @@ package final class ClusterNode: Sendable {
     /// Nodes that share the messages.
     var nodeCount: Int { state.withLock(\.nodeCount) }
 
+    /// Messages whose outcome is open here.
+    var openCount: Int { state.withLock(\.share.openCount) }
+
     /// For `admin status` and the status page.
     var facts: [ProtocolFact] {
-        let (nodeCount, openCount) = state.withLock { ($0.nodeCount, $0.share.openCount) }
-        return [
+        [
             ProtocolFact("node", configuration.name), ProtocolFact("nodes that share the messages", "\(nodeCount)"),
             ProtocolFact("partitions of this node", "\(share) of \(configuration.times.partitionCount)"),
             ProtocolFact("messages under way", "\(openCount)"),

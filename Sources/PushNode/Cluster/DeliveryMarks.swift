@@ -46,7 +46,7 @@ enum DeliveryMarks {
                     switch marks[id] {
                     case nil: changes.append(insert(.integer(id), values.0, values.1))
                     case request.mark: break
-                    case let other? where request.replacesOthers:
+                    case let other? where request.replacesOthers && other.epoch < request.mark.epoch:
                         changes.append(
                             replace(
                                 values.0, values.1, .integer(id), .integer(Int64(bitPattern: other.owner.rawValue)),

@@ -6,11 +6,20 @@ import Storage
 /// What became of a message whose effect another node may have committed before.
 enum Claimed<Outcome: Sendable>: Sendable {
     case here(Outcome)
+    /// Nothing was changed, or the message is too old for claims: nobody takes its answer over.
+    case unclaimed(Outcome)
     /// Another node had claimed it: nothing was changed.
     case elsewhere(Claim.Kind)
 
     var outcome: Outcome? {
-        if case .here(let outcome) = self { outcome } else { nil }
+        switch self {
+        case .here(let outcome), .unclaimed(let outcome): outcome
+        case .elsewhere: nil
+        }
+    }
+
+    fileprivate var withoutClaim: Claimed {
+        if case .here(let outcome) = self { .unclaimed(outcome) } else { self }
     }
 }
 
@@ -50,11 +59,14 @@ enum MessageClaims {
 
 extension StoreCommand {
     /// Adds changes before the command's own, which it gets.
-    fileprivate func claimed(_ claim: @escaping @Sendable ([Change]) -> [Change]) -> StoreCommand {
+    fileprivate func claimed<Inner>(
+        _ claim: @escaping @Sendable ([Change]) -> [Change]
+    ) -> StoreCommand where Outcome == Claimed<Inner> {
         switch self {
         case .read(let reads, let next): return .read(reads) { try next($0).claimed(claim) }
         case .apply(let changes, let outcome):
             let first = claim(changes)
+            guard !first.isEmpty else { return .apply(changes) { outcome($0).withoutClaim } }
             let count = first.count(where: \.mutation.isInsert)
             return .apply(first + changes) { outcome(Array($0.dropFirst(count))) }
         }

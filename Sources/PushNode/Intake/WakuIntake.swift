@@ -180,7 +180,7 @@ package final class WakuIntake<Handler: WakuHandler>: WakuReceiver {
     }
 
     private func claimed(_ command: StoreCommand<Handler.Outcome>, for message: Message) -> StoreCommand<Claimed<Handler.Outcome>> {
-        guard let cluster = node.cluster, let sentAt = message.sentAt else { return command.map(Claimed.here) }
+        guard let cluster = node.cluster, let sentAt = message.sentAt else { return command.map(Claimed.unclaimed) }
         return cluster.claim(message.wholeHash, heardAs: message.hash, message.kind, sentAt: sentAt, for: command)
     }
 
@@ -189,6 +189,11 @@ package final class WakuIntake<Handler: WakuHandler>: WakuReceiver {
         case .success(.here(let outcome)):
             node.counters.reached(.durable, message.kind, message.times)
             node.cluster?.committed(message.hash)
+            handler.finish(message, .success(outcome))
+        case .success(.unclaimed(let outcome)):
+            node.counters.reached(.durable, message.kind, message.times)
+            // Before its answer, which may be held, so that nobody else handles it meanwhile.
+            node.cluster?.finished(message.hash)
             handler.finish(message, .success(outcome))
         case .success(.elsewhere(let kind)): node.cluster?.claimedElsewhere(message.hash, kind)
         case .failure(let error):
@@ -209,8 +214,19 @@ package final class WakuIntake<Handler: WakuHandler>: WakuReceiver {
                 // A query that fails does not affect the others.
                 do throws(StoreError) {
                     let reply = try result.get()
+                    // Without a lease the rows may be those of a server that was replaced.
+                    if let cluster = node.cluster, cluster.failure != nil {
+                        cluster.failed(message.hash) {}
+                        continue
+                    }
                     handler.answered(message, reply)
-                    if let reply { node.replies.publish(reply) } else { node.handled.note(message.hash) }
+                    if let reply {
+                        // As above.
+                        node.cluster?.finished(message.hash)
+                        node.replies.publish(reply)
+                    } else {
+                        node.handled.note(message.hash)
+                    }
                 } catch {
                     fail([message], error)
                 }

@@ -156,10 +156,12 @@ package final class NodeService: Service {
                     for service in services { service.shared(by: count) }
                 },
                 reload: {
-                    for service in services {
-                        do throws(StoreError) { try await service.reload() } catch {
-                            logger.error("changes of other nodes not read", metadata: ["reason": "\(error.message)"])
-                        }
+                    do throws(StoreError) {
+                        for service in services { try await service.reload() }
+                        return true
+                    } catch {
+                        logger.error("changes of other nodes not read", metadata: ["reason": "\(error.message)"])
+                        return false
                     }
                 }), store: store, delivery: delivery)
         maintenance = Maintenance(

@@ -56,6 +56,7 @@ struct Maintenance: Sendable {
             let counts = counters.snapshot
             summarize(counts, since: last)
             last = counts
+            for service in protocols { await service.recount() }
             // For all nodes, one of them.
             if let cluster, !cluster.isMaintainer { continue }
             await prune(Retention(cutoff: cutoff, rowLimit: Self.retainedRowLimit, now: cutoff + retention))

@@ -76,6 +76,8 @@ package protocol ProtocolService: Sendable {
 
     /// Called once a minute: deletes rows that are older than the cutoff.
     func prune(_ retention: Retention) async
+    /// Called once a minute, on each of several nodes: counts what limits rest on.
+    func recount() async
     /// Called once an hour: ends registrations that were not renewed.
     func expire(at now: Timestamp) async
     /// Called after another process changed the stored rows.
@@ -161,6 +163,7 @@ extension ProtocolService {
     package var receiver: any WakuReceiver { NoReceiver() }
     package func run() async throws {}
     package func prune(_ retention: Retention) async {}
+    package func recount() async {}
     package func expire(at now: Timestamp) async {}
     package func reload() async throws(StoreError) {}
     package func registeredElsewhere(_ name: [UInt8]) {}

@@ -83,6 +83,23 @@ import WakuCrypto
         }
     }
 
+    @Test("A query is finished for the other node while its answer is held")
+    func heldAnswers() async throws {
+        let fixture = try await ClusterFixture()
+        let clients = clients(10, fixture)
+        try await fixture.withNodes(["a", "b"], configure: { $0.replyDelay = .seconds(60) }) { members in
+            try await members.waitUntilShared()
+            await members.feed(clients.flatMap { fixture.registration($0) })
+            try await members.wait { $0.count(.registrationStored) >= 10 && $0.published.count >= 10 }
+            try await members.wait { members in Set(members.map(\.fed.node.topicCount)).count == 1 }
+            let registered = members.published.count
+            await members.feed(clients.flatMap { fixture.query($0) })
+            try await members.wait { $0.count(.queryAnswered) >= 10 }
+            try await members.wait { members in members.allSatisfy { $0.fed.node.cluster?.openCount == 0 } }
+            #expect(members.published.count == registered)
+        }
+    }
+
     @Test("A node alone takes everything, and goes on where it stopped")
     func alone() async throws {
         let fixture = try await ClusterFixture()
