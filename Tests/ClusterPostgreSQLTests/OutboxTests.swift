@@ -1,6 +1,7 @@
 import Storage
 import StorePostgreSQL
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import ClusterPostgreSQL
@@ -45,8 +46,8 @@ import Testing
             StoreCommand<Void>.find(Self.findAccepted(.bytes([7]))) { rows in
                 rows.isEmpty ? .change([Self.enqueue(.integer(1), .bytes([1]), .bytes([7]))]) : .change([])
             })
-        while try fixture.count("pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE 'INSERT INTO%outbox%'") == 0 {
-            try await Task.sleep(for: .milliseconds(5))
+        try await eventually {
+            try fixture.count("pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE 'INSERT INTO%outbox%'") != 0
         }
         _ = try other.run(Statement("COMMIT", isPrepared: false))
         try await result
