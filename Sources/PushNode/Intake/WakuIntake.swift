@@ -219,14 +219,10 @@ package final class WakuIntake<Handler: WakuHandler>: WakuReceiver {
                         cluster.failed(message.hash) {}
                         continue
                     }
+                    // As above.
+                    node.cluster?.finished(message.hash)
                     handler.answered(message, reply)
-                    if let reply {
-                        // As above.
-                        node.cluster?.finished(message.hash)
-                        node.replies.publish(reply)
-                    } else {
-                        node.handled.note(message.hash)
-                    }
+                    if let reply { node.replies.publish(reply) } else { node.handled.note(message.hash) }
                 } catch {
                     fail([message], error)
                 }
