@@ -26,7 +26,7 @@ package enum DatabaseFile {
         }.get()
     }
 
-    private static func plain(
+    static func plain(
         _ file: UnsafeRawBufferPointer, _ path: String, password: SecretBytes?, iterations: Int
     ) throws(StatusGoImportError) -> SecretBytes {
         guard file.count >= 512 else { throw StatusGoImportError("\(path) is not a SQLite database") }
