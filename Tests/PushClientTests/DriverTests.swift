@@ -263,8 +263,9 @@ import WakuCrypto
         let (identity, store) = (PrivateKey.generate(), FailingStore())
         store.setFailing(true)
         let client = try await client(identity, store: store)
+        // A row of failures is reported once: perhaps before anything else runs.
+        let events = client.events
         try await running(client) { client in
-            let events = client.events
             client.setSending(true)
             for await event in events {
                 if case .storeFailed = event { return }
@@ -348,8 +349,10 @@ import WakuCrypto
         let store = FailingStore()
         store.setFailing(true)
         let relay = network.relay()
-        try await running(try await client(store: store, relay: relay)) { client in
-            let events = client.events
+        let client = try await client(store: store, relay: relay)
+        // As above.
+        let events = client.events
+        try await running(client) { client in
             client.setReceiving(true)
             async let states = client.register(Self.device, with: [PushServer(key: server)])
             for await event in events {

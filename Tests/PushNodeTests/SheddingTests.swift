@@ -1,8 +1,6 @@
-import GRDB
 import Gorush
 import NodeAssembly
 import NodeMetrics
-import PushNode
 import Storage
 import StoreSQLite
 import StatusProtocol
@@ -11,6 +9,7 @@ import Testing
 import Waku
 import WakuCrypto
 
+@testable import PushNode
 @testable import StatusServer
 
 @Suite("When the store is slow")
@@ -18,6 +17,7 @@ struct SheddingTests {
     @Test("Queries are shed first, then requests; registrations wait, and all are stored")
     func shedding() async throws {
         let folder = try TemporaryFolder()
+        let faults = StoreFaults(in: folder.path)
         let identity = PrivateKey.generate()
         let clients = (0..<12).map { _ in TestClient(of: identity.publicKey) }
         let server = StatusTopics.partitioned(identity.publicKey)
@@ -48,25 +48,22 @@ struct SheddingTests {
             await relay.feed([registration(known, version: 1)])
             try await node.wait { relay.published.count == 1 }
             await relay.feed([queries[0]])
-            try await node.wait { relay.published.count == 2 }
+            // An answer is out a little before its message makes room.
+            try await node.wait { relay.published.count == 2 && node.node.isIdle }
 
-            var unsafe = Configuration()
-            unsafe.allowsUnsafeTransactions = true
-            let writer = try DatabaseQueue(path: DataFolder.databasePath(in: folder.path), configuration: unsafe)
-            let feeding = try await writer.writeWithoutTransaction { db in
-                // The node waits for the lock, for less than its timeout of 5 s.
-                try db.execute(sql: "BEGIN IMMEDIATE")
-                return Task {
-                    // 4 of 8 are taken: no room for queries. 6: none for requests.
-                    await relay.feed(Array(news[..<4]))
-                    await relay.feed(Array(queries[1...]))
-                    await relay.feed(requests)
-                    await relay.feed(Array(news[4...]))
-                }
-            }
+            // Else the node could not end.
+            defer { faults.clear() }
+            faults.add(.stall, to: .sync, of: .log)
+            // 4 of 8 are taken: no room for queries. 6: none for requests.
+            async let feeding: Void = {
+                await relay.feed(Array(news[..<4]))
+                await relay.feed(Array(queries[1...]))
+                await relay.feed(requests)
+                await relay.feed(Array(news[4...]))
+            }()
             try await node.wait { node.count(.shedQuery) == 3 && node.count(.shedRequest) == 4 }
-            try await writer.writeWithoutTransaction { try $0.execute(sql: "ROLLBACK") }
-            await feeding.value
+            faults.clear()
+            await feeding
             try await node.wait { relay.published.count == 2 + news.count + 2 }
             #expect(node.count(.registrationStored) == clients.count)
         }

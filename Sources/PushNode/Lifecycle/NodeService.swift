@@ -44,7 +44,7 @@ package final class NodeService: Service {
     let protocols: [any NodeProtocol]
     let services: [any ProtocolService]
     let delivery: DeliveryService
-    let cluster: ClusterNode?
+    package let cluster: ClusterNode?
     private let publisher: Publisher
     private let sorter: MessageSorter
     private let maintenance: Maintenance
@@ -318,7 +318,7 @@ package final class NodeService: Service {
     }
 
     /// Whether no message is on its way to the store.
-    private var isIdle: Bool { services.allSatisfy { $0.receiver.isIdle } }
+    var isIdle: Bool { services.allSatisfy { $0.receiver.isIdle } }
 
     private func wait(_ limit: Duration, until condition: () -> Bool) async {
         let deadline = ContinuousClock.now + limit

@@ -267,8 +267,9 @@ import WakuCrypto
         let (identity, store) = (PrivateKey.generate(), FailingStore())
         store.setFailing(true)
         let client = try await client(identity, store: store)
+        // A row of failures is reported once: perhaps before anything else runs.
+        let events = client.events
         try await running(client) { client in
-            let events = client.events
             client.setSending(true)
             for await event in events {
                 if case .storeFailed = event { return }
