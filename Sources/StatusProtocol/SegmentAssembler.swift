@@ -28,6 +28,13 @@ public struct SegmentAssembler: Sendable {
         }()
     }
 
+    /// A message that was put together.
+    public struct Reassembled: Hashable, Sendable {
+        public let bytes: [UInt8]
+        /// When the first of its segments was sent.
+        public let sentAt: Timestamp
+    }
+
     private struct Key: Hashable {
         let wholeHash: [UInt8]
         let signer: PublicKey
@@ -36,6 +43,7 @@ public struct SegmentAssembler: Sendable {
     private struct Whole {
         let began: Timestamp
         let count: Int
+        var sentAt: Timestamp
         var segments: [Int: [UInt8]] = [:]
         var byteCount = 0
 
@@ -60,23 +68,32 @@ public struct SegmentAssembler: Sendable {
     /// Number of incomplete messages.
     public var count: Int { wholes.count }
 
-    /// Adds a segment. Returns the whole message if it is complete and its hash matches.
-    public mutating func add(_ segment: SegmentMessage, from signer: PublicKey, at now: Timestamp) -> [UInt8]? {
+    /// Adds a segment.
+    ///
+    /// - Parameters:
+    ///   - sentAt: when the segment was sent; nil: now.
+    ///   - now: by which segments that came long ago are forgotten.
+    /// - Returns: the whole message if it is complete and its hash matches.
+    public mutating func add(
+        _ segment: SegmentMessage, from signer: PublicKey, sentAt: Timestamp? = nil, at now: Timestamp
+    ) -> Reassembled? {
         guard (2...limits.segmentCount).contains(segment.count), (0..<segment.count).contains(segment.index),
             segment.wholeHash.count == Keccak256.byteCount
         else { return nil }
         forgetOldWholes(at: now)
         let key = Key(wholeHash: segment.wholeHash, signer: signer)
-        var whole = wholes[key] ?? Whole(began: now, count: segment.count)
+        let sentAt = sentAt ?? now
+        var whole = wholes[key] ?? Whole(began: now, count: segment.count, sentAt: sentAt)
         guard whole.count == segment.count, whole.segments[segment.index] == nil,
             whole.byteCount + segment.payload.count <= limits.wholeByteCount
         else { return nil }
         whole.segments[segment.index] = segment.payload
         whole.byteCount += segment.payload.count
+        whole.sentAt = min(whole.sentAt, sentAt)
         guard whole.segments.count < whole.count else {
             remove(key)
             let bytes = (0..<whole.count).reduce(into: []) { $0 += whole.segments[$1] ?? [] }
-            return Keccak256.hash(bytes) == segment.wholeHash ? bytes : nil
+            return Keccak256.hash(bytes) == segment.wholeHash ? Reassembled(bytes: bytes, sentAt: whole.sentAt) : nil
         }
         keep(whole, key, adding: segment.payload.count)
         makeRoom(besides: key)

@@ -47,9 +47,9 @@ struct StatusHandler: WakuHandler {
     }
 
     func decode(_ incoming: Incoming, keys: [SymmetricKey], at now: Timestamp) throws(Drop) -> Decoded<StatusCommand> {
-        let (command, wholeHash) = try decoder.decode(
+        let (command, whole) = try decoder.decode(
             incoming.received, isOwnTopic: topics.isOwn(incoming.tag), keys: keys, at: now)
-        return Decoded(command, command.kind, from: incoming, wholeHash: wholeHash)
+        return Decoded(command, command.kind, from: incoming, whole: whole)
     }
 
     // MARK: Registrations and requests

@@ -25,8 +25,8 @@ struct V01Handler: WakuHandler {
     let replies: V01Replies
 
     func decode(_ incoming: Incoming, keys: [SymmetricKey], at now: Timestamp) throws(Drop) -> Decoded<V01Command> {
-        let (command, wholeHash) = try decoder.decode(incoming.received.message, at: now)
-        return Decoded(command, command.kind, from: incoming, wholeHash: wholeHash)
+        let (command, whole) = try decoder.decode(incoming.received.message, at: now)
+        return Decoded(command, command.kind, from: incoming, whole: whole)
     }
 
     // MARK: Registrations and requests

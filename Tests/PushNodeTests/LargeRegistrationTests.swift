@@ -63,7 +63,7 @@ struct LargeRegistrationTests {
                 whole = opened.data
                 continue
             }
-            whole = assembler.add(segment, from: opened.signer, at: .now()) ?? whole
+            whole = assembler.add(segment, from: opened.signer, at: .now())?.bytes ?? whole
         }
         let envelope = try MetadataEnvelope(parsing: try #require(whole), wakuSigner: server)
         #expect(envelope.sender == server)

@@ -53,7 +53,7 @@ package struct PlainNode: Sendable {
         guard let plain = open(message), let frame = try? PayloadFrame(parsing: plain), let signer = frame.signer else { return nil }
         var bytes = frame.data
         if let segment = SegmentMessage(parsing: bytes) {
-            guard let whole = assembler.add(segment, from: signer, at: message.timestamp) else { return nil }
+            guard let whole = assembler.add(segment, from: signer, at: message.timestamp)?.bytes else { return nil }
             bytes = whole
         }
         guard let envelope = try? MetadataEnvelope(parsing: bytes, wakuSigner: signer) else { return nil }

@@ -139,7 +139,7 @@ private final class SegmentedAnswers: Sendable {
 
     func whole(of payload: OpenedPayload) -> [UInt8]? {
         guard let segment = payload.segment else { return payload.data }
-        return assembler.withLock { $0.add(segment, from: payload.signer, at: .now()) }
+        return assembler.withLock { $0.add(segment, from: payload.signer, at: .now())?.bytes }
     }
 }
 

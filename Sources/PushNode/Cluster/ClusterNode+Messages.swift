@@ -23,22 +23,38 @@ extension ClusterNode {
         let taken = state.withLock { state in
             var taken: [(place: Int, incoming: Incoming)] = []
             for message in messages {
-                guard let key = MessageKey(message.hash.bytes), let cost = message.arrivals.first?.incoming.cost else { continue }
-                let rank = state.member.rank(of: key)
-                if rank > 0, state.waitingCost + cost > waitingLimit { continue }
-                let reception = state.share.heard(key, rank: rank, at: now)
-                switch reception {
-                case .handle: taken += message.arrivals
-                case .wait: state.waitingCost += cost
-                case .duplicate, .leftToOthers: continue
-                }
-                state.entries[key] = Entry(
-                    arrivals: message.arrivals, heardAt: now, open: reception == .handle ? message.arrivals.count : 0)
+                guard let key = MessageKey(message.hash.bytes), let first = message.arrivals.first?.incoming else { continue }
+                let entry = Entry(
+                    turn: .arrivals(message.arrivals), heardAt: now, sentAt: first.received.message.timestamp, cost: first.cost)
+                if state.hear(key, entry, waitingLimit: waitingLimit, at: now) == .handle { taken += message.arrivals }
             }
             return taken
         }
         messageWakeUp.signal()
         return taken
+    }
+
+    /// A message that was put together from segments, which others may have put together too. From now on, what becomes of the segment that
+    /// came last is what becomes of the whole.
+    ///
+    /// - Parameters:
+    ///   - hash: of that segment.
+    ///   - handle: called when it is this node's turn later.
+    /// - Returns: whether this node handles it at once.
+    func hear(_ whole: ReassembledMessage, completedBy hash: MessageHash, handle: @escaping @Sendable () -> Void) -> Bool {
+        guard let key = MessageKey(whole.hash.bytes), let segment = MessageKey(hash.bytes) else { return true }
+        let now = Instant.now
+        let entry = Entry(turn: .reassembled(handle), heardAt: now, sentAt: whole.sentAt, cost: whole.cost)
+        let reception = state.withLock { state in
+            // A node that lacks another segment has to hear this one too.
+            state.share.abandon(segment)
+            state.entries[segment] = nil
+            let reception = state.hear(key, entry, waitingLimit: waitingLimit, at: now)
+            if state.entries[key] != nil { state.wholes[segment] = key }
+            return reception
+        }
+        messageWakeUp.signal()
+        return reception == .handle
     }
 
     // MARK: What became of them here
@@ -50,10 +66,10 @@ extension ClusterNode {
 
     /// Its effect is durable; the answer is not out. It is not handled here again: its contents are let go.
     func committed(_ hash: MessageHash) {
-        guard let key = MessageKey(hash.bytes) else { return }
         state.withLock { state in
+            guard let key = state.key(of: hash) else { return }
             state.share.handled(key, .committed, at: .now)
-            state.entries[key]?.arrivals = []
+            state.entries[key]?.turn = .none
         }
     }
 
@@ -78,10 +94,9 @@ extension ClusterNode {
     }
 
     private func settle(_ hash: MessageHash, _ note: (inout Entry) -> Void) {
-        guard let key = MessageKey(hash.bytes) else { return }
         let now = Instant.now
         state.withLock { state in
-            guard var entry = state.entries[key], entry.open > 0 else { return }
+            guard let key = state.key(of: hash), var entry = state.entries[key], entry.open > 0 else { return }
             note(&entry)
             entry.open -= 1
             state.entries[key] = entry
@@ -90,9 +105,7 @@ extension ClusterNode {
                 state.share.handled(key, outcome, at: now)
                 if case .failed = outcome { return }
                 // Another node's: an old one that comes again is not answered again.
-                if let sent = entry.arrivals.first?.incoming.received.message.timestamp, Timestamp.now().since(sent) < Self.entryLifetime {
-                    return
-                }
+                if Timestamp.now().since(entry.sentAt) < Self.entryLifetime { return }
                 state.share.abandon(key)
             } else if entry.isAbandoned {
                 state.share.abandon(key)
@@ -107,17 +120,17 @@ extension ClusterNode {
     /// deliveries.
     ///
     /// - Parameters:
-    ///   - whole: the hash that is the same at every node.
-    ///   - hash: of the message that brought it here.
+    ///   - hash: the same at every node: of the whole, if there were segments.
+    ///   - sentAt: likewise.
     func claim<Outcome>(
-        _ whole: MessageHash, heardAs hash: MessageHash, _ kind: KindLabel, sentAt: Timestamp, for command: StoreCommand<Outcome>
+        _ hash: MessageHash, _ kind: KindLabel, sentAt: Timestamp, for command: StoreCommand<Outcome>
     ) -> StoreCommand<Claimed<Outcome>> {
-        guard let key = MessageKey(whole.bytes), let kind = Claim.Kind(kind) else { return command.map(Claimed.here) }
+        guard let key = MessageKey(hash.bytes), let kind = Claim.Kind(kind) else { return command.map(Claimed.here) }
         let timestamp = sentAt.rawValue > 0 ? sentAt.wholeSeconds : nil
         let (verdict, takesOver) = state.withLock { state in
             (
                 state.window.verdict(timestamp: timestamp, now: Timestamp.now().wholeSeconds + state.clockOffset),
-                MessageKey(hash.bytes).flatMap { state.entries[$0]?.takesOver } ?? false
+                state.entries[key]?.takesOver ?? false
             )
         }
         guard case .claim(let hour) = verdict else { return command.map(Claimed.unclaimed) }
@@ -155,12 +168,13 @@ extension ClusterNode {
             if now - entry.heardAt > Self.entryLifetime { state.share.abandon(key) }
             return state.share.isOpen(key)
         }
-        state.waitingCost = state.entries.values.reduce(0) { $0 + ($1.open == 0 ? $1.arrivals.first?.incoming.cost ?? 0 : 0) }
+        state.wholes = state.wholes.filter { state.entries[$0.value] != nil }
+        state.waitingCost = state.entries.values.reduce(0) { $0 + ($1.open == 0 ? $1.cost : 0) }
     }
 
     private func carryOut(_ actions: [MessageShare.Action]) async {
         var actions = actions[...]
-        var due: [(place: Int, incoming: Incoming)] = []
+        var due: [Turn] = []
         while let action = actions.popFirst() {
             switch action {
             case .readFinishedRows:
@@ -175,16 +189,24 @@ extension ClusterNode {
             case .lookUpClaims(let keys):
                 actions += await lookUpClaims(keys)
             case .handle(let key), .repeatTransaction(let key):
-                due += begin(key, takesOver: false)
+                due.append(begin(key, takesOver: false))
             case .takeOverAnswer(let key):
                 counters.add(.clusterAnswered)
-                due += begin(key, takesOver: true)
+                due.append(begin(key, takesOver: true))
             case .answerFailure(let key):
                 let giveUp = state.withLock { $0.entries.removeValue(forKey: key)?.giveUp }
                 giveUp?()
             }
         }
-        if !due.isEmpty { await attached?.deliver(due) }
+        var arrivals: [(place: Int, incoming: Incoming)] = []
+        for turn in due {
+            switch turn {
+            case .arrivals(let more): arrivals += more
+            case .reassembled(let handle): handle()
+            case .none: break
+            }
+        }
+        if !arrivals.isEmpty { await attached?.deliver(arrivals) }
     }
 
     private func readFinishedRows() async -> Bool {
@@ -218,7 +240,7 @@ extension ClusterNode {
         let wanted = state.withLock { state in
             let now = Timestamp.now().wholeSeconds + state.clockOffset
             return keys.compactMap { key -> (hour: ClaimWindow.Hour, key: MessageKey)? in
-                guard let sent = state.entries[key]?.arrivals.first?.incoming.received.message.timestamp, sent.rawValue > 0,
+                guard let sent = state.entries[key]?.sentAt, sent.rawValue > 0,
                     case .claim(let hour) = state.window.verdict(timestamp: sent.wholeSeconds, now: now)
                 else { return nil }
                 return (hour, key)
@@ -233,18 +255,43 @@ extension ClusterNode {
         }
     }
 
-    /// Returns what is to be handled now.
-    private func begin(_ key: MessageKey, takesOver: Bool) -> [(place: Int, incoming: Incoming)] {
+    /// - Returns: how it is to be handled now.
+    private func begin(_ key: MessageKey, takesOver: Bool) -> Turn {
         state.withLock { state in
             guard var entry = state.entries[key] else {
                 state.share.abandon(key)
-                return []
+                return .none
             }
             if !takesOver, entry.outcome == nil { counters.add(.clusterTaken) }
-            entry.open = entry.arrivals.count
+            entry.open = entry.turn.count
             (entry.outcome, entry.isAbandoned, entry.takesOver) = (nil, false, takesOver)
             state.entries[key] = entry
-            return entry.arrivals
+            return entry.turn
         }
+    }
+}
+
+extension ClusterNode.State {
+    /// By which the message is known, or the whole that it completed.
+    fileprivate func key(of hash: MessageHash) -> MessageKey? {
+        MessageKey(hash.bytes).map { wholes[$0] ?? $0 }
+    }
+
+    fileprivate mutating func hear(
+        _ key: MessageKey, _ entry: ClusterNode.Entry, waitingLimit: Int, at now: Instant
+    ) -> MessageShare.Reception {
+        let rank = member.rank(of: key)
+        if rank > 0, waitingCost + entry.cost > waitingLimit { return .leftToOthers }
+        let reception = share.heard(key, rank: rank, at: now)
+        switch reception {
+        case .handle:
+            entries[key] = entry
+            entries[key]?.open = entry.turn.count
+        case .wait:
+            entries[key] = entry
+            waitingCost += entry.cost
+        case .duplicate, .leftToOthers: break
+        }
+        return reception
     }
 }

@@ -42,11 +42,14 @@ package final class ClusterNode: Sendable {
 
     /// A message whose outcome is open here.
     struct Entry: Sendable {
-        /// Empty once the message's effect is durable.
-        var arrivals: [(place: Int, incoming: Incoming)]
+        /// What handles it; none once its effect is durable.
+        var turn: Turn
         let heardAt: Instant
+        let sentAt: Timestamp
+        /// In units of 4 KiB.
+        let cost: Int
         /// Protocols that have not said yet what became of it.
-        var open: Int
+        var open = 0
         /// What one of them said, other than that it has handled it to the end.
         var outcome: MessageShare.Outcome?
         /// Given up: see `MessageShare.abandon`.
@@ -56,10 +59,30 @@ package final class ClusterNode: Sendable {
         var giveUp: (@Sendable () -> Void)?
     }
 
+    /// How a message is handled at this node.
+    enum Turn: Sendable {
+        /// Decoded by these protocols.
+        case arrivals([(place: Int, incoming: Incoming)])
+        /// Put together from segments and decoded: goes on from there.
+        case reassembled(@Sendable () -> Void)
+        case none
+
+        /// Protocols that handle it.
+        var count: Int {
+            switch self {
+            case .arrivals(let arrivals): arrivals.count
+            case .reassembled: 1
+            case .none: 0
+            }
+        }
+    }
+
     struct State: Sendable {
         var member: ClusterMember
         var share: MessageShare
         var entries: [MessageKey: Entry] = [:]
+        /// What was put together from segments, by the segment that came last.
+        var wholes: [MessageKey: MessageKey] = [:]
         /// Of the messages that wait for other nodes, in units of 4 KiB.
         var waitingCost = 0
         /// When entries that nobody needs any more are looked for.
@@ -101,6 +124,7 @@ package final class ClusterNode: Sendable {
     let heartbeatThread = DispatchQueue(label: "waku-push.cluster.heartbeat")
     let messageThread = DispatchQueue(label: "waku-push.cluster.messages")
     let deliveryThread = DispatchQueue(label: "waku-push.cluster.deliveries")
+    let maintenanceThread = DispatchQueue(label: "waku-push.cluster.maintenance")
     let listenerThread = DispatchQueue(label: "waku-push.cluster.listener")
     let messageWakeUp = WakeUpSignal()
     let deliveryWakeUp = WakeUpSignal()

@@ -137,8 +137,18 @@ package final class WakuIntake<Handler: WakuHandler>: WakuReceiver {
 
     // MARK: Rules and commit
 
-    /// Submits registrations and requests to the store, and queries to be answered after the commits before them.
+    /// All nodes hear the segments, each as a message of its own, and each puts the whole together: which one handles it is decided then.
     private func submit(_ messages: [Message]) async {
+        guard let cluster = node.cluster else { return await accept(messages) }
+        await accept(
+            messages.filter { message in
+                guard let whole = message.whole else { return true }
+                return cluster.hear(whole, completedBy: message.hash) { Task { await self.accept([message]) } }
+            })
+    }
+
+    /// Submits registrations and requests to the store, and queries to be answered after the commits before them.
+    private func accept(_ messages: [Message]) async {
         var changes: [Message] = []
         var queries: [Message] = []
         for message in messages {
@@ -181,7 +191,7 @@ package final class WakuIntake<Handler: WakuHandler>: WakuReceiver {
 
     private func claimed(_ command: StoreCommand<Handler.Outcome>, for message: Message) -> StoreCommand<Claimed<Handler.Outcome>> {
         guard let cluster = node.cluster, let sentAt = message.sentAt else { return command.map(Claimed.unclaimed) }
-        return cluster.claim(message.wholeHash, heardAs: message.hash, message.kind, sentAt: sentAt, for: command)
+        return cluster.claim(message.wholeHash, message.kind, sentAt: sentAt, for: command)
     }
 
     private func finish(_ message: Message, _ result: Result<Claimed<Handler.Outcome>, StoreError>) {

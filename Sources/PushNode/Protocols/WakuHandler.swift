@@ -36,33 +36,36 @@ package struct Decoded<Command: Sendable>: Sendable {
     package let command: Command
     package let kind: KindLabel
     package let hash: MessageHash
-    /// The same at every node, whichever segment came last: of the whole, if there were segments.
-    package let wholeHash: MessageHash
+    /// nil: the message was not one of several segments.
+    let whole: ReassembledMessage?
     let sentAt: Timestamp?
     package let pubsubTopic: PubsubTopic
     let cost: Int
     package let times: MessageTimes?
 
-    /// - Parameter wholeHash: of what was put together from segments; nil: the message is not one of several.
-    package init(_ command: Command, _ kind: KindLabel, from incoming: Incoming, wholeHash: MessageHash? = nil) {
+    /// - Parameter whole: what the message completed, as the last one of its segments.
+    package init(_ command: Command, _ kind: KindLabel, from incoming: Incoming, whole: ReassembledMessage? = nil) {
         self.init(
-            command, kind, hash: incoming.hash, wholeHash: wholeHash, sentAt: incoming.received.message.timestamp,
+            command, kind, hash: incoming.hash, whole: whole, sentAt: whole?.sentAt ?? incoming.received.message.timestamp,
             pubsubTopic: incoming.received.pubsubTopic, cost: incoming.cost, times: incoming.times)
     }
 
     package init(
-        _ command: Command, _ kind: KindLabel, hash: MessageHash, wholeHash: MessageHash? = nil, sentAt: Timestamp? = nil,
+        _ command: Command, _ kind: KindLabel, hash: MessageHash, whole: ReassembledMessage? = nil, sentAt: Timestamp? = nil,
         pubsubTopic: PubsubTopic, cost: Int = 1, times: MessageTimes? = nil
     ) {
         self.command = command
         self.kind = kind
         self.hash = hash
-        self.wholeHash = wholeHash ?? hash
+        self.whole = whole
         self.sentAt = sentAt
         self.pubsubTopic = pubsubTopic
         self.cost = cost
         self.times = times
     }
+
+    /// The same at every node, whichever segment came last: of the whole, if there were segments.
+    package var wholeHash: MessageHash { whole?.hash ?? hash }
 }
 
 /// How a protocol handles messages: ``WakuIntake`` calls it at each step.

@@ -44,17 +44,17 @@ final class StatusDecoder: Sendable {
     ///   - isOwnTopic: whether it may be encrypted to the node's own key.
     ///   - keys: symmetric keys that may decrypt it.
     ///   - now: when it came in.
-    /// - Returns: the command, and the hash of the whole if the message is the last of its segments.
+    /// - Returns: the command, and what the message completed, if it is the last one of its segments.
     func decode(
         _ message: ReceivedMessage, isOwnTopic: Bool, keys: [SymmetricKey], at now: Timestamp
-    ) throws(Drop) -> (command: StatusCommand, wholeHash: MessageHash?) {
-        let (envelope, wholeHash) = try envelope(in: message.message, isOwnTopic: isOwnTopic, keys: keys, at: now)
-        return (try command(in: envelope, sentAt: message.message.timestamp, now: now), wholeHash)
+    ) throws(Drop) -> (command: StatusCommand, whole: ReassembledMessage?) {
+        let (envelope, whole) = try envelope(in: message.message, isOwnTopic: isOwnTopic, keys: keys, at: now)
+        return (try command(in: envelope, sentAt: message.message.timestamp, now: now), whole)
     }
 
     private func envelope(
         in message: WakuMessage, isOwnTopic: Bool, keys: [SymmetricKey], at now: Timestamp
-    ) throws(Drop) -> (MetadataEnvelope, wholeHash: MessageHash?) {
+    ) throws(Drop) -> (MetadataEnvelope, ReassembledMessage?) {
         let payload: OpenedPayload
         do throws(OpeningError) {
             payload = try EnvelopeSealing.open(message, identity: isOwnTopic ? identity : nil, topicKeys: keys)
@@ -64,13 +64,12 @@ final class StatusDecoder: Sendable {
         // Checked here because verifying the envelope, its keys and grants costs several times as much as the steps before.
         try gate.admit { $0.message(from: payload.signer, at: now) }
         var bytes = payload.data
-        var wholeHash: MessageHash?
+        var reassembled: ReassembledMessage?
         if let segment = payload.segment {
-            guard let whole = assembler.withLock({ $0.add(segment, from: payload.signer, at: now) }) else {
-                throw Drop(.segment)
-            }
-            bytes = whole
-            wholeHash = MessageHash(bytes: SHA256.hash(whole))
+            let added = assembler.withLock { $0.add(segment, from: payload.signer, sentAt: message.timestamp, at: now) }
+            guard let whole = added else { throw Drop(.segment) }
+            bytes = whole.bytes
+            reassembled = ReassembledMessage(whole.bytes, sentAt: whole.sentAt)
         }
         let envelope: MetadataEnvelope
         do throws(EnvelopeError) {
@@ -79,7 +78,7 @@ final class StatusDecoder: Sendable {
             throw Drop(error)
         }
         try gate.admit { $0.message(envelope.kind, from: envelope.sender, at: now) }
-        return (envelope, wholeHash)
+        return (envelope, reassembled)
     }
 
     private func command(in envelope: MetadataEnvelope, sentAt timestamp: Timestamp, now: Timestamp) throws(Drop) -> StatusCommand {

@@ -41,8 +41,8 @@ final class V01Decoder: Sendable {
     /// - Parameters:
     ///   - message: on the server topic.
     ///   - now: when it came.
-    /// - Returns: the command, and the hash of the whole if the message is the last of its segments.
-    func decode(_ message: WakuMessage, at now: Timestamp) throws(Drop) -> (command: V01Command, wholeHash: MessageHash?) {
+    /// - Returns: the command, and what the message completed, if it is the last one of its segments.
+    func decode(_ message: WakuMessage, at now: Timestamp) throws(Drop) -> (command: V01Command, whole: ReassembledMessage?) {
         let frame: PayloadFrame
         do throws(OpeningError) {
             frame = try EnvelopeSealing.openFrame(message, identity: identity)
@@ -50,22 +50,24 @@ final class V01Decoder: Sendable {
             throw Drop(error)
         }
         if let signer = frame.signer { try gate.admit { $0.message(from: signer, at: now) } }
-        let (bytes, wholeHash) = try whole(frame, at: now)
+        let (bytes, whole) = try whole(frame, sentAt: message.timestamp, at: now)
         let envelope: V01.Envelope
         do throws(EnvelopeError) {
             envelope = try V01.Envelope(parsing: bytes, wakuSigner: frame.signer)
         } catch {
             throw Drop(error)
         }
-        return (try command(in: envelope, frame, sentAt: message.timestamp, now: now), wholeHash)
+        return (try command(in: envelope, frame, sentAt: message.timestamp, now: now), whole)
     }
 
     /// What the Waku payload holds, or completes. Segments are put together by their signer: without one they are dropped.
-    private func whole(_ frame: PayloadFrame, at now: Timestamp) throws(Drop) -> ([UInt8], hash: MessageHash?) {
+    private func whole(
+        _ frame: PayloadFrame, sentAt: Timestamp, at now: Timestamp
+    ) throws(Drop) -> (bytes: [UInt8], ReassembledMessage?) {
         guard let segment = SegmentMessage(parsing: frame.data) else { return (frame.data, nil) }
         guard let signer = frame.signer else { throw Drop(.droppedUnsigned) }
-        guard let whole = assembler.withLock({ $0.add(segment, from: signer, at: now) }) else { throw Drop(.segment) }
-        return (whole, MessageHash(bytes: SHA256.hash(whole)))
+        guard let whole = assembler.withLock({ $0.add(segment, from: signer, sentAt: sentAt, at: now) }) else { throw Drop(.segment) }
+        return (whole.bytes, ReassembledMessage(whole.bytes, sentAt: whole.sentAt))
     }
 
     private func command(
