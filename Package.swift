@@ -171,7 +171,7 @@ let package = Package(
         library(
             "PushBench",
             [
-                "Delivery", "NodeAssembly", "PushTypes", "StatusServer", "StatusV01Server", "Storage",
+                "Cluster", "Delivery", "NodeAssembly", "PushTypes", "StatusServer", "StatusV01Server", "Storage",
                 "CSecp256k1", "COpenSSL", "CPostgres", "CPushMessages", "CCurl", "NodeMetrics", "PushNode", "StatusRules",
                 "StorePostgreSQL", "StoreSQLite", "Gorush",
                 "NwakuRelay",

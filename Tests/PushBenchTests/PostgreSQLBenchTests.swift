@@ -55,6 +55,21 @@ struct PostgreSQLBenchTests {
         #expect(try await query("SELECT id FROM registration") == "7")
     }
 
+    @Test func severalNodesAreMeasuredTogether() async throws {
+        let results = try await NodesBench(settings: settings(), rate: 200).run()
+        #expect(
+            results.map(\.name).prefix(3) == [
+                "registration update, nodes: 1", "registration update, nodes: 2", "registration update, nodes: 3",
+            ])
+        #expect(results.count == 9)
+        for result in results {
+            #expect(result.messages == 200 && result.unanswered == 0)
+            #expect(result.cpuMicroseconds ?? 0 > 0 && result.details["serverMicroseconds"] ?? 0 > 0)
+        }
+        #expect(results.filter { $0.details["nodes"] == 1 }.allSatisfy { $0.details["cpuRatioToOneNode"] == 1 })
+        #expect(try await schemas() == "0")
+    }
+
     @Test func cancelledMeasurementLeavesNoSchema() async throws {
         var settings = try settings()
         settings.seconds = 5

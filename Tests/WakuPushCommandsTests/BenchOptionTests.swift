@@ -13,7 +13,8 @@ struct BenchOptionTests {
         let ended = try await run(["bench"] + parts + ["--store", Self.store])
         #expect(ended.status == 64)
         #expect(
-            ended.errors.contains("--store is only for registration, query, request, v0.1: name those to measure"), "\(ended.errors)")
+            ended.errors.contains("--store is only for registration, query, request, v0.1, nodes: name those to measure"), "\(ended.errors)"
+        )
         #expect(ended.output == "")
     }
 
@@ -29,6 +30,12 @@ struct BenchOptionTests {
         let ended = try await run("bench", "query", "--store", "postgres:/push")
         #expect(ended.status == 64)
         #expect(ended.failure?.contains("not a connection string") == true, "\(ended.errors)")
+    }
+
+    @Test func nodesNeedADatabase() async throws {
+        let ended = try await run("bench", "nodes")
+        #expect(ended.status == 64)
+        #expect(ended.errors.contains("nodes needs a PostgreSQL database"), "\(ended.errors)")
     }
 
     @Test func storeIsAcceptedForMessages() throws {

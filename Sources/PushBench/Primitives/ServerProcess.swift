@@ -8,8 +8,15 @@ struct ServerProcess {
 
     /// nil when the server is on another machine, or its processes can't be seen.
     init?(of session: PostgreSQLConnection) {
+        self.init(session.backendID, of: session)
+    }
+
+    /// - Parameters:
+    ///   - backend: the number of a process of the server.
+    ///   - session: with that server.
+    init?(_ backend: Int32, of session: PostgreSQLConnection) {
         guard Self.isLocal(session) else { return nil }
-        folder = "/proc/\(session.backendID)"
+        folder = "/proc/\(backend)"
         // A server in a container or behind a tunnel means a process that has another number here.
         let command = FileManager.default.contents(atPath: folder + "/cmdline") ?? Data()
         guard command.starts(with: Array("postgres".utf8)) else { return nil }

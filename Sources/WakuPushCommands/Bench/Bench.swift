@@ -17,6 +17,7 @@ struct Bench: AsyncParsableCommand {
               waku-push bench
               waku-push bench registration request --seconds 5
               waku-push bench registration query --store postgresql://push@/push
+              waku-push bench nodes --store postgresql://push@/push --seconds 5
               waku-push bench primitives --json
               waku-push bench startup --registrations 1000000 --data /var/lib/waku-push
               waku-push bench end-to-end --rate 100 --duration 1m --gorush-latency 1ms
@@ -66,7 +67,7 @@ struct Bench: AsyncParsableCommand {
     @Option(help: "Number of stored registrations for startup.")
     var registrations: Int = 100_000
 
-    @Option(help: "Messages per second for end-to-end, flood and endurance. [default: 100, 100, and half of the maximum rate]")
+    @Option(help: "Messages per second for end-to-end, flood, nodes and endurance. [default: 100, 100, 500, and half of the maximum rate]")
     var rate: Double?
 
     @Option(help: "Poll interval of the node attached over REST, for end-to-end.")
@@ -88,6 +89,9 @@ struct Bench: AsyncParsableCommand {
         guard (1...100_000_000).contains(registrations) else { throw ValidationError("--registrations must be 1 to 100000000") }
         guard rate.map({ $0 > 0 && $0 <= 10_000 }) ?? true else { throw ValidationError("--rate must be above 0 and at most 10000") }
         guard (1...10_000).contains(batch) else { throw ValidationError("--batch must be 1 to 10000") }
+        guard store != nil || !parts.contains(.nodes) else {
+            throw ValidationError("nodes needs a PostgreSQL database that nodes can share: name one with --store")
+        }
         guard store == nil || (!parts.isEmpty && parts.allSatisfy(\.canUseStore)) else {
             throw ValidationError("--store is only for \(Self.names(BenchPart.allCases.filter(\.canUseStore))): name those to measure")
         }
@@ -158,6 +162,7 @@ struct Bench: AsyncParsableCommand {
             var results: [BenchResult] = []
             for kind in MessageBench.Kind.allCases where kind.isV01 { results += try await MessageBench(kind, settings: settings).run() }
             return results
+        case .nodes: return try await NodesBench(settings: settings, rate: rate ?? 500).run()
         case .foreign: return try await ForeignBench(settings: settings).run()
         case .endToEnd:
             var load = EndToEndBench.Load()
@@ -191,6 +196,7 @@ enum BenchPart: String, CaseIterable, ExpressibleByArgument {
     case firstQuery = "first-query"
     case request
     case v01 = "v0.1"
+    case nodes
     case foreign
     case endToEnd = "end-to-end"
     case relay
@@ -204,7 +210,7 @@ enum BenchPart: String, CaseIterable, ExpressibleByArgument {
     /// Whether it can be measured with another store than SQLite.
     var canUseStore: Bool {
         switch self {
-        case .registration, .query, .request, .v01: true
+        case .registration, .query, .request, .v01, .nodes: true
         case .primitives, .firstQuery, .foreign, .endToEnd, .relay, .flood, .startup, .endurance, .session, .sessionStart, .sessionRenewals:
             false
         }
@@ -213,7 +219,7 @@ enum BenchPart: String, CaseIterable, ExpressibleByArgument {
     /// Whether it is left out unless it is named.
     var isLong: Bool {
         switch self {
-        case .firstQuery, .endurance, .session, .sessionStart, .sessionRenewals: true
+        case .firstQuery, .nodes, .endurance, .session, .sessionStart, .sessionRenewals: true
         case .primitives, .registration, .query, .request, .v01, .foreign, .endToEnd, .relay, .flood, .startup: false
         }
     }
