@@ -8,7 +8,7 @@ package enum ClaimTable {
     package static let key = Column("key", .bytes)
     package static let node = Column("node", .integer)
     package static let kind = Column("kind", .integer)
-    package static let table = Table("claim", columns: [hour, key, node, kind], unique: [hour, key])
+    package static let table = Table("claim", columns: [hour, key, node, kind], unique: [hour, key], ordersInserts: true)
 }
 
 /// Marks of rows of the outbox: see `Cluster/DeliveryMark`. A mark is deleted with its row.
@@ -63,6 +63,13 @@ enum ClusterTables {
             CREATE TABLE IF NOT EXISTS cluster_finished (
                 node bigint, sequence bigint, prefixes bytea NOT NULL, written_at timestamptz NOT NULL DEFAULT now(),
                 PRIMARY KEY (node, sequence)
+            )
+            """,
+            // Nobody misses it when the database has crashed: then nodes connect anew, and read everything. It has no id, because the sequence of an
+            // unlogged table can be unusable on a promoted standby.
+            """
+            CREATE UNLOGGED TABLE IF NOT EXISTS cluster_change (
+                at timestamptz DEFAULT clock_timestamp(), channel text COLLATE "C", payload text COLLATE "C", PRIMARY KEY (at, channel, payload)
             )
             """,
             "CREATE SEQUENCE IF NOT EXISTS claim_id",

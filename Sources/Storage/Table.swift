@@ -30,18 +30,22 @@ package struct Table: Sendable {
     package let indexes: [Index]
     /// Ids of deleted rows are never assigned again.
     package let neverReusesIDs: Bool
+    /// Several writers may insert the same rows at once: each inserts them before it changes other rows, in the order of their keys, so that two of
+    /// them don't wait for each other. A command has one of them at most, as its first change.
+    package let ordersInserts: Bool
     /// The column whose content is encrypted; nil when nothing in the table is secret.
     package let sealed: SealedColumn?
 
     package init(
         _ name: String, columns: [Column], unique uniqueColumns: [Column] = [], indexes: [Index] = [], neverReusesIDs: Bool = false,
-        sealed: SealedColumn? = nil
+        ordersInserts: Bool = false, sealed: SealedColumn? = nil
     ) {
         self.name = name
         self.columns = columns
         self.uniqueColumns = uniqueColumns
         self.indexes = indexes
         self.neverReusesIDs = neverReusesIDs
+        self.ordersInserts = ordersInserts
         self.sealed = sealed
     }
 }

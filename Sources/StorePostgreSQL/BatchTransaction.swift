@@ -171,14 +171,17 @@ struct BatchTransaction {
 
     private mutating func apply(_ commands: ArraySlice<PendingCommand>) {
         var changes: [Outgoing] = []
+        var ordered: [(key: [[UInt8]], change: Outgoing)] = []
         for command in commands {
             guard let decision = command.decision, case .decided(let decided, _) = decision.steps.state else { continue }
             for (change, statement) in zip(decided, decision.statements) {
-                changes.append(Outgoing(statement: statement, command: command, mutation: change.mutation))
+                let outgoing = Outgoing(statement: statement, command: command, mutation: change.mutation)
+                if let key = change.orderKey { ordered.append((key, outgoing)) } else { changes.append(outgoing) }
             }
         }
-        guard !changes.isEmpty else { return }
-        outgoing += locks(commands) + changes
+        guard !changes.isEmpty || !ordered.isEmpty else { return }
+        ordered.sort { left, right in left.key.lexicographicallyPrecedes(right.key) { $0.lexicographicallyPrecedes($1) } }
+        outgoing += locks(commands) + ordered.map(\.change) + changes
         hasChanged = true
     }
 
@@ -231,6 +234,22 @@ struct BatchTransaction {
             command.inserted.append(try row.integer(0))
         } else if mutation.isConditional, result.changedCount == 0 {
             throw Failure(command: ObjectIdentifier(command), error: nil)
+        }
+    }
+}
+
+extension Change {
+    /// By which inserts into a table with ``Storage/Table/ordersInserts`` are ordered; nil for other changes.
+    fileprivate var orderKey: [[UInt8]]? {
+        guard mutation.table.ordersInserts, mutation.isInsert else { return nil }
+        return zip(mutation.columns, arguments).compactMap { column, value in
+            guard mutation.table.uniqueColumns.contains(column) else { return nil }
+            return switch value {
+            case .null: []
+            case .integer(let integer): withUnsafeBytes(of: (UInt64(bitPattern: integer) ^ 1 << 63).bigEndian, Array.init)
+            case .text(let text): Array(text.utf8)
+            case .bytes(let bytes): bytes
+            }
         }
     }
 }

@@ -181,6 +181,26 @@ struct FaultTests {
             ])
     }
 
+    @Test("What several writers may insert at once is inserted in the order of its keys, before all else")
+    func orderedInserts() async throws {
+        let fixture = try StoreFixture()
+        let key = Column("key", .bytes)
+        let table = Table("taken", columns: [key], unique: [key], ordersInserts: true)
+        let insert = Mutation(table, .insert([key]))
+        let store = try PostgreSQLStore(
+            fixture.address(), storageKey: fixture.storageKey, parts: [Counters.part, StorePart("taken", tables: [table])])
+        let commands = [3, 1, 2].map { number in
+            StoreCommand<[Int64]>.apply(
+                [insert(.bytes([UInt8(number), 7])), Counters.insert(.integer(number), .integer(0), .null)], { $0 })
+        }
+        let ids = try await store.commitEach(commands).map { try $0.get() }
+        let rows = try store.read(.find(Query(table, [.id, key], order: [.ascending(key)])()) { .done($0) })
+        #expect(rows.map(\.values) == zip([1, 2, 0], 1...3).map { [.integer(ids[$0][0]), .bytes([UInt8($1), 7])] })
+        #expect(ids[1][0] < ids[2][0] && ids[2][0] < ids[0][0])
+        // Others stay as they came.
+        #expect(ids[0][1] < ids[1][1] && ids[1][1] < ids[2][1])
+    }
+
     @Test("What a cancelled wait for a standby leaves open is found out")
     func cancelledReplication() async throws {
         let server = try PostgreSQLServer()
