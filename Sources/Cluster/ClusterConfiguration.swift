@@ -51,5 +51,16 @@ package struct ClusterConfiguration: Hashable, Sendable {
     /// The same for a request, which waits up to 2 s for gorush.
     package var requestAnswerTime: Duration = .milliseconds(2000)
 
+    // MARK: Changes
+
+    /// Between two readings of what other nodes have changed: see ``ChangeReader``.
+    package var changeInterval: Duration = .seconds(60)
+    /// How long the change of a transaction that is under way may remain unseen.
+    package var changeOverlap: Duration = .seconds(60)
+    /// How long changes can be read.
+    package var changeRetention: Duration = .seconds(600)
+    /// Between two full comparisons, for what neither a notification nor a reading has told.
+    package var fullChangeInterval: Duration = .seconds(24 * 3600)
+
     package init() {}
 }

@@ -10,7 +10,7 @@ extension ClusterDatabase {
     private static let lockLimit = Duration.milliseconds(300)
 
     /// What only one node may do, in transactions that have the ownership of the partition for maintenance as their condition: partitions of
-    /// claims, leases that ended an hour ago, and finished messages of nodes that are gone.
+    /// claims, leases that ended an hour ago, finished messages of nodes that are gone, and old logged changes.
     ///
     /// - Parameters:
     ///   - owner: of the partition for maintenance.
@@ -28,6 +28,7 @@ extension ClusterDatabase {
                     DELETE FROM cluster_finished f WHERE written_at < now() - $1 * interval '1 second' \
                     AND NOT EXISTS (SELECT FROM cluster_node n WHERE n.node = f.node AND n.state <> 'ended')
                     """, configuration.finishedRetention),
+                prune("DELETE FROM cluster_change WHERE at < clock_timestamp() - $1 * interval '1 second'", configuration.changeRetention),
                 prune(
                     "DELETE FROM cluster_node WHERE state = 'ended' AND ended_at < now() - $1 * interval '1 second'", Self.endedRetention),
             ])

@@ -91,10 +91,12 @@ extension ClusterDatabase {
 
     /// The text of a statement, with the id of this schema in the channel's name.
     private func function(of notice: Notice) -> Statement {
-        Statement(
+        let log = "INSERT INTO %4$I.cluster_change (channel, payload) VALUES (%2$L, \(notice.payload)) ON CONFLICT DO NOTHING;"
+        return Statement(
             """
-            SELECT format('CREATE OR REPLACE FUNCTION %I() RETURNS trigger LANGUAGE plpgsql AS \
-            $function$ BEGIN PERFORM pg_notify(%L, \(notice.payload)); RETURN NULL; END $function$', $1, $2 || '_' || \(Self.schemaID))
+            SELECT format('CREATE OR REPLACE FUNCTION %1$I() RETURNS trigger LANGUAGE plpgsql AS \
+            $function$ BEGIN \(notice.isLogged ? log : "") PERFORM pg_notify(%3$L, \(notice.payload)); RETURN NULL; END $function$', \
+            $1, $2, $2 || '_' || \(Self.schemaID), current_schema())
             """, [.text(notice.function), .text(notice.channel)], isPrepared: false)
     }
 }

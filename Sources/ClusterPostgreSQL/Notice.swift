@@ -9,11 +9,14 @@ package struct Notice: Sendable {
     package let column: Column
     /// Rows that are updated are sent too.
     package let includesUpdates: Bool
+    /// Whether it can be read afterwards too: see ``ClusterDatabase/changes(since:)``.
+    package let isLogged: Bool
 
-    package init(_ channel: String, of column: Column, in table: Table, includesUpdates: Bool = false) {
+    package init(_ channel: String, of column: Column, in table: Table, includesUpdates: Bool = false, isLogged: Bool = false) {
         self.channel = channel
         self.table = table
         self.column = column
         self.includesUpdates = includesUpdates
+        self.isLogged = isLogged
     }
 }

@@ -1,3 +1,4 @@
+import Cluster
 import Foundation
 import Storage
 import StorePostgreSQL
@@ -35,6 +36,29 @@ struct ListenerTests {
         try fixture.run(
             "UPDATE outbox SET payload = '\\xff' WHERE id = \(ids[1])", "INSERT INTO outbox (device, payload) VALUES (1, '\\x00')")
         #expect(try payloads("payloads", 2, both) == ["ff", "00"])
+    }
+
+    @Test("What was notified of can be read afterwards, where it is logged")
+    func logged() async throws {
+        let fixture = try ClusterFixture()
+        let logged = Notice("payloads", of: ClusterFixture.payload, in: ClusterFixture.outbox, includesUpdates: true, isLogged: true)
+        let database = try fixture.prepared(notices: [Self.rows, logged])
+        #expect(try database.changes(since: nil).payloads == [:])
+        try await fixture.enqueue(7, 8)
+        let first = try database.changes(since: nil)
+        // Both have the same payload.
+        #expect(first.payloads == ["payloads": ["0102"]] && first.isComplete)
+        try fixture.run("UPDATE outbox SET payload = '\\xff'")
+        #expect(try database.changes(since: first.readAt).payloads == ["payloads": ["ff"]])
+        #expect(Set(try database.changes(since: nil).payloads["payloads"] ?? []) == ["0102", "ff"])
+        // Old ones are not kept.
+        try fixture.run("UPDATE cluster_change SET at = at - interval '11 minutes' WHERE payload = '0102'")
+        try fixture.run("UPDATE cluster_partition SET owner = 5, epoch = 1 WHERE partition = \(fixture.configuration.maintenancePartition)")
+        #expect(try database.maintain(owner: NodeID(rawValue: 5), epoch: 1))
+        #expect(try database.changes(since: nil).payloads == ["payloads": ["ff"]])
+        try fixture.run("INSERT INTO cluster_change (channel, payload) SELECT 'payloads', n FROM generate_series(1, 100000) n")
+        let many = try database.changes(since: first.readAt)
+        #expect(many.payloads["payloads"]?.count == ClusterDatabase.changeLimit && !many.isComplete)
     }
 
     @Test("A channel's definition is replaced")

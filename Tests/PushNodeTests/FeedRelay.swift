@@ -16,6 +16,7 @@ final class FeedRelay: Relay {
     private struct State {
         var deliver: Deliver?
         var published: [WakuMessage] = []
+        var isMute = false
     }
 
     private let current = Mutex(State())
@@ -28,9 +29,16 @@ final class FeedRelay: Relay {
     }
 
     func publish(_ message: WakuMessage, on pubsubTopic: PubsubTopic) async throws(RelayError) -> Publication {
-        current.withLock { $0.published.append(message) }
+        let isPublished = current.withLock { state in
+            if !state.isMute { state.published.append(message) }
+            return !state.isMute
+        }
+        guard isPublished else { throw RelayError(code: .unavailable, message: "mute") }
         return .confirmed
     }
+
+    /// From now on nothing can be published.
+    func mute() { current.withLock { $0.isMute = true } }
 
     var state: RelayState { current.withLock { $0.deliver == nil } ? .detached("not yet running") : .attached }
     var published: [WakuMessage] { current.withLock { $0.published } }

@@ -188,14 +188,14 @@ extension ClusterNode: OutboxShare {
     private func maintain() async {
         while !Task.isCancelled {
             if let mark = state.withLock({ $0.member.maintenanceMark(at: .now) }) {
-                let result = await onThread(deliveryThread) { [database] () throws(StoreError) in
+                let result = await onThread(maintenanceThread) { [database] () throws(StoreError) in
                     _ = try database.maintain(owner: mark.owner, epoch: mark.epoch)
                 }
                 if case .failure(let error) = result {
                     logger.error("claims not maintained", metadata: ["reason": "\(error.message)"])
                 }
             }
-            let known = await onThread(deliveryThread) { [database] () throws(StoreError) in
+            let known = await onThread(messageThread) { [database] () throws(StoreError) in
                 (window: try database.claimWindow(), now: try database.now())
             }
             if case .success(let known) = known {

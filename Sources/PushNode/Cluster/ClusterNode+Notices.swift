@@ -30,7 +30,7 @@ extension ClusterNode {
             Notice(acceptedChannel, of: DeliveryStorage.deliveryColumn, in: DeliveryStorage.acceptedTable),
         ]
             + registrants.sorted { $0.key.rawValue < $1.key.rawValue }.map { number, place in
-                Notice(registrantPrefix + "\(number.rawValue)", of: place.column, in: place.table, includesUpdates: true)
+                Notice(registrantPrefix + "\(number.rawValue)", of: place.column, in: place.table, includesUpdates: true, isLogged: true)
             }
     }
 
@@ -53,6 +53,20 @@ extension ClusterNode {
             }
         } onCancel: {
             listener.close()
+        }
+    }
+
+    /// Notifications may be missed: by a node whose connection hangs, as long as it does not know. Until cancelled.
+    func readChanges() async {
+        var reader = ChangeReader(configuration.times, at: .now)
+        var isToReload = false
+        while (try? await Task.sleep(for: configuration.times.changeInterval)) != nil {
+            let start = reader.start
+            let result = await onThread(maintenanceThread) { [database] () throws(StoreError) in try database.changes(since: start) }
+            guard case .success(let changes) = result else { continue }
+            take(changes.payloads)
+            if reader.read(at: changes.readAt, isComplete: changes.isComplete, now: .now) { isToReload = true }
+            if isToReload, await attached?.reload() != false { isToReload = false }
         }
     }
 

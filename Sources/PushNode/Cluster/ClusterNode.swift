@@ -182,6 +182,7 @@ package final class ClusterNode: Sendable {
             group.addTask { await self.shareMessages() }
             group.addTask { await self.shareDeliveries() }
             group.addTask { await self.listen() }
+            group.addTask { await self.readChanges() }
         }
     }
 

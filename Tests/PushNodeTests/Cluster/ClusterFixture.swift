@@ -22,7 +22,11 @@ struct ClusterFixture {
     let address: PostgreSQLAddress
 
     init() async throws {
-        address = try PostgreSQLAddress(try await PostgreSQLServer.shared().makeDatabase())
+        self.init(address: try PostgreSQLAddress(try await PostgreSQLServer.shared().makeDatabase()))
+    }
+
+    init(address: PostgreSQLAddress) {
+        self.address = address
     }
 
     struct Member: Sendable {
@@ -72,10 +76,13 @@ struct ClusterFixture {
 
     // MARK: Messages
 
-    func registration(_ client: TestClient, version: UInt64 = 1) -> [WakuMessage] {
-        EnvelopeSealing.seal(
-            client.envelope(client.registration(version: version)), to: .personal(identity.publicKey), wakuSigner: client.identity,
-            at: .now())
+    /// - Parameter contacts: entries of 64 bytes. 13,000 and more make several segments.
+    func registration(_ client: TestClient, version: UInt64 = 1, contacts: Int = 0) -> [WakuMessage] {
+        let registration = client.registration(version: version) { registration in
+            if contacts > 0 { registration.allowedKeyList = Array(repeating: randomBytes(64), count: contacts) }
+        }
+        return EnvelopeSealing.seal(
+            client.envelope(registration), to: .personal(identity.publicKey), wakuSigner: client.identity, at: .now())
     }
 
     func query(_ client: TestClient) -> [WakuMessage] {

@@ -5,6 +5,8 @@ import NodeAssembly
 import NodeMetrics
 import ServiceLifecycle
 import StatusServer
+import Storage
+import StorePostgreSQL
 import TestSupport
 import Testing
 import Waku
@@ -59,6 +61,105 @@ import WakuCrypto
             try await members.wait { $0[1].fed.count(.queryAnswered) == 20 }
             await members[1].relay.feed(clients.enumerated().flatMap { fixture.request($1, id: "\($0)") })
             try await members.wait { $0[1].fed.count(.requestAnswered) == 20 }
+            #expect(fixture.gorush.accepted.count == 20)
+        }
+    }
+
+    @Test("What is sent in segments takes effect once, and is answered")
+    func segments() async throws {
+        let fixture = try await ClusterFixture()
+        let clients = clients(12, fixture)
+        try await fixture.withNodes(["a", "b"]) { members in
+            try await members.waitUntilShared()
+            let registrations = clients.map { fixture.registration($0, contacts: 13_000) }
+            #expect(registrations.allSatisfy { $0.count > 1 })
+            await members.feed(Array(registrations.joined()))
+            try await members.wait { $0.count(.registrationStored) == 12 && $0.published.count >= 12 }
+            try await members.wait { $0.allSatisfy { $0.fed.node.cluster?.openCount == 0 } }
+            #expect(members.count(.registrationStored) == 12)
+        }
+    }
+
+    @Test("The answer to segments that a node can't publish is published by the other")
+    func answersToSegments() async throws {
+        let fixture = try await ClusterFixture()
+        let clients = clients(12, fixture)
+        try await fixture.withNodes(["a", "b"]) { members in
+            try await members.waitUntilShared()
+            members[0].relay.mute()
+            await members.feed(clients.flatMap { fixture.registration($0, contacts: 13_000) })
+            try await members.wait { $0[1].relay.published.count >= 12 }
+            #expect(members.count(.registrationStored) == 12)
+            #expect(members[0].fed.count(.registrationStored) > 0)
+        }
+    }
+
+    @Test("Segments whose commit fails are tried again")
+    func segmentsOnFailingStore() async throws {
+        let server = try PostgreSQLServer()
+        let fixture = ClusterFixture(address: try PostgreSQLAddress(server.address))
+        let clients = clients(6, fixture)
+        try await fixture.withNodes(["a"]) { members in
+            try await members.waitUntilShared()
+            try server.stop()
+            await members.feed(clients.flatMap { fixture.registration($0, contacts: 13_000) })
+            try await members.wait { $0.count(.failedStore) >= 6 }
+            try server.start()
+            // Those that come back in time are stored; the others are answered with an error.
+            try await members.wait { $0.published.count >= 6 }
+            let repeated = clients.flatMap { fixture.registration($0, version: 2, contacts: 13_000) }
+            let before = members.count(.registrationStored)
+            try await members.wait { $0[0].fed.node.cluster?.failure == nil }
+            await members.feed(repeated)
+            try await members.wait { $0.count(.registrationStored) >= before + 6 }
+        }
+    }
+
+    @Test("A registrant of whom no notification told is found by reading")
+    func changes() async throws {
+        let fixture = try await ClusterFixture()
+        try await fixture.withNodes(["a"], configure: { $0.cluster?.times.changeInterval = .milliseconds(50) }) { members in
+            try await members.waitUntilShared()
+            let before = members[0].fed.node.topicCount
+            let connection = try PostgreSQLConnection.open(fixture.address, name: "test")
+            let name = randomBytes(64).map { $0 < 16 ? "0" + String($0, radix: 16) : String($0, radix: 16) }.joined()
+            _ = try connection.run(
+                Statement("INSERT INTO cluster_change (channel, payload) VALUES ('registrant_1', $1)", [.text(name)], isPrepared: false))
+            try await members.wait { $0[0].fed.node.topicCount > before }
+        }
+    }
+
+    @Test("When a synchronous standby takes over, nothing is missing, and the nodes go on")
+    func failover() async throws {
+        let primary = try PostgreSQLServer()
+        let standby = try PostgreSQLServer(standbyOf: primary)
+        try await primary.run("ALTER SYSTEM SET synchronous_standby_names = '*'", "SELECT pg_reload_conf()")
+        let address = try PostgreSQLAddress("host=\(primary.folder),\(standby.folder) dbname=postgres user=postgres")
+        let fixture = ClusterFixture(address: address)
+        let (before, after) = (clients(20, fixture), clients(20, fixture))
+        try await fixture.withNodes(["a", "b"], configure: { $0.answerDeadline = .milliseconds(100) }) { members in
+            try await members.waitUntilShared()
+            await members.feed(before.flatMap { fixture.registration($0) })
+            try await members.wait { $0.count(.registrationStored) == 20 }
+            fixture.gorush.answer(.failed(retryAfter: nil))
+            await members.feed(before.enumerated().flatMap { fixture.request($1, id: "\($0)") })
+            try await members.wait { $0.count(.requestAnswered) == 20 }
+
+            try primary.kill()
+            try standby.promote()
+            try await members.wait { $0.count(.registrationStored) == 20 && $0.allSatisfy { $0.fed.node.store.failure == nil } }
+            await members.feed(after.flatMap { fixture.registration($0) })
+            // While it is away they are answered with an error, and clients repeat them.
+            try await members.wait { $0.published.count >= 60 }
+            try await members.waitUntilShared()
+            await members.feed(after.flatMap { fixture.registration($0, version: 2) })
+            try await members.wait { $0.published.count >= 80 }
+            fixture.gorush.answer(.accepted)
+            try await members.wait { _ in fixture.gorush.accepted.count >= 20 }
+            let answered = members.count(.queryAnswered)
+            await members.feed((before + after).flatMap { fixture.query($0) })
+            try await members.wait { $0.count(.queryAnswered) >= answered + 40 && $0.published.count >= 120 }
+            try await members.wait { $0.allSatisfy { $0.fed.node.delivery.waitingCount == 0 } }
             #expect(fixture.gorush.accepted.count == 20)
         }
     }
