@@ -303,8 +303,8 @@ struct PushNodeTests {
             try await node.wait { node.count(.notificationEvicted) == 2 }
             node.gorush.answer(.accepted)
             try await node.wait { node.gorush.accepted.count == 2 }
-            let last = ids.suffix(2).map { DeliveryID(messageID: $0, key: bob.key).hex.prefix(32) }
-            #expect(node.gorush.accepted.map(\.id) == last.map(String.init))
+            // One that is just being posted is not dropped: the other one that is left may be any.
+            #expect(node.gorush.accepted.last?.id == String(DeliveryID(messageID: [4], key: bob.key).hex.prefix(32)))
         }
         try await fixture.withNode { node async throws in
             #expect(node.gorush.accepted.count == 2)
