@@ -9,6 +9,8 @@ struct Schema: Sendable {
 
     private static let tables = [
         "CREATE TABLE IF NOT EXISTS store_migration (identifier text COLLATE \"C\" PRIMARY KEY)",
+        // Whether releases that do not know the migration can use the tables. What earlier releases applied, all know.
+        "ALTER TABLE store_migration ADD COLUMN IF NOT EXISTS only_adds boolean NOT NULL DEFAULT false",
         "CREATE TABLE IF NOT EXISTS property (name text COLLATE \"C\" PRIMARY KEY, value bytea NOT NULL)",
         // The latest batch of each writer: tells whether a commit without a reply took place.
         """
@@ -18,28 +20,67 @@ struct Schema: Sendable {
         """,
     ]
 
-    private var migrations: [(identifier: String, steps: [StorePart.Step])] {
-        parts.flatMap { part in part.migrations.enumerated().map { ("\(part.name) \($0 + 1)", $1) } }
+    /// Identifiers of migrations, and whether they only add.
+    typealias Applied = [String: Bool]
+
+    private typealias Named = (identifier: String, migration: StorePart.Migration)
+
+    private func migrations(of part: StorePart) -> [Named] {
+        part.migrations.enumerated().map { ("\(part.name) \($0 + 1)", $1) }
     }
 
-    /// All or nothing, in one transaction.
+    private var migrations: [Named] { parts.flatMap(migrations) }
+
+    /// To be applied when a node starts: those that finish only where a part has no tables yet, and so no older release any rows.
+    private func pending(_ applied: Applied) -> [Named] {
+        parts.flatMap { part in
+            let own = migrations(of: part)
+            let isNew = !own.contains { applied[$0.identifier] != nil }
+            return own.filter { applied[$0.identifier] == nil && (isNew || !$0.migration.finishes) }
+        }
+    }
+
+    /// Those that finish, and are not applied.
+    private func unfinished(_ applied: Applied) -> [Named] {
+        migrations.filter { applied[$0.identifier] == nil && $0.migration.finishes }
+    }
+
+    /// Applies the migrations that only add. All or nothing, in one transaction.
     ///
     /// - Throws: ``Storage/StoreError`` with `newer`, and errors of the database.
     func migrate(_ connection: PostgreSQLConnection, at address: PostgreSQLAddress) throws {
         if let applied = try applied(connection) {
             guard !isNewer(applied) else { throw StoreError(newerAt: address) }
-            if isComplete(applied) { return }
+            if pending(applied).isEmpty { return }
         }
+        _ = try apply(connection, at: address, pending)
+    }
+
+    /// Applies the migrations that remove what only older releases need: those refuse the database from then on.
+    ///
+    /// - Returns: their identifiers.
+    /// - Throws: ``Storage/StoreError`` when the tables are not as this version has them, and errors of the database.
+    func finish(_ connection: PostgreSQLConnection, at address: PostgreSQLAddress) throws -> [String] {
+        try require(connection, at: address)
+        return try apply(connection, at: address, unfinished)
+    }
+
+    private func apply(
+        _ connection: PostgreSQLConnection, at address: PostgreSQLAddress, _ select: (Applied) -> [Named]
+    ) throws -> [String] {
         try connection.transaction { connection in
             _ = try connection.run(Statement("SELECT pg_advisory_xact_lock(\(Self.lock))"))
             _ = try connection.run(Self.tables.map { Statement($0, isPrepared: false) })
-            let applied = try applied(connection) ?? []
+            let applied = try applied(connection) ?? [:]
             guard !isNewer(applied) else { throw StoreError(newerAt: address) }
-            for (identifier, steps) in migrations where !applied.contains(identifier) {
-                var note = Statement("INSERT INTO store_migration (identifier) VALUES ($1)")
+            let selected = select(applied)
+            for (identifier, migration) in selected {
+                var note = Statement("INSERT INTO store_migration (identifier, only_adds) VALUES ($1, $2::bigint = 1)")
                 try note.add(.text(identifier), as: .text)
-                _ = try connection.run(steps.flatMap(\.sql).map { Statement($0, isPrepared: false) } + [note])
+                try note.add(.integer(migration.finishes ? 0 : 1), as: .integer)
+                _ = try connection.run(migration.steps.flatMap(\.sql).map { Statement($0, isPrepared: false) } + [note])
             }
+            return selected.map(\.identifier)
         }
     }
 
@@ -49,7 +90,7 @@ struct Schema: Sendable {
             throw StoreError(code: .missing, message: "PostgreSQL (\(address)) has no tables of waku-push: has the daemon run with it?")
         }
         guard !isNewer(applied) else { throw StoreError(newerAt: address) }
-        guard isComplete(applied) else {
+        guard pending(applied).isEmpty else {
             throw StoreError(
                 code: .damaged,
                 message: "PostgreSQL (\(address)) has tables of an older version: start the daemon once to bring them up to date")
@@ -57,28 +98,27 @@ struct Schema: Sendable {
     }
 
     /// nil when the database is not this program's.
-    func applied(_ connection: PostgreSQLConnection) throws -> Set<String>? {
+    func applied(_ connection: PostgreSQLConnection) throws -> Applied? {
         let exists = try connection.run(
             Statement(
                 "SELECT count(*) FROM pg_tables WHERE schemaname = current_schema() AND tablename = 'store_migration'", isPrepared: false))
         guard exists.rows.first?.values == [.integer(1)] else { return nil }
-        let found = try connection.run(Statement("SELECT identifier FROM store_migration", isPrepared: false)).rows
-        return Set(
-            found.compactMap { row in
-                if case .text(let identifier) = row.values[0] { identifier } else { nil }
-            })
-    }
-
-    /// Whether a later version of this program has changed the tables of a part that this one knows. Parts that it does not know are left
-    /// alone.
-    func isNewer(_ applied: Set<String>) -> Bool {
-        applied.subtracting(migrations.map(\.identifier)).contains { identifier in
-            parts.contains { identifier.hasPrefix($0.name + " ") && Int(identifier.dropFirst($0.name.count + 1)) != nil }
+        // An earlier release made the table without the second column.
+        let select = "SELECT identifier, coalesce((to_jsonb(m) ->> 'only_adds')::boolean, false)::integer::bigint FROM store_migration m"
+        let found = try connection.run(Statement(select, isPrepared: false)).rows
+        return try found.reduce(into: [:]) { applied, row in
+            if case .text(let identifier) = row.values[0] { applied[identifier] = try row.integer(1) == 1 }
         }
     }
 
-    func isComplete(_ applied: Set<String>) -> Bool {
-        applied.isSuperset(of: migrations.map(\.identifier))
+    /// Whether a later version of this program has changed the tables of a part that this one knows in a way that it can't live with. Parts that
+    /// it does not know are left alone.
+    func isNewer(_ applied: Applied) -> Bool {
+        let known = Set(migrations.map(\.identifier))
+        return applied.contains { identifier, onlyAdds in
+            guard !onlyAdds, !known.contains(identifier) else { return false }
+            return parts.contains { identifier.hasPrefix($0.name + " ") && Int(identifier.dropFirst($0.name.count + 1)) != nil }
+        }
     }
 
     /// Tables with encrypted contents.

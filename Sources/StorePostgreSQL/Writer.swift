@@ -25,6 +25,7 @@ final class Writer {
     private static let repetitionLimit = 10
     /// Of exclusive writers, with the schema's id. A server may take a moment to notice that the last one was killed.
     private static let lock = 0x7761_6b75
+    static let lockArguments = "\(lock), quote_ident(current_schema())::regnamespace::oid::integer"
     private static let lockTimeout = "3s"
     private static let retryPause = ExponentialBackoff(initial: .milliseconds(200), maximum: .seconds(2))
 
@@ -244,7 +245,7 @@ final class Writer {
         if access == .shared { _ = try connection.run(Statement("SET idle_in_transaction_session_timeout = '3s'", isPrepared: false)) }
         let lock = [
             "SET lock_timeout = '\(Self.lockTimeout)'",
-            "SELECT \(function)(\(Self.lock), quote_ident(current_schema())::regnamespace::oid::integer)", "SET lock_timeout = 0",
+            "SELECT \(function)(\(Self.lockArguments))", "SET lock_timeout = 0",
         ]
         do {
             _ = try connection.run(lock.map { Statement($0, isPrepared: false) })

@@ -8,9 +8,9 @@ struct Schema: Sendable {
     private var migrator: DatabaseMigrator {
         var migrator = DatabaseMigrator()
         for part in parts {
-            for (index, steps) in part.migrations.enumerated() {
+            for (index, migration) in part.migrations.enumerated() {
                 migrator.registerMigration(Self.identifier(part.name, index + 1)) { db in
-                    for sql in steps.flatMap(\.sql) { try db.execute(sql: sql) }
+                    for sql in migration.steps.flatMap(\.sql) { try db.execute(sql: sql) }
                 }
             }
         }

@@ -2,7 +2,7 @@ import Cluster
 import Primitives
 import Testing
 
-/// Which messages, servers and databases are admitted.
+/// Which messages and servers are admitted.
 @Suite struct AdmissionTests {
     private let noon: Int64 = 500_000 * 3600
 
@@ -82,27 +82,5 @@ import Testing
     @Test func refusalsSayWhatToDo() {
         #expect("\(PrimaryCheck.Refusal.commitsAreNotSynced("off"))".contains("set it to on"))
         #expect("\(PrimaryCheck.Refusal.oldPrimary(timeline: 1, known: 2))".contains("stop it"))
-        #expect("\(JoinRules.Refusal.tooOld(own: 3, compatibleFrom: 5))".contains("install a newer version"))
-    }
-
-    // MARK: Databases
-
-    @Test func nodeOfAnotherIdentityIsRefused() {
-        let database = JoinRules.Database(identity: [1], schema: 3, compatibleFrom: 2)
-        #expect(JoinRules.verdict(on: database, identity: [1], schema: 3) == .join)
-        #expect(JoinRules.verdict(on: database, identity: [2], schema: 3) == .refuse(.otherIdentity))
-        #expect(JoinRules.verdict(on: .init(identity: nil, schema: 0, compatibleFrom: 0), identity: [2], schema: 3) == .migrate)
-    }
-
-    @Test func twoReleasesAtOnceAreAnEverydayUpgrade() {
-        var database = JoinRules.Database(identity: [1], schema: 3, compatibleFrom: 2)
-        // The new release comes and migrates; the old one still joins.
-        #expect(JoinRules.verdict(on: database, identity: [1], schema: 4) == .migrate)
-        database.schema = 4
-        #expect(JoinRules.verdict(on: database, identity: [1], schema: 4) == .join)
-        #expect(JoinRules.verdict(on: database, identity: [1], schema: 3) == .join)
-        // After `admin migrate --finish` no more.
-        database.compatibleFrom = 4
-        #expect(JoinRules.verdict(on: database, identity: [1], schema: 3) == .refuse(.tooOld(own: 3, compatibleFrom: 4)))
     }
 }

@@ -35,7 +35,7 @@ extension StoreContract {
             },
             StoreContract("A part's second migration adds columns, indexes and tables, and drops tables; its rows stay") { fixture in
                 let (old, gone) = (part("grown"), Table("gone", columns: [value]))
-                let first: [StorePart.Step] = [.create(old.table), .create(gone)]
+                let first: StorePart.Migration = [.create(old.table), .create(gone)]
                 let store = try fixture.open([StorePart("grown", tables: [old.table, gone], migrations: [first])])
                 try await store.commit(.all([add(1, to: old.table), add(7, to: gone)]))
                 try store.close()
@@ -43,7 +43,7 @@ extension StoreContract {
                 let index = Index("grown_later", on: [later])
                 let new = Table(old.table.name, columns: [value, later], indexes: [index])
                 let added = Table("added", columns: [value])
-                let second: [StorePart.Step] = [
+                let second: StorePart.Migration = [
                     .addColumn(later, to: new), .createIndex(index, on: new), .create(added), .drop(table: "gone"),
                 ]
                 let grown = StorePart("grown", tables: [new, added], migrations: [first, second])
@@ -84,10 +84,15 @@ extension StoreContract {
                 #expect(try values(of: known.table, in: reopened) == [1, 3])
                 #expect(try values(of: unknown.table, in: reopened) == [2])
             },
-            StoreContract("A database that a later version made is refused, and left as it is") { fixture in
-                let old = part("part")
+            StoreContract("A database that a later version made, and that this one can't use, is refused and left as it is") { fixture in
+                let (old, gone) = (part("part"), Table("gone", columns: [value]))
                 let table = Table(old.table.name, columns: [value, later])
-                let new = StorePart("part", tables: [table], migrations: [[.create(old.table)], [.addColumn(later, to: table)]])
+                let new = StorePart(
+                    "part", tables: [table],
+                    migrations: [
+                        [.create(old.table), .create(gone)], [.addColumn(later, to: table)],
+                        StorePart.Migration([.drop(table: "gone")], finishes: true),
+                    ])
                 let store = try fixture.open([new])
                 try await store.commit(add(1, to: table))
                 try store.close()

@@ -117,6 +117,73 @@ struct SetupTests {
         #expect(wrong?.code == .otherIdentity)
     }
 
+    private static let later = Column("later", .integer, isOptional: true)
+    private static let former = Table("former", columns: [later])
+    /// Three releases: the second adds a column, the third removes a table that only the first needs.
+    private static let releases: [StorePart] = {
+        let (first, grown) = (Counters.table, Table("counter", columns: Counters.table.columns + [later], unique: [Counters.number]))
+        let migrations: [StorePart.Migration] = [
+            [.create(first), .create(former)], [.addColumn(later, to: grown)],
+            StorePart.Migration([.drop(table: former.name)], finishes: true),
+        ]
+        return [
+            StorePart("counters", tables: [first, former], migrations: [migrations[0]]),
+            StorePart("counters", tables: [grown, former], migrations: Array(migrations[..<2])),
+            StorePart("counters", tables: [grown], migrations: migrations),
+        ]
+    }()
+
+    @Test("Two releases use a database at once, until the later one finishes its migrations")
+    func twoReleases() async throws {
+        let fixture = try StoreFixture()
+        func open(_ release: Int) throws -> PostgreSQLStore {
+            try PostgreSQLStore(fixture.address(), storageKey: fixture.storageKey, parts: [Self.releases[release]], access: .shared)
+        }
+        let first = try open(0)
+        try await first.commit(Counters.add(1))
+        // One that runs, and one that starts when the tables are newer.
+        let latest = try open(2)
+        let again = try open(0)
+        for (number, store) in [first, latest, again].enumerated() { try await store.commit(Counters.add(Int64(number) + 2)) }
+        for store in [first, latest, again] { #expect(try store.read(Counters.all()).count == 4) }
+        try again.close()
+
+        let address = try fixture.address()
+        // Only a release that has them can.
+        #expect(try PostgreSQLStore.finishMigrations(at: address, parts: [Self.releases[1]]) == [])
+        #expect(try PostgreSQLStore.finishMigrations(at: address, parts: [Self.releases[2]]) == ["counters 3"])
+        #expect(try PostgreSQLStore.finishMigrations(at: address, parts: [Self.releases[2]]) == [])
+        for release in 0..<2 {
+            let error = #expect(throws: StoreError.self) { try open(release) }
+            #expect(error?.code == .newer)
+        }
+        try await latest.commit(Counters.add(5))
+        let tables = "SELECT count(*) FROM pg_tables WHERE schemaname = current_schema() AND tablename = 'former'"
+        #expect(try fixture.connection().run(Statement(tables)).rows == [Row([.integer(0)])])
+    }
+
+    @Test("Migrations are not finished beside a node that has the database for itself")
+    func finishingAlone() throws {
+        let fixture = try StoreFixture()
+        let store = try fixture.open(access: .exclusive)
+        let error = #expect(throws: StoreError.self) {
+            try PostgreSQLStore.finishMigrations(at: fixture.address(), parts: [Counters.part])
+        }
+        #expect(error?.code == .locked)
+        try store.close()
+        #expect(try PostgreSQLStore.finishMigrations(at: fixture.address(), parts: [Counters.part]) == [])
+    }
+
+    @Test("A database of a release that did not tell migrations apart is brought up to date")
+    func olderListOfMigrations() throws {
+        let fixture = try StoreFixture()
+        try PostgreSQLStore(fixture.address(), storageKey: fixture.storageKey, parts: [Self.releases[0]]).close()
+        _ = try fixture.connection().run(Statement("ALTER TABLE store_migration DROP COLUMN only_adds", isPrepared: false))
+        try PostgreSQLStore(fixture.address(), storageKey: fixture.storageKey, parts: [Self.releases[0]]).close()
+        try PostgreSQLStore(fixture.address(), storageKey: fixture.storageKey, parts: [Self.releases[1]]).close()
+        try PostgreSQLStore(fixture.address(), storageKey: fixture.storageKey, parts: [Self.releases[0]]).close()
+    }
+
     @Test("Commands leave nothing in the list of writers, the daemon its one row")
     func writers() async throws {
         let fixture = try StoreFixture()

@@ -1,6 +1,9 @@
+import Cluster
+import ClusterPostgreSQL
 import Delivery
 import Foundation
 import NodeAssembly
+import Primitives
 import PushNode
 import PushTypes
 import StatusProtocol
@@ -41,6 +44,40 @@ struct AdminMigrateTests {
         try await run(
             ["admin", "migrate", "--identity", fixture.server.path, "--to", target, "--json"]
                 + (store.map { ["--store", $0] } ?? ["--data", fixture.data]))
+    }
+
+    @Test(arguments: [[], ["--to", "data", "--finish"]])
+    func eitherMovesOrFinishes(arguments: [String]) async throws {
+        let ended = try await run(["admin", "migrate"] + arguments)
+        #expect(ended.status == 64 && ended.errors.contains("give one of --to and --finish"), "\(ended.errors)")
+    }
+
+    @Test func finishingWaitsForNodesOfOtherReleases() async throws {
+        struct Report: Decodable {
+            let finished: [String]
+        }
+        func finish() async throws -> Ended { try await run("admin", "migrate", "--finish", "--store", database, "--json") }
+        // Not the daemon's yet.
+        #expect(try await finish().status == 65)
+        let address = try PostgreSQLAddress(database)
+        try PostgreSQLStore(address, storageKey: Sealer.storageKey(of: fixture.server.key), parts: NodeAssembly.parts).close()
+        #expect(try await finish().json(Report.self).finished == [])
+
+        let older = ClusterDatabase(address, configuration: ClusterConfiguration(), outbox: ClusterNode.outbox, version: "0.0.1")
+        defer { older.close() }
+        try older.prepare(notices: [])
+        var member = ClusterMember(NodeID(rawValue: 1), name: "node-1", configuration: ClusterConfiguration(), at: .now)
+        let heartbeat = member.heartbeat(at: .now)
+        _ = try older.heartbeat(try #require(heartbeat))
+        let refused = try await finish()
+        #expect(refused.status == 69 && refused.errors.contains("node-1 (0.0.1): upgrade or stop them first"), "\(refused.errors)")
+        try older.leave(NodeID(rawValue: 1))
+        #expect(try await finish().status == 0)
+    }
+
+    @Test func dataFoldersNeedNoFinish() async throws {
+        let ended = try await run("admin", "migrate", "--finish", "--data", fixture.data)
+        #expect(ended.status == 64 && ended.errors.contains("needs no --finish"), "\(ended.errors)")
     }
 
     /// Of all rows, opened, by table; and of all properties that are not a store's own.

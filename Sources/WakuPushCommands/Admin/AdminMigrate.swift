@@ -1,4 +1,6 @@
 import ArgumentParser
+import Cluster
+import ClusterPostgreSQL
 import Foundation
 import NodeAssembly
 import PushNode
@@ -10,50 +12,108 @@ import WakuCrypto
 extension Admin {
     struct Migrate: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Moves a stopped node's store from its data folder to PostgreSQL, or back.",
+            abstract:
+                "Moves a stopped node's store from its data folder to PostgreSQL, or back; or finishes an upgrade of nodes that share one.",
             discussion: """
-                Everything is moved: registrations, waiting notifications, what was answered and delivered, and what the node is to catch up \
+                With --to, everything is moved: registrations, waiting notifications, what was answered and delivered, and what the node is to catch up \
                 on. Every row is compared afterwards. Then the old store is marked, so that no daemon starts with it by mistake. What is \
                 interrupted is repeated: it continues where it ended. The target must be empty, or be what an earlier move left behind.
+
+                With --finish, what only older releases need is removed from a PostgreSQL database, while nodes of this release go on: a new \
+                release only adds to its tables when it starts, so that nodes of two releases can share it during an upgrade. Afterwards older \
+                releases refuse the database. It is refused while nodes of another release share it.
 
                 EXAMPLES
                   waku-push admin migrate --data data --identity id.key \\
                     --to postgresql://push@db.example/push
                   waku-push admin migrate --identity id.key \\
                     --store postgresql://push@db.example/push --to data
+                  waku-push admin migrate --finish --store postgresql://push@db.example/push
                 """)
+
+        /// A node that was not heard of for longer does not run.
+        private static let silenceLimit = 60
 
         @ParentCommand var command: Admin
         @OptionGroup var admin: AdminOptions
-        @Option(help: "Where to: a connection string of PostgreSQL, as in serve's --store, or a data folder.") var to: String
+        @Option(help: "Where to: a connection string of PostgreSQL, as in serve's --store, or a data folder.") var to: String?
+        @Flag(help: "Remove from a PostgreSQL database what only older releases need.") var finish = false
 
         private struct Report: Encodable {
             let from, to: String
             let rows: [String: Int]
         }
 
+        private struct FinishReport: Encodable {
+            let store: String
+            let finished: [String]
+        }
+
+        func validate() throws {
+            guard (to != nil) != finish else { throw ValidationError("give one of --to and --finish") }
+        }
+
         func run() async throws {
             try await reportingFailures {
-                let identity = try admin.requiredIdentity("rows are encrypted anew with keys derived from it")
-                let target = try Place(text: to)
-                let source = try source(of: target)
-                let locks = try [source, target].compactMap { try $0.lock() }
-                defer { for lock in locks { lock.unlock() } }
-                let key = Sealer.storageKey(of: identity)
-                // Not made by opening it.
-                try source.location.openExisting(in: source.folder, storageKey: key, parts: NodeAssembly.parts).close()
-                let from = try source.location.openForTransfer(in: source.folder, storageKey: key, parts: NodeAssembly.parts)
-                defer { try? from.close() }
-                let into = try target.location.openForTransfer(in: target.folder, storageKey: key, parts: NodeAssembly.parts)
-                defer { try? into.close() }
-                let progress = ProgressBar()
-                let transfer = StoreTransfer(from: from, to: into, named: target.description) { done in
-                    progress.show("\(done.rows) of \(done.total) rows", Double(done.rows) / Double(max(done.total, 1)))
-                }
-                let rows = try await transfer.run()
-                progress.clear()
-                try print(Report(from: source.description, to: target.description, rows: rows))
+                if let to { try await move(to: to) } else { try finishMigrations() }
             }
+        }
+
+        // MARK: Upgrades
+
+        private func finishMigrations() throws {
+            guard case .postgreSQL(let address) = try admin.location() else {
+                throw CommandFailure(.usage, "a database in a data folder needs no --finish: its node does that when it starts")
+            }
+            let others = try nodes(sharing: address).filter { node in
+                node.state != .ended && node.secondsSinceRenewal < Self.silenceLimit && node.version != Version.current
+            }
+            guard others.isEmpty else {
+                let names = others.map { "\(Output.printable($0.name)) (\(Output.printable($0.version)))" }.joined(separator: ", ")
+                throw CommandFailure(
+                    .unavailable,
+                    "nodes of another release than \(Version.current) share the database: \(names): upgrade or stop them first")
+            }
+            let finished = try PostgreSQLStore.finishMigrations(at: address, parts: NodeAssembly.parts)
+            let place = Place(.postgreSQL(address), folder: "").description
+            if admin.json { return try Output.json(FinishReport(store: place, finished: finished)) }
+            Output.line(finished.isEmpty ? "\(place): nothing to finish" : "\(place): finished \(finished.joined(separator: ", "))")
+        }
+
+        private func nodes(sharing address: PostgreSQLAddress) throws(StoreError) -> [ClusterOverview.Node] {
+            let database = ClusterDatabase(address, configuration: ClusterConfiguration(), outbox: ClusterNode.outbox)
+            defer { database.close() }
+            do {
+                return try database.overview().nodes
+            } catch {
+                // No node has shared it.
+                guard error.code == .missing else { throw error }
+                return []
+            }
+        }
+
+        // MARK: Moving
+
+        private func move(to: String) async throws {
+            let identity = try admin.requiredIdentity("rows are encrypted anew with keys derived from it")
+            let target = try Place(text: to)
+            let source = try source(of: target)
+            let locks = try [source, target].compactMap { try $0.lock() }
+            defer { for lock in locks { lock.unlock() } }
+            let key = Sealer.storageKey(of: identity)
+            // Not made by opening it.
+            try source.location.openExisting(in: source.folder, storageKey: key, parts: NodeAssembly.parts).close()
+            let from = try source.location.openForTransfer(in: source.folder, storageKey: key, parts: NodeAssembly.parts)
+            defer { try? from.close() }
+            let into = try target.location.openForTransfer(in: target.folder, storageKey: key, parts: NodeAssembly.parts)
+            defer { try? into.close() }
+            let progress = ProgressBar()
+            let transfer = StoreTransfer(from: from, to: into, named: target.description) { done in
+                progress.show("\(done.rows) of \(done.total) rows", Double(done.rows) / Double(max(done.total, 1)))
+            }
+            let rows = try await transfer.run()
+            progress.clear()
+            try print(Report(from: source.description, to: target.description, rows: rows))
         }
 
         /// A folder's contents come from PostgreSQL. What goes to PostgreSQL comes from the data folder: that the daemon's configuration may

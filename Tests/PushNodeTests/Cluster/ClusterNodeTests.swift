@@ -164,6 +164,30 @@ import WakuCrypto
         }
     }
 
+    @Test("A node joins one of a later release that has added to the tables, and is refused where that is not enough")
+    func laterRelease() async throws {
+        let fixture = try await ClusterFixture()
+        let clients = clients(20, fixture)
+        @Sendable func run(_ sql: String) throws {
+            _ = try PostgreSQLConnection.open(fixture.address, name: "test").run(Statement(sql, isPrepared: false))
+        }
+        try await fixture.withNodes(["a"]) { first in
+            try await first.waitUntilShared()
+            try run("ALTER TABLE registration ADD COLUMN later bigint")
+            try run("INSERT INTO store_migration (identifier, only_adds) VALUES ('status 99', true)")
+            try await fixture.withNodes(["b"]) { second in
+                let members = first + second
+                try await members.waitUntilShared()
+                await members.feed(clients.flatMap { fixture.registration($0) })
+                try await members.wait { $0.count(.registrationStored) == 20 }
+                #expect(members.allSatisfy { $0.fed.count(.registrationStored) > 0 })
+            }
+            try run("INSERT INTO store_migration (identifier, only_adds) VALUES ('status 100', false)")
+            let error = await #expect(throws: StoreError.self) { try await fixture.withNodes(["c"]) { _ in } }
+            #expect(error?.code == .newer)
+        }
+    }
+
     @Test("A node that stops hands its devices over, and what waits is posted by the other")
     func handover() async throws {
         let fixture = try await ClusterFixture()
