@@ -151,10 +151,9 @@ let package = Package(
         library(
             "SessionServer",
             [
-                "Delivery", "Gorush", "HTTPService", "HealthChecks", "NodeMetrics", "Primitives", "PushNode", "PushTypes",
+                "Cluster", "Delivery", "Gorush", "HTTPService", "HealthChecks", "NodeMetrics", "Primitives", "PushNode", "PushTypes",
                 "SessionMonitoring", "SessionProtocol", "SessionRules", "SessionSwarms", "Sodium", "StatusProtocol", "StatusRules",
-                "Storage",
-                "Waku", "WakuCrypto", deque, httpTypes, hummingbird, logging, nio, nioSockets,
+                "Storage", "Waku", "WakuCrypto", deque, httpTypes, hummingbird, logging, nio, nioSockets,
             ]),
         library(
             "NodeAssembly",
@@ -225,9 +224,10 @@ let package = Package(
         tests(
             "SessionServer",
             [
-                "CurlClient", "Delivery", "Gorush", "NodeAssembly", "NodeMetrics", "Primitives", "PushNode", "PushTypes",
+                "Cluster", "CurlClient", "Delivery", "Gorush", "NodeAssembly", "NodeMetrics", "Primitives", "PushNode", "PushTypes",
                 "SessionMonitoring", "SessionProtocol", "SessionRules",
-                "SessionSwarms", "Sodium", "StatusRules", "Storage", "StoreSQLite", "Waku", "WakuCrypto", logging, lifecycle,
+                "SessionSwarms", "Sodium", "StatusRules", "Storage", "StorePostgreSQL", "StoreSQLite", "Waku", "WakuCrypto", logging,
+                lifecycle,
             ]),
         tests("SessionSwarms", ["Primitives", "SessionProtocol"]),
         tests("OxenMQ", ["Primitives", "WakuCrypto"]),

@@ -114,6 +114,15 @@ package final class SubscriptionMonitor: Sendable {
         }
     }
 
+    /// Subscriptions that others monitor from now on. They take effect in the order of all calls of ``load(_:)`` and this.
+    package func unload(_ ids: [SubscriptionID]) {
+        queue.async {
+            self.change { state, _ in
+                for id in ids { state.monitor.remove(id) }
+            }
+        }
+    }
+
     /// A subscription was stored: all servers of its swarm are asked, at most 20 ms later.
     package func set(_ subscription: MonitoredSubscription) {
         gather { $0.set(subscription) }

@@ -42,6 +42,9 @@ package struct AccountID: Hashable, Sendable, CustomStringConvertible {
     /// 33 bytes.
     package var bytes: [UInt8] { [prefix] + key }
 
+    /// The first 8 bytes of the key, big-endian: evenly distributed, unless somebody chooses keys.
+    package var leadingBits: UInt64 { word0 }
+
     /// 66 lower-case hexadecimal digits.
     package var hex: String { hexString(bytes) }
 

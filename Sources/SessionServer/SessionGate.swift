@@ -31,6 +31,11 @@ package final class SessionGate: Sendable {
         limiter.replace(limits)
     }
 
+    /// Each of so many nodes admits its part of the rates.
+    func share(among nodeCount: Int) {
+        limiter.share(among: nodeCount)
+    }
+
     var maximumDevicesPerAccount: Int { limiter.limits.installationsByKey ?? .max }
     var countsSubscriptions: Bool { limiter.countsRegistrations }
 

@@ -29,6 +29,8 @@ package struct SessionPush: NodeProtocol {
         package var pendingByteLimit = 32 << 20
         /// How long a request waits for the store.
         package var storeTimeout = Duration.seconds(10)
+        /// How long one of several nodes goes on to monitor what is another's from now on, which has to connect and ask first.
+        package var handoverTime = Duration.seconds(15)
 
         package init(httpAddress: SocketAddress, onionKey: OnionKey, sodium: Sodium, makeMonitor: @escaping MakeSubscriptionMonitor) {
             self.httpAddress = httpAddress
@@ -40,7 +42,7 @@ package struct SessionPush: NodeProtocol {
 
     private let configuration: Configuration
     private let gate: SessionGate
-    private let running = RunningSession()
+    let running = RunningSession()
 
     package init(_ configuration: Configuration) {
         self.configuration = configuration
@@ -52,6 +54,7 @@ package struct SessionPush: NodeProtocol {
     package var number: ProtocolNumber { SessionStorage.protocolNumber }
     package var label: ProtocolLabel { .session }
     package var part: StorePart { SessionStorage.part }
+    package var registrants: (table: Table, column: Column)? { (SessionStorage.subscription, SessionStorage.name) }
     package var metrics: [MetricGroup] { [.session] }
     package var losses: [Counter] {
         [.sessionDropped(.tooOld), .sessionDropped(.notStored), .sessionLimitNewSubscriptions, .sessionLimitNotifications]

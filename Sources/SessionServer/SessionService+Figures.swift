@@ -1,3 +1,4 @@
+import Cluster
 import HealthChecks
 import NodeMetrics
 import Primitives
@@ -42,6 +43,7 @@ extension SessionService {
             let parts = PushService.allCases.compactMap { service in stored.services[service].map { "\($0) \(service.rawValue)" } }
             return parts.isEmpty ? "none" : parts.joined(separator: ", ")
         }
+        let share = sharedMonitoring?.share.map { ProtocolFact("nodes that share the accounts", String($0.nodes.count)) }
         return [
             ProtocolFact("HTTP", configuration.httpAddress.description),
             ProtocolFact("onion key", configuration.onionKey.publicKeyHex),
@@ -54,7 +56,7 @@ extension SessionService {
             ProtocolFact("messages reported", String(counters.count(.sessionMessage))),
             ProtocolFact("notifications", String(counters.count(.sessionNotification))),
             ProtocolFact("messages dropped", dropped.isEmpty ? "none" : dropped.joined(separator: ", ")),
-        ]
+        ] + (share.map { [$0] } ?? [])
     }
 }
 

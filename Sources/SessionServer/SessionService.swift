@@ -1,3 +1,4 @@
+import Cluster
 import Delivery
 import Dispatch
 import HealthChecks
@@ -34,11 +35,20 @@ final class SessionService: ProtocolService {
     private static let loadChunk = 50_000
     /// Threads that read subscriptions at the start.
     private static let loadThreads = 4
+    /// Changed subscriptions that are read at once.
+    private static let changeChunk = 200
+    private static let knownCapacity = 100_000
 
     let node: NodeServices
     let configuration: SessionPush.Configuration
     let gate: SessionGate
     let monitor: any SubscriptionMonitoring
+    /// The same one, where several nodes share the accounts.
+    let sharedMonitoring: SharedMonitoring?
+    private let shareChanged = WakeUpSignal()
+    /// Names of subscriptions that were stored or changed, by any node.
+    private let changed = Mutex<Set<[UInt8]>>([])
+    private let subscriptionsChanged = WakeUpSignal()
     private let intake: SessionIntake
     let figures: ThrottledReading<SubscriptionFigures>
     /// Services that a gorush endpoint serves.
@@ -66,7 +76,9 @@ final class SessionService: ProtocolService {
         let entries = StoredEntries(store, now: now)
         let source = SessionDeliverySource(store.sealer, apnsTopic: configuration.apnsTopic)
         intake = SessionIntake(node, source, gate, configuration.sodium, ageLimit: configuration.ageLimit)
-        monitor = configuration.makeMonitor(entries, intake, node.logger) { [counters = node.counters] in counters.add($0) }
+        let monitor = configuration.makeMonitor(entries, intake, node.logger) { [counters = node.counters] in counters.add($0) }
+        sharedMonitoring = node.cluster.map { _ in SharedMonitoring(monitor) }
+        self.monitor = sharedMonitoring ?? monitor
         entries.remove(from: monitor)
     }
 
@@ -80,6 +92,10 @@ final class SessionService: ProtocolService {
             try await withThrowingTaskGroup(of: Void.self) { group in
                 group.addTask { try await self.runMonitor() }
                 group.addTask { try await self.serve() }
+                if let sharedMonitoring {
+                    group.addTask { await self.followShare(sharedMonitoring) }
+                    group.addTask { await self.followChanges(sharedMonitoring) }
+                }
                 // The first that ends before it is cancelled has failed.
                 try await group.next()
                 group.cancelAll()
@@ -149,8 +165,10 @@ final class SessionService: ProtocolService {
         }
     }
 
+    /// - Parameter take: gets some of them at a time, on any thread.
     /// - Returns: How many there are.
-    private func loadOnce() async throws(StoreError) -> Int {
+    private func loadOnce(_ take: (@Sendable ([MonitoredSubscription]) -> Void)? = nil) async throws(StoreError) -> Int {
+        let take = take ?? { [monitor] in monitor.load($0) }
         let subscriptions = Subscriptions(node.store.sealer)
         let now = node.now().seconds
         let ranges = try await node.store.fetch(Subscriptions.ranges(Self.loadThreads))
@@ -159,16 +177,16 @@ final class SessionService: ProtocolService {
                 group.addTask { [self] in
                     do throws(StoreError) {
                         return .success(
-                            try await node.store.onReader { [monitor] store throws(StoreError) in
+                            try await node.store.onReader { store throws(StoreError) in
                                 var (chunk, count) = ([MonitoredSubscription](), 0)
                                 try subscriptions.forEachAccount(in: store, range, at: now) { id, account, entryByteCount in
                                     chunk.append(MonitoredSubscription(id: id, account: account, entryByteCount: entryByteCount))
                                     count += 1
                                     guard chunk.count == Self.loadChunk else { return }
-                                    monitor.load(chunk)
+                                    take(chunk)
                                     chunk.removeAll(keepingCapacity: true)
                                 }
-                                if !chunk.isEmpty { monitor.load(chunk) }
+                                if !chunk.isEmpty { take(chunk) }
                                 return count
                             })
                     } catch {
@@ -187,6 +205,80 @@ final class SessionService: ProtocolService {
     func reload() async throws(StoreError) {
         let count = try await loadOnce()
         if gate.countsSubscriptions { gate.counted(subscriptions: count) }
+    }
+
+    // MARK: Several nodes
+
+    func shared(by nodeCount: Int) {
+        gate.share(among: nodeCount)
+    }
+
+    func shared(as share: AccountShare) {
+        sharedMonitoring?.share = share
+        shareChanged.signal()
+    }
+
+    /// Takes over what is this node's when the nodes have changed, and lets go what is another's a little later. Until cancelled.
+    private func followShare(_ shared: SharedMonitoring) async {
+        var former: AccountShare?
+        await withDiscardingTaskGroup { group in
+            for await _ in shareChanged {
+                while let share = shared.share, share != former, !Task.isCancelled {
+                    let ended = Mutex<[MonitoredSubscription]>([])
+                    do throws(StoreError) {
+                        _ = try await loadOnce { [former] all in
+                            let others = shared.take(all, from: former, to: share)
+                            ended.withLock { $0 += others }
+                        }
+                        former = share
+                    } catch {
+                        try? await Task.sleep(for: Self.retryInterval)
+                        continue
+                    }
+                    let others = ended.withLock(\.self)
+                    group.addTask { [configuration] in
+                        guard (try? await Task.sleep(for: configuration.handoverTime)) != nil else { return }
+                        shared.letGo(others)
+                    }
+                }
+            }
+            group.cancelAll()
+        }
+    }
+
+    func registeredElsewhere(_ name: [UInt8]) {
+        let isFirst = changed.withLock { changed in
+            defer { changed.insert(name) }
+            return changed.isEmpty
+        }
+        if isFirst { subscriptionsChanged.signal() }
+    }
+
+    /// Has those monitored that were stored or changed, each once for each signature. Until cancelled.
+    private func followChanges(_ shared: SharedMonitoring) async {
+        let subscriptions = Subscriptions(node.store.sealer)
+        var known = GenerationalCache<SubscriptionID, Int64>(capacity: Self.knownCapacity)
+        for await _ in subscriptionsChanged {
+            while case let names = takeChanged(), !names.isEmpty {
+                do throws(StoreError) {
+                    let found = try await node.store.fetch(subscriptions.named(names, at: node.now().seconds))
+                    let news = found.filter { known.value(of: $0.subscription.id) != $0.signedAt }
+                    for one in news { known.set(one.signedAt, of: one.subscription.id) }
+                    shared.changed(news.map(\.subscription))
+                } catch {
+                    changed.withLock { $0.formUnion(names) }
+                    guard (try? await Task.sleep(for: Self.retryInterval)) != nil else { return }
+                }
+            }
+        }
+    }
+
+    private func takeChanged() -> [[UInt8]] {
+        changed.withLock { changed in
+            let names = Array(changed.prefix(Self.changeChunk))
+            changed.subtract(names)
+            return names
+        }
     }
 
     // MARK: Maintenance
@@ -208,6 +300,10 @@ final class SessionService: ProtocolService {
         } catch {
             node.logger.error("expired subscriptions not removed", metadata: ["reason": "\(error.message)"])
         }
+        await recount()
+    }
+
+    func recount() async {
         if gate.countsSubscriptions, let count = await figures.value()?.total { gate.counted(subscriptions: count) }
     }
 }

@@ -193,9 +193,6 @@ struct Serve: AsyncParsableCommand {
         configuration.limits = try limits.limits()
         configuration.statusV01 = try versionZeroOne()
         configuration.session = try session.configuration()
-        guard configuration.session == nil || configuration.cluster == nil else {
-            throw CommandFailure(.usage, "Session's push server can't be shared: run it as a node of its own, without --cluster")
-        }
         configuration.registrationLifetime = limits.registrationLifetime.duration
         configuration.feedbackSecret = try gorush.feedbackSecret()
         let settings = try gorush.settings()

@@ -1,3 +1,4 @@
+import Cluster
 import CurlClient
 import Delivery
 import Foundation
@@ -11,6 +12,7 @@ import SessionProtocol
 import Sodium
 import StatusRules
 import Storage
+import StorePostgreSQL
 import Synchronization
 import TestSupport
 import Waku
@@ -58,21 +60,30 @@ final class RecordedGorush: NotificationPosting {
 /// A node that is Session's push server, on a fake monitor.
 struct SessionNodeFixture {
     let folder: TemporaryFolder
-    let identity = PrivateKey.generate()
+    let identity: PrivateKey
     let monitor = FakeMonitor()
     /// Those that apply unless a test changes them.
     let limits = Limits.none
-    let gorush = RecordedGorush()
+    let gorush: RecordedGorush
     let onionKey: OnionKey
     let sodium: Sodium
     private let client = CurlClient()
     private let quiet = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
+    /// The database that it shares, and its name there.
+    private let shared: (address: PostgreSQLAddress, name: String)?
 
     init() throws {
         folder = try TemporaryFolder()
         sodium = try Sodium.load()
         guard let key = OnionKey(SecretBytes.random(count: 32), sodium: sodium) else { throw CryptoError.invalidKey }
-        onionKey = key
+        (identity, gorush, onionKey, shared) = (.generate(), RecordedGorush(), key, nil)
+    }
+
+    /// One of several nodes of an identity, with a monitor of its own.
+    init(_ name: String, of first: SessionNodeFixture, sharing address: PostgreSQLAddress) throws {
+        folder = try TemporaryFolder()
+        (identity, gorush, onionKey, sodium) = (first.identity, first.gorush, first.onionKey, first.sodium)
+        shared = (address, name)
     }
 
     /// A node while `body` runs.
@@ -111,8 +122,16 @@ struct SessionNodeFixture {
         configuration.apnsTopic = "com.session"
         configure(&configuration)
         let session = SessionPush(configuration)
+        var nodeConfiguration = NodeConfiguration(identity: identity, dataPath: folder.path)
+        if let shared {
+            nodeConfiguration.store = .postgreSQL(shared.address)
+            var cluster = ClusterNode.Configuration(name: shared.name)
+            // On a busy machine a node may be slow for long.
+            cluster.times.lease = .seconds(60)
+            nodeConfiguration.cluster = cluster
+        }
         let node = try NodeService(
-            NodeConfiguration(identity: identity, dataPath: folder.path), protocols: [session],
+            nodeConfiguration, protocols: [session],
             gorush: endpoints.map { GorushEndpoint(gorush, rule: $0) }, logger: quiet
         ) { _ in SilentRelay() }
         let services = ServiceGroup(services: [node], logger: quiet)

@@ -36,6 +36,8 @@ package final class ClusterNode: Sendable {
         let registered: @Sendable (RegistrantNotice) -> Void
         /// How many nodes share the messages from now on.
         let shared: @Sendable (Int) -> Void
+        /// Which share of the accounts is this node's from now on.
+        let sharedAccounts: @Sendable (AccountShare) -> Void
         /// What other nodes changed in general is to be read anew: false when that failed.
         let reload: @Sendable () async -> Bool
     }
@@ -102,6 +104,8 @@ package final class ClusterNode: Sendable {
         var isLeaving = false
         /// Nodes that share the messages, as protocols know it.
         var nodeCount = 1
+        /// The accounts of this node, likewise.
+        var accounts: AccountShare?
     }
 
     package static let outbox = Outbox(
@@ -226,12 +230,16 @@ package final class ClusterNode: Sendable {
     }
 
     private func noteNodes() {
-        let count = state.withLock { state -> Int? in
-            let count = max(1, state.member.workers.count)
-            guard count != state.nodeCount else { return nil }
-            state.nodeCount = count
-            return count
+        let (count, accounts) = state.withLock { state -> (Int?, AccountShare?) in
+            let workers = state.member.workers
+            let count = max(1, workers.count)
+            let accounts = AccountShare(of: state.member.id, among: workers)
+            // Without a view nobody is known: what was known still holds.
+            let isOther = !workers.isEmpty && accounts != state.accounts
+            defer { (state.nodeCount, state.accounts) = (count, isOther ? accounts : state.accounts) }
+            return (count == state.nodeCount ? nil : count, isOther ? accounts : nil)
         }
+        if let accounts { attached?.sharedAccounts(accounts) }
         guard let count else { return }
         logger.info("nodes share the work", metadata: ["nodes": "\(count)"])
         attached?.shared(count)

@@ -155,6 +155,9 @@ package final class NodeService: Service {
                 shared: { count in
                     for service in services { service.shared(by: count) }
                 },
+                sharedAccounts: { share in
+                    for service in services { service.shared(as: share) }
+                },
                 reload: {
                     do throws(StoreError) {
                         for service in services { try await service.reload() }

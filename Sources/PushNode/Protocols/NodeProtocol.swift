@@ -1,3 +1,4 @@
+package import Cluster
 package import Delivery
 package import HealthChecks
 package import Logging
@@ -89,6 +90,8 @@ package protocol ProtocolService: Sendable {
     func registeredElsewhere(_ name: [UInt8])
     /// So many nodes share the messages from now on.
     func shared(by nodeCount: Int)
+    /// This node has another share of what is divided by accounts from now on.
+    func shared(as share: AccountShare)
 
     /// Its queues with their limits; nil for those without a limit of their own.
     var queues: [(queue: QueueLabel, depth: Int, limit: Int?)] { get }
@@ -168,6 +171,7 @@ extension ProtocolService {
     package func reload() async throws(StoreError) {}
     package func registeredElsewhere(_ name: [UInt8]) {}
     package func shared(by nodeCount: Int) {}
+    package func shared(as share: AccountShare) {}
     package var queues: [(queue: QueueLabel, depth: Int, limit: Int?)] { [] }
     package func updateGauges(_ counters: Counters) async {}
     package func registrations() async -> RegistrationCounts? { nil }

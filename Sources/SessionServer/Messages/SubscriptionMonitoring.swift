@@ -10,6 +10,8 @@ package protocol SubscriptionMonitoring: Sendable {
     func set(_ subscription: MonitoredSubscription)
     /// A subscription is gone.
     func remove(_ id: SubscriptionID)
+    /// They are monitored no more, in the order of all calls of ``load(_:)`` and this.
+    func unload(_ ids: [SubscriptionID])
     /// Runs until cancelled.
     func run() async throws
     /// Reads the list of storage servers again.
