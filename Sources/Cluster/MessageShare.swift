@@ -80,6 +80,8 @@ package struct MessageShare: Sendable {
     private var isReading = false
     private var finished: GenerationalCache<UInt64, Void>
     package private(set) var log: FinishedLog
+    /// Messages that were left to others, which have finished them.
+    package private(set) var leftCount = 0
 
     package init(_ node: NodeID, configuration: ClusterConfiguration) {
         self.configuration = configuration
@@ -171,14 +173,8 @@ package struct MessageShare: Sendable {
     }
 
     package mutating func finishedRowsRead(at now: Instant) -> [Action] {
-        let keys = checking.filter { key in
-            guard open[key] != nil else { return false }
-            guard finished.contains(key.prefix) else { return true }
-            open[key] = nil
-            return false
-        }
-        checking = keys
-        guard keys.isEmpty else { return [.lookUpClaims(keys)] }
+        checking = withoutFinished(checking)
+        guard checking.isEmpty else { return [.lookUpClaims(checking)] }
         isReading = false
         return startReading()
     }
@@ -250,9 +246,22 @@ package struct MessageShare: Sendable {
     }
 
     private mutating func startReading() -> [Action] {
-        guard !isReading, !toCheck.isEmpty else { return [] }
+        guard !isReading else { return [] }
+        // Most were in rows that were read for messages before them.
+        (checking, toCheck) = (withoutFinished(toCheck), [])
+        guard !checking.isEmpty else { return [] }
         isReading = true
-        (checking, toCheck) = (toCheck, [])
         return [.readFinishedRows]
+    }
+
+    /// Closes those that other nodes have finished.
+    private mutating func withoutFinished(_ keys: [MessageKey]) -> [MessageKey] {
+        keys.filter { key in
+            guard open[key] != nil else { return false }
+            guard finished.contains(key.prefix) else { return true }
+            open[key] = nil
+            leftCount += 1
+            return false
+        }
     }
 }

@@ -17,6 +17,9 @@ package protocol Store: AnyObject, Sendable {
     /// be short.
     func afterCommits(_ body: @escaping @Sendable () -> Void)
 
+    /// Under load, transactions begin so far apart on average, and hold what came meanwhile. Zero: as soon as the one before has ended.
+    func paceCommits(_ interval: Duration)
+
     /// Carries out commands that change nothing, on one snapshot. On the calling thread, which is held up for as long as the disk is: never
     /// one of the cooperative pool's.
     ///
@@ -47,6 +50,8 @@ package protocol Store: AnyObject, Sendable {
 extension Store {
     /// Nothing, where a commit's outcome is always known.
     package func stopWaiting() {}
+    /// Nothing, in an engine that no other node uses.
+    package func paceCommits(_ interval: Duration) {}
 }
 
 extension Store {

@@ -1,4 +1,5 @@
 import Dispatch
+import Primitives
 import Storage
 import Synchronization
 
@@ -13,11 +14,13 @@ protocol CommitBatch: Sendable {
     func complete()
 }
 
-/// One writer, on a thread of its own. Everything that waits becomes one transaction; what comes meanwhile gathers for the next.
+/// One writer, on a thread of its own. Everything that waits becomes one transaction; what comes meanwhile gathers for the next, and a little
+/// longer where commits are paced.
 final class CommitQueue: Sendable {
     private struct State {
         var waiting: [any CommitBatch] = []
         var isRunning = false
+        var pacing = CommitPacing()
     }
 
     private let state = Mutex(State())
@@ -39,6 +42,11 @@ final class CommitQueue: Sendable {
             return !state.isRunning
         }
         if mustStart { queue.async { self.drain() } }
+    }
+
+    /// See ``CommitPacing/interval``.
+    func pace(_ interval: Duration) {
+        state.withLock { $0.pacing.interval = interval }
     }
 
     /// Whether all that was added is done.
@@ -72,6 +80,10 @@ final class CommitQueue: Sendable {
 
     /// One group at a time, so that others get their turn on the queue.
     private func drain() {
+        let delay = state.withLock { $0.waiting.isEmpty ? .zero : $0.pacing.delay(at: .now) }
+        guard delay == .zero else {
+            return queue.asyncAfter(deadline: .now() + .microseconds(Int(delay / .microseconds(1)) + 1)) { self.drain() }
+        }
         guard let group = nextGroup() else { return }
         commit(group)
         queue.async { self.drain() }
@@ -90,6 +102,7 @@ final class CommitQueue: Sendable {
                 return nil
             }
             defer { state.waiting = [] }
+            state.pacing.begin(at: .now)
             return state.waiting
         }
     }

@@ -97,6 +97,10 @@ package final class PostgreSQLStore: Store {
         submit([StoreCommand<Void>]()) { _ in body() }
     }
 
+    package func paceCommits(_ interval: Duration) {
+        queue.pace(interval)
+    }
+
     private final class Batch<Outcome: Sendable>: CommitBatch {
         private let commands: [StoreCommand<Outcome>]
         private let address: PostgreSQLAddress

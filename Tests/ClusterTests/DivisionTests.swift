@@ -69,25 +69,6 @@ import Testing
         #expect(AccountShare(of: nodes[0], among: []).contains(accounts[0]))
     }
 
-    @Test(arguments: [(60.0, 30.0, 3), (1.0, 1.0, 3), (10.0, 10.0, 2)])
-    func ratesAreDividedAndBurstsLeaveRoomForChance(perMinute: Double, burst: Double, nodes: Int) {
-        guard case .divided(let rate, let part) = SharedLimit(perMinute: perMinute, burst: burst, nodes: nodes) else {
-            Issue.record("counted in the transaction")
-            return
-        }
-        #expect(rate == perMinute / Double(nodes))
-        #expect(part >= 1 && part <= burst && part >= burst / Double(nodes))
-    }
-
-    @Test func ratesBelowOneAMinuteAreCountedInTheTransaction() {
-        #expect(SharedLimit(perMinute: 0.5, burst: 5, nodes: 2) == .inTransaction)
-        // One node counts for itself.
-        #expect(SharedLimit(perMinute: 0.5, burst: 5, nodes: 1) == .divided(perMinute: 0.5, burst: 5))
-        #expect(SharedLimit(perMinute: 0.5, burst: 5, nodes: 0) == .divided(perMinute: 0.5, burst: 5))
-        #expect(SharedLimit.share(of: 100_000, nodes: 3) == 33_333)
-        #expect(SharedLimit.share(of: 1, nodes: 3) == 1)
-    }
-
     private func rank(_ node: NodeID, _ key: UInt64, _ nodes: [NodeID]) -> Int { RendezvousHash.rank(of: node, for: key, among: nodes) }
 
     private static let expectedOwners: [UInt64] = [5, 3, 3, 3, 2, 1, 1, 1, 1, 3, 2, 2, 3, 3, 2, 3]

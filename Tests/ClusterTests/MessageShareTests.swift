@@ -42,6 +42,18 @@ import Testing
         #expect(share.heard(key, rank: 0, at: .at(800)) == .duplicate)
     }
 
+    @Test func messageThatAnEarlierReadShowedAsFinishedNeedsNoReadOfItsOwn() {
+        var share = share()
+        _ = share.heard(key, rank: 1, at: .at(0))
+        _ = share.heard(other, rank: 1, at: .at(100))
+        #expect(share.advance(to: .at(700)) == [.readFinishedRows])
+        share.finishedElsewhere([key.prefix, other.prefix])
+        #expect(share.finishedRowsRead(at: .at(710)) == [])
+        #expect(share.openCount == 1 && share.leftCount == 1)
+        #expect(share.advance(to: .at(800)) == [])
+        #expect(share.openCount == 0 && share.leftCount == 2)
+    }
+
     @Test func messagesThatAreDueTogetherAreReadTogether() {
         var share = share()
         _ = share.heard(key, rank: 1, at: .at(1))

@@ -144,6 +144,7 @@ extension ClusterNode {
         for await _ in messageWakeUp {
             while true {
                 let now = Instant.now
+                let leftBefore = state.withLock(\.share.leftCount)
                 let (actions, row) = state.withLock { ($0.share.advance(to: now), $0.share.finishedRow(at: now)) }
                 if let row {
                     let result = await onThread(messageThread) { [database] () throws(StoreError) in try database.write(row) }
@@ -151,6 +152,7 @@ extension ClusterNode {
                     state.withLock { $0.share.wroteFinishedRow(isCommitted: isCommitted, at: .now) }
                 }
                 await carryOut(actions)
+                counters.add(.clusterLeft, state.withLock(\.share.leftCount) - leftBefore)
                 let isIdle = state.withLock { state in
                     if now >= state.nextSweep { forgetOld(&state, at: now) }
                     return state.entries.isEmpty && state.share.nextWakeUp == nil && state.share.nextFinishedRow == nil
@@ -179,13 +181,9 @@ extension ClusterNode {
             switch action {
             case .readFinishedRows:
                 let read = await readFinishedRows()
-                let (more, leftCount) = state.withLock { state in
-                    let before = state.share.openCount
-                    let more = read ? state.share.finishedRowsRead(at: .now) : state.share.readFailed(at: .now)
-                    return (more, before - state.share.openCount)
+                actions += state.withLock { state in
+                    read ? state.share.finishedRowsRead(at: .now) : state.share.readFailed(at: .now)
                 }
-                counters.add(.clusterLeft, leftCount)
-                actions += more
             case .lookUpClaims(let keys):
                 actions += await lookUpClaims(keys)
             case .handle(let key), .repeatTransaction(let key):

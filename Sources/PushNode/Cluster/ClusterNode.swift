@@ -243,6 +243,7 @@ package final class ClusterNode: Sendable {
         guard let count else { return }
         logger.info("nodes share the work", metadata: ["nodes": "\(count)"])
         attached?.shared(count)
+        store?.paceCommits(count > 1 ? configuration.times.commitInterval * count : .zero)
     }
 
     private func carryOut(_ changes: [ClusterMember.Change]) {
