@@ -125,11 +125,16 @@ package final class DeliveryService: Sendable {
     }
 
     private func add(_ arrivals: [DeliveryTable.Arrival], isAwaited: Bool) {
-        let arrivals = share.map { share in arrivals.filter { share.owns($0.waiting.device) } } ?? arrivals
-        guard !arrivals.isEmpty else { return }
+        let own = share.map { share in arrivals.filter { share.owns($0.waiting.device) } } ?? arrivals
         let (now, clock) = (steadyNow, now())
-        table.withLock { $0.add(arrivals, isAwaited: isAwaited, clock: clock, now: now) }
-        wakeUp.signal()
+        table.withLock { table in
+            if isAwaited, own.count < arrivals.count {
+                let ids = Set(own.lazy.map(\.waiting.id))
+                table.noteElsewhere(arrivals.lazy.filter { !ids.contains($0.waiting.id) }.map(\.waiting.delivery))
+            }
+            table.add(own, isAwaited: isAwaited, clock: clock, now: now)
+        }
+        if !own.isEmpty { wakeUp.signal() }
     }
 
     /// nil: there is none for this app.

@@ -1,5 +1,6 @@
 import Gorush
 import NodeMetrics
+import Primitives
 import PushTypes
 import Waku
 
@@ -7,6 +8,7 @@ import Waku
 struct DeliveryTable {
     /// Beyond, deliveries are read from the outbox.
     private static let postableLimit = 1_024
+    private static let elsewhereCapacity = 10_000
 
     private struct Queued {
         let delivery: DeliveryID
@@ -32,6 +34,8 @@ struct DeliveryTable {
     /// What was just put into the outbox and is likely to be posted next: it need not be read again, as long as its device has not changed.
     private var postable: [Int64: PostableDelivery] = [:]
     private var awaited = AwaitedDeliveryTable()
+    /// See ``noteElsewhere(_:)``. Each until it is waited for.
+    private var elsewhere = GenerationalCache<DeliveryID, Void>(capacity: Self.elsewhereCapacity)
 
     init(_ queues: [DeliveryQueue]) {
         endpoints = queues.map { Endpoint(queue: $0) }
@@ -66,7 +70,7 @@ struct DeliveryTable {
 
     /// What becomes of somebody who wants to wait.
     enum Waiting {
-        /// To look these up: they are in no queue.
+        /// To look these up: they are in no queue, and not known to wait for another node.
         case waits(unknown: [DeliveryID])
         /// No gorush that they go to takes anything.
         case refused(AwaitedDeliveryTable.Completed)
@@ -77,7 +81,7 @@ struct DeliveryTable {
         var unknown: [DeliveryID] = []
         for delivery in awaited.deliveries {
             guard let endpoint = endpointByDelivery[delivery] else {
-                unknown.append(delivery)
+                if elsewhere.contains(delivery) { elsewhere.remove(delivery) } else { unknown.append(delivery) }
                 continue
             }
             if endpoints[endpoint].queue.breaker.isOpen(at: now) { outcomes[delivery] = .failed }
@@ -236,6 +240,11 @@ struct DeliveryTable {
 
     func isPosting(for devices: (DeviceID) -> Bool) -> Bool {
         endpoints.contains { $0.queue.devicesInFlight.contains(where: devices) }
+    }
+
+    /// Put into the outbox just now, for other nodes' devices: there is nothing to look up before those have posted.
+    mutating func noteElsewhere(_ deliveries: [DeliveryID]) {
+        for delivery in deliveries { elsewhere.set((), of: delivery) }
     }
 
     /// Those that somebody waits for and that are in no queue.

@@ -93,6 +93,12 @@ package enum DeliveryStorage {
         }
     }
 
+    package static func accepted(among deliveries: [DeliveryID]) -> StoreCommand<[DeliveryID]> {
+        .read(deliveries.map { findAccepted(.bytes($0.bytes)) }) { found in
+            .done(zip(deliveries, found).filter { !$1.isEmpty }.map(\.0))
+        }
+    }
+
     /// nil when it does not wait.
     package static func waiting(_ delivery: DeliveryID) -> StoreCommand<WaitingDelivery?> {
         .find(findWaiting(.bytes(delivery.bytes))) { rows in

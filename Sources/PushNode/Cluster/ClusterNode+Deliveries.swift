@@ -176,7 +176,11 @@ extension ClusterNode: OutboxShare {
         guard ofAll || !ended.isEmpty else { return }
         let awaited = delivery.awaitedElsewhere
         do throws(StoreError) {
-            try await delivery.lookUp(ofAll ? awaited : awaited.filter(ended.contains))
+            if ofAll {
+                try await delivery.lookUp(awaited)
+            } else {
+                try await delivery.lookUpAccepted(among: awaited.filter(ended.contains))
+            }
         } catch {
             // Tried again soon; whoever waits is told after the deadline in any case.
         }
