@@ -31,7 +31,7 @@ package struct Table: Sendable {
     /// Ids of deleted rows are never assigned again.
     package let neverReusesIDs: Bool
     /// Several writers may insert the same rows at once: each inserts them before it changes other rows, in the order of their keys, so that two of
-    /// them don't wait for each other. A command has one of them at most, as its first change.
+    /// them don't wait for each other; in a large batch, those of some hundred commands at a time. A command has one of them at most, as its first change.
     package let ordersInserts: Bool
     /// The column whose content is encrypted; nil when nothing in the table is secret.
     package let sealed: SealedColumn?

@@ -181,7 +181,8 @@ struct BatchTransaction {
         }
         guard !changes.isEmpty || !ordered.isEmpty else { return }
         ordered.sort { left, right in left.key.lexicographicallyPrecedes(right.key) { $0.lexicographicallyPrecedes($1) } }
-        outgoing += locks(commands) + ordered.map(\.change) + changes
+        // Whoever waits for another transaction at an ordered insert has locked no row of this window.
+        outgoing += ordered.map(\.change) + locks(commands) + changes
         hasChanged = true
     }
 

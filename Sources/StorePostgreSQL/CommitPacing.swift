@@ -10,9 +10,13 @@ struct CommitPacing: Hashable, Sendable {
     static let burst = 8
 
     /// The mean time between two transactions. Zero: none waits.
-    var interval = Duration.zero
+    let interval: Duration
     /// When the transactions that began are paid for, one each interval.
     private var paid = Instant(sinceEpoch: .zero)
+
+    init(interval: Duration = .zero) {
+        self.interval = interval
+    }
 
     /// How long the next transaction must wait; zero when it may begin.
     func delay(at now: Instant) -> Duration {

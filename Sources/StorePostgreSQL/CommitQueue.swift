@@ -21,6 +21,8 @@ final class CommitQueue: Sendable {
         var waiting: [any CommitBatch] = []
         var isRunning = false
         var pacing = CommitPacing()
+        /// What waits for commits alone needs no transaction.
+        var hasCommands: Bool { waiting.contains { $0.count > 0 } }
     }
 
     private let state = Mutex(State())
@@ -46,7 +48,7 @@ final class CommitQueue: Sendable {
 
     /// See ``CommitPacing/interval``.
     func pace(_ interval: Duration) {
-        state.withLock { $0.pacing.interval = interval }
+        state.withLock { $0.pacing = CommitPacing(interval: interval) }
     }
 
     /// Whether all that was added is done.
@@ -80,7 +82,7 @@ final class CommitQueue: Sendable {
 
     /// One group at a time, so that others get their turn on the queue.
     private func drain() {
-        let delay = state.withLock { $0.waiting.isEmpty ? .zero : $0.pacing.delay(at: .now) }
+        let delay = state.withLock { $0.hasCommands ? $0.pacing.delay(at: .now) : .zero }
         guard delay == .zero else {
             return queue.asyncAfter(deadline: .now() + .microseconds(Int(delay / .microseconds(1)) + 1)) { self.drain() }
         }
@@ -102,7 +104,7 @@ final class CommitQueue: Sendable {
                 return nil
             }
             defer { state.waiting = [] }
-            state.pacing.begin(at: .now)
+            if state.hasCommands { state.pacing.begin(at: .now) }
             return state.waiting
         }
     }

@@ -27,6 +27,7 @@ package struct PostgreSQLKeyRotation {
     package static func run(_ storageKey: SymmetricKey, at address: PostgreSQLAddress, parts: [StorePart]) throws(StoreError) -> Int {
         let store = try PostgreSQLStore(address, storageKey: storageKey, parts: parts, access: .exclusive)
         do {
+            try store.requireNothingAdded()
             let count = try store.queue.runAndWait { writer in
                 let connection = try writer.connected()
                 return try connection.withoutTimeLimit { try rotate(store, on: connection, storageKey) }

@@ -13,11 +13,7 @@ extension PostgreSQLStore {
         let connection = try PostgreSQLConnection.open(address, name: "waku-push migrate")
         do {
             // Until the connection ends.
-            let lock = Statement("SELECT pg_try_advisory_lock_shared(\(Writer.lockArguments))::integer::bigint", isPrepared: false)
-            guard try connection.run(lock).rows == [Row([.integer(1)])] else {
-                throw StoreError(
-                    code: .locked, message: "PostgreSQL (\(address)) is in use by a waku-push without --cluster: stop that one")
-            }
+            try Writer.lock(connection, at: address, .shared)
             return try connection.withoutTimeLimit { try Schema(parts: parts).finish(connection, at: address) }
         } catch {
             throw StoreError(explaining: error, at: address)

@@ -84,6 +84,17 @@ package final class PostgreSQLStore: Store {
         try? measure()
     }
 
+    /// For what must not leave anything out: refuses what a later version has added, with which a node can live.
+    ///
+    /// - Throws: `StoreError` with `newer`
+    package func requireNothingAdded() throws(StoreError) {
+        do {
+            try queue.runAndWait { writer in try schema.requireNothingAdded(writer.connected(), at: address) }
+        } catch {
+            throw StoreError(explaining: error, at: address)
+        }
+    }
+
     // MARK: Commands
 
     package func submit<Outcome>(

@@ -113,12 +113,21 @@ struct Schema: Sendable {
 
     /// Whether a later version of this program has changed the tables of a part that this one knows in a way that it can't live with. Parts that
     /// it does not know are left alone.
-    func isNewer(_ applied: Applied) -> Bool {
+    func isNewer(_ applied: Applied) -> Bool { unknown(applied).contains { !$0.value } }
+
+    private func unknown(_ applied: Applied) -> Applied {
         let known = Set(migrations.map(\.identifier))
-        return applied.contains { identifier, onlyAdds in
-            guard !onlyAdds, !known.contains(identifier) else { return false }
+        return applied.filter { identifier, _ in
+            guard !known.contains(identifier) else { return false }
             return parts.contains { identifier.hasPrefix($0.name + " ") && Int(identifier.dropFirst($0.name.count + 1)) != nil }
         }
+    }
+
+    /// For what must not leave anything out, such as moving all to another store: also what a later version has only added must be known.
+    ///
+    /// - Throws: ``Storage/StoreError`` with `newer`, and errors of the database.
+    func requireNothingAdded(_ connection: PostgreSQLConnection, at address: PostgreSQLAddress) throws {
+        guard unknown(try applied(connection) ?? [:]).isEmpty else { throw StoreError(newerAt: address) }
     }
 
     /// Tables with encrypted contents.

@@ -24,8 +24,7 @@ final class Writer {
     private static let conflictLimit = 3
     private static let repetitionLimit = 10
     /// Of exclusive writers, with the schema's id. A server may take a moment to notice that the last one was killed.
-    private static let lock = 0x7761_6b75
-    static let lockArguments = "\(lock), quote_ident(current_schema())::regnamespace::oid::integer"
+    private static let lockKey = 0x7761_6b75
     private static let lockTimeout = "3s"
     private static let retryPause = ExponentialBackoff(initial: .milliseconds(200), maximum: .seconds(2))
 
@@ -235,17 +234,24 @@ final class Writer {
             isPrepared: false)
         try end.add(.text(session), as: .text)
         _ = try connection.run(end)
+        // A node that is suspended within a transaction keeps others from the rows that it has locked: not for ever.
+        if access == .shared { _ = try connection.run(Statement("SET idle_in_transaction_session_timeout = '3s'", isPrepared: false)) }
+        try Self.lock(connection, at: address, access)
+    }
+
+    /// Excludes others until the connection ends.
+    ///
+    /// - Throws: `StoreError` with `locked`, and errors of the database.
+    static func lock(_ connection: PostgreSQLConnection, at address: PostgreSQLAddress, _ access: PostgreSQLStore.Access) throws {
         let function: String
         switch access {
         case .beside: return
         case .shared: function = "pg_advisory_lock_shared"
         case .exclusive: function = "pg_advisory_lock"
         }
-        // A node that is suspended within a transaction keeps others from the rows that it has locked: not for ever.
-        if access == .shared { _ = try connection.run(Statement("SET idle_in_transaction_session_timeout = '3s'", isPrepared: false)) }
         let lock = [
-            "SET lock_timeout = '\(Self.lockTimeout)'",
-            "SELECT \(function)(\(Self.lockArguments))", "SET lock_timeout = 0",
+            "SET lock_timeout = '\(lockTimeout)'",
+            "SELECT \(function)(\(lockKey), quote_ident(current_schema())::regnamespace::oid::integer)", "SET lock_timeout = 0",
         ]
         do {
             _ = try connection.run(lock.map { Statement($0, isPrepared: false) })

@@ -29,8 +29,7 @@ import Testing
     }
 
     @Test func underLoadTransactionsBeginAnIntervalApart() {
-        var pacing = CommitPacing()
-        pacing.interval = .milliseconds(50)
+        var pacing = CommitPacing(interval: .milliseconds(50))
         let times = begin(&pacing, from: .seconds(1), to: .seconds(3))
         #expect(times.prefix(CommitPacing.burst).allSatisfy { $0 < .milliseconds(1010) })
         let later = times.dropFirst(CommitPacing.burst)
@@ -39,22 +38,13 @@ import Testing
     }
 
     @Test func whatComesAfterAQuietTimeDoesNotWait() {
-        var pacing = CommitPacing()
-        pacing.interval = .milliseconds(50)
+        var pacing = CommitPacing(interval: .milliseconds(50))
         _ = begin(&pacing, from: .seconds(1), to: .seconds(2))
         #expect(pacing.delay(at: Instant(sinceEpoch: .milliseconds(1990))) == .milliseconds(10))
         #expect(pacing.delay(at: Instant(sinceEpoch: .seconds(2))) == .zero)
         // As many as before at once.
         let again = begin(&pacing, from: .seconds(4), to: .milliseconds(4020))
         #expect(again.count == CommitPacing.burst)
-    }
-
-    @Test func oneNodeThatIsLeftAloneDoesNotWait() {
-        var pacing = CommitPacing()
-        pacing.interval = .seconds(1)
-        _ = begin(&pacing, from: .seconds(1), to: .seconds(20))
-        pacing.interval = .zero
-        #expect(pacing.delay(at: Instant(sinceEpoch: .seconds(30))) == .zero)
     }
 
     @Test func whatWaitsSharesATransactionAndIsCommittedWhenTheStoreIsClosed() async throws {
@@ -72,5 +62,22 @@ import Testing
         let connection = try PostgreSQLConnection.open(try fixture.address(), name: "test")
         let counts = Statement("SELECT count(*), count(DISTINCT xmin::text) FROM counter", isPrepared: false)
         #expect(try connection.run(counts).rows == [Row([.integer(28), .integer(9)])])
+    }
+
+    @Test func whatWaitedGoesOnWhenTheOtherNodesLeave() async throws {
+        let store = try StoreFixture().open(access: .shared)
+        defer { try? store.close() }
+        store.paceCommits(.seconds(3600))
+        for number in 1...Int64(CommitPacing.burst) { try await store.commit(Counters.add(number)) }
+        store.paceCommits(.zero)
+        try await store.commit(Counters.add(100))
+    }
+
+    @Test func whoeverWaitsForCommitsAloneIsNotPaced() async throws {
+        let store = try StoreFixture().open(access: .shared)
+        defer { try? store.close() }
+        store.paceCommits(.seconds(3600))
+        for number in 1...Int64(CommitPacing.burst) { try await store.commit(Counters.add(number)) }
+        await store.settle()
     }
 }

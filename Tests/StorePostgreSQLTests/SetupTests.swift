@@ -146,6 +146,10 @@ struct SetupTests {
         let again = try open(0)
         for (number, store) in [first, latest, again].enumerated() { try await store.commit(Counters.add(Int64(number) + 2)) }
         for store in [first, latest, again] { #expect(try store.read(Counters.all()).count == 4) }
+        // What must know every table does not go on.
+        try latest.requireNothingAdded()
+        let refusal = #expect(throws: StoreError.self) { try first.requireNothingAdded() }
+        #expect(refusal?.code == .newer)
         try again.close()
 
         let address = try fixture.address()
