@@ -5,7 +5,7 @@
 /// accounts until its lease is over and another node has asked the storage servers: they don't repeat what they reported.
 package struct AccountShare: Hashable, Sendable {
     package let node: NodeID
-    /// ``ClusterMember/workers``.
+    /// ``ClusterMember/monitors``. Without any, each node monitors all accounts.
     package let nodes: [NodeID]
 
     package init(of node: NodeID, among nodes: [NodeID]) {

@@ -44,6 +44,8 @@ package struct ClusterMember: Sendable {
     package private(set) var view: ClusterView?
     /// Asked to hand everything over. The next heartbeat says so.
     package var isDraining = false
+    /// ``LeaseRow/monitorsAccounts``. The next heartbeat says so.
+    package var monitorsAccounts = false
 
     private let configuration: ClusterConfiguration
     private let name: String
@@ -75,7 +77,8 @@ package struct ClusterMember: Sendable {
         sentAt = now
         nextHeartbeat = now + configuration.heartbeatInterval
         let row = LeaseRow(
-            node: id, state: isDraining ? .draining : .live, name: name, gorushTimeout: configuration.gorushTimeout)
+            node: id, state: isDraining ? .draining : .live, name: name, gorushTimeout: configuration.gorushTimeout,
+            monitorsAccounts: monitorsAccounts)
         // Only a node that is in touch with the database judges others.
         guard let view, lease.isValid(at: now) else {
             return Heartbeat(lease: row, isFirst: lease.state == .pending, ends: [], releases: releases(at: now), takes: [])
@@ -153,6 +156,8 @@ package struct ClusterMember: Sendable {
         HashingRules.common(to: view?.leases.lazy.filter { $0.state != .ended }.map(\.hashingVersion) ?? [])
     }
 
+    /// The nodes that share the accounts; none when no node offered to.
+    package var monitors: [NodeID] { view.map { Self.workers($0.leases.filter(\.monitorsAccounts), except: []) } ?? [] }
     /// This node's place for a message: see ``MessageShare``.
     package func rank(of key: MessageKey) -> Int { RendezvousHash.rank(of: id, for: key.prefix, among: workers) }
 

@@ -21,10 +21,12 @@ package struct LeaseRow: Hashable, Sendable {
     package var hashingVersion: Int
     /// The node's `--gorush-timeout`: whoever takes its partitions over waits for the highest of the cluster.
     package var gorushTimeout: Duration
+    /// Whether it takes part in monitoring accounts: see ``AccountShare``.
+    package var monitorsAccounts: Bool
 
     package init(
         node: NodeID, renewals: UInt64 = 0, state: State = .live, name: String = "", hashingVersion: Int = HashingRules.latest.rawValue,
-        gorushTimeout: Duration = .seconds(60)
+        gorushTimeout: Duration = .seconds(60), monitorsAccounts: Bool = false
     ) {
         self.node = node
         self.renewals = renewals
@@ -32,6 +34,7 @@ package struct LeaseRow: Hashable, Sendable {
         self.name = name
         self.hashingVersion = hashingVersion
         self.gorushTimeout = gorushTimeout
+        self.monitorsAccounts = monitorsAccounts
     }
 }
 

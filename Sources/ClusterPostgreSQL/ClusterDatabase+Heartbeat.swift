@@ -18,7 +18,9 @@ extension ClusterDatabase {
             let changes = try changes(of: heartbeat, connection)
             let partitions = Statement("SELECT partition, owner, epoch FROM cluster_partition ORDER BY partition")
             // After the partitions: an owner without a lease has ended.
-            let leases = Statement("SELECT node, renewals, state, name, hashing_version, gorush_timeout FROM cluster_node ORDER BY node")
+            let leases = Statement(
+                "SELECT node, renewals, state, name, hashing_version, gorush_timeout, "
+                    + "coalesce(monitors_accounts, false)::integer::bigint FROM cluster_node ORDER BY node")
             let found = try connection.run(changes + [storeTimeline(of: connection), partitions, leases]).suffix(2).map(\.rows)
             return try view(partitions: found[0], leases: found[1])
         }
@@ -27,13 +29,13 @@ extension ClusterDatabase {
     private func renewal(_ heartbeat: Heartbeat) -> Statement {
         let update =
             "renewals = cluster_node.renewals + 1, state = $2, name = $3, version = $4, hashing_version = $5, gorush_timeout = $6, "
-            + "renewed_at = clock_timestamp()"
+            + "monitors_accounts = $7::bigint = 1, renewed_at = clock_timestamp()"
         // The first one may be repeated: its outcome was unknown.
         let sql =
             if heartbeat.isFirst {
                 """
-                INSERT INTO cluster_node (node, renewals, state, name, version, hashing_version, gorush_timeout, renewed_at) \
-                VALUES ($1, 1, $2, $3, $4, $5, $6, clock_timestamp()) \
+                INSERT INTO cluster_node (node, renewals, state, name, version, hashing_version, gorush_timeout, monitors_accounts, renewed_at) \
+                VALUES ($1, 1, $2, $3, $4, $5, $6, $7::bigint = 1, clock_timestamp()) \
                 ON CONFLICT (node) DO UPDATE SET \(update) WHERE cluster_node.state <> 'ended'
                 """
             } else {
@@ -45,6 +47,7 @@ extension ClusterDatabase {
             [
                 .integer(lease.node.stored), .text(lease.state.rawValue), .text(lease.name), .text(version),
                 .integer(Int64(lease.hashingVersion)), .integer(Int64(lease.gorushTimeout / .milliseconds(1))),
+                .integer(lease.monitorsAccounts ? 1 : 0),
             ])
     }
 
@@ -146,7 +149,8 @@ extension LeaseRow {
         guard let state = State(rawValue: try row.text(2)) else { throw UnexpectedValue() }
         self.init(
             node: NodeID(stored: try row.integer(0)), renewals: try row.unsigned(1), state: state, name: try row.text(3),
-            hashingVersion: Int(try row.integer(4)), gorushTimeout: .milliseconds(try row.integer(5)))
+            hashingVersion: Int(try row.integer(4)), gorushTimeout: .milliseconds(try row.integer(5)),
+            monitorsAccounts: try row.integer(6) == 1)
     }
 }
 

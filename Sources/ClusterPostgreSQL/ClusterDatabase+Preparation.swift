@@ -1,6 +1,6 @@
 import Cluster
 package import Storage
-import StorePostgreSQL
+package import StorePostgreSQL
 
 extension ClusterDatabase {
     /// With the schema's id: keeps two processes from changing the tables at once.
@@ -23,6 +23,30 @@ extension ClusterDatabase {
                 try createGuard(connection)
                 for notice in notices { try create(notice, connection) }
             }
+        }
+    }
+
+    /// For a node that has the database for itself: nobody listens, and nobody prunes what is logged. ``prepare(notices:)`` makes the triggers
+    /// again.
+    ///
+    /// - Parameter address: of a database, which need not have been prepared.
+    /// - Throws: `StoreError`
+    package static func withdrawNotices(at address: PostgreSQLAddress) throws(StoreError) {
+        let connection = try PostgreSQLConnection.open(address, name: "waku-push")
+        let find = Statement(
+            """
+            SELECT format('DROP TRIGGER %I ON %s', tgname, tgrelid::regclass) FROM pg_trigger t JOIN pg_class c ON c.oid = t.tgrelid \
+            WHERE c.relnamespace = \(schemaID) AND starts_with(tgname::text, '\(Notice.functionPrefix)') AND NOT tgisinternal \
+            UNION ALL SELECT format('TRUNCATE %s', oid::regclass) FROM pg_class \
+            WHERE relname = 'cluster_change' AND relnamespace = \(schemaID)
+            """, isPrepared: false)
+        do {
+            let statements = try connection.run(find).rows.map { try $0.text(0) }
+            guard !statements.isEmpty else { return }
+            // What fails is rolled back with the connection.
+            _ = try connection.run((["BEGIN"] + statements + ["COMMIT"]).map { Statement($0, isPrepared: false) })
+        } catch {
+            throw StoreError(explaining: error, at: address)
         }
     }
 
@@ -103,7 +127,8 @@ extension ClusterDatabase {
 
 extension Notice {
     /// Also the trigger's name.
-    fileprivate var function: String { "notify_" + channel }
+    fileprivate var function: String { Self.functionPrefix + channel }
+    fileprivate static let functionPrefix = "notify_"
 
     fileprivate var payload: String {
         let value = "NEW." + column.quoted

@@ -55,6 +55,8 @@ enum ClusterTables {
                 renewed_at timestamptz NOT NULL, ended_at timestamptz
             ) WITH (fillfactor = 50)
             """,
+            // Null: written by a release that does not monitor accounts.
+            "ALTER TABLE cluster_node ADD COLUMN IF NOT EXISTS monitors_accounts boolean",
             """
             CREATE TABLE IF NOT EXISTS cluster_partition (partition bigint PRIMARY KEY, owner bigint, epoch bigint NOT NULL)
             WITH (fillfactor = 50)

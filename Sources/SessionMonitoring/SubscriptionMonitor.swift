@@ -2,7 +2,7 @@ import Dispatch
 package import Logging
 package import OxenMQ
 import Primitives
-import SessionProtocol
+package import SessionProtocol
 package import SessionSwarms
 import Synchronization
 
@@ -114,12 +114,10 @@ package final class SubscriptionMonitor: Sendable {
         }
     }
 
-    /// Subscriptions that others monitor from now on. They take effect in the order of all calls of ``load(_:)`` and this.
-    package func unload(_ ids: [SubscriptionID]) {
+    /// The subscriptions of accounts that others monitor from now on. Takes effect in the order of all calls of ``load(_:)`` and this.
+    package func unload(where isOthers: @escaping @Sendable (AccountID) -> Bool) {
         queue.async {
-            self.change { state, _ in
-                for id in ids { state.monitor.remove(id) }
-            }
+            self.change { state, _ in state.monitor.removeAll(where: isOthers) }
         }
     }
 

@@ -38,6 +38,8 @@ final class SessionService: ProtocolService {
     /// Changed subscriptions that are read at once.
     private static let changeChunk = 200
     private static let knownCapacity = 100_000
+    /// With more that wait to be read, everything is.
+    private static let changeLimit = 100_000
 
     let node: NodeServices
     let configuration: SessionPush.Configuration
@@ -94,6 +96,11 @@ final class SessionService: ProtocolService {
                 group.addTask { try await self.serve() }
                 if let sharedMonitoring {
                     group.addTask { await self.followShare(sharedMonitoring) }
+                    group.addTask {
+                        await self.offerAccounts()
+                        // The first task that ends has failed.
+                        while (try? await Task.sleep(for: .seconds(3600))) != nil {}
+                    }
                     group.addTask { await self.followChanges(sharedMonitoring) }
                 }
                 // The first that ends before it is cancelled has failed.
@@ -218,54 +225,67 @@ final class SessionService: ProtocolService {
         shareChanged.signal()
     }
 
+    /// Until the list of storage servers is there, others monitor this node's part.
+    private func offerAccounts() async {
+        while monitor.figures.knownServers == 0 {
+            guard (try? await Task.sleep(for: Self.retryInterval)) != nil else { return }
+        }
+        node.cluster?.offerAccounts()
+    }
+
     /// Takes over what is this node's when the nodes have changed, and lets go what is another's a little later. Until cancelled.
     private func followShare(_ shared: SharedMonitoring) async {
         var former: AccountShare?
-        await withDiscardingTaskGroup { group in
-            for await _ in shareChanged {
-                while let share = shared.share, share != former, !Task.isCancelled {
-                    let ended = Mutex<[MonitoredSubscription]>([])
-                    do throws(StoreError) {
-                        _ = try await loadOnce { [former] all in
-                            let others = shared.take(all, from: former, to: share)
-                            ended.withLock { $0 += others }
-                        }
-                        former = share
-                    } catch {
-                        try? await Task.sleep(for: Self.retryInterval)
-                        continue
-                    }
-                    let others = ended.withLock(\.self)
-                    group.addTask { [configuration] in
-                        guard (try? await Task.sleep(for: configuration.handoverTime)) != nil else { return }
-                        shared.letGo(others)
-                    }
+        var handover: Task<Void, Never>?
+        defer { handover?.cancel() }
+        for await _ in shareChanged {
+            while let share = shared.share, share != former, !Task.isCancelled {
+                // After several changes in a row, the last one counts.
+                handover?.cancel()
+                do throws(StoreError) {
+                    _ = try await loadOnce { [former] all in shared.take(all, from: former, to: share) }
+                } catch {
+                    node.logger.error("subscriptions not read", metadata: ["reason": "\(error.message)"])
+                    try? await Task.sleep(for: Self.retryInterval)
+                    continue
+                }
+                former = share
+                handover = Task { [configuration] in
+                    guard (try? await Task.sleep(for: configuration.handoverTime)) != nil else { return }
+                    shared.letGo()
                 }
             }
-            group.cancelAll()
         }
     }
 
     func registeredElsewhere(_ name: [UInt8]) {
         let isFirst = changed.withLock { changed in
-            defer { changed.insert(name) }
+            defer { if changed.count <= Self.changeLimit { changed.insert(name) } }
             return changed.isEmpty
         }
         if isFirst { subscriptionsChanged.signal() }
     }
 
-    /// Has those monitored that were stored or changed, each once for each signature. Until cancelled.
+    /// Has those monitored that were stored or changed, each once for each change. Until cancelled.
     private func followChanges(_ shared: SharedMonitoring) async {
         let subscriptions = Subscriptions(node.store.sealer)
-        var known = GenerationalCache<SubscriptionID, Int64>(capacity: Self.knownCapacity)
+        var known = GenerationalCache<SubscriptionID, [UInt8]>(capacity: Self.knownCapacity)
+        var isFailing = false
         for await _ in subscriptionsChanged {
-            while case let names = takeChanged(), !names.isEmpty {
+            while case let (names, isTooMany) = takeChanged(), !names.isEmpty, !Task.isCancelled {
                 do throws(StoreError) {
-                    let found = try await node.store.fetch(subscriptions.named(names, at: node.now().seconds))
-                    let news = found.filter { known.value(of: $0.subscription.id) != $0.signedAt }
-                    for one in news { known.set(one.signedAt, of: one.subscription.id) }
-                    shared.changed(news.map(\.subscription))
+                    if isTooMany {
+                        try await reload()
+                    } else {
+                        let found = try await node.store.fetch(subscriptions.named(names, at: node.now().seconds))
+                        let news = found.filter { known.value(of: $0.subscription.id) != $0.mark }
+                        for one in news { known.set(one.mark, of: one.subscription.id) }
+                        shared.changed(news.map(\.subscription))
+                    }
+                    isFailing = false
                 } catch {
+                    if !isFailing { node.logger.error("changed subscriptions not read", metadata: ["reason": "\(error.message)"]) }
+                    isFailing = true
                     changed.withLock { $0.formUnion(names) }
                     guard (try? await Task.sleep(for: Self.retryInterval)) != nil else { return }
                 }
@@ -273,11 +293,13 @@ final class SessionService: ProtocolService {
         }
     }
 
-    private func takeChanged() -> [[UInt8]] {
+    /// - Returns: some of them, or, when there were too many, all that were kept: then everything is to be read.
+    private func takeChanged() -> (names: [[UInt8]], isTooMany: Bool) {
         changed.withLock { changed in
-            let names = Array(changed.prefix(Self.changeChunk))
+            let isTooMany = changed.count > Self.changeLimit
+            let names = isTooMany ? Array(changed) : Array(changed.prefix(Self.changeChunk))
             changed.subtract(names)
-            return names
+            return (names, isTooMany)
         }
     }
 

@@ -122,6 +122,19 @@ struct SubscriptionTable: Sendable {
         if place >= 0 { slots[Int(place)].next = next }
     }
 
+    /// Of all accounts that fulfil the condition.
+    func ids(where condition: (AccountID) -> Bool) -> [SubscriptionID] {
+        var ids: [SubscriptionID] = []
+        for account in accounts where account.first >= 0 && condition(account.id) {
+            var slot = account.first
+            while slot >= 0 {
+                ids.append(slots[Int(slot)].id)
+                slot = slots[Int(slot)].next
+            }
+        }
+        return ids
+    }
+
     // MARK: Slots
 
     func id(ofSlot slot: Int32) -> SubscriptionID { slots[Int(slot)].id }

@@ -94,6 +94,11 @@ package struct SwarmMonitor: Sendable {
         if let swarm = subscriptions.remove(id) { leave(swarm) }
     }
 
+    /// All of the accounts that fulfil the condition.
+    package mutating func removeAll(where condition: (AccountID) -> Bool) {
+        for id in subscriptions.ids(where: condition) { remove(id) }
+    }
+
     /// Whether a report about an account is accepted from a connection: it was asked to monitor the account, and has not refused.
     package func accepts(_ account: AccountID, from connection: ConnectionNumber) -> Bool {
         guard let index = connections[connection], case .connected = servers[index].state,

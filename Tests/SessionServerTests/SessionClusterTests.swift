@@ -90,4 +90,26 @@ struct SessionClusterTests {
             }
         }
     }
+
+    @Test("A node that has no list of storage servers leaves all accounts to the other, until it has one")
+    func withoutServers() async throws {
+        let accounts = try (0..<16).map { _ in try SessionAccount.sessionID() }
+        func handOverAtOnce(_ configuration: inout SessionPush.Configuration) { configuration.handoverTime = .zero }
+        var figures = second.monitor.figures
+        let knownServers = figures.knownServers
+        figures.knownServers = 0
+        second.monitor.figures = figures
+        try await first.withNode(configure: handOverAtOnce) { a async throws in
+            for account in accounts { _ = try await a.subscribe(account, SessionDevice()) }
+            try await eventually { isDivided(accounts, a) }
+            try await second.withNode(configure: handOverAtOnce) { b async throws in
+                try await eventually { share(b) != nil && share(b) == share(a) }
+                #expect(second.monitor.accounts.isEmpty && first.monitor.accounts.count == 16)
+                var figures = second.monitor.figures
+                figures.knownServers = knownServers
+                second.monitor.figures = figures
+                try await eventually { isDivided(accounts, a, b) }
+            }
+        }
+    }
 }

@@ -248,6 +248,21 @@ import Testing
         #expect(Set(network.asks().flatMap(\.ids)) == [id(2), id(3)])
     }
 
+    @Test func accountsAreRemovedWithAllOfTheirSubscriptions() {
+        var network = Network()
+        let connection = network.connect([server(1, swarm: 100)])[0]
+        for (number, owner) in [(1, 1), (2, 1), (3, 2), (4, 3)] as [(Int, UInt64)] {
+            network.monitor.set(id(number), account: account(owner), entryByteCount: 200, at: .zero)
+        }
+        network.monitor.remove(id(4))
+        let (kept, left) = (account(2), account(1))
+        network.monitor.removeAll { $0 != kept }
+        #expect(network.monitor.accepts(kept, from: connection) && !network.monitor.accepts(left, from: connection))
+        #expect(network.monitor.figures.subscriptions == 1 && network.monitor.figures.accounts == 1)
+        network.monitor.removeAll { _ in true }
+        #expect(network.monitor.figures.subscriptions == 0 && network.monitor.figures.accounts == 0)
+    }
+
     // MARK: Who is heard
 
     @Test func serverIsHeardFromTheRequestOn() {

@@ -22,6 +22,8 @@ extension ClusterNode {
     private static let listenTimeout = Duration.seconds(60)
     private static let endedLimit = 100_000
     private static let listenPause = Duration.seconds(1)
+    /// With more changes in a reading, everything is read anew.
+    private static let changePages = 10
 
     /// - Parameter registrants: see ``NodeProtocol/registrants``.
     static func notices(_ registrants: [ProtocolNumber: (table: Table, column: Column)]) -> [Notice] {
@@ -61,13 +63,27 @@ extension ClusterNode {
         var reader = ChangeReader(configuration.times, at: .now)
         var isToReload = false
         while (try? await Task.sleep(for: configuration.times.changeInterval)) != nil {
-            let start = reader.start
-            let result = await onThread(maintenanceThread) { [database] () throws(StoreError) in try database.changes(since: start) }
-            guard case .success(let changes) = result else { continue }
-            take(changes.payloads)
-            if reader.read(at: changes.readAt, isComplete: changes.isComplete, now: .now) { isToReload = true }
+            guard let (readAt, isComplete) = await takeChanges(since: reader.start) else { continue }
+            if reader.read(at: readAt, isComplete: isComplete, now: .now) { isToReload = true }
             if isToReload, await attached?.reload() != false { isToReload = false }
         }
+    }
+
+    /// - Returns: when the first of them were read, and whether these are all; nil when some could not be read.
+    private func takeChanges(since start: Int64?) async -> (readAt: Int64, isComplete: Bool)? {
+        var place: LoggedChanges.Place?
+        var readAt: Int64?
+        for _ in 0..<Self.changePages {
+            let result = await onThread(maintenanceThread) { [database, place] () throws(StoreError) in
+                try database.changes(since: start, after: place)
+            }
+            guard case .success(let changes) = result else { return nil }
+            take(changes.payloads)
+            let first = readAt ?? changes.readAt
+            guard let next = changes.next else { return (first, true) }
+            (readAt, place) = (first, next)
+        }
+        return readAt.map { ($0, false) }
     }
 
     /// - Parameter payloads: by channel.

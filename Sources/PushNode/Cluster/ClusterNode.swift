@@ -233,9 +233,9 @@ package final class ClusterNode: Sendable {
         let (count, accounts) = state.withLock { state -> (Int?, AccountShare?) in
             let workers = state.member.workers
             let count = max(1, workers.count)
-            let accounts = AccountShare(of: state.member.id, among: workers)
+            let accounts = AccountShare(of: state.member.id, among: state.member.monitors)
             // Without a view nobody is known: what was known still holds.
-            let isOther = !workers.isEmpty && accounts != state.accounts
+            let isOther = state.member.view != nil && accounts != state.accounts
             defer { (state.nodeCount, state.accounts) = (count, isOther ? accounts : state.accounts) }
             return (count == state.nodeCount ? nil : count, isOther ? accounts : nil)
         }
@@ -282,11 +282,16 @@ package final class ClusterNode: Sendable {
         state.stopping = []
         state.toScan = []
         guard !state.isLeaving else { return }
-        let isDraining = state.member.isDraining
-        defer { state.member.isDraining = isDraining }
+        let former = state.member
+        defer { (state.member.isDraining, state.member.monitorsAccounts) = (former.isDraining, former.monitorsAccounts) }
         state.member = ClusterMember(
             NodeID(using: &generator), name: configuration.name, configuration: configuration.times,
             at: .now)
+    }
+
+    /// This node can have storage servers report the messages of a part of the accounts.
+    package func offerAccounts() {
+        state.withLock { $0.member.monitorsAccounts = true }
     }
 
     // MARK: Stopping

@@ -118,7 +118,7 @@ package final class WakuIntake<Handler: WakuHandler>: WakuReceiver {
                 if message.mayNeedKeys, error.counter == .droppedUndecryptable {
                     decodeLater(incoming)
                 } else {
-                    drop(incoming.hash, error.counter)
+                    drop(incoming.hash, error.counter, isLeftToOthers: error.isLeftToOthers)
                     if error.counter.isAfterOpening { invalidCount += 1 }
                 }
                 return nil
@@ -128,9 +128,13 @@ package final class WakuIntake<Handler: WakuHandler>: WakuReceiver {
         return messages
     }
 
-    private func drop(_ hash: MessageHash, _ counter: Counter) {
+    private func drop(_ hash: MessageHash, _ counter: Counter, isLeftToOthers: Bool = false) {
         // Whoever sees the count may stop the node.
-        if counter.mayBeHandledLater { node.cluster?.abandoned(hash) } else { node.handled.note(hash) }
+        if counter.mayBeHandledLater || (isLeftToOthers && node.cluster != nil) {
+            node.cluster?.abandoned(hash)
+        } else {
+            node.handled.note(hash)
+        }
         node.counters.add(counter)
         node.logger.debug("message dropped", metadata: ["message": "\(hash)", "reason": "\(counter.name)"])
     }

@@ -1,4 +1,5 @@
 import AdminProtocol
+import ClusterPostgreSQL
 package import Delivery
 import Foundation
 import HealthChecks
@@ -190,7 +191,11 @@ package final class NodeService: Service {
         _ configuration: NodeConfiguration, _ protocols: [any NodeProtocol], _ gorush: [GorushEndpoint], _ counters: Counters,
         _ logger: Logger
     ) throws -> ClusterNode? {
-        guard let settings = configuration.cluster else { return nil }
+        guard let settings = configuration.cluster else {
+            // Nothing is left of the time when it was one of several.
+            if case .postgreSQL(let address) = configuration.store { try ClusterDatabase.withdrawNotices(at: address) }
+            return nil
+        }
         guard case .postgreSQL(let address) = configuration.store else {
             throw NodeError(message: "several nodes need a PostgreSQL database: give --store, or leave out --cluster")
         }

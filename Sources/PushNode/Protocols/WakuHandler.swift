@@ -110,9 +110,12 @@ extension WakuHandler {
 /// The reason for dropping a message, as the counter that is incremented.
 package struct Drop: Error {
     package let counter: Counter
+    /// Another of several nodes may handle it: one whose part of a limit is not used up.
+    package let isLeftToOthers: Bool
 
-    package init(_ counter: Counter) {
+    package init(_ counter: Counter, isLeftToOthers: Bool = false) {
         self.counter = counter
+        self.isLeftToOthers = isLeftToOthers
     }
 }
 

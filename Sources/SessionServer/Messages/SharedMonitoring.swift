@@ -28,17 +28,17 @@ final class SharedMonitoring: SubscriptionMonitoring {
     }
 
     /// Of what is stored, what has become this node's.
-    ///
-    /// - Returns: what has become another's: to be let go once that node had time to ask storage servers.
-    func take(_ all: [MonitoredSubscription], from former: AccountShare?, to share: AccountShare) -> [MonitoredSubscription] {
+    func take(_ all: [MonitoredSubscription], from former: AccountShare?, to share: AccountShare) {
         monitor.load(all.filter { share.contains($0.account) && former?.contains($0.account) != true })
-        return all.filter { former?.contains($0.account) == true && !share.contains($0.account) }
     }
 
-    /// Unless they have become this node's again.
-    func letGo(_ subscriptions: [MonitoredSubscription]) {
-        let share = share
-        monitor.unload(subscriptions.filter { share?.contains($0.account) != true }.map(\.id))
+    /// What is another's by now, which had time to ask storage servers.
+    func letGo() {
+        // Within the lock: what becomes this node's is loaded after that.
+        current.withLock { current in
+            guard let share = current else { return }
+            monitor.unload { !share.contains($0) }
+        }
     }
 
     /// Subscriptions that were stored or changed, by any node.
@@ -49,7 +49,7 @@ final class SharedMonitoring: SubscriptionMonitoring {
 
     func set(_ subscription: MonitoredSubscription) {}
     func remove(_ id: SubscriptionID) { monitor.remove(id) }
-    func unload(_ ids: [SubscriptionID]) { monitor.unload(ids) }
+    func unload(where isOthers: @escaping @Sendable (AccountID) -> Bool) { monitor.unload(where: isOthers) }
     func run() async throws { try await monitor.run() }
     func reloadServers() { monitor.reloadServers() }
     var figures: SubscriptionMonitor.Figures { monitor.figures }

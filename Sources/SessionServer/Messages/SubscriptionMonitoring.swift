@@ -1,5 +1,6 @@
 package import Logging
 package import SessionMonitoring
+package import SessionProtocol
 package import SessionSwarms
 
 /// Has storage servers report the messages of subscriptions: `SubscriptionMonitor`, or a test's own.
@@ -10,8 +11,8 @@ package protocol SubscriptionMonitoring: Sendable {
     func set(_ subscription: MonitoredSubscription)
     /// A subscription is gone.
     func remove(_ id: SubscriptionID)
-    /// They are monitored no more, in the order of all calls of ``load(_:)`` and this.
-    func unload(_ ids: [SubscriptionID])
+    /// The subscriptions of these accounts are monitored no more, in the order of all calls of ``load(_:)`` and this.
+    func unload(where isOthers: @escaping @Sendable (AccountID) -> Bool)
     /// Runs until cancelled.
     func run() async throws
     /// Reads the list of storage servers again.

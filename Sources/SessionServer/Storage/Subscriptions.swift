@@ -101,22 +101,26 @@ package struct Subscriptions: Sendable {
         [.id, SessionStorage.name, SessionStorage.signedAt, SessionStorage.entryByteCount, SessionStorage.sealed],
         where: [.equal(SessionStorage.name), .atLeast(SessionStorage.signedAt)])
 
-    /// Subscriptions by their ``name(of:_:)``, with the time of their signature. Those that are gone, expired or unreadable are left out.
+    /// Subscriptions by their ``name(of:_:)``, each with a mark that differs after every change. Those that are gone, expired or unreadable are left out.
     ///
     /// - Parameters:
     ///   - names: no more than some hundreds.
     ///   - now: Unix seconds.
-    func named(_ names: [[UInt8]], at now: Int64) -> StoreCommand<[(subscription: MonitoredSubscription, signedAt: Int64)]> {
+    func named(_ names: [[UInt8]], at now: Int64) -> StoreCommand<[(subscription: MonitoredSubscription, mark: [UInt8])]> {
         .read(names.map { Self.findNamed(.bytes($0), .integer(Self.oldestSignature(at: now))) }) { found in
             .done(
                 try found.joined().compactMap { row in
                     let signedAt = try row.integer(2)
-                    let binding = Self.binding(try row.bytes(1), signedAt)
-                    guard let plain = try? sealer.open(try row.bytes(4), boundTo: binding),
+                    let (sealed, binding) = (try row.bytes(4), Self.binding(try row.bytes(1), signedAt))
+                    guard let plain = try? sealer.open(sealed, boundTo: binding),
                         let account = try? SubscriptionRecord.account(in: plain)
                     else { return nil }
                     let id = SubscriptionID(rawValue: try row.integer(0))
-                    return (MonitoredSubscription(id: id, account: account, entryByteCount: Int(clamping: try row.integer(3))), signedAt)
+                    // Every sealing has a nonce and so a tag of its own.
+                    return (
+                        MonitoredSubscription(id: id, account: account, entryByteCount: Int(clamping: try row.integer(3))),
+                        Array(sealed.suffix(16))
+                    )
                 })
         }
     }

@@ -62,7 +62,7 @@ final class StatusDecoder: Sendable {
             throw Drop(error)
         }
         // Checked here because verifying the envelope, its keys and grants costs several times as much as the steps before.
-        try gate.admit { $0.message(from: payload.signer, at: now) }
+        try gate.admit(isSegmented: payload.segment != nil) { $0.message(from: payload.signer, at: now) }
         var bytes = payload.data
         var reassembled: ReassembledMessage?
         if let segment = payload.segment {
@@ -77,7 +77,7 @@ final class StatusDecoder: Sendable {
         } catch {
             throw Drop(error)
         }
-        try gate.admit { $0.message(envelope.kind, from: envelope.sender, at: now) }
+        try gate.admit(isSegmented: reassembled != nil) { $0.message(envelope.kind, from: envelope.sender, at: now) }
         return (envelope, reassembled)
     }
 

@@ -27,9 +27,10 @@ package final class Gate: Sendable {
         limiter.share(among: nodeCount)
     }
 
+    /// - Parameter isSegmented: every node decides on its own about what comes in segments.
     /// - Throws: ``Drop`` if a limit is exceeded.
-    func admit(_ ask: (inout Admission) -> Admission.Refusal?) throws(Drop) {
-        if refuses(ask) { throw Drop(.droppedLimited) }
+    func admit(isSegmented: Bool = false, _ ask: (inout Admission) -> Admission.Refusal?) throws(Drop) {
+        if refuses(ask) { throw Drop(.droppedLimited, isLeftToOthers: isSegmented) }
     }
 
     func refuses(_ ask: (inout Admission) -> Admission.Refusal?) -> Bool { limiter.refuses(ask) }

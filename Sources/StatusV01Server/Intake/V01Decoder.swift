@@ -49,44 +49,45 @@ final class V01Decoder: Sendable {
         } catch {
             throw Drop(error)
         }
-        if let signer = frame.signer { try gate.admit { $0.message(from: signer, at: now) } }
-        let (bytes, whole) = try whole(frame, sentAt: message.timestamp, at: now)
+        let segment = SegmentMessage(parsing: frame.data)
+        if let signer = frame.signer { try gate.admit(isSegmented: segment != nil) { $0.message(from: signer, at: now) } }
+        let (bytes, whole) = try whole(frame, segment, sentAt: message.timestamp, at: now)
         let envelope: V01.Envelope
         do throws(EnvelopeError) {
             envelope = try V01.Envelope(parsing: bytes, wakuSigner: frame.signer)
         } catch {
             throw Drop(error)
         }
-        return (try command(in: envelope, frame, sentAt: message.timestamp, now: now), whole)
+        return (try command(in: envelope, frame, isSegmented: segment != nil, sentAt: message.timestamp, now: now), whole)
     }
 
     /// What the Waku payload holds, or completes. Segments are put together by their signer: without one they are dropped.
     private func whole(
-        _ frame: PayloadFrame, sentAt: Timestamp, at now: Timestamp
+        _ frame: PayloadFrame, _ segment: SegmentMessage?, sentAt: Timestamp, at now: Timestamp
     ) throws(Drop) -> (bytes: [UInt8], ReassembledMessage?) {
-        guard let segment = SegmentMessage(parsing: frame.data) else { return (frame.data, nil) }
+        guard let segment else { return (frame.data, nil) }
         guard let signer = frame.signer else { throw Drop(.droppedUnsigned) }
         guard let whole = assembler.withLock({ $0.add(segment, from: signer, sentAt: sentAt, at: now) }) else { throw Drop(.segment) }
         return (whole.bytes, ReassembledMessage(whole.bytes, sentAt: whole.sentAt))
     }
 
     private func command(
-        in envelope: V01.Envelope, _ frame: PayloadFrame, sentAt timestamp: Timestamp, now: Timestamp
+        in envelope: V01.Envelope, _ frame: PayloadFrame, isSegmented: Bool, sentAt timestamp: Timestamp, now: Timestamp
     ) throws(Drop) -> V01Command {
         switch envelope.type {
         case .register:
             let sender = try signedSender(of: envelope, frame)
-            try gate.admit { $0.message(.registration, from: sender, at: now) }
+            try gate.admit(isSegmented: isSegmented) { $0.message(.registration, from: sender, at: now) }
             let register = try parse { () throws(ProtobufError) in try V01.Register(parsing: envelope.payload) }
             guard let claim = rules.claim(in: register, from: sender) else { throw Drop(.droppedBadSignature) }
             return .register(claim)
         case .query:
             let sender = try signedSender(of: envelope, frame)
-            try gate.admit { $0.message(.query, from: sender, at: now) }
+            try gate.admit(isSegmented: isSegmented) { $0.message(.query, from: sender, at: now) }
             let query = try parse { () throws(ProtobufError) in try V01.Query(parsing: envelope.payload) }
             return .query(query, sender: sender)
         case .request:
-            try gate.admit { $0.message(.request, from: envelope.sender, at: now) }
+            try gate.admit(isSegmented: isSegmented) { $0.message(.request, from: envelope.sender, at: now) }
             let request = try parse { () throws(ProtobufError) in try V01.Request(parsing: envelope.payload) }
             guard !request.messageID.isEmpty else { throw Drop(.droppedNoMessageID) }
             guard V01.RequestRules.isComplete(request) else { throw Drop(.droppedMalformedMessage) }
