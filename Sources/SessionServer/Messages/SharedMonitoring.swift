@@ -21,7 +21,7 @@ final class SharedMonitoring: SubscriptionMonitoring {
         set { current.withLock { $0 = newValue } }
     }
 
-    /// What is stored. What is another's is let go only when the nodes change: see ``letGo(_:)``.
+    /// What is stored. What is another's is let go only when the nodes change: see ``letGo()``.
     func load(_ all: [MonitoredSubscription]) {
         guard let share else { return }
         monitor.load(all.filter { share.contains($0.account) })
