@@ -226,8 +226,8 @@ let package = Package(
             [
                 "Cluster", "CurlClient", "Delivery", "Gorush", "NodeAssembly", "NodeMetrics", "Primitives", "PushNode", "PushTypes",
                 "SessionMonitoring", "SessionProtocol", "SessionRules",
-                "SessionSwarms", "Sodium", "StatusRules", "Storage", "StorePostgreSQL", "StoreSQLite", "Waku", "WakuCrypto", logging,
-                lifecycle,
+                "SessionSwarms", "Sodium", "StatusRules", "Storage", "StorePostgreSQL", "StoreSQLite", "Waku", "WakuCrypto", grdb,
+                logging, lifecycle,
             ]),
         tests("SessionSwarms", ["Primitives", "SessionProtocol"]),
         tests("OxenMQ", ["Primitives", "WakuCrypto"]),

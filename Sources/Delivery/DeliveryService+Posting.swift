@@ -152,7 +152,9 @@ extension DeliveryService {
             await enqueueFromOutbox(loaded.replaced.map(\.by))
         }
         if !loaded.gone.isEmpty { tell(table.withLock { table in loaded.gone.flatMap { table.end($0.id, as: $0.outcome) } }) }
-        if !loaded.orphaned.isEmpty { await keep(DeliveryStorage.drop(loaded.orphaned), "notifications of ended devices not removed") }
+        if !loaded.orphaned.isEmpty {
+            await keep(DeliveryStorage.drop(loaded.orphaned, of: sources, at: now()), "notifications of ended devices not removed")
+        }
         if !loaded.unreadable.isEmpty {
             logger.error("notifications can't be read, and are given up", metadata: ["count": "\(loaded.unreadable.count)"])
             await giveUp(loaded.unreadable, .notificationUnreadable, endpoint)

@@ -233,7 +233,7 @@ package final class DeliveryService: Sendable {
     /// Given up: out of the outbox, and whoever waits is told.
     func drop(_ ids: [Int64], _ counter: Counter) async {
         counters.add(counter, ids.count)
-        await keep(DeliveryStorage.drop(ids), "given up notifications not removed")
+        await keep(DeliveryStorage.drop(ids, of: sources, at: now()), "given up notifications not removed")
         tell(table.withLock { table in ids.flatMap { table.end($0, as: .failed) } })
     }
 

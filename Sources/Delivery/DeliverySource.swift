@@ -23,9 +23,13 @@ package protocol DeliverySource: Sendable {
     /// Ends a device's registration because its token does not work: as if its owner had, so that a later registration works. Does nothing
     /// when its version is another one by now. ``DeliveryStorage/forget(_:)`` is part of it.
     func endDevice(_ row: Int64, version: UInt64, at now: Timestamp) -> StoreCommand<Void>
+
+    /// Remembers a delivery that was given up: expired, evicted, or refused by gorush. nil when the same may be asked for again.
+    func noteGivenUp(_ delivery: DeliveryID, at now: Timestamp) -> Change?
 }
 
 extension DeliverySource {
+    package func noteGivenUp(_ delivery: DeliveryID, at now: Timestamp) -> Change? { nil }
     package func owner(of device: Row) throws -> DeviceOwner? { nil }
 }
 
@@ -77,6 +81,11 @@ package struct DeliverySources: Sendable {
     }
 
     subscript(number: ProtocolNumber) -> (any DeliverySource)? { sources[number] }
+
+    /// See ``DeliverySource/noteGivenUp(_:at:)``.
+    func noteGivenUp(_ deliveries: [(number: ProtocolNumber, delivery: DeliveryID)], at now: Timestamp) -> [Change] {
+        deliveries.compactMap { sources[$0.number]?.noteGivenUp($0.delivery, at: now) }
+    }
 
     /// Whose the registered devices among these are.
     package func owners(of devices: some Sequence<DeviceID>) -> StoreCommand<[DeviceID: DeviceOwner]> {

@@ -74,11 +74,15 @@ package enum NodeAssembly {
 
     /// Whose the registered devices among these are, of all protocols.
     package static func owners(of devices: [DeviceID], in store: any Store) throws(StoreError) -> [DeviceID: DeviceOwner] {
-        let sources = DeliverySources([
+        try store.read(deliverySources(of: store).owners(of: devices))
+    }
+
+    /// What delivery knows of all protocols, without a node.
+    package static func deliverySources(of store: any Store) -> DeliverySources {
+        DeliverySources([
             StatusDeliverySource(store.sealer), V01DeliverySource(store.sealer, apnsTopic: ""),
             SessionDeliverySource(store.sealer, apnsTopic: ""),
         ])
-        return try store.read(sources.owners(of: devices))
     }
 }
 

@@ -305,6 +305,11 @@ final class SessionService: ProtocolService {
 
     // MARK: Maintenance
 
+    var deliveryMemory: DeliveryMemory? {
+        DeliveryMemory(
+            duration: max(SubscriptionRetention.deliveries, configuration.ageLimit), rowLimit: SubscriptionRetention.deliveryLimit)
+    }
+
     func prune(_ retention: Retention) async {
         let now = retention.now
         do throws(StoreError) {

@@ -327,7 +327,7 @@ struct StoreSimulation {
         step += 1
         guard let item = waiting.values.filter({ unnoted[$0.delivery] == nil }).min(by: { $0.id < $1.id }) else { return }
         do {
-            try await store.commit(DeliveryStorage.drop([item.id]))
+            try await store.commit(DeliveryStorage.drop([item.id], of: DeliverySources([]), at: .now()))
         } catch {
             failedCommitCount += 1
             triedRemovals.insert(item.delivery)

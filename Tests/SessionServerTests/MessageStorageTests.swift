@@ -60,8 +60,8 @@ struct MessageStorageTests {
         let second = try await fixture.notify(prepared[1])
         #expect(first.queued.count == 1 && first.duplicates == 0)
         #expect(second.queued.isEmpty && second.duplicates == 1 && second.isWanted)
-        let third = try fixture.prepare(report)
-        #expect(third.notifications.isEmpty && third.duplicates == 1 && third.isWanted)
+        let third = try await fixture.notify(report)
+        #expect(third.queued.isEmpty && third.duplicates == 1 && third.isWanted)
     }
 
     @Test func messagesOfOneCommandAreEachNotifiedOnce() async throws {
@@ -77,7 +77,35 @@ struct MessageStorageTests {
         #expect(notified.flatMap(\.queued).map(\.postable.waiting.device.row) == rows)
         // As they are in the outbox.
         #expect(try Array(fixture.waiting.dropFirst(2)) == notified.flatMap(\.queued).map(\.postable.waiting))
-        #expect(try [first, second].map { try fixture.prepare($0).duplicates } == [2, 1])
+        for (report, count) in [(first, 2), (second, 1)] { #expect(try await fixture.notify(report).duplicates == count) }
+    }
+
+    @Test func aReportThatIsKnownToHaveBeenMadeIsNeitherLookedUpNorEncrypted() async throws {
+        for _ in 0..<2 { try await fixture.subscribe(account, SessionDevice()) }
+        let report = message(for: account)
+        let made = try await fixture.notify(report).queued.map(\.delivery)
+        let known = made[0]
+        let again = try fixture.store.read(
+            fixture.subscriptions.prepare(report, expires: .now() + .seconds(600), by: fixture.source, fixture.sodium, at: .now()) {
+                $0 == known
+            })
+        #expect(again.duplicates == 1 && again.isWanted && again.notifications.map(\.delivery) == [made[1]])
+        // The store knows of the other.
+        #expect(try await fixture.notify(again).duplicates == 2)
+        let all = try fixture.store.read(
+            fixture.subscriptions.prepare(report, expires: .now() + .seconds(600), by: fixture.source, fixture.sodium, at: .now()) { _ in
+                true
+            })
+        #expect(all.duplicates == 2 && all.isWanted && all.notifications.isEmpty)
+    }
+
+    @Test func recentDeliveriesAreKnownFor24Hours() throws {
+        let (recent, now) = (RecentDeliveries(), Timestamp.now())
+        let deliveries = (0..<3).map { DeliveryID(hashing: [$0]) }
+        recent.add(deliveries.prefix(2), at: now)
+        #expect(deliveries.map { recent.contains($0, at: now) } == [true, true, false])
+        #expect(recent.contains(deliveries[0], at: now + .seconds(24 * 3600 - 1)))
+        #expect(!recent.contains(deliveries[0], at: now + .seconds(24 * 3600)))
     }
 
     @Test func aSubscriptionThatChangesMeanwhileHoldsUpNoOtherMessageOfTheCommand() async throws {
@@ -134,7 +162,8 @@ struct MessageStorageTests {
         let report = message(for: account)
         let now = Timestamp.now()
         try await fixture.notify(report, at: now)
-        try await fixture.store.commit(DeliveryStorage.drop(try fixture.waiting.map(\.id)))
+        let sources = DeliverySources([fixture.source])
+        try await fixture.store.commit(DeliveryStorage.drop(try fixture.waiting.map(\.id), of: sources, at: now))
         try await fixture.store.commit(Subscriptions.forgetSeen(before: now, keeping: 1000))
         #expect(try await fixture.notify(report, at: now).duplicates == 1)
         try await fixture.store.commit(Subscriptions.forgetSeen(before: now + .seconds(1), keeping: 1000))

@@ -1,6 +1,7 @@
 import CurlClient
 import Delivery
 import Foundation
+import GRDB
 import Gorush
 import HealthChecks
 import NodeMetrics
@@ -19,6 +20,7 @@ import WakuCrypto
 
 @testable import PushNode
 @testable import SessionServer
+@testable import StoreSQLite
 
 @Suite("Session: the HTTP endpoints")
 struct SessionHTTPTests {
@@ -273,18 +275,18 @@ struct SessionHTTPTests {
         let (account, device) = (try SessionAccount.sessionID(), SessionDevice())
         try await fixture.withNode { node async throws in
             #expect(try await node.subscribe(account, device) == Self.added)
-            let row = try #require(fixture.monitor.monitored.keys.first)
             let (refused, stored) = (message(for: account), message(for: account))
-            // Its place in the outbox is taken by a row that nothing else knows of.
-            let store = node.node.store
+            let store = try #require(node.node.store as? SQLiteStore)
             let name = Subscriptions(store.sealer).name(
                 of: account.id, SubscriberDevice(service: device.service, token: device.token))
-            let delivery = try #require(DeliveryID(bytes: MessageRules.deliveryName(rowName: name, hash: refused.hash)))
-            try await store.commit(
-                .change([
-                    DeliveryStorage.enqueue(
-                        delivery, for: Subscriptions.device(row.rawValue), payload: [], expires: .now() + .seconds(600), by: store.sealer)
-                ]))
+            let delivery = hexString(MessageRules.deliveryName(rowName: name, hash: refused.hash))
+            try await store.pool.write { db in
+                try db.execute(
+                    sql: """
+                        CREATE TRIGGER refusal BEFORE INSERT ON outbox WHEN NEW.delivery = x'\(delivery)'
+                        BEGIN SELECT RAISE(ABORT, 'refused'); END
+                        """)
+            }
             await fixture.monitor.report([refused, stored])
             #expect(node.node.counters.count(.sessionDropped(.notStored)) == 1)
             try await eventually { fixture.gorush.tokens == [device.token] }

@@ -35,19 +35,23 @@ final class RecordedGorush: NotificationPosting {
     private struct State {
         var posted: [Gorush.Notification] = []
         var dead: Set<String> = []
+        var refused: Set<String> = []
     }
 
     private let state = Mutex(State())
 
     func end(_ token: String) { state.withLock { _ = $0.dead.insert(token) } }
+    /// Posts with this token are refused from now on.
+    func refuse(_ token: String) { state.withLock { _ = $0.refused.insert(token) } }
     var posted: [Gorush.Notification] { state.withLock(\.posted) }
     var tokens: [String] { posted.map(\.deviceToken.revealed) }
 
     func post(_ notifications: [Gorush.Notification]) async -> PostResult {
-        let dead = state.withLock { state in
+        let (dead, isRefused) = state.withLock { state in
             state.posted += notifications
-            return state.dead
+            return (state.dead, notifications.contains { state.refused.contains($0.deviceToken.revealed) })
         }
+        if isRefused { return PostResult(outcome: .refused, postedTokenCount: notifications.count, countedTokenCount: 0) }
         let failures = notifications.filter { dead.contains($0.deviceToken.revealed) }.map { notification in
             PostResult.Failure(notificationID: notification.id, reason: .unregistered)
         }

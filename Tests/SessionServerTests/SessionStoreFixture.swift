@@ -1,12 +1,12 @@
 import Delivery
 import NodeAssembly
+import PushNode
 import PushTypes
 import SessionProtocol
 import SessionRules
 import SessionSwarms
 import Sodium
 import Storage
-import StoreSQLite
 import TestSupport
 import Waku
 import WakuCrypto
@@ -17,16 +17,19 @@ import WakuCrypto
 struct SessionStoreFixture {
     let folder: TemporaryFolder
     let identity = PrivateKey.generate()
-    let store: SQLiteStore
+    let store: any Store
     let subscriptions: Subscriptions
     let source: SessionDeliverySource
     let sodium: Sodium
 
-    init() throws {
+    /// - Parameters:
+    ///   - location: of the store.
+    ///   - isShared: whether other nodes use it.
+    init(at location: StoreLocation = .dataFolder, isShared: Bool = false) throws {
         folder = try TemporaryFolder()
         sodium = try Sodium.load()
-        store = try NodeAssembly.store(in: folder.path, of: identity)
-        subscriptions = Subscriptions(store.sealer)
+        store = try NodeAssembly.store(at: location, in: folder.path, of: identity)
+        subscriptions = Subscriptions(store.sealer, isShared: isShared)
         source = SessionDeliverySource(store.sealer, apnsTopic: "com.session")
     }
 

@@ -236,7 +236,7 @@ struct SubscriptionStorageTests {
             names.append($0); return true
         }
         #expect(names.count == 1)
-        for name in names { #expect(try await target.commit(Subscriptions.merge(name))) }
+        for name in names { #expect(try await target.commit(Subscriptions.merge(name, at: .now()))) }
         #expect(try target.read(Subscriptions.ofAccount(subscriptions.accountHash(account.id))).isEmpty)
         #expect(try await !target.commit(subscriptions.merge(old, .firebase, at: .now)))
     }

@@ -110,7 +110,7 @@ struct AdminMigrateTests {
             DeliveryID(messageID: [2], key: fixture.bob.key), for: DeviceID(StatusStorage.protocolNumber, row: 1), payload: [1],
             expires: Timestamp(rawValue: 1_800_000_000_000_000_000), by: source.sealer)
         let removed = try await source.commit(StoreCommand.apply([waiting]) { $0[0] })
-        try await source.commit(DeliveryStorage.drop([removed]))
+        try await source.commit(DeliveryStorage.drop([removed], of: DeliverySources([]), at: .now()))
         let expected = try contents(source)
         let last = try source.lastIDs()
         try source.close()

@@ -83,9 +83,14 @@ package enum DeliveryStorage {
             sealer.seal(payload, boundTo: [.bytes(delivery.bytes)]))
     }
 
+    /// Each finds a row if the delivery is in the outbox or accepted, respectively.
+    package static func search(for delivery: DeliveryID) -> [Read] {
+        [findAccepted(.bytes(delivery.bytes)), findWaiting(.bytes(delivery.bytes))]
+    }
+
     /// What is known of deliveries that were started before; nil when nothing is.
     package static func states(of deliveries: [DeliveryID]) -> StoreCommand<[DeliveryState?]> {
-        .read(deliveries.flatMap { [findAccepted(.bytes($0.bytes)), findWaiting(.bytes($0.bytes))] }) { found in
+        .read(deliveries.flatMap(search)) { found in
             .done(
                 stride(from: 0, to: found.count, by: 2).map { index in
                     found[index].isEmpty ? (found[index + 1].isEmpty ? nil : .waiting) : .accepted
@@ -168,8 +173,40 @@ package enum DeliveryStorage {
     }
 
     /// Given up: expired, evicted, or refused by gorush.
-    package static func drop(_ ids: [Int64]) -> StoreCommand<Void> {
-        .change(ids.map { removeID(.integer($0)) })
+    ///
+    /// - Parameters:
+    ///   - ids: of rows, which may be gone already.
+    ///   - sources: protocols may remember such deliveries.
+    ///   - now: when.
+    package static func drop(_ ids: [Int64], of sources: DeliverySources, at now: Timestamp) -> StoreCommand<Void> {
+        .find(some(ids: ids)) { rows in
+            let known = try rows.compactMap { row in
+                try DeliveryID(bytes: row.bytes(4)).map { (number: ProtocolNumber(rawValue: try row.integer(1)), delivery: $0) }
+            }
+            return .change(ids.map { removeID(.integer($0)) } + sources.noteGivenUp(known, at: now))
+        }
+    }
+
+    private static let findOfDevice = Query(outbox, [.id, delivery], where: [.equal(protocolNumber), .equal(device)])
+
+    /// As ``forget(_:)``, for a protocol that remembers deliveries that were given up. What another node enqueues meanwhile stays, and is dropped when
+    /// it is to be posted.
+    ///
+    /// - Parameters:
+    ///   - devices: that are not registered any more.
+    ///   - note: remembers a delivery.
+    /// - Returns: the changes, for the command that ends the devices.
+    package static func forget(
+        _ devices: [DeviceID], _ note: @escaping @Sendable (DeliveryID) -> Change
+    ) -> StoreCommand<[Change]> {
+        .read(devices.map { findOfDevice(.integer($0.protocol.rawValue), .integer($0.row)) }) { found in
+            .done(
+                try zip(devices, found).flatMap { device, rows in
+                    try rows.flatMap { row in
+                        [removeID(.integer(try row.integer(0)))] + (DeliveryID(bytes: try row.bytes(1)).map { [note($0)] } ?? [])
+                    } + [setDoubt(nil, of: device)]
+                })
+        }
     }
 
     /// What waits for a device is dropped, and nothing is held against its token any more: it is not registered any more.

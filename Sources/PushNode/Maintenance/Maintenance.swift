@@ -99,8 +99,9 @@ struct Maintenance: Sendable {
     }
 
     private func prune(_ retention: Retention) async {
+        let accepted = retention.covering(protocols.compactMap(\.deliveryMemory))
         do throws(StoreError) {
-            try await store.commit(DeliveryStorage.prune(before: retention.cutoff, keeping: retention.rowLimit))
+            try await store.commit(DeliveryStorage.prune(before: accepted.cutoff, keeping: accepted.rowLimit))
         } catch {
             logger.error("old deliveries not pruned", metadata: ["reason": "\(error.message)"])
         }

@@ -75,6 +75,8 @@ package protocol ProtocolService: Sendable {
     /// - Throws: ``NodeError`` if it can't run at all, for example because an address is in use: the node stops with this error.
     func run() async throws
 
+    /// How long accepted deliveries must be known, and how many; nil: as long as the node remembers them for its own sake.
+    var deliveryMemory: DeliveryMemory? { get }
     /// Called once a minute: deletes rows that are older than the cutoff.
     func prune(_ retention: Retention) async
     /// Called once a minute, on each of several nodes: counts what limits rest on.
@@ -105,6 +107,17 @@ package protocol ProtocolService: Sendable {
     func facts() async -> [ProtocolFact]
 }
 
+/// Which accepted deliveries a protocol needs.
+package struct DeliveryMemory: Sendable {
+    package let duration: Duration
+    /// The maximum number of rows, of all protocols together.
+    package let rowLimit: Int
+
+    package init(duration: Duration, rowLimit: Int) {
+        (self.duration, self.rowLimit) = (duration, rowLimit)
+    }
+}
+
 /// Which rows to keep when tables are pruned.
 package struct Retention: Sendable {
     /// Deliveries and answers before this time are deleted.
@@ -113,6 +126,13 @@ package struct Retention: Sendable {
     package let rowLimit: Int
     /// The current time, for tables with a retention of their own.
     package let now: Timestamp
+
+    /// Keeps what any of them needs, too.
+    func covering(_ memories: [DeliveryMemory]) -> Retention {
+        Retention(
+            cutoff: memories.map { now - $0.duration }.reduce(cutoff, min), rowLimit: memories.map(\.rowLimit).reduce(rowLimit, max),
+            now: now)
+    }
 }
 
 package struct RegistrationCounts: Sendable {
@@ -165,6 +185,7 @@ extension WakuTopics {
 extension ProtocolService {
     package var receiver: any WakuReceiver { NoReceiver() }
     package func run() async throws {}
+    package var deliveryMemory: DeliveryMemory? { nil }
     package func prune(_ retention: Retention) async {}
     package func recount() async {}
     package func expire(at now: Timestamp) async {}

@@ -1,6 +1,6 @@
 package import Delivery
 package import Gorush
-import PushTypes
+package import PushTypes
 import SessionProtocol
 package import Storage
 package import Waku
@@ -54,6 +54,9 @@ package struct SessionDeliverySource: DeliverySource {
 
     /// A dead token ends its subscriptions under every pubkey.
     package func endDevice(_ row: Int64, version: UInt64, at now: Timestamp) -> StoreCommand<Void> {
-        Subscriptions.endToken(ofRow: row, version: version)
+        Subscriptions.endToken(ofRow: row, version: version, at: now)
     }
+
+    /// Another storage server may report its message again.
+    package func noteGivenUp(_ delivery: DeliveryID, at now: Timestamp) -> Change? { Subscriptions.noteSeen(delivery, at: now) }
 }

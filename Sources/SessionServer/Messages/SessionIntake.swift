@@ -21,6 +21,7 @@ final class SessionIntake: SessionMessageReceiver {
     private let source: SessionDeliverySource
     private let gate: SessionGate
     private let sodium: Sodium
+    private let recent = RecentDeliveries()
     private let ageLimit: Duration
     private let isStopping = Atomic(false)
     /// The messages that were taken last.
@@ -32,7 +33,7 @@ final class SessionIntake: SessionMessageReceiver {
         self.gate = gate
         self.sodium = sodium
         self.ageLimit = ageLimit
-        subscriptions = Subscriptions(node.store.sealer)
+        subscriptions = Subscriptions(node.store.sealer, isShared: node.cluster != nil)
     }
 
     /// Messages that the store fails to keep are given up from now on.
@@ -85,7 +86,10 @@ final class SessionIntake: SessionMessageReceiver {
             return nil
         }
         return Admitted(
-            message: message, preparation: subscriptions.prepare(message, expires: expires, by: source, sodium, at: now))
+            message: message,
+            preparation: subscriptions.prepare(message, expires: expires, by: source, sodium, at: now) { [recent] in
+                recent.contains($0, at: now)
+            })
     }
 
     /// Reads what the messages come to, on one of the store's threads. The writer decides, and prepares those that could not be read.
@@ -178,6 +182,7 @@ final class SessionIntake: SessionMessageReceiver {
         let deliveries = results.flatMap { result in (try? result.get()).map(queued) ?? [] }
         node.counters.add(.sessionNotification, deliveries.count)
         node.counters.add(.notificationQueued, deliveries.count)
+        recent.add(deliveries.lazy.map(\.delivery), at: node.now())
         node.delivery.enqueue(deliveries)
         return (results, isStoreWorking)
     }

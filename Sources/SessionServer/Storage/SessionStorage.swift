@@ -50,7 +50,8 @@ package enum SessionStorage {
     /// Nanoseconds since 1970.
     static let at = Column("at", .integer)
 
-    /// Deliveries that were put into the outbox in the last 24 hours: a second report of a message makes none.
+    /// Deliveries of the last 24 hours that left the outbox without being accepted: a second report of a message makes none. Those that are in the
+    /// outbox or accepted are known there. Where several nodes share the store, and where an earlier release enqueued them, all deliveries are here.
     static let seen = Table("session_seen", columns: [delivery, at], unique: [delivery])
 }
 

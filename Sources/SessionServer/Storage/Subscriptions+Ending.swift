@@ -2,6 +2,7 @@ import Delivery
 import SessionRules
 import SessionSwarms
 import Storage
+import Waku
 
 /// How subscriptions end by themselves.
 extension Subscriptions {
@@ -16,11 +17,12 @@ extension Subscriptions {
     /// - Parameters:
     ///   - row: of a subscription.
     ///   - version: its `sig_ts` when the token was posted.
-    static func endToken(ofRow row: Int64, version: UInt64) -> StoreCommand<Void> {
+    ///   - now: the time.
+    static func endToken(ofRow row: Int64, version: UInt64, at now: Timestamp) -> StoreCommand<Void> {
         .find(findToken(ids: [row])) { rows in
             guard let found = rows.first, try found.unsigned(1) == version else { return .change([]) }
             return .find(findByToken(.bytes(try found.bytes(0)), limit: endedAtOnce)) { rows in
-                .change(Set(try rows.map { try $0.integer(0) }).union([row]).sorted().flatMap(end))
+                end(Set(try rows.map { try $0.integer(0) }).union([row]).sorted(), at: now).then { .change($0) }
             }
         }
     }
@@ -37,7 +39,7 @@ extension Subscriptions {
     static func expire(at now: Int64, limit: Int) -> StoreCommand<[SubscriptionID]> {
         .find(findExpired(.integer(oldestSignature(at: now)), limit: limit)) { rows in
             let ids = try rows.map { try $0.integer(0) }
-            return .change(ids.flatMap(end), ids.map(SubscriptionID.init(rawValue:)))
+            return end(ids, at: Timestamp(seconds: now)).then { .change($0, ids.map(SubscriptionID.init(rawValue:))) }
         }
     }
 
@@ -55,6 +57,6 @@ extension Subscriptions {
 enum SubscriptionRetention {
     /// A second report of a message within this makes no second notification.
     static let deliveries = Duration.seconds(SessionTimes.duplicateWindow)
-    /// More deliveries than this within that time are not remembered. Each takes some 60 bytes of the database.
+    /// More deliveries than this within that time are not remembered. Each takes some 120 bytes of the database.
     static let deliveryLimit = 50_000_000
 }

@@ -2,6 +2,7 @@ package import PushTypes
 import SessionProtocol
 import SessionRules
 package import Storage
+package import Waku
 
 /// The name of an ended subscription, for another database of the same node.
 package struct LeftNameExport: Hashable, Sendable {
@@ -62,13 +63,17 @@ extension Subscriptions {
 
     /// Stores the name of an ended subscription, unless a later one is there. A subscription of that name that was signed before ends.
     ///
+    /// - Parameters:
+    ///   - left: as exported.
+    ///   - now: the time.
     /// - Returns: Whether it was stored.
-    package static func merge(_ left: LeftNameExport) -> StoreCommand<Bool> {
+    package static func merge(_ left: LeftNameExport, at now: Timestamp) -> StoreCommand<Bool> {
         .read([findName(.bytes(left.name)), findRow(.bytes(left.name))]) { found in
             if let row = found[0].first, try row.integer(0) >= left.signedAt { return .done(false) }
-            var changes = [writeLeft(.bytes(left.name), .integer(left.signedAt), .integer(left.expiresAt))]
-            if let row = found[1].first, try row.integer(1) <= left.signedAt { changes += end(try row.integer(0)) }
-            return .change(changes, true)
+            let ended = try found[1].first.flatMap { try $0.integer(1) <= left.signedAt ? try $0.integer(0) : nil }
+            return end(ended.map { [$0] } ?? [], at: now).then { changes in
+                .change([writeLeft(.bytes(left.name), .integer(left.signedAt), .integer(left.expiresAt))] + changes, true)
+            }
         }
     }
 }

@@ -25,14 +25,14 @@ struct PreparedMessage: Sendable {
         let delivery: DeliveryID
         let address: DeviceAddress
         let content: SessionContent
-        /// Puts it into the outbox, and notes the delivery.
+        /// Puts it into the outbox.
         let changes: [Change]
     }
 
     let message: NotifyMessage
     /// When its notifications are given up.
     let expires: Timestamp
-    /// For subscriptions that want the message and were not told of it when they were read.
+    /// For subscriptions that want the message, and are not known to have been told of it.
     let notifications: [Notification]
     let duplicates: Int
 
@@ -52,6 +52,20 @@ extension Subscriptions {
     private static let findSeen = Query(SessionStorage.seen, [.id], where: [.equal(SessionStorage.delivery)])
     private static let insertSeen = Mutation(SessionStorage.seen, .insertOrIgnore([SessionStorage.delivery, SessionStorage.at]))
 
+    /// Remembers a delivery that is neither in the outbox nor accepted.
+    static func noteSeen(_ delivery: DeliveryID, at now: Timestamp) -> Change {
+        insertSeen(.bytes(delivery.bytes), .integer(now.rawValue))
+    }
+
+    private static let searchCount = 3
+
+    /// Each finds a row if the delivery was made before, in one of the places where that is kept.
+    private static func search(for delivery: DeliveryID) -> [Read] {
+        DeliveryStorage.search(for: delivery) + [findSeen(.bytes(delivery.bytes))]
+    }
+
+    private static func isKnown(_ found: ArraySlice<[Row]>) -> Bool { found.contains { !$0.isEmpty } }
+
     /// Makes the notifications of a message for each device that wants it. Changes nothing, so that it can be done on any thread.
     ///
     /// - Parameters:
@@ -60,28 +74,28 @@ extension Subscriptions {
     ///   - source: makes addresses and contents.
     ///   - sodium: seals payloads.
     ///   - now: the time.
+    ///   - isKnown: whether a delivery is known to have been made before. Of those that are not, the store decides later.
     func prepare(
-        _ message: NotifyMessage, expires: Timestamp, by source: SessionDeliverySource, _ sodium: Sodium, at now: Timestamp
+        _ message: NotifyMessage, expires: Timestamp, by source: SessionDeliverySource, _ sodium: Sodium, at now: Timestamp,
+        unless isKnown: @escaping @Sendable (DeliveryID) -> Bool = { _ in false }
     ) -> StoreCommand<PreparedMessage> {
         let read = Self.findOfAccount(
             .bytes(accountHash(message.account)), .integer(Self.oldestSignature(at: now.seconds)), limit: Self.deviceBound)
         return .find(read) { rows in
-            let deliveries = rows.map { row in
-                (try? row.bytes(1)).flatMap { DeliveryID(bytes: MessageRules.deliveryName(rowName: $0, hash: message.hash)) }
-            }
-            return .read(deliveries.map { Self.findSeen(.bytes($0?.bytes ?? [])) }) { seen in
-                var notifications: [PreparedMessage.Notification] = []
-                for (index, row) in rows.enumerated() where seen[index].isEmpty {
-                    // One that cannot be read or opened takes no other with it; `admin check` lists it.
-                    guard let delivery = deliveries[index],
-                        let made = try? notification(message, to: row, delivery, expires: expires, by: source, sodium, at: now)
-                    else { continue }
+            var (notifications, duplicates): ([PreparedMessage.Notification], Int) = ([], 0)
+            for row in rows {
+                // One that cannot be read or opened takes no other with it; `admin check` lists it.
+                guard let name = try? row.bytes(1),
+                    let delivery = DeliveryID(bytes: MessageRules.deliveryName(rowName: name, hash: message.hash))
+                else { continue }
+                if isKnown(delivery) {
+                    duplicates += 1
+                } else if let made = try? notification(message, to: row, delivery, expires: expires, by: source, sodium, at: now) {
                     notifications.append(made)
                 }
-                return .done(
-                    PreparedMessage(
-                        message: message, expires: expires, notifications: notifications, duplicates: seen.count { !$0.isEmpty }))
             }
+            return .done(
+                PreparedMessage(message: message, expires: expires, notifications: notifications, duplicates: duplicates))
         }
     }
 
@@ -100,9 +114,8 @@ extension Subscriptions {
             row: id, signedAt: signedAt, delivery: delivery, address: source.address(of: record, service),
             content: source.content(payload, service),
             changes: [
-                DeliveryStorage.enqueue(delivery, for: Self.device(id), payload: payload.encoded(), expires: expires, by: sealer),
-                Self.insertSeen(.bytes(delivery.bytes), .integer(now.rawValue)),
-            ])
+                DeliveryStorage.enqueue(delivery, for: Self.device(id), payload: payload.encoded(), expires: expires, by: sealer)
+            ] + (notesQueued ? [Self.noteSeen(delivery, at: now)] : []))
     }
 
     /// Puts the notifications of a message into the outbox, unless that was done before. Those of subscriptions that have changed since are made again.
@@ -116,12 +129,14 @@ extension Subscriptions {
         admits: @escaping @Sendable (Int64) -> Bool = { _ in true }
     ) -> StoreCommand<NotifiedMessage> {
         let notifications = prepared.notifications
-        let checks = notifications.flatMap { [Self.findSignedAt(.integer($0.row)), Self.findSeen(.bytes($0.delivery.bytes))] }
+        let checks = notifications.map { Self.findSignedAt(.integer($0.row)) } + notifications.flatMap { Self.search(for: $0.delivery) }
         return .read(checks) { found in
             var new: [PreparedMessage.Notification] = []
+            var searched = found[notifications.count...]
             for (index, notification) in notifications.enumerated() {
-                guard found[2 * index + 1].isEmpty else { continue }
-                guard try found[2 * index].first?.integer(0) == notification.signedAt else {
+                defer { searched = searched.dropFirst(Self.searchCount) }
+                if Self.isKnown(searched.prefix(Self.searchCount)) { continue }
+                guard try found[index].first?.integer(0) == notification.signedAt else {
                     return prepareAgain().then { notify($0, orElse: prepareAgain, admits: admits) }
                 }
                 new.append(notification)
@@ -146,11 +161,15 @@ extension Subscriptions {
         _ prepared: [PreparedMessage], admits: @escaping @Sendable (Int64) -> Bool = { _ in true }
     ) -> StoreCommand<[NotifiedMessage?]> {
         let all = prepared.flatMap(\.notifications)
-        let checks = [Self.findVersions(ids: Set(all.map(\.row)).sorted())] + all.map { Self.findSeen(.bytes($0.delivery.bytes)) }
+        let checks = [Self.findVersions(ids: Set(all.map(\.row)).sorted())] + all.flatMap { Self.search(for: $0.delivery) }
         return .read(checks) { found in
             var versions: [Int64: Int64] = [:]
             for row in found[0] { versions[try row.integer(0)] = try row.integer(1) }
-            var known = Set(zip(all, found.dropFirst()).filter { !$0.1.isEmpty }.map(\.0.delivery))
+            var known: Set<DeliveryID> = []
+            for (index, notification) in all.enumerated() {
+                let start = 1 + index * Self.searchCount
+                if Self.isKnown(found[start..<start + Self.searchCount]) { known.insert(notification.delivery) }
+            }
             var decided: [(message: PreparedMessage, admitted: [PreparedMessage.Notification], duplicates: Int)?] = []
             for message in prepared {
                 let new = message.notifications.filter { !known.contains($0.delivery) }
@@ -191,6 +210,11 @@ extension Subscriptions {
 extension Timestamp {
     /// Unix seconds, rounded down.
     var seconds: Int64 { rawValue / 1_000_000_000 }
+    /// The end of a Unix second.
+    init(seconds: Int64) {
+        self.init(rawValue: (seconds + 1) * 1_000_000_000 - 1)
+    }
+
     /// Unix milliseconds, rounded down.
     var milliseconds: Int64 { rawValue / 1_000_000 }
 

@@ -4,6 +4,7 @@ package import SessionProtocol
 package import SessionRules
 package import SessionSwarms
 package import Storage
+import Waku
 
 /// A request whose form, time and signatures are in order.
 package enum SessionRequest: Sendable {
@@ -184,14 +185,22 @@ extension Subscriptions {
     private func carryOut(
         _ batch: RequestBatch, _ names: [[UInt8]], _ applied: AppliedRequests
     ) -> StoreCommand<AppliedRequests> {
-        var changes: [Change] = []
+        let ending = names.compactMap { batch.names[$0] }.filter(\.endsRow).compactMap(\.row?.id)
+        guard !ending.isEmpty else { return carryOut(batch, names, applied, ending: []) }
+        return Self.end(ending, at: Timestamp(seconds: batch.now)).then { carryOut(batch, names, applied, ending: $0) }
+    }
+
+    /// - Parameter ending: ends the rows that end.
+    private func carryOut(
+        _ batch: RequestBatch, _ names: [[UInt8]], _ applied: AppliedRequests, ending: [Change]
+    ) -> StoreCommand<AppliedRequests> {
+        var changes = ending
         var applied = applied
         /// In the order of their rows.
         var inserted: [(account: AccountID, entryByteCount: Int)] = []
         for name in names {
             guard let state = batch.names[name] else { continue }
             if let row = state.row, state.endsRow {
-                changes += Self.end(row.id)
                 applied.monitoring.append(.remove(SubscriptionID(rawValue: row.id)))
             }
             if state.leavesName, let left = state.left {
@@ -229,6 +238,12 @@ extension Subscriptions {
             .integer(record.authority.signedAt), .integer(Int64(entryByteCount)), seal(record, named: name))
     }
 
-    /// A row ends, with what waits for its device.
-    static func end(_ row: Int64) -> [Change] { [removeRow(.integer(row))] + DeliveryStorage.forget(device(row)) }
+    /// Rows end, with what waits for their devices. That they were told of these messages is remembered: the device may subscribe again.
+    ///
+    /// - Returns: The changes, for the command that ends them.
+    static func end(_ rows: [Int64], at now: Timestamp) -> StoreCommand<[Change]> {
+        DeliveryStorage.forget(rows.map(device)) { noteSeen($0, at: now) }.map { forgotten in
+            rows.map { removeRow(.integer($0)) } + forgotten
+        }
+    }
 }

@@ -42,7 +42,7 @@ struct OutboxTests {
             let device = ([device] + others)[Int(number) % 3]
             waiting.append(try await store.enqueue(DeliveryStoreFixture.delivery(number), for: device, payload: [number]))
         }
-        try await store.commit(DeliveryStorage.drop([waiting[0].id]))
+        try await store.commit(DeliveryStorage.drop([waiting[0].id], of: DeliverySources([]), at: .now()))
         let found = try store.read(DeliveryStorage.stored(waiting.map(\.id) + [4711]))
         #expect(Set(found.map(\.waiting)) == Set(waiting.dropFirst()))
         for stored in found {
@@ -104,7 +104,7 @@ struct OutboxTests {
     @Test("A dropped notification leaves no trace and can be requested again")
     func dropped() async throws {
         let waiting = try await store.enqueue(delivery)
-        try await store.commit(DeliveryStorage.drop([waiting.id]))
+        try await store.commit(DeliveryStorage.drop([waiting.id], of: DeliverySources([]), at: .now()))
         #expect(try store.state(of: delivery) == nil)
         let again = try await store.enqueue(delivery)
         #expect(again.id > waiting.id)
