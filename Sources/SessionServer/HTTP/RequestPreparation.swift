@@ -61,11 +61,18 @@ struct RequestPreparation: Sendable {
         threads = NIOThreadPool(numberOfThreads: Self.threadCount)
     }
 
-    /// Runs `body` on one of the threads.
+    /// Runs `body` on one of the threads, and returns what it passes on, then or later. So what follows on a request's preparation needs no other
+    /// switch of threads.
     ///
+    /// - Parameter body: calls its argument once, on any thread.
     /// - Throws: `CancellationError` when the threads have stopped.
-    func onThread<Value: Sendable>(_ body: @escaping @Sendable () -> Value) async throws -> Value {
-        try await threads.runIfActive { body() }
+    func onThread<Value: Sendable>(_ body: @escaping @Sendable (@escaping @Sendable (Value) -> Void) -> Void) async throws -> Value {
+        try await withCheckedThrowingContinuation { continuation in
+            threads.submit { state in
+                guard case .active = state else { return continuation.resume(throwing: CancellationError()) }
+                body { continuation.resume(returning: $0) }
+            }
+        }
     }
 
     /// - Parameters:

@@ -43,14 +43,18 @@ struct SessionResponder: HTTPResponder {
 
     /// JSON.
     private func answer(_ body: [UInt8], at endpoint: SessionEndpoint) async throws -> String {
-        let prepared = try await preparation.onThread { [preparation, now] in
-            preparation.prepare(body, isSubscription: endpoint == .subscribe, at: now().seconds)
+        let (prepared, answers) = try await preparation.onThread {
+            [preparation, commits, now] (pass: @escaping @Sendable (Committed) -> Void) in
+            let prepared = preparation.prepare(body, isSubscription: endpoint == .subscribe, at: now().seconds)
+            commits.commit(prepared.requests, byteCount: prepared.byteCount) { pass((prepared, $0)) }
         }
-        return await answer(prepared, at: endpoint)
+        return json(prepared, answers, at: endpoint)
     }
 
-    private func answer(_ prepared: PreparedBody, at endpoint: SessionEndpoint) async -> String {
-        let answers = await commits.commit(prepared.requests, byteCount: prepared.byteCount)
+    /// Requests, and the answers to those of them that went to the store.
+    private typealias Committed = (prepared: PreparedBody, answers: [RequestAnswer])
+
+    private func json(_ prepared: PreparedBody, _ answers: [RequestAnswer], at endpoint: SessionEndpoint) -> String {
         for answer in prepared.all(answers) { counters.increment(.sessionRequests, endpoint.label, SessionAnswerLabel(answer)) }
         return prepared.json(answers)
     }
@@ -64,7 +68,7 @@ struct SessionResponder: HTTPResponder {
 
     /// What was inside of an onion request.
     private enum Inside: Sendable {
-        case requests(PreparedBody, SessionEndpoint)
+        case requests(PreparedBody, SessionEndpoint, [RequestAnswer])
         case answered(OnionInnerResponse)
     }
 
@@ -79,20 +83,23 @@ struct SessionResponder: HTTPResponder {
     }
 
     private func onion(_ body: [UInt8]) async throws -> Response {
-        let opened = try await preparation.onThread { [self] in
-            Result { () throws(OnionError) in
+        typealias Opened = Result<(onion: OpenedOnion, inside: Inside), OnionError>
+        let opened = try await preparation.onThread { [self] (pass: @escaping @Sendable (Opened) -> Void) in
+            do throws(OnionError) {
                 let onion = try onionKey.open(body)
-                return (onion: onion, inside: inside(onion.plain))
+                handle(onion.plain) { pass(.success((onion, $0))) }
+            } catch {
+                pass(.failure(error))
             }
         }
         switch opened {
         case .failure(let error): return refused(error)
         case .success((let onion, let inside)):
-            let answer: OnionInnerResponse
-            switch inside {
-            case .answered(let response): answer = response
-            case .requests(let prepared, let endpoint): answer = .json(await self.answer(prepared, at: endpoint))
-            }
+            let answer: OnionInnerResponse =
+                switch inside {
+                case .answered(let response): response
+                case .requests(let prepared, let endpoint, let answers): .json(json(prepared, answers, at: endpoint))
+                }
             counters.increment(.sessionOnionRequests, SessionOnionLabel.answered)
             return Response(
                 status: .ok, headers: [.contentType: "application/octet-stream"],
@@ -100,15 +107,16 @@ struct SessionResponder: HTTPResponder {
         }
     }
 
-    private func inside(_ plain: [UInt8]) -> Inside {
-        guard let request = try? OnionInnerRequest(parsing: plain) else { return .answered(.failure(400, "not a request")) }
+    /// - Parameter completion: called once, when the requests inside are durable or have failed, too.
+    private func handle(_ plain: [UInt8], completion: @escaping @Sendable (Inside) -> Void) {
+        guard let request = try? OnionInnerRequest(parsing: plain) else { return completion(.answered(.failure(400, "not a request"))) }
         switch SessionEndpoint.route(method: request.method, path: request.path, isInsideOnion: true) {
-        case .notFound, .found(.onion): return .answered(.failure(404, "there is nothing at this path"))
-        case .methodNotAllowed: return .answered(.failure(405, "this path has another method"))
-        case .found(.health): return .answered(.failure(200, "ok"))
+        case .notFound, .found(.onion): completion(.answered(.failure(404, "there is nothing at this path")))
+        case .methodNotAllowed: completion(.answered(.failure(405, "this path has another method")))
+        case .found(.health): completion(.answered(.failure(200, "ok")))
         case .found(let endpoint):
-            return .requests(
-                preparation.prepare(Array(request.body ?? []), isSubscription: endpoint == .subscribe, at: now().seconds), endpoint)
+            let prepared = preparation.prepare(Array(request.body ?? []), isSubscription: endpoint == .subscribe, at: now().seconds)
+            commits.commit(prepared.requests, byteCount: prepared.byteCount) { completion(.requests(prepared, endpoint, $0)) }
         }
     }
 

@@ -40,23 +40,23 @@ final class SubscriptionCommits: Sendable {
         subscriptions = Subscriptions(node.store.sealer)
     }
 
-    /// Returns once the requests are durable, have failed, or the store did not answer in time.
+    /// Commits requests, on any thread: it does not wait.
     ///
     /// - Parameters:
     ///   - requests: of one body, verified.
     ///   - byteCount: of the body.
-    func commit(_ requests: [SessionRequest], byteCount: Int) async -> [RequestAnswer] {
-        func all(_ error: RequestError) -> [RequestAnswer] { requests.map { _ in .failed(error) } }
-        guard !requests.isEmpty else { return [] }
-        if node.drain.isOn { return all(.draining) }
-        guard pending.withLock({ $0.add(byteCount: byteCount) }) else { return all(.storeTimeout) }
-        let result = await withCheckedContinuation { continuation in
-            let answer = FirstAnswer(continuation)
-            timeout.watch(answer)
-            submit(requests, byteCount, answer)
+    ///   - completion: called once, on any thread, when the requests are durable, have failed, or the store did not answer in time.
+    func commit(_ requests: [SessionRequest], byteCount: Int, completion: @escaping @Sendable ([RequestAnswer]) -> Void) {
+        @Sendable func all(_ error: RequestError) -> [RequestAnswer] { requests.map { _ in .failed(error) } }
+        guard !requests.isEmpty else { return completion([]) }
+        if node.drain.isOn { return completion(all(.draining)) }
+        guard pending.withLock({ $0.add(byteCount: byteCount) }) else { return completion(all(.storeTimeout)) }
+        let answer = FirstAnswer { result in
+            guard let result else { return completion(all(.storeTimeout)) }
+            completion((try? result.get()) ?? all(.storeFailed))
         }
-        guard let result else { return all(.storeTimeout) }
-        return (try? result.get()) ?? all(.storeFailed)
+        timeout.watch(answer)
+        submit(requests, byteCount, answer)
     }
 
     private func submit(_ requests: [SessionRequest], _ byteCount: Int, _ answer: FirstAnswer) {
@@ -110,21 +110,21 @@ struct PendingBodies {
 private final class FirstAnswer: Sendable {
     typealias Value = Result<[RequestAnswer], RequestError>?
 
-    private let waiting: Mutex<CheckedContinuation<Value, Never>?>
+    private let waiting: Mutex<(@Sendable (Value) -> Void)?>
 
-    init(_ continuation: CheckedContinuation<Value, Never>) {
-        waiting = Mutex(continuation)
+    init(_ completion: @escaping @Sendable (Value) -> Void) {
+        waiting = Mutex(completion)
     }
 
     var isGiven: Bool { waiting.withLock { $0 == nil } }
 
     /// - Parameter value: nil: there was no answer in time.
     func give(_ value: Value) {
-        let continuation = waiting.withLock { waiting in
+        let completion = waiting.withLock { waiting in
             defer { waiting = nil }
             return waiting
         }
-        continuation?.resume(returning: value)
+        completion?(value)
     }
 }
 
