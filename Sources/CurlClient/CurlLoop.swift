@@ -28,7 +28,8 @@ final class CurlLoop {
         let deadline: Instant
     }
 
-    private static let maximumIdleCount = 64
+    /// As many as transfers of one host end at once. Making a handle costs as much as a request.
+    private var maximumIdleCount: Int { max(64, configuration.maximumConnectionsPerHost) }
     private static let longestPause: Duration = .seconds(60)
 
     init(mailbox: CurlMailbox, configuration: CurlConfiguration) {
@@ -107,7 +108,7 @@ final class CurlLoop {
         // Closes the connection of a transfer that is in progress.
         curl_multi_remove_handle(mailbox.multi, transfer.handle.pointer)
         transfer.handle.reset()
-        if idle.count < Self.maximumIdleCount { idle.append(transfer.handle) }
+        if idle.count < maximumIdleCount { idle.append(transfer.handle) }
         transfer.task.continuation.resume(returning: result)
         let origin = transfer.task.request.origin
         let left = activeCounts[origin, default: 1] - 1

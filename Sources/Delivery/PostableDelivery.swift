@@ -37,7 +37,7 @@ extension DeliveryID {
     private static let namedByteCount = 16
 
     /// gorush's notif_id. Unique among all that this gorush ever gets: derived from what is delivered to whom.
-    package var notificationID: String { String(hex.prefix(2 * Self.namedByteCount)) }
+    package var notificationID: String { hexString(bytes.prefix(Self.namedByteCount)) }
 
     /// The beginning of the delivery that a notification was named after; nil when it is none of this server's.
     static func prefix(of notificationID: String) -> [UInt8]? {

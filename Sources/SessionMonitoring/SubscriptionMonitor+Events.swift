@@ -84,8 +84,9 @@ extension SubscriptionMonitor {
                 return .goOn
             }
             count(.received)
-            let isFull = messages.withLock { $0.append(message, from: number) }
-            messageAdded.signal()
+            let (isFirst, isFull) = messages.withLock { ($0.isEmpty, $0.append(message, from: number)) }
+            // All that is there is taken before the next signal is waited for.
+            if isFirst { messageAdded.signal() }
             return isFull ? .pause : .goOn
         } catch {
             drop(SessionDropReason(error), parts, from: number)

@@ -88,9 +88,9 @@ package enum BencodeValue: Hashable, Sendable {
             output.append(UInt8(ascii: "e"))
         case .dictionary(let dictionary):
             output.append(UInt8(ascii: "d"))
-            for (key, value) in dictionary.members {
-                Self.encode(key, into: &output)
-                value.encode(into: &output)
+            for member in dictionary.sorted {
+                Self.encode(member.key, into: &output)
+                member.value.encode(into: &output)
             }
             output.append(UInt8(ascii: "e"))
         }
@@ -110,7 +110,7 @@ package struct BencodeDictionary: Hashable, Sendable, ExpressibleByDictionaryLit
         let value: BencodeValue
     }
 
-    private var sorted: [Member] = []
+    fileprivate private(set) var sorted: [Member] = []
 
     var members: [(key: ArraySlice<UInt8>, value: BencodeValue)] { sorted.map { ($0.key, $0.value) } }
 

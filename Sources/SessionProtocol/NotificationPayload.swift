@@ -35,9 +35,12 @@ package struct NotificationPayload: Sendable {
     package var carriesData: Bool { data != nil }
 
     var padded: [UInt8] {
-        var plain = BencodeValue.list([.text(metadata)] + (data.map { [.bytes($0)] } ?? [])).encoded()
+        var plain: [UInt8] = []
+        // With what is between the parts, and the padding.
+        plain.reserveCapacity(metadata.utf8.count + (data?.count ?? 0) + 2 * Self.blockByteCount)
+        BencodeValue.list([.text(metadata)] + (data.map { [.bytes($0)] } ?? [])).encode(into: &plain)
         let excess = plain.count % Self.blockByteCount
-        if excess > 0 { plain += [UInt8](repeating: 0, count: Self.blockByteCount - excess) }
+        if excess > 0 { plain += repeatElement(0, count: Self.blockByteCount - excess) }
         return plain
     }
 
