@@ -94,14 +94,28 @@ package final class StorageServerStandIn: Sendable {
 
     package func isMonitored(_ account: AccountID) -> Bool { monitors.state.withLock { $0.monitors[account] != nil } }
 
+    /// A message as it is sent.
+    package struct Report: Sendable {
+        let account: AccountID
+        let parts: [[UInt8]]
+
+        package init(_ message: NotifyMessage) {
+            account = message.account
+            parts = [Array("notify.message".utf8), message.encoded()]
+        }
+    }
+
     /// Reports a message on every connection that monitors its account.
     ///
     /// - Returns: How many these are.
     @discardableResult
-    package func report(_ message: NotifyMessage) -> Int {
-        let peers = monitors.state.withLock { $0.monitors[message.account] ?? [] }
-        let parts = [Array("notify.message".utf8), message.encoded()]
-        for peer in peers { server.send(parts, to: peer) }
+    package func report(_ message: NotifyMessage) -> Int { send(Report(message)) }
+
+    /// The same for a message that was encoded before.
+    @discardableResult
+    package func send(_ report: Report) -> Int {
+        let peers = monitors.state.withLock { $0.monitors[report.account] ?? [] }
+        for peer in peers { server.send(report.parts, to: peer) }
         return peers.count
     }
 
