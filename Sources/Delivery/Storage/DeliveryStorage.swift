@@ -57,8 +57,6 @@ package enum DeliveryStorage {
         outbox, [.id, protocolNumber, device, expiresAt], where: [.equal(delivery)])
     private static let findAccepted = Query(accepted, [.id], where: [.equal(delivery)])
     private static let removeDelivery = Mutation(outbox, .delete(where: [.equal(delivery)]))
-    private static let removeID = Mutation(outbox, .delete(where: [.equal(.id)]))
-    private static let removeDevice = Mutation(outbox, .delete(where: [.equal(protocolNumber), .equal(device)]))
     private static let countWaiting = Query(outbox, [.count])
     private static let minimumExpiry = Query(outbox, [.minimum(expiresAt)])
     private static let oldestExpiry = Query(outbox, [expiresAt], order: [.ascending(.id)])
@@ -170,48 +168,6 @@ package enum DeliveryStorage {
                     }
                 })
         }
-    }
-
-    /// Given up: expired, evicted, or refused by gorush.
-    ///
-    /// - Parameters:
-    ///   - ids: of rows, which may be gone already.
-    ///   - sources: protocols may remember such deliveries.
-    ///   - now: when.
-    package static func drop(_ ids: [Int64], of sources: DeliverySources, at now: Timestamp) -> StoreCommand<Void> {
-        .find(some(ids: ids)) { rows in
-            let known = try rows.compactMap { row in
-                try DeliveryID(bytes: row.bytes(4)).map { (number: ProtocolNumber(rawValue: try row.integer(1)), delivery: $0) }
-            }
-            return .change(ids.map { removeID(.integer($0)) } + sources.noteGivenUp(known, at: now))
-        }
-    }
-
-    private static let findOfDevice = Query(outbox, [.id, delivery], where: [.equal(protocolNumber), .equal(device)])
-
-    /// As ``forget(_:)``, for a protocol that remembers deliveries that were given up. What another node enqueues meanwhile stays, and is dropped when
-    /// it is to be posted.
-    ///
-    /// - Parameters:
-    ///   - devices: that are not registered any more.
-    ///   - note: remembers a delivery.
-    /// - Returns: the changes, for the command that ends the devices.
-    package static func forget(
-        _ devices: [DeviceID], _ note: @escaping @Sendable (DeliveryID) -> Change
-    ) -> StoreCommand<[Change]> {
-        .read(devices.map { findOfDevice(.integer($0.protocol.rawValue), .integer($0.row)) }) { found in
-            .done(
-                try zip(devices, found).flatMap { device, rows in
-                    try rows.flatMap { row in
-                        [removeID(.integer(try row.integer(0)))] + (DeliveryID(bytes: try row.bytes(1)).map { [note($0)] } ?? [])
-                    } + [setDoubt(nil, of: device)]
-                })
-        }
-    }
-
-    /// What waits for a device is dropped, and nothing is held against its token any more: it is not registered any more.
-    package static func forget(_ device: DeviceID) -> [Change] {
-        [removeDevice(.integer(device.protocol.rawValue), .integer(device.row)), setDoubt(nil, of: device)]
     }
 
     // MARK: What gorush took

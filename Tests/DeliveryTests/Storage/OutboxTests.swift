@@ -110,6 +110,23 @@ struct OutboxTests {
         #expect(again.id > waiting.id)
     }
 
+    @Test("A damaged notification can be dropped, with and without its device")
+    func damaged() async throws {
+        let sources = DeliverySources([])
+        let damage = Mutation(DeliveryStorage.outbox, .updateAny([DeliveryStorage.delivery], where: [.equal(.id)]))
+        for isForgotten in [false, true] {
+            let waiting = try await store.enqueue(delivery)
+            try await store.commit(.change([damage(.integer(5), .integer(waiting.id))]))
+            if isForgotten {
+                let note = DeliveryStorage.forget(device)[0]
+                try await store.commit(DeliveryStorage.forget([device]) { _ in note }.then { .change($0) })
+            } else {
+                try await store.commit(DeliveryStorage.drop([waiting.id], of: sources, at: .now()))
+            }
+            #expect(try store.read(DeliveryStorage.waitingCount()) == 0)
+        }
+    }
+
     @Test("Waiting notifications of a removed device are deleted; others remain, including those of another protocol with the same row id")
     func forgotten() async throws {
         let waiting = try await store.enqueue(delivery)
