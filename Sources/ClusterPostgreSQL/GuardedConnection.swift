@@ -58,7 +58,7 @@ final class GuardedConnection: Sendable {
             let warningCount = connection.warningCount
             let result: Result
             do {
-                _ = try connection.run(beginning(lockLimit).map { Statement($0) })
+                connection.precede(by: beginning(lockLimit).map { Statement($0) })
                 result = try body(connection)
             } catch {
                 connection.rollBack()

@@ -20,6 +20,8 @@ final class ConnectionPool: Sendable {
 
     private static let idleLimit = 5
     private static let retryPause = Duration.seconds(1)
+    private static let begin = Statement("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+    private static let commit = Statement("COMMIT")
 
     let address: PostgreSQLAddress
     private let state = Mutex(State())
@@ -28,36 +30,29 @@ final class ConnectionPool: Sendable {
         self.address = address
     }
 
-    /// Runs `body` in a transaction that sees one snapshot and changes nothing.
+    /// Runs `body` in a transaction that sees one snapshot and changes nothing: from its beginning again when that meets a connection that was
+    /// lost while nobody used it.
     ///
     /// - Throws: `StoreError` when there is no connection, and what `body` throws.
     func read<Result>(_ body: (PostgreSQLConnection) throws -> Result) throws -> Result {
-        let connection = try begin()
-        defer { put(connection) }
-        do {
-            let result = try body(connection)
-            _ = try connection.run(Statement("COMMIT"))
-            return result
-        } catch {
-            connection.rollBack()
-            throw error
-        }
-    }
-
-    /// A connection that was lost while nobody used it shows that here.
-    private func begin() throws -> PostgreSQLConnection {
-        let begin = Statement("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
-        while let connection = idle() {
+        while true {
+            let idle = idle()
+            let connection = try idle ?? connect()
+            defer { put(connection) }
+            let answered = connection.answeredCount
+            connection.precede(by: [Self.begin])
             do {
-                _ = try connection.run(begin)
-                return connection
-            } catch PostgreSQLError.connectionLost {
+                let result = try body(connection)
+                // Nothing can fail any more that the result rests on.
+                if connection.discardPreceding().isEmpty { try? connection.runUnawaited(Self.commit) }
+                return result
+            } catch PostgreSQLError.connectionLost where idle != nil && connection.answeredCount == answered {
                 continue
+            } catch {
+                connection.rollBack()
+                throw error
             }
         }
-        let connection = try connect()
-        _ = try connection.run(begin)
-        return connection
     }
 
     /// One that can't be had is not tried again at once: reads that wait would each wait for as long as that takes.

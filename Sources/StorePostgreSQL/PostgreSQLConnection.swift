@@ -30,6 +30,12 @@ package final class PostgreSQLConnection {
     package internal(set) var timeline = ""
     /// Nothing more can be asked.
     package private(set) var isLost = false
+    /// Sent with the next statements, before them.
+    private var preceding: [Statement] = []
+    /// Exchanges whose results nobody waits for, and the things that were sent in them.
+    private var unawaited = (exchanges: 0, sent: 0)
+    /// Exchanges that the server has answered.
+    private(set) var answeredCount = 0
 
     private var table: cpostgres { library.table.pointee }
 
@@ -94,12 +100,58 @@ package final class PostgreSQLConnection {
 
     // MARK: Statements
 
+    /// Statements that are sent with the next ones, before them, which saves a round trip. Their failure is that of the first of those.
+    package func precede(by statements: [Statement]) {
+        preceding += statements
+    }
+
+    /// Those that ``precede(by:)`` has, when nothing was sent since: they are not sent any more.
+    func discardPreceding() -> [Statement] {
+        defer { preceding = [] }
+        return preceding
+    }
+
     /// Sends all statements at once, and takes their results.
     ///
     /// - Throws: ``PostgreSQLError``
     package func run(_ statements: [Statement]) throws(PostgreSQLError) -> [StatementResult] {
+        guard !preceding.isEmpty else { return try exchange(statements) }
+        let first = discardPreceding()
+        do {
+            return Array(try exchange(first + statements).dropFirst(first.count))
+        } catch .refused(let state, let statement) {
+            throw .refused(state: state, statement: max(0, statement - first.count))
+        }
+    }
+
+    /// Sends a statement without waiting for its result, which is taken before that of the next ones: only the loss of the connection matters.
+    ///
+    /// - Throws: ``PostgreSQLError/connectionLost``
+    func runUnawaited(_ statement: Statement) throws(PostgreSQLError) {
+        let count = try send([statement]).sent.count
+        unawaited = (unawaited.exchanges + 1, unawaited.sent + count)
+        guard table.PQflush(connection) >= 0 else { throw lost() }
+    }
+
+    private func exchange(_ statements: [Statement]) throws(PostgreSQLError) -> [StatementResult] {
+        let (sent, added) = try send(statements)
+        do {
+            try receiveUnawaited()
+            let results = try receive(sent, count: statements.count)
+            answeredCount += 1
+            return results
+        } catch {
+            // Some of these the server does not have.
+            for sql in added { prepared[sql] = nil }
+            throw error
+        }
+    }
+
+    /// - Returns: for each thing sent the statement that it belongs to, and statements that the server is to keep from now on.
+    private func send(
+        _ statements: [Statement]
+    ) throws(PostgreSQLError) -> (sent: [(statement: Int, isPreparation: Bool)], added: [String]) {
         guard !isLost else { throw .connectionLost }
-        // For each thing sent, the statement that it belongs to.
         var sent: [(statement: Int, isPreparation: Bool)] = []
         var added: [String] = []
         for (index, statement) in statements.enumerated() {
@@ -120,13 +172,7 @@ package final class PostgreSQLConnection {
             sent.append((index, false))
         }
         try check(table.PQpipelineSync(connection))
-        do {
-            return try receive(sent, count: statements.count)
-        } catch {
-            // Some of these the server does not have.
-            for sql in added { prepared[sql] = nil }
-            throw error
-        }
+        return (sent, added)
     }
 
     package func run(_ statement: Statement) throws(PostgreSQLError) -> StatementResult {
@@ -157,6 +203,24 @@ package final class PostgreSQLConnection {
         return .connectionLost
     }
 
+    private func receiveUnawaited() throws(PostgreSQLError) {
+        while unawaited.exchanges > 0 {
+            try awaitResult()
+            guard let result = table.PQgetResult(connection) else {
+                // The end of what belongs to one thing sent.
+                unawaited.sent -= 1
+                guard table.PQstatus(connection) == UInt32(CCONNECTION_OK), unawaited.sent >= 0 else { throw lost() }
+                continue
+            }
+            defer { table.PQclear(result) }
+            switch Int(table.PQresultStatus(result)) {
+            case Int(CPGRES_PIPELINE_SYNC): unawaited.exchanges -= 1
+            case Int(CPGRES_COMMAND_OK), Int(CPGRES_TUPLES_OK), Int(CPGRES_PIPELINE_ABORTED): break
+            default: if state(of: result).endsSession { throw lost() }
+            }
+        }
+    }
+
     private func receive(_ sent: [(statement: Int, isPreparation: Bool)], count: Int) throws(PostgreSQLError) -> [StatementResult] {
         var results = Array(repeating: StatementResult(), count: count)
         var (index, failure) = (0, PostgreSQLError?.none)
@@ -178,8 +242,8 @@ package final class PostgreSQLConnection {
                 results[sent[index].statement] = read(result)
             case Int(CPGRES_PIPELINE_ABORTED): break
             default:
-                let state = SQLState(description: text(table.PQresultErrorField(result, Int32(CPG_DIAG_SQLSTATE))))
-                guard !state.description.isEmpty, !state.endsSession else { throw lost() }
+                let state = state(of: result)
+                guard !state.endsSession else { throw lost() }
                 if failure == nil { failure = .refused(state: state, statement: index < sent.count ? sent[index].statement : 0) }
             }
         }
@@ -221,6 +285,10 @@ package final class PostgreSQLConnection {
     }
 
     // MARK: Results
+
+    private func state(of result: OpaquePointer) -> SQLState {
+        SQLState(description: text(table.PQresultErrorField(result, Int32(CPG_DIAG_SQLSTATE))))
+    }
 
     private func text(_ pointer: UnsafePointer<CChar>?) -> String {
         pointer.map { String(cString: $0) } ?? ""

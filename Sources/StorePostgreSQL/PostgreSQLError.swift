@@ -33,8 +33,10 @@ package struct SQLState: Hashable, CustomStringConvertible {
 
     var isPermission: Bool { description == "42501" }
 
-    /// The session is over.
-    var endsSession: Bool { ["57P01", "57P02", "57P03", "57P05", "25P03"].contains(description) || category == "08" }
+    /// The session is over: so it is when nothing is said but that something failed.
+    var endsSession: Bool {
+        description.isEmpty || ["57P01", "57P02", "57P03", "57P05", "25P03"].contains(description) || category == "08"
+    }
 }
 
 extension StoreError {

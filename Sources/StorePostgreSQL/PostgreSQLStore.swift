@@ -81,7 +81,7 @@ package final class PostgreSQLStore: Store {
         } catch {
             throw StoreError(explaining: error, at: address)
         }
-        try? measure()
+        try? queue.runAndWait { writer in try measure(on: writer.connected()) }
     }
 
     /// For what must not leave anything out: refuses what a later version has added, with which a node can live.
@@ -222,10 +222,14 @@ package final class PostgreSQLStore: Store {
     package var byteCount: Int { size.withLock { $0 } }
 
     func measure() throws {
+        try pool.read(measure)
+    }
+
+    private func measure(on connection: PostgreSQLConnection) throws {
         let sum = Statement(
             "SELECT coalesce(sum(pg_total_relation_size(c.oid)), 0)::bigint FROM pg_class c "
                 + "WHERE c.relkind = 'r' AND c.relnamespace = quote_ident(current_schema())::regnamespace")
-        let bytes = try pool.read { try $0.run(sql: sum) }
+        let bytes = try connection.run(sql: sum)
         size.withLock { $0 = Int(bytes) }
     }
 

@@ -85,7 +85,7 @@ extension PostgreSQLConnection {
 
     /// What fails here shows at the next use.
     package func rollBack() {
-        if !isLost { _ = try? run(Statement("ROLLBACK")) }
+        if discardPreceding().isEmpty, !isLost { _ = try? run(Statement("ROLLBACK")) }
     }
 
     /// The rows that each read finds.
