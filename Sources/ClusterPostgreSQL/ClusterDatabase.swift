@@ -64,6 +64,41 @@ package final class ClusterDatabase: Sendable {
         return try deliveries.read([select]) { found in try found[0].map { try $0.integer(0) } }
     }
 
+    /// Rows of the outbox with their marks, in the order of their ids.
+    ///
+    /// - Parameters:
+    ///   - ids: of the rows; others are left out.
+    ///   - columns: what is wanted of each.
+    ///   - value: what a row is read as; nil to leave it out.
+    /// - Throws: `StoreError`
+    package func waiting<Value: Sendable>(
+        _ ids: [Int64], _ columns: [Column], _ value: (Row, DeliveryMark?) throws -> Value?
+    ) throws(StoreError) -> [Value] {
+        let select = Statement(
+            """
+            SELECT \(columns.map { "o." + $0.quoted }.joined(separator: ", ")), m.node, m.epoch \
+            FROM \(outbox.table.quoted) o LEFT JOIN cluster_mark m ON m.row_id = o.id WHERE o.id = ANY($1) ORDER BY o.id
+            """, [.integers(ids)])
+        return try deliveries.read([select]) { found in
+            try found[0].compactMap { row in
+                let mark = try row.optionalInteger(columns.count).map { owner in
+                    DeliveryMark(owner: NodeID(stored: owner), epoch: try row.unsigned(columns.count + 1))
+                }
+                return try value(row, mark)
+            }
+        }
+    }
+
+    /// Those of these deliveries that were accepted.
+    ///
+    /// - Throws: `StoreError`
+    package func accepted(among deliveries: [[UInt8]]) throws(StoreError) -> [[UInt8]] {
+        let select = Statement(
+            "SELECT \(outbox.delivery.quoted) FROM \(outbox.accepted.quoted) WHERE \(outbox.delivery.quoted) = ANY($1)",
+            [.byteStrings(deliveries)])
+        return try self.deliveries.read([select]) { found in try found[0].map { try $0.bytes(0) } }
+    }
+
     /// The partition of a row, as the index on it has it.
     ///
     /// - Parameter alias: of the table in the statement.

@@ -38,12 +38,9 @@ extension DeliveryService {
         }
     }
 
-    /// The same, only of those that gorush took.
-    package func lookUpAccepted(among deliveries: [DeliveryID]) async throws(StoreError) {
-        guard !deliveries.isEmpty else { return }
-        for delivery in try await store.fetch(DeliveryStorage.accepted(among: deliveries)) {
-            tell(table.withLock { $0.resolve(delivery, as: .accepted) })
-        }
+    /// Other nodes posted these, and gorush took them: those who wait are told.
+    package func accepted(_ deliveries: [DeliveryID]) {
+        for delivery in deliveries { tell(table.withLock { $0.resolve(delivery, as: .accepted) }) }
     }
 
     /// What of a batch may be posted now. The rest leaves the queue: another node has it, or it comes back in its place.

@@ -47,7 +47,7 @@ package final class Query: Sendable {
 
     /// - Parameters:
     ///   - arguments: one for each condition that takes one, in the order of the conditions.
-    ///   - ids: for ``Condition/idAmong``.
+    ///   - ids: for ``Condition/among(_:)``.
     ///   - limit: rows at most; nil: all.
     ///   - offset: rows to leave out first.
     package func callAsFunction(_ arguments: Value..., ids: [Int64] = [], limit: Int? = nil, offset: Int = 0) -> Read {
@@ -56,7 +56,7 @@ package final class Query: Sendable {
 
     /// - Parameters:
     ///   - arguments: as in ``callAsFunction(_:ids:limit:offset:)``.
-    ///   - ids: for ``Condition/idAmong``.
+    ///   - ids: for ``Condition/among(_:)``.
     ///   - limit: rows at most; nil: all.
     ///   - offset: rows to leave out first.
     package func read(_ arguments: [Value], ids: [Int64] = [], limit: Int? = nil, offset: Int = 0) -> Read {
@@ -78,8 +78,10 @@ package enum Condition: Hashable, Sendable {
     case between(Column)
     /// Takes an argument: the bytes that the column's begin with.
     case hasPrefix(Column)
-    /// Takes the ids of the read or change.
-    case idAmong
+    /// Takes the ids of the read or change: the column, an integer's, has one of them. A list has one of these at most.
+    case among(Column)
+
+    package static var idAmong: Condition { .among(.id) }
 }
 
 /// Rows that a command names before anything is decided.

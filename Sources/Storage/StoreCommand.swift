@@ -47,6 +47,23 @@ package enum StoreCommand<Outcome: Sendable>: Sendable {
         }
     }
 
+    /// The same with the first reads of another command made along with this one's: for what mostly is gone on with.
+    ///
+    /// - Parameter next: gets the outcome, and what the other command goes on with.
+    package func then<Other: Sendable>(
+        besides other: StoreCommand<Other>,
+        _ next: @escaping @Sendable (Outcome, _ rest: () throws -> StoreCommand<Other>) throws -> StoreCommand<Other>
+    ) -> StoreCommand<Other> {
+        guard case .read(let reads, let step) = self, case .read(let otherReads, let otherStep) = other else {
+            return then { try next($0) { other } }
+        }
+        return .read(reads + otherReads) { found in
+            try step(Array(found.prefix(reads.count))).then { outcome in
+                try next(outcome) { try otherStep(Array(found.dropFirst(reads.count))) }
+            }
+        }
+    }
+
     /// The changes go before this command's own.
     private func preceded(by first: [Change]) -> StoreCommand {
         if first.isEmpty { return self }
@@ -72,6 +89,23 @@ extension StoreCommand where Outcome == Void {
 }
 
 extension StoreCommand {
+    /// Both as one, as ``each(_:)``.
+    package func and<Other: Sendable>(_ other: StoreCommand<Other>) -> StoreCommand<(Outcome, Other)> {
+        switch (self, other) {
+        case (.read(let reads, let next), .read(let otherReads, let otherNext)):
+            .read(reads + otherReads) { found in
+                try next(Array(found.prefix(reads.count))).and(otherNext(Array(found.dropFirst(reads.count))))
+            }
+        case (.read(let reads, let next), .apply): .read(reads) { try next($0).and(other) }
+        case (.apply, .read(let reads, let next)): .read(reads) { try and(next($0)) }
+        case (.apply(let changes, let outcome), .apply(let otherChanges, let otherOutcome)):
+            .apply(changes + otherChanges) { inserted in
+                let count = changes.count(where: \.mutation.isInsert)
+                return (outcome(Array(inserted.prefix(count))), otherOutcome(Array(inserted.dropFirst(count))))
+            }
+        }
+    }
+
     /// All of them as one: all succeed or none does. Their steps are taken together, so each sees the rows as they were before any of them;
     /// their changes are applied in the order of the commands.
     package static func each<Part: Sendable>(_ commands: [StoreCommand<Part>]) -> StoreCommand where Outcome == [Part] {

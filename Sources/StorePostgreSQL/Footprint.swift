@@ -51,7 +51,7 @@ struct Footprint {
         for condition in conditions {
             switch condition {
             case .equal(let column): known[column.name] = rest.popFirst().map { [$0] }
-            case .idAmong: known[Column.id.name] = ids.map(Value.integer)
+            case .among(let column): known[column.name] = ids.map(Value.integer)
             case .less, .atLeast, .hasPrefix: rest = rest.dropFirst()
             case .between: rest = rest.dropFirst(2)
             case .present, .absent: break

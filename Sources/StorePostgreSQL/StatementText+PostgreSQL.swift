@@ -109,7 +109,7 @@ extension Statement {
     fileprivate mutating func add(_ conditions: [Condition], _ arguments: ArraySlice<Value>, _ ids: [Int64]) throws(UnexpectedValue) {
         var rest = arguments
         for condition in conditions {
-            if case .idAmong = condition { add(ids) }
+            if case .among = condition { add(ids) }
             for kind in condition.argumentKinds { try add(rest.popFirst() ?? .null, as: kind) }
         }
     }
@@ -118,7 +118,7 @@ extension Statement {
 extension [Condition] {
     fileprivate var parameterCount: Int {
         reduce(0) { count, condition in
-            if case .idAmong = condition { count + 1 } else { count + condition.argumentKinds.count }
+            if case .among = condition { count + 1 } else { count + condition.argumentKinds.count }
         }
     }
 
@@ -135,7 +135,7 @@ extension Condition {
         switch self {
         case .equal(let column), .less(let column), .atLeast(let column), .hasPrefix(let column): [Statement.Kind(column.kind)]
         case .between(let column): [Statement.Kind(column.kind), Statement.Kind(column.kind)]
-        case .present, .absent, .idAmong: []
+        case .present, .absent, .among: []
         }
     }
 
@@ -150,7 +150,7 @@ extension Condition {
         case .hasPrefix(let column):
             let prefix = parameters.next()
             return "substr(\(column.quoted), 1, length(\(prefix))) = \(prefix)"
-        case .idAmong: return "id = ANY(\(parameters.next()))"
+        case .among(let column): return "\(column.quoted) = ANY(\(parameters.next()))"
         }
     }
 }

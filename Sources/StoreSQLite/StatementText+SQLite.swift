@@ -77,7 +77,7 @@ extension Condition {
             let prefix = parameters.next()
             // Of no bytes, substr makes NULL.
             return "(\(column.name) IS NOT NULL AND coalesce(substr(\(column.name), 1, length(\(prefix))), x'') = \(prefix))"
-        case .idAmong: return "id IN (SELECT value FROM json_each(\(parameters.next())))"
+        case .among(let column): return "\(column.name) IN (SELECT value FROM json_each(\(parameters.next())))"
         }
     }
 }

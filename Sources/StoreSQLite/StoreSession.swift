@@ -115,7 +115,7 @@ struct StoreSession {
     ///   - conditions: of the statement.
     ///   - arguments: of the statement.
     ///   - count: arguments that are bound already, to the first parameters.
-    ///   - ids: for ``Storage/Condition/idAmong``.
+    ///   - ids: for ``Storage/Condition/among(_:)``.
     ///   - statement: what to bind them to.
     /// - Returns: the number of the next parameter.
     private func bind(
@@ -128,7 +128,7 @@ struct StoreSession {
             case .present, .absent: left = 0
             case .between: left = 2
             case .equal, .less, .atLeast, .hasPrefix: left = 1
-            case .idAmong:
+            case .among:
                 statement.bind(number, .text("[" + ids.map(String.init).joined(separator: ",") + "]"))
                 number += 1
                 left = 0

@@ -1,3 +1,4 @@
+import Cluster
 import Storage
 import StorePostgreSQL
 import Synchronization
@@ -32,8 +33,33 @@ import Testing
         #expect(try fixture.count("outbox") == 0)
     }
 
-    @Test("The look comes after waiting for the node that has it accepted")
+    @Test("Rows are read with their marks, in the order of their ids; those that are gone are left out")
     func waiting() async throws {
+        let fixture = try ClusterFixture()
+        let database = try fixture.prepared()
+        defer { database.close() }
+        let ids = try await fixture.enqueue(7, 8, 9)
+        try await fixture.store.commit(
+            StoreCommand<Void>.change([ClusterFixture.mark(.integer(ids[1]), .integer(-1), .integer(3))]))
+        let found = try database.waiting([ids[2], ids[1], ids[0], 4711], [.id, ClusterFixture.device]) { row, mark in
+            try row.integer(1) == 9 ? nil : (id: try row.integer(0), device: try row.integer(1), mark: mark)
+        }
+        #expect(found.map(\.id) == [ids[0], ids[1]] && found.map(\.device) == [7, 8])
+        #expect(found.map(\.mark) == [nil, DeliveryMark(owner: NodeID(rawValue: .max), epoch: 3)])
+    }
+
+    @Test("Of several deliveries, those are named that were accepted")
+    func accepted() throws {
+        let fixture = try ClusterFixture()
+        let database = try fixture.prepared()
+        defer { database.close() }
+        try fixture.run("INSERT INTO accepted (delivery) VALUES ('\\x07'), ('\\x08')")
+        #expect(try Set(database.accepted(among: [[7], [9], [8], []])) == [[7], [8]])
+        #expect(try database.accepted(among: []).isEmpty)
+    }
+
+    @Test("The look comes after waiting for the node that has it accepted")
+    func lookAfterWaiting() async throws {
         let fixture = try ClusterFixture()
         let database = try fixture.prepared()
         defer { database.close() }

@@ -49,6 +49,33 @@ extension StoreContract {
                 await #expect(throws: StoreError.self) { try await store.commit(command) }
                 #expect(try store.read(Sample.numbers()).isEmpty)
             },
+            StoreContract("and: both see the rows as they were before, each has its own inserted ids, and their changes are kept together")
+            {
+                fixture in
+                let store = try await fixture.open(with: [Sample.Item(number: 0, size: 5)])
+                let both = Sample.increment(0).and(Sample.numbers().then { numbers in Sample.add(1).map { (numbers, $0) } })
+                let ((size, (numbers, first)), second) = try await store.commit(both.and(Sample.add(2)))
+                #expect(size == 5 && numbers == [0])
+                #expect(first > 0 && second > 0 && first != second)
+                #expect(try store.read(Sample.numbers()) == [0, 1, 2])
+                #expect(try store.read(Sample.size(of: 0)) == 6)
+                await #expect(throws: StoreError.self) { try await store.commit(Sample.add(3).and(failing() as StoreCommand<Int64>)) }
+                await #expect(throws: StoreError.self) { try await store.commit((failing() as StoreCommand<Int64>).and(Sample.add(3))) }
+                #expect(try store.read(Sample.numbers()) == [0, 1, 2])
+            },
+            StoreContract("then besides: goes on with the other command, or does without it") { fixture in
+                let store = try await fixture.open(with: [Sample.Item(number: 0, size: 5)])
+                func unless(_ size: Int64, _ command: StoreCommand<Int64>) -> StoreCommand<Int64> {
+                    Sample.size(of: 0).then(besides: command) { found, rest in found == size ? .done(-1) : try rest() }
+                }
+                #expect(try await store.commit(unless(5, Sample.increment(0))) == -1)
+                #expect(try store.read(Sample.size(of: 0)) == 5)
+                #expect(try await store.commit(unless(6, Sample.increment(0))) == 5)
+                #expect(try await store.commit(unless(5, Sample.add(1))) > 0)
+                #expect(try await store.commit(unless(6, failing())) == -1)
+                await #expect(throws: StoreError.self) { try await store.commit(unless(7, failing())) }
+                #expect(try store.read(Sample.numbers()) == [0, 1])
+            },
             StoreContract("each: every command has its outcome with its own inserted ids, however many steps it takes") { fixture in
                 let store = try await fixture.open(with: [Sample.Item(number: 0, size: 5)])
                 let commands: [StoreCommand<[Int64]>] = [

@@ -66,6 +66,16 @@ extension StoreContract {
                 try expect([.idAmong], [], ids: [], [], in: store)
                 try expect([.idAmong], [], ids: ids + Array(1000..<30_000), [1, 2, 3, 4, 5, 6, 7], in: store)
             },
+            StoreContract("among: the values of any integer column; null is among none") { fixture in
+                let store = try await fixture.open(with: rows)
+                try expect([.among(Sample.size)], [], ids: [20, 0, 20, 99], [2, 5, 7], in: store)
+                try expect([.among(Sample.size)], [], ids: [], [], in: store)
+                try expect([.equal(Sample.name), .among(Sample.size)], [.text("two")], ids: [20, -5], [2], in: store)
+                let lowest = Query(
+                    Sample.item, [.column(Sample.size), .minimum(Sample.number)], where: [.among(Sample.size)], group: Sample.size)
+                let found = try store.read(.find(lowest(ids: [20, 10])) { .done(try $0.map { [try $0.integer(0), try $0.integer(1)] }) })
+                #expect(Set(found) == [[10, 1], [20, 2]])
+            },
             StoreContract("All conditions are met; arguments are taken in their order") { fixture in
                 let store = try fixture.open()
                 let ids = try await store.commit(.apply(rows.map(\.insert)) { $0 })

@@ -10,6 +10,7 @@ struct FootprintTests {
     private static let number = Counters.find(.integer(1))
     private static let owner = Counters.countOfOwner(.integer(7))
     private static let among = Query(Counters.table, [Counters.count], where: [.idAmong])(ids: [4, 5])
+    private static let numbers = Query(Counters.table, [Counters.count], where: [.among(Counters.number)])(ids: [4, 5])
 
     @Test(
         "A read may meet a change unless a column tells them apart",
@@ -28,6 +29,7 @@ struct FootprintTests {
             // Of an upsert's row, the columns before are not known.
             (Self.owner, Counters.upsert(.integer(2), .integer(0)), true),
             (Self.among, Counters.removeByID(.integer(5)), true), (Self.among, Counters.removeByID(.integer(6)), false),
+            (Self.numbers, Counters.removeByNumber(.integer(5)), true), (Self.numbers, Counters.removeByNumber(.integer(6)), false),
         ])
     func meeting(read: Read, change: Change, mayMeet: Bool) {
         #expect(Footprint(change, RowFacts()).mayMeet(Footprint(read)) == mayMeet)

@@ -49,6 +49,8 @@ package enum DeliveryStorage {
     package static let acceptedTable = accepted
     package static let deviceColumn = device
     package static let deliveryColumn = delivery
+    /// What ``WaitingDelivery`` is read from.
+    package static let waitingColumns = [.id, protocolNumber, device, expiresAt, delivery]
 
     // MARK: The outbox
 
@@ -60,8 +62,7 @@ package enum DeliveryStorage {
     private static let countWaiting = Query(outbox, [.count])
     private static let minimumExpiry = Query(outbox, [.minimum(expiresAt)])
     private static let oldestExpiry = Query(outbox, [expiresAt], order: [.ascending(.id)])
-    private static let all = Query(
-        outbox, [.id, protocolNumber, device, expiresAt, delivery], order: [.ascending(.id)])
+    private static let all = Query(outbox, waitingColumns, order: [.ascending(.id)])
     private static let contents = Query(
         outbox, [.id, protocolNumber, device, expiresAt, delivery, sealed], where: [.idAmong])
 
@@ -96,12 +97,6 @@ package enum DeliveryStorage {
         }
     }
 
-    package static func accepted(among deliveries: [DeliveryID]) -> StoreCommand<[DeliveryID]> {
-        .read(deliveries.map { findAccepted(.bytes($0.bytes)) }) { found in
-            .done(zip(deliveries, found).filter { !$1.isEmpty }.map(\.0))
-        }
-    }
-
     /// nil when it does not wait.
     package static func waiting(_ delivery: DeliveryID) -> StoreCommand<WaitingDelivery?> {
         .find(findWaiting(.bytes(delivery.bytes))) { rows in
@@ -126,35 +121,28 @@ package enum DeliveryStorage {
     /// All that waits, oldest first; or the first ones.
     package static func waitingDeliveries(limit: Int? = nil) -> StoreCommand<[WaitingDelivery]> {
         .find(all(limit: limit)) { rows in
-            .done(
-                try rows.compactMap { row in
-                    try DeliveryID(bytes: row.bytes(4)).map { try WaitingDelivery(row, $0) }
-                })
+            .done(try rows.compactMap(waitingDelivery))
         }
     }
 
-    private static let some = Query(
-        outbox, [.id, protocolNumber, device, expiresAt, delivery], where: [.idAmong], order: [.ascending(.id)])
-    private static let oldestOfDevice = Query(
-        outbox, [Query.Output.minimum(.id)], where: [.equal(protocolNumber), .equal(device)])
-
-    /// What waits under some ids, oldest first.
-    package static func waitingDeliveries(_ ids: [Int64]) -> StoreCommand<[WaitingDelivery]> {
-        .find(some(ids: ids)) { rows in
-            .done(
-                try rows.compactMap { row in
-                    try DeliveryID(bytes: row.bytes(4)).map { try WaitingDelivery(row, $0) }
-                })
-        }
+    /// - Parameter row: with ``waitingColumns``.
+    /// - Returns: nil when what names it is none of this release's.
+    package static func waitingDelivery(_ row: Row) throws -> WaitingDelivery? {
+        try DeliveryID(bytes: row.bytes(4)).map { try WaitingDelivery(row, $0) }
     }
+
+    private static let oldestOfDevices = Query(
+        outbox, [.column(device), .minimum(.id)], where: [.equal(protocolNumber), .among(device)], group: device)
 
     /// The id of what waits for longest for each device.
     package static func oldest(of devices: [DeviceID]) -> StoreCommand<[DeviceID: Int64]> {
-        .read(devices.map { oldestOfDevice(.integer($0.protocol.rawValue), .integer($0.row)) }) { found in
-            .done(
-                try zip(devices, found).reduce(into: [:]) { oldest, place in
-                    oldest[place.0] = try place.1.first?.optionalInteger(0)
-                })
+        let byProtocol = Array(Dictionary(grouping: devices, by: \.protocol))
+        return .read(byProtocol.map { oldestOfDevices(.integer($0.key.rawValue), ids: $0.value.map(\.row)) }) { found in
+            var oldest: [DeviceID: Int64] = [:]
+            for ((number, _), rows) in zip(byProtocol, found) {
+                for row in rows { oldest[DeviceID(number, row: try row.integer(0))] = try row.integer(1) }
+            }
+            return .done(oldest)
         }
     }
 

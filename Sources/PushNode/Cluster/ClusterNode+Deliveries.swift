@@ -104,7 +104,7 @@ extension ClusterNode: OutboxShare {
     ///
     /// - Returns: how many deliveries there are.
     private func scan(_ partitions: Set<PartitionNumber>) async -> Int {
-        guard let store, let delivery else { return 0 }
+        guard let delivery else { return 0 }
         let own = state.withLock { state in
             let now = Instant.now
             return partitions.filter { if case .markAndPost = state.member.verdict(on: nil, in: $0, at: now) { true } else { false } }
@@ -119,9 +119,12 @@ extension ClusterNode: OutboxShare {
             var held: Set<DeviceID> = []
             for start in stride(from: 0, to: unknown.count, by: Self.scanChunk) {
                 let chunk = Array(unknown[start..<min(start + Self.scanChunk, unknown.count)])
-                let waiting = try await store.fetch(DeliveryStorage.waitingDeliveries(chunk))
-                let marks = try await store.fetch(DeliveryMarks.marks(of: chunk))
-                await delivery.take(postable(waiting, marks, &held))
+                let waiting = await onThread(deliveryThread) { [database] () throws(StoreError) in
+                    try database.waiting(chunk, DeliveryStorage.waitingColumns) { row, mark in
+                        try DeliveryStorage.waitingDelivery(row).map { (delivery: $0, mark: mark) }
+                    }
+                }
+                await delivery.take(postable(try waiting.get(), &held))
             }
             return ids.count
         } catch {
@@ -134,19 +137,19 @@ extension ClusterNode: OutboxShare {
     ///
     /// - Parameter held: devices of those.
     private func postable(
-        _ waiting: [WaitingDelivery], _ marks: [Int64: DeliveryMark], _ held: inout Set<DeviceID>
+        _ waiting: [(delivery: WaitingDelivery, mark: DeliveryMark?)], _ held: inout Set<DeviceID>
     ) -> [WaitingDelivery] {
         state.withLock { state in
             let now = Instant.now
-            return waiting.filter { delivery in
-                guard !held.contains(delivery.device) else { return false }
-                switch state.member.verdict(on: marks[delivery.id], in: partition(of: delivery.device), at: now) {
-                case .markAndPost, .inProgress: return true
+            return waiting.compactMap { delivery, mark in
+                guard !held.contains(delivery.device) else { return nil }
+                switch state.member.verdict(on: mark, in: partition(of: delivery.device), at: now) {
+                case .markAndPost, .inProgress: return delivery
                 case .wait(let until):
                     held.insert(delivery.device)
                     state.nextScan = min(state.nextScan ?? until, until)
-                    return false
-                case .notOwner: return false
+                    return nil
+                case .notOwner: return nil
                 }
             }
         }
@@ -176,11 +179,13 @@ extension ClusterNode: OutboxShare {
         guard ofAll || !ended.isEmpty else { return }
         let awaited = delivery.awaitedElsewhere
         do throws(StoreError) {
-            if ofAll {
-                try await delivery.lookUp(awaited)
-            } else {
-                try await delivery.lookUpAccepted(among: awaited.filter(ended.contains))
+            if ofAll { return try await delivery.lookUp(awaited) }
+            let own = awaited.filter(ended.contains)
+            guard !own.isEmpty else { return }
+            let accepted = await onThread(deliveryThread) { [database] () throws(StoreError) in
+                try database.accepted(among: own.map(\.bytes))
             }
+            delivery.accepted(try accepted.get().compactMap { DeliveryID(bytes: $0) })
         } catch {
             // Tried again soon; whoever waits is told after the deadline in any case.
         }

@@ -6,17 +6,17 @@ import Storage
 /// Marks of deliveries that are about to be posted, as rows: each names the node, and the epoch of its partition.
 enum DeliveryMarks {
     private static let find = Query(
-        MarkTable.table, [MarkTable.row, MarkTable.node, MarkTable.epoch], where: [.equal(MarkTable.row)])
+        MarkTable.table, [MarkTable.row, MarkTable.node, MarkTable.epoch], where: [.among(MarkTable.row)])
     private static let insert = Mutation(MarkTable.table, .insert([MarkTable.row, MarkTable.node, MarkTable.epoch]))
     private static let replace = Mutation(
         MarkTable.table,
         .update([MarkTable.node, MarkTable.epoch], where: [.equal(MarkTable.row), .equal(MarkTable.node), .equal(MarkTable.epoch)]))
 
     /// The marks of deliveries by their ids in the outbox.
-    static func marks(of ids: [Int64]) -> StoreCommand<[Int64: DeliveryMark]> {
-        .read(ids.map { find(.integer($0)) }) { found in
+    private static func marks(of ids: [Int64]) -> StoreCommand<[Int64: DeliveryMark]> {
+        .find(find(ids: ids)) { rows in
             .done(
-                try found.joined().reduce(into: [:]) { marks, row in
+                try rows.reduce(into: [:]) { marks, row in
                     marks[try row.integer(0)] = DeliveryMark(
                         owner: NodeID(rawValue: try row.unsigned(1)), epoch: try row.unsigned(2))
                 })
@@ -35,28 +35,26 @@ enum DeliveryMarks {
     /// - Returns: the ids of those that are marked now.
     static func mark(_ requests: [Request]) -> StoreCommand<Set<Int64>> {
         let ids = requests.map(\.waiting.id)
-        return DeliveryStorage.oldest(of: requests.map(\.waiting.device)).then { oldest in
-            marks(of: ids).then { marks in
-                var (changes, marked) = ([Change](), Set<Int64>())
-                for request in requests where oldest[request.waiting.device] == request.waiting.id {
-                    let id = request.waiting.id
-                    let values = (
-                        Value.integer(Int64(bitPattern: request.mark.owner.rawValue)), Value.integer(Int64(bitPattern: request.mark.epoch))
-                    )
-                    switch marks[id] {
-                    case nil: changes.append(insert(.integer(id), values.0, values.1))
-                    case request.mark: break
-                    case let other? where request.replacesOthers && other.epoch < request.mark.epoch:
-                        changes.append(
-                            replace(
-                                values.0, values.1, .integer(id), .integer(Int64(bitPattern: other.owner.rawValue)),
-                                .integer(Int64(bitPattern: other.epoch))))
-                    default: continue
-                    }
-                    marked.insert(id)
+        return DeliveryStorage.oldest(of: requests.map(\.waiting.device)).and(marks(of: ids)).then { oldest, marks in
+            var (changes, marked) = ([Change](), Set<Int64>())
+            for request in requests where oldest[request.waiting.device] == request.waiting.id {
+                let id = request.waiting.id
+                let values = (
+                    Value.integer(Int64(bitPattern: request.mark.owner.rawValue)), Value.integer(Int64(bitPattern: request.mark.epoch))
+                )
+                switch marks[id] {
+                case nil: changes.append(insert(.integer(id), values.0, values.1))
+                case request.mark: break
+                case let other? where request.replacesOthers && other.epoch < request.mark.epoch:
+                    changes.append(
+                        replace(
+                            values.0, values.1, .integer(id), .integer(Int64(bitPattern: other.owner.rawValue)),
+                            .integer(Int64(bitPattern: other.epoch))))
+                default: continue
                 }
-                return .change(changes, marked)
+                marked.insert(id)
             }
+            return .change(changes, marked)
         }
     }
 }

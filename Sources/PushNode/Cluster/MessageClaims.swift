@@ -44,15 +44,16 @@ enum MessageClaims {
     ) -> StoreCommand<Claimed<Outcome>> {
         let (hour, bytes) = (Value.integer(hour), Value.bytes(key.bytes))
         let node = Value.integer(Int64(bitPattern: claim.node.rawValue))
-        let effect = command.map(Claimed.here)
-        return .find(find(hour, bytes)) { rows in
-            guard let row = rows.first else {
-                return effect.claimed { $0.isEmpty ? [] : [insert(hour, bytes, node, .integer(Int64(claim.kind.rawValue)))] }
+        // Most messages are not claimed yet: what the effect reads first is read along.
+        let found = StoreCommand.find(find(hour, bytes)) { .done($0.first) }
+        return found.then(besides: command.map(Claimed.here)) { row, effect in
+            guard let row else {
+                return try effect().claimed { $0.isEmpty ? [] : [insert(hour, bytes, node, .integer(Int64(claim.kind.rawValue)))] }
             }
             // Known, because an earlier transaction of this process was committed without its reply.
-            if try row.unsigned(0) == claim.node.rawValue { return effect }
+            if try row.unsigned(0) == claim.node.rawValue { return try effect() }
             guard takesOver else { return .done(.elsewhere(Claim.Kind(rawValue: Int(try row.integer(1))) ?? claim.kind)) }
-            return effect.claimed { _ in [takeOver(node, hour, bytes)] }
+            return try effect().claimed { _ in [takeOver(node, hour, bytes)] }
         }
     }
 }

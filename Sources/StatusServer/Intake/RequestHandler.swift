@@ -32,15 +32,15 @@ struct RequestHandler: Sendable {
     func change(
         _ request: PushNotificationRequest, _ pending: PendingRequest, expires: Timestamp, at now: Timestamp
     ) -> StoreCommand<Outcome> {
-        AnswerStorage.answer(to: pending.envelopeID).then { codes in
-            if let codes, codes.count == request.requests.count {
-                return .done(Outcome(pending: pending.with(codes.map { .known(AnswerCode.error($0)) }), queued: []))
-            }
-            let keys = Set(request.requests.compactMap(\.key))
-            return read(Array(keys)[...], [:], 0).then { registered in
-                guard let registered else { return .done(Outcome(pending: pending, queued: [])) }
-                return decide(request, pending, registered, expires: expires, at: now)
-            }
+        let keys = Set(request.requests.compactMap(\.key))
+        let decision = read(Array(keys)[...], [:], 0).then { registered -> StoreCommand<Outcome> in
+            guard let registered else { return .done(Outcome(pending: pending, queued: [])) }
+            return decide(request, pending, registered, expires: expires, at: now)
+        }
+        // Few requests come again: what others need is read along.
+        return AnswerStorage.answer(to: pending.envelopeID).then(besides: decision) { codes, decision in
+            guard let codes, codes.count == request.requests.count else { return try decision() }
+            return .done(Outcome(pending: pending.with(codes.map { .known(AnswerCode.error($0)) }), queued: []))
         }
     }
 
