@@ -25,7 +25,8 @@ package struct ClusterConfiguration: Hashable, Sendable {
     // MARK: Messages
 
     /// Under load, all nodes together begin a transaction so often: each as often as there are nodes more rarely. One node alone does not wait.
-    package var commitInterval: Duration = .milliseconds(20)
+    /// Reads for queries are paced by themselves.
+    package var transactionInterval: Duration = .milliseconds(20)
     /// The node of rank k takes a message that nobody took after k times this.
     package var rankDelay: Duration = .milliseconds(700)
     /// Between two rows of finished messages.

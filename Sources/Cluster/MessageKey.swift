@@ -6,11 +6,12 @@ package struct MessageKey: Hashable, Sendable {
     private let second, third, fourth: UInt64
 
     /// - Parameter hash: 32 bytes; nil for any other number.
-    package init?(_ hash: some Collection<UInt8>) {
+    package init?(_ hash: [UInt8]) {
         guard hash.count == 32 else { return nil }
-        var words: [UInt64] = [0, 0, 0, 0]
-        for (place, byte) in hash.enumerated() { words[place / 8] = words[place / 8] << 8 | UInt64(byte) }
-        self.init(prefix: words[0], words[1], words[2], words[3])
+        self = hash.withUnsafeBytes { bytes in
+            func word(_ place: Int) -> UInt64 { UInt64(bigEndian: bytes.loadUnaligned(fromByteOffset: 8 * place, as: UInt64.self)) }
+            return MessageKey(prefix: word(0), word(1), word(2), word(3))
+        }
     }
 
     package init(prefix: UInt64, _ second: UInt64 = 0, _ third: UInt64 = 0, _ fourth: UInt64 = 0) {
@@ -22,7 +23,8 @@ package struct MessageKey: Hashable, Sendable {
 
     /// The 32 bytes.
     package var bytes: [UInt8] {
-        [prefix, second, third, fourth].flatMap { word in (0..<8).map { UInt8(truncatingIfNeeded: word >> (56 - 8 * UInt64($0))) } }
+        let words = (prefix.bigEndian, second.bigEndian, third.bigEndian, fourth.bigEndian)
+        return withUnsafeBytes(of: words) { Array($0) }
     }
 }
 

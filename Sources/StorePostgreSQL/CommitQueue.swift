@@ -20,7 +20,7 @@ final class CommitQueue: Sendable {
     private struct State {
         var waiting: [any CommitBatch] = []
         var isRunning = false
-        var pacing = CommitPacing()
+        var pacing = Pacing()
         /// What waits for commits alone needs no transaction.
         var hasCommands: Bool { waiting.contains { $0.count > 0 } }
     }
@@ -46,9 +46,9 @@ final class CommitQueue: Sendable {
         if mustStart { queue.async { self.drain() } }
     }
 
-    /// See ``CommitPacing/interval``.
+    /// See ``Primitives/Pacing/interval``.
     func pace(_ interval: Duration) {
-        state.withLock { $0.pacing = CommitPacing(interval: interval) }
+        state.withLock { $0.pacing = Pacing(interval: interval) }
     }
 
     /// Whether all that was added is done.

@@ -48,7 +48,7 @@ import Testing
         let bytes = (0..<32).map { UInt8($0 * 7) }
         #expect(MessageKey(bytes)?.bytes == bytes)
         #expect(MessageKey(bytes)?.prefix == 0x0007_0E15_1C23_2A31)
-        #expect(MessageKey(bytes.dropLast()) == nil && MessageKey([UInt8]()) == nil)
+        #expect(MessageKey(Array(bytes.dropLast())) == nil && MessageKey([UInt8]()) == nil)
         #expect(NodeID(rawValue: 0xAB).description == "00000000000000ab")
     }
 

@@ -243,7 +243,7 @@ package final class ClusterNode: Sendable {
         guard let count else { return }
         logger.info("nodes share the work", metadata: ["nodes": "\(count)"])
         attached?.shared(count)
-        store?.paceCommits(count > 1 ? configuration.times.commitInterval * count : .zero)
+        store?.paceCommits(transactionInterval)
     }
 
     private func carryOut(_ changes: [ClusterMember.Change]) {
@@ -348,6 +348,12 @@ package final class ClusterNode: Sendable {
 
     /// Nodes that share the messages.
     var nodeCount: Int { state.withLock(\.nodeCount) }
+
+    /// See `Primitives/Pacing/interval`.
+    var transactionInterval: Duration {
+        let count = nodeCount
+        return count > 1 ? configuration.times.transactionInterval * count : .zero
+    }
 
     /// Messages whose outcome is open here.
     var openCount: Int { state.withLock(\.share.openCount) }

@@ -3,6 +3,7 @@ import Delivery
 import Foundation
 import Logging
 import NodeMetrics
+import Primitives
 import Storage
 import Synchronization
 import Waku
@@ -31,6 +32,7 @@ package final class WakuIntake<Handler: WakuHandler>: WakuReceiver {
     /// Units that requests must leave free for registrations, and queries for both.
     private let reserved: (fromRequests: Int, fromQueries: Int)
     private let waiting = Mutex((total: 0, byTopic: [TopicTag: Int]()))
+    private let queries = Mutex(WaitingQueries<Message>())
 
     package init(_ handler: Handler, _ node: NodeServices) {
         self.handler = handler
@@ -169,12 +171,7 @@ package final class WakuIntake<Handler: WakuHandler>: WakuReceiver {
             }
         }
         if !changes.isEmpty { commit(changes) }
-        // A query sees every change that was submitted before it, and so nothing older than what other clients have seen.
-        if !queries.isEmpty {
-            node.store.afterCommits { [queries] in
-                self.node.store.onReader { self.answer(queries) }
-            }
-        }
+        if !queries.isEmpty { answerSoon(queries) }
     }
 
     private func commit(_ messages: [Message]) {
@@ -220,6 +217,27 @@ package final class WakuIntake<Handler: WakuHandler>: WakuReceiver {
     }
 
     // MARK: Queries
+
+    private func answerSoon(_ messages: [Message]) {
+        let interval = node.cluster?.transactionInterval ?? .zero
+        guard let delay = queries.withLock({ $0.add(messages, interval: interval, at: .now) }) else { return }
+        guard delay > .zero else { return answerWaiting() }
+        Task {
+            try? await Task.sleep(for: delay)
+            answerWaiting()
+        }
+    }
+
+    /// A query sees every change that was submitted before it, and so nothing older than what other clients have seen.
+    private func answerWaiting() {
+        node.store.afterCommits {
+            self.node.store.onReader {
+                let (messages, isMore) = self.queries.withLock { $0.take(at: .now) }
+                if isMore { self.answerWaiting() }
+                if !messages.isEmpty { self.answer(messages) }
+            }
+        }
+    }
 
     private func answer(_ messages: [Message]) {
         let time = node.now()

@@ -31,7 +31,7 @@ package struct NodeConfiguration: Sendable {
     /// The interval of maintenance, within which the node notices that the store can be written or read again.
     package var maintenanceInterval = Duration.seconds(5)
     /// The time from the first handled message to the commit that stores its hash: messages that are handled meanwhile share the commit. A node
-    /// that is killed before handles them again.
+    /// that is killed before handles them again. Several nodes wait so many times longer.
     package var handledInterval = Duration.milliseconds(50)
     /// Time without any message on the pubsub topics after which an alarm is raised; nil disables it.
     package var silenceAlarm: Duration?
