@@ -7,14 +7,16 @@ package struct AccountShare: Hashable, Sendable {
     package let node: NodeID
     /// ``ClusterMember/monitors``. Without any, each node monitors all accounts.
     package let nodes: [NodeID]
+    package let rules: HashingRules
 
-    package init(of node: NodeID, among nodes: [NodeID]) {
+    package init(of node: NodeID, among nodes: [NodeID], by rules: HashingRules) {
         self.node = node
         self.nodes = nodes.sorted()
+        self.rules = rules
     }
 
     /// - Parameter account: 8 bytes of the account id after its prefix: they are a public key's, evenly distributed.
     package func contains(_ account: UInt64) -> Bool {
-        nodes.isEmpty || RendezvousHash.owner(of: account, among: nodes) == node
+        nodes.isEmpty || RendezvousHash.owner(of: account, among: nodes, by: rules) == node
     }
 }

@@ -24,6 +24,8 @@ package struct ClusterConfiguration: Hashable, Sendable {
 
     // MARK: Messages
 
+    /// Those that this node knows, in the order of their versions.
+    package var hashingRules = HashingRules.known
     /// Under load, all nodes together begin a transaction so often: each as often as there are nodes more rarely. One node alone does not wait.
     /// Reads for queries are paced by themselves.
     package var transactionInterval: Duration = .milliseconds(20)

@@ -49,6 +49,8 @@ package struct ClusterMember: Sendable {
 
     private let configuration: ClusterConfiguration
     private let name: String
+    /// By which work is divided; nil while a live node is older than this one supports.
+    package private(set) var hashingRules: HashingRules?
     private var observer: LeaseObserver
     private var owned: [PartitionNumber: Ownership] = [:]
     private var sentAt: Instant?
@@ -61,6 +63,7 @@ package struct ClusterMember: Sendable {
         self.name = name
         self.configuration = configuration
         lease = OwnLease(configuration)
+        hashingRules = configuration.hashingRules.last
         observer = LeaseObserver(configuration)
         nextHeartbeat = now
         longestGorushTimeout = configuration.gorushTimeout
@@ -77,8 +80,9 @@ package struct ClusterMember: Sendable {
         sentAt = now
         nextHeartbeat = now + configuration.heartbeatInterval
         let row = LeaseRow(
-            node: id, state: isDraining ? .draining : .live, name: name, gorushTimeout: configuration.gorushTimeout,
-            monitorsAccounts: monitorsAccounts)
+            node: id, state: isDraining ? .draining : .live, name: name,
+            hashingVersion: configuration.hashingRules.last?.version ?? HashingRules.first.version,
+            gorushTimeout: configuration.gorushTimeout, monitorsAccounts: monitorsAccounts)
         // Only a node that is in touch with the database judges others.
         guard let view, lease.isValid(at: now) else {
             return Heartbeat(lease: row, isFirst: lease.state == .pending, ends: [], releases: releases(at: now), takes: [])
@@ -104,6 +108,8 @@ package struct ClusterMember: Sendable {
         observer.observed(view.leases, at: now)
         longestGorushTimeout = view.leases.reduce(longestGorushTimeout) { max($0, $1.gorushTimeout) }
         self.view = view
+        hashingRules = HashingRules.common(
+            to: view.leases.lazy.filter { $0.state != .ended }.map(\.hashingVersion), among: configuration.hashingRules)
         let changes = updateOwnership(view, at: now) + stopSurplus(view, at: now)
         // Nobody posts for what is free: no need to wait a second.
         if !takes(view, ending: []).isEmpty { nextHeartbeat = min(nextHeartbeat, now + configuration.takeoverDelay) }
@@ -151,15 +157,19 @@ package struct ClusterMember: Sendable {
     /// Nodes that messages, accounts and totals of limits are divided among: live and not draining. All that are live, when all drain.
     package var workers: [NodeID] { view.map { Self.workers($0.leases, except: []) } ?? [] }
 
-    /// The functions that divide work; nil when a live node is older than this release supports.
-    package var hashingRules: HashingRules? {
-        HashingRules.common(to: view?.leases.lazy.filter { $0.state != .ended }.map(\.hashingVersion) ?? [])
+    /// This node's share of the accounts: of those that the nodes share which offered to; all when none did.
+    package var accounts: AccountShare {
+        let monitors = view.map { Self.workers($0.leases.filter(\.monitorsAccounts), except: []) } ?? []
+        guard let hashingRules else { return AccountShare(of: id, among: [], by: .first) }
+        return AccountShare(of: id, among: monitors, by: hashingRules)
     }
 
-    /// The nodes that share the accounts; none when no node offered to.
-    package var monitors: [NodeID] { view.map { Self.workers($0.leases.filter(\.monitorsAccounts), except: []) } ?? [] }
-    /// This node's place for a message: see ``MessageShare``.
-    package func rank(of key: MessageKey) -> Int { RendezvousHash.rank(of: id, for: key.prefix, among: workers) }
+    /// This node's place for a message: see ``MessageShare``. After all others where it can't know theirs: then it takes what nobody has taken.
+    package func rank(of key: MessageKey) -> Int {
+        let workers = workers
+        guard let hashingRules else { return workers.count }
+        return RendezvousHash.rank(of: id, for: key.prefix, among: workers, by: hashingRules)
+    }
 
     private static func workers(_ leases: [LeaseRow], except ending: Set<NodeID>) -> [NodeID] {
         let live = leases.filter { $0.state != .ended && !ending.contains($0.node) }

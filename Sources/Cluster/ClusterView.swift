@@ -25,7 +25,7 @@ package struct LeaseRow: Hashable, Sendable {
     package var monitorsAccounts: Bool
 
     package init(
-        node: NodeID, renewals: UInt64 = 0, state: State = .live, name: String = "", hashingVersion: Int = HashingRules.latest.rawValue,
+        node: NodeID, renewals: UInt64 = 0, state: State = .live, name: String = "", hashingVersion: Int = HashingRules.first.version,
         gorushTimeout: Duration = .seconds(60), monitorsAccounts: Bool = false
     ) {
         self.node = node

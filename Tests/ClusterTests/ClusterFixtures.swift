@@ -5,6 +5,11 @@ extension NodeID {
     static func number(_ number: UInt64) -> NodeID { NodeID(rawValue: number) }
 }
 
+extension HashingRules {
+    /// Of a later release: another order of the nodes.
+    static let second = HashingRules(version: 2) { key, node in RendezvousHash.mix(key &+ RendezvousHash.mix(~node.rawValue)) }
+}
+
 /// Members of a cluster over one database that always works, and whose transactions take no time.
 struct SmallCluster {
     var database: SimulatedDatabase
@@ -19,7 +24,9 @@ struct SmallCluster {
         for number in 0..<memberCount { join(UInt64(number) + 1, at: 0) }
     }
 
-    mutating func join(_ number: UInt64, at time: Milliseconds) {
+    mutating func join(_ number: UInt64, at time: Milliseconds, knowing rules: [HashingRules] = HashingRules.known) {
+        var configuration = configuration
+        configuration.hashingRules = rules
         members.append(ClusterMember(.number(number), name: "host-\(number)", configuration: configuration, at: .at(time)))
     }
 

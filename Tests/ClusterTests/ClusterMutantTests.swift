@@ -25,6 +25,7 @@ import Testing
             (.ignoresFinishedRows, [.junkHandledTwice]),
             (.leavesClaimedMessages, [.unanswered]),
             (.queriesByRankZeroOnly, [.unanswered]),
+            (.ignoresOlderRules, [.junkHandledTwice]),
         ] as [(Mutation, Set<Violation.Kind>)])
     func simulationFinds(_ mutation: Mutation, breaking kinds: Set<Violation.Kind>) async {
         let first = Self.firstSeeds[mutation] ?? 1
@@ -78,7 +79,7 @@ extension SimulationPlan {
         case .trustsOldPrimary, .answersFromReads, .trustsLostCommits:
             (faults, faultInterval) = ([.failover, .databaseOutage, .kill], 3000)
         case .claimsByReading: lineLoss = 20
-        case .ignoresFinishedRows: faultInterval = 0
+        case .ignoresFinishedRows, .ignoresOlderRules: faultInterval = 0
         case .leavesClaimedMessages, .queriesByRankZeroOnly:
             (faults, faultInterval, hearingLoss) = ([.kill, .deafen], 1500, 20)
         }

@@ -81,7 +81,8 @@ extension ClusterSimulation {
     }
 
     private mutating func heartbeatEnded(_ index: Int, _ reply: SimulatedDatabase.Reply) {
-        guard case .heartbeat(let view, _, _, _) = reply else { return nodes[index].member.heartbeatFailed(at: clock(index)) }
+        guard case .heartbeat(var view, _, _, _) = reply else { return nodes[index].member.heartbeatFailed(at: clock(index)) }
+        if plan.mutation == .ignoresOlderRules { for lease in view.leases.indices { view.leases[lease].hashingVersion = .max } }
         for change in nodes[index].member.heartbeatCommitted(view, at: clock(index)) {
             switch change {
             case .gained:

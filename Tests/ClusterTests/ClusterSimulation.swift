@@ -188,6 +188,10 @@ struct ClusterSimulation {
 
     mutating func newProcess() -> SimulatedNode {
         lastProcess += 1
+        var configuration = configuration
+        // Of one of two releases.
+        var releases = SplitMix64(seed: plan.seed &+ UInt64(lastProcess) << 32)
+        configuration.hashingRules = Bool.random(using: &releases) ? [.first] : [.first, .second]
         return SimulatedNode(process: lastProcess, id: NodeID(using: &random), configuration: configuration, at: now)
     }
 

@@ -83,6 +83,8 @@ enum Mutation: String, CaseIterable, CustomTestStringConvertible {
     case leavesClaimedMessages
     /// Queries are answered by rank 0 alone, as long as its lease holds.
     case queriesByRankZeroOnly
+    /// Divides messages by the latest rules that it knows, whatever the others know.
+    case ignoresOlderRules
 
     var testDescription: String { rawValue }
 }

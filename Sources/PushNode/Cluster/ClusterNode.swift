@@ -233,7 +233,7 @@ package final class ClusterNode: Sendable {
         let (count, accounts) = state.withLock { state -> (Int?, AccountShare?) in
             let workers = state.member.workers
             let count = max(1, workers.count)
-            let accounts = AccountShare(of: state.member.id, among: state.member.monitors)
+            let accounts = state.member.accounts
             // Without a view nobody is known: what was known still holds.
             let isOther = state.member.view != nil && accounts != state.accounts
             defer { (state.nodeCount, state.accounts) = (count, isOther ? accounts : state.accounts) }
