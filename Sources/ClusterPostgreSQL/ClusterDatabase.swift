@@ -41,7 +41,18 @@ package final class ClusterDatabase: Sendable {
         maintenance = GuardedConnection(address, for: "maintenance", primary)
     }
 
-    /// Of the channels of ``Notice``s.
+    /// Notifies whoever listens to a channel; nothing is stored.
+    ///
+    /// - Parameter payloads: each once.
+    /// - Throws: `StoreError`
+    package func notify(_ channel: String, _ payloads: [String]) throws(StoreError) {
+        let notify = Statement(
+            "SELECT pg_notify($1 || '_' || \(Self.schemaID), convert_from(payload, 'UTF8')) FROM unnest($2) AS payload",
+            [.text(channel), .byteStrings(payloads.map { Array($0.utf8) })])
+        _ = try messages.transaction { connection in try connection.run([notify]) }
+    }
+
+    /// Of the channels of ``Notice``s, and of ``notify(_:_:)``.
     package func listener(on channels: [String]) -> ClusterListener {
         ClusterListener(address, channels: channels, primary)
     }

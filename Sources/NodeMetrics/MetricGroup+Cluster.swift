@@ -1,8 +1,8 @@
 extension MetricGroup {
     /// One of several nodes: its lease, its share, and what it did in others' place. Without values on a node alone.
     package static let cluster = MetricGroup(
-        metrics: [.clusterLease, .clusterNodes, .clusterPartitions, .clusterMessages],
-        counters: [.clusterTaken, .clusterLeft, .clusterElsewhere, .clusterAnswered])
+        metrics: [.clusterLease, .clusterNodes, .clusterPartitions, .clusterMessages, .clusterTakes],
+        counters: [.clusterTaken, .clusterLeft, .clusterElsewhere, .clusterAnswered, .clusterTake])
 }
 
 extension Metric {
@@ -14,6 +14,9 @@ extension Metric {
     package static let clusterMessages = Metric(
         "waku_push_cluster_messages_total", ClusterLabel.self,
         help: "Messages that another node was to handle first, by what became of them.")
+    package static let clusterTakes = Metric(
+        "waku_push_cluster_limit_takes_total",
+        help: "What other nodes told that they have taken from limits of less than one a minute, which nodes count together.")
 }
 
 extension Counter {
@@ -21,6 +24,7 @@ extension Counter {
     package static let clusterLeft = Counter("cluster: handled by another node", .clusterMessages, ClusterLabel.left)
     package static let clusterElsewhere = Counter("cluster: claimed by another node meanwhile", .clusterMessages, ClusterLabel.claimed)
     package static let clusterAnswered = Counter("cluster: answered in place of another node", .clusterMessages, ClusterLabel.answered)
+    package static let clusterTake = Counter("cluster: taken from limits by other nodes", .clusterTakes)
 }
 
 package enum ClusterLabel: String, MetricLabel {

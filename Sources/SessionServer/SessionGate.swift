@@ -13,7 +13,7 @@ import Waku
 /// | `new-registrations` | new subscriptions |
 /// | `notifications-by-target` | notifications for a subscription |
 package final class SessionGate: Sendable {
-    private let limiter: LimitGate
+    let limiter: LimitGate
 
     package init(_ limits: Limits) {
         limiter = LimitGate(limits)

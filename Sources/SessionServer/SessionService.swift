@@ -14,6 +14,7 @@ import PushTypes
 import SessionMonitoring
 import SessionProtocol
 import SessionSwarms
+import StatusRules
 import Storage
 import Synchronization
 import Waku
@@ -72,6 +73,9 @@ final class SessionService: ProtocolService {
             })
         preparation = RequestPreparation(SignatureVerifier(sodium: configuration.sodium), services: services)
         gate.count(with: node.counters)
+        if let cluster = node.cluster {
+            gate.limiter.exchangeTakes(by: TakeExchange(hash: node.keyedHash) { cluster.tell(SessionStorage.protocolNumber, taken: $0) })
+        }
         let store = node.store
         let now = node.now
         figures = ThrottledReading { try await store.fetch(Subscriptions.figures(at: now().seconds)) }
@@ -218,6 +222,10 @@ final class SessionService: ProtocolService {
 
     func shared(by nodeCount: Int) {
         gate.share(among: nodeCount)
+    }
+
+    func takenElsewhere(_ name: String, cost: Int) {
+        gate.limiter.takenElsewhere(name, cost: cost, at: node.now())
     }
 
     func shared(as share: AccountShare) {

@@ -36,6 +36,9 @@ struct StatusService: ProtocolService {
         let store = node.store
         try topics.load(from: store)
         gate.count(with: node.counters)
+        if let cluster = node.cluster {
+            gate.limiter.exchangeTakes(by: TakeExchange(hash: node.keyedHash) { cluster.tell(StatusStorage.protocolNumber, taken: $0) })
+        }
         // Creates the series, so that results that did not occur are shown as 0.
         for label in ReportLabel.allCases { node.counters.increment(.reports, label, by: 0) }
         if gate.countsRegistrations { gate.counted(registrations: try store.read(Registrations.countedRegistrations())) }
@@ -122,6 +125,10 @@ struct StatusService: ProtocolService {
 
     func shared(by nodeCount: Int) {
         gate.share(among: nodeCount)
+    }
+
+    func takenElsewhere(_ name: String, cost: Int) {
+        gate.limiter.takenElsewhere(name, cost: cost, at: node.now())
     }
 
     // MARK: Figures

@@ -6,7 +6,7 @@ import Waku
 
 /// The limits of version 0.1.
 package final class V01Gate: Sendable {
-    private let limiter: LimitGate
+    let limiter: LimitGate
 
     package init(_ limits: Limits) {
         limiter = LimitGate(limits)

@@ -31,6 +31,9 @@ struct V01Service: ProtocolService {
         topic = ContentTopic(TopicTag(of: V01.serverTopic(identity.publicKey)))
         let store = node.store
         gate.count(with: node.counters)
+        if let cluster = node.cluster {
+            gate.limiter.exchangeTakes(by: TakeExchange(hash: node.keyedHash) { cluster.tell(V01Storage.protocolNumber, taken: $0) })
+        }
         // Acknowledgements that were never given are shown as 0.
         for label in AcknowledgementLabel.allCases { node.counters.increment(.acknowledgements, label, by: 0) }
         if gate.countsDevices { gate.counted(devices: try store.read(Records.deviceCount())) }
@@ -94,6 +97,10 @@ struct V01Service: ProtocolService {
 
     func shared(by nodeCount: Int) {
         gate.share(among: nodeCount)
+    }
+
+    func takenElsewhere(_ name: String, cost: Int) {
+        gate.limiter.takenElsewhere(name, cost: cost, at: node.now())
     }
 
     // MARK: Figures

@@ -47,8 +47,8 @@ package struct Sealer: Sendable {
 extension Sealer {
     /// What stands for a secret in a column that rows are looked up by: HMAC-SHA256(look-up key, name of the table ‖ 0 ‖ secret), 32 bytes. The key
     /// comes from the identity, so that the database alone does not tell whether a guess is right.
-    package func lookUpHash(of secret: [UInt8], in table: String) -> Value {
-        .bytes(lookUpKey.authenticationCode(of: Array(table.utf8) + [0] + secret))
+    package func lookUpHash(of secret: [UInt8], in table: String) -> [UInt8] {
+        lookUpKey.authenticationCode(of: Array(table.utf8) + [0] + secret)
     }
 
     package func seal(_ secret: SymmetricKey, boundTo binding: [Value]) -> Value {

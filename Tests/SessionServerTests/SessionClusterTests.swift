@@ -80,7 +80,8 @@ struct SessionClusterTests {
         func keep(_ configuration: inout SessionPush.Configuration) { configuration.handoverTime = .seconds(3600) }
         try await first.withNode(configure: keep) { a async throws in
             for account in accounts { _ = try await a.subscribe(account, SessionDevice()) }
-            try await eventually { first.monitor.accounts.count == 16 }
+            // The other one is to know that this one shares them: otherwise it would begin with all.
+            try await eventually { first.monitor.accounts.count == 16 && share(a)?.count == 1 }
             try await second.withNode(configure: keep) { b async throws in
                 try await eventually {
                     guard let share = service(b)?.sharedMonitoring?.share, share.nodes.count == 2 else { return false }

@@ -232,6 +232,16 @@ struct LimitsTests {
         #expect(limit.share(among: nodeCount).description == share)
     }
 
+    /// So low that nodes count it together.
+    @Test(arguments: ["59/h burst 20", "1/h burst 1", "1/d burst 1", "1439/d burst 100"]) func wholeRates(_ text: String) throws {
+        let limit = try RateLimit(parsing: text)
+        #expect(limit.isTooLowToDivide && limit.share(among: 3) == limit)
+    }
+
+    @Test(arguments: ["60/h burst 20", "1/min burst 1", "1440/d burst 1", "1/s burst 1"]) func dividedRates(_ text: String) throws {
+        #expect(try !RateLimit(parsing: text).isTooLowToDivide)
+    }
+
     /// All parts together allow no less than the whole, and little more.
     @Test func partsMakeTheWhole() throws {
         var generator = SeededGenerator(seed: 1)
@@ -240,6 +250,7 @@ struct LimitsTests {
             let unit = try #require(RateLimit.Unit.allCases.randomElement(using: &generator))
             let limit = try RateLimit(parsing: "\(count)/\(unit.rawValue) burst \(Int.random(in: 1...10_000, using: &generator))")
             let nodeCount = Int.random(in: 1...8, using: &generator)
+            guard !limit.isTooLowToDivide else { continue }
             let part = limit.share(among: nodeCount)
             let (whole, parts) = (1 / Double(limit.interval), Double(nodeCount) / Double(part.interval))
             // A part is at least one a day.
@@ -251,11 +262,11 @@ struct LimitsTests {
 
     @Test func gateCountsItsPart() {
         var limits = Limits.none
-        limits.requests = RateLimit(10, per: .day, burst: 10)
+        limits.requests = RateLimit(10, per: .minute, burst: 10)
         let gate = LimitGate(limits)
         gate.share(among: 4)
         #expect(gate.limits.requests == limits.requests?.share(among: 4))
-        limits.requests = RateLimit(100, per: .day, burst: 100)
+        limits.requests = RateLimit(100, per: .minute, burst: 100)
         gate.replace(limits)
         #expect(gate.limits.requests == limits.requests?.share(among: 4))
         gate.share(among: 1)

@@ -38,7 +38,7 @@ extension ClusterNode {
 
     /// Until cancelled.
     func listen() async {
-        let listener = database.listener(on: notices.map(\.channel))
+        let listener = database.listener(on: notices.map(\.channel) + [Self.takesChannel])
         await withTaskCancellationHandler {
             while !Task.isCancelled {
                 let result = await onThread(listenerThread) { () throws(StoreError) in try listener.next(timeout: Self.listenTimeout) }
@@ -48,7 +48,9 @@ extension ClusterNode {
                     state.withLock { $0.toScan = Set(0..<configuration.times.partitionCount) }
                     deliveryWakeUp.signal()
                     while await attached?.reload() == false, (try? await Task.sleep(for: Self.listenPause)) != nil {}
-                case .success(.notified(let payloads)): take(payloads)
+                case .success(.notified(let payloads)):
+                    takeLimits(payloads[Self.takesChannel] ?? [])
+                    take(payloads)
                 case .success(.closed): return
                 case .failure: try? await Task.sleep(for: Self.listenPause)
                 }

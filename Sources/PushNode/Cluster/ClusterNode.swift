@@ -34,6 +34,8 @@ package final class ClusterNode: Sendable {
         let deliver: @Sendable ([(place: Int, incoming: Incoming)]) async -> Void
         /// Devices that were registered by other nodes: what names a registrant in its protocol's rows.
         let registered: @Sendable (RegistrantNotice) -> Void
+        /// What other nodes have taken from limits: see ``ProtocolService/takenElsewhere(_:cost:)``.
+        let taken: @Sendable (ProtocolNumber, _ name: String, _ cost: Int) -> Void
         /// How many nodes share the messages from now on.
         let shared: @Sendable (Int) -> Void
         /// Which share of the accounts is this node's from now on.
@@ -130,6 +132,9 @@ package final class ClusterNode: Sendable {
     let deliveryThread = DispatchQueue(label: "waku-push.cluster.deliveries")
     let maintenanceThread = DispatchQueue(label: "waku-push.cluster.maintenance")
     let listenerThread = DispatchQueue(label: "waku-push.cluster.listener")
+    /// What other nodes are to be told that this one has taken from limits.
+    let takes = Mutex(TakesToTell())
+    let takesWakeUp = WakeUpSignal()
     let messageWakeUp = WakeUpSignal()
     let deliveryWakeUp = WakeUpSignal()
 
@@ -187,6 +192,7 @@ package final class ClusterNode: Sendable {
             group.addTask { await self.shareDeliveries() }
             group.addTask { await self.listen() }
             group.addTask { await self.readChanges() }
+            group.addTask { await self.tellTakes() }
         }
     }
 

@@ -5,7 +5,7 @@ import Primitives
 /// them, to each node a few. See ``Primitives/Pacing``.
 struct WaitingQueries<Query> {
     /// So many are answered by a read: what they find is in memory at once.
-    static var limit: Int { 64 }
+    static var limit: Int { 32 }
 
     private var waiting: Deque<Query> = []
     private var pacing = Pacing()

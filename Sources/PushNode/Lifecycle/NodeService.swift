@@ -153,6 +153,11 @@ package final class NodeService: Service {
                         services[index].registeredElsewhere(notice.name)
                     }
                 },
+                taken: { number, name, cost in
+                    for (index, spoken) in protocols.enumerated() where spoken.number == number {
+                        services[index].takenElsewhere(name, cost: cost)
+                    }
+                },
                 shared: { count in
                     for service in services { service.shared(by: count) }
                 },

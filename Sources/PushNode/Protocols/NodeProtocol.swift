@@ -51,6 +51,11 @@ package struct NodeServices: Sendable {
     package let now: @Sendable () -> Timestamp
     /// See ``NodeConfiguration/workLimit``.
     package let workLimit: Int
+
+    /// The same at all nodes of an identity, and nobody else can tell from it what it is of: 32 bytes.
+    package func keyedHash(of bytes: [UInt8], for purpose: String) -> [UInt8] {
+        store.sealer.lookUpHash(of: bytes, in: purpose)
+    }
 }
 
 /// Topics of a protocol: a look-up on 4 bytes decides whether a message is processed.
@@ -92,6 +97,8 @@ package protocol ProtocolService: Sendable {
     func registeredElsewhere(_ name: [UInt8])
     /// So many nodes share the messages from now on.
     func shared(by nodeCount: Int)
+    /// Another node has taken from a limit that nodes count together: what it told by ``ClusterNode/tell(_:taken:)``.
+    func takenElsewhere(_ name: String, cost: Int)
     /// This node has another share of what is divided by accounts from now on.
     func shared(as share: AccountShare)
 
@@ -192,6 +199,7 @@ extension ProtocolService {
     package func reload() async throws(StoreError) {}
     package func registeredElsewhere(_ name: [UInt8]) {}
     package func shared(by nodeCount: Int) {}
+    package func takenElsewhere(_ name: String, cost: Int) {}
     package func shared(as share: AccountShare) {}
     package var queues: [(queue: QueueLabel, depth: Int, limit: Int?)] { [] }
     package func updateGauges(_ counters: Counters) async {}

@@ -37,8 +37,7 @@ package struct Subscriptions: Sendable {
     }
 
     private func hash(_ bytes: [UInt8], _ table: String) -> [UInt8] {
-        guard case .bytes(let hash) = sealer.lookUpHash(of: bytes, in: table) else { return [] }
-        return hash
+        sealer.lookUpHash(of: bytes, in: table)
     }
 
     // MARK: Contents

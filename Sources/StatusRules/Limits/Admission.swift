@@ -30,6 +30,8 @@ package struct Admission: Sendable {
         /// The hash of the registrant's key.
         let registrant: [UInt8]
         let installationID: InstallationID
+
+        var bytes: [UInt8] { registrant + installationID.bytes }
     }
 
     package let limits: Limits
@@ -46,9 +48,27 @@ package struct Admission: Sendable {
     private var requests: RateLimiter<All>?
     private var answerKiBByTarget: RateLimiter<[UInt8]>?
     private var answerKiB: RateLimiter<All>?
+    /// Of several nodes: those that are counted together, by the keys' names. These have no limiter of their own above.
+    private var shared: [Refusal: RateLimiter<[UInt8]>] = [:]
+    private let name: @Sendable (Refusal, [UInt8]) -> [UInt8]
+    /// What other nodes are to be told of.
+    private var taken: [SharedTake] = []
 
-    package init(_ limits: Limits) {
+    /// - Parameters:
+    ///   - limits: those of this node.
+    ///   - shared: rates that are counted together with other nodes.
+    ///   - name: see ``TakeExchange/name``.
+    package init(
+        _ limits: Limits, sharing shared: Set<Refusal> = [], by name: @escaping @Sendable (Refusal, [UInt8]) -> [UInt8] = { $1 }
+    ) {
         self.limits = limits
+        self.name = name
+        var limits = limits
+        for refusal in shared {
+            guard let path = Limits.ratesByRefusal[refusal], let limit = limits[keyPath: path] else { continue }
+            self.shared[refusal] = RateLimiter(limit)
+            limits[keyPath: path] = nil
+        }
         messagesBySender = limits.messagesBySender.map { RateLimiter($0) }
         registrationsBySender = limits.registrationsBySender.map { RateLimiter($0) }
         queriesBySender = limits.queriesBySender.map { RateLimiter($0) }
@@ -65,7 +85,7 @@ package struct Admission: Sendable {
 
     /// Admits a message of which only the signer is known.
     package mutating func message(from signer: PublicKey, at now: Timestamp) -> Refusal? {
-        Self.take(signer, from: &messagesBySender, at: now) ? nil : .messagesBySender
+        take(signer, .messagesBySender, \.messagesBySender, at: now) ? nil : .messagesBySender
     }
 
     /// Admits a message of a known kind.
@@ -77,14 +97,14 @@ package struct Admission: Sendable {
     package mutating func message(_ kind: MessageKind, from sender: PublicKey?, at now: Timestamp) -> Refusal? {
         switch kind {
         case .registration:
-            guard Self.take(sender, from: &registrationsBySender, at: now) else { return .registrationsBySender }
-            guard Self.take(All(), from: &registrations, at: now) else { return .registrations }
+            guard take(sender, .registrationsBySender, \.registrationsBySender, at: now) else { return .registrationsBySender }
+            guard take(All(), [], .registrations, \.registrations, at: now) else { return .registrations }
         case .query:
-            guard Self.take(sender, from: &queriesBySender, at: now) else { return .queriesBySender }
-            guard Self.take(All(), from: &queries, at: now) else { return .queries }
+            guard take(sender, .queriesBySender, \.queriesBySender, at: now) else { return .queriesBySender }
+            guard take(All(), [], .queries, \.queries, at: now) else { return .queries }
         case .request:
-            guard Self.take(sender, from: &requestsBySender, at: now) else { return .requestsBySender }
-            guard Self.take(All(), from: &requests, at: now) else { return .requests }
+            guard take(sender, .requestsBySender, \.requestsBySender, at: now) else { return .requestsBySender }
+            guard take(All(), [], .requests, \.requests, at: now) else { return .requests }
         case .registrationResponse, .queryResponse, .response: break
         }
         return nil
@@ -99,7 +119,7 @@ package struct Admission: Sendable {
     ///
     /// - Parameter registrant: The protocol's hash of the registrant's key.
     package mutating func query(aboutHash registrant: [UInt8], at now: Timestamp) -> Refusal? {
-        Self.take(registrant, from: &queriesByTarget, at: now) ? nil : .queriesByTarget
+        take(registrant, registrant, .queriesByTarget, \.queriesByTarget, at: now) ? nil : .queriesByTarget
     }
 
     /// Admits rows about a registrant in an answer.
@@ -111,12 +131,14 @@ package struct Admission: Sendable {
     ///
     /// - Parameter registrant: The protocol's hash of the registrant's key.
     package mutating func answer(byteCount: Int, aboutHash registrant: [UInt8], at now: Timestamp) -> Refusal? {
-        Self.take(registrant, from: &answerKiBByTarget, cost: Self.kibibytes(byteCount), at: now) ? nil : .answerKiBByTarget
+        take(
+            registrant, registrant, .answerKiBByTarget, \.answerKiBByTarget, cost: Self.kibibytes(byteCount), at: now)
+            ? nil : .answerKiBByTarget
     }
 
     /// Admits an answer to a query.
     package mutating func answer(byteCount: Int, at now: Timestamp) -> Refusal? {
-        Self.take(All(), from: &answerKiB, cost: Self.kibibytes(byteCount), at: now) ? nil : .answerKiB
+        take(All(), [], .answerKiB, \.answerKiB, cost: Self.kibibytes(byteCount), at: now) ? nil : .answerKiB
     }
 
     /// Admits a notification that passed all checks and filters: others do not count against the target's limit.
@@ -131,7 +153,7 @@ package struct Admission: Sendable {
         forHash registrant: [UInt8], _ installationID: InstallationID, at now: Timestamp
     ) -> Refusal? {
         let device = Device(registrant: registrant, installationID: installationID)
-        return Self.take(device, from: &notificationsByTarget, at: now) ? nil : .notificationsByTarget
+        return take(device, device.bytes, .notificationsByTarget, \.notificationsByTarget, at: now) ? nil : .notificationsByTarget
     }
 
     /// Admits a registration of an installation that is not registered now.
@@ -143,16 +165,44 @@ package struct Admission: Sendable {
     package mutating func newRegistration(installations: Int, count: Int, at now: Timestamp) -> Refusal? {
         if let limit = limits.installationsByKey, installations >= limit { return .installationsByKey }
         if let limit = limits.registrationCount, count >= limit { return .registrationCount }
-        return Self.take(All(), from: &newRegistrations, at: now) ? nil : .newRegistrations
+        return take(All(), [], .newRegistrations, \.newRegistrations, at: now) ? nil : .newRegistrations
     }
 
-    private static func take(_ sender: PublicKey?, from limiter: inout RateLimiter<PublicKey>?, at now: Timestamp) -> Bool {
+    // MARK: Several nodes
+
+    package var sharedLimits: Set<Refusal> { Set(shared.keys) }
+
+    /// What was taken since this was last asked, from limits that are counted together.
+    package mutating func takeTaken() -> [SharedTake] {
+        if taken.isEmpty { return [] }
+        defer { taken = [] }
+        return taken
+    }
+
+    /// Another node has taken this.
+    package mutating func note(_ take: SharedTake, at now: Timestamp) {
+        shared[take.limit]?.note(take.key, cost: take.cost, at: now)
+    }
+
+    // MARK: -
+
+    private mutating func take(
+        _ sender: PublicKey?, _ limit: Refusal, _ path: WritableKeyPath<Admission, RateLimiter<PublicKey>?>, at now: Timestamp
+    ) -> Bool {
         guard let sender else { return true }
-        return limiter?.admits(sender, at: now) ?? true
+        return take(sender, sender.uncompressed, limit, path, at: now)
     }
 
-    private static func take<Key>(_ key: Key, from limiter: inout RateLimiter<Key>?, cost: Int = 1, at now: Timestamp) -> Bool {
-        limiter?.admits(key, cost: cost, at: now) ?? true
+    /// - Parameter bytes: of the key, which differ from those of any other.
+    private mutating func take<Key>(
+        _ key: Key, _ bytes: @autoclosure () -> [UInt8], _ limit: Refusal, _ path: WritableKeyPath<Admission, RateLimiter<Key>?>,
+        cost: Int = 1, at now: Timestamp
+    ) -> Bool {
+        guard !shared.isEmpty, shared[limit] != nil else { return self[keyPath: path]?.admits(key, cost: cost, at: now) ?? true }
+        let named = name(limit, bytes())
+        guard shared[limit]?.admits(named, cost: cost, at: now) ?? true else { return false }
+        taken.append(SharedTake(limit, key: named, cost: cost))
+        return true
     }
 
     private static func kibibytes(_ byteCount: Int) -> Int { max(1, (byteCount + 1023) / 1024) }

@@ -8,6 +8,8 @@ package final class LimitGate: Sendable {
     private let whole: Mutex<(limits: Limits, nodeCount: Int)>
     /// Whether there are no limits, so that no lock is needed.
     private let isOpen: Atomic<Bool>
+    /// nil: no other node has this one's identity.
+    private let exchange = Mutex<TakeExchange?>(nil)
     private let report = Mutex<(@Sendable (Admission.Refusal) -> Void)?>(nil)
     /// Registered devices, if that is limited: counted periodically, and increased with each new one.
     private let registrationCount = Atomic(0)
@@ -31,6 +33,20 @@ package final class LimitGate: Sendable {
         }
     }
 
+    /// Limits that are too low to divide are counted together with other nodes from now on, while there are any.
+    package func exchangeTakes(by exchange: TakeExchange) {
+        self.exchange.withLock { $0 = exchange }
+        whole.withLock { apply($0) }
+    }
+
+    /// Another node has taken this.
+    ///
+    /// - Parameter name: ``SharedTake/name``. One that this release does not know is left out.
+    package func takenElsewhere(_ name: String, cost: Int, at now: Timestamp) {
+        guard let take = SharedTake(name: name, cost: cost) else { return }
+        admission.withLock { $0.note(take, at: now) }
+    }
+
     /// So many nodes share the messages: this one counts its part. When the number changes, all senders start with full rates.
     package func share(among nodeCount: Int) {
         whole.withLock { whole in
@@ -41,7 +57,12 @@ package final class LimitGate: Sendable {
 
     private func apply(_ whole: (limits: Limits, nodeCount: Int)) {
         let limits = whole.limits.share(among: whole.nodeCount)
-        admission.withLock { if $0.limits != limits { $0 = Admission(limits) } }
+        let exchange = whole.nodeCount > 1 ? exchange.withLock(\.self) : nil
+        let shared = exchange == nil ? [] : whole.limits.tooLowToDivide
+        admission.withLock { admission in
+            guard admission.limits != limits || admission.sharedLimits != shared else { return }
+            admission = exchange.map { Admission(limits, sharing: shared, by: $0.name) } ?? Admission(limits)
+        }
         isOpen.store(limits == .none, ordering: .releasing)
     }
 
@@ -49,7 +70,10 @@ package final class LimitGate: Sendable {
     package var isUnlimited: Bool { isOpen.load(ordering: .acquiring) }
 
     package func refuses(_ ask: (inout Admission) -> Admission.Refusal?) -> Bool {
-        guard !isUnlimited, let refusal = admission.withLock({ ask(&$0) }) else { return false }
+        guard !isUnlimited else { return false }
+        let (refusal, taken) = admission.withLock { admission in (ask(&admission), admission.takeTaken()) }
+        if !taken.isEmpty { exchange.withLock(\.self)?.publish(taken) }
+        guard let refusal else { return false }
         report.withLock(\.self)?(refusal)
         return true
     }

@@ -12,6 +12,12 @@ extension Limits {
         ("answer-kib-by-target", \.answerKiBByTarget), ("answer-kib", \.answerKiB),
     ]
 
+    /// nil for what is no rate.
+    static func name(of refusal: Admission.Refusal) -> String? {
+        guard let path = ratesByRefusal[refusal] else { return nil }
+        return rates.first { $0.path == path }?.name
+    }
+
     /// The meaning of each limit.
     package static let meanings: [String: String] = [
         "messages-by-sender": "all messages signed by a key; checked before most of the processing",

@@ -52,14 +52,21 @@ package struct Limits: Hashable, Sendable {
         return limits
     }()
 
+    static let ratesByRefusal: [Admission.Refusal: any WritableKeyPath<Limits, RateLimit?> & Sendable] = [
+        .messagesBySender: \.messagesBySender, .registrationsBySender: \.registrationsBySender, .queriesBySender: \.queriesBySender,
+        .requestsBySender: \.requestsBySender, .queriesByTarget: \.queriesByTarget, .notificationsByTarget: \.notificationsByTarget,
+        .newRegistrations: \.newRegistrations, .registrations: \.registrations, .queries: \.queries, .requests: \.requests,
+        .answerKiBByTarget: \.answerKiBByTarget, .answerKiB: \.answerKiB,
+    ]
+
+    var tooLowToDivide: Set<Admission.Refusal> {
+        Set(Self.ratesByRefusal.filter { self[keyPath: $0.value]?.isTooLowToDivide == true }.keys)
+    }
+
     /// What one of several nodes goes by: rates are divided, counts are those of the common database.
     func share(among nodeCount: Int) -> Limits {
         var share = self
-        let rates: [WritableKeyPath<Limits, RateLimit?>] = [
-            \.messagesBySender, \.registrationsBySender, \.queriesBySender, \.requestsBySender, \.queriesByTarget, \.notificationsByTarget,
-            \.newRegistrations, \.registrations, \.queries, \.requests, \.answerKiBByTarget, \.answerKiB,
-        ]
-        for rate in rates { share[keyPath: rate] = self[keyPath: rate]?.share(among: nodeCount) }
+        for rate in Self.ratesByRefusal.values { share[keyPath: rate] = self[keyPath: rate]?.share(among: nodeCount) }
         return share
     }
 

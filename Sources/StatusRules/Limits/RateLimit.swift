@@ -64,12 +64,16 @@ package struct RateLimit: Hashable, Sendable, CustomStringConvertible {
         self.init(count, per: unit, burst: burst)
     }
 
-    /// The part of one of several nodes, each of which counts what it takes. The rate is divided, but not below one a day.
+    /// Less than one a minute: parts of it would allow a sender nearly as much at each node as all together should. Nodes tell each other what
+    /// they take from it instead: see ``SharedTake``.
+    var isTooLowToDivide: Bool { Int64(count) * 60 < unit.seconds }
+
+    /// The part of one of several nodes, each of which counts what it takes. A rate that ``isTooLowToDivide`` stays whole.
     ///
     /// The burst's part is larger: of b messages, distributed by hash, a node gets b/n on average, with a deviation of about √(b/n). With twice
     /// that on top few of those are refused who keep to the limit.
     package func share(among nodeCount: Int) -> RateLimit {
-        guard nodeCount > 1 else { return self }
+        guard nodeCount > 1, !isTooLowToDivide else { return self }
         // In the longest unit in which it can be said: that is the most precise.
         var rate = (count: count, unit: unit)
         for longer in Unit.allCases where longer.seconds >= unit.seconds {

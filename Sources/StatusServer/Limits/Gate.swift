@@ -6,7 +6,7 @@ import Waku
 
 /// The limits of Status.
 package final class Gate: Sendable {
-    private let limiter: LimitGate
+    let limiter: LimitGate
 
     package init(_ limits: Limits) {
         limiter = LimitGate(limits)

@@ -91,7 +91,7 @@ package struct Records: Sendable {
     }
 
     /// By which the record of an access token is looked up.
-    func tokenHash(_ token: AccessToken) -> Value { sealer.lookUpHash(of: token.bytes, in: V01Storage.accessToken.name) }
+    func tokenHash(_ token: AccessToken) -> Value { .bytes(sealer.lookUpHash(of: token.bytes, in: V01Storage.accessToken.name)) }
 
     private static let findOwner = Query(V01Storage.accessToken, [V01Storage.keyHash], where: [.equal(V01Storage.token)])
 

@@ -4,6 +4,7 @@ import Gorush
 import NodeAssembly
 import NodeMetrics
 import ServiceLifecycle
+import StatusRules
 import StatusServer
 import Storage
 import StorePostgreSQL
@@ -62,6 +63,27 @@ import WakuCrypto
             await members[1].relay.feed(clients.enumerated().flatMap { fixture.request($1, id: "\($0)") })
             try await members.wait { $0[1].fed.count(.requestAnswered) == 20 }
             #expect(fixture.gorush.accepted.count == 20)
+        }
+    }
+
+    @Test("Limits that are too low to divide hold for all nodes together")
+    func lowLimits() async throws {
+        let fixture = try await ClusterFixture()
+        let clients = clients(12, fixture)
+        func limit(_ configuration: inout ServerConfiguration) {
+            configuration.cluster?.times.rankDelay = .seconds(120)
+            configuration.limits.registrations = RateLimit(4, per: .day, burst: 4)
+        }
+        try await fixture.withNodes(["a", "b", "c"], configure: limit) { members in
+            try await members.waitUntilShared()
+            for (count, client) in clients.enumerated() {
+                await members.feed(fixture.registration(client))
+                try await members.wait { $0.count(.registrationStored) + $0.count(.limitRegistrations) == count + 1 }
+                // The two others are told of each that was admitted.
+                try await members.wait { $0.count(.clusterTake) == 2 * $0.count(.registrationStored) }
+            }
+            #expect(members.count(.registrationStored) == 4)
+            #expect(members.allSatisfy { $0.fed.count(.clusterTake) > 0 })
         }
     }
 
