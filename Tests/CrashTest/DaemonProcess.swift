@@ -12,11 +12,12 @@ struct DaemonProcess: Sendable {
     private static let client = CurlClient()
     private static let startTimeout = Duration.seconds(120)
 
-    /// Returns once messages come in and the store keeps them, whatever gorush does.
+    /// Returns once messages come in and the store keeps them, whatever gorush does. It may have been so before: a daemon that has run for long
+    /// is waited for after an outage.
     ///
     /// - Throws: ``Failed`` when that never comes.
     func waitUntilReady() async throws -> Duration {
-        let deadline = started + Self.startTimeout
+        let deadline = .now + Self.startTimeout
         while true {
             let response = try? await Self.client.send(HTTPRequest(method: "GET", url: httpURL + "/readyz", timeout: .seconds(5)))
             if let response, Self.isReady(response) { return .now - started }
