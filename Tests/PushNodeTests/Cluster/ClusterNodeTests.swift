@@ -83,7 +83,6 @@ import WakuCrypto
                 try await members.wait { $0.count(.clusterTake) == 2 * $0.count(.registrationStored) }
             }
             #expect(members.count(.registrationStored) == 4)
-            #expect(members.allSatisfy { $0.fed.count(.clusterTake) > 0 })
         }
     }
 
