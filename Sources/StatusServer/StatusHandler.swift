@@ -48,7 +48,7 @@ struct StatusHandler: WakuHandler {
 
     func decode(_ incoming: Incoming, keys: [SymmetricKey], at now: Timestamp) throws(Drop) -> Decoded<StatusCommand> {
         let (command, whole) = try decoder.decode(
-            incoming.received, isOwnTopic: topics.isOwn(incoming.tag), keys: keys, at: now)
+            incoming.received, isOwnTopic: topics.isOwn(incoming.tag), keys: keys, isLaterTurn: incoming.isLaterTurn, at: now)
         return Decoded(command, command.kind, from: incoming, whole: whole)
     }
 

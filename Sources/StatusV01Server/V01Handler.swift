@@ -25,7 +25,7 @@ struct V01Handler: WakuHandler {
     let replies: V01Replies
 
     func decode(_ incoming: Incoming, keys: [SymmetricKey], at now: Timestamp) throws(Drop) -> Decoded<V01Command> {
-        let (command, whole) = try decoder.decode(incoming.received.message, at: now)
+        let (command, whole) = try decoder.decode(incoming.received.message, isLaterTurn: incoming.isLaterTurn, at: now)
         return Decoded(command, command.kind, from: incoming, whole: whole)
     }
 

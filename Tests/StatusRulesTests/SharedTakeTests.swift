@@ -98,6 +98,41 @@ import WakuCrypto
         #expect(nodes.told.withLock(\.count) == 0)
     }
 
+    /// The first turn may have been counted, and come to nothing.
+    @Test func aLaterTurnIsCountedAndNotRefused() {
+        let nodes = Nodes(2, limits { $0.requests = RateLimit(1, per: .day) })
+        #expect(admits(nodes.gates[0], request: sender))
+        let isRefused = nodes.gates[1].refuses(isLaterTurn: true) { $0.message(.request, from: sender, at: start) }
+        #expect(!isRefused)
+        #expect(!admits(nodes.gates[1], request: sender))
+        // Rates that each counts for itself go by its own count.
+        let divided = Nodes(1, limits { $0.requests = RateLimit(1, per: .day) })
+        #expect(admits(divided.gates[0], request: sender))
+        let isRefusedAlone = divided.gates[0].refuses(isLaterTurn: true) { $0.message(.request, from: sender, at: start) }
+        #expect(isRefusedAlone)
+        let fresh = Nodes(2, limits { $0.requests = RateLimit(1, per: .day) })
+        _ = fresh.gates[1].refuses(isLaterTurn: true) { $0.message(.request, from: sender, at: start) }
+        #expect(!admits(fresh.gates[0], request: sender))
+    }
+
+    @Test func whatWasTakenStaysWhenNodesComeAndGo() {
+        let nodes = Nodes(
+            3,
+            limits { limits in
+                limits.requestsBySender = RateLimit(1, per: .day)
+                limits.requests = RateLimit(100, per: .second)
+            })
+        let gate = nodes.gates[0]
+        #expect(admits(gate, request: sender))
+        gate.share(among: 2)
+        #expect(!admits(gate, request: sender))
+        // Another limit begins anew.
+        var other = limits { $0.requestsBySender = RateLimit(2, per: .day) }
+        other.requests = RateLimit(100, per: .second)
+        gate.replace(other)
+        #expect(admits(gate, request: sender))
+    }
+
     @Test func aNodeAloneTellsNothing() {
         let nodes = Nodes(1, limits { $0.requests = RateLimit(1, per: .day) })
         #expect([sender, other].map { admits(nodes.gates[0], request: $0) } == [true, false])

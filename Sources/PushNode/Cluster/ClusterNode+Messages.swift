@@ -199,7 +199,12 @@ extension ClusterNode {
         var arrivals: [(place: Int, incoming: Incoming)] = []
         for turn in due {
             switch turn {
-            case .arrivals(let more): arrivals += more
+            case .arrivals(let more):
+                arrivals += more.map { arrival in
+                    var arrival = arrival
+                    arrival.incoming.isLaterTurn = true
+                    return arrival
+                }
             case .reassembled(let handle): handle()
             case .none: break
             }

@@ -10,6 +10,8 @@ package struct Incoming: Sendable {
     package let hash: MessageHash
     package let tag: TopicTag
     package let times: MessageTimes
+    /// Its first turn, at this or another of several nodes, came to nothing, or nobody knows what it came to: it may have been counted then.
+    package internal(set) var isLaterTurn = false
 
     package init(received: ReceivedMessage, hash: MessageHash, tag: TopicTag, times: MessageTimes) {
         self.received = received

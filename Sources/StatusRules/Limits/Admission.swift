@@ -53,20 +53,25 @@ package struct Admission: Sendable {
     private let name: @Sendable (Refusal, [UInt8]) -> [UInt8]
     /// What other nodes are to be told of.
     private var taken: [SharedTake] = []
+    /// See ``LimitGate/refuses(isLaterTurn:_:)``.
+    var isLaterTurn = false
 
     /// - Parameters:
     ///   - limits: those of this node.
     ///   - shared: rates that are counted together with other nodes.
     ///   - name: see ``TakeExchange/name``.
+    ///   - former: what was taken from the same of these rates before, it stays.
     package init(
-        _ limits: Limits, sharing shared: Set<Refusal> = [], by name: @escaping @Sendable (Refusal, [UInt8]) -> [UInt8] = { $1 }
+        _ limits: Limits, sharing shared: Set<Refusal> = [], by name: @escaping @Sendable (Refusal, [UInt8]) -> [UInt8] = { $1 },
+        after former: Admission? = nil
     ) {
         self.limits = limits
         self.name = name
         var limits = limits
         for refusal in shared {
             guard let path = Limits.ratesByRefusal[refusal], let limit = limits[keyPath: path] else { continue }
-            self.shared[refusal] = RateLimiter(limit)
+            let kept = former.flatMap { $0.limits[keyPath: path] == limit ? $0.shared[refusal] : nil }
+            self.shared[refusal] = kept ?? RateLimiter(limit)
             limits[keyPath: path] = nil
         }
         messagesBySender = limits.messagesBySender.map { RateLimiter($0) }
@@ -200,7 +205,7 @@ package struct Admission: Sendable {
     ) -> Bool {
         guard !shared.isEmpty, shared[limit] != nil else { return self[keyPath: path]?.admits(key, cost: cost, at: now) ?? true }
         let named = name(limit, bytes())
-        guard shared[limit]?.admits(named, cost: cost, at: now) ?? true else { return false }
+        guard shared[limit]?.admits(named, cost: cost, at: now) ?? true else { return isLaterTurn }
         taken.append(SharedTake(limit, key: named, cost: cost))
         return true
     }

@@ -61,7 +61,7 @@ package final class LimitGate: Sendable {
         let shared = exchange == nil ? [] : whole.limits.tooLowToDivide
         admission.withLock { admission in
             guard admission.limits != limits || admission.sharedLimits != shared else { return }
-            admission = exchange.map { Admission(limits, sharing: shared, by: $0.name) } ?? Admission(limits)
+            admission = exchange.map { Admission(limits, sharing: shared, by: $0.name, after: admission) } ?? Admission(limits)
         }
         isOpen.store(limits == .none, ordering: .releasing)
     }
@@ -69,9 +69,14 @@ package final class LimitGate: Sendable {
     package var limits: Limits { admission.withLock(\.limits) }
     package var isUnlimited: Bool { isOpen.load(ordering: .acquiring) }
 
-    package func refuses(_ ask: (inout Admission) -> Admission.Refusal?) -> Bool {
+    /// - Parameter isLaterTurn: it may have been counted before, at this or another node: what nodes count together refuses it not.
+    package func refuses(isLaterTurn: Bool = false, _ ask: (inout Admission) -> Admission.Refusal?) -> Bool {
         guard !isUnlimited else { return false }
-        let (refusal, taken) = admission.withLock { admission in (ask(&admission), admission.takeTaken()) }
+        let (refusal, taken) = admission.withLock { admission in
+            admission.isLaterTurn = isLaterTurn
+            defer { admission.isLaterTurn = false }
+            return (ask(&admission), admission.takeTaken())
+        }
         if !taken.isEmpty { exchange.withLock(\.self)?.publish(taken) }
         guard let refusal else { return false }
         report.withLock(\.self)?(refusal)

@@ -43,17 +43,19 @@ final class StatusDecoder: Sendable {
     ///   - message: a message on a topic of this protocol.
     ///   - isOwnTopic: whether it may be encrypted to the node's own key.
     ///   - keys: symmetric keys that may decrypt it.
+    ///   - isLaterTurn: see ``PushNode/Incoming/isLaterTurn``.
     ///   - now: when it came in.
     /// - Returns: the command, and what the message completed, if it is the last one of its segments.
     func decode(
-        _ message: ReceivedMessage, isOwnTopic: Bool, keys: [SymmetricKey], at now: Timestamp
+        _ message: ReceivedMessage, isOwnTopic: Bool, keys: [SymmetricKey], isLaterTurn: Bool, at now: Timestamp
     ) throws(Drop) -> (command: StatusCommand, whole: ReassembledMessage?) {
-        let (envelope, whole) = try envelope(in: message.message, isOwnTopic: isOwnTopic, keys: keys, at: now)
+        let (envelope, whole) = try envelope(
+            in: message.message, isOwnTopic: isOwnTopic, keys: keys, isLaterTurn: isLaterTurn, at: now)
         return (try command(in: envelope, sentAt: message.message.timestamp, now: now), whole)
     }
 
     private func envelope(
-        in message: WakuMessage, isOwnTopic: Bool, keys: [SymmetricKey], at now: Timestamp
+        in message: WakuMessage, isOwnTopic: Bool, keys: [SymmetricKey], isLaterTurn: Bool, at now: Timestamp
     ) throws(Drop) -> (MetadataEnvelope, ReassembledMessage?) {
         let payload: OpenedPayload
         do throws(OpeningError) {
@@ -62,7 +64,7 @@ final class StatusDecoder: Sendable {
             throw Drop(error)
         }
         // Checked here because verifying the envelope, its keys and grants costs several times as much as the steps before.
-        try gate.admit(isSegmented: payload.segment != nil) { $0.message(from: payload.signer, at: now) }
+        try gate.admit(isSegmented: payload.segment != nil, isLaterTurn: isLaterTurn) { $0.message(from: payload.signer, at: now) }
         var bytes = payload.data
         var reassembled: ReassembledMessage?
         if let segment = payload.segment {
@@ -77,7 +79,9 @@ final class StatusDecoder: Sendable {
         } catch {
             throw Drop(error)
         }
-        try gate.admit(isSegmented: reassembled != nil) { $0.message(envelope.kind, from: envelope.sender, at: now) }
+        try gate.admit(isSegmented: reassembled != nil, isLaterTurn: isLaterTurn) {
+            $0.message(envelope.kind, from: envelope.sender, at: now)
+        }
         return (envelope, reassembled)
     }
 

@@ -27,10 +27,15 @@ package final class Gate: Sendable {
         limiter.share(among: nodeCount)
     }
 
-    /// - Parameter isSegmented: every node decides on its own about what comes in segments.
+    /// - Parameters:
+    ///   - isSegmented: every node decides on its own about what comes in segments.
+    ///   - isLaterTurn: see ``PushNode/Incoming/isLaterTurn``.
+    ///   - ask: what is to be admitted.
     /// - Throws: ``Drop`` if a limit is exceeded.
-    func admit(isSegmented: Bool = false, _ ask: (inout Admission) -> Admission.Refusal?) throws(Drop) {
-        if refuses(ask) { throw Drop(.droppedLimited, isLeftToOthers: isSegmented) }
+    func admit(
+        isSegmented: Bool = false, isLaterTurn: Bool = false, _ ask: (inout Admission) -> Admission.Refusal?
+    ) throws(Drop) {
+        if limiter.refuses(isLaterTurn: isLaterTurn, ask) { throw Drop(.droppedLimited, isLeftToOthers: isSegmented) }
     }
 
     func refuses(_ ask: (inout Admission) -> Admission.Refusal?) -> Bool { limiter.refuses(ask) }

@@ -40,9 +40,12 @@ final class V01Decoder: Sendable {
 
     /// - Parameters:
     ///   - message: on the server topic.
+    ///   - isLaterTurn: see `PushNode/Incoming/isLaterTurn`.
     ///   - now: when it came.
     /// - Returns: the command, and what the message completed, if it is the last one of its segments.
-    func decode(_ message: WakuMessage, at now: Timestamp) throws(Drop) -> (command: V01Command, whole: ReassembledMessage?) {
+    func decode(
+        _ message: WakuMessage, isLaterTurn: Bool = false, at now: Timestamp
+    ) throws(Drop) -> (command: V01Command, whole: ReassembledMessage?) {
         let frame: PayloadFrame
         do throws(OpeningError) {
             frame = try EnvelopeSealing.openFrame(message, identity: identity)
@@ -50,7 +53,8 @@ final class V01Decoder: Sendable {
             throw Drop(error)
         }
         let segment = SegmentMessage(parsing: frame.data)
-        if let signer = frame.signer { try gate.admit(isSegmented: segment != nil) { $0.message(from: signer, at: now) } }
+        let part = Part(isSegmented: segment != nil, isLaterTurn: isLaterTurn)
+        if let signer = frame.signer { try admit(part) { $0.message(from: signer, at: now) } }
         let (bytes, whole) = try whole(frame, segment, sentAt: message.timestamp, at: now)
         let envelope: V01.Envelope
         do throws(EnvelopeError) {
@@ -58,7 +62,17 @@ final class V01Decoder: Sendable {
         } catch {
             throw Drop(error)
         }
-        return (try command(in: envelope, frame, isSegmented: segment != nil, sentAt: message.timestamp, now: now), whole)
+        return (try command(in: envelope, frame, part, sentAt: message.timestamp, now: now), whole)
+    }
+
+    /// What limits ask of how a message came.
+    private struct Part {
+        let isSegmented: Bool
+        let isLaterTurn: Bool
+    }
+
+    private func admit(_ part: Part, _ ask: (inout Admission) -> Admission.Refusal?) throws(Drop) {
+        try gate.admit(isSegmented: part.isSegmented, isLaterTurn: part.isLaterTurn, ask)
     }
 
     /// What the Waku payload holds, or completes. Segments are put together by their signer: without one they are dropped.
@@ -72,22 +86,22 @@ final class V01Decoder: Sendable {
     }
 
     private func command(
-        in envelope: V01.Envelope, _ frame: PayloadFrame, isSegmented: Bool, sentAt timestamp: Timestamp, now: Timestamp
+        in envelope: V01.Envelope, _ frame: PayloadFrame, _ part: Part, sentAt timestamp: Timestamp, now: Timestamp
     ) throws(Drop) -> V01Command {
         switch envelope.type {
         case .register:
             let sender = try signedSender(of: envelope, frame)
-            try gate.admit(isSegmented: isSegmented) { $0.message(.registration, from: sender, at: now) }
+            try admit(part) { $0.message(.registration, from: sender, at: now) }
             let register = try parse { () throws(ProtobufError) in try V01.Register(parsing: envelope.payload) }
             guard let claim = rules.claim(in: register, from: sender) else { throw Drop(.droppedBadSignature) }
             return .register(claim)
         case .query:
             let sender = try signedSender(of: envelope, frame)
-            try gate.admit(isSegmented: isSegmented) { $0.message(.query, from: sender, at: now) }
+            try admit(part) { $0.message(.query, from: sender, at: now) }
             let query = try parse { () throws(ProtobufError) in try V01.Query(parsing: envelope.payload) }
             return .query(query, sender: sender)
         case .request:
-            try gate.admit(isSegmented: isSegmented) { $0.message(.request, from: envelope.sender, at: now) }
+            try admit(part) { $0.message(.request, from: envelope.sender, at: now) }
             let request = try parse { () throws(ProtobufError) in try V01.Request(parsing: envelope.payload) }
             guard !request.messageID.isEmpty else { throw Drop(.droppedNoMessageID) }
             guard V01.RequestRules.isComplete(request) else { throw Drop(.droppedMalformedMessage) }
