@@ -5,7 +5,8 @@
 /// accounts until its lease is over and another node has asked the storage servers: they don't repeat what they reported.
 package struct AccountShare: Hashable, Sendable {
     package let node: NodeID
-    /// ``ClusterMember/monitors``. Without any, each node monitors all accounts.
+    /// Those that offered to monitor accounts. Without any, and without rules that all know, each node monitors all accounts: see
+    /// ``ClusterMember/accounts``.
     package let nodes: [NodeID]
     package let rules: HashingRules
 

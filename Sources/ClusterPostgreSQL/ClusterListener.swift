@@ -3,8 +3,8 @@ package import Storage
 import StorePostgreSQL
 import Synchronization
 
-/// Receives what other nodes' transactions notify of (``Notice``), on a connection of its own. Notifications only save time: what is missed
-/// while there is no connection is found by reading.
+/// Receives what other nodes' transactions notify of (``Notice``), on a connection of its own. What is missed while there is no connection is
+/// found by reading, where it is stored.
 ///
 /// A thread of the caller's waits in ``next(timeout:)``; any thread may call ``close()``.
 package final class ClusterListener: Sendable {

@@ -124,7 +124,7 @@ package final class PostgreSQLConnection {
         }
     }
 
-    /// Sends a statement without waiting for its result, which is taken before that of the next ones: only the loss of the connection matters.
+    /// Sends a statement without waiting for its result, which is taken before that of the next ones. If it fails, the connection is lost.
     ///
     /// - Throws: ``PostgreSQLError/connectionLost``
     func runUnawaited(_ statement: Statement) throws(PostgreSQLError) {
@@ -215,8 +215,9 @@ package final class PostgreSQLConnection {
             defer { table.PQclear(result) }
             switch Int(table.PQresultStatus(result)) {
             case Int(CPGRES_PIPELINE_SYNC): unawaited.exchanges -= 1
-            case Int(CPGRES_COMMAND_OK), Int(CPGRES_TUPLES_OK), Int(CPGRES_PIPELINE_ABORTED): break
-            default: if state(of: result).endsSession { throw lost() }
+            case Int(CPGRES_COMMAND_OK), Int(CPGRES_TUPLES_OK): break
+            // Nobody knows in which state the session is now.
+            default: throw lost()
             }
         }
     }

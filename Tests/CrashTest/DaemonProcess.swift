@@ -17,7 +17,7 @@ struct DaemonProcess: Sendable {
     ///
     /// - Throws: ``Failed`` when that never comes.
     func waitUntilReady() async throws -> Duration {
-        let deadline = .now + Self.startTimeout
+        let deadline = ContinuousClock.now + Self.startTimeout
         while true {
             let response = try? await Self.client.send(HTTPRequest(method: "GET", url: httpURL + "/readyz", timeout: .seconds(5)))
             if let response, Self.isReady(response) { return .now - started }

@@ -29,8 +29,10 @@ struct ExchangeTests {
         let fixture = try StoreFixture()
         let connection = try PostgreSQLConnection.open(fixture.address(), name: "test")
         for _ in 0..<3 { try connection.runUnawaited(Statement("SELECT 1::bigint")) }
-        try connection.runUnawaited(Statement("SELECT 1 / 0"))
         #expect(try connection.run(Statement("SELECT 2::bigint")).rows == [Row([.integer(2)])])
         #expect(try connection.run(Statement("SELECT 1::bigint")).rows == [Row([.integer(1)])])
+        try connection.runUnawaited(Statement("SELECT 1 / 0"))
+        #expect(throws: PostgreSQLError.self) { try connection.run(Statement("SELECT 2::bigint")) }
+        #expect(connection.isLost)
     }
 }

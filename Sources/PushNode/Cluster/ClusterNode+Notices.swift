@@ -14,7 +14,8 @@ struct RegistrantNotice: Sendable {
     let name: [UInt8]
 }
 
-/// What nodes tell each other by the database's notifications. They only save time: what they tell of is looked for without them too.
+/// What nodes tell each other by the database's notifications. These only save time: what they tell of is looked for without them too. What is taken
+/// from limits alone is told in no other way: see `takeLimits(_:)`.
 extension ClusterNode {
     private static let outboxChannel = "outbox"
     private static let acceptedChannel = "accepted"

@@ -220,7 +220,10 @@ package final class WakuIntake<Handler: WakuHandler>: WakuReceiver {
 
     private func answerSoon(_ messages: [Message]) {
         let interval = node.cluster?.transactionInterval ?? .zero
-        guard let delay = queries.withLock({ $0.add(messages, interval: interval, at: .now) }) else { return }
+        if let delay = queries.withLock({ $0.add(messages, interval: interval, at: .now) }) { answerWaiting(after: delay) }
+    }
+
+    private func answerWaiting(after delay: Duration) {
         guard delay > .zero else { return answerWaiting() }
         Task {
             try? await Task.sleep(for: delay)
@@ -230,12 +233,16 @@ package final class WakuIntake<Handler: WakuHandler>: WakuReceiver {
 
     /// A query sees every change that was submitted before it, and so nothing older than what other clients have seen.
     private func answerWaiting() {
-        node.store.afterCommits {
-            self.node.store.onReader {
-                let (messages, isMore) = self.queries.withLock { $0.take(at: .now) }
-                if isMore { self.answerWaiting() }
-                if !messages.isEmpty { self.answer(messages) }
-            }
+        let end = queries.withLock { $0.begin(at: .now) }
+        node.store.afterCommits { self.answerWaiting(upTo: end) }
+    }
+
+    private func answerWaiting(upTo end: Int) {
+        node.store.onReader {
+            let taken = self.queries.withLock { $0.take(upTo: end, at: .now) }
+            if taken.isMore { self.answerWaiting(upTo: end) }
+            if let delay = taken.next { self.answerWaiting(after: delay) }
+            if !taken.queries.isEmpty { self.answer(taken.queries) }
         }
     }
 

@@ -121,7 +121,7 @@ extension Subscriptions {
     /// Puts the notifications of a message into the outbox, unless that was done before. Those of subscriptions that have changed since are made again.
     ///
     /// - Parameters:
-    ///   - prepared: what ``prepare(_:expires:by:_:at:)`` made.
+    ///   - prepared: what ``prepare(_:expires:by:_:at:unless:)`` made.
     ///   - prepareAgain: the same for its message.
     ///   - admits: whether a subscription's row may be notified now. Counts against a rate limit.
     func notify(
