@@ -23,7 +23,8 @@ extension BenchResult {
             let measured = costs.compactMap { $0[primitive] }
             medians[primitive] = FloorCost(
                 cpuMicroseconds: median(measured.map(\.cpuMicroseconds)), coreMicroseconds: median(measured.map(\.coreMicroseconds)),
-                serverMicroseconds: median(measured.map(\.serverMicroseconds)))
+                serverMicroseconds: median(measured.map(\.serverMicroseconds)),
+                writerMicroseconds: median(measured.map(\.writerMicroseconds)))
         }
         let sum = floor.cost(medians)
         floorMicroseconds = sum.cpuMicroseconds

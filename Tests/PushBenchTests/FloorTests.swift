@@ -20,6 +20,18 @@ struct FloorTests {
         #expect(FloorCost().rate(cores: 2) == 0)
     }
 
+    @Test("SQLite's writer is one thread: more cores do not make it faster")
+    func writer() {
+        let floor = Floor(items: [Floor.Item(.select, "row"), Floor.Item(.upsert100, times: 2, "two rows")])
+        let cost = floor.cost([
+            .select: FloorCost(cpuMicroseconds: 10, coreMicroseconds: 10),
+            .upsert100: FloorCost(cpuMicroseconds: 12, coreMicroseconds: 12, writerMicroseconds: 12),
+        ])
+        #expect(cost.rate(cores: 1) == 1e6 / 34)
+        #expect(cost.rate(cores: 2) == 1e6 / 24)
+        #expect(cost.rate(cores: 8) == 1e6 / 24)
+    }
+
     /// With the figures that were found for one idle core when the project began, a registration is what was found then.
     @Test("A registration's floor is near to what was computed by hand")
     func registration() {

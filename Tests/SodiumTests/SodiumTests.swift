@@ -46,6 +46,39 @@ import WakuCrypto
         #expect(sodium.x25519Key(of: try Ed25519PublicKey(parsing: [1] + [UInt8](repeating: 0, count: 31))) == nil)
     }
 
+    @Test func formsAreThoseOfLibsodium() throws {
+        for _ in 0..<50 {
+            let key = Ed25519PrivateKey.generate().publicKey
+            let form = try #require(sodium.x25519Key(of: key))
+            #expect(key.hasX25519Form(form))
+            for bit in [0, 100, 254, 255] {
+                var other = form
+                other[bit / 8] ^= 1 << (bit % 8)
+                #expect(!key.hasX25519Form(other))
+            }
+            #expect(!key.hasX25519Form(key.bytes))
+            #expect(!key.hasX25519Form(form + [0]))
+            #expect(!Ed25519PrivateKey.generate().publicKey.hasX25519Form(form))
+            // The point with the other x.
+            let negated = try Ed25519PublicKey(parsing: key.bytes.dropLast() + [key.bytes[31] ^ 0x80])
+            #expect(sodium.x25519Key(of: negated) == form && negated.hasX25519Form(form))
+        }
+    }
+
+    @Test func formsHaveOneEncoding() throws {
+        // The base points of both curves, and 9 plus the prime.
+        let base = try Ed25519PublicKey(parsing: [0x58] + [UInt8](repeating: 0x66, count: 31))
+        #expect(base.hasX25519Form([9] + [UInt8](repeating: 0, count: 31)))
+        #expect(!base.hasX25519Form([0xF6] + [UInt8](repeating: 0xFF, count: 30) + [0x7F]))
+        // The neutral element, whose form would be 2 / 0, in both of its encodings.
+        for bytes in [[1] + [UInt8](repeating: 0, count: 31), [0xEE] + [UInt8](repeating: 0xFF, count: 30) + [0x7F]] {
+            let neutral = try Ed25519PublicKey(parsing: bytes)
+            for form in [[UInt8](repeating: 0, count: 32), [1] + [UInt8](repeating: 0, count: 31), [UInt8](repeating: 0xFF, count: 32)] {
+                #expect(!neutral.hasX25519Form(form))
+            }
+        }
+    }
+
     @Test func sharedSecretsAreThoseOfOpenSSL() throws {
         let bytes = (0..<32).map { UInt8($0) }
         let (secret, reference) = (SecretBytes(bytes), try #require(X25519PrivateKey(bytes: bytes)))

@@ -33,7 +33,8 @@ package struct PrimitiveMeter: Sendable {
             let isWaiting = primitive.isSingle || (primitive.isOfStore && store != .dataFolder)
             costs[primitive] = FloorCost(
                 cpuMicroseconds: run.cpuMicroseconds, coreMicroseconds: isWaiting ? run.cpuMicroseconds : run.wallMicroseconds,
-                serverMicroseconds: run.serverMicroseconds)
+                serverMicroseconds: run.serverMicroseconds,
+                writerMicroseconds: primitive.transactionRowCount != nil && store == .dataFolder ? run.cpuMicroseconds : 0)
         }
         return costs
     }

@@ -27,6 +27,7 @@ package struct Floor: Sendable {
             sum.cpuMicroseconds += item.count * cost.cpuMicroseconds
             sum.coreMicroseconds += item.count * cost.coreMicroseconds
             sum.serverMicroseconds += item.count * cost.serverMicroseconds
+            sum.writerMicroseconds += item.count * cost.writerMicroseconds
         }
     }
 }
@@ -39,10 +40,13 @@ package struct FloorCost: Hashable, Sendable {
     package var coreMicroseconds = 0.0
     /// The server's part of ``cpuMicroseconds``.
     package var serverMicroseconds = 0.0
+    /// The part of ``coreMicroseconds`` that is one thread's, however many cores there are: SQLite has one writer.
+    package var writerMicroseconds = 0.0
 
     /// Operations per second on this number of cores.
     func rate(cores: Int) -> Double {
-        coreMicroseconds > 0 ? Double(cores) * 1e6 / coreMicroseconds : 0
+        let microseconds = max(coreMicroseconds / Double(cores), writerMicroseconds)
+        return microseconds > 0 ? 1e6 / microseconds : 0
     }
 }
 
