@@ -81,6 +81,7 @@ let package = Package(
         system("CCurl", pkgConfig: "libcurl", apt: "libcurl4-openssl-dev"),
         system("CProtobufC", pkgConfig: "libprotobuf-c", apt: "libprotobuf-c-dev"),
         .target(name: "CPushMessages", dependencies: ["CProtobufC"]),
+        .target(name: "CSQLite", linkerSettings: [.linkedLibrary("sqlite3")]),
         .target(name: "CVersion", cSettings: [.define("WAKU_PUSH_COMMIT", to: commit)]),
 
         library("WakuCrypto", ["CSecp256k1", "COpenSSL"]),
@@ -106,7 +107,7 @@ let package = Package(
         library("WakuP2P", ["GossipSub", "LibP2P", "Primitives", "ProtobufWire", "Waku", "WakuCrypto", logging, nio, nioSockets]),
         library("PushTypes", ["WakuCrypto"]),
         library("Storage", ["Primitives", "WakuCrypto", deque]),
-        library("StoreSQLite", ["Storage", "WakuCrypto", grdb, sqlite]),
+        library("StoreSQLite", ["CSQLite", "Storage", "WakuCrypto", grdb, sqlite]),
         library("ClusterPostgreSQL", ["Cluster", "Primitives", "Storage", "StorePostgreSQL", "WakuCrypto"]),
         library("StorePostgreSQL", ["CPostgres", "Primitives", "Storage", "WakuCrypto"]),
         library("Delivery", ["Gorush", "NodeMetrics", "Primitives", "PushTypes", "Storage", "Waku", "WakuCrypto", logging]),

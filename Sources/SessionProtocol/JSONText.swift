@@ -1,6 +1,7 @@
 /// A JSON string literal with its quotes.
 func jsonText(_ text: String) -> String {
     let (quote, backslash) = (UInt8(ascii: "\""), UInt8(ascii: "\\"))
+    guard text.utf8.contains(where: { $0 < 0x20 || $0 == quote || $0 == backslash }) else { return "\"" + text + "\"" }
     var bytes = [quote]
     bytes.reserveCapacity(text.utf8.count + 2)
     // By bytes: all that is escaped is ASCII.

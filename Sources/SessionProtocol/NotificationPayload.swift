@@ -24,11 +24,21 @@ package struct NotificationPayload: Sendable {
         let isTooLong = (wanted?.count ?? 0) > Self.maximumDataByteCount
         data = isTooLong ? nil : wanted
         // Names and blanks as the deployed server writes them.
-        var text = "{\"@\": \"\(message.account.hex)\", \"#\": \(jsonText(message.hash)), \"n\": \(message.namespace)"
-        text += ", \"t\": \(message.storedAt), \"z\": \(message.expiresAt)"
-        if let wanted { text += ", \"l\": \(wanted.count)" }
-        if isTooLong { text += ", \"B\": true" }
-        metadata = text + "}"
+        var text = ""
+        // Mostly enough: the text is made for every notification.
+        text.reserveCapacity(Self.blockByteCount)
+        func add(_ start: String, _ value: String) {
+            text += start
+            text += value
+        }
+        add("{\"@\": \"", message.account.hex)
+        add("\", \"#\": ", jsonText(message.hash))
+        add(", \"n\": ", String(message.namespace))
+        add(", \"t\": ", String(message.storedAt))
+        add(", \"z\": ", String(message.expiresAt))
+        if let wanted { add(", \"l\": ", String(wanted.count)) }
+        text += isTooLong ? ", \"B\": true}" : "}"
+        metadata = text
     }
 
     /// Whether data is sent along, which decides the priority for Firebase and Huawei.

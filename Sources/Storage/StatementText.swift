@@ -2,18 +2,30 @@ import Synchronization
 
 /// A statement in an engine's language, made once for each engine that a process has.
 package final class StatementText: Sendable {
-    private let texts = Mutex<[(engine: ObjectIdentifier, text: String)]>([])
+    private final class Text: Sendable {
+        let engine: ObjectIdentifier
+        let text: String
+
+        init(_ engine: ObjectIdentifier, _ text: String) {
+            (self.engine, self.text) = (engine, text)
+        }
+    }
+
+    /// That of the first engine, which mostly is the only one: found without a lock, for which the writer and the readers would wait.
+    private let first = AtomicLazyReference<Text>()
+    private let others = Mutex<[Text]>([])
 
     /// - Parameters:
     ///   - engine: the type of the store.
     ///   - make: makes the statement, the first time.
     package func value(for engine: any Store.Type, _ make: () -> String) -> String {
         let engine = ObjectIdentifier(engine)
-        return texts.withLock { texts in
-            if texts.count > 0, texts[0].engine == engine { return texts[0].text }
-            if let found = texts.first(where: { $0.engine == engine }) { return found.text }
+        let first = first.load() ?? first.storeIfNil(Text(engine, make()))
+        if first.engine == engine { return first.text }
+        return others.withLock { others in
+            if let found = others.first(where: { $0.engine == engine }) { return found.text }
             let text = make()
-            texts.append((engine, text))
+            others.append(Text(engine, text))
             return text
         }
     }

@@ -3,12 +3,12 @@ import COpenSSL
 /// Lower-case hexadecimal digits, two per byte.
 @inlinable
 public func hexString(_ bytes: some Sequence<UInt8>) -> String {
-    let digits = Array("0123456789abcdef".utf8)
+    func digit(_ value: UInt8) -> UInt8 { value < 10 ? UInt8(ascii: "0") + value : UInt8(ascii: "a") + value - 10 }
     var text: [UInt8] = []
     text.reserveCapacity(bytes.underestimatedCount * 2)
     for byte in bytes {
-        text.append(digits[Int(byte >> 4)])
-        text.append(digits[Int(byte & 15)])
+        text.append(digit(byte >> 4))
+        text.append(digit(byte & 15))
     }
     return String(decoding: text, as: UTF8.self)
 }

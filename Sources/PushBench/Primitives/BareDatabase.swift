@@ -1,5 +1,6 @@
 import Foundation
 import GRDBSQLite
+import StoreSQLite
 import WakuCrypto
 
 /// The minimum of SQLite calls for a registration: a row of 700 bytes with a unique key, in WAL mode with `synchronous=FULL`. For one thread.
@@ -21,6 +22,7 @@ final class BareDatabase {
     /// - Parameter path: the database, which is created if missing.
     /// - Throws: ``BenchError``
     init(path: String, isReader: Bool = false) throws(BenchError) {
+        SQLiteStore.setUpLibrary
         var opened: OpaquePointer?
         guard sqlite3_open(path, &opened) == SQLITE_OK, let database = opened else {
             sqlite3_close(opened)

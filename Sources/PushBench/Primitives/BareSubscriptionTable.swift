@@ -1,4 +1,5 @@
 import GRDBSQLite
+import StoreSQLite
 import WakuCrypto
 
 /// The minimum of SQLite calls for a subscription: a row of 700 bytes that is found by three keys, its name, its account and its token, in WAL mode with
@@ -12,6 +13,7 @@ final class BareSubscriptionTable {
     /// - Parameter path: the database, which is created if missing.
     /// - Throws: ``BenchError``
     init(path: String) throws(BenchError) {
+        SQLiteStore.setUpLibrary
         var opened: OpaquePointer?
         guard sqlite3_open(path, &opened) == SQLITE_OK, let database = opened else {
             sqlite3_close(opened)

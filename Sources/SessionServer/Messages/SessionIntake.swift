@@ -24,8 +24,8 @@ final class SessionIntake: SessionMessageReceiver {
     private let recent = RecentDeliveries()
     private let ageLimit: Duration
     private let isStopping = Atomic(false)
-    /// The messages that were taken last.
-    private let committing = Mutex<Task<Void, Never>?>(nil)
+    /// The messages that were taken last, and those before them.
+    private let committing = Mutex<(last: Task<Void, Never>?, previous: Task<Void, Never>?)>((nil, nil))
 
     init(_ node: NodeServices, _ source: SessionDeliverySource, _ gate: SessionGate, _ sodium: Sodium, ageLimit: Duration) {
         self.node = node
@@ -41,7 +41,7 @@ final class SessionIntake: SessionMessageReceiver {
         isStopping.store(true, ordering: .relaxed)
     }
 
-    /// Prepares the messages while those before them are committed.
+    /// Prepares the messages while those before them are committed, and submits them behind those: the store does not wait for messages.
     ///
     /// While the store fails they are tried again until they are too old, or the node stops: until then the storage servers are not read, and none
     /// of their messages is lost. A message that fails although the store works, or since rows of its account are damaged, is given up at once:
@@ -49,21 +49,24 @@ final class SessionIntake: SessionMessageReceiver {
     func take(_ messages: [NotifyMessage]) async {
         node.counters.add(.sessionMessage, messages.count)
         let prepared = await prepare(messages)
-        await settle()
-        let commit = Task { await keep(prepared) }
-        committing.withLock { $0 = commit }
+        await committing.withLock { $0.previous }?.value
+        let submitted = submit(prepared)
+        committing.withLock { committing in
+            let last = committing.last
+            committing = (last: Task { await keep(submitted, after: last) }, previous: last)
+        }
     }
 
     func settle() async {
-        await committing.withLock(\.self)?.value
+        await committing.withLock { $0.last }?.value
     }
 
-    private func keep(_ messages: [Admitted]) async {
-        var left = await commit(messages)
+    private func keep(_ submitted: Submitted, after last: Task<Void, Never>?) async {
+        var left = await finish(submitted, after: last)
         while !left.isEmpty {
             try? await Task.sleep(for: Self.retryInterval)
             guard !isStopping.load(ordering: .relaxed) else { return node.counters.add(.sessionDropped(.notStored), left.count) }
-            left = await commit(await prepare(left))
+            left = await finish(submit(await prepare(left)))
         }
     }
 
@@ -106,8 +109,18 @@ final class SessionIntake: SessionMessageReceiver {
         }
     }
 
-    /// - Returns: Those that the store failed to keep, and may keep later.
-    private func commit(_ messages: [Admitted]) async -> [NotifyMessage] {
+    /// Messages on their way to the store.
+    private struct Submitted: Sendable {
+        /// Committed together.
+        let groups: [[Admitted]]
+        let commits: Commits<[NotifiedMessage?]>
+        /// Those that could not be read.
+        let alone: [Admitted]
+        let time: Timestamp
+    }
+
+    /// The messages have their place in the order of commits when this returns.
+    private func submit(_ messages: [Admitted]) -> Submitted {
         let now = node.now()
         var (ready, alone): ([(message: Admitted, prepared: PreparedMessage)], [Admitted]) = ([], [])
         for message in messages {
@@ -125,27 +138,39 @@ final class SessionIntake: SessionMessageReceiver {
         let commands = groups.map { [subscriptions, gate] group in
             subscriptions.notifyTogether(group.map(\.prepared)) { gate.admitsNotification(for: $0, at: now) }
         }
-        let (results, isStoreWorking) = await submit(commands) { $0.flatMap { $0?.queued ?? [] } }
+        return Submitted(groups: groups.map { $0.map(\.message) }, commits: submit(commands), alone: alone, time: now)
+    }
+
+    /// - Parameters:
+    ///   - submitted: messages.
+    ///   - last: what was submitted before, and is queued before.
+    /// - Returns: Those that the store failed to keep, and may keep later.
+    private func finish(_ submitted: Submitted, after last: Task<Void, Never>? = nil) async -> [NotifyMessage] {
+        let (results, isStoreWorking) = await submitted.commits.value
+        await last?.value
+        queue(results) { $0.flatMap { $0?.queued ?? [] } }
+        var alone = submitted.alone
         var failed: [NotifyMessage] = []
-        for (group, result) in zip(groups, results) {
+        for (group, result) in zip(submitted.groups, results) {
             switch result {
             case .success(let outcomes):
-                for (one, outcome) in zip(group, outcomes) {
-                    if let outcome { count(outcome) } else { alone.append(one.message) }
+                for (message, outcome) in zip(group, outcomes) {
+                    if let outcome { count(outcome) } else { alone.append(message) }
                 }
             // One of them takes no other with it.
-            case .failure(let error) where isStoreWorking || error.code == .damaged: alone += group.map(\.message)
+            case .failure(let error) where isStoreWorking || error.code == .damaged: alone += group
             case .failure(let error):
                 if failed.isEmpty { logFailure(error) }
-                failed += group.map(\.message.message)
+                failed += group.map(\.message)
             }
         }
-        return failed + (await commitEach(alone, at: now))
+        return failed + (await commitEach(alone, at: submitted.time))
     }
 
     /// The same, each for itself: messages that could not be read before, whose subscriptions have changed since, or that failed together.
     private func commitEach(_ messages: [Admitted], at now: Timestamp) async -> [NotifyMessage] {
-        let (results, isStoreWorking) = await submit(messages.map { command(for: $0, at: now) }, \.queued)
+        let (results, isStoreWorking) = await submit(messages.map { command(for: $0, at: now) }).value
+        queue(results, \.queued)
         var (failed, givenUp): ([NotifyMessage], [StoreError]) = ([], [])
         for (message, result) in zip(messages, results) {
             switch result {
@@ -169,22 +194,32 @@ final class SessionIntake: SessionMessageReceiver {
         node.logger.error("messages of storage servers not stored", metadata: ["reason": "\(error.message)"])
     }
 
-    /// Queues what the commands put into the outbox.
-    private func submit<Outcome>(
-        _ commands: [StoreCommand<Outcome>], _ queued: (Outcome) -> [QueuedDelivery]
-    ) async -> (results: [Result<Outcome, StoreError>], isStoreWorking: Bool) {
-        guard !commands.isEmpty else { return ([], true) }
-        let (results, isStoreWorking) = await withCheckedContinuation { continuation in
-            node.store.submit(commands) { [node] in continuation.resume(returning: ($0, node.store.failure == nil)) }
+    /// The results of commands, and whether the store worked when they were there.
+    private typealias Commits<Outcome: Sendable> = Task<(results: [Result<Outcome, StoreError>], isStoreWorking: Bool), Never>
+
+    /// The commands have their place in the order of commits when this returns.
+    private func submit<Outcome>(_ commands: [StoreCommand<Outcome>]) -> Commits<Outcome> {
+        guard !commands.isEmpty else { return Task { ([], true) } }
+        let (stream, continuation) = AsyncStream.makeStream(of: (results: [Result<Outcome, StoreError>], isStoreWorking: Bool).self)
+        node.store.submit(commands) { [node] results in
+            continuation.yield((results, node.store.failure == nil))
+            continuation.finish()
         }
-        // Not on the store's thread, which others wait for. No other messages are committed meanwhile, so a device's notifications are queued in the
-        // order of their rows.
+        return Task {
+            for await commits in stream { return commits }
+            return ([], true)
+        }
+    }
+
+    /// Queues what the commands put into the outbox: not on the store's thread, which others wait for. One after the other, in the order of the commits:
+    /// a device's notifications are queued in the order of their rows.
+    private func queue<Outcome>(_ results: [Result<Outcome, StoreError>], _ queued: (Outcome) -> [QueuedDelivery]) {
         let deliveries = results.flatMap { result in (try? result.get()).map(queued) ?? [] }
+        guard !deliveries.isEmpty else { return }
         node.counters.add(.sessionNotification, deliveries.count)
         node.counters.add(.notificationQueued, deliveries.count)
         recent.add(deliveries.lazy.map(\.delivery), at: node.now())
         node.delivery.enqueue(deliveries)
-        return (results, isStoreWorking)
     }
 
     private func command(for message: Admitted, at now: Timestamp) -> StoreCommand<NotifiedMessage> {
