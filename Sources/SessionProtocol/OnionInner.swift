@@ -1,5 +1,3 @@
-import Foundation
-
 /// What a decrypted onion request holds: a bencoded list of JSON `{"method","endpoint","headers"}` and, optionally, a body.
 package struct OnionInnerRequest: Hashable, Sendable {
     package let method: String
@@ -31,7 +29,7 @@ package struct OnionInnerRequest: Hashable, Sendable {
     /// nil unless it begins with a slash, and what is percent-encoded is UTF-8.
     private static func path(of endpoint: String) -> String? {
         guard endpoint.utf8.first == UInt8(ascii: "/") else { return nil }
-        return endpoint.prefix { $0 != "?" && $0 != "#" }.removingPercentEncoding
+        return percentDecoded(endpoint.prefix { $0 != "?" && $0 != "#" })
     }
 }
 

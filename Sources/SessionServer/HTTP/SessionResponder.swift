@@ -1,4 +1,3 @@
-import Foundation
 import HTTPTypes
 import Hummingbird
 import NIOCore
@@ -19,7 +18,7 @@ struct SessionResponder: HTTPResponder {
     let now: @Sendable () -> Timestamp
 
     func respond(to request: Request, context: Context) async throws -> Response {
-        let path = request.uri.path.removingPercentEncoding ?? request.uri.path
+        let path = percentDecoded(request.uri.path) ?? request.uri.path
         switch SessionEndpoint.route(method: request.method.rawValue, path: path, isInsideOnion: false) {
         case .notFound: return Self.text(.notFound, "there is nothing at this path")
         case .methodNotAllowed:
