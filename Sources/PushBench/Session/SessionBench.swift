@@ -21,7 +21,7 @@ import WakuCrypto
 /// as well where it is not the node's.
 package struct SessionBench: Sendable {
     /// Requests that are sent at the same time, each on a connection of its own.
-    static let inFlight = 128
+    static let inFlight = 256
     private static let swarms: [UInt64] = [1 << 62, 3 << 62]
 
     let settings: BenchSettings
