@@ -1,9 +1,6 @@
-import AdminProtocol
 import ClusterPostgreSQL
 package import Delivery
 import Foundation
-import HealthChecks
-import Hummingbird
 package import Logging
 package import NodeMetrics
 import Primitives
@@ -31,27 +28,20 @@ package struct RelayNeeds: Sendable {
 
 /// A push notification node. Runs as a service until graceful shutdown.
 package final class NodeService: Service {
-    /// Limits during shutdown: for answering requests, for posts to gorush, for publishing answers. Together below 10 s.
-    private static let answerLimit = Duration.milliseconds(2500)
-    private static let postLimit = Duration.milliseconds(5200)
-    private static let publishLimit = Duration.milliseconds(1500)
-    /// After the beginning of the shutdown: until when other nodes' taking this one's devices over is waited for.
-    private static let handoverEnd = Duration.seconds(8)
-
     let configuration: NodeConfiguration
     let relay: any Relay
     let store: any Store
-    private let folder: DataFolder
+    let folder: DataFolder
     let protocols: [any NodeProtocol]
     let services: [any ProtocolService]
     let delivery: DeliveryService
     package let cluster: ClusterNode?
-    private let publisher: Publisher
-    private let sorter: MessageSorter
-    private let maintenance: Maintenance
-    private let gauges: NodeGauges
+    let publisher: Publisher
+    let sorter: MessageSorter
+    let maintenance: Maintenance
+    let gauges: NodeGauges
     let watch: NodeWatch
-    private let statusSource: StatusSource
+    let statusSource: StatusSource
     let logger: Logger
     package let counters: Counters
     /// The time at which the next waiting notification expires.
@@ -59,7 +49,7 @@ package final class NodeService: Service {
     let drain = Drain()
     let probe: SelfProbe
     let started = Date()
-    private let boundPort = Mutex<Int?>(nil)
+    let boundPort = Mutex<Int?>(nil)
     /// The HTTP port once the server listens; it differs from the configured one if that is 0.
     package var httpPort: Int? { boundPort.withLock(\.self) }
 
@@ -99,7 +89,7 @@ package final class NodeService: Service {
             parts: Self.parts + parts + knownParts.filter { known in !parts.contains { $0.name == known.name } },
             isShared: configuration.cluster != nil)
         self.store = store
-        let cluster = try Self.cluster(configuration, protocols, gorush, counters, logger)
+        let cluster = try Self.makeCluster(configuration, protocols, gorush, counters, logger)
         self.cluster = cluster
         firstExpiryReading = ThrottledReading(pause: .zero, restFactor: 0) { try await store.fetch(DeliveryStorage.firstExpiry()) }
         let topics = protocols.map(\.topics)
@@ -146,33 +136,7 @@ package final class NodeService: Service {
             zip(protocols, services).map { ($0.label, $0.topics, $1.receiver) }, seen: seen, handled: handled, cluster: cluster,
             counters: counters, now: now)
         cluster?.attach(
-            ClusterNode.Hooks(
-                deliver: { [sorter] in await sorter.deliver($0) },
-                registered: { notice in
-                    for (index, spoken) in protocols.enumerated() where spoken.number == notice.protocol {
-                        services[index].registeredElsewhere(notice.name)
-                    }
-                },
-                taken: { number, name, cost in
-                    for (index, spoken) in protocols.enumerated() where spoken.number == number {
-                        services[index].takenElsewhere(name, cost: cost)
-                    }
-                },
-                shared: { count in
-                    for service in services { service.shared(by: count) }
-                },
-                sharedAccounts: { share in
-                    for service in services { service.shared(as: share) }
-                },
-                reload: {
-                    do throws(StoreError) {
-                        for service in services { try await service.reload() }
-                        return true
-                    } catch {
-                        logger.error("changes of other nodes not read", metadata: ["reason": "\(error.message)"])
-                        return false
-                    }
-                }), store: store, delivery: delivery)
+            Self.hooks(zip(protocols, services).map { (spoken: $0, service: $1) }, sorter, logger), store: store, delivery: delivery)
         maintenance = Maintenance(
             interval: configuration.maintenanceInterval, handledInterval: configuration.handledInterval,
             retention: configuration.retention, relay: relay, store: store, delivery: delivery,
@@ -189,205 +153,6 @@ package final class NodeService: Service {
         statusSource = StatusSource(
             counters: counters, gauges: gauges, watch: watch, relay: relay, store: store, delivery: delivery, protocols: protocols,
             services: services, cluster: cluster, now: now, started: .now)
-    }
-
-    /// - Throws: `StoreError`, and ``NodeError`` when the store can't be shared.
-    private static func cluster(
-        _ configuration: NodeConfiguration, _ protocols: [any NodeProtocol], _ gorush: [GorushEndpoint], _ counters: Counters,
-        _ logger: Logger
-    ) throws -> ClusterNode? {
-        guard let settings = configuration.cluster else {
-            // Nothing is left of the time when it was one of several.
-            if case .postgreSQL(let address) = configuration.store { try ClusterDatabase.withdrawNotices(at: address) }
-            return nil
-        }
-        guard case .postgreSQL(let address) = configuration.store else {
-            throw NodeError(message: "several nodes need a PostgreSQL database: give --store, or leave out --cluster")
-        }
-        let registrants = protocols.compactMap { spoken in spoken.registrants.map { (spoken.number, $0) } }
-        return try ClusterNode(
-            settings, address, gorushTimeout: gorush.map(\.timeout).max() ?? .seconds(60), waitingLimit: configuration.workLimit,
-            registrants: Dictionary(uniqueKeysWithValues: registrants), counters: counters, logger: logger)
-    }
-
-    /// Number of topics besides the node's own.
-    var topicCount: Int { protocols.reduce(0) { $0 + $1.topics.otherCount } }
-
-    /// Runs until graceful shutdown; then stops accepting messages, finishes its work in progress, and returns.
-    ///
-    /// - Throws: ``NodeError`` when an address can't be listened on, the HTTP address or a protocol's.
-    package func run() async throws {
-        logger.info(
-            "node started",
-            metadata: [
-                "key": "\(configuration.identity.publicKey.hex)", "topics": "\(topicCount)",
-                "waiting": "\(delivery.waitingCount)", "http": "\(configuration.httpAddress?.description ?? "off")",
-                "silence-alarm": "\(configuration.silenceAlarm?.inWords ?? "off")",
-            ])
-        try await withThrowingTaskGroup(of: Part.self) { group in
-            group.addTask {
-                try await self.serveHealth()
-                return .health
-            }
-            group.addTask {
-                await self.serveAdmin()
-                return .admin
-            }
-            group.addTask {
-                await self.watch.run()
-                return .watch
-            }
-            group.addTask {
-                await self.maintenance.run()
-                return .maintenance
-            }
-            group.addTask {
-                await self.maintenance.saveHandledMessages()
-                return .maintenance
-            }
-            for service in services {
-                group.addTask {
-                    try await service.run()
-                    return .service
-                }
-            }
-            if let cluster {
-                group.addTask {
-                    await cluster.run()
-                    return .cluster
-                }
-            }
-            group.addTask {
-                await self.work()
-                return .work
-            }
-            for try await part in group where part == .work { break }
-            group.cancelAll()
-        }
-        await cluster?.leave()
-        await relay.close()
-        await maintenance.saveCursors()
-        do {
-            try store.close()
-        } catch {
-            // SQLite's write-ahead log remains, and is applied at the next start.
-            logger.warning("store not closed")
-        }
-        folder.unlock()
-        logger.info("node stopped")
-    }
-
-    private enum Part {
-        case work, publishing, posting, health, admin, maintenance, watch, service, cluster
-    }
-
-    // MARK: Work
-
-    private func work() async {
-        await withTaskGroup(of: Part.self) { group in
-            group.addTask {
-                await self.publisher.run()
-                return .publishing
-            }
-            group.addTask {
-                await self.delivery.run()
-                return .posting
-            }
-            group.addTask {
-                await self.relayUntilShutdown()
-                let stopping = ContinuousClock.now
-                self.logger.info("stopping")
-                self.cluster?.beginLeaving()
-                await self.wait(Self.answerLimit) { self.isIdle && self.delivery.awaitingCount == 0 }
-                self.delivery.stopPosting()
-                await self.wait(Self.postLimit) { !self.delivery.isPosting }
-                if self.delivery.isPosting {
-                    self.logger.warning(
-                        "posts to gorush are unanswered at the stop: their notifications are posted again after the start",
-                        metadata: ["count": "\(self.delivery.unansweredCount)"])
-                }
-                if let cluster = self.cluster {
-                    await self.wait(max(.zero, Self.handoverEnd - (.now - stopping))) { cluster.hasLeft }
-                }
-                self.store.stopWaiting()
-                self.publisher.finish()
-                // Held replies are published when they are due. The group returns earlier if the publisher ends.
-                let end = max(.now, stopping + self.configuration.replyDelay) + Self.publishLimit
-                try? await Task.sleep(until: end, clock: .continuous)
-                return .work
-            }
-            for await part in group where part != .posting { break }
-            group.cancelAll()
-        }
-    }
-
-    private func relayUntilShutdown() async {
-        await withTaskGroup(of: Void.self) { group in
-            group.addTask { await self.relay.run { await self.sorter.take(self.probe.take($0)) } }
-            group.addTask { try? await gracefulShutdown() }
-            await group.next()
-            group.cancelAll()
-        }
-    }
-
-    /// Whether no message is on its way to the store.
-    var isIdle: Bool { services.allSatisfy { $0.receiver.isIdle } }
-
-    private func wait(_ limit: Duration, until condition: () -> Bool) async {
-        let deadline = ContinuousClock.now + limit
-        while !condition(), ContinuousClock.now < deadline, (try? await Task.sleep(for: .milliseconds(10))) != nil {}
-    }
-
-    // MARK: Health
-
-    private func serveHealth() async throws {
-        guard let address = configuration.httpAddress else { return }
-        let endpoint = configuration.feedbackSecret.map { FeedbackEndpoint(secret: $0, feedback: delivery.feedback, counters: counters) }
-        let server = HealthServer(
-            address: address, hostNames: configuration.httpHosts, feedback: endpoint, obstacles: { self.obstacles },
-            metrics: { await self.gauges.exposition(as: $0, isReady: self.obstacles.isEmpty) },
-            status: { await self.statusSource.status(obstacles: self.obstacles) },
-            bound: { port in self.boundPort.withLock { $0 = port } }, logger: logger)
-        do {
-            try await server.run()
-        } catch {
-            throw NodeError(message: "\(address) can't be listened on: is another program using it? Choose another with --http")
-        }
-    }
-
-    /// Why the node is not ready; empty if it is.
-    package var obstacles: [String] {
-        findings.filter { $0.verdict == .fail }.map { "\($0.check): \($0.text)" }
-    }
-
-    /// Serves the admin socket. The node runs without it if that fails.
-    private func serveAdmin() async {
-        guard configuration.servesAdmin else { return }
-        guard let socket = AdminSocket(in: configuration.dataPath) else {
-            return logger.error("admin socket not served", metadata: ["reason": "the data folder can't be opened"])
-        }
-        do {
-            try await AdminServer(node: self, socket: socket, logger: logger).run()
-        } catch {
-            logger.error("admin socket not served", metadata: ["reason": "it can't be made in the data folder"])
-        }
-    }
-
-    /// Checks liveness: returns once an empty batch of commands went through the store's writer and the delivery table's lock was free. A store
-    /// that reports errors is alive, since the node continues without it. If the store or delivery hangs, this does not return.
-    package func checkLiveness() async {
-        await store.settle()
-        _ = delivery.waitingCount
-    }
-}
-
-/// Why a node can't run. The message says how to fix it.
-package struct NodeError: Error, Hashable, Sendable, CustomStringConvertible {
-    package let message: String
-    package var description: String { message }
-
-    package init(message: String) {
-        self.message = message
     }
 }
 
