@@ -51,7 +51,7 @@ package struct SignatureVerifier: Sendable {
             guard let key = try? Ed25519PublicKey(parsing: account.key) else { throw RequestError(.error, "pubkey: no key") }
             return key
         }
-        // The caller verifies a signature of this key or makes another key of it: neither works for one that is no point.
+        // libsodium verifies a signature of this key, or multiplies it: neither works for one that is no point, or of small order.
         guard let key = authority.sessionKey, key.hasX25519Form(account.key) else {
             throw RequestError(.error, "session_ed25519: not the key of pubkey")
         }

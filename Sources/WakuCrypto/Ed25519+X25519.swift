@@ -8,10 +8,11 @@ extension Ed25519PublicKey {
     /// Whether an X25519 key is the form of this key: u = (1 + y) / (1 − y), RFC 7748, section 4.1.
     ///
     /// Compares u · (1 − y) with 1 + y, which takes a hundredth of the time of a conversion that also finds the order of the point. Whether there is
-    /// such a point, and of what order, remains open: with a key that is no point, or one of small order, no signature is valid.
+    /// such a point, and of what order, remains open: what follows must refuse a key that is none or is of small order, as libsodium does when it
+    /// verifies a signature, or multiplies the key. OpenSSL accepts signatures of keys of small order.
     ///
     /// - Parameter form: an X25519 public key. What is not the canonical form of a coordinate, in 32 bytes, is none.
-    public func hasX25519Form(_ form: [UInt8]) -> Bool {
+    package func hasX25519Form(_ form: [UInt8]) -> Bool {
         guard form.count == Self.byteCount else { return false }
         return Self.contexts.withContext { context in
             BN_CTX_start(context)

@@ -55,6 +55,35 @@ import WakuCrypto
         }
     }
 
+    /// Keys whose X25519 forms are points of small order too. By OpenSSL, one signature is valid for many texts; libsodium refuses them.
+    @Test(arguments: [
+        // The points of orders 2 and 4 and one of order 8, and their forms.
+        ("ecffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff7f", String(repeating: "00", count: 32)),
+        (String(repeating: "00", count: 32), "01" + String(repeating: "00", count: 31)),
+        (
+            "c7176a703d4dd84fba3c0b760d10670f2a2053fa2c39ccc64ec7fd7792ac037a",
+            "e0eb7a7c3b41b8ae1656e3faf19fc46ada098deb9c32b1fd866205165f49b800"
+        ),
+    ])
+    func keysOfSmallOrderSignNothing(key: String, form: String) throws {
+        let key = try Ed25519PublicKey(parsing: try #require(bytes(hex: key)))
+        #expect(key.hasX25519Form(try #require(bytes(hex: form))))
+        let signature: [UInt8] = [1] + [UInt8](repeating: 0, count: 63)
+        let sample = RequestSample.sessionID()
+            .with("pubkey", RequestSample.quoted("05" + form))
+            .with("session_ed25519", RequestSample.quoted(hexString(key.bytes)))
+            .with("signature", RequestSample.quoted(hexString(signature)))
+        var validByOpenSSL = 0
+        for time in 1_677_520_760..<1_677_520_860 {
+            let sample = sample.with("sig_ts", "\(time)")
+            if key.isValid(signature, of: try sample.subscription().signedText) { validByOpenSSL += 1 }
+            #expect(try error(sample)?.code == .error)
+            let subkey = RequestSample.quoted(String(repeating: "01", count: 32))
+            #expect(try error(sample.with("subkey_tag", subkey))?.message.hasPrefix("subkey_tag") == true)
+        }
+        #expect(validByOpenSSL > 0)
+    }
+
     @Test func subaccountsAreVerified() throws {
         #expect(try error(.subaccount(vectors.subaccount)) == nil)
         #expect(try error(.subaccount(vectors.subaccountAnyPrefix)) == nil)

@@ -70,6 +70,10 @@ import WakuCrypto
         let base = try Ed25519PublicKey(parsing: [0x58] + [UInt8](repeating: 0x66, count: 31))
         #expect(base.hasX25519Form([9] + [UInt8](repeating: 0, count: 31)))
         #expect(!base.hasX25519Form([0xF6] + [UInt8](repeating: 0xFF, count: 30) + [0x7F]))
+        // The base point and the point of order 2 together: a form, but none of libsodium's.
+        let mixed = try Ed25519PublicKey(parsing: [0x95] + [UInt8](repeating: 0x99, count: 30) + [0x19])
+        let form = try #require(bytes(hex: "12c7711cc7711cc7711cc7711cc7711cc7711cc7711cc7711cc7711cc7711c47"))
+        #expect(mixed.hasX25519Form(form) && sodium.x25519Key(of: mixed) == nil)
         // The neutral element, whose form would be 2 / 0, in both of its encodings.
         for bytes in [[1] + [UInt8](repeating: 0, count: 31), [0xEE] + [UInt8](repeating: 0xFF, count: 30) + [0x7F]] {
             let neutral = try Ed25519PublicKey(parsing: bytes)
