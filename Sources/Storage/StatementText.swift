@@ -1,6 +1,6 @@
 import Synchronization
 
-/// A statement in an engine's language, made once for each engine that a process has.
+/// A statement in an engine's language, kept for each engine that a process has.
 package final class StatementText: Sendable {
     private final class Text: Sendable {
         let engine: ObjectIdentifier

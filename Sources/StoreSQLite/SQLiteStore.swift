@@ -178,11 +178,13 @@ package final class SQLiteStore: Store {
 
     // MARK: Opening
 
-    /// Once a process, before its first database: the writer and the readers would wait for each other with every allocation of SQLite.
-    package static let setUpLibrary: Void = waku_sqlite_disable_memory_statistics()
+    private static let isLibrarySetUp: Void = waku_sqlite_disable_memory_statistics()
+
+    /// Without this, the writer and the readers wait for each other with every allocation of SQLite. Takes effect before the process's first database.
+    package static func setUpLibrary() { _ = isLibrarySetUp }
 
     private static func open(_ path: String, mayCreate: Bool) throws(StoreError) -> DatabasePool {
-        Self.setUpLibrary
+        setUpLibrary()
         let exists = FileManager.default.fileExists(atPath: path)
         guard exists || mayCreate else {
             throw StoreError(code: .missing, message: "there is no database at \(path): has the daemon run with this data folder?")

@@ -22,7 +22,7 @@ final class BareDatabase {
     /// - Parameter path: the database, which is created if missing.
     /// - Throws: ``BenchError``
     init(path: String, isReader: Bool = false) throws(BenchError) {
-        SQLiteStore.setUpLibrary
+        SQLiteStore.setUpLibrary()
         var opened: OpaquePointer?
         guard sqlite3_open(path, &opened) == SQLITE_OK, let database = opened else {
             sqlite3_close(opened)

@@ -13,7 +13,7 @@ final class BareSubscriptionTable {
     /// - Parameter path: the database, which is created if missing.
     /// - Throws: ``BenchError``
     init(path: String) throws(BenchError) {
-        SQLiteStore.setUpLibrary
+        SQLiteStore.setUpLibrary()
         var opened: OpaquePointer?
         guard sqlite3_open(path, &opened) == SQLITE_OK, let database = opened else {
             sqlite3_close(opened)

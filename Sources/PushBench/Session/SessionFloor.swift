@@ -139,7 +139,7 @@ struct SessionFloor: Sendable {
                     }
                 }
             }
-            try await exchange(200)
+            try await exchange(2 * SessionBench.inFlight)
             let (cpu, start) = (Clock.process(), Clock.uptime())
             try await exchange(count)
             return cost(from: cpu, start, of: count)

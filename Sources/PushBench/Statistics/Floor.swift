@@ -1,5 +1,7 @@
 /// The minimum cost of a message: the bare library calls that the protocol and its guarantees require, and nothing else.
 ///
+/// A step is counted as the library's call for it, also where the node does without: it does not prove again what is stored.
+///
 /// Sizes are those of ``Primitive``, which real messages exceed; small hashes of answers and parsing of envelopes are left out. So the floor is a
 /// low estimate.
 package struct Floor: Sendable {
@@ -40,7 +42,7 @@ package struct FloorCost: Hashable, Sendable {
     package var coreMicroseconds = 0.0
     /// The server's part of ``cpuMicroseconds``.
     package var serverMicroseconds = 0.0
-    /// The part of ``coreMicroseconds`` that is one thread's, however many cores there are: SQLite has one writer.
+    /// The part of ``coreMicroseconds`` that is one thread's, however many cores there are: SQLite has one writer. 0 with PostgreSQL.
     package var writerMicroseconds = 0.0
 
     /// Operations per second on this number of cores.
