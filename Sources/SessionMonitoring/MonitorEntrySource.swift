@@ -11,7 +11,7 @@ package protocol MonitorEntrySource: Sendable {
 
 /// Takes what storage servers report.
 package protocol SessionMessageReceiver: Sendable {
-    /// Returns once there is room for others, at the latest when the messages are stored or dropped: until then no others come, and storage
+    /// Returns once there is room for others, at the latest when the messages are stored or dropped: until then this is not called again, and storage
     /// servers that send more are not read.
     ///
     /// - Parameter messages: At most ``MessageQueue/maximumBatchCount``, in the order in which each server reported them. Their account is monitored at the server, and they had

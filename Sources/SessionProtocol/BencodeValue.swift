@@ -122,7 +122,7 @@ package struct BencodeDictionary: Hashable, Sendable, ExpressibleByDictionaryLit
 
     package subscript(key: String) -> BencodeValue? {
         get {
-            sorted.first { $0.key.elementsEqual(key.utf8) }?.value
+            sorted.first { $0.key.count == key.utf8.count && $0.key.elementsEqual(key.utf8) }?.value
         }
         set {
             let bytes = Array(key.utf8)[...]

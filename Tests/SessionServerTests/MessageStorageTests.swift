@@ -5,6 +5,7 @@ import PushTypes
 import SessionProtocol
 import Sodium
 import Storage
+import Synchronization
 import StoreSQLite
 import Testing
 import TestSupport
@@ -131,6 +132,20 @@ struct MessageStorageTests {
         #expect(notified[0]?.queued.map(\.postable.waiting.device.row) == [try fixture.rows(of: account)[1].row])
         // It is not known to have been notified.
         #expect(try await fixture.notify(report).queued.map(\.postable.waiting.device.row) == [row])
+    }
+
+    @Test func aLimitIsAskedOnceHoweverOftenACommandIsDecided() async throws {
+        try await fixture.subscribe(account, SessionDevice())
+        let asked = Atomic(0)
+        let command = fixture.subscriptions.notifyTogether([try fixture.prepare(message(for: account))]) { _ in
+            asked.add(1, ordering: .relaxed)
+            return true
+        }
+        // Decided, but not applied: what changes rows can't be read.
+        for _ in 0..<3 { #expect(throws: StoreError.self) { try fixture.store.read(command) } }
+        #expect(try await fixture.store.commit(command)[0]?.queued.count == 1)
+        let count = asked.load(ordering: .relaxed)
+        #expect(count == 1)
     }
 
     @Test func aSubscriptionThatIsRenewedMeanwhileIsNotifiedAsItIsThen() async throws {

@@ -13,6 +13,7 @@ import SessionSwarms
 import Sodium
 import StatusRules
 import Storage
+import Synchronization
 import TestSupport
 import Testing
 import Waku
@@ -197,28 +198,76 @@ struct SessionHTTPTests {
         }
     }
 
-    /// One batch is prepared while the one before it is committed; a third would wait.
+    /// Two batches are on their way to the store while a third is prepared.
     @Test func reportsBehindAStoreThatHangsWaitInTheirOrder() async throws {
         let faults = StoreFaults(in: fixture.folder.path)
         let (account, device) = (try SessionAccount.sessionID(), SessionDevice())
         try await fixture.withNode { node async throws in
             #expect(try await node.subscribe(account, device) == Self.added)
             let counters = node.node.counters
-            let reports = ["a", "b"].map { message(for: account, hash: String(repeating: $0, count: 40)) }
+            let reports = ["a", "b", "c"].map { message(for: account, hash: String(repeating: $0, count: 40)) }
             faults.add(.stall, to: .sync)
             await fixture.monitor.take([reports[0]])
-            let second = Task { await fixture.monitor.take([reports[1]]) }
-            try await eventually { counters.count(.sessionMessage) == 2 }
+            await fixture.monitor.take([reports[1]])
+            let hasThirdRoom = Atomic(false)
+            let third = Task {
+                await fixture.monitor.take([reports[2]])
+                hasThirdRoom.store(true, ordering: .relaxed)
+            }
+            try await eventually { counters.count(.sessionMessage) == 3 }
             #expect(counters.count(.sessionNotification) == 0 && fixture.gorush.posted.isEmpty)
+            let hadRoom = hasThirdRoom.load(ordering: .relaxed)
+            #expect(!hadRoom)
             faults.clear()
-            await second.value
+            await third.value
             await fixture.monitor.settle()
-            #expect(counters.count(.sessionNotification) == 2)
-            try await eventually { fixture.gorush.posted.count == 2 }
+            #expect(counters.count(.sessionNotification) == 3)
+            try await eventually { fixture.gorush.posted.count == 3 }
             let name = Subscriptions(node.node.store.sealer).name(
                 of: account.id, SubscriberDevice(service: device.service, token: device.token))
             let expected = reports.compactMap { DeliveryID(bytes: MessageRules.deliveryName(rowName: name, hash: $0.hash))?.notificationID }
             #expect(fixture.gorush.posted.map(\.id) == expected)
+        }
+    }
+
+    /// A batch that cannot be stored yet holds up the ones behind it no longer than its own first attempt.
+    @Test func aBatchThatIsTriedAgainHoldsUpNoOther() async throws {
+        let (account, device) = (try SessionAccount.sessionID(), SessionDevice())
+        let faults = StoreFaults(in: fixture.folder.path)
+        try await fixture.withNode { node async throws in
+            #expect(try await node.subscribe(account, device) == Self.added)
+            faults.add(.code(13), to: .write)
+            await fixture.monitor.take([message(for: account)])
+            try await eventually { node.node.store.failure != nil }
+            faults.clear()
+            // The first waits a second before it is tried again.
+            await fixture.monitor.take([message(for: account)])
+            try await eventually { fixture.gorush.posted.count == 2 }
+            await fixture.monitor.settle()
+            #expect(node.node.counters.count(.sessionNotification) == 2)
+        }
+    }
+
+    /// Many devices: their notifications fill the memory, so the batch behind waits.
+    @Test func aBatchOfManyNotificationsIsAloneOnItsWay() async throws {
+        let faults = StoreFaults(in: fixture.folder.path)
+        let account = try SessionAccount.sessionID()
+        let devices = (0..<50).map { _ in SessionDevice() }
+        try await fixture.withNode { node async throws in
+            let forms = devices.map { account.json(account.subscription($0)) }
+            #expect(try await node.ask("/subscribe", "[\(forms.joined(separator: ","))]").contains("success"))
+            let counters = node.node.counters
+            faults.add(.stall, to: .sync)
+            await fixture.monitor.take([message(for: account)])
+            let many = Task { await fixture.monitor.take((0..<50).map { _ in message(for: account) }) }
+            try await eventually { counters.count(.sessionMessage) == 51 }
+            #expect(counters.count(.sessionNotification) == 0)
+            faults.clear()
+            await many.value
+            // Those before it are done when it is on its way.
+            #expect(counters.count(.sessionNotification) >= 50)
+            await fixture.monitor.settle()
+            #expect(counters.count(.sessionNotification) == 51 * 50)
         }
     }
 

@@ -1,4 +1,5 @@
 import Delivery
+import Dispatch
 import Logging
 import NodeMetrics
 import PushNode
@@ -15,6 +16,8 @@ final class SessionIntake: SessionMessageReceiver {
     private static let retryInterval = Duration.seconds(1)
     /// Messages that are committed by one command.
     private static let commandSize = 32
+    /// A batch with more notifications, of some 6 KiB each, is not on its way to the store together with the one before it.
+    private static let overlapLimit = 2048
 
     private let node: NodeServices
     private let subscriptions: Subscriptions
@@ -24,8 +27,10 @@ final class SessionIntake: SessionMessageReceiver {
     private let recent = RecentDeliveries()
     private let ageLimit: Duration
     private let isStopping = Atomic(false)
-    /// The messages that were taken last, and those before them.
-    private let committing = Mutex<(last: Task<Void, Never>?, previous: Task<Void, Never>?)>((nil, nil))
+    /// What was taken last, and what before: two batches at most are on their way to the store.
+    private let committing = Mutex<(newest: Task<Void, Never>?, older: Task<Void, Never>?)>((nil, nil))
+    /// Where notifications are queued, in the order of their commits: not on the store's thread, which others wait for.
+    private let queueing = DispatchQueue(label: "waku-push.session.intake")
 
     init(_ node: NodeServices, _ source: SessionDeliverySource, _ gate: SessionGate, _ sodium: Sodium, ageLimit: Duration) {
         self.node = node
@@ -49,22 +54,24 @@ final class SessionIntake: SessionMessageReceiver {
     func take(_ messages: [NotifyMessage]) async {
         node.counters.add(.sessionMessage, messages.count)
         let prepared = await prepare(messages)
-        await committing.withLock { $0.previous }?.value
-        let submitted = submit(prepared)
+        let count = prepared.reduce(0) { $0 + ($1.prepared?.notifications.count ?? 1) }
+        if count > Self.overlapLimit { await settle() } else { await committing.withLock(\.older)?.value }
+        let batch = submit(prepared)
         committing.withLock { committing in
-            let last = committing.last
-            committing = (last: Task { await keep(submitted, after: last) }, previous: last)
+            committing = (newest: Task { await keep(batch) }, older: committing.newest)
         }
     }
 
     func settle() async {
-        await committing.withLock { $0.last }?.value
+        let (newest, older) = committing.withLock(\.self)
+        await older?.value
+        await newest?.value
     }
 
-    private func keep(_ submitted: Submitted, after last: Task<Void, Never>?) async {
-        var left = await finish(submitted, after: last)
+    private func keep(_ batch: Batch) async {
+        var left = await finish(batch)
         while !left.isEmpty {
-            try? await Task.sleep(for: Self.retryInterval)
+            if !isStopping.load(ordering: .relaxed) { try? await Task.sleep(for: Self.retryInterval) }
             guard !isStopping.load(ordering: .relaxed) else { return node.counters.add(.sessionDropped(.notStored), left.count) }
             left = await finish(submit(await prepare(left)))
         }
@@ -110,17 +117,16 @@ final class SessionIntake: SessionMessageReceiver {
     }
 
     /// Messages on their way to the store.
-    private struct Submitted: Sendable {
-        /// Committed together.
+    private struct Batch: Sendable {
+        /// Those of a command.
         let groups: [[Admitted]]
-        let commits: Commits<[NotifiedMessage?]>
+        let results: PendingResults<[NotifiedMessage?]>
         /// Those that could not be read.
         let alone: [Admitted]
-        let time: Timestamp
     }
 
     /// The messages have their place in the order of commits when this returns.
-    private func submit(_ messages: [Admitted]) -> Submitted {
+    private func submit(_ messages: [Admitted]) -> Batch {
         let now = node.now()
         var (ready, alone): ([(message: Admitted, prepared: PreparedMessage)], [Admitted]) = ([], [])
         for message in messages {
@@ -138,20 +144,16 @@ final class SessionIntake: SessionMessageReceiver {
         let commands = groups.map { [subscriptions, gate] group in
             subscriptions.notifyTogether(group.map(\.prepared)) { gate.admitsNotification(for: $0, at: now) }
         }
-        return Submitted(groups: groups.map { $0.map(\.message) }, commits: submit(commands), alone: alone, time: now)
+        let results = submit(commands) { $0.flatMap { $0?.queued ?? [] } }
+        return Batch(groups: groups.map { $0.map(\.message) }, results: results, alone: alone)
     }
 
-    /// - Parameters:
-    ///   - submitted: messages.
-    ///   - last: what was submitted before, and is queued before.
     /// - Returns: Those that the store failed to keep, and may keep later.
-    private func finish(_ submitted: Submitted, after last: Task<Void, Never>? = nil) async -> [NotifyMessage] {
-        let (results, isStoreWorking) = await submitted.commits.value
-        await last?.value
-        queue(results) { $0.flatMap { $0?.queued ?? [] } }
-        var alone = submitted.alone
+    private func finish(_ batch: Batch) async -> [NotifyMessage] {
+        let (results, isStoreWorking) = await batch.results.value
+        var alone = batch.alone
         var failed: [NotifyMessage] = []
-        for (group, result) in zip(submitted.groups, results) {
+        for (group, result) in zip(batch.groups, results) {
             switch result {
             case .success(let outcomes):
                 for (message, outcome) in zip(group, outcomes) {
@@ -164,13 +166,13 @@ final class SessionIntake: SessionMessageReceiver {
                 failed += group.map(\.message)
             }
         }
-        return failed + (await commitEach(alone, at: submitted.time))
+        return failed + (await commitEach(alone))
     }
 
     /// The same, each for itself: messages that could not be read before, whose subscriptions have changed since, or that failed together.
-    private func commitEach(_ messages: [Admitted], at now: Timestamp) async -> [NotifyMessage] {
-        let (results, isStoreWorking) = await submit(messages.map { command(for: $0, at: now) }).value
-        queue(results, \.queued)
+    private func commitEach(_ messages: [Admitted]) async -> [NotifyMessage] {
+        let now = node.now()
+        let (results, isStoreWorking) = await submit(messages.map { command(for: $0, at: now) }, \.queued).value
         var (failed, givenUp): ([NotifyMessage], [StoreError]) = ([], [])
         for (message, result) in zip(messages, results) {
             switch result {
@@ -195,26 +197,30 @@ final class SessionIntake: SessionMessageReceiver {
     }
 
     /// The results of commands, and whether the store worked when they were there.
-    private typealias Commits<Outcome: Sendable> = Task<(results: [Result<Outcome, StoreError>], isStoreWorking: Bool), Never>
+    private typealias PendingResults<Outcome: Sendable> = Task<(results: [Result<Outcome, StoreError>], isStoreWorking: Bool), Never>
 
-    /// The commands have their place in the order of commits when this returns.
-    private func submit<Outcome>(_ commands: [StoreCommand<Outcome>]) -> Commits<Outcome> {
+    /// The commands have their place in the order of commits when this returns. What they put into the outbox is queued before the results are there,
+    /// in the order of the commits: that of the store's completions.
+    private func submit<Outcome>(
+        _ commands: [StoreCommand<Outcome>], _ queued: @escaping @Sendable (Outcome) -> [QueuedDelivery]
+    ) -> PendingResults<Outcome> {
         guard !commands.isEmpty else { return Task { ([], true) } }
         let (stream, continuation) = AsyncStream.makeStream(of: (results: [Result<Outcome, StoreError>], isStoreWorking: Bool).self)
-        node.store.submit(commands) { [node] results in
-            continuation.yield((results, node.store.failure == nil))
-            continuation.finish()
+        node.store.submit(commands) { [self] results in
+            let isStoreWorking = node.store.failure == nil
+            queueing.async { [self] in
+                queue(results.flatMap { result in (try? result.get()).map(queued) ?? [] })
+                continuation.yield((results, isStoreWorking))
+                continuation.finish()
+            }
         }
         return Task {
-            for await commits in stream { return commits }
-            return ([], true)
+            for await pending in stream { return pending }
+            preconditionFailure("this task is never cancelled")
         }
     }
 
-    /// Queues what the commands put into the outbox: not on the store's thread, which others wait for. One after the other, in the order of the commits:
-    /// a device's notifications are queued in the order of their rows.
-    private func queue<Outcome>(_ results: [Result<Outcome, StoreError>], _ queued: (Outcome) -> [QueuedDelivery]) {
-        let deliveries = results.flatMap { result in (try? result.get()).map(queued) ?? [] }
+    private func queue(_ deliveries: [QueuedDelivery]) {
         guard !deliveries.isEmpty else { return }
         node.counters.add(.sessionNotification, deliveries.count)
         node.counters.add(.notificationQueued, deliveries.count)

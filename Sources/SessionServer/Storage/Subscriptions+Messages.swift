@@ -4,6 +4,7 @@ import SessionProtocol
 import SessionRules
 import Sodium
 import Storage
+import Synchronization
 import Waku
 
 /// What a message came to.
@@ -18,7 +19,8 @@ struct NotifiedMessage: Sendable {
 
 /// The notifications of a message, encrypted before they have their place in the order of commits.
 struct PreparedMessage: Sendable {
-    struct Notification: Sendable {
+    /// A class: it is passed on often, and copies of all that it has would cost more than what it is made with.
+    final class Notification: Sendable {
         /// The subscription's row.
         let row: Int64
         let signedAt: Int64
@@ -27,6 +29,23 @@ struct PreparedMessage: Sendable {
         let content: SessionContent
         /// Puts it into the outbox.
         let changes: [Change]
+        private let admission = Mutex<Bool?>(nil)
+
+        init(row: Int64, signedAt: Int64, delivery: DeliveryID, address: DeviceAddress, content: SessionContent, changes: [Change]) {
+            (self.row, self.signedAt, self.delivery) = (row, signedAt, delivery)
+            (self.address, self.content, self.changes) = (address, content, changes)
+        }
+
+        /// Whether a limit admits it: asked once, however often the store decides a command again.
+        ///
+        /// - Parameter admits: whether a subscription's row may be notified now.
+        func isAdmitted(_ admits: (Int64) -> Bool) -> Bool {
+            admission.withLock { admission in
+                let isAdmitted = admission ?? admits(row)
+                admission = isAdmitted
+                return isAdmitted
+            }
+        }
     }
 
     let message: NotifyMessage
@@ -142,7 +161,7 @@ extension Subscriptions {
                 new.append(notification)
             }
             let duplicates = prepared.duplicates + notifications.count - new.count
-            let admitted = new.filter { admits($0.row) }
+            let admitted = new.filter { $0.isAdmitted(admits) }
             return .apply(admitted.flatMap(\.changes)) { ids in
                 let queued = zip(ids, admitted).map { Self.queued($1, id: $0, expires: prepared.expires) }
                 return NotifiedMessage(queued: queued, duplicates: duplicates, isWanted: prepared.isWanted)
@@ -177,7 +196,7 @@ extension Subscriptions {
                     decided.append(nil)
                     continue
                 }
-                let admitted = new.filter { admits($0.row) }
+                let admitted = new.filter { $0.isAdmitted(admits) }
                 // The reads were before all of the changes.
                 known.formUnion(admitted.lazy.map(\.delivery))
                 decided.append((message, admitted, message.duplicates + message.notifications.count - new.count))
