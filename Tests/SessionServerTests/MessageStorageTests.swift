@@ -5,7 +5,6 @@ import PushTypes
 import SessionProtocol
 import Sodium
 import Storage
-import Synchronization
 import StoreSQLite
 import Testing
 import TestSupport
@@ -128,24 +127,10 @@ struct MessageStorageTests {
         let row = try fixture.rows(of: account)[0].row
         let report = message(for: account)
         let prepared = [try fixture.prepare(report)]
-        let notified = try await fixture.store.commit(fixture.subscriptions.notifyTogether(prepared) { $0 != row })
+        let notified = try await fixture.store.commit(fixture.subscriptions.notifyTogether(prepared) { $0.row != row })
         #expect(notified[0]?.queued.map(\.postable.waiting.device.row) == [try fixture.rows(of: account)[1].row])
         // It is not known to have been notified.
         #expect(try await fixture.notify(report).queued.map(\.postable.waiting.device.row) == [row])
-    }
-
-    @Test func aLimitIsAskedOnceHoweverOftenACommandIsDecided() async throws {
-        try await fixture.subscribe(account, SessionDevice())
-        let asked = Atomic(0)
-        let command = fixture.subscriptions.notifyTogether([try fixture.prepare(message(for: account))]) { _ in
-            asked.add(1, ordering: .relaxed)
-            return true
-        }
-        // Decided, but not applied: what changes rows can't be read.
-        for _ in 0..<3 { #expect(throws: StoreError.self) { try fixture.store.read(command) } }
-        #expect(try await fixture.store.commit(command)[0]?.queued.count == 1)
-        let count = asked.load(ordering: .relaxed)
-        #expect(count == 1)
     }
 
     @Test func aSubscriptionThatIsRenewedMeanwhileIsNotifiedAsItIsThen() async throws {
@@ -203,7 +188,7 @@ struct MessageStorageTests {
     @Test func aLimitedDeviceTakesNoOtherWithIt() async throws {
         for _ in 0..<3 { try await fixture.subscribe(account, SessionDevice()) }
         let row = try fixture.rows(of: account)[1].row
-        let notified = try await fixture.notify(message(for: account)) { $0 != row }
+        let notified = try await fixture.notify(message(for: account)) { $0.row != row }
         #expect(notified.queued.count == 2 && notified.duplicates == 0)
     }
 

@@ -209,42 +209,38 @@ struct SessionHTTPTests {
             faults.add(.stall, to: .sync)
             await fixture.monitor.take([reports[0]])
             await fixture.monitor.take([reports[1]])
-            let hasThirdRoom = Atomic(false)
+            let hasThirdRoom = Flag()
             let third = Task {
                 await fixture.monitor.take([reports[2]])
-                hasThirdRoom.store(true, ordering: .relaxed)
+                hasThirdRoom.raise()
             }
             try await eventually { counters.count(.sessionMessage) == 3 }
+            #expect(try await staysDown(hasThirdRoom, on: node))
             #expect(counters.count(.sessionNotification) == 0 && fixture.gorush.posted.isEmpty)
-            let hadRoom = hasThirdRoom.load(ordering: .relaxed)
-            #expect(!hadRoom)
             faults.clear()
             await third.value
             await fixture.monitor.settle()
             #expect(counters.count(.sessionNotification) == 3)
             try await eventually { fixture.gorush.posted.count == 3 }
-            let name = Subscriptions(node.node.store.sealer).name(
-                of: account.id, SubscriberDevice(service: device.service, token: device.token))
-            let expected = reports.compactMap { DeliveryID(bytes: MessageRules.deliveryName(rowName: name, hash: $0.hash))?.notificationID }
-            #expect(fixture.gorush.posted.map(\.id) == expected)
+            #expect(fixture.gorush.posted.map(\.id) == ids(of: reports, account, device, node))
         }
     }
 
-    /// A batch that cannot be stored yet holds up the ones behind it no longer than its own first attempt.
-    @Test func aBatchThatIsTriedAgainHoldsUpNoOther() async throws {
+    /// The next batch is stored and posted before one that could not be stored at first.
+    @Test func aBatchThatIsTriedAgainDoesNotHoldUpTheNext() async throws {
         let (account, device) = (try SessionAccount.sessionID(), SessionDevice())
         let faults = StoreFaults(in: fixture.folder.path)
         try await fixture.withNode { node async throws in
             #expect(try await node.subscribe(account, device) == Self.added)
+            let reports = ["a", "b"].map { message(for: account, hash: String(repeating: $0, count: 40)) }
             faults.add(.code(13), to: .write)
-            await fixture.monitor.take([message(for: account)])
+            await fixture.monitor.take([reports[0]])
             try await eventually { node.node.store.failure != nil }
             faults.clear()
-            // The first waits a second before it is tried again.
-            await fixture.monitor.take([message(for: account)])
-            try await eventually { fixture.gorush.posted.count == 2 }
+            await fixture.monitor.take([reports[1]])
             await fixture.monitor.settle()
-            #expect(node.node.counters.count(.sessionNotification) == 2)
+            try await eventually { fixture.gorush.posted.count == 2 }
+            #expect(fixture.gorush.posted.map(\.id) == ids(of: reports.reversed(), account, device, node))
         }
     }
 
@@ -259,16 +255,55 @@ struct SessionHTTPTests {
             let counters = node.node.counters
             faults.add(.stall, to: .sync)
             await fixture.monitor.take([message(for: account)])
-            let many = Task { await fixture.monitor.take((0..<50).map { _ in message(for: account) }) }
+            let hasRoom = Flag()
+            let many = Task {
+                await fixture.monitor.take((0..<50).map { _ in message(for: account) })
+                hasRoom.raise()
+            }
             try await eventually { counters.count(.sessionMessage) == 51 }
-            #expect(counters.count(.sessionNotification) == 0)
+            #expect(try await staysDown(hasRoom, on: node))
             faults.clear()
             await many.value
-            // Those before it are done when it is on its way.
-            #expect(counters.count(.sessionNotification) >= 50)
             await fixture.monitor.settle()
             #expect(counters.count(.sessionNotification) == 51 * 50)
         }
+    }
+
+    @Test func aLimitIsAskedOnceForAMessageThatIsTriedAgain() async throws {
+        let faults = StoreFaults(in: fixture.folder.path)
+        let (account, device) = (try SessionAccount.sessionID(), SessionDevice())
+        try await fixture.withNode(configure: { $0.limits.notificationsByTarget = RateLimit(1, per: .hour, burst: 1) }) {
+            node async throws in
+            #expect(try await node.subscribe(account, device) == Self.added)
+            faults.add(.code(13), to: .write)
+            await fixture.monitor.take([message(for: account)])
+            try await eventually { node.node.store.failure != nil }
+            faults.clear()
+            await fixture.monitor.report([message(for: account)])
+            // The second found no room; the first had been admitted.
+            try await eventually { fixture.gorush.tokens == [device.token] }
+            #expect(node.node.counters.count(.sessionNotification) == 1)
+        }
+    }
+
+    private final class Flag: Sendable {
+        private let isUp = Atomic(false)
+        var isRaised: Bool { isUp.load(ordering: .relaxed) }
+        func raise() { isUp.store(true, ordering: .relaxed) }
+    }
+
+    /// While the store's readers are asked for as much as preparing some thousand notifications takes.
+    private func staysDown(_ flag: Flag, on node: SessionNodeFixture.Running) async throws -> Bool {
+        for _ in 0..<3000 where !flag.isRaised { _ = try await node.node.store.fetch(DeliveryStorage.waitingCount()) }
+        return !flag.isRaised
+    }
+
+    private func ids(
+        of reports: [NotifyMessage], _ account: SessionAccount, _ device: SessionDevice, _ node: SessionNodeFixture.Running
+    ) -> [String] {
+        let name = Subscriptions(node.node.store.sealer).name(
+            of: account.id, SubscriberDevice(service: device.service, token: device.token))
+        return reports.compactMap { DeliveryID(bytes: MessageRules.deliveryName(rowName: name, hash: $0.hash))?.notificationID }
     }
 
     @Test func aNodeThatStopsDoesNotWaitForAStoreThatFails() async throws {

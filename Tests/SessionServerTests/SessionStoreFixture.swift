@@ -46,7 +46,8 @@ struct SessionStoreFixture {
 
     @discardableResult
     func notify(
-        _ message: NotifyMessage, at now: Timestamp = .now(), admits: @escaping @Sendable (Int64) -> Bool = { _ in true }
+        _ message: NotifyMessage, at now: Timestamp = .now(),
+        admits: @escaping @Sendable (PreparedMessage.Notification) -> Bool = { _ in true }
     ) async throws -> NotifiedMessage {
         try await notify(try prepare(message, at: now), at: now, admits: admits)
     }
@@ -61,7 +62,8 @@ struct SessionStoreFixture {
 
     @discardableResult
     func notify(
-        _ prepared: PreparedMessage, at now: Timestamp = .now(), admits: @escaping @Sendable (Int64) -> Bool = { _ in true }
+        _ prepared: PreparedMessage, at now: Timestamp = .now(),
+        admits: @escaping @Sendable (PreparedMessage.Notification) -> Bool = { _ in true }
     ) async throws -> NotifiedMessage {
         let again = preparation(prepared.message, at: now)
         return try await store.commit(subscriptions.notify(prepared, orElse: { again }, admits: admits))

@@ -22,7 +22,7 @@ final class SessionIntake: SessionMessageReceiver {
     private let node: NodeServices
     private let subscriptions: Subscriptions
     private let source: SessionDeliverySource
-    private let gate: SessionGate
+    private let admission: NotificationAdmission
     private let sodium: Sodium
     private let recent = RecentDeliveries()
     private let ageLimit: Duration
@@ -35,7 +35,7 @@ final class SessionIntake: SessionMessageReceiver {
     init(_ node: NodeServices, _ source: SessionDeliverySource, _ gate: SessionGate, _ sodium: Sodium, ageLimit: Duration) {
         self.node = node
         self.source = source
-        self.gate = gate
+        admission = NotificationAdmission(gate)
         self.sodium = sodium
         self.ageLimit = ageLimit
         subscriptions = Subscriptions(node.store.sealer, isShared: node.cluster != nil)
@@ -141,8 +141,8 @@ final class SessionIntake: SessionMessageReceiver {
             }
         }
         let groups = stride(from: 0, to: ready.count, by: Self.commandSize).map { ready[$0..<min($0 + Self.commandSize, ready.count)] }
-        let commands = groups.map { [subscriptions, gate] group in
-            subscriptions.notifyTogether(group.map(\.prepared)) { gate.admitsNotification(for: $0, at: now) }
+        let commands = groups.map { [subscriptions, admission] group in
+            subscriptions.notifyTogether(group.map(\.prepared)) { admission.admits($0, at: now) }
         }
         let results = submit(commands) { $0.flatMap { $0?.queued ?? [] } }
         return Batch(groups: groups.map { $0.map(\.message) }, results: results, alone: alone)
@@ -229,8 +229,8 @@ final class SessionIntake: SessionMessageReceiver {
     }
 
     private func command(for message: Admitted, at now: Timestamp) -> StoreCommand<NotifiedMessage> {
-        let notify: @Sendable (PreparedMessage) -> StoreCommand<NotifiedMessage> = { [subscriptions, gate] prepared in
-            subscriptions.notify(prepared, orElse: { message.preparation }) { gate.admitsNotification(for: $0, at: now) }
+        let notify: @Sendable (PreparedMessage) -> StoreCommand<NotifiedMessage> = { [subscriptions, admission] prepared in
+            subscriptions.notify(prepared, orElse: { message.preparation }) { admission.admits($0, at: now) }
         }
         return message.prepared.map(notify) ?? message.preparation.then(notify)
     }

@@ -4,7 +4,6 @@ import SessionProtocol
 import SessionRules
 import Sodium
 import Storage
-import Synchronization
 import Waku
 
 /// What a message came to.
@@ -29,22 +28,10 @@ struct PreparedMessage: Sendable {
         let content: SessionContent
         /// Puts it into the outbox.
         let changes: [Change]
-        private let admission = Mutex<Bool?>(nil)
 
         init(row: Int64, signedAt: Int64, delivery: DeliveryID, address: DeviceAddress, content: SessionContent, changes: [Change]) {
             (self.row, self.signedAt, self.delivery) = (row, signedAt, delivery)
             (self.address, self.content, self.changes) = (address, content, changes)
-        }
-
-        /// Whether a limit admits it: asked once, however often the store decides a command again.
-        ///
-        /// - Parameter admits: whether a subscription's row may be notified now.
-        func isAdmitted(_ admits: (Int64) -> Bool) -> Bool {
-            admission.withLock { admission in
-                let isAdmitted = admission ?? admits(row)
-                admission = isAdmitted
-                return isAdmitted
-            }
         }
     }
 
@@ -142,10 +129,10 @@ extension Subscriptions {
     /// - Parameters:
     ///   - prepared: what ``prepare(_:expires:by:_:at:unless:)`` made.
     ///   - prepareAgain: the same for its message.
-    ///   - admits: whether a subscription's row may be notified now. Counts against a rate limit.
+    ///   - admits: whether a notification may be made now. Counts against a rate limit; asked again when the store decides again.
     func notify(
         _ prepared: PreparedMessage, orElse prepareAgain: @escaping @Sendable () -> StoreCommand<PreparedMessage>,
-        admits: @escaping @Sendable (Int64) -> Bool = { _ in true }
+        admits: @escaping @Sendable (PreparedMessage.Notification) -> Bool = { _ in true }
     ) -> StoreCommand<NotifiedMessage> {
         let notifications = prepared.notifications
         let checks = notifications.map { Self.findSignedAt(.integer($0.row)) } + notifications.flatMap { Self.search(for: $0.delivery) }
@@ -161,7 +148,7 @@ extension Subscriptions {
                 new.append(notification)
             }
             let duplicates = prepared.duplicates + notifications.count - new.count
-            let admitted = new.filter { $0.isAdmitted(admits) }
+            let admitted = new.filter(admits)
             return .apply(admitted.flatMap(\.changes)) { ids in
                 let queued = zip(ids, admitted).map { Self.queued($1, id: $0, expires: prepared.expires) }
                 return NotifiedMessage(queued: queued, duplicates: duplicates, isWanted: prepared.isWanted)
@@ -177,7 +164,7 @@ extension Subscriptions {
     ///   - admits: as above.
     /// - Returns: What each message came to; nil when a subscription has changed since: nothing was done, and the message is to be prepared again.
     func notifyTogether(
-        _ prepared: [PreparedMessage], admits: @escaping @Sendable (Int64) -> Bool = { _ in true }
+        _ prepared: [PreparedMessage], admits: @escaping @Sendable (PreparedMessage.Notification) -> Bool = { _ in true }
     ) -> StoreCommand<[NotifiedMessage?]> {
         let all = prepared.flatMap(\.notifications)
         let checks = [Self.findVersions(ids: Set(all.map(\.row)).sorted())] + all.flatMap { Self.search(for: $0.delivery) }
@@ -196,7 +183,7 @@ extension Subscriptions {
                     decided.append(nil)
                     continue
                 }
-                let admitted = new.filter { $0.isAdmitted(admits) }
+                let admitted = new.filter(admits)
                 // The reads were before all of the changes.
                 known.formUnion(admitted.lazy.map(\.delivery))
                 decided.append((message, admitted, message.duplicates + message.notifications.count - new.count))
