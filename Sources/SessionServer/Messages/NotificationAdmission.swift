@@ -1,5 +1,6 @@
 import Primitives
 import PushTypes
+import StatusRules
 import Synchronization
 import Waku
 
@@ -17,7 +18,7 @@ final class NotificationAdmission: Sendable {
     }
 
     func admits(_ notification: PreparedMessage.Notification, at now: Timestamp) -> Bool {
-        if admitted.withLock({ $0.contains(notification.delivery) }) { return true }
+        if gate.limiter.isUnlimited || admitted.withLock({ $0.contains(notification.delivery) }) { return true }
         guard gate.admitsNotification(for: notification.row, at: now) else { return false }
         admitted.withLock { $0.set((), of: notification.delivery) }
         return true

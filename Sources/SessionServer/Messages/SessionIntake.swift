@@ -57,8 +57,10 @@ final class SessionIntake: SessionMessageReceiver {
         let count = prepared.reduce(0) { $0 + ($1.prepared?.notifications.count ?? 1) }
         if count > Self.overlapLimit { await settle() } else { await committing.withLock(\.older)?.value }
         let batch = submit(prepared)
+        // A task of its own: what was encrypted is let go when the first attempt is over, however many follow.
+        let first = Task { await finish(batch) }
         committing.withLock { committing in
-            committing = (newest: Task { await keep(batch) }, older: committing.newest)
+            committing = (newest: Task { await keep(first) }, older: committing.newest)
         }
     }
 
@@ -68,8 +70,9 @@ final class SessionIntake: SessionMessageReceiver {
         await newest?.value
     }
 
-    private func keep(_ batch: Batch) async {
-        var left = await finish(batch)
+    /// - Parameter first: the first attempt, which tells what the store failed to keep.
+    private func keep(_ first: Task<[NotifyMessage], Never>) async {
+        var left = await first.value
         while !left.isEmpty {
             if !isStopping.load(ordering: .relaxed) { try? await Task.sleep(for: Self.retryInterval) }
             guard !isStopping.load(ordering: .relaxed) else { return node.counters.add(.sessionDropped(.notStored), left.count) }
