@@ -1,6 +1,9 @@
 // swift-tools-version: 6.2
 import PackageDescription
 
+// The table of contents: a room is a folder of Sources, its targets are the folders in it, and Tests mirrors it. A room imports itself and rooms
+// above it in this file; Deploy/dev/check-rooms says so.
+
 let strict: [SwiftSetting] = [
     .enableUpcomingFeature("ExistentialAny"),
     .enableUpcomingFeature("MemberImportVisibility"),
@@ -11,21 +14,6 @@ let strict: [SwiftSetting] = [
 /// Of tests. Not optimized in a release build either: that would take longer than running them. No product contains them, so packages that
 /// depend on this one do not meet the unsafe flag.
 let testing: [SwiftSetting] = strict + [.unsafeFlags(["-Onone"], .when(configuration: .release))]
-
-func system(_ name: String, pkgConfig: String, apt package: String) -> Target {
-    .systemLibrary(name: name, path: "Sources/\(name)", pkgConfig: pkgConfig, providers: [.apt([package])])
-}
-
-/// A target that other targets import. The products list those that other packages may import.
-func library(_ name: String, _ dependencies: [Target.Dependency] = []) -> Target {
-    .target(name: name, dependencies: dependencies, swiftSettings: strict)
-}
-
-func tests(_ name: String, _ dependencies: [Target.Dependency] = [], resources: [Resource] = []) -> Target {
-    .testTarget(
-        name: "\(name)Tests", dependencies: [.byName(name: name), "TestSupport"] + dependencies, resources: resources,
-        swiftSettings: testing)
-}
 
 let grdb: Target.Dependency = .product(name: "GRDB", package: "GRDB.swift")
 let sqlite: Target.Dependency = .product(name: "GRDBSQLite", package: "GRDB.swift")
@@ -54,6 +42,7 @@ let package = Package(
         .executable(name: "waku-push", targets: ["waku-push"]),
         .library(name: "PushClient", targets: ["PushClient"]),
         .library(name: "PushClientSQLite", targets: ["PushClientSQLite"]),
+        .library(name: "Core", targets: ["Core"]),
         .library(name: "WakuCrypto", targets: ["WakuCrypto"]),
         .library(name: "Waku", targets: ["Waku"]),
         .library(name: "StatusProtocol", targets: ["StatusProtocol"]),
@@ -74,244 +63,348 @@ let package = Package(
         .package(url: "https://github.com/swift-server/swift-service-lifecycle", from: "2.13.0"),
         .package(url: "https://github.com/jpsim/Yams", from: "6.2.0"),
         .package(url: "https://github.com/swiftlang/swift-docc-plugin", from: "1.5.0"),
-    ],
-    targets: [
-        system("CSecp256k1", pkgConfig: "libsecp256k1", apt: "libsecp256k1-dev"),
+    ]
+)
+
+/// The targets of Sources/ROOM.
+func room(_ room: String, _ targets: [Target]) -> [Target] {
+    for target in targets { target.path = "Sources/\(room)/\(target.name)" }
+    return targets
+}
+
+/// The test targets of Tests/ROOM.
+func tests(of room: String, _ targets: [Target]) -> [Target] {
+    for target in targets { target.path = "Tests/\(room)/\(target.name)" }
+    return targets
+}
+
+func system(_ name: String, pkgConfig: String, apt package: String) -> Target {
+    .systemLibrary(name: name, pkgConfig: pkgConfig, providers: [.apt([package])])
+}
+
+/// A target that other targets import. The products list those that other packages may import.
+func library(_ name: String, _ dependencies: [Target.Dependency] = []) -> Target {
+    .target(name: name, dependencies: dependencies, swiftSettings: strict)
+}
+
+func tests(_ name: String, _ dependencies: [Target.Dependency] = []) -> Target {
+    .testTarget(
+        name: "\(name)Tests", dependencies: [.byName(name: name), "TestSupport"] + dependencies, swiftSettings: testing)
+}
+
+// MARK: - C: system libraries, those that are opened at run time (CPostgres, CSodium, CZeroMQ), and generated messages
+
+package.targets += room(
+    "C",
+    [
         system("COpenSSL", pkgConfig: "libcrypto", apt: "libssl-dev"),
+        system("CSecp256k1", pkgConfig: "libsecp256k1", apt: "libsecp256k1-dev"),
         system("CCurl", pkgConfig: "libcurl", apt: "libcurl4-openssl-dev"),
         system("CProtobufC", pkgConfig: "libprotobuf-c", apt: "libprotobuf-c-dev"),
         .target(name: "CPushMessages", dependencies: ["CProtobufC"]),
         .target(name: "CSQLite", linkerSettings: [.linkedLibrary("sqlite3")]),
-        .target(name: "CVersion", cSettings: [.define("WAKU_PUSH_COMMIT", to: commit)]),
-
-        library("WakuCrypto", ["CSecp256k1", "COpenSSL"]),
-        library("Primitives"),
-        library("ProtobufWire"),
-        library("Cluster", ["Primitives"]),
-        // Optional libraries: prototypes of what is opened at run time.
+        .target(name: "CPostgres"),
         .target(name: "CSodium"),
         .target(name: "CZeroMQ"),
-        .target(name: "CPostgres"),
-        library("Sodium", ["CSodium", "Primitives", "WakuCrypto"]),
-        library("SessionProtocol", ["PushTypes", "Sodium", "WakuCrypto"]),
-        library("SessionRules", ["PushTypes", "SessionProtocol", "WakuCrypto"]),
-        library("SessionSwarms", ["Primitives", "SessionProtocol"]),
-        library("OxenMQ", ["CZeroMQ", "Primitives", "WakuCrypto"]),
-        library("SessionStandIns", ["OxenMQ", "PushTypes", "SessionProtocol", "Sodium", "WakuCrypto"]),
-        library("SessionMonitoring", ["OxenMQ", "Primitives", "SessionProtocol", "SessionRules", "SessionSwarms", deque, logging]),
+        .target(name: "CVersion", cSettings: [.define("WAKU_PUSH_COMMIT", to: commit)]),
+    ])
+
+// MARK: - Core: small types, time, cryptography, encodings
+
+package.targets += room(
+    "Core",
+    [
+        library("Core", ["WakuCrypto"]),
+        library("WakuCrypto", ["COpenSSL", "CSecp256k1"]),
+        library("Wire"),
+    ])
+
+// MARK: - Network: Waku messages and relays, libp2p, HTTP
+
+package.targets += room(
+    "Network",
+    [
+        library("CurlClient", ["CCurl", "Core"]),
+        library("GossipSub", ["Core", "WakuCrypto", "Wire"]),
+        library("HTTPService", ["NIOSupport", httpTypes, hummingbird, hummingbirdCore, logging, nio, nioHTTPTypes, lifecycle]),
+        library("LibP2P", ["Core", "NIOSupport", "WakuCrypto", "Wire", logging, nio, nioSockets]),
+        library("LoopbackRelay", ["Core", "HTTPService", "Waku", "WakuCrypto", hummingbird, logging, nio]),
         library("NIOSupport", [logging, nio]),
-        library("Waku", ["Primitives", "ProtobufWire", "WakuCrypto", "CPushMessages"]),
-        library("StatusProtocol", ["ProtobufWire", "PushTypes", "Waku", "WakuCrypto", "CPushMessages"]),
-        library("GossipSub", ["Primitives", "ProtobufWire", "WakuCrypto"]),
-        library("LibP2P", ["NIOSupport", "Primitives", "ProtobufWire", "WakuCrypto", logging, nio, nioSockets]),
-        library("WakuP2P", ["GossipSub", "LibP2P", "Primitives", "ProtobufWire", "Waku", "WakuCrypto", logging, nio, nioSockets]),
-        library("PushTypes", ["WakuCrypto"]),
-        library("Storage", ["Primitives", "WakuCrypto", deque]),
+        library("NwakuRelay", ["Core", "CurlClient", "Waku", "WakuCrypto", logging]),
+        library("Waku", ["CPushMessages", "Core", "WakuCrypto", "Wire"]),
+        library("WakuP2P", ["Core", "GossipSub", "LibP2P", "Waku", "WakuCrypto", "Wire", logging, nio, nioSockets]),
+    ])
+
+// MARK: - Store: the surface as data, and its two engines
+
+package.targets += room(
+    "Store",
+    [
+        library("Storage", ["Core", "WakuCrypto", deque]),
+        library("StorePostgreSQL", ["CPostgres", "Core", "Storage", "WakuCrypto"]),
         library("StoreSQLite", ["CSQLite", "Storage", "WakuCrypto", grdb, sqlite]),
-        library("ClusterPostgreSQL", ["Cluster", "Primitives", "Storage", "StorePostgreSQL", "WakuCrypto"]),
-        library("StorePostgreSQL", ["CPostgres", "Primitives", "Storage", "WakuCrypto"]),
-        library("Delivery", ["Gorush", "NodeMetrics", "Primitives", "PushTypes", "Storage", "Waku", "WakuCrypto", logging]),
-        library("StatusRules", ["Primitives", "PushTypes", "StatusProtocol", "Waku", "WakuCrypto"]),
-        library("CurlClient", ["CCurl", "Primitives"]),
-        library("Gorush", ["CurlClient", "PushTypes", "Waku", "WakuCrypto"]),
-        library("NwakuRelay", ["Primitives", "Waku", "WakuCrypto", "CurlClient", logging]),
-        library("Prometheus", [metrics]),
-        library("HealthChecks", ["Waku"]),
-        library("AdminProtocol", ["Delivery", "Gorush", "HealthChecks", "Waku"]),
-        library(
-            "Doctor",
-            [
-                "AdminProtocol", "Delivery", "Gorush", "HealthChecks", "NodeMetrics", "NwakuRelay", "PushTypes", "StatusServer", "Storage",
-                "Waku",
-            ]),
-        library("StatusPage", ["NodeMetrics", "Primitives", "Waku", "WakuCrypto"]),
-        library("NodeMetrics", ["Prometheus", "Waku", metrics]),
-        library("HTTPService", ["NIOSupport", hummingbird, hummingbirdCore, httpTypes, lifecycle, logging, nio, nioHTTPTypes]),
-        library("LoopbackRelay", ["HTTPService", "Primitives", "Waku", "WakuCrypto", hummingbird, logging, nio]),
+    ])
+
+// MARK: - Node: what protocols see, delivery to gorush, metrics, and the node that runs them
+
+package.targets += room(
+    "Node",
+    [
+        library("Delivery", ["Core", "CurlClient", "NodeMetrics", "Storage", "Waku", "WakuCrypto", logging]),
+        library("NodeAPI", ["Waku"]),
+        library("NodeMetrics", ["Core", "Waku", metrics]),
         library(
             "PushNode",
             [
-                "AdminProtocol", "Cluster", "ClusterPostgreSQL", "Delivery", "Gorush", "HTTPService", "HealthChecks", "NodeMetrics",
-                "Primitives",
-                "Prometheus", "PushTypes", "StatusPage", "Storage", "StorePostgreSQL", "StoreSQLite", "Waku", "WakuCrypto", hummingbird,
-                deque, httpTypes,
-                logging, nio, lifecycle,
+                "Cluster", "ClusterPostgreSQL", "Core", "Delivery", "HTTPService", "NodeAPI", "NodeMetrics", "StatusProtocol", "Storage",
+                "StorePostgreSQL", "StoreSQLite", "Waku", "WakuCrypto", deque, httpTypes, hummingbird, logging, nio, lifecycle,
             ]),
+    ])
+
+// MARK: - Cluster: several nodes on one database
+
+package.targets += room(
+    "Cluster",
+    [
+        library("Cluster", ["Core"]),
+        library("ClusterPostgreSQL", ["Cluster", "Core", "Storage", "StorePostgreSQL"]),
+    ])
+
+// MARK: - Status: protocol, rules and server, version 0.1 beside it
+
+package.targets += room(
+    "Status",
+    [
+        library("StatusProtocol", ["CPushMessages", "Core", "Waku", "WakuCrypto", "Wire"]),
+        library("StatusRules", ["Core", "StatusProtocol", "Waku", "WakuCrypto"]),
         library(
             "StatusServer",
             [
-                "Delivery", "Gorush", "NodeMetrics", "Primitives", "ProtobufWire", "PushNode", "PushTypes", "StatusProtocol",
-                "StatusRules", "Storage", "Waku", "WakuCrypto", logging,
+                "Core", "Delivery", "NodeMetrics", "PushNode", "StatusProtocol", "StatusRules", "Storage", "Waku", "WakuCrypto", "Wire",
+                logging,
             ]),
         library(
             "StatusV01Server",
             [
-                "Delivery", "Gorush", "NodeMetrics", "ProtobufWire", "PushNode", "PushTypes", "StatusProtocol", "StatusRules", "Storage",
-                "Waku", "WakuCrypto", logging,
+                "Core", "Delivery", "NodeMetrics", "PushNode", "StatusProtocol", "StatusRules", "Storage", "Waku", "WakuCrypto", "Wire",
+                logging,
             ]),
+    ])
+
+// MARK: - Session: protocol, storage servers, server
+
+package.targets += room(
+    "Session",
+    [
+        library("SessionProtocol", ["CSodium", "Core", "WakuCrypto"]),
         library(
             "SessionServer",
             [
-                "Cluster", "Delivery", "Gorush", "HTTPService", "HealthChecks", "NodeMetrics", "Primitives", "PushNode", "PushTypes",
-                "SessionMonitoring", "SessionProtocol", "SessionRules", "SessionSwarms", "Sodium", "StatusProtocol", "StatusRules",
-                "Storage", "Waku", "WakuCrypto", deque, httpTypes, hummingbird, logging, nio, nioSockets,
+                "Cluster", "Core", "Delivery", "HTTPService", "NodeAPI", "NodeMetrics", "PushNode", "SessionProtocol", "SessionSwarms",
+                "StatusProtocol",
+                "StatusRules", "Storage", "Waku", "WakuCrypto", deque, httpTypes, hummingbird, hummingbirdCore, logging, nio, nioSockets,
             ]),
+        library("SessionStandIns", ["Core", "SessionProtocol", "SessionSwarms", "WakuCrypto"]),
+        library("SessionSwarms", ["CZeroMQ", "Core", "SessionProtocol", "WakuCrypto", deque, logging]),
+    ])
+
+// MARK: - Client: the client's half of Status
+
+package.targets += room(
+    "Client",
+    [
+        library("PushClient", ["Core", "StatusProtocol", "Waku", "WakuCrypto"]),
+        library("PushClientSQLite", ["PushClient", "WakuCrypto", grdb]),
+    ])
+
+// MARK: - Program: operations, import from status-go, the composition root, commands
+
+package.targets += room(
+    "Program",
+    [
         library(
             "NodeAssembly",
             [
-                "Delivery", "NodeMetrics", "PushNode", "SessionServer", "StatusRules", "StatusServer", "StatusV01Server", "Storage",
+                "Core", "Delivery", "NodeMetrics", "PushNode", "SessionServer", "StatusRules", "StatusServer", "StatusV01Server", "Storage",
                 "StoreSQLite", "Waku", "WakuCrypto", logging,
             ]),
         library(
-            "StatusGoImport",
-            ["COpenSSL", "PushTypes", "StatusProtocol", "StatusServer", "Waku", "WakuCrypto", grdb, sqlite]),
-        library("Systemd"),
-        library("PushClient", ["Primitives", "PushTypes", "StatusProtocol", "Waku", "WakuCrypto"]),
-        library("PushClientSQLite", ["PushClient", "WakuCrypto", grdb, sqlite]),
+            "Operations",
+            [
+                "Core", "Delivery", "NodeAPI", "NodeMetrics", "NwakuRelay", "PushNode", "StatusProtocol", "StatusServer", "Storage", "Waku",
+            ]),
         library(
             "PushBench",
             [
-                "Cluster", "Delivery", "NodeAssembly", "PushTypes", "StatusServer", "StatusV01Server", "Storage",
-                "CSecp256k1", "COpenSSL", "CPostgres", "CPushMessages", "CCurl", "NodeMetrics", "PushNode", "StatusRules",
-                "StorePostgreSQL", "StoreSQLite", "Gorush",
-                "NwakuRelay",
-                "LoopbackRelay", "HTTPService",
-                "CurlClient", "GossipSub", "LibP2P", "OxenMQ", "Primitives", "SessionMonitoring", "SessionProtocol", "SessionRules",
-                "SessionServer", "SessionStandIns", "SessionSwarms", "Sodium", "StatusProtocol", "Waku", "WakuCrypto", "WakuP2P", sqlite,
-                hummingbird, lifecycle, logging, nio,
+                "CCurl", "COpenSSL", "CPostgres", "CPushMessages", "CSecp256k1", "Cluster", "Core", "CurlClient", "Delivery", "GossipSub",
+                "HTTPService",
+                "LibP2P", "LoopbackRelay", "NodeAssembly", "NodeMetrics", "NwakuRelay", "PushNode", "SessionProtocol", "SessionServer",
+                "SessionStandIns",
+                "SessionSwarms", "StatusProtocol", "StatusRules", "StatusServer", "StatusV01Server", "Storage", "StorePostgreSQL",
+                "StoreSQLite", "Waku",
+                "WakuCrypto", "WakuP2P", sqlite, hummingbird, logging, nio, lifecycle,
             ]),
+        library("StatusGoImport", ["COpenSSL", "Core", "StatusProtocol", "StatusServer", "Waku", "WakuCrypto", grdb, sqlite]),
         library(
             "WakuPushCommands",
             [
-                "Delivery", "Gorush", "NodeAssembly", "NodeMetrics", "PushTypes", "StatusRules", "StatusServer", "StatusV01Server",
-                "Storage",
-                "AdminProtocol", "Cluster", "ClusterPostgreSQL", "Doctor", "HealthChecks", "PushBench", "PushNode", "PushClient",
-                "PushClientSQLite", "StorePostgreSQL",
-                "StoreSQLite", "OxenMQ", "Primitives", "SessionMonitoring", "SessionProtocol", "SessionServer", "SessionStandIns", "Sodium",
-                "StatusGoImport", "NwakuRelay",
-                "LoopbackRelay", "LibP2P", "StatusProtocol", "Waku",
-                "WakuCrypto", "WakuP2P", "CurlClient", "CVersion", "HTTPService", "Systemd", hummingbird, logging, lifecycle, signals,
-                arguments, yaml,
+                "CVersion", "Cluster", "ClusterPostgreSQL", "Core", "CurlClient", "Delivery", "HTTPService", "LibP2P", "LoopbackRelay",
+                "NodeAPI",
+                "NodeAssembly", "NodeMetrics", "NwakuRelay", "Operations", "PushBench", "PushClient", "PushClientSQLite", "PushNode",
+                "SessionProtocol",
+                "SessionServer", "SessionStandIns", "SessionSwarms", "StatusGoImport", "StatusProtocol", "StatusRules", "StatusServer",
+                "StatusV01Server",
+                "Storage", "StorePostgreSQL", "StoreSQLite", "Waku", "WakuCrypto", "WakuP2P", arguments, hummingbird, logging, nio,
+                lifecycle, signals,
+                yaml,
             ]),
         .executableTarget(name: "waku-push", dependencies: ["WakuPushCommands"], swiftSettings: strict),
+    ])
 
-        .target(name: "CFaultVFS", path: "Tests/CFaultVFS", linkerSettings: [.linkedLibrary("sqlite3")]),
-        .target(
-            name: "TestSupport",
-            dependencies: [
-                "CFaultVFS", "Primitives", "PushTypes", "SessionProtocol", "SessionStandIns", "Sodium", "StatusRules", "StatusProtocol",
-                "Waku", "WakuCrypto",
-                heap, hummingbird,
-            ],
-            path: "Tests/TestSupport",
-            resources: [.copy("Vectors")], swiftSettings: strict),
-        // Runs waku-push as a process, which is built for itself.
-        .executableTarget(
-            name: "crash-test",
-            dependencies: [
-                "TestSupport", "Delivery", "NodeAssembly", "OxenMQ", "Primitives", "PushClient", "PushClientSQLite", "PushTypes",
-                "SessionProtocol", "SessionRules", "SessionServer", "SessionStandIns", "Sodium", "StatusServer", "StatusV01Server",
-                "Storage", "StorePostgreSQL", "StoreSQLite", "PushNode", "HTTPService", "LoopbackRelay", "StatusProtocol", "Waku",
-                "WakuCrypto", "CurlClient",
-                grdb, hummingbird, logging, nio, arguments,
-            ], path: "Tests/CrashTest", swiftSettings: strict),
+// MARK: - Tests
+
+package.targets += [
+    .target(name: "CFaultVFS", path: "Tests/CFaultVFS", linkerSettings: [.linkedLibrary("sqlite3")]),
+    .target(
+        name: "TestSupport",
+        dependencies: [
+            "CFaultVFS", "Core", "SessionProtocol", "SessionStandIns", "StatusProtocol", "StatusRules", "Waku", "WakuCrypto", heap,
+            hummingbird,
+        ],
+        path: "Tests/TestSupport", resources: [.copy("Vectors")], swiftSettings: strict),
+    // What every engine of the store must keep to.
+    .target(
+        name: "StoreContract", dependencies: ["Storage", "TestSupport", "WakuCrypto"], path: "Tests/StoreContract", swiftSettings: testing),
+    .testTarget(
+        name: "FuzzTests",
+        dependencies: [
+            "Core", "GossipSub", "LibP2P", "SessionProtocol", "SessionStandIns", "SessionSwarms", "StatusProtocol", "TestSupport", "Waku",
+            "WakuCrypto", "WakuP2P", "Wire", nio,
+        ],
+        swiftSettings: testing),
+    // Runs waku-push as a process, which is built for itself.
+    .executableTarget(
+        name: "crash-test",
+        dependencies: [
+            "Core", "CurlClient", "Delivery", "HTTPService", "LoopbackRelay", "NodeAssembly", "PushClient", "PushClientSQLite", "PushNode",
+            "SessionProtocol", "SessionServer", "SessionStandIns", "SessionSwarms", "StatusProtocol", "StatusRules", "StatusServer",
+            "StatusV01Server", "Storage", "StorePostgreSQL", "StoreSQLite", "TestSupport", "Waku", "WakuCrypto", arguments, grdb,
+            hummingbird,
+            logging, nio,
+        ],
+        path: "Tests/CrashTest", swiftSettings: strict),
+]
+
+package.targets += tests(
+    of: "Core",
+    [
+        tests("Core"),
         tests("WakuCrypto"),
-        tests("Primitives"),
-        tests("ProtobufWire"),
-        tests("Cluster", ["Primitives"]),
-        tests("Sodium", ["CPostgres", "CSodium", "CZeroMQ", "Primitives", "WakuCrypto"]),
-        tests("SessionProtocol", ["PushTypes", "Sodium", "WakuCrypto"]),
-        tests("SessionRules", ["PushTypes", "SessionProtocol", "WakuCrypto"]),
-        tests(
-            "SessionServer",
-            [
-                "Cluster", "CurlClient", "Delivery", "Gorush", "NodeAssembly", "NodeMetrics", "Primitives", "PushNode", "PushTypes",
-                "SessionMonitoring", "SessionProtocol", "SessionRules",
-                "SessionSwarms", "Sodium", "StatusRules", "Storage", "StorePostgreSQL", "StoreSQLite", "Waku", "WakuCrypto", grdb,
-                logging, lifecycle,
-            ]),
-        tests("SessionSwarms", ["Primitives", "SessionProtocol"]),
-        tests("OxenMQ", ["Primitives", "WakuCrypto"]),
-        tests("SessionStandIns", ["OxenMQ", "PushTypes", "SessionProtocol", "Sodium", "WakuCrypto"]),
-        tests(
-            "SessionMonitoring",
-            ["SessionStandIns", "OxenMQ", "Primitives", "SessionProtocol", "SessionSwarms", "Sodium", "WakuCrypto", logging]),
+        tests("Wire"),
+    ])
+
+package.targets += tests(
+    of: "Network",
+    [
+        tests("CurlClient"),
+        tests("GossipSub", ["Core", "WakuCrypto", "Wire"]),
+        tests("HTTPService", [httpTypes, nio, nioEmbedded, nioHTTPTypes]),
+        tests("LibP2P", ["Core", "WakuCrypto", "Wire", nio, nioEmbedded, nioSockets]),
+        tests("LoopbackRelay", ["Core", "Waku"]),
         tests("NIOSupport", [logging, nio, nioEmbedded]),
-        tests("Waku", ["Primitives", "ProtobufWire", "WakuCrypto"]),
-        tests("LibP2P", ["Primitives", "ProtobufWire", "WakuCrypto", logging, nio, nioSockets, nioEmbedded]),
-        tests("StatusProtocol", ["ProtobufWire", "PushTypes", "Waku", "WakuCrypto", "CPushMessages"]),
-        tests("GossipSub", ["Primitives", "ProtobufWire", "WakuCrypto"]),
-        tests("WakuP2P", ["GossipSub", "LibP2P", "Primitives", "ProtobufWire", "Waku", "WakuCrypto", logging, nio, nioSockets]),
-        .testTarget(
-            name: "FuzzTests",
-            dependencies: [
-                "GossipSub", "LibP2P", "OxenMQ", "ProtobufWire", "PushTypes", "SessionProtocol", "SessionStandIns", "StatusProtocol",
-                "WakuP2P", "Waku", "WakuCrypto", "TestSupport", nio,
-            ],
-            swiftSettings: testing),
-        tests("StatusRules", ["PushTypes", "StatusProtocol", "Waku", "WakuCrypto"]),
-        // What every engine of the store must keep to.
-        .target(
-            name: "StoreContract", dependencies: ["Storage", "TestSupport", "WakuCrypto"], path: "Tests/StoreContract",
-            swiftSettings: testing),
+        tests("NwakuRelay", ["Core", "CurlClient", "LoopbackRelay", "Waku", hummingbird, logging, nio, lifecycle]),
+        tests("WakuP2P", ["Core", "GossipSub", "LibP2P", "Waku", "WakuCrypto", "Wire", logging, nio, nioSockets]),
+        tests("Waku", ["Core", "WakuCrypto", "Wire"]),
+    ])
+
+package.targets += tests(
+    of: "Store",
+    [
+        tests("StorePostgreSQL", ["Core", "Storage", "StoreContract", "StoreSQLite", "WakuCrypto"]),
         tests(
-            "StoreSQLite",
-            ["Delivery", "PushTypes", "StatusProtocol", "StatusServer", "Storage", "StoreContract", "Waku", "WakuCrypto", grdb]),
-        tests("ClusterPostgreSQL", ["Cluster", "Primitives", "Storage", "StorePostgreSQL", "WakuCrypto"]),
-        tests("StorePostgreSQL", ["Storage", "StoreContract", "StoreSQLite", "WakuCrypto"]),
-        tests("Delivery", ["Gorush", "PushTypes", "Storage", "StoreSQLite", "Waku", "WakuCrypto"]),
+            "StoreSQLite", ["Core", "Delivery", "StatusProtocol", "StatusServer", "Storage", "StoreContract", "Waku", "WakuCrypto", grdb]),
+    ])
+
+package.targets += tests(
+    of: "Node",
+    [
         tests(
-            "StatusServer",
-            ["Delivery", "PushTypes", "StatusProtocol", "StatusRules", "Storage", "StoreSQLite", "Waku", "WakuCrypto", grdb]),
-        tests("Prometheus", [metrics]),
-        tests("Doctor", ["AdminProtocol", "Delivery", "Gorush", "HealthChecks", "NwakuRelay", "Storage", "Waku"]),
-        tests("StatusPage", ["NodeMetrics", "Primitives", "Waku"]),
-        tests("NodeMetrics", ["Prometheus", "StatusServer", "Waku"]),
-        tests("CurlClient", [hummingbird]),
-        tests("Gorush", ["CurlClient", "PushTypes", "StatusProtocol", "StatusServer", "Waku", "WakuCrypto", hummingbird]),
-        tests("NwakuRelay", ["LoopbackRelay", "Primitives", "Waku", "WakuCrypto", "CurlClient", hummingbird, lifecycle, logging, nio]),
-        tests("HTTPService", [hummingbird, httpTypes, logging, nio, nioEmbedded, nioHTTPTypes]),
-        tests("LoopbackRelay", ["Primitives", "Waku", "WakuCrypto", hummingbird]),
-        tests(
-            "StatusV01Server",
-            [
-                "Delivery", "Gorush", "PushNode", "PushTypes", "StatusProtocol", "StatusRules", "Storage", "StoreSQLite", "Waku",
-                "WakuCrypto",
-                grdb,
-            ]),
+            "Delivery",
+            ["Core", "CurlClient", "StatusProtocol", "StatusRules", "StatusServer", "Storage", "StoreSQLite", "Waku", "WakuCrypto"]),
+        tests("NodeMetrics", ["Core", "StatusServer", "Waku", metrics]),
         tests(
             "PushNode",
             [
-                "Cluster", "CurlClient", "Delivery", "Gorush", "HealthChecks", "LoopbackRelay", "NodeAssembly", "NodeMetrics", "NwakuRelay",
-                "Prometheus", "PushClient", "PushTypes", "StatusRules", "StatusServer", "StatusV01Server", "Storage", "StorePostgreSQL",
-                "StoreSQLite", "StatusProtocol",
-                "Waku", "WakuCrypto", grdb, hummingbird, logging, lifecycle,
+                "Cluster", "Core", "CurlClient", "Delivery", "HTTPService", "LoopbackRelay", "NodeAPI", "NodeAssembly", "NodeMetrics",
+                "NwakuRelay",
+                "PushClient", "StatusProtocol", "StatusRules", "StatusServer", "StatusV01Server", "Storage", "StorePostgreSQL",
+                "StoreSQLite", "Waku",
+                "WakuCrypto", grdb, hummingbird, logging, lifecycle,
             ]),
+    ])
+
+package.targets += tests(
+    of: "Cluster",
+    [
+        tests("ClusterPostgreSQL", ["Cluster", "Core", "Storage", "StorePostgreSQL", "WakuCrypto"]),
+        tests("Cluster", ["Core"]),
+    ])
+
+package.targets += tests(
+    of: "Status",
+    [
+        tests("StatusProtocol", ["Core", "Waku", "WakuCrypto", "Wire"]),
+        tests("StatusRules", ["Core", "StatusProtocol", "Waku", "WakuCrypto"]),
+        tests("StatusServer", ["Core", "Delivery", "StatusProtocol", "StatusRules", "Storage", "StoreSQLite", "Waku", "WakuCrypto", grdb]),
         tests(
-            "PushBench",
-            ["Delivery", "NodeAssembly", "PushNode", "PushTypes", "StatusProtocol", "StatusServer", "Storage", "StorePostgreSQL", "Waku"]),
-        tests("StatusGoImport", ["PushTypes", "StatusProtocol", "StatusServer", "Waku", "WakuCrypto"]),
-        tests("Systemd"),
-        tests("PushClient", ["Primitives", "PushTypes", "StatusProtocol", "Waku", "WakuCrypto"]),
-        tests("PushClientSQLite", ["PushClient", "PushTypes", "StatusProtocol", "Waku", "WakuCrypto", grdb]),
+            "StatusV01Server",
+            ["Core", "Delivery", "PushNode", "StatusProtocol", "StatusRules", "Storage", "StoreSQLite", "Waku", "WakuCrypto"]),
+    ])
+
+package.targets += tests(
+    of: "Session",
+    [
+        tests("SessionProtocol", ["Core", "WakuCrypto"]),
         tests(
-            "WakuPushCommands",
+            "SessionServer",
             [
-                "Cluster", "ClusterPostgreSQL", "CurlClient", "Delivery", "Gorush", "LibP2P", "LoopbackRelay", "NodeAssembly", "PushClient",
-                "PushClientSQLite", "PushNode",
-                "Primitives", "PushTypes", "SessionProtocol", "SessionRules", "SessionServer", "Sodium", "StatusProtocol", "StatusRules",
-                "StatusServer", "StatusV01Server", "Storage", "StorePostgreSQL", "StoreSQLite", "Waku",
-                "WakuCrypto", "WakuP2P", grdb, arguments, logging,
+                "Cluster", "Core", "CurlClient", "Delivery", "NodeAPI", "NodeAssembly", "NodeMetrics", "PushNode", "SessionProtocol",
+                "SessionSwarms",
+                "StatusRules", "Storage", "StorePostgreSQL", "StoreSQLite", "Waku", "WakuCrypto", grdb, logging, lifecycle,
             ]),
+        tests("SessionStandIns", ["Core", "SessionProtocol", "SessionSwarms", "WakuCrypto"]),
+        tests("SessionSwarms", ["Core", "SessionProtocol", "SessionStandIns", "WakuCrypto", logging]),
+    ])
+
+package.targets += tests(
+    of: "Client",
+    [
+        tests("PushClientSQLite", ["Core", "PushClient", "StatusProtocol", "Waku", "WakuCrypto", grdb]),
+        tests("PushClient", ["Core", "StatusProtocol", "Waku", "WakuCrypto"]),
+    ])
+
+package.targets += tests(
+    of: "Program",
+    [
         // Depends on the program so that it is built: it is run, not imported.
         .testTarget(
             name: "CommandLineTests",
             dependencies: [
-                "waku-push", "TestSupport", "Delivery", "NodeAssembly", "PushClient", "PushTypes", "SessionProtocol", "StatusServer",
-                "Storage", "StoreSQLite",
-                "NwakuRelay", "LibP2P", "StatusProtocol", "Waku", "WakuCrypto",
-                "WakuP2P", "CurlClient", grdb, logging,
+                "TestSupport", "waku-push",
+                "Core", "CurlClient", "LibP2P", "NodeAssembly", "NwakuRelay", "PushClient", "SessionProtocol", "StatusProtocol",
+                "StatusServer",
+                "Storage", "StoreSQLite", "Waku", "WakuCrypto", "WakuP2P", grdb, logging, nio,
             ],
-            path: "Tests/waku-pushTests", swiftSettings: testing),
-    ]
-)
+            swiftSettings: testing),
+        tests("Operations", ["Core", "Delivery", "NodeAPI", "NodeMetrics", "NwakuRelay", "PushNode", "StatusServer", "Storage", "Waku"]),
+        tests("PushBench", ["Core", "PushNode", "StatusProtocol", "Storage", "StorePostgreSQL", "Waku"]),
+        tests("StatusGoImport", ["Core", "StatusProtocol", "StatusServer", "Waku", "WakuCrypto"]),
+        tests(
+            "WakuPushCommands",
+            [
+                "Cluster", "ClusterPostgreSQL", "Core", "CurlClient", "Delivery", "LibP2P", "LoopbackRelay", "NodeAssembly", "PushClient",
+                "PushClientSQLite", "PushNode", "SessionProtocol", "SessionServer", "StatusProtocol", "StatusRules", "StatusServer",
+                "StatusV01Server",
+                "Storage", "StorePostgreSQL", "StoreSQLite", "Waku", "WakuCrypto", "WakuP2P", arguments, grdb, logging,
+            ]),
+    ])

@@ -2,7 +2,7 @@ import Delivery
 import Foundation
 import GRDB
 import PushNode
-import PushTypes
+import Core
 import StatusProtocol
 import Storage
 import StoreSQLite

@@ -7,6 +7,7 @@ import StoreSQLite
 import StatusProtocol
 import Synchronization
 import TestSupport
+import Core
 import Waku
 import WakuCrypto
 

@@ -3,7 +3,7 @@ import HTTPService
 import Hummingbird
 import Logging
 import NIOCore
-import PushTypes
+import Core
 import StatusProtocol
 import Synchronization
 import TestSupport

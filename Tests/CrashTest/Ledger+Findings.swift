@@ -1,5 +1,5 @@
 import Delivery
-import PushTypes
+import Core
 import StatusServer
 import Storage
 import StoreSQLite

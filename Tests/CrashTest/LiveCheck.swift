@@ -1,5 +1,5 @@
 import PushClient
-import PushTypes
+import Core
 import StatusProtocol
 import WakuCrypto
 

@@ -1,4 +1,4 @@
-import PushTypes
+import Core
 import StatusProtocol
 import Synchronization
 

@@ -2,7 +2,7 @@ import Delivery
 import Foundation
 import LoopbackRelay
 import PushClient
-import PushTypes
+import Core
 import Storage
 import StoreSQLite
 import StatusProtocol

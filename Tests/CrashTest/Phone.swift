@@ -1,6 +1,6 @@
 import Foundation
 import PushClient
-import PushTypes
+import Core
 import StatusProtocol
 import Synchronization
 import TestSupport

@@ -1,4 +1,5 @@
 import StatusProtocol
+import Core
 import Waku
 import WakuCrypto
 

@@ -1,7 +1,7 @@
 import Foundation
 import PushClient
 import PushClientSQLite
-import PushTypes
+import Core
 import StatusProtocol
 import Synchronization
 import TestSupport

@@ -1,6 +1,7 @@
 import LoopbackRelay
 import Synchronization
 import TestSupport
+import Core
 import Waku
 
 /// A client's way onto the network, which brings some of what it publishes a second time, a while later: the very same message.

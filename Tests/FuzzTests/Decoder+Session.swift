@@ -1,4 +1,4 @@
-import OxenMQ
+import SessionSwarms
 import SessionProtocol
 import SessionStandIns
 import TestSupport

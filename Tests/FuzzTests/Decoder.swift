@@ -1,7 +1,8 @@
 import NIOCore
-import ProtobufWire
+import Wire
 import Testing
 import TestSupport
+import Core
 import Waku
 import WakuCrypto
 

@@ -1,4 +1,4 @@
-"""A storage server's client on pyzmq's DEALER with CURVE, and Session's cryptography by PyNaCl: the other side of Tests/SessionStandInsTests.
+"""A storage server's client on pyzmq's DEALER with CURVE, and Session's cryptography by PyNaCl: the other side of Tests/Session/SessionStandInsTests.
 
     session_client.py <file of commands>
 

@@ -4,8 +4,7 @@ package import Foundation
 ///
 /// `Deploy/generate-tables` runs the tests that check such parts with `WAKU_PUSH_WRITE_TABLES=1`: then they are written instead.
 package struct GeneratedTable {
-    private static let folder = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
-        .appending(path: "../../Sources/PushNode/PushNode.docc").standardized
+    private static let folder = Repository.file("Sources/Node/PushNode/PushNode.docc")
 
     package let name: String
     package let article: URL

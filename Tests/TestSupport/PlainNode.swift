@@ -1,5 +1,5 @@
 import StatusRules
-package import PushTypes
+package import Core
 package import StatusProtocol
 package import Waku
 package import WakuCrypto

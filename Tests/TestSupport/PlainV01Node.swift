@@ -1,4 +1,4 @@
-package import PushTypes
+package import Core
 package import StatusProtocol
 import StatusRules
 package import Waku

@@ -18,8 +18,7 @@ package struct PythonPeer: Sendable {
         folder = try TemporaryFolder()
         let commands = folder.path + "/commands"
         try Data().write(to: URL(fileURLWithPath: commands))
-        let path = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
-            .appendingPathComponent("Interop/\(script)").path
+        let path = Repository.file("Tests/Interop/\(script)").path
         process = try ChildProcess([path, commands] + arguments, program: URL(fileURLWithPath: python), limit: .seconds(300))
     }
 

@@ -21,8 +21,7 @@ package struct PythonRelay: Sendable {
         guard let python = OtherLibP2P.python else { throw Ended(description: "LIBP2P_PYTHON names no Python") }
         folder = try TemporaryFolder()
         try Data().write(to: URL(fileURLWithPath: folder.path + "/commands"))
-        let script = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
-            .appendingPathComponent("Interop/py_waku_relay.py").path
+        let script = Repository.file("Tests/Interop/py_waku_relay.py").path
         process = try ChildProcess(
             [script, pubsubTopic, folder.path + "/commands"], program: URL(fileURLWithPath: python), limit: .seconds(300))
     }

@@ -1,4 +1,4 @@
-import Primitives
+import Core
 
 /// Random numbers that are the same in every run, and random and damaged bytes.
 package struct SeededGenerator: RandomNumberGenerator, Sendable {

@@ -1,8 +1,7 @@
 import Foundation
-package import PushTypes
+package import Core
 package import SessionProtocol
 import SessionStandIns
-import Sodium
 package import WakuCrypto
 
 /// An account that subscribes devices, for tests: a session id, or a group.

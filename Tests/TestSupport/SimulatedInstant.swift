@@ -1,4 +1,4 @@
-package import Primitives
+package import Core
 
 /// Instants of simulated time, counted from the epoch: a test writes `machine.fail(at: .seconds(3))`.
 extension Instant {

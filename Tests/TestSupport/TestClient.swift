@@ -1,4 +1,4 @@
-import PushTypes
+import Core
 package import StatusProtocol
 import Waku
 package import WakuCrypto

@@ -1,5 +1,5 @@
 import LoopbackRelay
-import Primitives
+import Core
 import Synchronization
 import TestSupport
 import Waku

@@ -1,4 +1,4 @@
-import Primitives
+import Core
 import SessionProtocol
 import SessionStandIns
 import Storage

@@ -1,7 +1,6 @@
 import Delivery
-import PushTypes
+import Core
 import SessionProtocol
-import SessionRules
 import SessionServer
 import Storage
 import StoreSQLite

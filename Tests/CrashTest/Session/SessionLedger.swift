@@ -1,8 +1,7 @@
 import Foundation
-import PushTypes
+import Core
 import SessionProtocol
 import SessionStandIns
-import Sodium
 import Synchronization
 import WakuCrypto
 

@@ -1,5 +1,5 @@
 import Foundation
-import PushTypes
+import Core
 import SessionProtocol
 import SessionStandIns
 import Synchronization

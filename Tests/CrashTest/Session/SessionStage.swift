@@ -1,10 +1,9 @@
 import CurlClient
 import Foundation
-import OxenMQ
-import Primitives
+import SessionSwarms
+import Core
 import SessionProtocol
 import SessionStandIns
-import Sodium
 import Synchronization
 import TestSupport
 import WakuCrypto

@@ -1,5 +1,6 @@
 import Storage
 import TestSupport
+import Core
 import Waku
 import WakuCrypto
 

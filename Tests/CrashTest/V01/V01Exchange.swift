@@ -1,6 +1,7 @@
 import StatusProtocol
 import Synchronization
 import TestSupport
+import Core
 import Waku
 import WakuCrypto
 

@@ -1,5 +1,5 @@
 import Foundation
-import PushTypes
+import Core
 import StatusProtocol
 import StatusRules
 import StatusV01Server

@@ -1,0 +1,161 @@
+import StatusProtocol
+import Synchronization
+import Core
+import Waku
+import WakuCrypto
+
+/// A client's way onto the network: publishing, store look-ups, and opening what comes in.
+struct ClientNetwork: Sendable {
+    /// How far back a look-up goes: advertisements of devices that are in use are repeated every day.
+    private static let lookBack = Duration.seconds(30 * 24 * 3600)
+    private static let pageLimit = 20
+
+    let relay: any Relay
+    let pubsubTopic: PubsubTopic
+    let topicKeys = TopicKeyCache()
+    let watching: WatchedTopics
+    private let assembler = SegmentedAnswers()
+
+    init(relay: any Relay, pubsubTopic: PubsubTopic) {
+        self.relay = relay
+        self.pubsubTopic = pubsubTopic
+        watching = WatchedTopics(relay)
+    }
+
+    /// Publishes once the subscription to the answers' topic was confirmed.
+    ///
+    /// - Throws: ``RelayError`` when no node took it.
+    func publish(_ messages: [WakuMessage], answersOn topic: ContentTopic?) async throws(RelayError) {
+        try await relay.waitUntilWatching(topic.map { [$0] } ?? [])
+        for message in messages { try await relay.publish(message, on: pubsubTopic) }
+    }
+
+    /// Listens to these registrants' contact code topics.
+    func watchContactCodes(of registrants: [PublicKey]) {
+        watching.keep(registrants.map(Self.contactCodeTopic))
+    }
+
+    static func contactCodeTopic(_ registrant: PublicKey) -> ContentTopic {
+        ContentTopic(TopicTag(of: StatusTopics.contactCode(registrant)))
+    }
+
+    /// Looks the latest messages on these registrants' contact code topics up in the network's store.
+    ///
+    /// - Returns: Whether everything was looked up. A registrant whose topic could not be looked up is looked up at the next start.
+    /// - Throws: ``RelayError``
+    func lookUpContactCodes(
+        of registrants: [PublicKey], deliver: @Sendable (WakuMessage) -> Void
+    ) async throws(RelayError) -> Bool {
+        guard let relay = relay as? any StoreReadingRelay else { return false }
+        let topics = registrants.map(Self.contactCodeTopic)
+        try await relay.waitUntilWatching(topics)
+        for var query in StoreQuery.queries(pubsubTopics: [pubsubTopic], contentTopics: topics, from: .now() - Self.lookBack) {
+            for _ in 0..<Self.pageLimit {
+                let page = try await relay.storePage(query)
+                for received in page.messages { deliver(received.message) }
+                guard let cursor = page.cursor, cursor != query.cursor else { break }
+                query.cursor = cursor
+            }
+        }
+        return true
+    }
+
+    /// Seals an envelope for a symmetric topic.
+    func seal(_ data: [UInt8], toTopic topic: String, wakuSigner: PrivateKey) -> [WakuMessage] {
+        EnvelopeSealing.seal(data, to: .topic(topic, topicKeys.key(of: topic)), wakuSigner: wakuSigner, at: .now())
+    }
+
+    /// The data on a registrant's contact code topic; nil when it can't be opened.
+    func contactCode(in message: WakuMessage, of owner: PublicKey) -> [UInt8]? {
+        let key = topicKeys.key(of: StatusTopics.contactCode(owner))
+        return (try? EnvelopeSealing.open(message, identity: nil, topicKeys: [key]))?.data
+    }
+
+    /// An envelope for a key of ours, put together from its segments, and the signer of the Waku payload; nil when it is for another key, or not
+    /// whole yet.
+    func envelope(in message: WakuMessage, for key: PrivateKey) -> (bytes: [UInt8], signer: PublicKey)? {
+        guard let payload = try? EnvelopeSealing.open(message, identity: key), let bytes = assembler.whole(of: payload) else { return nil }
+        return (bytes, payload.signer)
+    }
+}
+
+/// Which topics the relay watches: those that are kept for good, and those of questions, as long as any question has its answers there. Two
+/// questions may have the same topic.
+final class WatchedTopics: Sendable {
+    private struct State {
+        var kept: Set<ContentTopic> = []
+        var uses: [ContentTopic: Int] = [:]
+    }
+
+    private let relay: any Relay
+    /// The relay is told while this is locked, so that it learns of changes in their order.
+    private let state = Mutex(State())
+
+    init(_ relay: any Relay) {
+        self.relay = relay
+    }
+
+    /// Watches topics until ``drop(_:)``, however often they are released.
+    func keep(_ topics: [ContentTopic]) {
+        state.withLock { state in
+            state.kept.formUnion(topics)
+            relay.watch(topics)
+        }
+    }
+
+    func drop(_ topics: [ContentTopic]) {
+        state.withLock { state in
+            state.kept.subtract(topics)
+            let unused = topics.filter { state.uses[$0] == nil }
+            if !unused.isEmpty { relay.unwatch(unused) }
+        }
+    }
+
+    /// Watches the topic of a question.
+    func retain(_ topic: ContentTopic) {
+        state.withLock { state in
+            state.uses[topic, default: 0] += 1
+            relay.watch([topic])
+        }
+    }
+
+    /// The questions that had these topics are over.
+    func release(_ topics: [ContentTopic]) {
+        guard !topics.isEmpty else { return }
+        state.withLock { state in
+            var unused: [ContentTopic] = []
+            for topic in topics {
+                guard let count = state.uses[topic] else { continue }
+                state.uses[topic] = count > 1 ? count - 1 : nil
+                if count == 1, !state.kept.contains(topic) { unused.append(topic) }
+            }
+            if !unused.isEmpty { relay.unwatch(unused) }
+        }
+    }
+}
+
+/// Puts answers together that came in segments.
+private final class SegmentedAnswers: Sendable {
+    private let assembler = Mutex(SegmentAssembler(limits: .answers))
+
+    func whole(of payload: OpenedPayload) -> [UInt8]? {
+        guard let segment = payload.segment else { return payload.data }
+        return assembler.withLock { $0.add(segment, from: payload.signer, at: .now())?.bytes }
+    }
+}
+
+/// Keys of topics that messages came in on or went out to. Each takes 11 ms to derive, once.
+final class TopicKeyCache: Sendable {
+    private static let limit = 1000
+    private let keys = Mutex<[String: SymmetricKey]>([:])
+
+    func key(of topic: String) -> SymmetricKey {
+        if let key = keys.withLock({ $0[topic] }) { return key }
+        let key = KeyDerivation.topicKey(topic)
+        keys.withLock { keys in
+            if keys.count >= Self.limit { keys.removeAll() }
+            keys[topic] = key
+        }
+        return key
+    }
+}

@@ -1,0 +1,289 @@
+import Core
+import Synchronization
+import Waku
+
+/// A state machine that a ``MachineRunner`` runs.
+protocol ClientStateMachine: Sendable {
+    associatedtype Record: StoredRecord
+    associatedtype Action: Sendable
+
+    /// When to call ``wake(at:)`` at the latest; nil while nothing waits for time to pass.
+    var nextWakeUp: Timestamp? { get }
+
+    /// At the beginning of each run: what was on its way goes on. In a second run of the same process nothing is on its way any more that the first
+    /// one had begun.
+    mutating func start(at now: Timestamp) -> MachineOutput<Record, Action>
+    mutating func wake(at now: Timestamp) -> MachineOutput<Record, Action>
+
+    /// Whether an action only tells what happened, so that it is still due in a later run. ``start(at:)`` brings the others back.
+    static func isReport(_ action: Action) -> Bool
+}
+
+/// A record of a ``ClientStore``, and its name there.
+protocol StoredRecord: Sendable {
+    associatedtype Key: Hashable & Sendable
+
+    static func name(of key: Key) -> String
+    /// - Throws: `EncodingError`
+    func encoded() throws -> [UInt8]
+}
+
+/// The result of handling an event: what to store first, and what to do then.
+struct MachineOutput<Record: StoredRecord, Action: Sendable>: Sendable {
+    /// nil removes.
+    var changes: [Record.Key: Record?] = [:]
+    var actions: [Action] = []
+
+    var isEmpty: Bool { changes.isEmpty && actions.isEmpty }
+}
+
+/// Runs a client's machine: stores its changes before it performs the actions that came with them, in order, and wakes the machine in time.
+final class MachineRunner<Machine: ClientStateMachine>: Sendable {
+    typealias Output = MachineOutput<Machine.Record, Machine.Action>
+
+    private struct Pending: Sendable {
+        var changes: [Machine.Record.Key: Machine.Record?] = [:]
+        var actions: [Machine.Action] = []
+    }
+
+    private struct State {
+        var machine: Machine
+        let clock: SteadyClock
+        /// Not yet stored and performed, also after a run that was cancelled: then changes and reports remain.
+        var pending = Pending()
+        var listeners: [Int: AsyncStream<PushClientEvent>.Continuation] = [:]
+        /// Rung after each turn: by ``run(_:deliver:perform:)``, and by callers that wait for an outcome.
+        var observers: [Int: AsyncStream<Void>.Continuation] = [:]
+        var isStarted = false
+        var isRunning = false
+        /// Outputs so far, and how many of them were stored.
+        var outputCount = 0
+        var storedCount = 0
+        private var nextID = 0
+
+        init(machine: Machine, clock: SteadyClock) {
+            self.machine = machine
+            self.clock = clock
+        }
+
+        var now: Timestamp { clock.time(at: SteadyClock.uptime) }
+
+        mutating func add(_ output: Output) {
+            guard !output.isEmpty else { return }
+            pending.changes.merge(output.changes) { _, new in new }
+            pending.actions += output.actions
+            outputCount += 1
+        }
+
+        mutating func makeID() -> Int {
+            defer { nextID += 1 }
+            return nextID
+        }
+    }
+
+    private let store: any ClientStore
+    private let state: Mutex<State>
+
+    init(_ machine: Machine, clock: SteadyClock, store: any ClientStore) {
+        self.store = store
+        state = Mutex(State(machine: machine, clock: clock))
+    }
+
+    // MARK: The machine
+
+    /// What the machine knows.
+    func read<R>(_ body: (Machine, _ now: Timestamp) -> R) -> R {
+        state.withLock { body($0.machine, $0.now) }
+    }
+
+    /// Lets the machine do something; its output is stored and performed by ``run(_:deliver:perform:)``.
+    @discardableResult
+    func turn<R>(_ body: (inout Machine, Timestamp) -> (Output, R)) -> R {
+        let (result, observers) = state.withLock { state in
+            let (output, result) = body(&state.machine, state.now)
+            state.add(output)
+            return (result, Array(state.observers.values))
+        }
+        for observer in observers { observer.yield() }
+        return result
+    }
+
+    /// Waits until `test` returns a value for the machine, and the changes that led to it were stored.
+    ///
+    /// - Returns: nil after the timeout, or when the task was cancelled.
+    func wait<R: Sendable>(_ timeout: Duration?, _ test: @escaping @Sendable (Machine) -> R?) async -> R? {
+        let (signals, id) = addObserver()
+        defer { removeObserver(id) }
+        return await withTaskGroup(of: R?.self) { group in
+            group.addTask { [self] in
+                var outcome: (result: R, outputCount: Int)?
+                for await _ in signals {
+                    if outcome == nil {
+                        outcome = state.withLock { state in test(state.machine).map { ($0, state.outputCount) } }
+                    }
+                    if let outcome, state.withLock(\.storedCount) >= outcome.outputCount { return outcome.result }
+                }
+                return nil
+            }
+            if let timeout {
+                group.addTask {
+                    try? await Task.sleep(for: timeout)
+                    return nil
+                }
+            }
+            defer { group.cancelAll() }
+            return await group.next() ?? nil
+        }
+    }
+
+    // MARK: Running
+
+    /// Stays attached until cancelled. While another call runs, it waits for the end of that.
+    ///
+    /// - Parameters:
+    ///   - relay: Where messages come in.
+    ///   - deliver: Takes a message.
+    ///   - perform: Begins an action.
+    func run(
+        _ relay: any Relay, deliver: @escaping @Sendable (WakuMessage) -> Void,
+        perform: @escaping @Sendable (Machine.Action, inout DiscardingTaskGroup) -> Void
+    ) async {
+        let (signals, id) = addObserver()
+        defer { removeObserver(id) }
+        guard await waitForTurn(signals) else { return }
+        defer { end() }
+        state.withLock { state in
+            let isAgain = state.isStarted
+            state.isStarted = true
+            if isAgain { state.pending.actions.removeAll { !Machine.isReport($0) } }
+            let now = state.now
+            state.add(state.machine.start(at: now))
+        }
+        notifyObservers()
+        await withDiscardingTaskGroup { group in
+            group.addTask {
+                await relay.run { batch in
+                    for received in batch { deliver(received.message) }
+                }
+            }
+            group.addTask { [self] in await pump(signals, perform) }
+        }
+    }
+
+    /// - Returns: false when cancelled before the run of another call ended.
+    private func waitForTurn(_ signals: AsyncStream<Void>) async -> Bool {
+        for await _ in signals {
+            let isFree = state.withLock { state in
+                defer { state.isRunning = true }
+                return !state.isRunning
+            }
+            if isFree { return true }
+        }
+        return false
+    }
+
+    private func end() {
+        state.withLock { $0.isRunning = false }
+        notifyObservers()
+    }
+
+    private func pump(_ signals: AsyncStream<Void>, _ perform: @Sendable (Machine.Action, inout DiscardingTaskGroup) -> Void) async {
+        await withDiscardingTaskGroup { group in
+            var failures = 0
+            var alarm: (time: Timestamp, task: Task<Void, Never>)?
+            defer {
+                alarm?.task.cancel()
+                group.cancelAll()
+            }
+            for await _ in signals {
+                let (pending, outputCount) = state.withLock { ($0.pending, $0.outputCount) }
+                // Records are values without anything that JSON can't hold.
+                var records: [String: [UInt8]?] = [:]
+                for (key, record) in pending.changes {
+                    records[Machine.Record.name(of: key)] = .some(record.flatMap { try? $0.encoded() })
+                }
+                do throws(ClientStoreError) {
+                    if !records.isEmpty { try await store.commit(records) }
+                    failures = 0
+                    if noteStored(pending, outputCount) { notifyObservers() }
+                    for action in pending.actions { perform(action, &group) }
+                } catch {
+                    // Nothing is sent that could be forgotten.
+                    failures += 1
+                    if failures == 1, !Task.isCancelled { report(.storeFailed(reason: error.message)) }
+                    try? await Task.sleep(
+                        for: ExponentialBackoff(initial: .milliseconds(500), maximum: .seconds(60)).delay(
+                            afterFailures: failures, jitter: 1))
+                    notifyObservers()
+                }
+                let next = state.withLock { $0.machine.nextWakeUp }
+                guard next != alarm?.time else { continue }
+                alarm?.task.cancel()
+                alarm = next.map { time in (time, wakeUp(at: time)) }
+            }
+        }
+    }
+
+    /// What came while it was stored stays.
+    ///
+    /// - Returns: Whether more outputs are stored than before.
+    private func noteStored(_ stored: Pending, _ outputCount: Int) -> Bool {
+        state.withLock { state in
+            defer { state.storedCount = outputCount }
+            if state.outputCount == outputCount {
+                state.pending = Pending()
+            } else {
+                // Records that changed once more are stored again, which is harmless.
+                state.pending.actions.removeFirst(stored.actions.count)
+            }
+            return state.storedCount != outputCount
+        }
+    }
+
+    private func wakeUp(at time: Timestamp) -> Task<Void, Never> {
+        Task { [weak self] in
+            guard let pause = self.map({ runner in time.since(runner.state.withLock(\.now)) }) else { return }
+            do { try await Task.sleep(for: max(pause, .zero)) } catch { return }
+            self?.turn { ($0.wake(at: $1), ()) }
+        }
+    }
+
+    // MARK: Observers
+
+    private func addObserver() -> (stream: AsyncStream<Void>, id: Int) {
+        let (stream, continuation) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
+        let id = state.withLock { state in
+            let id = state.makeID()
+            state.observers[id] = continuation
+            return id
+        }
+        continuation.yield()
+        return (stream, id)
+    }
+
+    private func removeObserver(_ id: Int) {
+        state.withLock { $0.observers.removeValue(forKey: id) }?.finish()
+    }
+
+    private func notifyObservers() {
+        for observer in state.withLock({ Array($0.observers.values) }) { observer.yield() }
+    }
+
+    // MARK: Events
+
+    /// Events from now on. A consumer that does not keep up misses the oldest of more than a thousand.
+    var events: AsyncStream<PushClientEvent> {
+        let (stream, continuation) = AsyncStream.makeStream(of: PushClientEvent.self, bufferingPolicy: .bufferingNewest(1000))
+        let id = state.withLock { state in
+            let id = state.makeID()
+            state.listeners[id] = continuation
+            return id
+        }
+        continuation.onTermination = { [weak self] _ in self?.state.withLock { $0.listeners[id] = nil } }
+        return stream
+    }
+
+    func report(_ event: PushClientEvent) {
+        for listener in state.withLock({ Array($0.listeners.values) }) { listener.yield(event) }
+    }
+}

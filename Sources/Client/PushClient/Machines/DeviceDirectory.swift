@@ -1,0 +1,120 @@
+import StatusProtocol
+import Core
+import Waku
+import WakuCrypto
+
+/// What is known of registrants' devices, and how to find those that a message goes to. The protocols differ in what they learn, not in what they
+/// look for.
+protocol DeviceDirectory: Sendable {
+    var book: RegistrantBook { get set }
+}
+
+/// The records of registrants, and which of them changed.
+struct RegistrantBook: Sendable {
+    private(set) var registrants: [PublicKey: RegistrantRecord] = [:]
+    fileprivate var changed: Set<PublicKey> = []
+
+    init(restoring records: [RegistrantRecord] = []) {
+        for record in records { registrants[record.registrant] = record }
+    }
+
+    mutating func update(_ registrant: PublicKey, _ body: (inout RegistrantRecord) -> Void) {
+        let before = registrants[registrant]
+        var record = before ?? RegistrantRecord(registrant)
+        body(&record)
+        guard record != before else { return }
+        registrants[registrant] = record
+        changed.insert(registrant)
+    }
+
+    fileprivate mutating func remove(_ registrant: PublicKey) {
+        guard registrants.removeValue(forKey: registrant) != nil else { return }
+        changed.insert(registrant)
+    }
+}
+
+extension InstallationID {
+    /// Whether a server would take it, so that it is worth remembering.
+    var isUsable: Bool { (1...Self.maximumByteCount).contains(bytes.count) }
+}
+
+extension DeviceDirectory {
+    var registrants: [PublicKey: RegistrantRecord] { book.registrants }
+
+    mutating func takeChanges() -> Set<PublicKey> {
+        defer { book.changed = [] }
+        return book.changed
+    }
+
+    // MARK: Watching
+
+    /// - Returns: Whether it was not watched before.
+    mutating func watch(_ registrant: PublicKey) -> Bool {
+        let isNew = registrants[registrant]?.isWatched != true
+        book.update(registrant) { $0.isWatched = true }
+        return isNew
+    }
+
+    /// Forgets a registrant altogether.
+    mutating func forget(_ registrant: PublicKey) {
+        book.remove(registrant)
+    }
+
+    mutating func lookedUp(_ registrant: PublicKey) {
+        book.update(registrant) { $0.wasLookedUp = true }
+    }
+
+    /// A message came from this device.
+    mutating func noteActivity(of installationID: InstallationID, of registrant: PublicKey, at time: Timestamp) {
+        book.update(registrant) { $0.noteActivity(of: installationID, at: time, limit: Directory.rowLimit) }
+    }
+
+    /// A server said that a token is wrong, or that it knows no such device: it is not used again before a query confirmed it. A token that was
+    /// learned since then stays. The server may still be asked about the registrant.
+    mutating func forgetToken(of installationID: InstallationID, of registrant: PublicKey, at server: PublicKey, token: AccessToken) {
+        book.update(registrant) { $0.forgetToken(of: installationID, at: server, token: token) }
+    }
+
+    // MARK: Finding
+
+    /// Registrants whose contact code topics are listened to.
+    var watched: [PublicKey] { registrants.values.filter(\.isWatched).map(\.registrant) }
+
+    func rows(of registrant: PublicKey) -> [RegistrantRecord.Row] {
+        registrants[registrant]?.rows ?? []
+    }
+
+    /// Which devices are known, and at which servers.
+    func places(of registrant: PublicKey) -> Set<RegistrantRecord.Row.Place> {
+        Set(rows(of: registrant).map(\.place))
+    }
+
+    /// Rows of a device with a token that needs no query.
+    func usableRows(of installationID: InstallationID, of registrant: PublicKey, at now: Timestamp) -> [RegistrantRecord.Row] {
+        rows(of: registrant).filter { $0.installationID == installationID && $0.accessToken != nil && $0.isFresh(at: now) }
+    }
+
+    /// Whether it is known that the device is for others to notify.
+    func isForOthers(_ installationID: InstallationID, of registrant: PublicKey, at now: Timestamp) -> Bool {
+        let fresh = rows(of: registrant).filter { $0.installationID == installationID && $0.isFresh(at: now) }
+        return !fresh.isEmpty && fresh.allSatisfy { $0.accessToken == nil }
+    }
+
+    /// Devices with usable tokens, most recently active first; `limit` at most.
+    func activeInstallations(of registrant: PublicKey, limit: Int, at now: Timestamp) -> [InstallationID] {
+        let rows = rows(of: registrant).filter { $0.accessToken != nil && $0.isFresh(at: now) }
+        var times: [InstallationID: Timestamp] = [:]
+        for row in rows { times[row.installationID] = max(times[row.installationID] ?? row.learnedAt, row.learnedAt) }
+        let activities = registrants[registrant]?.activities ?? []
+        for activity in activities where times[activity.installationID] != nil { times[activity.installationID] = activity.time }
+        let sorted = times.sorted { left, right in
+            left.value != right.value ? left.value > right.value : left.key.bytes.lexicographicallyPrecedes(right.key.bytes)
+        }
+        return sorted.prefix(limit).map(\.key)
+    }
+
+    /// Servers that the registrant is known to use.
+    func servers(of registrant: PublicKey) -> Set<PublicKey> {
+        Set(rows(of: registrant).map(\.server))
+    }
+}

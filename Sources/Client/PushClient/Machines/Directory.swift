@@ -1,0 +1,129 @@
+import Core
+import StatusProtocol
+import Waku
+import WakuCrypto
+
+/// Who can be notified by which server: rows from advertisements and from servers' answers.
+///
+/// A row counts only with its registrant's grant for its server. The newest version of each (registrant, installation, server) is kept; older
+/// ones never replace it.
+struct Directory: DeviceDirectory {
+    /// After which a server is asked whether a token still holds.
+    static let tokenLife = Duration.seconds(24 * 3600)
+    /// For how long rows of the own other devices are advertised.
+    static let pairedLife = Duration.seconds(30 * 24 * 3600)
+    /// Of one registrant: more are not taken.
+    static let rowLimit = 100
+
+    private let cryptography: any ClientCryptography
+    var book: RegistrantBook
+
+    init(cryptography: any ClientCryptography, restoring records: [RegistrantRecord] = []) {
+        self.cryptography = cryptography
+        book = RegistrantBook(restoring: records)
+    }
+
+    // MARK: Learning
+
+    /// What the registrant itself signed. Reading ends at a row without server key, of another key, or with a wrong grant: the rows before it
+    /// count.
+    ///
+    /// - Parameters:
+    ///   - installationID: The device that published it; nil when that is not known.
+    ///   - sentAt: When, in the client's time.
+    /// - Returns: Whether devices or their servers changed, and whether all rows were taken.
+    @discardableResult
+    mutating func learn(
+        advertised rows: [PushNotificationQueryInfo], by owner: PublicKey, from installationID: InstallationID?, sentAt: Timestamp
+    ) -> (isNews: Bool, isWhole: Bool) {
+        let isOwn = owner == cryptography.publicKey
+        var taken: [RegistrantRecord.Row] = []
+        let ownerHash = KeyHash(of: owner).bytes
+        let installationID = installationID.flatMap { $0.isUsable ? $0 : nil }
+        for info in rows.prefix(Self.rowLimit) {
+            guard info.publicKey == ownerHash, let server = try? PublicKey(parsing: info.serverPublicKey),
+                let row = row(info, of: owner, at: server, learnedAt: sentAt)
+            else { break }
+            taken.append(row)
+        }
+        let isWhole = taken.count == min(rows.count, Self.rowLimit)
+        // A paired device tells of itself only: what others of the own devices repeat may be older.
+        if isOwn, let installationID { taken.removeAll { $0.installationID != installationID } }
+        let before = places(of: owner)
+        book.update(owner) { record in
+            if isOwn, let installationID {
+                let newest = record.rows.filter { $0.installationID == installationID }.map(\.learnedAt).max()
+                // A paired device that advertises no rows has none any more.
+                if newest.map({ $0 <= sentAt }) ?? true {
+                    record.rows.removeAll { old in
+                        old.installationID == installationID && !taken.contains { $0.server == old.server }
+                    }
+                }
+            }
+            for row in taken { Self.merge(row, into: &record) }
+            if let installationID { record.noteActivity(of: installationID, at: sentAt, limit: Self.rowLimit) }
+        }
+        return (places(of: owner) != before, isWhole)
+    }
+
+    /// What a server answered. A row of another key, of another server, or with a wrong grant is left out.
+    ///
+    /// - Parameter server: Who signed the answer.
+    /// - Returns: Whether devices or their servers changed.
+    @discardableResult
+    mutating func learn(answered rows: [PushNotificationQueryInfo], about registrant: PublicKey, by server: PublicKey, at now: Timestamp)
+        -> Bool
+    {
+        let hash = KeyHash(of: registrant).bytes
+        let taken = rows.prefix(Self.rowLimit).compactMap { info -> RegistrantRecord.Row? in
+            guard info.publicKey == hash, info.serverPublicKey.isEmpty || info.serverPublicKey == server.compressed else { return nil }
+            return row(info, of: registrant, at: server, learnedAt: now)
+        }
+        guard !taken.isEmpty else { return false }
+        let before = places(of: registrant)
+        book.update(registrant) { record in
+            for row in taken { Self.merge(row, into: &record) }
+        }
+        return places(of: registrant) != before
+    }
+
+    private func row(
+        _ info: PushNotificationQueryInfo, of registrant: PublicKey, at server: PublicKey, learnedAt: Timestamp
+    ) -> RegistrantRecord.Row? {
+        guard info.installationID.isUsable else { return nil }
+        let isOwn = registrant == cryptography.publicKey
+        let token = info.accessToken.isEmpty ? cryptography.accessToken(in: info.allowedKeyList, of: registrant) : info.accessToken
+        if let token {
+            guard cryptography.isValidGrant(info.grant, by: registrant, for: server, accessToken: token) else { return nil }
+        } else if info.allowedKeyList.isEmpty {
+            return nil
+        }
+        return RegistrantRecord.Row(
+            server: server, installationID: info.installationID, version: info.version, accessToken: token, grant: info.grant,
+            allowedKeyList: isOwn ? info.allowedKeyList.map(StoredData.init) : [], learnedAt: learnedAt)
+    }
+
+    private static func merge(_ row: RegistrantRecord.Row, into record: inout RegistrantRecord) {
+        if let index = record.rows.firstIndex(where: { $0.server == row.server && $0.installationID == row.installationID }) {
+            let old = record.rows[index]
+            guard row.version > old.version || (row.version == old.version && row.learnedAt >= old.learnedAt) else { return }
+            record.rows[index] = row
+        } else if record.rows.count < rowLimit {
+            record.rows.append(row)
+        }
+    }
+
+    /// Rows of the own other devices, to be advertised with this one's.
+    func pairedRows(besides installationID: InstallationID, at now: Timestamp) -> [PushNotificationQueryInfo] {
+        let owner = cryptography.publicKey
+        let hash = KeyHash(of: owner).bytes
+        return rows(of: owner).compactMap { row in
+            guard row.installationID != installationID, now.since(row.learnedAt) < Self.pairedLife else { return nil }
+            let isFiltered = !row.allowedKeyList.isEmpty
+            return PushNotificationQueryInfo(
+                accessToken: isFiltered ? AccessToken("") : row.accessToken ?? AccessToken(""), installationID: row.installationID,
+                publicKey: hash, allowedKeyList: row.allowedKeyList.map(\.bytes), grant: row.grant, version: row.version,
+                serverPublicKey: row.server.compressed)
+        }
+    }
+}

@@ -1,0 +1,163 @@
+import StatusProtocol
+import Core
+import Waku
+import WakuCrypto
+
+/// A message that devices are to be notified of, and what became of each device.
+struct MessageRecord: Codable, Hashable, Sendable {
+    /// One of its recipients.
+    struct Recipient: Codable, Hashable, Sendable {
+        @Stored var registrant: PublicKey
+        /// Empty: the most recently active devices, once some are known.
+        @Stored var installations: [InstallationID]
+        /// Until devices are known.
+        var search: Search?
+
+        struct Search: Codable, Hashable, Sendable {
+            var round = 1
+            var wasQueried = false
+            var restsUntil: StoredTime?
+        }
+    }
+
+    /// One device of a recipient.
+    ///
+    ///     ready ──(token)──▶ asking ──(success)──▶ done
+    ///       ▲ ▲                │ └─(INTERNAL_ERROR)─▶ waiting to ask the same server again
+    ///       │ └─(no answer: next server)
+    ///       └──── resting ◀──(every server was asked: end of the round)
+    struct Device: Codable, Hashable, Sendable {
+        enum State: Codable, Hashable, Sendable {
+            case ready
+            /// A query about the registrant is on its way.
+            case querying
+            case asking(StoredServer, deadline: StoredTime?)
+            case askingAgain(StoredServer, at: StoredTime)
+            case resting(until: StoredTime)
+            case done(Outcome)
+        }
+
+        @Stored var registrant: PublicKey
+        @Stored var installationID: InstallationID
+        var state = State.ready
+        var round = 1
+        /// In this round.
+        @Stored var tried: [PublicKey] = []
+        @Stored var askedAgain: [PublicKey] = []
+        var wasQueried = false
+        /// A server did not take the token.
+        var mustQuery = false
+        /// A server refused the token, and the registrant was queried again: once is enough. Only version 0.1 keeps it.
+        var wasRefused: Bool?
+        /// The server that was being asked when the process ended.
+        @Stored var preferred: PublicKey? = nil
+
+        var isDone: Bool { if case .done = state { true } else { false } }
+    }
+
+    enum Outcome: Codable, Hashable, Sendable {
+        case notified(by: StoredServer)
+        case notAllowed
+        case gaveUp(DeviceOutcome.GiveUpReason)
+    }
+
+    @StoredBytes var messageID: [UInt8]
+    @StoredBytes var chatHash: [UInt8]
+    @StoredBytes var authorHash: [UInt8]
+    var kind: Int32
+    /// Empty once nothing is to be sent any more.
+    @StoredBytes var content: [UInt8]
+    @Stored var begun: Timestamp
+    var recipients: [Recipient]
+    var devices: [Device] = []
+    /// Recipients of whom no device became known.
+    var failed: [Failed] = []
+
+    struct Failed: Codable, Hashable, Sendable {
+        @Stored var registrant: PublicKey
+        var reason: DeviceOutcome.GiveUpReason
+    }
+
+    var isFinished: Bool { recipients.allSatisfy { $0.search == nil } && devices.allSatisfy(\.isDone) }
+
+    /// After a start: nothing is on its way any more.
+    mutating func resume() {
+        for index in recipients.indices where recipients[index].search?.restsUntil == nil {
+            recipients[index].search?.wasQueried = false
+        }
+        for index in devices.indices {
+            switch devices[index].state {
+            case .asking(let server, _):
+                // The same server knows whether it did it, so it is the first to be asked again.
+                devices[index].preferred = server.key
+                devices[index].state = .ready
+            case .querying:
+                devices[index].wasQueried = false
+                devices[index].state = .ready
+            case .ready, .askingAgain, .resting, .done: break
+            }
+        }
+    }
+
+    var outcomes: [DeviceOutcome] {
+        devices.compactMap { device in
+            guard case .done(let outcome) = device.state else { return nil }
+            return DeviceOutcome(registrant: device.registrant, installationID: device.installationID, result: outcome.result)
+        } + failed.map { DeviceOutcome(registrant: $0.registrant, installationID: nil, result: .gaveUp($0.reason)) }
+    }
+}
+
+/// A server's key in a record.
+struct StoredServer: Codable, Hashable, Sendable {
+    @Stored var key: PublicKey
+    init(_ key: PublicKey) { _key = Stored(wrappedValue: key) }
+}
+
+extension MessageRecord.Outcome {
+    var result: DeviceOutcome.Result {
+        switch self {
+        case .notified(let server): .notified(by: server.key)
+        case .notAllowed: .notAllowed
+        case .gaveUp(let reason): .gaveUp(reason)
+        }
+    }
+}
+
+extension MessageRecord.Device {
+    /// - Parameters:
+    ///   - now: The client's time.
+    ///   - isQuerying: Whether a query about the registrant is on its way.
+    mutating func noteTime(at now: Timestamp, isQuerying: Bool) {
+        switch state {
+        case .asking(let server, let deadline?) where deadline.time <= now:
+            tried.append(server.key)
+            state = .ready
+        case .askingAgain(let server, let at) where at.time <= now:
+            preferred = server.key
+            state = .ready
+        case .resting(let until) where until.time <= now:
+            state = .ready
+        case .querying where !isQuerying:
+            state = .ready
+        case .ready, .querying, .asking, .askingAgain, .resting, .done: break
+        }
+    }
+
+    /// No server is left to ask: pauses until the next round, or gives up after the last one.
+    ///
+    /// - Parameters:
+    ///   - now: The client's time.
+    ///   - jitter: A random number from 0 to 1.
+    mutating func endRound(at now: Timestamp, jitter: Double) {
+        guard round < NotificationMachine.roundLimit else {
+            state = .done(.gaveUp(.noServer))
+            return
+        }
+        let pause = RetryDelay.after(failures: round, base: NotificationMachine.pauseBase, jitter: jitter)
+        round += 1
+        tried = []
+        askedAgain = []
+        wasQueried = wasRefused == true
+        state = .resting(until: StoredTime(now + pause))
+    }
+}

@@ -1,0 +1,143 @@
+import StatusProtocol
+import Core
+import Waku
+import WakuCrypto
+
+/// Which devices a message goes to, and by which servers.
+extension NotificationMachine {
+    // MARK: Recipients whose devices are not known
+
+    mutating func search(
+        _ record: inout MessageRecord, _ index: Int, _ directory: some DeviceDirectory, askable: (PublicKey) -> Bool,
+        own: (PublicKey, InstallationID), at now: Timestamp, jitter: inout Jitter
+    ) {
+        guard var search = record.recipients[index].search else { return }
+        if let until = search.restsUntil {
+            guard until.time <= now else { return }
+            search = .init(round: search.round)
+        }
+        let registrant = record.recipients[index].registrant
+        let isOwn = registrant == own.0
+        let found = directory.activeInstallations(of: registrant, limit: deviceLimit + (isOwn ? 1 : 0), at: now)
+            .filter { !(isOwn && $0 == own.1) }.prefix(deviceLimit)
+        // A query that was begun may tell of more.
+        if !found.isEmpty, !(search.wasQueried && isQuerying(registrant)) {
+            record.recipients[index].search = nil
+            for id in found where !record.devices.contains(where: { $0.registrant == registrant && $0.installationID == id }) {
+                record.devices.append(.init(registrant: registrant, installationID: id))
+            }
+            return
+        }
+        if found.isEmpty, !search.wasQueried, askable(registrant) {
+            search.wasQueried = true
+            actions.append(.query(registrant))
+        } else if !isQuerying(registrant) {
+            let known = Set(directory.rows(of: registrant).map(\.installationID))
+            if !known.isEmpty, known.allSatisfy({ directory.isForOthers($0, of: registrant, at: now) }) {
+                record.recipients[index].search = nil
+                for id in known.sorted(by: { $0.bytes.lexicographicallyPrecedes($1.bytes) }) {
+                    record.devices.append(.init(registrant: registrant, installationID: id, state: .done(.notAllowed)))
+                }
+                return
+            }
+            if search.round >= Self.roundLimit {
+                record.recipients[index].search = nil
+                record.failed.append(.init(registrant: registrant, reason: .noDevice))
+                return
+            }
+            let pause = RetryDelay.after(failures: search.round, base: Self.pauseBase, jitter: jitter.next())
+            search = .init(round: search.round + 1, wasQueried: false, restsUntil: StoredTime(now + pause))
+        }
+        record.recipients[index].search = search
+    }
+
+    /// Whether every device of the registrant that a message waits for is known: its query need not go on.
+    ///
+    /// - Parameters:
+    ///   - registrant: The query's.
+    ///   - directory: With what servers answered.
+    ///   - begun: When the query was: what was known before does not count.
+    func knowsAll(of registrant: PublicKey, _ directory: some DeviceDirectory, since begun: Timestamp) -> Bool {
+        for id in active {
+            guard let record = messages[id] else { continue }
+            if record.recipients.contains(where: { $0.registrant == registrant && $0.search != nil }) { return false }
+            for device in record.devices where device.registrant == registrant && device.state == .querying {
+                let isKnown = directory.rows(of: registrant).contains { row in
+                    row.installationID == device.installationID && row.learnedAt >= begun
+                }
+                if !isKnown { return false }
+            }
+        }
+        return true
+    }
+
+    func isQuerying(_ registrant: PublicKey) -> Bool { queried.contains(registrant) }
+
+    // MARK: Servers
+
+    /// The server to ask, or nil after the device's state was changed to what it waits for.
+    mutating func nextServer(
+        for device: inout MessageRecord.Device, _ directory: some DeviceDirectory, assigned: [PublicKey: [Int]],
+        askable: (PublicKey) -> Bool,
+        at now: Timestamp, jitter: inout Jitter
+    ) -> PublicKey? {
+        let rows = directory.usableRows(of: device.installationID, of: device.registrant, at: now)
+        if device.mustQuery {
+            device.mustQuery = false
+            if !device.wasQueried, askable(device.registrant) {
+                device.wasQueried = true
+                device.state = .querying
+                actions.append(.query(device.registrant))
+                return nil
+            }
+        }
+        let candidates = rows.filter { !device.tried.contains($0.server) }
+        if let preferred = device.preferred {
+            device.preferred = nil
+            if candidates.contains(where: { $0.server == preferred }) { return preferred }
+        }
+        // The fewest requests: a server that is asked anyway comes first. Then the one whose token was learned last.
+        let best = candidates.max { left, right in
+            let (leftCount, rightCount) = (assigned[left.server]?.count ?? 0, assigned[right.server]?.count ?? 0)
+            if leftCount != rightCount { return leftCount < rightCount }
+            if left.learnedAt != right.learnedAt { return left.learnedAt < right.learnedAt }
+            return left.server.uncompressed.lexicographicallyPrecedes(right.server.uncompressed)
+        }?.server
+        if let best { return best }
+        if !device.wasQueried, device.tried.isEmpty || rows.isEmpty, askable(device.registrant) {
+            device.wasQueried = true
+            device.state = .querying
+            actions.append(.query(device.registrant))
+            return nil
+        }
+        if directory.isForOthers(device.installationID, of: device.registrant, at: now), device.tried.isEmpty {
+            device.state = .done(.notAllowed)
+            return nil
+        }
+        device.endRound(at: now, jitter: jitter.next())
+        return nil
+    }
+
+    mutating func request(
+        _ record: inout MessageRecord, _ indices: [Int], by server: PublicKey, _ directory: some DeviceDirectory, at now: Timestamp
+    ) {
+        var tokens: [DeviceID: AccessToken] = [:]
+        var entries: [NotificationRequest.Entry] = []
+        for index in indices {
+            let device = record.devices[index]
+            let id = DeviceID(registrant: device.registrant, installationID: device.installationID)
+            let rows = directory.usableRows(of: device.installationID, of: device.registrant, at: now)
+            guard let token = rows.first(where: { $0.server == server })?.accessToken else { continue }
+            tokens[id] = token
+            entries.append(.init(device: id, token: token))
+            record.devices[index].state = .asking(StoredServer(server), deadline: nil)
+        }
+        let ticket = nextTicket
+        nextTicket += 1
+        requests[ticket] = Request(messageID: record.messageID, server: server, devices: tokens, begun: now)
+        let request = NotificationRequest(
+            messageID: record.messageID, chatHash: record.chatHash, authorHash: record.authorHash, kind: record.kind,
+            content: record.content, entries: entries)
+        actions.append(.request(ticket, server: server, request))
+    }
+}

@@ -1,0 +1,90 @@
+import StatusProtocol
+import Core
+import Waku
+import WakuCrypto
+
+/// Queries on their way: one for each registrant at a time, to all its servers at once.
+///
+/// A query ends when every server that may answer did, when all that was asked for is known, or after 3 s. Answers that come later still
+/// count for the directory.
+struct QueryTable: Sendable {
+    static let deadline = Duration.seconds(3)
+    /// Late answers are taken for so long.
+    static let lateLife = Duration.seconds(60)
+    static let limit = 1000
+
+    typealias Ticket = UInt64
+
+    struct Query: Sendable {
+        let registrant: PublicKey
+        /// Only this one's answer counts: what has it of our own key?
+        let ownCheckAt: PublicKey?
+        /// Who is believed.
+        let servers: Set<PublicKey>
+        let begun: Timestamp
+        /// From its publication; nil before.
+        var deadline: Timestamp?
+        var answered: Set<PublicKey> = []
+        var isEnded = false
+    }
+
+    private(set) var queries: [Ticket: Query] = [:]
+    private var nextTicket: Ticket = 1
+
+    /// - Returns: The new query's ticket; nil when one about the registrant is on its way.
+    mutating func begin(_ registrant: PublicKey, servers: Set<PublicKey>, ownCheckAt: PublicKey? = nil, at now: Timestamp) -> Ticket? {
+        queries = queries.filter { !$0.value.isEnded || now.since($0.value.begun) < Self.lateLife }
+        let isUnderWay = queries.values.contains { $0.registrant == registrant && $0.ownCheckAt == ownCheckAt && !$0.isEnded }
+        guard !isUnderWay, queries.count < Self.limit else { return nil }
+        let ticket = nextTicket
+        nextTicket += 1
+        queries[ticket] = Query(registrant: registrant, ownCheckAt: ownCheckAt, servers: servers, begun: now)
+        return ticket
+    }
+
+    var nextWakeUp: Timestamp? { queries.values.lazy.filter { !$0.isEnded }.compactMap(\.deadline).min() }
+
+    func isUnderWay(about registrant: PublicKey) -> Bool {
+        queries.values.contains { $0.registrant == registrant && $0.ownCheckAt == nil && !$0.isEnded }
+    }
+
+    mutating func published(_ ticket: Ticket, at now: Timestamp) {
+        queries[ticket]?.deadline = now + Self.deadline
+    }
+
+    /// The queries whose time is over.
+    mutating func expire(at now: Timestamp) -> [Query] {
+        queries.filter { !$0.value.isEnded && $0.value.deadline.map { $0 <= now } ?? false }.keys.sorted().compactMap { end($0) }
+    }
+
+    /// - Returns: The query, the first time.
+    mutating func end(_ ticket: Ticket) -> Query? {
+        guard let query = queries[ticket], !query.isEnded else { return nil }
+        queries[ticket]?.isEnded = true
+        return query
+    }
+
+    /// Ends the queries about a registrant. Late answers do not count.
+    mutating func forget(_ registrant: PublicKey) {
+        queries = queries.filter { $0.value.registrant != registrant || $0.value.ownCheckAt != nil }
+    }
+
+    /// Ends all queries; late answers still count.
+    ///
+    /// - Returns: Those that had not ended.
+    mutating func endAll() -> [Query] {
+        queries.keys.sorted().compactMap { end($0) }
+    }
+
+    /// - Returns: The query that the answer is for, if this server is believed.
+    mutating func answered(_ ticket: Ticket, by server: PublicKey) -> Query? {
+        guard let query = queries[ticket], query.servers.contains(server) else { return nil }
+        queries[ticket]?.answered.insert(server)
+        return queries[ticket]
+    }
+
+    /// Whether every server that may answer did.
+    func isComplete(_ ticket: Ticket) -> Bool {
+        queries[ticket].map { $0.answered == $0.servers } ?? false
+    }
+}

@@ -1,0 +1,138 @@
+import StatusProtocol
+import Core
+import Waku
+import WakuCrypto
+
+/// What becomes of registrations: deadlines, pauses and answers.
+extension RegistrationMachine {
+    // MARK: Time
+
+    /// Whether the message is still to be published: its answer may have come meanwhile.
+    func isAwaitingPublication(_ requestID: [UInt8], to server: PublicKey) -> Bool {
+        servers[server]?.attempt.map { $0.requestID == requestID && $0.state == .unsent } ?? false
+    }
+
+    mutating func published(_ requestID: [UInt8], to server: PublicKey, at now: Timestamp) {
+        guard isAwaitingPublication(requestID, to: server) else { return }
+        update(server) {
+            $0.attempt?.state = .sent(deadline: StoredTime(now + Self.answerDeadline))
+            $0.attempt?.relayFailures = 0
+        }
+    }
+
+    mutating func notPublished(_ requestID: [UInt8], to server: PublicKey, at now: Timestamp, jitter: Double) {
+        guard isAwaitingPublication(requestID, to: server) else { return }
+        update(server) { record in
+            let failures = min((record.attempt?.relayFailures ?? 0) + 1, Self.relayFailureLimit)
+            record.attempt?.relayFailures = failures
+            let pause = RetryDelay.after(failures: failures, base: Self.pauseBase, jitter: jitter)
+            record.attempt?.state = .paused(until: StoredTime(now + pause))
+        }
+    }
+
+    mutating func wake(_ own: OwnRecord, at now: Timestamp, jitter: inout Jitter) {
+        for key in order {
+            guard let record = servers[key], let due = record.nextWakeUp, due <= now, let attempt = record.attempt else { continue }
+            switch attempt.state {
+            case .sent: pause(key, at: now, jitter: jitter.next())
+            case .paused:
+                update(key) { $0.attempt?.state = .unsent }
+                send(key)
+            case .checking: checked(key, row: nil, own, at: now, jitter: &jitter)
+            case .unsent: break
+            }
+        }
+        for key in order { reconcile(key, own) }
+    }
+
+    mutating func pause(_ key: PublicKey, at now: Timestamp, jitter: Double) {
+        guard var attempt = servers[key]?.attempt else { return }
+        attempt.tries += 1
+        let tries = attempt.tries
+        let pause: Duration
+        if tries >= Self.tryLimit {
+            attempt.tries = 0
+            pause = Self.longPause
+        } else {
+            pause = RetryDelay.after(failures: tries, base: Self.pauseBase, jitter: jitter)
+        }
+        attempt.state = .paused(until: StoredTime(now + pause))
+        update(key) { $0.attempt = attempt }
+        actions.append(.report(.willRetry(key, tries: tries, after: pause)))
+    }
+
+    // MARK: Answers
+
+    /// An answer that the server signed. One that comes late counts: while the registration is the one wanted, every repetition has the same id.
+    mutating func answered(
+        by server: PublicKey, requestID: [UInt8], error: PushNotificationRegistrationResponse.ErrorType?, _ own: OwnRecord,
+        at now: Timestamp, jitter: inout Jitter
+    ) {
+        guard let attempt = servers[server]?.attempt, attempt.requestID == requestID else { return }
+        switch error {
+        case nil: succeeded(server, attempt)
+        case .versionMismatch:
+            if case .checking = attempt.state { return }
+            update(server) { $0.attempt?.state = .checking(deadline: StoredTime(now + Self.ownQueryDeadline)) }
+            actions.append(.checkOwn(server: server))
+        case .malformedMessage: refuse(server, .malformedMessage, attempt.contentVersion)
+        case .unsupportedTokenType: refuse(server, .unsupportedTokenType, attempt.contentVersion)
+        case .internalError, .unknown:
+            guard attempt.isInFlight else { return }
+            pause(server, at: now, jitter: jitter.next())
+        }
+        reconcile(server, own)
+    }
+
+    private mutating func succeeded(_ server: PublicKey, _ attempt: ServerRegistration.Attempt) {
+        update(server) { record in
+            if let contentVersion = attempt.contentVersion {
+                record.phase = .idle
+                record.accepted = .init(contentVersion: contentVersion, version: attempt.version, grant: attempt.grant)
+            } else {
+                record.phase = .left
+                record.accepted = nil
+                record.mayBeRegistered = false
+            }
+        }
+        actions.append(
+            .report(attempt.isUnregistration ? .unregistered(from: server) : .registered(with: server, version: attempt.version)))
+        actions.append(.rowsChanged)
+    }
+
+    /// How the query for the own key ended.
+    ///
+    /// - Parameter row: The server's row for this installation; nil when there is none, or no answer.
+    mutating func checked(
+        _ server: PublicKey, row: (version: UInt64, grant: [UInt8])?, _ own: OwnRecord, at now: Timestamp, jitter: inout Jitter
+    ) {
+        guard let record = servers[server], var attempt = record.attempt, case .checking = attempt.state else { return }
+        if let row, !attempt.isUnregistration, row.version == attempt.version, row.grant == attempt.grant {
+            // It was taken the first time, and that answer was lost.
+            succeeded(server, attempt)
+            return reconcile(server, own)
+        }
+        attempt.mismatches += 1
+        let known = max(record.lastVersion, row?.version ?? 0)
+        // Without an answer: +2, +4, … from the version that was refused.
+        let step: UInt64 = row == nil ? (1 << UInt64(min(attempt.mismatches, 32))) - 1 : 0
+        let (reached, isExhausted) = known.addingReportingOverflow(step)
+        update(server) { $0.lastVersion = isExhausted ? .max - 1 : reached }
+        let content = own.content
+        let isStillWanted = record.isWanted && own.profile != nil && content != nil
+        if attempt.isUnregistration != !isStillWanted {
+            // What is wanted changed meanwhile.
+            update(server) { $0.phase = attempt.isUnregistration ? .left : .idle }
+            return reconcile(server, own)
+        }
+        if attempt.isUnregistration {
+            unregister(server, after: attempt)
+        } else if let content, let profile = own.profile {
+            register(server, content, profile, after: attempt)
+        }
+        // The first higher version goes out at once. A server that refuses again is left in peace as one that does not answer.
+        guard attempt.mismatches > 1, servers[server]?.attempt != nil else { return }
+        actions.removeAll { if case .send(server, _, _, _) = $0 { true } else { false } }
+        pause(server, at: now, jitter: jitter.next())
+    }
+}

@@ -1,0 +1,208 @@
+import Core
+import StatusProtocol
+import Waku
+import WakuCrypto
+
+/// Keeps one device registered with several servers, the same with each. Wishes, answers and time come in, registrations go out.
+///
+/// At each server one registration is on its way until it is answered or 10 s passed; ``ServerRegistration`` has the picture.
+struct RegistrationMachine: Sendable {
+    static let answerDeadline = Duration.seconds(10)
+    static let ownQueryDeadline = Duration.seconds(4)
+    static let pauseBase = Duration.seconds(15)
+    static let tryLimit = 12
+    static let longPause = Duration.seconds(24 * 3600)
+    /// Relays come back sooner than servers that don't answer.
+    static let relayFailureLimit = 5
+
+    enum Action: Hashable, Sendable {
+        case send(server: PublicKey, dialect: PushServer.Dialect?, requestID: [UInt8], sealed: [UInt8])
+        /// What does this server have of our own key?
+        case checkOwn(server: PublicKey)
+        /// Registered, or left: others are to know.
+        case rowsChanged
+        case report(PushClientEvent)
+    }
+
+    private let cryptography: any ClientCryptography
+    private(set) var servers: [PublicKey: ServerRegistration] = [:]
+    /// The keys of ``servers`` in a fixed order: the same seed is to give the same run.
+    var order: [PublicKey] = []
+    var actions: [Action] = []
+    private(set) var changed: Set<PublicKey> = []
+
+    init(cryptography: any ClientCryptography, restoring records: [ServerRegistration] = []) {
+        self.cryptography = cryptography
+        for record in records { servers[record.server] = record }
+        order = servers.keys.sorted { $0.uncompressed.lexicographicallyPrecedes($1.uncompressed) }
+    }
+
+    mutating func takeActions() -> [Action] {
+        defer { actions = [] }
+        return actions
+    }
+
+    mutating func takeChanges() -> Set<PublicKey> {
+        defer { changed = [] }
+        return changed
+    }
+
+    var nextWakeUp: Timestamp? { servers.values.compactMap(\.nextWakeUp).min() }
+
+    mutating func update(_ server: PublicKey, _ body: (inout ServerRegistration) -> Void) {
+        guard var record = servers[server] else { return }
+        body(&record)
+        servers[server] = record
+        changed.insert(server)
+    }
+
+    // MARK: What is wanted
+
+    /// After a start: what was on its way when the process ended goes on.
+    mutating func resume() {
+        for key in order {
+            switch servers[key]?.attempt?.state {
+            case .unsent: send(key)
+            case .checking: actions.append(.checkOwn(server: key))
+            case .sent, .paused, nil: break
+            }
+        }
+    }
+
+    /// Brings what is on its way, and what servers have, to what is wanted.
+    ///
+    /// - Parameters:
+    ///   - content: nil ends all registrations.
+    ///   - wanted: The servers to register with. From all others the device is unregistered.
+    mutating func reconcile(_ own: OwnRecord, at now: Timestamp) {
+        let wanted = own.isReceiving && own.content != nil ? own.servers : []
+        for server in wanted where servers[server.key] == nil {
+            servers[server.key] = ServerRegistration(server)
+            order.append(server.key)
+            changed.insert(server.key)
+        }
+        for server in wanted {
+            guard let record = servers[server.key], !record.isWanted || record.dialect != server.dialect else { continue }
+            update(server.key) {
+                $0.isWanted = true
+                $0.dialect = server.dialect
+            }
+        }
+        let keys = Set(wanted.map(\.key))
+        for key in order where !keys.contains(key) {
+            if servers[key]?.isWanted == true { update(key) { $0.isWanted = false } }
+        }
+        for key in order { reconcile(key, own) }
+    }
+
+    mutating func reconcile(_ key: PublicKey, _ own: OwnRecord) {
+        guard let record = servers[key] else { return }
+        // One registration at a time: the next one begins when this one is answered or its deadline passed.
+        if let attempt = record.attempt, attempt.isInFlight { return }
+        guard record.isWanted, let content = own.content, let profile = own.profile else { return leave(key) }
+        switch record.phase {
+        case .pending(let attempt) where attempt.contentVersion == content.version: return
+        case .refused(_, let version) where version == content.version: return
+        case .idle where record.accepted?.contentVersion == content.version: return
+        case .idle, .pending, .refused, .left: register(key, content, profile)
+        }
+    }
+
+    private mutating func leave(_ key: PublicKey) {
+        guard let record = servers[key] else { return }
+        switch record.phase {
+        case .left: return
+        case .pending(let attempt) where attempt.isUnregistration: return
+        default: break
+        }
+        guard record.mayBeRegistered else {
+            update(key) {
+                $0.phase = .left
+                $0.accepted = nil
+            }
+            return
+        }
+        unregister(key)
+    }
+
+    mutating func unregister(_ key: PublicKey, after previous: ServerRegistration.Attempt? = nil) {
+        begin(key, contentVersion: nil, atLeast: 0, after: previous) { _, _, registration in registration.unregister = true }
+    }
+
+    mutating func register(
+        _ key: PublicKey, _ content: RegistrationContent, _ profile: DeviceProfile, after previous: ServerRegistration.Attempt? = nil
+    ) {
+        begin(key, contentVersion: content.version, atLeast: content.version, after: previous) { cryptography, grant, registration in
+            profile.fill(&registration)
+            registration.accessToken = content.accessToken
+            registration.allowedKeyList = content.allowedKeyList.map(\.bytes)
+            grant = cryptography.makeGrant(for: key, accessToken: content.accessToken)
+            registration.grant = grant
+        }
+    }
+
+    /// Set by whoever owns the machine: the installation that is registered.
+    var installationID = InstallationID("")
+
+    private mutating func begin(
+        _ key: PublicKey, contentVersion: UInt64?, atLeast: UInt64, after previous: ServerRegistration.Attempt? = nil,
+        _ fill: (any ClientCryptography, inout [UInt8], inout PushNotificationRegistration) -> Void
+    ) {
+        guard let record = servers[key] else { return }
+        let (next, isExhausted) = record.lastVersion.addingReportingOverflow(1)
+        guard !isExhausted else { return refuse(key, .versionExhausted, contentVersion) }
+        var registration = PushNotificationRegistration()
+        registration.installationID = installationID
+        registration.version = max(next, atLeast)
+        var grant: [UInt8] = []
+        fill(cryptography, &grant, &registration)
+        let sealed = cryptography.seal(registration, for: key)
+        var attempt = ServerRegistration.Attempt(
+            contentVersion: contentVersion, version: registration.version, sealed: sealed, requestID: Shake256.hash64(sealed), grant: grant)
+        attempt.tries = previous?.tries ?? 0
+        attempt.mismatches = previous?.mismatches ?? 0
+        update(key) {
+            $0.phase = .pending(attempt)
+            $0.lastVersion = attempt.version
+            $0.mayBeRegistered = true
+        }
+        send(key)
+    }
+
+    mutating func send(_ key: PublicKey) {
+        guard let record = servers[key], let attempt = record.attempt, attempt.state == .unsent else { return }
+        actions.append(.send(server: key, dialect: record.dialect, requestID: attempt.requestID, sealed: attempt.sealed))
+    }
+
+    mutating func refuse(_ key: PublicKey, _ reason: RegistrationRefusal, _ contentVersion: UInt64?) {
+        update(key) { record in
+            if let contentVersion {
+                record.phase = .refused(reason, contentVersion: contentVersion)
+            } else {
+                // An answer to an unregistration, though not the one that was hoped for: it is not tried for ever.
+                record.phase = .left
+                record.accepted = nil
+                record.mayBeRegistered = false
+            }
+        }
+        actions.append(.report(.refused(by: key, reason)))
+    }
+
+    // MARK: For others
+
+    /// The devices' rows to advertise: of the servers that have what is wanted now.
+    func advertisedRows(_ own: OwnRecord) -> [PushNotificationQueryInfo] {
+        guard own.isReceiving, let content = own.content, let profile = own.profile else { return [] }
+        let owner = KeyHash(of: cryptography.publicKey).bytes
+        return own.servers.compactMap { server in
+            guard let record = servers[server.key], record.phase == .idle, let accepted = record.accepted,
+                accepted.contentVersion == content.version
+            else { return nil }
+            let isFiltered = profile.contactsOnly
+            return PushNotificationQueryInfo(
+                accessToken: isFiltered ? AccessToken("") : content.accessToken, installationID: own.installationID, publicKey: owner,
+                allowedKeyList: content.allowedKeyList.map(\.bytes), grant: accepted.grant, version: accepted.version,
+                serverPublicKey: server.key.compressed)
+        }
+    }
+}

@@ -1,0 +1,68 @@
+import Core
+public import StatusProtocol
+import Waku
+public import WakuCrypto
+
+/// A device that may be notified: its registrant's grant for the server holds.
+public struct ReachableDevice: Sendable {
+    public let installationID: InstallationID
+    public let version: UInt64
+    /// nil when the registrant gave it to others only.
+    public let accessToken: AccessToken?
+}
+
+extension StatusPushClient {
+    /// Asks the servers which devices a registrant has. Any server that knows answers; `server` is the one that is believed.
+    ///
+    /// - Returns: the devices whose grant holds. One whose token is for others only can't be checked, and comes without a token.
+    /// - Throws: ``PushClientError`` with `noAnswer` also when nothing is registered: servers keep silent then.
+    public func query(
+        _ registrant: PublicKey, at server: PublicKey, timeout: Duration = .seconds(3)
+    ) async throws(PushClientError) -> [ReachableDevice] {
+        let keyHash = KeyHash(of: registrant)
+        let ephemeral = PrivateKey.generate()
+        let query = PushNotificationQuery(publicKeys: [keyHash]).encoded()
+        let envelope = MetadataEnvelope.encode(.query, payload: query, signedBy: ephemeral)
+        let payload = try await ask(
+            envelope.bytes, to: .topic(StatusTopics.query(keyHash)), sender: ephemeral, wakuSigner: ephemeral, server: server,
+            timeout: timeout
+        ) { answer in
+            answer.kind == .queryResponse && (try? PushNotificationQueryResponse(parsing: answer.payload))?.messageID == envelope.id
+        }
+        guard let response = try? PushNotificationQueryResponse(parsing: payload) else { throw .unreadable }
+        return response.info.compactMap { device(in: $0, of: registrant, at: server) }
+    }
+
+    private func device(in info: PushNotificationQueryInfo, of registrant: PublicKey, at server: PublicKey) -> ReachableDevice? {
+        guard info.publicKey == KeyHash(of: registrant).bytes else { return nil }
+        let token = info.accessToken.isEmpty ? allowedToken(in: info.allowedKeyList, of: registrant) : info.accessToken
+        if let token, !Grant.isValid(info.grant, client: registrant, server: server, accessToken: token) { return nil }
+        return ReachableDevice(installationID: info.installationID, version: info.version, accessToken: token)
+    }
+
+    private func allowedToken(in list: [[UInt8]], of registrant: PublicKey) -> AccessToken? {
+        guard !list.isEmpty else { return nil }
+        let key = identity.sharedKey(with: registrant)
+        return list.lazy
+            .compactMap { try? AESGCM.open($0, key: key, layout: .nonceFirst) }
+            .map(AccessToken.init(bytes:)).first(where: \.isUUID)
+    }
+
+    /// Has devices notified of a message. The same `messageID` notifies a device once, however often it is asked.
+    ///
+    /// - Throws: ``PushClientError``
+    public func notify(
+        _ notifications: [PushNotification], messageID: [UInt8], at server: PublicKey, timeout: Duration = .seconds(3)
+    ) async throws(PushClientError) -> [PushNotificationReport] {
+        let ephemeral = PrivateKey.generate()
+        let request = PushNotificationRequest(requests: notifications, messageID: messageID).encoded()
+        let envelope = MetadataEnvelope.encode(.request, payload: request, signedBy: ephemeral)
+        let payload = try await ask(
+            envelope.bytes, to: .partitioned(server), sender: ephemeral, wakuSigner: ephemeral, server: server, timeout: timeout
+        ) { answer in
+            answer.kind == .response && (try? PushNotificationResponse(parsing: answer.payload))?.messageID == messageID
+        }
+        guard let response = try? PushNotificationResponse(parsing: payload) else { throw .unreadable }
+        return response.reports
+    }
+}

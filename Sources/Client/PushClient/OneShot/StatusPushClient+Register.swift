@@ -1,0 +1,99 @@
+public import Core
+public import StatusProtocol
+import Waku
+public import WakuCrypto
+
+/// A device as its owner wants it registered. The client fills in the grant.
+public struct DeviceRegistration: Sendable {
+    public var platform: Platform
+    public var deviceToken: DeviceToken
+    /// The app, for APNs.
+    public var apnTopic: String
+    public var installationID: InstallationID
+    public var accessToken: AccessToken
+    public var version: UInt64
+    public var enabled = true
+    /// Who may use the access token. Empty, and not ``allowFromContactsOnly``: everyone.
+    public var contacts: [PublicKey] = []
+    public var allowFromContactsOnly = false
+    /// Hashes of chats, and of authors.
+    public var blockedChatList: [[UInt8]] = []
+    public var mutedChatList: [[UInt8]] = []
+    public var blockMentions = false
+    public var allowedMentionsChatList: [[UInt8]] = []
+
+    public init(
+        platform: Platform, deviceToken: DeviceToken, apnTopic: String = "", installationID: InstallationID, accessToken: AccessToken,
+        version: UInt64
+    ) {
+        self.platform = platform
+        self.deviceToken = deviceToken
+        self.apnTopic = apnTopic
+        self.installationID = installationID
+        self.accessToken = accessToken
+        self.version = version
+    }
+}
+
+extension StatusPushClient {
+    /// Registers a device of this client's identity.
+    ///
+    /// - Returns: the server's error, or nil for success.
+    /// - Throws: ``PushClientError``
+    public func register(
+        _ device: DeviceRegistration, with server: PublicKey, timeout: Duration = .seconds(10)
+    ) async throws(PushClientError) -> PushNotificationRegistrationResponse.ErrorType? {
+        var registration = PushNotificationRegistration()
+        registration.tokenType = UInt32(device.platform.rawValue)
+        registration.deviceToken = device.deviceToken
+        registration.apnTopic = device.apnTopic
+        registration.installationID = device.installationID
+        registration.accessToken = device.accessToken
+        registration.version = device.version
+        registration.enabled = device.enabled
+        registration.allowFromContactsOnly = device.allowFromContactsOnly
+        registration.allowedKeyList = device.contacts.map {
+            AESGCM.seal(device.accessToken.bytes, key: identity.sharedKey(with: $0), layout: .nonceFirst)
+        }
+        registration.blockedChatList = device.blockedChatList
+        registration.mutedChatList = device.mutedChatList
+        registration.blockMentions = device.blockMentions
+        registration.allowedMentionsChatList = device.allowedMentionsChatList
+        registration.grant = Grant.make(client: identity, server: server, accessToken: device.accessToken)
+        return try await send(registration, to: server, timeout: timeout)
+    }
+
+    /// Ends a registration. `version` must be above the registered one.
+    ///
+    /// - Returns: the server's error, or nil for success.
+    /// - Throws: ``PushClientError``
+    public func unregister(
+        _ installationID: InstallationID, version: UInt64, with server: PublicKey, timeout: Duration = .seconds(10)
+    ) async throws(PushClientError) -> PushNotificationRegistrationResponse.ErrorType? {
+        var registration = PushNotificationRegistration()
+        registration.installationID = installationID
+        registration.version = version
+        registration.unregister = true
+        return try await send(registration, to: server, timeout: timeout)
+    }
+
+    private func send(
+        _ registration: PushNotificationRegistration, to server: PublicKey, timeout: Duration
+    ) async throws(PushClientError) -> PushNotificationRegistrationResponse.ErrorType? {
+        let sealed = AESGCM.seal(registration.encoded(), key: identity.sharedKey(with: server), layout: .nonceFirst)
+        let envelope = MetadataEnvelope.encode(.registration, payload: sealed, signedBy: identity)
+        let requestID = Shake256.hash64(sealed)
+        let payload = try await ask(
+            envelope.bytes, to: .personal(server), sender: identity, wakuSigner: identity, server: server, timeout: timeout
+        ) { envelope in
+            envelope.kind == .registrationResponse
+                && (try? PushNotificationRegistrationResponse(parsing: envelope.payload))?.requestID == requestID
+        }
+        guard let response = try? PushNotificationRegistrationResponse(parsing: payload) else { throw .unreadable }
+        return response.error
+    }
+}
+
+extension PushClientError {
+    static let unreadable = PushClientError(code: .badAnswer, message: "the server's answer can't be read")
+}

@@ -1,0 +1,98 @@
+import Core
+import StatusProtocol
+import Waku
+import WakuCrypto
+
+/// Who can be notified by which server, as version 0.1 tells it: advertisements that the registrant signed, and servers' answers.
+///
+/// An advertisement lists all devices of its owner, so that a newer one replaces an older one. A row without a token says that the server is to be
+/// asked. There are no grants: a server that the registrant advertised, or that this client lists, is believed.
+///
+/// An advertisement has no version or time that its owner signed. The timestamp of the Waku message orders them: somebody who publishes an old one
+/// again makes it the newest, until the owner's next one, which comes within a day. Servers refuse tokens that do not hold any more.
+struct V01Directory: DeviceDirectory {
+    private let identity: PrivateKey
+    var book: RegistrantBook
+
+    init(identity: PrivateKey, restoring records: [RegistrantRecord] = []) {
+        self.identity = identity
+        book = RegistrantBook(restoring: records)
+    }
+
+    /// What the registrant itself signed. Rows with an unusable server key, installation id or token are left out.
+    ///
+    /// - Parameters:
+    ///   - rows: Of the advertisement.
+    ///   - owner: Who signed it.
+    ///   - sentAt: When, in the client's time.
+    /// - Returns: Whether devices or their servers changed, and whether all rows were taken.
+    mutating func learn(advertised rows: [V01.AdvertisementInfo], by owner: PublicKey, sentAt: Timestamp) -> (isNews: Bool, isWhole: Bool) {
+        if let last = registrants[owner]?.advertisedAt, last.time > sentAt { return (false, true) }
+        let (before, places) = (self.rows(of: owner), places(of: owner))
+        let usable = rows.prefix(Directory.rowLimit).compactMap { info -> RegistrantRecord.Row? in
+            guard let server = try? PublicKey(parsing: info.publicKey), info.installationID.isUsable,
+                info.accessToken.isEmpty || info.accessToken.isUUID
+            else { return nil }
+            guard info.accessToken.isEmpty else { return Self.row(server, info.installationID, info.accessToken, learnedAt: sentAt) }
+            // What the server said before holds until it refuses the token.
+            let known = before.first { $0.server == server && $0.installationID == info.installationID && $0.accessToken != nil }
+            return known ?? Self.row(server, info.installationID, nil, learnedAt: Timestamp(rawValue: 0))
+        }
+        book.update(owner) { record in
+            record.rows = usable.firstOfEachPlace
+            record.advertisedAt = StoredTime(sentAt)
+        }
+        return (self.places(of: owner) != places, usable.count == min(rows.count, Directory.rowLimit))
+    }
+
+    /// What a server answered: all devices that it has of the registrant. It can't crowd out what others know: where there are too many rows, the server
+    /// with the most loses some.
+    ///
+    /// - Parameters:
+    ///   - rows: Of the answer. Those about another registrant, or without a usable token, are left out.
+    ///   - registrant: Who was asked about.
+    ///   - server: Who signed the answer.
+    ///   - now: The client's time.
+    /// - Returns: Whether devices or their servers changed.
+    mutating func learn(answered rows: [V01.QueryInfo], about registrant: PublicKey, by server: PublicKey, at now: Timestamp) -> Bool {
+        let hash = V01.KeyHash(of: registrant).bytes
+        let taken = rows.prefix(Directory.rowLimit).compactMap { info -> RegistrantRecord.Row? in
+            guard info.publicKey == hash, info.installationID.isUsable else { return nil }
+            guard info.encryptedAccessTokens.isEmpty else {
+                let token = V01.openToken(info.encryptedAccessTokens, from: registrant, by: identity)
+                return Self.row(server, info.installationID, token, learnedAt: now)
+            }
+            return info.accessToken.isUUID ? Self.row(server, info.installationID, info.accessToken, learnedAt: now) : nil
+        }
+        guard !taken.isEmpty else { return false }
+        let before = places(of: registrant)
+        book.update(registrant) { record in
+            record.rows.removeAll { $0.server == server }
+            record.rows += taken.firstOfEachPlace
+            while record.rows.count > Directory.rowLimit { record.rows.removeLastOfTheLargestServer() }
+        }
+        return places(of: registrant) != before
+    }
+
+    private static func row(
+        _ server: PublicKey, _ installationID: InstallationID, _ token: AccessToken?, learnedAt: Timestamp
+    ) -> RegistrantRecord.Row {
+        RegistrantRecord.Row(
+            server: server, installationID: installationID, version: 0, accessToken: token, grant: [], allowedKeyList: [],
+            learnedAt: learnedAt)
+    }
+}
+
+extension [RegistrantRecord.Row] {
+    /// The first row of each device at each server.
+    fileprivate var firstOfEachPlace: [RegistrantRecord.Row] {
+        var places: Set<RegistrantRecord.Row.Place> = []
+        return filter { places.insert($0.place).inserted }
+    }
+
+    fileprivate mutating func removeLastOfTheLargestServer() {
+        let counts = Dictionary(grouping: self, by: \.server).mapValues(\.count)
+        let most = counts.values.max()
+        if let index = lastIndex(where: { counts[$0.server] == most }) { remove(at: index) }
+    }
+}

@@ -1,0 +1,217 @@
+import Foundation
+import Core
+import StatusProtocol
+import Waku
+import WakuCrypto
+
+/// What a client of version 0.1 stores under one name. The names begin with `v0.1/`: a store may also have the records of the deployed protocol's
+/// client, and each of the two leaves the other's alone.
+enum V01Record: StoredRecord, Hashable {
+    case own(V01OwnRecord)
+    case server(V01ServerRecord)
+    case registrant(RegistrantRecord)
+    case message(MessageRecord)
+
+    typealias Key = ClientRecord.Key
+
+    private static let prefix = "v0.1/"
+    private static let format: UInt8 = 1
+
+    var key: Key {
+        switch self {
+        case .own: .own
+        case .server(let record): .server(record.server)
+        case .registrant(let record): .registrant(record.registrant)
+        case .message(let record): .message(record.messageID)
+        }
+    }
+
+    /// Whether a record of this name belongs to version 0.1.
+    static func isName(_ name: String) -> Bool { name.hasPrefix(prefix) }
+
+    static func name(of key: Key) -> String { prefix + RecordCoding.name(of: key) }
+
+    func encoded() throws -> [UInt8] {
+        let encoder = JSONEncoder()
+        let body =
+            switch self {
+            case .own(let record): try encoder.encode(record)
+            case .server(let record): try encoder.encode(record)
+            case .registrant(let record): try encoder.encode(record)
+            case .message(let record): try encoder.encode(record)
+            }
+        return [Self.format] + Array(body)
+    }
+
+    /// - Throws: ``ClientStoreError`` with `damaged` or `newer`
+    init(_ name: String, _ bytes: [UInt8]) throws(ClientStoreError) {
+        guard let first = bytes.first, first <= Self.format else {
+            throw ClientStoreError(code: .newer, message: "the client's state was written by a later version: use that one")
+        }
+        let body = Data(bytes.dropFirst())
+        let decoder = JSONDecoder()
+        do {
+            switch name.dropFirst(Self.prefix.count).prefix(while: { $0 != "/" }) {
+            case "own": self = .own(try decoder.decode(V01OwnRecord.self, from: body))
+            case "server": self = .server(try decoder.decode(V01ServerRecord.self, from: body))
+            case "registrant": self = .registrant(try decoder.decode(RegistrantRecord.self, from: body))
+            case "message": self = .message(try decoder.decode(MessageRecord.self, from: body))
+            default: throw CocoaError(.coderReadCorrupt)
+            }
+        } catch {
+            // The decoder's own words may quote what the record holds.
+            throw ClientStoreError(code: .damaged, message: "the client's state can't be read: its record \(name) is damaged")
+        }
+    }
+}
+
+/// The client's own settings, and the account's record as it should stand at every server.
+struct V01OwnRecord: Codable, Hashable, Sendable {
+    @Stored var installationID: InstallationID
+    var isReceiving = false
+    var isSending = false
+    @Stored var servers: [PublicKey] = []
+    var storedProfile: StoredProfile?
+    @Stored var accessToken: AccessToken = AccessToken("")
+    /// The token was made since a server accepted a record last: one that a server returns does not replace it.
+    var isTokenNew = false
+    /// Tokens that were replaced, latest last; nil before the first. Whoever lost the right to the token has one of them, and no server brings it back.
+    private var revokedTokens: Stored<[AccessToken]>?
+    /// Counts changes that the application made.
+    var generation: UInt64 = 0
+    /// The highest version that was published, or that a server is known to have.
+    var highestVersion: UInt64 = 0
+    /// For the servers to register with.
+    var content: V01Content?
+    /// For servers that the device leaves: the record without it.
+    var farewell: V01Content?
+    /// The account's other devices, as Preferences, and the version of the record that they come from.
+    @StoredBytes var otherDevices: [UInt8] = []
+    var otherDevicesVersion: UInt64 = 0
+    /// When the next advertisement is due at the latest.
+    var nextAdvertisement: StoredTime?
+    /// The client's time when this was written: it never goes back, though the clock may.
+    @Stored var time: Timestamp
+
+    init(installationID: InstallationID, time: Timestamp) {
+        _installationID = Stored(wrappedValue: installationID)
+        _time = Stored(wrappedValue: time)
+    }
+
+    var profile: V01DeviceProfile? {
+        get { storedProfile.map { V01DeviceProfile($0.profile) } }
+        set { storedProfile = newValue.map { StoredProfile($0.common) } }
+    }
+
+    private static let revokedTokenLimit = 16
+
+    mutating func revoke(_ token: AccessToken) {
+        guard !token.isEmpty else { return }
+        revokedTokens = Stored(wrappedValue: ((revokedTokens?.wrappedValue ?? []) + [token]).suffix(Self.revokedTokenLimit))
+    }
+
+    func isRevoked(_ token: AccessToken) -> Bool {
+        revokedTokens?.wrappedValue.contains(token) ?? false
+    }
+
+    var others: [V01.Device] {
+        otherDevices.isEmpty ? [] : (try? V01.Preferences(parsing: otherDevices).devices) ?? []
+    }
+}
+
+/// A version of the account's record: the same bytes for every server, which differ in the signature only.
+struct V01Content: Codable, Hashable, Sendable {
+    let version: UInt64
+    /// Preferences, encoded.
+    @StoredBytes var payload: [UInt8]
+
+    var preferences: V01.Preferences? { try? V01.Preferences(parsing: payload) }
+}
+
+/// What is known of the account's registration with one server.
+///
+///     idle ──(content, or leaving)──▶ pending ──(success)──▶ idle, or left
+///                                        │ ▲
+///                                (refused)▼ │(the application changed something)
+///                                       refused
+struct V01ServerRecord: Codable, Hashable, Sendable {
+    enum Phase: Codable, Hashable, Sendable {
+        case idle
+        case pending(Attempt)
+        /// Not again until the application changes something.
+        case refused(RegistrationRefusal, generation: UInt64)
+        case left
+    }
+
+    /// A Register on its way.
+    ///
+    ///     unsent ──(published)──▶ sent ──(10 s, or INTERNAL_ERROR)──▶ paused ──(time passed)──▶ unsent
+    struct Attempt: Codable, Hashable, Sendable {
+        enum State: Codable, Hashable, Sendable {
+            case unsent
+            case sent(deadline: StoredTime)
+            case paused(until: StoredTime)
+        }
+
+        let content: V01Content
+        let isFarewell: Bool
+        /// ``V01OwnRecord/generation`` when it began.
+        let generation: UInt64
+        /// Of this server: with the same content it is the same, so that a repetition is byte for byte the same.
+        @StoredBytes var signature: [UInt8]
+        var state = State.unsent
+
+        var register: V01.Register { V01.Register(payload: content.payload, signature: signature) }
+
+        /// Whether an answer may be on its way.
+        var isInFlight: Bool { if case .paused = state { false } else { true } }
+    }
+
+    @Stored var server: PublicKey
+    var isWanted = true
+    var phase = Phase.idle
+    /// The version that the server accepted last.
+    var accepted: UInt64?
+    /// The highest version that was published to the server.
+    var lastVersion: UInt64 = 0
+    /// Whether the server may have a record with this device, as far as this client can know.
+    var mayBeRegistered = false
+    /// Without success, since the last long pause.
+    var tries = 0
+    /// VERSION_MISMATCH since the application changed something.
+    var mismatches = 0
+    /// Publications that failed in a row.
+    var relayFailures = 0
+    /// MALFORMED_MESSAGE was answered with a new access token, since the application changed something.
+    var hasTriedNewToken = false
+
+    init(_ server: PublicKey) {
+        _server = Stored(wrappedValue: server)
+    }
+
+    var attempt: Attempt? {
+        get { if case .pending(let attempt) = phase { attempt } else { nil } }
+        set { if let newValue { phase = .pending(newValue) } }
+    }
+
+    /// When something is due that no answer starts.
+    var nextWakeUp: Timestamp? {
+        switch attempt?.state {
+        case .sent(let time), .paused(let time): time.time
+        case .unsent, nil: nil
+        }
+    }
+
+    mutating func resetCounters() {
+        (tries, mismatches, relayFailures, hasTriedNewToken) = (0, 0, 0, false)
+    }
+
+    var status: RegistrationStatus {
+        switch phase {
+        case .idle: accepted.map { .registered(version: $0) } ?? .unregistered
+        case .pending: .pending(tries: tries)
+        case .refused(let reason, _): .refused(reason)
+        case .left: .unregistered
+        }
+    }
+}

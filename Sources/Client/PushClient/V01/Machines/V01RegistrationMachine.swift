@@ -1,0 +1,288 @@
+import Core
+import StatusProtocol
+import Waku
+import WakuCrypto
+
+/// Keeps the account's record registered with several servers, the same with each. Wishes, answers and time come in, Registers go out.
+///
+/// A record has all devices of the account. This client changes its own device's part, and passes the others on as a server returned them with
+/// VERSION_MISMATCH: version 0.1 has no other way to learn of them, and no signature of theirs. Devices that a server invents would be passed on too.
+struct V01RegistrationMachine: Sendable {
+    static let answerDeadline = RegistrationMachine.answerDeadline
+    static let pauseBase = RegistrationMachine.pauseBase
+    static let tryLimit = RegistrationMachine.tryLimit
+    static let longPause = RegistrationMachine.longPause
+    static let relayFailureLimit = RegistrationMachine.relayFailureLimit
+    /// A server that claims to have a version this far ahead would use the numbers up for all servers: it is not believed.
+    static let versionStepLimit: UInt64 = 1 << 32
+    /// Of the account's other devices, encoded: with more, the record could become longer than servers take.
+    static let otherDevicesByteLimit = V01.Preferences.byteLimit / 2
+
+    enum Action: Hashable, Sendable {
+        case send(server: PublicKey, V01.Register)
+        /// Contacts must be told.
+        case rowsChanged
+        case report(PushClientEvent)
+    }
+
+    let identity: PrivateKey
+    var own: V01OwnRecord
+    var isOwnChanged: Bool
+    private(set) var servers: [PublicKey: V01ServerRecord] = [:]
+    /// The keys of ``servers`` in a fixed order.
+    private var order: [PublicKey] = []
+    var actions: [Action] = []
+    private var changed: Set<PublicKey> = []
+
+    init(identity: PrivateKey, own: V01OwnRecord?, restoring records: [V01ServerRecord], installationID: InstallationID, at now: Timestamp)
+    {
+        self.identity = identity
+        self.own = own ?? V01OwnRecord(installationID: installationID, time: now)
+        isOwnChanged = own == nil
+        for record in records { servers[record.server] = record }
+        order = servers.keys.sorted { $0.uncompressed.lexicographicallyPrecedes($1.uncompressed) }
+    }
+
+    mutating func takeActions() -> [Action] {
+        defer { actions = [] }
+        return actions
+    }
+
+    mutating func takeChanges() -> Set<PublicKey> {
+        defer { changed = [] }
+        return changed
+    }
+
+    var nextWakeUp: Timestamp? { servers.values.compactMap(\.nextWakeUp).min() }
+
+    mutating func update(_ server: PublicKey, _ body: (inout V01ServerRecord) -> Void) {
+        guard var record = servers[server] else { return }
+        body(&record)
+        servers[server] = record
+        changed.insert(server)
+    }
+
+    // MARK: Wishes
+
+    /// Sets what is registered, and where. Nothing is sent when nothing changed.
+    mutating func register(_ profile: V01DeviceProfile, with wanted: [PublicKey]) {
+        let old = own.isReceiving ? own.profile : nil
+        let revokesToken = own.profile.map { profile.common.revokesToken(of: $0.common) } ?? false
+        let isSame = own.content != nil && !revokesToken && old.map { profile.common.isRegisteredAs($0.common) } ?? false
+        isOwnChanged = true
+        own.profile = profile
+        own.isReceiving = true
+        own.servers = wanted.reduce(into: []) { list, server in if !list.contains(server) { list.append(server) } }
+        for server in own.servers where servers[server] == nil {
+            servers[server] = V01ServerRecord(server)
+            order.append(server)
+            changed.insert(server)
+        }
+        if own.accessToken.isEmpty { own.accessToken = .random() } else if revokesToken { replaceToken() }
+        // A server that was sent this version of something else, or a later one, would refuse it.
+        let isOutdated = own.servers.contains { key in
+            guard let record = servers[key], let version = own.content?.version else { return false }
+            return switch record.phase {
+            case .idle: record.accepted != version && record.lastVersion >= version
+            case .left: record.lastVersion >= version
+            case .pending, .refused: false
+            }
+        }
+        if !isSame || isOutdated {
+            changeContent()
+        } else if order.contains(where: { !own.servers.contains($0) && servers[$0]?.isWanted == true }) {
+            renewFarewell()
+        }
+        reconcile()
+    }
+
+    /// Switches receiving on with what was registered last.
+    mutating func resumeReceiving() {
+        guard let profile = own.profile else { return }
+        register(profile, with: own.servers)
+    }
+
+    /// Ends the registration of this device with all servers.
+    mutating func unregister() {
+        guard own.isReceiving else { return }
+        own.isReceiving = false
+        changeContent()
+        reconcile()
+    }
+
+    // MARK: The record
+
+    mutating func replaceToken() {
+        own.revoke(own.accessToken)
+        own.accessToken = .random()
+        own.isTokenNew = true
+        setOthers(own.others, haveOtherToken: true)
+    }
+
+    /// The application changed something: pauses end, and what was refused is tried again.
+    private mutating func changeContent() {
+        own.generation += 1
+        for key in order { update(key) { $0.resetCounters() } }
+        renewContent()
+    }
+
+    /// For servers that are left while the others keep the record that they have.
+    private mutating func renewFarewell() {
+        let (version, isExhausted) = own.highestVersion.addingReportingOverflow(1)
+        guard !isExhausted else { return }
+        own.farewell = V01Content(version: version, devices: own.others, accessToken: own.accessToken)
+    }
+
+    /// Lists that hold another token than the record's are made anew: those who lost the right to the token have that one.
+    private mutating func setOthers(_ devices: [V01.Device], haveOtherToken: Bool) {
+        isOwnChanged = true
+        var devices = devices
+        let filtered = devices.indices.filter { devices[$0].filters?.allowedKeyList.isEmpty == false }
+        if haveOtherToken, !filtered.isEmpty {
+            let list = V01DeviceProfile.allowedKeyList(own.accessToken, own.profile?.contacts ?? [], identity)
+            for index in filtered { devices[index].filters?.allowedKeyList = list }
+        }
+        own.otherDevices = V01.Preferences(devices: devices, version: own.otherDevicesVersion, accessToken: AccessToken("")).encoded()
+    }
+
+    /// Makes the next version of the record, the one after the highest that was published. A version that was never published is used again: a
+    /// record above the version that a server has replaces the account's other devices before the client learned of them.
+    ///
+    /// - Returns: false when there is none: versions are used up.
+    @discardableResult
+    mutating func renewContent() -> Bool {
+        let (version, isExhausted) = own.highestVersion.addingReportingOverflow(1)
+        guard !isExhausted else { return false }
+        let others = own.others
+        isOwnChanged = true
+        if own.isReceiving, let profile = own.profile {
+            let device = profile.device(own.installationID, token: own.accessToken, identity: identity)
+            own.content = V01Content(version: version, devices: others + [device], accessToken: own.accessToken)
+        } else {
+            own.content = nil
+        }
+        own.farewell = V01Content(version: version, devices: others, accessToken: own.accessToken)
+        return true
+    }
+
+    /// Takes over the account's other devices from the record that a server returned. A server may return anything: what others would refuse is
+    /// left out, or no server would take the record any more. So is this device under an installation id of before.
+    mutating func merge(_ returned: V01.Preferences) {
+        guard returned.version > own.otherDevicesVersion else { return }
+        own.otherDevicesVersion = returned.version
+        if returned.accessToken.isUUID, !own.isTokenNew, !own.isRevoked(returned.accessToken) { own.accessToken = returned.accessToken }
+        var seen: Set<InstallationID> = [own.installationID]
+        let others =
+            returned.unregister
+            ? []
+            : returned.devices.filter { device in
+                let isOwn = device.token == own.profile?.deviceToken && device.platform == own.profile?.platform
+                return device.platform != nil && !device.token.isEmpty && !isOwn
+                    && device.installationID.isUsable && seen.insert(device.installationID).inserted
+            }
+        setOthers(Self.fitting(others), haveOtherToken: returned.accessToken != own.accessToken)
+    }
+
+    /// As many as a record has room for beside this device.
+    private static func fitting(_ devices: [V01.Device]) -> [V01.Device] {
+        var byteCount = 0
+        return devices.prefix(V01.Preferences.deviceLimit - 1).filter { device in
+            let own = V01.Preferences(devices: [device], version: 0, accessToken: AccessToken("")).encoded().count
+            guard byteCount + own <= otherDevicesByteLimit else { return false }
+            byteCount += own
+            return true
+        }
+    }
+
+    // MARK: Towards what is wanted
+
+    /// After a start: what was on its way when the process ended goes on.
+    mutating func resume() {
+        for key in order where servers[key]?.attempt?.state == .unsent { send(key) }
+    }
+
+    /// Brings what is on its way to what is wanted.
+    mutating func reconcile() {
+        for key in order {
+            let isWanted = own.isReceiving && own.servers.contains(key)
+            if servers[key]?.isWanted != isWanted { update(key) { $0.isWanted = isWanted } }
+            reconcile(key)
+        }
+    }
+
+    private mutating func reconcile(_ key: PublicKey) {
+        guard let record = servers[key] else { return }
+        // One Register at a time: the next one begins when this one is answered or its deadline passed.
+        if let attempt = record.attempt, attempt.isInFlight { return }
+        if !record.isWanted, !record.mayBeRegistered {
+            if record.phase != .left { update(key) { $0.phase = .left } }
+            return
+        }
+        guard let content = record.isWanted ? own.content : own.farewell else { return }
+        var pause: V01ServerRecord.Attempt.State?
+        switch record.phase {
+        case .pending(let attempt):
+            if attempt.content == content, attempt.isFarewell != record.isWanted { return }
+            // A server whose pause began before the application's last change is asked at once.
+            if attempt.generation == own.generation { pause = attempt.state }
+        case .refused(_, let generation) where record.isWanted && generation == own.generation: return
+        case .idle where record.isWanted && record.accepted == content.version: return
+        case .left where !record.isWanted: return
+        case .idle, .refused, .left: break
+        }
+        let register = V01.Register(payload: content.payload, for: key, signedBy: identity)
+        var attempt = V01ServerRecord.Attempt(
+            content: content, isFarewell: !record.isWanted, generation: own.generation, signature: register.signature)
+        if let pause { attempt.state = pause }
+        update(key) {
+            $0.phase = .pending(attempt)
+            $0.mayBeRegistered = true
+        }
+        send(key)
+    }
+
+    mutating func send(_ key: PublicKey) {
+        guard let attempt = servers[key]?.attempt, attempt.state == .unsent else { return }
+        actions.append(.send(server: key, attempt.register))
+    }
+
+    mutating func wake(at now: Timestamp, jitter: inout Jitter) {
+        for key in order {
+            guard let record = servers[key], let due = record.nextWakeUp, due <= now, let attempt = record.attempt else { continue }
+            switch attempt.state {
+            case .sent: pause(key, at: now, jitter: jitter.next())
+            case .paused:
+                update(key) { $0.attempt?.state = .unsent }
+                send(key)
+            case .unsent: break
+            }
+        }
+        reconcile()
+    }
+
+    // MARK: For others
+
+    /// The rows to advertise: each device of the record at each server that has it. No token when a device wants only contacts to have it.
+    var advertisedRows: [V01.AdvertisementInfo] {
+        order.flatMap { key -> [V01.AdvertisementInfo] in
+            guard let record = servers[key], record.attempt == nil, let content = record.isWanted ? own.content : own.farewell,
+                record.accepted == content.version, let preferences = content.preferences, !preferences.unregister
+            else { return [] }
+            let devices = preferences.devices.filter(\.isEnabled)
+            let isFiltered = devices.contains { $0.filters?.allowedKeyList.isEmpty == false }
+            let token = isFiltered ? AccessToken("") : preferences.accessToken
+            return devices.map { V01.AdvertisementInfo(publicKey: key.compressed, accessToken: token, installationID: $0.installationID) }
+        }
+    }
+}
+
+extension V01Content {
+    /// Without devices it ends the account's registration.
+    init(version: UInt64, devices: [V01.Device], accessToken: AccessToken) {
+        let preferences =
+            devices.isEmpty
+            ? V01.Preferences(version: version, unregister: true, accessToken: AccessToken(""))
+            : V01.Preferences(devices: devices, version: version, accessToken: accessToken)
+        self.init(version: version, payload: preferences.encoded())
+    }
+}

@@ -1,0 +1,180 @@
+import StatusProtocol
+import Synchronization
+import Core
+import Waku
+import WakuCrypto
+
+extension StatusV01PushClient {
+    func begin(_ action: V01Action, in group: inout DiscardingTaskGroup) {
+        switch action {
+        case .report(let event): runner.report(event)
+        case .finished: break
+        case .watch(let registrants):
+            routes.withLock { routes in
+                for registrant in registrants { routes.contactCodes[ClientNetwork.contactCodeTopic(registrant)] = registrant }
+            }
+            network.watchContactCodes(of: registrants)
+        case .register(let server, let register):
+            group.addTask { [self] in await send(register, to: server) }
+        case .query(let ticket, let registrant, let servers):
+            group.addTask { [self] in await query(ticket, registrant, servers) }
+        case .request(let ticket, let server, let request):
+            group.addTask { [self] in await send(request, ticket, to: server) }
+        case .advertise(let advertisement):
+            group.addTask { [self] in await advertise(advertisement) }
+        case .lookUp(let registrants):
+            group.addTask { [self] in await lookUp(registrants) }
+        }
+    }
+
+    // MARK: Publishing
+
+    /// - Returns: Whether a node took it; nil when the run was cancelled: then nothing is concluded from it, as after a kill.
+    private func publish(_ messages: [WakuMessage], answersOn topic: ContentTopic?) async -> Bool? {
+        do throws(RelayError) {
+            try await network.publish(messages, answersOn: topic)
+            return true
+        } catch {
+            guard !Task.isCancelled else { return nil }
+            runner.report(.relayFailed(reason: error.message))
+            return false
+        }
+    }
+
+    private static func seal(
+        _ type: V01.MessageType, _ payload: [UInt8], to server: PublicKey, signedBy key: PrivateKey
+    ) -> [WakuMessage] {
+        let envelope = V01.Envelope.encode(type, payload: payload, signedBy: key)
+        return EnvelopeSealing.seal(envelope, to: .key(server, topic: V01.serverTopic(server)), wakuSigner: key, at: .now())
+    }
+
+    private func send(_ register: V01.Register, to server: PublicKey) async {
+        guard runner.read({ machine, _ in machine.registrations.isAwaitingPublication(register, to: server) }) else { return }
+        let topic = StatusPushClient.answerTopic(identity.publicKey)
+        network.watching.keep([topic])
+        guard let isPublished = await publish(Self.seal(.register, register.encoded(), to: server, signedBy: identity), answersOn: topic)
+        else { return }
+        turn { $0.registerPublished(register, to: server, isPublished: isPublished, at: $1) }
+    }
+
+    private func query(_ ticket: QueryTable.Ticket, _ registrant: PublicKey, _ servers: [PublicKey]) async {
+        let key = PrivateKey.generate()
+        let query = V01.Query([V01.KeyHash(of: registrant)]).encoded()
+        let messages = servers.flatMap { Self.seal(.query, query, to: $0, signedBy: key) }
+        let answers = add(.query(ticket, key), on: StatusPushClient.answerTopic(key.publicKey))
+        guard let isPublished = await publish(messages, answersOn: answers) else { return }
+        turn { $0.queryPublished(ticket, isPublished: isPublished, at: $1) }
+    }
+
+    private func send(_ request: NotificationRequest, _ ticket: NotificationMachine.Ticket, to server: PublicKey) async {
+        // 32 bytes make a key.
+        guard let ackKey = V01.AckKey(randomBytes(SymmetricKey.byteCount)) else { return }
+        let encoded = V01.Request(request, ackKey: ackKey).encoded()
+        let answers = add(.request(ticket, ackKey), on: ackKey.topic)
+        guard let isPublished = await publish(Self.seal(.request, encoded, to: server, signedBy: .generate()), answersOn: answers) else {
+            return
+        }
+        turn { $0.requestPublished(ticket, isPublished: isPublished, at: $1) }
+    }
+
+    /// - Returns: The topic of the answers.
+    private func add(_ question: Routes.Question, on topic: ContentTopic) -> ContentTopic {
+        network.watching.retain(topic)
+        let dropped = routes.withLock { $0.tickets.add(question, on: topic, at: .now) }
+        network.watching.release(dropped)
+        return topic
+    }
+
+    /// No more answers are expected.
+    private func end(_ ticket: Int) {
+        let topic = routes.withLock { $0.tickets.remove(ticket) }
+        network.watching.release(topic.map { [$0] } ?? [])
+    }
+
+    private func advertise(_ advertisement: V01.ContactCodeAdvertisement) async {
+        let envelope = V01.Envelope.encode(.contactCodeAdvertisement, payload: advertisement.encoded(), signedBy: identity)
+        let topic = StatusTopics.contactCode(identity.publicKey)
+        guard let isPublished = await publish(network.seal(envelope, toTopic: topic, wakuSigner: identity), answersOn: nil) else { return }
+        turn { $0.advertisementPublished(rowCount: advertisement.info.count, isPublished: isPublished, at: $1) }
+    }
+
+    private func lookUp(_ registrants: [PublicKey]) async {
+        do throws(RelayError) {
+            let isDone = try await network.lookUpContactCodes(of: registrants) { take($0) }
+            turn { $0.lookedUp(isDone ? registrants : [], at: $1) }
+        } catch {
+            if !Task.isCancelled, error.code == .unavailable { runner.report(.relayFailed(reason: error.message)) }
+        }
+    }
+
+    // MARK: Coming in
+
+    /// A message from the network. Those on topics of no concern cost a look-up.
+    func take(_ message: WakuMessage) {
+        let topic = message.contentTopic
+        let (tickets, owner) = routes.withLock { ($0.tickets.tickets(on: topic), $0.contactCodes[topic]) }
+        if let owner { takeAdvertisement(message, of: owner) }
+        for ticket in tickets where takeAnswer(message, to: ticket.question, ticket.id) { return }
+        guard topic == StatusPushClient.answerTopic(identity.publicKey), let envelope = envelope(in: message, for: identity),
+            envelope.type == .registrationResponse, let response = try? V01.RegistrationResponse(parsing: envelope.payload)
+        else { return }
+        turn { $0.registerAnswered(by: envelope.signer, response, at: $1) }
+    }
+
+    /// - Returns: Whether the message was for this question.
+    private func takeAnswer(_ message: WakuMessage, to question: Routes.Question, _ ticket: Int) -> Bool {
+        switch question {
+        case .query(let number, let key):
+            guard let envelope = envelope(in: message, for: key) else { return false }
+            guard envelope.type == .queryResponse, let response = try? V01.QueryResponse(parsing: envelope.payload) else { return true }
+            turn { $0.queryAnswered(number, by: envelope.signer, rows: response.info, at: $1) }
+            // Other servers may answer as well.
+            if runner.read({ machine, _ in machine.queries.isComplete(number) }) { end(ticket) }
+        case .request(let number, let ackKey):
+            guard let opened = try? EnvelopeSealing.open(message, identity: nil, topicKeys: [ackKey.key]) else { return false }
+            guard let envelope = try? V01.Envelope(parsing: opened.data, wakuSigner: opened.signer), envelope.sender == opened.signer,
+                envelope.type == .acknowledgement, let acknowledgement = try? V01.Acknowledgement(parsing: envelope.payload),
+                acknowledgement.id == ackKey.named
+            else { return true }
+            let isAwaited = runner.read { machine, _ in machine.notifications.requests[number]?.server == opened.signer }
+            turn { $0.requestAcknowledged(number, by: opened.signer, acknowledgement.error, at: $1) }
+            if isAwaited { end(ticket) }
+        }
+        return true
+    }
+
+    /// What a message holds for a key of ours, if the server that signed it says so in both layers.
+    private func envelope(in message: WakuMessage, for key: PrivateKey) -> (type: V01.MessageType, signer: PublicKey, payload: [UInt8])? {
+        guard let opened = network.envelope(in: message, for: key),
+            let envelope = try? V01.Envelope(parsing: opened.bytes, wakuSigner: opened.signer), envelope.sender == opened.signer
+        else { return nil }
+        return (envelope.type, opened.signer, envelope.payload)
+    }
+
+    /// Only the owner's signature on the advertisement counts. The topic has other messages as well: those of the deployed protocol among them.
+    private func takeAdvertisement(_ message: WakuMessage, of owner: PublicKey) {
+        guard let data = network.contactCode(in: message, of: owner) else { return }
+        let signed: V01.SignedAdvertisement
+        do throws(EnvelopeError) {
+            signed = try V01.SignedAdvertisement(parsing: data)
+        } catch .otherKind {
+            return
+        } catch {
+            return turn { $0.advertisementRejected(of: owner, .unreadable, at: $1) }
+        }
+        guard signed.owner == owner else { return turn { $0.advertisementRejected(of: owner, .foreignSignature, at: $1) } }
+        let age = Timestamp.now().since(message.timestamp)
+        turn { $0.advertised(by: owner, rows: signed.advertisement.info, age: age, at: $1) }
+    }
+}
+
+extension V01.Request {
+    /// An entry for each token: it stands for all devices of its record. The message id is text: its bytes in hexadecimal digits.
+    init(_ request: NotificationRequest, ackKey: V01.AckKey) {
+        var tokens: [AccessToken] = []
+        for entry in request.entries where !tokens.contains(entry.token) { tokens.append(entry.token) }
+        self.init(
+            requests: tokens.map { V01.PushNotification(accessToken: $0, chatID: request.chatHash) }, message: request.content,
+            messageID: Array(hexString(request.messageID).utf8), ackKey: ackKey.named)
+    }
+}

@@ -1,0 +1,30 @@
+package import Core
+
+/// What an outbox row says about posts of it: which ownership of its partition was about to post it. Written by a committed transaction before
+/// the post, with the row's own commit where it is posted at once.
+///
+///     owner(8) · epoch(8) · marked_at(database's clock, for operators)
+///
+/// A row without a mark was never posted, except by posts whose outcome is known and was a failure.
+package struct DeliveryMark: Hashable, Sendable {
+    package let owner: NodeID
+    package let epoch: UInt64
+
+    package init(owner: NodeID, epoch: UInt64) {
+        self.owner = owner
+        self.epoch = epoch
+    }
+}
+
+/// Whether a row of the outbox may be posted.
+package enum PostingVerdict: Hashable, Sendable {
+    /// Mark it with this epoch, where the partition's row still has this owner and epoch and where the device has no earlier row; after the
+    /// commit ask again, and post.
+    case markAndPost(DeliveryMark)
+    /// A former owner may have posted it, and may still record the outcome.
+    case wait(until: Instant)
+    /// It was marked by this ownership: its own queue knows the rest.
+    case inProgress
+    /// Not this node's to post, or not now.
+    case notOwner
+}

@@ -1,0 +1,267 @@
+package import Core
+
+/// Divides messages among the nodes that hear them, so that each takes effect once and is answered, whichever node is gone, deaf or slow.
+///
+///     heard ──(rank 0)──────────────────────────────▶ handling ──(committed)──▶ answering ──(answered)──▶ finished
+///       │                                              ▲  │ │ └──(no effect)────────────────────────────▶ finished
+///       │                                              │  │ └────(failed)──▶ failed ──(pause)──▶ checked again, or answered with an error
+///       └─(rank k)─▶ waiting ──(k × 700 ms: neither    │  └──────(unknown)─▶ unresolved ──(pause)──▶ the same transaction again
+///                       │        finished nor claimed)─┘
+///                       ├──(finished by another node)──▶ forgotten
+///                       └──(claimed)──▶ watching ──(not finished when its answer was due)──▶ answering
+///
+/// - Waiting costs nothing: the message stays undecrypted, and most are found in another node's row of finished messages, one read for all that
+///   is due. Claims are looked up only for the rest.
+/// - Queries take part like all others. That only ranks 0, and 1 after a lease, answer them (the first design) leaves a query unanswered that
+///   rank 0 did not hear, or for the length of a lease after it died.
+/// - A transaction with unknown outcome (COMMIT without a reply, a warning of cancelled replication) is resolved by running it again, with the
+///   same claim: the insert waits for the first one if that is still running, and says whose claim is there. A read would not wait.
+/// - A message is answered with an error only by a node that tried to store it. Another node may have stored it meanwhile: see the article.
+package struct MessageShare: Sendable {
+    package enum Action: Hashable, Sendable {
+        /// Read the rows of finished messages that were added since the last read, pass them to ``finishedElsewhere(_:)``, then call
+        /// ``finishedRowsRead(at:)``; ``readFailed(at:)`` when that is not possible.
+        case readFinishedRows
+        /// Look these up in the claims, then ``claimsRead(_:at:)`` or ``readFailed(at:)``.
+        case lookUpClaims([MessageKey])
+        /// Decrypt, decide, and commit with the claim first. Then ``handled(_:_:at:)``.
+        case handle(MessageKey)
+        /// Run the transaction whose outcome is unknown again. Then ``handled(_:_:at:)``.
+        case repeatTransaction(MessageKey)
+        /// Another node committed it and did not publish its answer in time: in one transaction make the claim this node's, where it still is
+        /// there, and read what the answer rests on. When that is **committed** publish the answer, then ``answered(_:)``; otherwise
+        /// ``answerNotTaken(_:at:)``. Reading alone does not do: a primary that was replaced may show a claim that no standby has.
+        case takeOverAnswer(MessageKey)
+        /// It could not be stored: INTERNAL_ERROR. The message is forgotten.
+        case answerFailure(MessageKey)
+    }
+
+    package enum Reception: Hashable, Sendable {
+        case handle
+        case wait
+        /// Open here, or finished by this or another node.
+        case duplicate
+        /// Too many messages are open; the nodes that rank before this one have it.
+        case leftToOthers
+    }
+
+    package enum Outcome: Hashable, Sendable {
+        /// Effect and claim are durable, now or by an earlier run of the same transaction; the answer is not yet published.
+        case committed
+        /// Dropped, limited, refused, or a query that was answered.
+        case withoutEffect
+        /// The claim was there, and is another node's.
+        case claimedElsewhere(Claim.Kind)
+        /// Nothing was committed.
+        case failed
+        case unknown
+    }
+
+    private enum Stage {
+        case waiting, handling, unresolved, failed, answering
+        case watching(Claim.Kind)
+    }
+
+    private struct Open {
+        let heardAt: Instant
+        let rank: Int
+        var stage: Stage
+        /// Another tick's entry in ``due`` is void.
+        var tick: DueMessages.Tick?
+    }
+
+    private let configuration: ClusterConfiguration
+    private var open: [MessageKey: Open] = [:]
+    private var due = DueMessages()
+    /// Due, and to be compared with the rows of finished messages by the next read.
+    private var toCheck: [MessageKey] = []
+    /// Being compared, or looked up in the claims.
+    private var checking: [MessageKey] = []
+    private var isReading = false
+    private var finished: GenerationalCache<UInt64, Void>
+    package private(set) var log: FinishedLog
+    /// Messages that were left to others, which have finished them.
+    package private(set) var leftCount = 0
+
+    package init(_ node: NodeID, configuration: ClusterConfiguration) {
+        self.configuration = configuration
+        finished = GenerationalCache(capacity: configuration.finishedCacheCapacity)
+        log = FinishedLog(node, configuration: configuration)
+    }
+
+    /// Messages whose outcome is open.
+    package var openCount: Int { open.count }
+    package func isOpen(_ key: MessageKey) -> Bool { open[key] != nil }
+    /// When ``advance(to:)`` has something to do.
+    package var nextWakeUp: Instant? { due.next }
+
+    // MARK: Messages
+
+    /// - Parameter rank: ``ClusterMember/rank(of:)``.
+    package mutating func heard(_ key: MessageKey, rank: Int, at now: Instant) -> Reception {
+        guard open[key] == nil, !finished.contains(key.prefix) else { return .duplicate }
+        if rank == 0 {
+            open[key] = Open(heardAt: now, rank: 0, stage: .handling)
+            return .handle
+        }
+        guard open.count < configuration.openMessageLimit else { return .leftToOthers }
+        open[key] = Open(heardAt: now, rank: rank, stage: .waiting)
+        look(at: key, now + configuration.rankDelay * rank)
+        return .wait
+    }
+
+    package mutating func handled(_ key: MessageKey, _ outcome: Outcome, at now: Instant) {
+        guard let message = open[key] else { return }
+        switch outcome {
+        case .committed: open[key]?.stage = .answering
+        case .withoutEffect: finish(key)
+        case .claimedElsewhere(let kind):
+            open[key]?.stage = .watching(kind)
+            look(at: key, max(now, answerDue(message, kind)))
+        case .failed:
+            open[key]?.stage = .failed
+            look(at: key, now + configuration.retryInterval)
+        case .unknown:
+            open[key]?.stage = .unresolved
+            look(at: key, now + configuration.retryInterval)
+        }
+    }
+
+    /// Its answer was published.
+    package mutating func answered(_ key: MessageKey) {
+        if open[key] != nil { finish(key) }
+    }
+
+    /// The transaction of ``Action/takeOverAnswer(_:)`` failed, is unknown, or found no claim.
+    package mutating func answerNotTaken(_ key: MessageKey, at now: Instant) {
+        guard open[key] != nil else { return }
+        open[key]?.stage = .waiting
+        look(at: key, now + configuration.retryInterval)
+    }
+
+    /// This node gives it up without having handled it (overload): others take it.
+    package mutating func abandon(_ key: MessageKey) {
+        open[key] = nil
+    }
+
+    // MARK: Time
+
+    package mutating func advance(to now: Instant) -> [Action] {
+        var actions: [Action] = []
+        for (key, tick) in due.popDue(at: now) {
+            guard let message = open[key], message.tick == tick else { continue }
+            open[key]?.tick = nil
+            switch message.stage {
+            case .waiting, .watching: toCheck.append(key)
+            case .unresolved: actions.append(.repeatTransaction(key))
+            case .failed where now - message.heardAt >= configuration.failureAnswerDelay:
+                open[key] = nil
+                finished.set((), of: key.prefix)
+                actions.append(.answerFailure(key))
+            case .failed: toCheck.append(key)
+            case .handling, .answering: break
+            }
+        }
+        return actions + startReading()
+    }
+
+    // MARK: What others did
+
+    /// - Parameter prefixes: of a row of finished messages of another node.
+    package mutating func finishedElsewhere(_ prefixes: [UInt64]) {
+        for prefix in prefixes { finished.set((), of: prefix) }
+    }
+
+    package mutating func finishedRowsRead(at now: Instant) -> [Action] {
+        checking = withoutFinished(checking)
+        guard checking.isEmpty else { return [.lookUpClaims(checking)] }
+        isReading = false
+        return startReading()
+    }
+
+    /// - Parameter claims: those found for the keys that were to be looked up.
+    package mutating func claimsRead(_ claims: [MessageKey: Claim], at now: Instant) -> [Action] {
+        let keys = checking
+        (checking, isReading) = ([], false)
+        var actions: [Action] = []
+        for key in keys {
+            guard let message = open[key] else { continue }
+            switch message.stage {
+            case .waiting, .watching, .failed: break
+            case .handling, .unresolved, .answering: continue
+            }
+            guard let claim = claims[key] else {
+                open[key]?.stage = .handling
+                actions.append(.handle(key))
+                continue
+            }
+            let answerDue = answerDue(message, claim.kind)
+            if now - message.heardAt >= configuration.answerExpiry {
+                open[key] = nil
+            } else if now >= answerDue {
+                open[key]?.stage = .answering
+                actions.append(.takeOverAnswer(key))
+            } else {
+                open[key]?.stage = .watching(claim.kind)
+                look(at: key, answerDue)
+            }
+        }
+        return actions + startReading()
+    }
+
+    package mutating func readFailed(at now: Instant) -> [Action] {
+        let keys = checking
+        (checking, isReading) = ([], false)
+        for key in keys { look(at: key, now + configuration.retryInterval) }
+        return startReading()
+    }
+
+    // MARK: Rows of finished messages
+
+    /// See ``FinishedLog/nextWakeUp``.
+    package var nextFinishedRow: Instant? { log.nextWakeUp }
+    package mutating func finishedRow(at now: Instant) -> FinishedLog.Row? { log.row(at: now) }
+    package mutating func wroteFinishedRow(isCommitted: Bool, at now: Instant) { log.wrote(isCommitted: isCommitted, at: now) }
+
+    // MARK: -
+
+    /// When it must be answered, or the node of this rank publishes. A node of rank 0 that lost the claim counts as the next one.
+    private func answerDue(_ message: Open, _ kind: Claim.Kind) -> Instant {
+        let time =
+            switch kind {
+            case .registration: configuration.registrationAnswerTime
+            case .request: configuration.requestAnswerTime
+            }
+        return message.heardAt + time + configuration.rankDelay * max(message.rank, 1)
+    }
+
+    private mutating func look(at key: MessageKey, _ time: Instant) {
+        open[key]?.tick = due.add(key, at: time)
+    }
+
+    private mutating func finish(_ key: MessageKey) {
+        open[key] = nil
+        finished.set((), of: key.prefix)
+        log.add(key)
+    }
+
+    private mutating func startReading() -> [Action] {
+        guard !isReading else { return [] }
+        // Most were in rows that were read for messages before them.
+        (checking, toCheck) = (withoutFinished(toCheck), [])
+        guard !checking.isEmpty else { return [] }
+        isReading = true
+        return [.readFinishedRows]
+    }
+
+    /// Closes those that other nodes have finished.
+    private mutating func withoutFinished(_ keys: [MessageKey]) -> [MessageKey] {
+        keys.filter { key in
+            guard open[key] != nil else { return false }
+            guard finished.contains(key.prefix) else { return true }
+            open[key] = nil
+            leftCount += 1
+            return false
+        }
+    }
+}

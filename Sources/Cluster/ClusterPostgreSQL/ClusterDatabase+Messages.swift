@@ -1,0 +1,112 @@
+package import Cluster
+import Core
+package import Storage
+import StorePostgreSQL
+
+/// A row of finished messages, as another node reads it: see `Cluster/FinishedLog`.
+package struct FinishedRow: Hashable, Sendable {
+    package let node: NodeID
+    package let sequence: Int64
+    package let prefixes: [UInt64]
+}
+
+extension ClusterDatabase {
+    /// Rows that ``finishedRows(after:except:)`` returns at most.
+    package static let finishedRowLimit = 256
+
+    /// Writes a row of finished messages, unless it is there, and deletes the node's old ones.
+    ///
+    /// - Throws: `StoreError` when it was not committed, or that is not known.
+    package func write(_ row: FinishedLog.Row) throws(StoreError) {
+        try finished.transaction { connection in
+            let prefixes = row.prefixes.flatMap { withUnsafeBytes(of: $0.bigEndian, Array.init) }
+            _ = try connection.run([
+                Statement(
+                    "INSERT INTO cluster_finished (node, sequence, prefixes) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING",
+                    [.integer(row.node.stored), .integer(row.sequence), .bytes(prefixes)]),
+                Statement(
+                    "DELETE FROM cluster_finished WHERE node = $1 AND sequence <= $2",
+                    [.integer(row.node.stored), .integer(row.deleteUpTo)]),
+            ])
+        }
+    }
+
+    /// Rows of other nodes that were added since the last read, each node's in their order. When there are as many as
+    /// ``finishedRowLimit``, more may follow.
+    ///
+    /// - Parameters:
+    ///   - sequences: the last row that was read of each node. Of others all rows are returned.
+    ///   - own: a node whose rows are left out.
+    /// - Throws: `StoreError`
+    package func finishedRows(after sequences: [NodeID: Int64], except own: NodeID) throws(StoreError) -> [FinishedRow] {
+        let known = Array(sequences)
+        let select = Statement(
+            """
+            SELECT f.node, f.sequence, f.prefixes \
+            FROM cluster_finished f LEFT JOIN unnest($1, $2) AS known (node, sequence) ON known.node = f.node \
+            WHERE f.node <> $3 AND (known.sequence IS NULL OR f.sequence > known.sequence) \
+            ORDER BY f.node, f.sequence LIMIT \(Self.finishedRowLimit)
+            """, [.integers(known.map(\.key.stored)), .integers(known.map(\.value)), .integer(own.stored)])
+        return try messages.read([select]) { found in
+            try found[0].map { row in
+                FinishedRow(node: NodeID(stored: try row.integer(0)), sequence: try row.integer(1), prefixes: try row.prefixes(2))
+            }
+        }
+    }
+
+    /// Those that are claimed.
+    ///
+    /// - Throws: `StoreError`
+    package func claims(_ keys: [(hour: ClaimWindow.Hour, key: MessageKey)]) throws(StoreError) -> [MessageKey: Claim] {
+        guard !keys.isEmpty else { return [:] }
+        // Each statement looks into one partition.
+        let selects = Dictionary(grouping: keys, by: \.hour).map { hour, keys in
+            Statement(
+                "SELECT key, node, kind FROM claim WHERE hour = $1 AND key = ANY($2)",
+                [.integer(hour), .byteStrings(keys.map(\.key.bytes))])
+        }
+        return try messages.read(selects) { found in
+            var claims: [MessageKey: Claim] = [:]
+            for row in found.joined() {
+                guard let key = MessageKey(try row.bytes(0)), let kind = Claim.Kind(rawValue: Int(try row.integer(2))) else {
+                    throw UnexpectedValue()
+                }
+                claims[key] = Claim(node: NodeID(stored: try row.integer(1)), kind: kind)
+            }
+            return claims
+        }
+    }
+
+    /// Seconds since 1970 by the database's clock.
+    ///
+    /// - Throws: `StoreError`
+    package func now() throws(StoreError) -> Int64 {
+        try messages.read([Self.clock]) { found in
+            guard let row = found[0].first else { throw UnexpectedValue() }
+            return try row.integer(0)
+        }
+    }
+
+    static let clock = Statement("SELECT floor(extract(epoch FROM clock_timestamp()))::bigint")
+
+    /// The hours whose claims are kept.
+    ///
+    /// - Throws: `StoreError`
+    package func claimWindow() throws(StoreError) -> ClaimWindow {
+        try messages.read([Statement("SELECT first_hour FROM cluster")]) { found in
+            guard let row = found[0].first else { throw UnexpectedValue() }
+            return ClaimWindow(firstHour: try row.integer(0))
+        }
+    }
+}
+
+extension Row {
+    /// 8 bytes each, big-endian.
+    fileprivate func prefixes(_ index: Int) throws(UnexpectedValue) -> [UInt64] {
+        let bytes = try bytes(index)
+        guard bytes.count.isMultiple(of: 8) else { throw UnexpectedValue() }
+        return stride(from: 0, to: bytes.count, by: 8).map { start in
+            bytes[start..<start + 8].reduce(0) { $0 << 8 | UInt64($1) }
+        }
+    }
+}

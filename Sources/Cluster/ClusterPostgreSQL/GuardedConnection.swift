@@ -1,0 +1,158 @@
+import Core
+import Storage
+import StorePostgreSQL
+import Synchronization
+
+/// A connection for one purpose, opened by its first use and again after it was lost. One thread at a time uses it.
+final class GuardedConnection: Sendable {
+    private static let attemptLimit = 3
+    /// A process that is stopped in a transaction must not keep its rows locked for longer.
+    private static let idleLimit = Duration.seconds(2)
+
+    private let address: PostgreSQLAddress
+    private let name: String
+    private let primary: PrimaryGuard
+    private let timeLimit: Duration?
+    private let isClosed = Atomic(false)
+    private let lock = Mutex(())
+    /// Only whoever holds the lock uses it.
+    private nonisolated(unsafe) var connection: PostgreSQLConnection?
+
+    /// - Parameters:
+    ///   - address: of the database.
+    ///   - purpose: for `pg_stat_activity`.
+    ///   - primary: decides whether a connection may be used.
+    ///   - timeLimit: after which a transaction is not begun or repeated any more, and the longest silence of the server. Connecting may take
+    ///     longer. nil: the address's limit of silence only.
+    init(_ address: PostgreSQLAddress, for purpose: String, _ primary: PrimaryGuard, timeLimit: Duration? = nil) {
+        var address = address
+        if let timeLimit { address.silenceLimit = min(address.silenceLimit, timeLimit) }
+        self.address = address
+        name = "waku-push \(purpose)"
+        self.primary = primary
+        self.timeLimit = timeLimit
+    }
+
+    // MARK: Using it
+
+    /// The rows of statements that change nothing, in one exchange.
+    ///
+    /// - Throws: `StoreError`
+    func read<Result: Sendable>(
+        _ statements: [Statement], _ result: ([[Row]]) throws -> Result
+    ) throws(StoreError) -> Result {
+        try use { connection in try result(connection.run(statements).map(\.rows)) }
+    }
+
+    /// Changes in a transaction, which is repeated as long as nothing can have been committed: after a deadlock or serialization failure, and
+    /// on a new connection.
+    ///
+    /// - Parameters:
+    ///   - lockLimit: how long a statement waits for another transaction.
+    ///   - body: its statements.
+    /// - Throws: `StoreError`; also when it is not known whether the transaction was committed.
+    func transaction<Result: Sendable>(
+        lockLimit: Duration = .zero, _ body: (PostgreSQLConnection) throws -> Result
+    ) throws(StoreError) -> Result {
+        try use { connection in
+            let warningCount = connection.warningCount
+            let result: Result
+            do {
+                connection.precede(by: beginning(lockLimit).map { Statement($0) })
+                result = try body(connection)
+            } catch {
+                connection.rollBack()
+                throw error
+            }
+            try commit(connection, warningCount: warningCount)
+            return result
+        }
+    }
+
+    /// Ends the connection once nobody uses it. It is not opened again.
+    func close() {
+        isClosed.store(true, ordering: .sequentiallyConsistent)
+        lock.withLock { _ in connection = nil }
+    }
+
+    // MARK: -
+
+    private func use<Result: Sendable>(_ body: (PostgreSQLConnection) throws -> Result) throws(StoreError) -> Result {
+        let deadline = timeLimit.map { ContinuousClock.now + $0 }
+        func isTooLate() -> Bool { deadline.map { $0 <= .now } ?? false }
+        do {
+            return try lock.withLock { _ in
+                var attempt = 1
+                while true {
+                    let connection = try connected()
+                    guard !isTooLate() else { throw overdue }
+                    do {
+                        return try body(connection)
+                    } catch let error as PostgreSQLError where error.isRepeatable && attempt < Self.attemptLimit && !isTooLate() {
+                        attempt += 1
+                    }
+                }
+            }
+        } catch PostgreSQLError.refused(let state, _) where state.isUndefinedTable {
+            throw StoreError(
+                code: .missing, message: "PostgreSQL (\(address)) is not shared by several nodes: has one been started with --cluster?")
+        } catch {
+            throw StoreError(explaining: error, at: address)
+        }
+    }
+
+    private func connected() throws(StoreError) -> PostgreSQLConnection {
+        guard !isClosed.load(ordering: .sequentiallyConsistent) else {
+            throw StoreError(code: .unavailable, message: "the connection to PostgreSQL (\(address)) was closed")
+        }
+        if let connection, !connection.isLost, primary.isCurrent(connection) { return connection }
+        connection = nil
+        let made = try PostgreSQLConnection.open(address, name: name)
+        try primary.accept(made)
+        connection = made
+        return made
+    }
+
+    private func beginning(_ lockLimit: Duration) -> [String] {
+        // Less than the silence that the client bears, so that the server's answer comes before that.
+        let statementLimit = timeLimit.map { $0 * 0.75 } ?? .zero
+        func set(_ name: String, _ limit: Duration) -> String { "SET LOCAL \(name) = \(Int64(limit / .milliseconds(1)))" }
+        return [
+            "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE", set("statement_timeout", statementLimit), set("lock_timeout", lockLimit),
+            set("idle_in_transaction_session_timeout", Self.idleLimit),
+        ]
+    }
+
+    private func commit(_ connection: PostgreSQLConnection, warningCount: Int) throws {
+        do {
+            let result = try connection.run(Statement("COMMIT"))
+            guard result.tag == "COMMIT" else {
+                throw StoreError(code: .unavailable, message: "PostgreSQL (\(address)) gave a transaction up")
+            }
+        } catch PostgreSQLError.connectionLost {
+            throw StoreError(
+                code: .unavailable,
+                message: "the connection to PostgreSQL (\(address)) was lost during a commit: whether it took place is not known")
+        }
+        guard connection.warningCount == warningCount else {
+            self.connection = nil
+            throw StoreError(
+                code: .unavailable,
+                message: "PostgreSQL (\(address)) did not wait for its standby: let it, or change synchronous_standby_names")
+        }
+    }
+
+    private var overdue: StoreError {
+        StoreError(code: .unavailable, message: "PostgreSQL (\(address)) was reached too late")
+    }
+}
+
+extension PostgreSQLError {
+    /// Nothing was committed: the same transaction may be run again.
+    fileprivate var isRepeatable: Bool {
+        switch self {
+        case .connectionLost: true
+        case .refused(let state, _): state.isRepeatable
+        }
+    }
+}

@@ -1,0 +1,100 @@
+import CCurl
+import Core
+
+/// A request on an easy handle, and the part of the response received so far.
+final class CurlTransfer {
+    /// Limits of a response's headers, in bytes and in lines.
+    static let maximumHeaderByteCount = 65_536
+    static let maximumHeaderCount = 256
+
+    let task: CurlTask
+    let handle: CurlHandle
+    let deadline: Instant
+
+    private var headers: [(name: String, value: String)] = []
+    private var headerByteCount = 0
+    private var headerCount = 0
+    private var body: [UInt8] = []
+    private var isTooLarge = false
+
+    init(task: CurlTask, handle: CurlHandle, deadline: Instant) {
+        self.task = task
+        self.handle = handle
+        self.deadline = deadline
+    }
+
+    /// The transfer of an easy handle; the loop retains it while the handle is in use.
+    static func from(_ handle: UnsafeMutableRawPointer) -> CurlTransfer? {
+        var pointer: UnsafeMutableRawPointer?
+        waku_curl_get_pointer(handle, CURLINFO_PRIVATE, &pointer)
+        return pointer.map(CurlTransfer.from(context:))
+    }
+
+    private static func from(context: UnsafeMutableRawPointer) -> CurlTransfer {
+        Unmanaged<CurlTransfer>.fromOpaque(context).takeUnretainedValue()
+    }
+
+    /// Sets all options of the handle.
+    ///
+    /// - Throws: ``HTTPError/Code/badURL``, or ``HTTPError/Code/other`` for an invalid method or header.
+    func prepare(_ configuration: CurlConfiguration) throws(HTTPError) {
+        try handle.configure(configuration)
+        try handle.configure(task.request, extraHeaders: configuration.headers)
+        let context = Unmanaged.passUnretained(self).toOpaque()
+        handle.set(CURLOPT_PRIVATE, context)
+        handle.set(CURLOPT_WRITEDATA, context)
+        handle.set(CURLOPT_HEADERDATA, context)
+        // Returning another count ends the transfer.
+        handle.set(CURLOPT_WRITEFUNCTION) { bytes, _, count, context in
+            guard let context else { return 0 }
+            return CurlTransfer.from(context: context).receiveBody(UnsafeRawBufferPointer(start: bytes, count: count)) ? count : 0
+        }
+        handle.set(CURLOPT_HEADERFUNCTION) { bytes, _, count, context in
+            guard let context else { return 0 }
+            return CurlTransfer.from(context: context).receiveHeader(UnsafeRawBufferPointer(start: bytes, count: count)) ? count : 0
+        }
+    }
+
+    /// The result of the request when libcurl completed the transfer.
+    func result(_ result: CURLcode) -> Result<HTTPResponse, HTTPError> {
+        if isTooLarge { return .failure(HTTPError(.tooLarge, "the response is larger than allowed")) }
+        guard result == CURLE_OK else { return .failure(HTTPError(result, detail: handle.detail)) }
+        return .success(HTTPResponse(status: handle.responseStatus, headers: headers, body: body))
+    }
+
+    private func receiveBody(_ bytes: UnsafeRawBufferPointer) -> Bool {
+        guard bytes.count <= task.request.maximumResponseByteCount - body.count else {
+            isTooLarge = true
+            return false
+        }
+        body.append(contentsOf: bytes)
+        return true
+    }
+
+    /// Receives one line, its end included. The status line of the next response discards the headers of an interim one, which still count
+    /// towards the limits.
+    private func receiveHeader(_ bytes: UnsafeRawBufferPointer) -> Bool {
+        headerByteCount += bytes.count
+        headerCount += 1
+        guard headerByteCount <= Self.maximumHeaderByteCount, headerCount <= Self.maximumHeaderCount else {
+            isTooLarge = true
+            return false
+        }
+        let line = String(decoding: bytes, as: UTF8.self)
+        if line.hasPrefix("HTTP/") {
+            headers = []
+        } else if let colon = line.firstIndex(of: ":") {
+            headers.append((String(line[..<colon]), line[line.index(after: colon)...].trimmingHTTPSpace()))
+        }
+        return true
+    }
+}
+
+extension Substring {
+    /// The text without leading and trailing spaces, tabs and line ends.
+    func trimmingHTTPSpace() -> String {
+        let isSpace: (Character) -> Bool = { $0 == " " || $0 == "\t" || $0 == "\r\n" || $0 == "\n" || $0 == "\r" }
+        guard let last = lastIndex(where: { !isSpace($0) }) else { return "" }
+        return String(self[...last].drop(while: isSpace))
+    }
+}

@@ -1,0 +1,39 @@
+import Wire
+
+/// A message of a topic, encoded as it is forwarded: field 2 of an RPC.
+///
+///     0x12 ‖ length ‖ { 2 data · 4 topic }
+///
+/// The data is copied once, from the received frame, and shared by the cache, the queues and the validator.
+public final class GossipMessage: Sendable, CustomStringConvertible {
+    public let topic: String
+    public let id: MessageID
+    /// The whole field, tag and length included.
+    let field: [UInt8]
+    private let dataRange: Range<Int>
+
+    public convenience init(topic: String, data: [UInt8]) {
+        self.init(topic: topic, data: data[...], id: MessageID(of: data[...]))
+    }
+
+    init(topic: String, data: ArraySlice<UInt8>, id: MessageID) {
+        self.topic = topic
+        self.id = id
+        let topicByteCount = topic.utf8.count
+        let byteCount =
+            2 + Varint.byteCount(UInt64(data.count)) + data.count + Varint.byteCount(UInt64(topicByteCount))
+            + topicByteCount
+        var writer = ProtobufWriter(capacity: 1 + Varint.byteCount(UInt64(byteCount)) + byteCount)
+        writer.varint(0x12)
+        writer.varint(UInt64(byteCount))
+        writer.field(2, data)
+        dataRange = writer.bytes.count - data.count..<writer.bytes.count
+        writer.field(4, topic)
+        field = writer.bytes
+    }
+
+    public var data: ArraySlice<UInt8> { field[dataRange] }
+    /// The size that counts in queues and caches.
+    var byteCount: Int { field.count }
+    public var description: String { "\(topic) \(id)" }
+}

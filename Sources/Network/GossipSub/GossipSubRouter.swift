@@ -1,0 +1,211 @@
+public import Core
+
+/// An action for the driver. Actions must be carried out in order.
+public enum GossipAction: Sendable {
+    case send(Outgoing, to: PeerNumber)
+    case forward(GossipMessage, to: [PeerNumber])
+    /// Validate the message and call ``GossipSubRouter/judged(_:as:at:)``. It is not forwarded before.
+    case validate(GossipMessage, from: PeerNumber)
+    /// Disconnect a peer whose score fell below the graylist threshold, then call ``GossipSubRouter/disconnected(_:at:)``.
+    case disconnect(PeerNumber)
+}
+
+/// The result of validating a message.
+public enum GossipVerdict: Hashable, Sendable {
+    /// Valid: forward it.
+    case accept
+    /// Do not forward it, without blame for its senders.
+    case ignore
+    /// Invalid: lowers the score of the peers that sent it.
+    case reject
+}
+
+/// The result of publishing a message.
+public enum GossipPublication: Hashable, Sendable {
+    case sent(peerCount: Int)
+    /// The message was published or received before.
+    case duplicate
+    /// There are no peers to send it to. The message is not stored.
+    case noPeers
+    case tooLarge
+}
+
+/// A gossipsub 1.1 router for unsigned messages (StrictNoSign), as a state machine: events and time come in, actions go out. Its driver has
+/// the connections with an ``OutboundQueue`` each, calls ``heartbeat(at:)`` regularly, and validates messages.
+///
+///     frame ─▶ GossipRPC ─▶ received ─▶ seen? ─▶ .validate ─▶ judged ─▶ .forward to the mesh
+///                             │ control                         │ reject
+///                             ▼                                 ▼
+///                   mesh, promises, backoffs ─────────▶ score ─▶ .disconnect
+///
+/// It is deterministic: the same events with the same seed result in the same actions. Memory is bounded by the configuration and the number
+/// of peers, whatever they send.
+///
+/// Not implemented: peer exchange, for which Waku's nodes have other protocols, and the score components for time in mesh, mesh delivery
+/// rates (both unset or nearly so in Waku) and address co-location.
+public struct GossipSubRouter: Sendable {
+    public let configuration: GossipConfiguration
+    public private(set) var actions: [GossipAction] = []
+    public internal(set) var counters = GossipCounters()
+
+    struct Pending {
+        let message: GossipMessage
+        /// In order of arrival: the first one delivered it first.
+        var senders: [PeerNumber]
+    }
+
+    struct Retained {
+        var score: PeerScore
+        let until: Instant
+    }
+
+    var random: SplitMix64
+    var peers: [PeerNumber: GossipPeer] = [:]
+    /// Scores of disconnected peers that misbehaved.
+    var retained: [PeerNumber: Retained] = [:]
+    var topics: [String: GossipTopic] = [:]
+    /// Topics that are subscribed or published on, in the order in which that started.
+    var ownTopics: [String] = []
+    var seen: SeenCache
+    var cache: MessageCache
+    var pending: [MessageID: Pending] = [:]
+    var pendingByteCount = 0
+    var promises = GossipPromises()
+    /// How many peers were asked for a message since the last heartbeat.
+    var asked: [MessageID: Int] = [:]
+    var heartbeatCount = 0
+    var nextDecay: Instant?
+
+    public init(configuration: GossipConfiguration = GossipConfiguration(), seed: UInt64) {
+        self.configuration = configuration
+        random = SplitMix64(seed: seed)
+        seen = SeenCache(period: configuration.seenPeriod, capacity: configuration.seenCapacity)
+        cache = MessageCache(
+            length: configuration.historyLength, gossip: configuration.historyGossip, capacity: configuration.cacheByteCount)
+    }
+
+    /// Removes and returns the actions since the last call.
+    public mutating func takeActions() -> [GossipAction] {
+        defer { actions.removeAll(keepingCapacity: actions.count < 1024) }
+        return actions
+    }
+
+    mutating func act(_ action: GossipAction) {
+        actions.append(action)
+    }
+
+    // MARK: Peers
+
+    /// A gossip stream to a peer was opened.
+    public mutating func connected(_ peer: PeerNumber, version: GossipVersion, isOutbound: Bool) {
+        guard peers[peer] == nil else { return }
+        let score = retained.removeValue(forKey: peer)?.score ?? PeerScore()
+        peers[peer] = GossipPeer(version: version, isOutbound: isOutbound, score: score)
+        guard !graylistIfNeeded(peer) else { return }
+        for topic in ownTopics where topics[topic]?.isSubscribed == true {
+            act(.send(.subscription(topic: topic, isOn: true), to: peer))
+        }
+    }
+
+    /// A second stream of the peer negotiated another protocol version.
+    public mutating func speaks(_ peer: PeerNumber, _ version: GossipVersion) {
+        guard let known = peers[peer]?.version else { return }
+        peers[peer]?.version = max(known, version)
+    }
+
+    public mutating func disconnected(_ peer: PeerNumber, at now: Instant) {
+        guard var gone = peers.removeValue(forKey: peer) else { return }
+        for topic in gone.topics {
+            topics[topic]?.leaves(peer)
+            forgetIfEmpty(topic)
+        }
+        // A peer may have grafted without being subscribed.
+        for topic in ownTopics { topics[topic]?.leaves(peer) }
+        gone.score.disconnected()
+        if !gone.score.isSpotless, retained.count < configuration.score.retainedCount {
+            retained[peer] = Retained(score: gone.score, until: now + configuration.score.retention)
+        }
+    }
+
+    /// Whether anything is stored under a peer's number. Otherwise the number may be reused for another peer.
+    public func remembers(_ peer: PeerNumber) -> Bool {
+        peers[peer] != nil || retained[peer] != nil || ownTopics.contains { topics[$0]?.backoff[peer] != nil }
+    }
+
+    func score(_ peer: PeerNumber) -> Double {
+        peers[peer]?.score.value(configuration.score) ?? 0
+    }
+
+    /// Disconnects a peer whose score is below the graylist threshold.
+    ///
+    /// - Returns: Whether the peer is being disconnected.
+    @discardableResult
+    mutating func graylistIfNeeded(_ peer: PeerNumber) -> Bool {
+        guard peers[peer]?.isLeaving == false else { return true }
+        guard score(peer) < configuration.score.graylistThreshold else { return false }
+        peers[peer]?.isLeaving = true
+        counters.graylisted += 1
+        act(.disconnect(peer))
+        return true
+    }
+
+    public var peerStatuses: [GossipPeerStatus] {
+        peers.keys.sorted().map { number in
+            GossipPeerStatus(
+                peer: number, score: score(number), isOutbound: peers[number]?.isOutbound ?? false,
+                topics: (peers[number]?.topics ?? []).sorted(),
+                meshes: ownTopics.filter { topics[$0]?.mesh.contains(number) ?? false }.sorted(),
+                deliveredCount: peers[number]?.deliveredCount ?? 0)
+        }
+    }
+
+    public func mesh(of topic: String) -> [PeerNumber] {
+        topics[topic]?.mesh ?? []
+    }
+
+    public func subscribers(of topic: String) -> [PeerNumber] {
+        topics[topic]?.subscribers ?? []
+    }
+
+    // MARK: Own subscriptions
+
+    public mutating func subscribe(to topic: String, at now: Instant) {
+        guard topics[topic]?.isSubscribed != true else { return }
+        topics[topic, default: GossipTopic()].isSubscribed = true
+        if !ownTopics.contains(topic) { ownTopics.append(topic) }
+        topics[topic]?.fanout = []
+        for peer in peers.keys.sorted() { act(.send(.subscription(topic: topic, isOn: true), to: peer)) }
+        maintainMesh(of: topic, at: now)
+    }
+
+    public mutating func unsubscribe(from topic: String, at now: Instant) {
+        guard topics[topic]?.isSubscribed == true else { return }
+        topics[topic]?.isSubscribed = false
+        for peer in mesh(of: topic) { prune(peer, from: topic, backoff: configuration.unsubscribeBackoff, at: now) }
+        for peer in peers.keys.sorted() { act(.send(.subscription(topic: topic, isOn: false), to: peer)) }
+        ownTopics.removeAll { $0 == topic }
+        forgetIfEmpty(topic)
+    }
+
+    func isSubscribed(to topic: String) -> Bool {
+        topics[topic]?.isSubscribed ?? false
+    }
+
+    mutating func forgetIfEmpty(_ topic: String) {
+        if topics[topic]?.isEmpty == true { topics[topic] = nil }
+    }
+
+    // MARK: The mesh
+
+    mutating func graft(_ peer: PeerNumber, into topic: String) {
+        topics[topic]?.mesh.append(peer)
+        act(.send(.graft(topic: topic), to: peer))
+    }
+
+    /// Also used to refuse a graft.
+    mutating func prune(_ peer: PeerNumber, from topic: String, backoff: Duration, at now: Instant) {
+        topics[topic]?.mesh.removeAll { $0 == peer }
+        topics[topic]?.setBackoff(of: peer, until: now + backoff)
+        act(.send(.prune(topic: topic, backoff: backoff), to: peer))
+    }
+}

@@ -1,0 +1,37 @@
+import Core
+
+/// The peers of a topic: subscribers, mesh and fanout.
+struct GossipTopic {
+    var isSubscribed = false
+    /// Connected peers that subscribed, in order.
+    var subscribers: [PeerNumber] = []
+    /// The peers that messages are forwarded to. Empty unless this node is subscribed.
+    var mesh: [PeerNumber] = []
+    /// The peers that own messages are sent to while this node is not subscribed, and until when.
+    var fanout: [PeerNumber] = []
+    var fanoutUntil: Instant?
+    /// Until when neither side may graft.
+    var backoff: [PeerNumber: Instant] = [:]
+
+    /// The maximum number of backoffs: a bound for a peer that keeps changing its identity.
+    static let backoffLimit = 10_000
+
+    /// Whether nothing is stored, so that the topic can be removed.
+    var isEmpty: Bool { !isSubscribed && subscribers.isEmpty && fanout.isEmpty && backoff.isEmpty }
+
+    /// Sets the backoff of a peer unless it has a later one.
+    mutating func setBackoff(of peer: PeerNumber, until: Instant) {
+        guard backoff[peer] != nil || backoff.count < Self.backoffLimit else { return }
+        backoff[peer] = max(backoff[peer] ?? until, until)
+    }
+
+    mutating func forgetBackoffs(before time: Instant) {
+        if !backoff.isEmpty { backoff = backoff.filter { $0.value > time } }
+    }
+
+    mutating func leaves(_ peer: PeerNumber) {
+        subscribers.removeAll { $0 == peer }
+        mesh.removeAll { $0 == peer }
+        fanout.removeAll { $0 == peer }
+    }
+}

@@ -1,0 +1,165 @@
+import Wire
+
+/// The bounded outbound queue of one peer. Items are combined into frames, as many as fit in each.
+///
+/// By priority, the highest first:
+///
+///     control     subscriptions, grafts, prunes     never dropped: on overflow the peer is disconnected
+///     idontwant                                     dropped when it would be late
+///     messages    forwarded messages                the newest are dropped
+///     replies     requested messages (IWANT)        dropped first
+///     gossip      IHAVE, IWANT                      dropped first
+public struct OutboundQueue: Sendable {
+    public struct Limits: Hashable, Sendable {
+        public var controlCount = 4096
+        /// Bytes of messages and replies together.
+        public var messageByteCount = 4 << 20
+        /// Message ids in IHAVE and IWANT, 32 bytes each.
+        public var gossipIDCount = 20_000
+        /// The size up to which frames are filled. A larger message is sent in a frame of its own.
+        public var frameByteCount = 64 << 10
+
+        public init() {}
+    }
+
+    private let limits: Limits
+    private var control: [Outgoing] = []
+    private var idontwant: [MessageID] = []
+    private var messages = Fifo<GossipMessage>()
+    private var replies = Fifo<GossipMessage>()
+    private var gossip = Fifo<Outgoing>()
+    private var messageByteCount = 0
+    private var replyByteCount = 0
+    private var gossipIDCount = 0
+
+    public init(limits: Limits = Limits()) {
+        self.limits = limits
+    }
+
+    public var isEmpty: Bool {
+        control.isEmpty && idontwant.isEmpty && messages.isEmpty && replies.isEmpty && gossip.isEmpty
+    }
+
+    /// The approximate size of the queue in bytes.
+    public var byteCount: Int { messageByteCount + replyByteCount + 34 * (gossipIDCount + idontwant.count) + 64 * control.count }
+
+    public mutating func append(_ item: Outgoing) -> Enqueued {
+        switch item {
+        case .subscription, .graft, .prune:
+            guard control.count < limits.controlCount else { return .overflow }
+            control.append(item)
+        case .idontwant(let ids):
+            // Behind so many ids it would arrive too late.
+            guard idontwant.count + ids.count <= Self.itemsPerFrame else { return .dropped }
+            idontwant += ids
+        case .message(let message):
+            var isDropping = false
+            if messageByteCount + replyByteCount + message.byteCount > limits.messageByteCount, !replies.isEmpty || !gossip.isEmpty {
+                dropReplies()
+                gossip.removeAll()
+                gossipIDCount = 0
+                isDropping = true
+            }
+            guard messages.isEmpty || messageByteCount + message.byteCount <= limits.messageByteCount else { return .dropped }
+            messages.append(message)
+            messageByteCount += message.byteCount
+            return isDropping ? .dropped : .kept
+        case .reply(let message):
+            guard messageByteCount + replyByteCount + message.byteCount <= limits.messageByteCount else { return .dropped }
+            replies.append(message)
+            replyByteCount += message.byteCount
+        case .ihave(_, let ids), .iwant(let ids):
+            guard gossipIDCount + ids.count <= limits.gossipIDCount else { return .dropped }
+            gossip.append(item)
+            gossipIDCount += ids.count
+        }
+        return .kept
+    }
+
+    private mutating func dropReplies() {
+        replies.removeAll()
+        replyByteCount = 0
+    }
+
+    /// The next frame, `length(varint) ‖ RPC`; nil when the queue is empty.
+    ///
+    /// All control messages of a frame are in one field: some implementations read only the last one.
+    public mutating func nextFrame() -> [UInt8]? {
+        guard !isEmpty else { return nil }
+        var frame = ProtobufWriter(capacity: min(byteCount, limits.frameByteCount) + 256)
+        var control = ProtobufWriter()
+        for item in self.control.prefix(Self.itemsPerFrame) {
+            if case .subscription(let topic, let isOn) = item {
+                frame.field(1) { (option: inout ProtobufWriter) in
+                    option.field(1, isOn)
+                    option.field(2, topic)
+                }
+            } else {
+                control.append(item)
+            }
+        }
+        self.control.removeFirst(min(Self.itemsPerFrame, self.control.count))
+        if !idontwant.isEmpty {
+            control.append(.idontwant(Array(idontwant.prefix(Self.itemsPerFrame))))
+            idontwant.removeFirst(min(Self.itemsPerFrame, idontwant.count))
+        }
+        func hasRoom(for byteCount: Int) -> Bool {
+            let used = frame.bytes.count + control.bytes.count
+            return used == 0 || used + byteCount <= limits.frameByteCount
+        }
+        while let message = messages.first, hasRoom(for: message.byteCount) {
+            _ = messages.popFirst()
+            messageByteCount -= message.byteCount
+            frame.append(message.field)
+        }
+        while messages.isEmpty, let message = replies.first, hasRoom(for: message.byteCount) {
+            _ = replies.popFirst()
+            replyByteCount -= message.byteCount
+            frame.append(message.field)
+        }
+        while messages.isEmpty, replies.isEmpty, let item = gossip.first, hasRoom(for: 34 * item.idCount + 256) {
+            _ = gossip.popFirst()
+            gossipIDCount -= item.idCount
+            control.append(item)
+        }
+        if !control.bytes.isEmpty { frame.field(3, control.bytes) }
+        return LengthFraming.framed(frame.bytes)
+    }
+
+    private static let itemsPerFrame = 1000
+}
+
+extension Outgoing {
+    fileprivate var idCount: Int {
+        switch self {
+        case .ihave(_, let ids), .iwant(let ids), .idontwant(let ids): ids.count
+        default: 0
+        }
+    }
+}
+
+extension ProtobufWriter {
+    /// Appends a field of the RPC's control message.
+    fileprivate mutating func append(_ item: Outgoing) {
+        switch item {
+        case .ihave(let topic, let ids):
+            field(1) { (ihave: inout ProtobufWriter) in
+                ihave.field(1, topic)
+                ihave.appendIDs(2, ids)
+            }
+        case .iwant(let ids): field(2) { (iwant: inout ProtobufWriter) in iwant.appendIDs(1, ids) }
+        case .graft(let topic): field(3) { (graft: inout ProtobufWriter) in graft.field(1, topic) }
+        case .prune(let topic, let backoff):
+            field(4) { (prune: inout ProtobufWriter) in
+                prune.field(1, topic)
+                prune.field(3, UInt64(max(0, backoff.components.seconds)))
+            }
+        case .idontwant(let ids): field(5) { (idontwant: inout ProtobufWriter) in idontwant.appendIDs(1, ids) }
+        case .subscription, .message, .reply: break
+        }
+    }
+
+    private mutating func appendIDs(_ number: Int, _ ids: [MessageID]) {
+        for id in ids { id.withBytes { field(number, $0) } }
+    }
+}

@@ -1,0 +1,91 @@
+import Wire
+public import WakuCrypto
+
+/// The public key of a node, libp2p/specs, peer-ids.
+///
+/// A protobuf `{1 type, 2 data}`. Type 0 is RSA and 3 ECDSA (data: DER of X.509), 1 Ed25519 (32 bytes), 2 secp256k1 (33 bytes, compressed).
+public enum NodePublicKey: Hashable, Sendable {
+    case secp256k1(PublicKey)
+    case ed25519(Ed25519PublicKey)
+    /// RSA and ECDSA: used by IPFS nodes, not by Waku nodes.
+    case pkix(PKIXPublicKey)
+
+    /// - Throws: ``IdentityError/malformedKey``, ``IdentityError/unsupportedKey``
+    public init(parsing bytes: some Collection<UInt8>) throws(IdentityError) {
+        let (type, data) = try KeyMessage.parse(Array(bytes))
+        do {
+            switch type {
+            case .rsa: self = .pkix(try PKIXPublicKey(parsing: data, algorithm: .rsa))
+            case .ed25519: self = .ed25519(try Ed25519PublicKey(parsing: data))
+            case .secp256k1: self = .secp256k1(try PublicKey(parsing: data))
+            case .ecdsa: self = .pkix(try PKIXPublicKey(parsing: data, algorithm: .ecdsa))
+            }
+        } catch {
+            throw .malformedKey
+        }
+    }
+
+    public func encoded() -> [UInt8] {
+        switch self {
+        case .secp256k1(let key): KeyMessage.encoded(.secp256k1, key.compressed)
+        case .ed25519(let key): KeyMessage.encoded(.ed25519, key.bytes)
+        case .pkix(let key): KeyMessage.encoded(key.algorithm == .rsa ? .rsa : .ecdsa, key.bytes)
+        }
+    }
+
+    /// Verifies the signature of a message, which is hashed as the algorithm requires.
+    public func isValid(_ signature: [UInt8], of message: [UInt8]) -> Bool {
+        switch self {
+        case .secp256k1(let key): ECDSA.isValid(signature, of: SHA256.hash(message), by: key)
+        case .ed25519(let key): key.isValid(signature, of: message)
+        case .pkix(let key): key.isValid(signature, of: message)
+        }
+    }
+}
+
+/// libp2p's encoding of keys: a protobuf `{1 type, 2 data}`.
+enum KeyMessage {
+    enum KeyType: UInt64 {
+        case rsa = 0
+        case ed25519 = 1
+        case secp256k1 = 2
+        case ecdsa = 3
+    }
+
+    static func encoded(_ type: KeyType, _ data: some Collection<UInt8>) -> [UInt8] {
+        var writer = ProtobufWriter()
+        writer.field(1, type.rawValue)
+        writer.field(2, data)
+        return writer.bytes
+    }
+
+    static func parse(_ bytes: [UInt8]) throws(IdentityError) -> (KeyType, ArraySlice<UInt8>) {
+        var reader = ProtobufReader(bytes, refusing: [.groups, .longFieldNumbers])
+        var type: UInt64?
+        var data: ArraySlice<UInt8>?
+        do {
+            while let field = try reader.next() {
+                switch (field.number, field.value) {
+                case (1, .varint(let value)): type = value
+                case (2, .content(let content)): data = bytes[content]
+                default: throw ProtobufError.malformed
+                }
+            }
+        } catch {
+            throw .malformedKey
+        }
+        guard let type, let data else { throw .malformedKey }
+        guard let type = KeyType(rawValue: type) else { throw .unsupportedKey }
+        return (type, data)
+    }
+}
+
+/// Why a key or peer id is invalid.
+public enum IdentityError: Error, Hashable, Sendable {
+    /// Not the protobuf of a key, or invalid data for its type.
+    case malformedKey
+    /// An unknown type of key.
+    case unsupportedKey
+    /// Neither a multihash of a key in base58btc nor one in a CID.
+    case malformedPeerID
+}

@@ -1,0 +1,73 @@
+import Wire
+
+/// The contents of an identify message, libp2p/specs, identify.
+///
+/// A length-prefixed protobuf `{1 public key, 2 listen addresses*, 3 protocols*, 4 observed address, 5 protocol version, 6 agent version}`.
+public struct PeerInfo: Hashable, Sendable {
+    /// Messages with a signed record have a few kilobytes.
+    static let byteLimit = 64 * 1024
+    static let protocolLimit = 512
+    static let addressLimit = 64
+    static let textLimit = 256
+
+    /// May be absent in a push.
+    public var publicKey: NodePublicKey?
+    /// The addresses of supported transports.
+    public var listenAddresses: [Multiaddr] = []
+    public var protocols: [String] = []
+    /// The receiver's address as the sender observed it.
+    public var observedAddress: Multiaddr?
+    public var protocolVersion = ""
+    public var agentVersion = ""
+
+    public init() {}
+
+    /// - Throws: ``ConnectionError/protocolViolation(_:)``
+    init(parsing bytes: [UInt8]) throws(ConnectionError) {
+        var reader = ProtobufReader(bytes, refusing: [.groups, .longFieldNumbers])
+        do {
+            while let field = try reader.next() {
+                guard case .content(let content) = field.value else { continue }
+                try take(field.number, bytes[content])
+            }
+        } catch {
+            throw .protocolViolation("identify: \(error)")
+        }
+    }
+
+    private mutating func take(_ number: Int, _ content: ArraySlice<UInt8>) throws {
+        switch number {
+        case 1: publicKey = try NodePublicKey(parsing: content)
+        case 2:
+            // Addresses of other transports are ignored.
+            guard listenAddresses.count < Self.addressLimit, let address = try? Multiaddr(parsing: content) else { return }
+            listenAddresses.append(address)
+        case 3:
+            guard protocols.count < Self.protocolLimit else { throw ProtobufError.malformed }
+            protocols.append(try Self.text(content))
+        case 4: observedAddress = try? Multiaddr(parsing: content)
+        case 5: protocolVersion = try Self.text(content)
+        case 6: agentVersion = try Self.text(content)
+        default: break
+        }
+    }
+
+    private static func text(_ content: ArraySlice<UInt8>) throws(ProtobufError) -> String {
+        guard content.count <= textLimit, let text = String(validating: content, as: UTF8.self) else { throw .malformed }
+        return text
+    }
+
+    /// The approximate size in memory, allocation overhead included.
+    var byteCount: Int { encoded().count + 64 * (protocols.count + listenAddresses.count) + 256 }
+
+    func encoded() -> [UInt8] {
+        var writer = ProtobufWriter()
+        if let publicKey { writer.field(1, publicKey.encoded()) }
+        for address in listenAddresses { writer.field(2, address.encoded()) }
+        for id in protocols { writer.field(3, id.utf8) }
+        if let observedAddress { writer.field(4, observedAddress.encoded()) }
+        if !protocolVersion.isEmpty { writer.field(5, protocolVersion.utf8) }
+        if !agentVersion.isEmpty { writer.field(6, agentVersion.utf8) }
+        return writer.bytes
+    }
+}

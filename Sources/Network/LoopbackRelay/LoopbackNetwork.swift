@@ -1,0 +1,93 @@
+import Synchronization
+package import Core
+package import Waku
+
+/// A Waku network inside this process: one node with a REST API, served by ``LoopbackServer``, and in-process participants, created by
+/// ``relay(pubsubTopics:bufferCapacity:hearsItself:)``.
+///
+/// A message reaches all participants except its publisher, the pollers of the REST API and the store. Pollers receive all messages, those
+/// published by REST included, as with a real node.
+package final class LoopbackNetwork: Sendable {
+    private struct Inner {
+        var state: LoopbackState
+        var faults = LoopbackFaults()
+        var participants: [ObjectIdentifier: Participant] = [:]
+    }
+
+    /// Deallocated participants are removed when the next message is published.
+    private struct Participant {
+        weak var relay: LoopbackParticipant?
+    }
+
+    private let inner: Mutex<Inner>
+
+    /// - Parameters:
+    ///   - cacheCapacity: Messages cached for pollers: nwaku's default is 50. At least 1.
+    ///   - archiveCount: Messages in the store.
+    ///   - archiveByteCount: Bytes of payloads and topics in the store.
+    package init(cacheCapacity: Int = 50, archiveCount: Int = 10_000, archiveByteCount: Int = 64 << 20) {
+        let limits = LoopbackState.Limits(
+            cacheCapacity: max(cacheCapacity, 1), archiveCount: archiveCount, archiveByteCount: archiveByteCount)
+        inner = Mutex(Inner(state: LoopbackState(limits: limits)))
+    }
+
+    /// Adds a participant. Messages are buffered for it from now on and delivered while it runs.
+    ///
+    /// - Parameters:
+    ///   - pubsubTopics: The topics whose messages it receives.
+    ///   - bufferCapacity: Messages beyond it are dropped and counted.
+    ///   - hearsItself: Whether it receives its own messages, as pollers of a node do.
+    package func relay(
+        pubsubTopics: [PubsubTopic] = [.statusDefault], bufferCapacity: Int = 10_000, hearsItself: Bool = false
+    ) -> LoopbackParticipant {
+        let relay = LoopbackParticipant(network: self, pubsubTopics: pubsubTopics, bufferCapacity: bufferCapacity, hearsItself: hearsItself)
+        inner.withLock { $0.participants[ObjectIdentifier(relay)] = Participant(relay: relay) }
+        return relay
+    }
+
+    /// Simulates a restart of the node: subscriptions and cache are lost, the store is kept.
+    package func restart() {
+        inner.withLock { $0.state.restart() }
+    }
+
+    /// The faults that the node simulates from now on.
+    package var faults: LoopbackFaults {
+        get { inner.withLock { $0.faults } }
+        set { inner.withLock { $0.faults = newValue } }
+    }
+
+    /// Whether to lose a publication at the node. Counts down ``LoopbackFaults/lostPublicationCount``.
+    func losesPublication() -> Bool {
+        inner.withLock { inner in
+            guard inner.faults.lostPublicationCount > 0 else { return false }
+            inner.faults.lostPublicationCount -= 1
+            return true
+        }
+    }
+
+    /// Publishes a message from outside: all participants receive it.
+    ///
+    /// - Parameters:
+    ///   - message: The message.
+    ///   - pubsubTopic: Its pubsub topic.
+    ///   - now: The node's time.
+    package func publish(_ message: WakuMessage, on pubsubTopic: PubsubTopic, at now: Timestamp = .now()) {
+        publish(message, on: pubsubTopic, from: nil, at: now)
+    }
+
+    func publish(_ message: WakuMessage, on pubsubTopic: PubsubTopic, from origin: LoopbackParticipant?, at now: Timestamp = .now()) {
+        let received = ReceivedMessage(message: message, pubsubTopic: pubsubTopic)
+        let relays = inner.withLock { inner in
+            inner.state.arrive(received, at: now)
+            inner.participants = inner.participants.filter { $0.value.relay != nil }
+            return inner.participants.values.compactMap(\.relay)
+        }
+        for relay in relays where relay !== origin || relay.hearsItself {
+            relay.receive(received)
+        }
+    }
+
+    func withState<Result: Sendable>(_ body: (inout LoopbackState) -> Result) -> Result {
+        inner.withLock { body(&$0.state) }
+    }
+}

@@ -1,0 +1,74 @@
+import Core
+import Synchronization
+package import Waku
+
+/// A participant of a ``LoopbackNetwork``. It receives messages without draining the cache that REST clients poll.
+package final class LoopbackParticipant: Relay {
+    private struct Buffer {
+        var messages: [ReceivedMessage] = []
+        var droppedCount = 0
+        /// Wakes the run in progress; nil before the first.
+        var added: WakeUpSignal?
+    }
+
+    private let network: LoopbackNetwork
+    private let pubsubTopics: Set<PubsubTopic>
+    private let capacity: Int
+    private let buffer = Mutex(Buffer())
+
+    /// Whether it receives its own messages.
+    let hearsItself: Bool
+
+    init(network: LoopbackNetwork, pubsubTopics: [PubsubTopic], bufferCapacity: Int, hearsItself: Bool) {
+        self.hearsItself = hearsItself
+        self.network = network
+        self.pubsubTopics = Set(pubsubTopics)
+        capacity = bufferCapacity
+    }
+
+    /// Messages dropped because the buffer was full.
+    package var droppedCount: Int {
+        buffer.withLock { $0.droppedCount }
+    }
+
+    package var name: String { "loopback" }
+
+    /// Always attached: there is no connection to lose.
+    package var state: RelayState { .attached }
+
+    @discardableResult
+    package func publish(_ message: WakuMessage, on pubsubTopic: PubsubTopic) async throws(RelayError) -> Publication {
+        if let flaw = message.flaw { throw RelayError(code: .refused, message: flaw) }
+        network.publish(message, on: pubsubTopic, from: self)
+        // All participants received it.
+        return .confirmed
+    }
+
+    /// Delivers all buffered messages in one batch. Runs once at a time.
+    package func run(deliver: @escaping @Sendable ([ReceivedMessage]) async -> Void) async {
+        let added = WakeUpSignal()
+        buffer.withLock { $0.added = added }
+        // For messages that were buffered before the run.
+        added.signal()
+        for await _ in added {
+            let messages = buffer.withLock { buffer in
+                defer { buffer.messages = [] }
+                return buffer.messages
+            }
+            if !messages.isEmpty { await deliver(messages) }
+        }
+    }
+
+    /// Never waits: two participants that answer each other would deadlock.
+    func receive(_ message: ReceivedMessage) {
+        guard pubsubTopics.contains(message.pubsubTopic) else { return }
+        buffer.withLock { buffer in
+            guard buffer.messages.count < capacity else {
+                buffer.droppedCount += 1
+                return
+            }
+            buffer.messages.append(message)
+            buffer.added?.signal()
+        }
+    }
+}

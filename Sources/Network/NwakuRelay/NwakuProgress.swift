@@ -1,0 +1,63 @@
+import Core
+import Waku
+
+/// The progress of receiving from one node: polling, and catching up from the store, for each pubsub topic.
+struct NwakuProgress {
+    private(set) var pubsubTopics: [PubsubTopic]
+    var attachment: NwakuAttachment
+    /// In the order of the topics.
+    var catchUps: [StoreCatchUp]
+
+    /// - Parameters:
+    ///   - attachment: The settings for polling.
+    ///   - catchUp: The settings for catching up, used for each of the attachment's topics.
+    ///   - lastSeen: ``seenUntil(at:)`` of the previous run.
+    ///   - now: The current time.
+    init(
+        attachment: NwakuAttachment.Configuration, catchUp: StoreCatchUp.Configuration, lastSeen: [PubsubTopic: Timestamp], at now: Moment
+    ) {
+        pubsubTopics = attachment.pubsubTopics
+        self.attachment = NwakuAttachment(configuration: attachment, lastSeen: lastSeen, at: now)
+        catchUps = pubsubTopics.map { topic in
+            var configuration = catchUp
+            configuration.pubsubTopic = topic
+            return StoreCatchUp(configuration: configuration)
+        }
+    }
+
+    /// For each topic, the local time up to which all messages were delivered. It stays unchanged while messages may be missing that were not
+    /// fetched from the store yet.
+    func seenUntil(at now: Moment) -> [PubsubTopic: Timestamp] {
+        var seen: [PubsubTopic: Timestamp] = [:]
+        for catchUp in catchUps {
+            let polled = attachment.polledUntil(catchUp.pubsubTopic).earliestWallClock(at: now)
+            seen[catchUp.pubsubTopic] = min(polled, catchUp.missingFrom(at: now) ?? polled)
+        }
+        return seen
+    }
+
+    /// Records the messages of one topic's poll.
+    mutating func noteReceived(_ messages: [ReceivedMessage], on topicIndex: Int) {
+        catchUps[topicIndex].noteReceived(messages)
+    }
+
+    /// All topics were polled and their messages were delivered.
+    ///
+    /// - Parameters:
+    ///   - messageCount: The number of messages of all topics together.
+    ///   - sent: When the first of the requests was sent.
+    ///   - now: The current time.
+    /// - Returns: The number of topics on which messages may have been lost, to be fetched from the store.
+    mutating func polled(messageCount: Int, sent: Moment, at now: Moment) -> Int {
+        let isBack = attachment.state != .attached
+        let lostFrom = attachment.polled(messageCount: messageCount, sent: sent)
+        var gapCount = 0
+        for index in catchUps.indices {
+            if isBack { catchUps[index].noteReconnection() }
+            let isLost = lostFrom[catchUps[index].pubsubTopic].map { catchUps[index].noteGap(from: $0, at: now) } ?? false
+            let isToRepeat = catchUps[index].noteClock(at: now)
+            if isLost || isToRepeat { gapCount += 1 }
+        }
+        return gapCount
+    }
+}

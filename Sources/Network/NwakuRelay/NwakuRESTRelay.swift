@@ -1,0 +1,257 @@
+package import Core
+package import CurlClient
+package import Logging
+import Synchronization
+package import Waku
+
+/// A relay by the REST API of one nwaku node: polls messages, fetches lost ones from the store, and publishes.
+///
+/// Polling loses messages by design: ``NwakuAttachment`` decides when messages may have been lost, ``StoreCatchUp`` how to fetch them. Use
+/// one such relay per node: two would take each other's messages.
+///
+/// Messages from polls and from the store are delivered concurrently, so that `deliver` may run twice at the same time, and the same message
+/// may arrive several times. The node's own publications are received too: tell duplicates by the message hash.
+package final class NwakuRESTRelay: Relay {
+    package struct Configuration: Sendable {
+        package var address: NodeAddress
+        package var pubsubTopics: [PubsubTopic]
+        /// From the start of one poll to the start of the next.
+        package var pollInterval: Duration
+        /// The node's cache capacity for pollers, in messages (`--rest-relay-cache-capacity`).
+        package var cacheCapacity: Int
+        /// The content topics to query from the store after messages may have been lost.
+        package var catchUpTopics: [ContentTopic]
+        /// ``NwakuRelay/seenUntil`` of the previous run, to catch up from. Topics without an entry have nothing to catch up with.
+        package var lastSeen: [PubsubTopic: Timestamp]
+        /// Whether to deliver messages on a topic of the form of ``ContentTopic/init(_:)``; others are dropped. nil delivers all messages.
+        package var wants: (@Sendable (TopicTag) -> Bool)?
+        /// Called with events to be counted.
+        package var report: @Sendable (RelayEvent) -> Void
+
+        package init(
+            address: NodeAddress, pubsubTopics: [PubsubTopic] = [.statusDefault], pollInterval: Duration = .milliseconds(300),
+            cacheCapacity: Int = 50, catchUpTopics: [ContentTopic] = [], lastSeen: [PubsubTopic: Timestamp] = [:],
+            wants: (@Sendable (TopicTag) -> Bool)? = nil, report: @escaping @Sendable (RelayEvent) -> Void = { _ in }
+        ) {
+            self.address = address
+            self.pubsubTopics = pubsubTopics
+            self.pollInterval = pollInterval
+            self.cacheCapacity = cacheCapacity
+            self.catchUpTopics = catchUpTopics
+            self.lastSeen = lastSeen
+            self.wants = wants
+            self.report = report
+        }
+    }
+
+    /// Intervals, which tests shorten.
+    struct Timing: Sendable {
+        var nodeBackoff = ExponentialBackoff()
+        var storeBackoff = ExponentialBackoff(initial: .seconds(1), maximum: .seconds(60))
+        /// The minimum time between the starts of two store walks.
+        var catchUpPeriod = Duration.seconds(5)
+        /// ``StoreCatchUp/Configuration/settling``
+        var settling = Duration.seconds(1)
+    }
+
+    package let api: NwakuAPI
+    private let topics: [PubsubTopic]
+    private let publisher: NwakuPublisher
+    private let logger: Logger
+    private let wants: (@Sendable (TopicTag) -> Bool)?
+    private let report: @Sendable (RelayEvent) -> Void
+    private let progress: Mutex<NwakuProgress>
+
+    /// The maximum number of messages in a batch.
+    private static let batchLimit = 1000
+
+    /// - Parameters:
+    ///   - configuration: The settings.
+    ///   - client: May be shared.
+    ///   - logger: Receives attachment changes and failures.
+    /// - Throws: ``NwakuRelayError`` with `noPubsubTopics` or `invalidSetting`
+    package convenience init(configuration: Configuration, client: CurlClient, logger: Logger) throws(NwakuRelayError) {
+        try self.init(
+            configuration: configuration, api: NwakuAPI(address: configuration.address, client: client), logger: logger,
+            timing: Timing())
+    }
+
+    init(configuration: Configuration, api: NwakuAPI, logger: Logger, timing: Timing) throws(NwakuRelayError) {
+        guard !configuration.pubsubTopics.isEmpty else {
+            throw NwakuRelayError(code: .noPubsubTopics, message: "there is no pubsub topic to listen on: give one like /waku/2/rs/16/32")
+        }
+        guard configuration.pollInterval > .zero, configuration.cacheCapacity > 0 else {
+            throw NwakuRelayError(code: .invalidSetting, message: "the poll interval and the node's cache capacity must be above 0")
+        }
+        self.api = api
+        self.logger = logger
+        topics = configuration.pubsubTopics
+        publisher = NwakuPublisher(api: api, logger: logger)
+        wants = configuration.wants
+        report = configuration.report
+        progress = Mutex(
+            NwakuProgress(
+                attachment: NwakuAttachment.Configuration(
+                    pubsubTopics: configuration.pubsubTopics, pollInterval: configuration.pollInterval,
+                    cacheCapacity: configuration.cacheCapacity, backoff: timing.nodeBackoff),
+                catchUp: StoreCatchUp.Configuration(
+                    contentTopics: configuration.catchUpTopics, settling: timing.settling, shortestPeriod: timing.catchUpPeriod,
+                    backoff: timing.storeBackoff),
+                lastSeen: configuration.lastSeen, at: .now()))
+    }
+
+    package var name: String { "\(api.address)" }
+
+    package var state: RelayState {
+        progress.withLock { $0.attachment.state }
+    }
+
+    /// For each topic, the local time up to which all messages were delivered. It stays unchanged while messages may be missing that were not
+    /// fetched from the store yet.
+    package var seenUntil: [PubsubTopic: Timestamp] {
+        progress.withLock { $0.seenUntil(at: .now()) }
+    }
+
+    @discardableResult
+    package func publish(_ message: WakuMessage, on pubsubTopic: PubsubTopic) async throws(RelayError) -> Publication {
+        try await publisher.publish(message, on: pubsubTopic)
+    }
+
+    package func lookUp(_ hashes: [MessageHash]) async throws(RelayError) -> Set<MessageHash> {
+        try await publisher.lookUp(hashes)
+    }
+
+    /// Polls and catches up until the task is cancelled. Runs once at a time.
+    package func run(deliver: @escaping @Sendable ([ReceivedMessage]) async -> Void) async {
+        let gaps = topics.map { _ in WakeUpSignal() }
+        await withDiscardingTaskGroup { group in
+            group.addTask {
+                await self.attach(deliver: deliver) {
+                    for gap in gaps { gap.signal() }
+                }
+            }
+            // Concurrently, so that a failure on one topic does not delay others.
+            for (index, gap) in gaps.enumerated() {
+                group.addTask { await self.catchUp(on: index, deliver: deliver, gaps: gap) }
+            }
+        }
+    }
+
+    // MARK: Polling
+
+    private func attach(deliver: @Sendable ([ReceivedMessage]) async -> Void, gapFound: @Sendable () -> Void) async {
+        while !Task.isCancelled {
+            let before = state
+            switch progress.withLock({ $0.attachment.next(at: .now()) }) {
+            case .wait(let until): await Self.sleep(until: until)
+            case .subscribe: await subscribe()
+            case .poll: await poll(deliver: deliver, gapFound: gapFound)
+            }
+            if !Task.isCancelled { log(from: before, to: state) }
+        }
+    }
+
+    private func subscribe() async {
+        do {
+            try await api.subscribe(to: topics)
+            progress.withLock { $0.attachment.subscribed(at: .now()) }
+        } catch {
+            progress.withLock { $0.attachment.failed(error.message, at: .now(), jitter: .random(in: 0...1)) }
+        }
+    }
+
+    private func poll(deliver: @Sendable ([ReceivedMessage]) async -> Void, gapFound: @Sendable () -> Void) async {
+        let sent = Moment.now()
+        var count = 0
+        do {
+            for (index, topic) in topics.enumerated() {
+                let poll = try await api.messages(on: topic, wants: wants)
+                count += poll.elementCount
+                if poll.unreadableCount > 0 {
+                    logger.debug("unreadable messages dropped", metadata: ["count": "\(poll.unreadableCount)"])
+                }
+                if poll.unwantedCount > 0 { report(.foreign(poll.unwantedCount)) }
+                guard !poll.messages.isEmpty else { continue }
+                // In batches, so that a response with a million messages does not delay cancellation.
+                for start in stride(from: 0, to: poll.messages.count, by: Self.batchLimit) where !Task.isCancelled {
+                    let messages = Array(poll.messages[start..<min(start + Self.batchLimit, poll.messages.count)])
+                    progress.withLock { $0.noteReceived(messages, on: index) }
+                    await deliver(messages)
+                }
+            }
+        } catch {
+            progress.withLock {
+                if error.code == .status(404) {
+                    $0.attachment.subscriptionLost(at: .now(), jitter: .random(in: 0...1))
+                } else {
+                    $0.attachment.failed(error.message, at: .now(), jitter: .random(in: 0...1))
+                }
+            }
+            return
+        }
+        // Messages fetched during cancellation may not have been processed.
+        guard !Task.isCancelled else { return }
+        if state != .attached { publisher.noteReconnection() }
+        let gapCount = progress.withLock { $0.polled(messageCount: count, sent: sent, at: .now()) }
+        for _ in 0..<gapCount { report(.gap) }
+        if gapCount > 0 { gapFound() }
+    }
+
+    private func log(from before: RelayState, to after: RelayState) {
+        switch (before, after) {
+        case (.detached, .attached):
+            logger.info("relay attached", metadata: ["node": "\(api.address)"])
+        case (.attached, .detached(let reason)):
+            logger.warning("relay detached", metadata: ["node": "\(api.address)", "reason": "\(reason)"])
+        case (.detached(let old), .detached(let reason)) where old != reason:
+            logger.warning("relay not attached", metadata: ["node": "\(api.address)", "reason": "\(reason)"])
+        default: break
+        }
+    }
+
+    // MARK: Catching up
+
+    private func catchUp(
+        on index: Int, deliver: @Sendable ([ReceivedMessage]) async -> Void, gaps: WakeUpSignal
+    ) async {
+        var gaps = gaps.makeAsyncIterator()
+        while !Task.isCancelled {
+            switch progress.withLock({ $0.catchUps[index].next(at: .now()) }) {
+            case .idle: _ = await gaps.next()
+            // In steps, because a reconnection ends the pause early.
+            case .wait(let until): await Self.sleep(until: min(until, Instant.now + .seconds(1)))
+            case .query(let query): await ask(query, on: index, deliver: deliver)
+            }
+        }
+    }
+
+    private func ask(_ query: StoreQuery, on index: Int, deliver: @Sendable ([ReceivedMessage]) async -> Void) async {
+        do throws(NwakuAPIError) {
+            let page = try await api.query(query)
+            let fresh = progress.withLock { $0.catchUps[index].fresh(page.messages) }
+            if !fresh.isEmpty {
+                report(.recovered(fresh.count))
+                await deliver(fresh)
+            }
+            guard !Task.isCancelled, let summary = progress.withLock({ $0.catchUps[index].answered(page) }) else { return }
+            logger.info(
+                "caught up from the store",
+                metadata: [
+                    "topic": "\(topics[index])", "messages": "\(summary.messageCount)", "pages": "\(summary.pageCount)",
+                    "cut-short": "\(summary.isCutShort)",
+                ])
+        } catch {
+            guard !Task.isCancelled else { return }
+            if progress.withLock({ $0.catchUps[index].failed(isTooMuch: error.isTooMuch, at: .now(), jitter: .random(in: 0...1)) }) {
+                logger.warning(
+                    "store can't be asked, messages may be missing",
+                    metadata: ["node": "\(api.address)", "topic": "\(topics[index])", "reason": "\(error)"])
+            }
+        }
+    }
+
+    /// Returns early when the task is cancelled, which the callers' loops check.
+    private static func sleep(until instant: Instant) async {
+        try? await instant.sleep()
+    }
+}

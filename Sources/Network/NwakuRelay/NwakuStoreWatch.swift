@@ -1,0 +1,152 @@
+package import Core
+package import CurlClient
+package import Logging
+import Synchronization
+package import Waku
+
+/// Receives content topics by querying a node's store repeatedly: for command-line clients that share a node with a daemon, whose messages
+/// they would take by polling.
+///
+/// Ephemeral messages, and messages whose timestamp is off by more than 20 s, are not received: stores do not keep them.
+package final class NwakuStoreWatch: Relay {
+    package struct Configuration: Sendable {
+        package var address: NodeAddress
+        package var pubsubTopics: [PubsubTopic]
+        /// Messages with older timestamps are not received.
+        package var startTime: Timestamp
+        package var interval: Duration
+
+        package init(
+            address: NodeAddress, pubsubTopics: [PubsubTopic] = [.statusDefault], startTime: Timestamp = .now(),
+            interval: Duration = .milliseconds(200)
+        ) {
+            self.address = address
+            self.pubsubTopics = pubsubTopics
+            self.startTime = startTime
+            self.interval = interval
+        }
+    }
+
+    private struct Sweep {
+        var topics: [ContentTopic]
+        /// How often topics were added.
+        var additionCount = 0
+        var state = RelayState.detached("the store was not queried yet")
+        var failures = 0
+        /// When the last successful sweep started.
+        var sweptUntil: Timestamp?
+        var recent = RecentHashes(capacity: 20_000)
+        var pageSize = StorePageSize()
+    }
+
+    package let api: NwakuAPI
+    private let configuration: Configuration
+    private let publisher: NwakuPublisher
+    private let logger: Logger
+    private let sweep: Mutex<Sweep>
+
+    /// Sweeps overlap by this, for senders whose clocks are off.
+    private static let overlap = Duration.seconds(60)
+    private static let pageLimit = 1000
+    private static let backoff = ExponentialBackoff()
+
+    /// - Parameters:
+    ///   - configuration: The settings.
+    ///   - contentTopics: The content topics to receive; ``watch(_:)`` adds more.
+    ///   - client: May be shared.
+    ///   - logger: Receives failures.
+    package init(configuration: Configuration, contentTopics: [ContentTopic] = [], client: CurlClient, logger: Logger) {
+        let api = NwakuAPI(address: configuration.address, client: client)
+        self.configuration = configuration
+        self.api = api
+        self.logger = logger
+        publisher = NwakuPublisher(api: api, logger: logger)
+        sweep = Mutex(Sweep(topics: []))
+        watch(contentTopics)
+    }
+
+    /// Adds content topics, received from the start time on.
+    package func watch(_ contentTopics: [ContentTopic]) {
+        sweep.withLock { watch in
+            for topic in contentTopics where !watch.topics.contains(topic) {
+                watch.topics.append(topic)
+                watch.additionCount += 1
+                // The next sweep starts over, for the new topic.
+                watch.sweptUntil = nil
+            }
+        }
+    }
+
+    /// The store is not asked for messages on these topics any more.
+    package func unwatch(_ contentTopics: [ContentTopic]) {
+        let leaving = Set(contentTopics)
+        sweep.withLock { watch in watch.topics.removeAll { leaving.contains($0) } }
+    }
+
+    package var state: RelayState {
+        sweep.withLock { $0.state }
+    }
+
+    @discardableResult
+    package func publish(_ message: WakuMessage, on pubsubTopic: PubsubTopic) async throws(RelayError) -> Publication {
+        try await publisher.publish(message, on: pubsubTopic)
+    }
+
+    package func lookUp(_ hashes: [MessageHash]) async throws(RelayError) -> Set<MessageHash> {
+        try await publisher.lookUp(hashes)
+    }
+
+    package func run(deliver: @escaping @Sendable ([ReceivedMessage]) async -> Void) async {
+        while !Task.isCancelled {
+            let began = ContinuousClock.now
+            var pause = configuration.interval
+            do throws(NwakuAPIError) {
+                try await sweep(deliver: deliver)
+            } catch {
+                guard !Task.isCancelled else { return }
+                let failures = sweep.withLock { watch in
+                    watch.state = .detached(error.message)
+                    watch.failures += 1
+                    if error.isTooMuch { watch.pageSize.noteTooLarge() }
+                    return watch.failures
+                }
+                pause = max(pause, Self.backoff.delay(afterFailures: failures, jitter: .random(in: 0...1)))
+                if failures == 1 {
+                    logger.warning("store query failed", metadata: ["node": "\(api.address)", "reason": "\(error)"])
+                }
+            }
+            try? await Task.sleep(until: began + pause, clock: .continuous)
+        }
+    }
+
+    /// Queries all topics and pages once.
+    private func sweep(deliver: @Sendable ([ReceivedMessage]) async -> Void) async throws(NwakuAPIError) {
+        let now = Timestamp.now()
+        let (topics, sweptUntil, additionCount) = sweep.withLock { ($0.topics, $0.sweptUntil, $0.additionCount) }
+        let start = max(configuration.startTime, (sweptUntil ?? configuration.startTime) - Self.overlap)
+        let queries = StoreQuery.queries(
+            pubsubTopics: configuration.pubsubTopics, contentTopics: topics, from: start, to: now + Self.overlap)
+        for var query in queries {
+            for _ in 0..<Self.pageLimit {
+                query.pageSize = sweep.withLock(\.pageSize.value)
+                let page = try await api.query(query)
+                let fresh = sweep.withLock { watch in
+                    watch.pageSize.noteSuccess()
+                    // Without topics that were dropped while this was asked.
+                    let current = Set(watch.topics)
+                    return page.messages.filter { current.contains($0.message.contentTopic) && watch.recent.insert($0.hash) }
+                }
+                if !fresh.isEmpty { await deliver(fresh) }
+                guard let cursor = page.cursor, cursor != query.cursor else { break }
+                query.cursor = cursor
+            }
+        }
+        sweep.withLock { watch in
+            watch.failures = 0
+            // Without topics there were no queries.
+            if !queries.isEmpty { watch.state = .attached }
+            // Topics that were added meanwhile were not asked for; those that were dropped before that were left out.
+            if watch.additionCount == additionCount { watch.sweptUntil = now }
+        }
+    }
+}

@@ -1,0 +1,231 @@
+package import Core
+
+/// Decides which queries to send to a store after messages may have been lost on a pubsub topic. Gaps, pages and time come in, queries go
+/// out.
+///
+///     idle ──(gap)──▶ due ──(period passed)──▶ walking ──(page)──▶ walking ──(last page)──▶ idle, or due again
+///                                                │  ▲
+///                                       (failure)▼  │(backoff passed)
+///                                               paused
+///
+/// A walk reads all pages of all queries for one gap. There is one walk at a time; gaps noted meanwhile are merged into one for the next
+/// walk. A walk that fails is resumed where it was. Walks start at least ``Configuration/shortestPeriod`` apart. A gap is walked at once,
+/// and again after ``Configuration/settling``, since a store takes a moment to store the last of the lost messages.
+///
+/// Time windows start early, because stores order messages by the senders' clocks, and have no end, because the local clock may be behind.
+/// When the local clock turns out to have been ahead, so that windows started too late, the walks of that time are repeated.
+package struct StoreCatchUp {
+    package struct Configuration: Hashable, Sendable {
+        package var pubsubTopic = PubsubTopic.statusDefault
+        /// The content topics to query; without any, gaps are ignored.
+        package var contentTopics: [ContentTopic]
+        /// The assumed maximum difference of clocks: windows start earlier by this.
+        package var overlap = Duration.seconds(60)
+        /// A gap is closed by a walk that starts this long after it was noted: the time a store takes to store a message.
+        package var settling = Duration.seconds(1)
+        /// The minimum time between the starts of two walks.
+        package var shortestPeriod = Duration.seconds(5)
+        /// The most pages read for one query, counted in full pages: it ends queries to a store that returns pages forever.
+        package var pageLimit = 1000
+        package var rememberedHashCount = 20_000
+        package var backoff = ExponentialBackoff(initial: .seconds(1), maximum: .seconds(60))
+
+        package init(
+            contentTopics: [ContentTopic], settling: Duration = .seconds(1), shortestPeriod: Duration = .seconds(5), pageLimit: Int = 1000,
+            rememberedHashCount: Int = 20_000, backoff: ExponentialBackoff = ExponentialBackoff(initial: .seconds(1), maximum: .seconds(60))
+        ) {
+            self.contentTopics = contentTopics
+            self.settling = settling
+            self.shortestPeriod = shortestPeriod
+            self.pageLimit = pageLimit
+            self.rememberedHashCount = rememberedHashCount
+            self.backoff = backoff
+        }
+    }
+
+    package enum Action: Hashable {
+        case query(StoreQuery)
+        case wait(until: Instant)
+        /// Wait until a gap is noted.
+        case idle
+    }
+
+    /// The result of a walk.
+    package struct Summary: Hashable {
+        /// Messages that were received neither live nor by an earlier walk.
+        package var messageCount = 0
+        package var pageCount = 0
+        /// Whether the page limit ended a query before the store did.
+        package var isCutShort = false
+
+        package init(messageCount: Int = 0, pageCount: Int = 0, isCutShort: Bool = false) {
+            self.messageCount = messageCount
+            self.pageCount = pageCount
+            self.isCutShort = isCutShort
+        }
+    }
+
+    private struct Gap {
+        var from: Moment
+        var notedAt: Instant
+    }
+
+    private struct Walk {
+        let from: Moment
+        /// Never empty. The first is in progress, at its cursor.
+        var queries: ArraySlice<StoreQuery>
+        /// The sum of the page sizes that were requested for the first query.
+        var requestedCount = 0
+        /// The timestamp of the last message that the first query returned.
+        var lastTimestamp: Timestamp?
+        var summary = Summary()
+    }
+
+    /// How far back to look when the stored time of the previous run is in the future and so of no use.
+    package static let clockLookBack = Duration.seconds(3600)
+    /// A wall clock that is set back by more than this starts a repeated walk. Smaller than the overlap, which covers the senders' clocks too.
+    private static let clockTolerance = Duration.seconds(10)
+
+    private let configuration: Configuration
+    private let contentTopics: Set<ContentTopic>
+    /// At most two: one that is due, and all later ones merged.
+    private var gaps: [Gap] = []
+    private var walk: Walk?
+    private var recent: RecentHashes
+    private var lastStart: Instant?
+    private var pageSize = StorePageSize()
+    private var failures = 0
+    private var pausedUntil: Instant?
+    /// The walks since the wall clock was last set back: the earliest start of their windows, and the clock's furthest position.
+    private var walked: (from: Instant, wallClockAtEpoch: Timestamp)?
+
+    package init(configuration: Configuration) {
+        self.configuration = configuration
+        contentTopics = Set(configuration.contentTopics)
+        recent = RecentHashes(capacity: configuration.rememberedHashCount)
+    }
+
+    package var pubsubTopic: PubsubTopic { configuration.pubsubTopic }
+
+    /// The wall clock time since which messages may still be missing; nil when none are.
+    package func missingFrom(at now: Moment) -> Timestamp? {
+        (gaps.map(\.from) + [walk?.from].compactMap { $0 }).map { $0.earliestWallClock(at: now) }.min()
+    }
+
+    /// Messages since `start` may be lost.
+    /// - Returns: false when there are no content topics to query.
+    @discardableResult
+    package mutating func noteGap(from start: Moment, at now: Moment) -> Bool {
+        guard !contentTopics.isEmpty else { return false }
+        if gaps.count < 2 {
+            gaps.append(Gap(from: start, notedAt: now.instant))
+        } else {
+            gaps[1] = Gap(from: .earliest(gaps[1].from, start), notedAt: now.instant)
+        }
+        return true
+    }
+
+    /// Checks whether the wall clock was set back. Call it regularly.
+    /// - Returns: Whether that made a gap.
+    @discardableResult
+    package mutating func noteClock(at now: Moment) -> Bool {
+        guard let walked, walked.wallClockAtEpoch.since(now.wallClockAtEpoch) > Self.clockTolerance else { return false }
+        self.walked = nil
+        // Bounded, so that a clock that is set back and forth repeatedly does not make windows grow without limit.
+        return noteGap(from: now - min(now.instant - walked.from, Self.clockLookBack), at: now)
+    }
+
+    /// The node reconnected: ends a pause, and makes the next failure the first of a row again.
+    package mutating func noteReconnection() {
+        failures = 0
+        pausedUntil = nil
+    }
+
+    /// Records messages that were received live, so that ``fresh(_:)`` leaves them out.
+    package mutating func noteReceived(_ messages: [ReceivedMessage]) {
+        for message in messages where contentTopics.contains(message.message.contentTopic) {
+            _ = recent.insert(message.hash)
+        }
+    }
+
+    /// The next action. Returns the same query until ``answered(_:)`` or ``failed(isTooMuch:at:jitter:)`` is called.
+    package mutating func next(at now: Moment) -> Action {
+        noteClock(at: now)
+        if let pausedUntil, now.instant < pausedUntil, walk != nil || !gaps.isEmpty { return .wait(until: pausedUntil) }
+        if let query = walk?.queries.first { return .query(sized(query)) }
+        guard let first = gaps.first else { return .idle }
+        if let lastStart, now.instant < lastStart + configuration.shortestPeriod {
+            return .wait(until: lastStart + configuration.shortestPeriod)
+        }
+        return .query(begin(at: now, from: gaps.map(\.from).reduce(first.from, Moment.earliest)))
+    }
+
+    private mutating func begin(at now: Moment, from: Moment) -> StoreQuery {
+        gaps.removeAll { now.instant >= $0.notedAt + configuration.settling }
+        let queries = StoreQuery.queries(
+            pubsubTopics: [pubsubTopic], contentTopics: configuration.contentTopics,
+            from: from.earliestWallClock(at: now) - configuration.overlap)
+        lastStart = now.instant
+        walked = (
+            min(walked?.from ?? from.instant, from.instant), max(walked?.wallClockAtEpoch ?? now.wallClockAtEpoch, now.wallClockAtEpoch)
+        )
+        walk = Walk(from: from, queries: queries[...])
+        return sized(queries[0])
+    }
+
+    private func sized(_ query: StoreQuery) -> StoreQuery {
+        var query = query
+        query.pageSize = pageSize.value
+        return query
+    }
+
+    /// The messages of a page that were received neither live nor by an earlier walk.
+    package mutating func fresh(_ messages: [ReceivedMessage]) -> [ReceivedMessage] {
+        let fresh = messages.filter { recent.insert($0.hash) }
+        walk?.summary.messageCount += fresh.count
+        return fresh
+    }
+
+    /// A page was received and its messages were delivered.
+    /// - Returns: The walk's result if this was its last page; nil otherwise.
+    package mutating func answered(_ page: StorePage) -> Summary? {
+        guard var current = walk, var query = current.queries.first else { return nil }
+        failures = 0
+        current.requestedCount += pageSize.value
+        pageSize.noteSuccess()
+        current.summary.pageCount += 1
+        current.lastTimestamp = page.messages.last?.message.timestamp ?? current.lastTimestamp
+        // A store that repeats the cursor would never end.
+        let hasMore = page.cursor != nil && page.cursor != query.cursor
+        if hasMore, current.requestedCount < configuration.pageLimit * StoreQuery.maximumPageSize {
+            query.cursor = page.cursor
+            current.queries[current.queries.startIndex] = query
+        } else {
+            current.summary.isCutShort = current.summary.isCutShort || hasMore
+            current.queries.removeFirst()
+            current.requestedCount = 0
+            current.lastTimestamp = nil
+        }
+        walk = current.queries.isEmpty ? nil : current
+        return walk == nil ? current.summary : nil
+    }
+
+    /// The query failed; it is repeated after a backoff.
+    ///
+    /// - Parameters:
+    ///   - isTooMuch: Whether the response was too large or too slow, so that a smaller page may succeed.
+    ///   - now: The current time.
+    ///   - jitter: A random number from 0 to 1.
+    /// - Returns: Whether this is the first failure in a row, to be logged.
+    package mutating func failed(isTooMuch: Bool = false, at now: Moment, jitter: Double) -> Bool {
+        if isTooMuch { pageSize.noteTooLarge() }
+        failures += 1
+        pausedUntil = now.instant + configuration.backoff.delay(afterFailures: failures, jitter: jitter)
+        // The store may have deleted the message that the cursor names: continue from the last page's timestamp instead.
+        if failures > 1, let index = walk?.queries.startIndex, walk?.queries[index].cursor != nil {
+            walk?.queries[index].cursor = nil
+            if let lastTimestamp = walk?.lastTimestamp { walk?.queries[index].startTime = lastTimestamp }
+        }
+        return failures == 1
+    }
+}

@@ -1,0 +1,73 @@
+public import Core
+
+/// A query to a node's store, 13/WAKU2-STORE.
+public struct StoreQuery: Hashable, Sendable {
+    /// Stores refuse queries with more content topics.
+    public static let maximumTopicCount = 10
+    public static let maximumPageSize = 100
+
+    public var pubsubTopic: PubsubTopic?
+    /// Messages on any of these are returned; on any topic when it is empty. At most ``maximumTopicCount``.
+    public var contentTopics: [ContentTopic]
+    /// Limits of the messages' own timestamps, both inclusive.
+    public var startTime: Timestamp?
+    public var endTime: Timestamp?
+    /// Only these messages are returned. At most ``Publication/lookUpLimit``. Topics and times are ignored when hashes are given.
+    public var hashes: [MessageHash]
+    /// The previous page's ``StorePage/cursor``; nil for the first page.
+    public var cursor: String?
+    /// Whether the response includes messages, or only their hashes.
+    public var includesMessages: Bool
+    /// At most ``maximumPageSize``.
+    public var pageSize: Int
+
+    public init(
+        pubsubTopic: PubsubTopic? = nil, contentTopics: [ContentTopic] = [], startTime: Timestamp? = nil, endTime: Timestamp? = nil,
+        hashes: [MessageHash] = [], cursor: String? = nil, includesMessages: Bool = true, pageSize: Int = StoreQuery.maximumPageSize
+    ) {
+        self.pubsubTopic = pubsubTopic
+        self.contentTopics = contentTopics
+        self.startTime = startTime
+        self.endTime = endTime
+        self.hashes = hashes
+        self.cursor = cursor
+        self.includesMessages = includesMessages
+        self.pageSize = pageSize
+    }
+
+    /// Whether a message is on the topics of the query. Other messages in a response are discarded.
+    package func covers(_ message: ReceivedMessage) -> Bool {
+        (pubsubTopic == nil || pubsubTopic == message.pubsubTopic)
+            && (contentTopics.isEmpty || contentTopics.contains(message.message.contentTopic))
+    }
+
+    /// Queries for any number of content topics, ``maximumTopicCount`` in each; none without topics.
+    package static func queries(
+        pubsubTopics: [PubsubTopic], contentTopics: [ContentTopic], from startTime: Timestamp, to endTime: Timestamp? = nil
+    ) -> [StoreQuery] {
+        pubsubTopics.flatMap { pubsubTopic in
+            stride(from: 0, to: contentTopics.count, by: maximumTopicCount).map { start in
+                StoreQuery(
+                    pubsubTopic: pubsubTopic,
+                    contentTopics: Array(contentTopics[start..<min(start + maximumTopicCount, contentTopics.count)]),
+                    startTime: startTime, endTime: endTime)
+            }
+        }
+    }
+}
+
+/// One page of a store's response, in order of the messages' timestamps.
+public struct StorePage: Hashable, Sendable {
+    /// The messages that could be decoded; empty when only hashes were requested.
+    public let messages: [ReceivedMessage]
+    /// The hashes of all messages of the page, as the store reports them.
+    public let hashes: [MessageHash]
+    /// Continues the query at the next page; nil on the last page.
+    public let cursor: String?
+
+    public init(messages: [ReceivedMessage], hashes: [MessageHash], cursor: String?) {
+        self.messages = messages
+        self.hashes = hashes
+        self.cursor = cursor
+    }
+}

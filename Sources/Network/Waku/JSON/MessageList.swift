@@ -1,0 +1,159 @@
+import Core
+
+/// The JSON array of messages that a poll returns, parsed in one pass. ``MessageJSON`` describes an element.
+///
+/// Elements that are not messages are skipped. Messages on unwanted topics are not decoded.
+public struct MessageList: Sendable {
+    public private(set) var messages: [WakuMessage] = []
+    /// Messages on topics that nobody listens to.
+    public private(set) var unwantedCount = 0
+    /// All elements, unreadable ones included.
+    public private(set) var elementCount = 0
+
+    /// nil when the text is neither an array nor null.
+    ///
+    /// - Parameters:
+    ///   - json: UTF-8.
+    ///   - wants: Whether to decode messages on a topic of the form of ``ContentTopic/init(_:)``; others are not wanted. nil decodes all messages.
+    public init?(json: [UInt8], wants: ((TopicTag) -> Bool)? = nil) {
+        let isRead = json.withUnsafeBufferPointer { text in
+            var scan = JSONScan(text)
+            return read(&scan, wants) && scan.peek() == nil
+        }
+        guard isRead else { return nil }
+    }
+
+    private mutating func read(_ scan: inout JSONScan, _ wants: ((TopicTag) -> Bool)?) -> Bool {
+        guard scan.take(UInt8(ascii: "[")) else {
+            // go-waku answers null when there are no messages.
+            return scan.word().map { scan.isWord($0, "null") } ?? false
+        }
+        if scan.take(UInt8(ascii: "]")) { return true }
+        repeat {
+            elementCount += 1
+            guard scan.peek() == UInt8(ascii: "{") else {
+                guard scan.skipValue() else { return false }
+                continue
+            }
+            guard let fields = MessageFields(&scan) else { return false }
+            add(fields, scan, wants)
+        } while scan.take(UInt8(ascii: ","))
+        return scan.take(UInt8(ascii: "]"))
+    }
+
+    private mutating func add(_ fields: MessageFields, _ scan: JSONScan, _ wants: ((TopicTag) -> Bool)?) {
+        if let wants, let topic = fields.contentTopic {
+            guard let tag = fields.tag(topic, scan), wants(tag) else {
+                unwantedCount += 1
+                return
+            }
+        }
+        if let message = fields.message(scan) { messages.append(message) }
+    }
+}
+
+/// The positions of one message's fields in JSON text.
+struct MessageFields {
+    var payload: JSONScan.StringRange?
+    var contentTopic: JSONScan.StringRange?
+    var meta: JSONScan.StringRange?
+    var version: Range<Int>?
+    var timestamp: Range<Int>?
+    var isEphemeral = false
+    /// Whether a member has the wrong type.
+    var hasWrongType = false
+
+    /// nil when the object is malformed.
+    init?(_ scan: inout JSONScan) {
+        guard scan.object({ key, scan in readMember(key, &scan) }) else { return nil }
+    }
+
+    private mutating func readMember(_ key: JSONScan.StringRange, _ scan: inout JSONScan) -> Bool {
+        switch Key(key, scan) {
+        case .payload: readString(\.payload, &scan)
+        case .contentTopic: readString(\.contentTopic, &scan)
+        case .meta: readString(\.meta, &scan)
+        case .version: readWord(&scan) { fields, word, _ in fields.version = word }
+        case .timestamp: readWord(&scan) { fields, word, _ in fields.timestamp = word }
+        case .ephemeral:
+            readWord(&scan) { fields, word, scan in
+                fields.isEphemeral = scan.isWord(word, "true")
+                if !fields.isEphemeral, !scan.isWord(word, "false") { fields.hasWrongType = true }
+            }
+        case nil: scan.skipValue()
+        }
+    }
+
+    private mutating func readString(_ field: WritableKeyPath<MessageFields, JSONScan.StringRange?>, _ scan: inout JSONScan) -> Bool {
+        guard scan.peek() == UInt8(ascii: "\"") else { return readWord(&scan) { fields, _, _ in fields.hasWrongType = true } }
+        self[keyPath: field] = scan.string()
+        return self[keyPath: field] != nil
+    }
+
+    /// Treats null as absent.
+    private mutating func readWord(_ scan: inout JSONScan, _ note: (inout MessageFields, Range<Int>, JSONScan) -> Void) -> Bool {
+        guard let word = scan.word() else {
+            hasWrongType = true
+            return scan.skipValue()
+        }
+        if !scan.isWord(word, "null") { note(&self, word, scan) }
+        return true
+    }
+
+    private enum Key {
+        case payload, contentTopic, meta, version, timestamp, ephemeral
+
+        init?(_ key: JSONScan.StringRange, _ scan: JSONScan) {
+            let known =
+                key.isEscaped
+                ? scan.bytes(key)?.withUnsafeBufferPointer(Self.named) : Self.named(UnsafeBufferPointer(rebasing: scan.text[key.range]))
+            guard let known else { return nil }
+            self = known
+        }
+
+        private static func named(_ name: UnsafeBufferPointer<UInt8>) -> Key? {
+            switch name.count {
+            case 4 where isEqual(name, "meta"): .meta
+            case 7 where isEqual(name, "payload"): .payload
+            case 7 where isEqual(name, "version"): .version
+            case 9 where isEqual(name, "timestamp"): .timestamp
+            case 9 where isEqual(name, "ephemeral"): .ephemeral
+            case 12 where isEqual(name, "contentTopic"): .contentTopic
+            default: nil
+            }
+        }
+    }
+
+    func tag(_ topic: JSONScan.StringRange, _ scan: JSONScan) -> TopicTag? {
+        guard topic.isEscaped else { return ContentTopic.tag(UnsafeBufferPointer(rebasing: scan.text[topic.range])) }
+        return scan.bytes(topic)?.withUnsafeBufferPointer(ContentTopic.tag)
+    }
+
+    /// nil when required fields are missing or a field is invalid.
+    func message(_ scan: JSONScan) -> WakuMessage? {
+        guard !hasWrongType, let payload, let contentTopic, let topic = scan.bytes(contentTopic),
+            let topicText = String(validating: topic, as: UTF8.self), let bytes = decoded(payload, scan)
+        else { return nil }
+        var message = WakuMessage(
+            payload: bytes, contentTopic: ContentTopic(rawValue: topicText), version: 0, timestamp: Timestamp(rawValue: 0),
+            ephemeral: isEphemeral)
+        if let meta {
+            guard let bytes = decoded(meta, scan) else { return nil }
+            message.meta = bytes
+        }
+        if let version {
+            guard let number = scan.integer(version).flatMap(UInt32.init(exactly:)) else { return nil }
+            message.version = number
+        }
+        if let timestamp {
+            guard let number = scan.integer(timestamp) else { return nil }
+            message.timestamp = Timestamp(rawValue: number)
+        }
+        return message
+    }
+
+    private func decoded(_ string: JSONScan.StringRange, _ scan: JSONScan) -> [UInt8]? {
+        guard string.isEscaped else { return Base64.decode(scan.text[string.range]) }
+        return scan.bytes(string)?.withUnsafeBufferPointer { Base64.decode($0[...]) }
+    }
+}

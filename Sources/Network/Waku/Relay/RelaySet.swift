@@ -1,0 +1,201 @@
+public import Core
+import Synchronization
+
+/// Several relays used as one: all receive, and another one publishes when the first does not.
+///
+/// Each message is delivered once by each relay, possibly at the same time. Receivers tell duplicates by the message hash.
+public final class RelaySet: Relay {
+    /// Limit for a relay or its store to respond while there are others. Clients wait three seconds for an answer.
+    private static let timeout = Duration.milliseconds(2500)
+
+    /// In order of preference for publishing. A relay's index here is its place.
+    public let relays: [any Relay]
+    private let ranking: Mutex<RelayRanking>
+
+    public init(_ relays: [any Relay]) {
+        self.relays = relays
+        ranking = Mutex(RelayRanking(count: relays.count))
+    }
+
+    /// `deliver` runs once for each relay, at the same time.
+    public func run(deliver: @escaping @Sendable ([ReceivedMessage]) async -> Void) async {
+        await withDiscardingTaskGroup { group in
+            for relay in relays {
+                group.addTask { await relay.run(deliver: deliver) }
+            }
+        }
+    }
+
+    // MARK: Publishing
+
+    @discardableResult
+    public func publish(_ message: WakuMessage, on pubsubTopic: PubsubTopic) async throws(RelayError) -> Publication {
+        try await publish(message, on: pubsubTopic, avoiding: []).publication
+    }
+
+    /// Publishes by the first relay in the order of ``RelayRanking`` that accepts the message. When one refuses it or times out, the next is
+    /// tried.
+    public func publish(
+        _ message: WakuMessage, on pubsubTopic: PubsubTopic, avoiding avoided: Set<Int>
+    ) async throws(RelayError) -> PlacedPublication {
+        let isAttached = relays.map { $0.state == .attached }
+        let groups = ranking.withLock { $0.groups(isAttached: isAttached, avoiding: avoided, at: Instant.now) }
+        var failures: [RelayError] = []
+        for group in groups {
+            let outcomes = await publish(message, on: pubsubTopic, by: group)
+            var taken: [Int: Publication] = [:]
+            for (place, outcome) in outcomes {
+                switch outcome {
+                case .success(let publication): taken[place] = publication
+                case .failure(let error): failures.append(error)
+                }
+            }
+            guard !taken.isEmpty else { continue }
+            let publication = taken.values.contains(.confirmed) ? .confirmed : taken.values.first ?? .unconfirmed(canBeLookedUp: true)
+            return PlacedPublication(publication, places: Set(taken.keys), canBeChecked: relays.count > 1)
+        }
+        // A relay that may accept it later makes another attempt worthwhile.
+        throw failures.first { $0.code == .unavailable } ?? failures.first
+            ?? RelayError(code: .unavailable, message: "there is no node to publish by: configure one")
+    }
+
+    private func publish(
+        _ message: WakuMessage, on pubsubTopic: PubsubTopic, by places: [Int]
+    ) async -> [Int: Result<Publication, RelayError>] {
+        await each(of: places) { relay throws(RelayError) in
+            try await relay.publish(message, on: pubsubTopic)
+        } onTimeout: { place in
+            // Whether the message was published is unknown.
+            self.note([RelayVerdict(place: place, isConfirmed: false)])
+        }
+    }
+
+    /// Runs an operation on these relays concurrently, with a timeout when there are several relays.
+    private func each<Value: Sendable>(
+        of places: [Int], _ body: @escaping @Sendable (any Relay) async throws(RelayError) -> Value,
+        onTimeout: @escaping @Sendable (Int) -> Void = { _ in }
+    ) async -> [Int: Result<Value, RelayError>] {
+        guard relays.count > 1 else {
+            var outcomes: [Int: Result<Value, RelayError>] = [:]
+            for place in places { outcomes[place] = await Self.result(of: { () throws(RelayError) in try await body(self.relays[place]) }) }
+            return outcomes
+        }
+        return await withTaskGroup(of: (Int, Result<Value, RelayError>).self) { group in
+            for place in places {
+                group.addTask { [relay = relays[place]] in
+                    let outcome = await Self.limited { () throws(RelayError) in try await body(relay) }
+                    if outcome == nil, !Task.isCancelled { onTimeout(place) }
+                    return (place, outcome ?? .failure(RelayError(code: .unavailable, message: "\(relay.name) takes too long")))
+                }
+            }
+            return await group.reduce(into: [:]) { $0[$1.0] = $1.1 }
+        }
+    }
+
+    /// nil after the timeout.
+    private static func limited<Value: Sendable>(
+        _ body: @escaping @Sendable () async throws(RelayError) -> Value
+    ) async -> Result<Value, RelayError>? {
+        await withTaskGroup(of: Result<Value, RelayError>?.self) { group in
+            group.addTask { await result(of: body) }
+            group.addTask {
+                try? await Task.sleep(for: timeout)
+                return nil
+            }
+            defer { group.cancelAll() }
+            return await group.next() ?? nil
+        }
+    }
+
+    private static func result<Value: Sendable>(
+        of body: () async throws(RelayError) -> Value
+    ) async -> Result<Value, RelayError> {
+        do throws(RelayError) {
+            return .success(try await body())
+        } catch {
+            return .failure(error)
+        }
+    }
+
+    // MARK: Stores
+
+    /// The messages that any of the stores has.
+    public func lookUp(_ hashes: [MessageHash]) async throws(RelayError) -> Set<MessageHash> {
+        try await findings(hashes).found.values.reduce(into: []) { $0.formUnion($1) }
+    }
+
+    /// Asks the stores of the attached relays, or of all if none is attached, concurrently.
+    public func findings(_ hashes: [MessageHash]) async throws(RelayError) -> StoreFindings {
+        let attached = relays.indices.filter { relays[$0].state == .attached }
+        let outcomes = await each(of: attached.isEmpty ? Array(relays.indices) : attached) { relay throws(RelayError) in
+            try await relay.lookUp(hashes)
+        }
+        var findings = StoreFindings(found: [:], relayCount: relays.count)
+        var failures: [RelayError] = []
+        for (place, outcome) in outcomes {
+            switch outcome {
+            case .success(let found): findings.found[place] = found
+            case .failure(let error):
+                failures.append(error)
+                if error.code == .unavailable { findings.unavailable.insert(place) }
+            }
+        }
+        // A store that may answer later makes another attempt worthwhile.
+        if findings.found.isEmpty {
+            throw failures.first { $0.code == .unavailable } ?? failures.first
+                ?? RelayError(code: .refused, message: "there is no node to look messages up at")
+        }
+        return findings
+    }
+
+    public func note(_ verdicts: [RelayVerdict]) {
+        guard !verdicts.isEmpty else { return }
+        let now = Instant.now
+        ranking.withLock { ranking in
+            for verdict in verdicts { ranking.note(verdict, at: now) }
+        }
+    }
+
+    public var name: String { relays.map(\.name).joined(separator: ", ") }
+
+    /// Empty for a single relay.
+    public var demotedRelays: [String] {
+        relays.count > 1 ? ranking.withLock(\.demoted).map { relays[$0].name } : []
+    }
+
+    // MARK: All relays together
+
+    /// Attached if any relay is; otherwise the reasons of all.
+    public var state: RelayState {
+        var reasons: [String] = []
+        for relay in relays {
+            switch relay.state {
+            case .attached: return .attached
+            case .detached(let reason): reasons.append(reason)
+            }
+        }
+        return .detached(reasons.isEmpty ? "no relay is configured" : reasons.joined(separator: "; "))
+    }
+
+    /// For each topic the latest time of any relay: a message that one relay delivered was not missed. A relay that is detached or waits for
+    /// its store does not hold the others back.
+    public var seenUntil: [PubsubTopic: Timestamp] {
+        relays.reduce(into: [:]) { furthest, relay in furthest.merge(relay.seenUntil, uniquingKeysWith: max) }
+    }
+
+    public func watch(_ contentTopics: [ContentTopic]) {
+        for relay in relays { relay.watch(contentTopics) }
+    }
+
+    public func unwatch(_ contentTopics: [ContentTopic]) {
+        for relay in relays { relay.unwatch(contentTopics) }
+    }
+
+    public var peers: [RelayPeer] { relays.flatMap(\.peers) }
+    public var traffic: RelayTraffic { relays.reduce(RelayTraffic()) { $0 + $1.traffic } }
+    public var ownAddresses: [String] { relays.flatMap(\.ownAddresses) }
+
+    public func close() async {
+        for relay in relays { await relay.close() }
+    }
+}

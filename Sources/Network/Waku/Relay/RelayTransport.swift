@@ -1,0 +1,98 @@
+public import Core
+
+/// Receives and publishes messages, and looks them up in stores.
+///
+/// A transport delivers the messages of its pubsub topics at least once: the same message may arrive several times. It recovers by itself:
+/// what fails is retried with backoff until ``run(deliver:)`` is cancelled, and messages that may have been missed are fetched from a store
+/// where there is one.
+public protocol RelayTransport: Sendable {
+    // MARK: Receiving
+
+    /// Receives messages until the task is cancelled. Called once at a time.
+    ///
+    /// - Parameter deliver: Called with batches of messages, from several tasks at once where a relay has several sources. Nothing more is
+    ///   fetched from a source while it runs: that is the back-pressure.
+    func run(deliver: @escaping @Sendable ([ReceivedMessage]) async -> Void) async
+
+    /// Adds content topics of interest. A relay that receives all content topics ignores it.
+    func watch(_ contentTopics: [ContentTopic])
+
+    /// Removes content topics that ``watch(_:)`` added: messages on them need not be received any more. A relay that receives all content topics
+    /// ignores it.
+    func unwatch(_ contentTopics: [ContentTopic])
+
+    /// Whether messages are received at present.
+    var state: RelayState { get }
+
+    /// For each pubsub topic, the time by the local clock up to which no message was missed. Topics for which that is unknown, or for which
+    /// missed messages do not matter, are absent. Stored by the caller and handed to the relay after a restart, to catch up from there.
+    var seenUntil: [PubsubTopic: Timestamp] { get }
+
+    // MARK: Publishing
+
+    /// Publishes a message.
+    ///
+    /// - Returns: Once a node accepted the message: how much is known about its further way.
+    /// - Throws: ``RelayError``
+    @discardableResult
+    func publish(_ message: WakuMessage, on pubsubTopic: PubsubTopic) async throws(RelayError) -> Publication
+
+    /// Publishes a message again, through another relay than before where there are several.
+    ///
+    /// - Parameters:
+    ///   - message: The message.
+    ///   - pubsubTopic: Its pubsub topic.
+    ///   - avoided: Indices of relays to try last, from ``PlacedPublication/places`` of the earlier publication.
+    /// - Throws: ``RelayError``
+    func publish(
+        _ message: WakuMessage, on pubsubTopic: PubsubTopic, avoiding avoided: Set<Int>
+    ) async throws(RelayError) -> PlacedPublication
+
+    /// Records whether publications were confirmed. Where there are several relays, one whose publications never arrive loses its rank.
+    func note(_ verdicts: [RelayVerdict])
+
+    // MARK: Stores
+
+    /// Which of these messages are in a store.
+    ///
+    /// - Parameter hashes: At most ``Publication/lookUpLimit``.
+    /// - Throws: ``RelayError``, with `refused` when there is no store.
+    func lookUp(_ hashes: [MessageHash]) async throws(RelayError) -> Set<MessageHash>
+
+    /// Which of these messages are in which relay's store.
+    ///
+    /// - Parameter hashes: At most ``Publication/lookUpLimit``.
+    /// - Throws: ``RelayError``, when no store answered.
+    func findings(_ hashes: [MessageHash]) async throws(RelayError) -> StoreFindings
+
+    // MARK: Closing
+
+    /// Closes the connections, which outlive ``run(deliver:)`` so that pending answers can still be published. Nothing is published
+    /// afterwards.
+    func close() async
+}
+
+/// Defaults for a single relay that receives all content topics, has no store, and holds no connections.
+extension RelayTransport {
+    public func watch(_ contentTopics: [ContentTopic]) {}
+    public func unwatch(_ contentTopics: [ContentTopic]) {}
+    public var seenUntil: [PubsubTopic: Timestamp] { [:] }
+
+    public func publish(
+        _ message: WakuMessage, on pubsubTopic: PubsubTopic, avoiding avoided: Set<Int>
+    ) async throws(RelayError) -> PlacedPublication {
+        PlacedPublication(try await publish(message, on: pubsubTopic), places: [0])
+    }
+
+    public func note(_ verdicts: [RelayVerdict]) {}
+
+    public func lookUp(_ hashes: [MessageHash]) async throws(RelayError) -> Set<MessageHash> {
+        throw RelayError(code: .refused, message: "this relay keeps no messages to look up")
+    }
+
+    public func findings(_ hashes: [MessageHash]) async throws(RelayError) -> StoreFindings {
+        StoreFindings(found: [0: try await lookUp(hashes)])
+    }
+
+    public func close() async {}
+}

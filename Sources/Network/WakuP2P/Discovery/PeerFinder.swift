@@ -1,0 +1,96 @@
+import Core
+import LibP2P
+import Waku
+
+/// Decides when to read node lists and which nodes to dial to reach the target number of peers. Nodes, results and time come in.
+struct PeerFinder {
+    struct Limits: Hashable, Sendable {
+        /// The target number of peers.
+        var target = 8
+        var candidateCount = 500
+        /// How often the lists are read while there are too few peers, and while there are enough.
+        var eagerPeriod = Duration.seconds(60)
+        var calmPeriod = Duration.seconds(3600)
+        /// The maximum number of concurrent dials.
+        var dialCount = 4
+
+        init() {}
+    }
+
+    let limits: Limits
+    private let own: PeerID
+    private var candidates: [PeerID: Multiaddr] = [:]
+    private var dialing: Set<PeerID> = []
+    private var backoff = DialBackoff()
+    private var lastReading: Instant?
+    private var generator: any RandomNumberGenerator & Sendable
+
+    init(
+        own: PeerID, limits: Limits = Limits(), generator: any RandomNumberGenerator & Sendable = SystemRandomNumberGenerator()
+    ) {
+        self.own = own
+        self.limits = limits
+        self.generator = generator
+    }
+
+    var candidateCount: Int { candidates.count }
+    var isDialing: Bool { !dialing.isEmpty }
+
+    /// Whether to read the lists now. If so, the next reading is due one period later.
+    mutating func wantsReading(peerCount: Int, at now: Instant) -> Bool {
+        let period = peerCount < limits.target ? limits.eagerPeriod : limits.calmPeriod
+        guard lastReading.map({ now - $0 >= period }) ?? true else { return false }
+        lastReading = now
+        return true
+    }
+
+    /// Adds the nodes of the lists that relay one of these shards or do not report their shards.
+    mutating func found(_ records: [NodeRecord], clusterID: UInt32, shards: [UInt32]) {
+        for record in records {
+            if let known = record.shards {
+                guard known.clusterID == clusterID, shards.isEmpty || known.shards.contains(where: { shards.contains(UInt32($0)) }) else {
+                    continue
+                }
+            }
+            guard let address = record.dialAddress, let peer = address.peerID, peer != own else { continue }
+            // A known node may have a new address.
+            guard candidates[peer] != nil || candidates.count < limits.candidateCount else { continue }
+            candidates[peer] = address
+        }
+    }
+
+    /// The nodes to dial now, in random order.
+    mutating func toDial(connected: Set<PeerID>, peerCount: Int, at now: Instant) -> [Multiaddr] {
+        let room = min(limits.target - peerCount, limits.dialCount) - dialing.count
+        guard room > 0 else { return [] }
+        let free = candidates.filter { !connected.contains($0.key) && !dialing.contains($0.key) && backoff.mayDial($0.key, at: now) }
+        let chosen = free.sorted { $0.key.bytes.lexicographicallyPrecedes($1.key.bytes) }.shuffled(using: &generator).prefix(room)
+        for (peer, _) in chosen { dialing.insert(peer) }
+        return chosen.map(\.value)
+    }
+
+    /// A dial ended.
+    ///
+    /// - Parameters:
+    ///   - peer: The node.
+    ///   - isGood: Whether the node was reachable and is useful.
+    ///   - now: The current time.
+    ///   - jitter: A random number from 0 to 1.
+    mutating func dialed(_ peer: PeerID, isGood: Bool, at now: Instant, jitter: Double) {
+        dialing.remove(peer)
+        if isGood { backoff.succeeded(peer) } else { backoff.failed(peer, at: now, jitter: jitter) }
+    }
+}
+
+extension NodeRecord {
+    /// The first TCP address, with the peer id; nil when there is none.
+    var dialAddress: Multiaddr? {
+        let peer = PeerID(.secp256k1(publicKey))
+        if let ip4, let tcp, tcp > 0, let address = try? Multiaddr([.ip4(ip4), .tcp(tcp)]) { return address.with(peer) }
+        for bytes in multiaddrs {
+            if let address = try? Multiaddr(parsing: bytes), address.endpoint != nil { return address.withoutPeerID.with(peer) }
+        }
+        if let ip6, let tcp = tcp6 ?? tcp, tcp > 0, let address = try? Multiaddr([.ip6(ip6), .tcp(tcp)]) { return address.with(peer) }
+        return nil
+    }
+}

@@ -1,0 +1,267 @@
+import Core
+public import GossipSub
+public import LibP2P
+import NIOCore
+import Synchronization
+import Waku
+
+/// The gossip with one peer.
+public struct PeerGossip: Hashable, Sendable {
+    public let peer: PeerID
+    public let status: GossipPeerStatus
+    /// All messages received from and queued to the peer.
+    public let receivedCount: Int
+    public let sentCount: Int
+    /// When the last frame was received, at first when the peer connected.
+    let heardAt: Instant
+}
+
+/// Drives the gossipsub state machine and the peers' outbound queues: received frames come in; frames to write and messages to deliver come
+/// out.
+///
+/// One lock protects the state machine. It is held only for its decisions: frames are parsed before, messages are validated after. No method
+/// waits.
+final class GossipDriver: Sendable {
+    /// The actions to carry out outside of the lock.
+    struct Outcome {
+        var messages: [ReceivedMessage] = []
+        /// Valid messages on topics that nobody listens to.
+        var unwantedCount = 0
+        var peersToLeave: [PeerID] = []
+        /// Messages to validate; empty once ``GossipDriver/received(_:from:)`` returns.
+        fileprivate var unjudged: [GossipMessage] = []
+
+        fileprivate mutating func append(_ other: Outcome) {
+            messages += other.messages
+            unwantedCount += other.unwantedCount
+            peersToLeave += other.peersToLeave
+        }
+    }
+
+    private struct Outbound {
+        let peer: PeerID
+        /// Identifies the connection: a peer may reconnect before the loss of its old connection is noticed, and starts over then.
+        let connection: ObjectIdentifier
+        var queue = OutboundQueue()
+        var receivedCount = 0
+        var sentCount = 0
+        /// When the last frame was received.
+        var heardAt: Instant
+        /// When the queue became non-empty or was last written from; nil while it is empty.
+        var pendingSince: Instant?
+        /// Frames wait to be written.
+        let framesQueued = WakeUpSignal()
+
+        mutating func nextFrame(at now: Instant) -> [UInt8]? {
+            defer { pendingSince = queue.isEmpty ? nil : now }
+            return queue.nextFrame()
+        }
+    }
+
+    private struct State {
+        var gossip: GossipSubRouter
+        var numbers: [PeerID: PeerNumber] = [:]
+        var nextNumber: UInt32 = 0
+        var outbounds: [PeerNumber: Outbound] = [:]
+        var outcome = Outcome()
+    }
+
+    /// A peer is stalled when nothing could be written to it for this long although its queue is not empty.
+    static let stallTimeout = Duration.seconds(300)
+
+    private let state: Mutex<State>
+    private let validator: MessageValidator
+    private let clock: @Sendable () -> Moment
+
+    init(
+        configuration: GossipConfiguration, topics: [PubsubTopic], validator: MessageValidator, seed: UInt64,
+        clock: @escaping @Sendable () -> Moment = Moment.now
+    ) {
+        var gossip = GossipSubRouter(configuration: configuration, seed: seed)
+        for topic in topics { gossip.subscribe(to: topic.rawValue, at: clock().instant) }
+        state = Mutex(State(gossip: gossip))
+        self.validator = validator
+        self.clock = clock
+    }
+
+    // MARK: Peers
+
+    /// A gossip stream is open over this connection, in either direction.
+    ///
+    /// - Parameters:
+    ///   - peer: The peer.
+    ///   - connection: Identifies the connection.
+    ///   - version: The protocol version of the stream.
+    ///   - isOutbound: Whether this node dialed the connection.
+    ///   - isCurrent: Whether this is still the connection to the peer. A connection lost meanwhile must not replace its successor.
+    /// - Returns: A signal that wakes when there are frames to write and ends when the peer disconnects.
+    @discardableResult
+    func connected(
+        _ peer: PeerID, over connection: ObjectIdentifier, version: GossipVersion, isOutbound: Bool, isCurrent: () -> Bool
+    ) -> (framesQueued: WakeUpSignal, Outcome) {
+        act { state, now in
+            guard isCurrent() else {
+                let ended = WakeUpSignal()
+                ended.finish()
+                return ended
+            }
+            let number = state.numbers[peer] ?? PeerNumber(rawValue: state.nextNumber)
+            if state.numbers.updateValue(number, forKey: peer) == nil { state.nextNumber += 1 }
+            if let outbound = state.outbounds[number] {
+                if outbound.connection == connection {
+                    state.gossip.speaks(number, version)
+                    return outbound.framesQueued
+                }
+                outbound.framesQueued.finish()
+                state.gossip.disconnected(number, at: now.instant)
+            }
+            let outbound = Outbound(peer: peer, connection: connection, heardAt: now.instant)
+            state.outbounds[number] = outbound
+            state.gossip.connected(number, version: version, isOutbound: isOutbound)
+            return outbound.framesQueued
+        }
+    }
+
+    /// - Parameters:
+    ///   - peer: The peer.
+    ///   - current: The present connection to the peer, if there is another one.
+    func disconnected(_ peer: PeerID, current: ObjectIdentifier?) {
+        state.withLock { state in
+            guard let number = state.numbers[peer], let outbound = state.outbounds[number], outbound.connection != current else { return }
+            state.outbounds[number] = nil
+            outbound.framesQueued.finish()
+            state.gossip.disconnected(number, at: clock().instant)
+        }
+    }
+
+    /// The next length-prefixed frame to write to a peer; nil when there is none.
+    func nextFrame(to peer: PeerID, over connection: ObjectIdentifier) -> ByteBuffer? {
+        state.withLock { state in
+            guard let number = state.numbers[peer], state.outbounds[number]?.connection == connection else { return nil }
+            return state.outbounds[number]?.nextFrame(at: clock().instant).map { ByteBuffer(bytes: $0) }
+        }
+    }
+
+    // MARK: Events
+
+    func received(_ frames: [ByteBuffer], from peer: PeerID) -> Outcome {
+        var outcome = Outcome()
+        // One by one, so that only the messages of one frame are pending validation at a time.
+        for frame in frames {
+            let rpc = try? GossipRPC(parsing: Array(frame.readableBytesView))
+            let received = act { state, now in
+                guard let number = state.numbers[peer] else { return }
+                state.outbounds[number]?.heardAt = now.instant
+                if let rpc {
+                    state.outbounds[number]?.receivedCount += rpc.messageCount
+                    state.gossip.received(rpc, from: number, at: now.instant)
+                } else {
+                    state.gossip.receivedMalformed(from: number)
+                }
+            }.1
+            outcome.append(received)
+            outcome.append(validate(received.unjudged))
+        }
+        return outcome
+    }
+
+    private func validate(_ messages: [GossipMessage]) -> Outcome {
+        guard !messages.isEmpty else { return Outcome() }
+        let time = clock().wallClock
+        let judgements = messages.map { (id: $0.id, judgement: validator.judge($0, at: time)) }
+        var outcome = act { state, now in
+            for (id, judgement) in judgements { state.gossip.judged(id, as: judgement.verdict, at: now.instant) }
+        }.1
+        for (_, judgement) in judgements {
+            guard let message = judgement.message else { continue }
+            if judgement.isWanted { outcome.messages.append(message) } else { outcome.unwantedCount += 1 }
+        }
+        return outcome
+    }
+
+    func publish(_ data: [UInt8], on topic: PubsubTopic) -> (GossipPublication, Outcome) {
+        act { state, now in state.gossip.publish(data, on: topic.rawValue, at: now.instant) }
+    }
+
+    func heartbeat() -> Outcome {
+        act { state, now in
+            state.gossip.heartbeat(at: now.instant)
+            // Release the numbers of forgotten peers from time to time.
+            if state.numbers.count > 2 * state.outbounds.count + 64 {
+                state.numbers = state.numbers.filter { state.outbounds[$0.value] != nil || state.gossip.remembers($0.value) }
+            }
+        }.1
+    }
+
+    func hasPeers(on topics: [PubsubTopic]) -> [Bool] {
+        state.withLock { state in topics.map { !state.gossip.mesh(of: $0.rawValue).isEmpty } }
+    }
+
+    /// Peers to which nothing could be written for ``stallTimeout``: their queues would stay full forever.
+    var stalledPeers: [PeerID] {
+        state.withLock { state in
+            let now = clock().instant
+            return state.outbounds.values.filter { now - ($0.pendingSince ?? now) >= Self.stallTimeout }.map(\.peer)
+        }
+    }
+
+    var queuedByteCount: Int { state.withLock { $0.outbounds.values.reduce(0) { max($0, $1.queue.byteCount) } } }
+
+    var counters: GossipCounters { state.withLock { $0.gossip.counters } }
+
+    var statuses: [PeerGossip] {
+        state.withLock { state in
+            state.gossip.peerStatuses.compactMap { status in
+                state.outbounds[status.peer].map { outbound in
+                    PeerGossip(
+                        peer: outbound.peer, status: status, receivedCount: outbound.receivedCount, sentCount: outbound.sentCount,
+                        heardAt: outbound.heardAt)
+                }
+            }
+        }
+    }
+
+    // MARK: Actions
+
+    private func act<R: Sendable>(_ body: (inout State, Moment) -> R) -> (R, Outcome) {
+        state.withLock { state in
+            let now = clock()
+            let result = body(&state, now)
+            perform(&state, at: now)
+            defer { state.outcome = Outcome() }
+            return (result, state.outcome)
+        }
+    }
+
+    private func perform(_ state: inout State, at now: Moment) {
+        while true {
+            let actions = state.gossip.takeActions()
+            if actions.isEmpty { return }
+            for action in actions {
+                switch action {
+                case .send(let item, let number): send(item, to: number, &state, at: now)
+                case .forward(let message, let numbers):
+                    for number in numbers { send(.message(message), to: number, &state, at: now) }
+                case .validate(let message, _): state.outcome.unjudged.append(message)
+                case .disconnect(let number): if let outbound = state.outbounds[number] { state.outcome.peersToLeave.append(outbound.peer) }
+                }
+            }
+        }
+    }
+
+    private func send(_ item: Outgoing, to number: PeerNumber, _ state: inout State, at now: Moment) {
+        guard let enqueued = state.outbounds[number]?.queue.append(item), let outbound = state.outbounds[number] else { return }
+        if enqueued == .kept {
+            switch item {
+            case .message, .reply: state.outbounds[number]?.sentCount += 1
+            default: break
+            }
+        }
+        if enqueued == .overflow {
+            state.outcome.peersToLeave.append(outbound.peer)
+        } else {
+            if outbound.pendingSince == nil { state.outbounds[number]?.pendingSince = now.instant }
+            outbound.framesQueued.signal()
+        }
+    }
+}

@@ -1,0 +1,122 @@
+import Core
+import Waku
+
+/// The progress of receiving from the network: attachment and catching up, for each pubsub topic.
+///
+///     unknown ──(attached)──▶ attached ──(detached)──▶ detached ──(attached: a gap)──▶ attached
+///
+/// A topic is attached while there are peers in its mesh, or filter nodes that accepted this node's topics. Messages published while it is
+/// detached are fetched from a store; so are those published after the last proof of a filter subscription that was found to be lost.
+struct P2PProgress {
+    private struct Topic {
+        var catchUp: StoreCatchUp
+        var isAttached = false
+        /// Up to when all messages were delivered, except for noted gaps; nil before the first attachment unless the previous run left a value.
+        var seen: Moment?
+    }
+
+    let pubsubTopics: [PubsubTopic]
+    private var topics: [Topic]
+
+    /// - Parameters:
+    ///   - pubsubTopics: The topics.
+    ///   - catchUp: The settings for catching up, used for each topic.
+    ///   - lastSeen: Up to when each topic was seen in the previous run. Topics without an entry have nothing to catch up with.
+    ///   - now: The current time.
+    init(pubsubTopics: [PubsubTopic], catchUp: StoreCatchUp.Configuration, lastSeen: [PubsubTopic: Timestamp], at now: Moment) {
+        self.pubsubTopics = pubsubTopics
+        topics = pubsubTopics.map { topic in
+            var configuration = catchUp
+            configuration.pubsubTopic = topic
+            let seen = lastSeen[topic].map { seen in now - (seen <= now.wallClock ? now.wallClock.since(seen) : StoreCatchUp.clockLookBack)
+            }
+            return Topic(catchUp: StoreCatchUp(configuration: configuration), seen: seen)
+        }
+    }
+
+    var isAttached: Bool { topics.contains { $0.isAttached } }
+
+    /// The topics without peers.
+    var detachedTopics: [PubsubTopic] { zip(pubsubTopics, topics).filter { !$1.isAttached }.map(\.0) }
+
+    /// For each topic, the local time up to which all messages were delivered. It stays unchanged while messages may be missing that were not
+    /// fetched from a store yet.
+    func seenUntil(at now: Moment) -> [PubsubTopic: Timestamp] {
+        var result: [PubsubTopic: Timestamp] = [:]
+        for (name, topic) in zip(pubsubTopics, topics) {
+            guard let seen = topic.seen?.earliestWallClock(at: now) else { continue }
+            result[name] = min(seen, topic.catchUp.missingFrom(at: now) ?? seen)
+        }
+        return result
+    }
+
+    /// Records which topics have peers. Called regularly.
+    ///
+    /// - Parameters:
+    ///   - hasPeers: For each of the topics.
+    ///   - isHandedOver: Whether all received messages were delivered.
+    ///   - now: The current time.
+    /// - Returns: The number of topics on which messages may have been lost, to be fetched from a store.
+    mutating func note(hasPeers: [Bool], isHandedOver: Bool, at now: Moment) -> Int {
+        let isBack = !isAttached
+        return topics.indices.count {
+            note($0, hasPeers: hasPeers[$0], isBack: isBack, heardUntil: now, isHandedOver: isHandedOver, at: now)
+        }
+    }
+
+    /// The same for a client of filter nodes: topics count as seen up to the last proof that a subscription works.
+    mutating func note(_ standing: FilterPeers.Standing, isHandedOver: Bool, at now: Moment) -> Int {
+        let isBack = !isAttached
+        if let uncertain = standing.uncertainFrom {
+            for index in topics.indices { topics[index].catchUp.noteGap(from: uncertain, at: now) }
+        }
+        return topics.indices.count {
+            note(
+                $0, hasPeers: standing.isAccepted, isBack: isBack, gapFrom: standing.gapFrom, heardUntil: standing.provenUntil ?? now,
+                isHandedOver: isHandedOver, at: now)
+        }
+    }
+
+    /// - Parameters:
+    ///   - index: The topic.
+    ///   - hasPeers: Whether the topic has peers.
+    ///   - isBack: Whether no topic had peers before.
+    ///   - gapFrom: Messages since then may be lost, besides those published while the topic was detached.
+    ///   - heardUntil: Up to when all messages were received, if the topic has peers.
+    ///   - isHandedOver: Whether all received messages were delivered.
+    ///   - now: The current time.
+    private mutating func note(
+        _ index: Int, hasPeers: Bool, isBack: Bool, gapFrom: Moment? = nil, heardUntil: Moment, isHandedOver: Bool, at now: Moment
+    ) -> Bool {
+        var isGap = topics[index].catchUp.noteClock(at: now)
+        let seen = topics[index].seen
+        var lostFrom = gapFrom
+        if hasPeers, !topics[index].isAttached {
+            if isBack { topics[index].catchUp.noteReconnection() }
+            if let seen { lostFrom = lostFrom.map { .earliest($0, seen) } ?? seen }
+        }
+        if let lostFrom, topics[index].catchUp.noteGap(from: lostFrom, at: now) { isGap = true }
+        // Undelivered messages are lost if the process ends. After one of two filter nodes left, the other one's proof may be older.
+        if hasPeers, seen.map({ isHandedOver && $0.instant <= heardUntil.instant }) ?? true { topics[index].seen = heardUntil }
+        topics[index].isAttached = hasPeers
+        return isGap
+    }
+
+    // MARK: Catching up
+
+    mutating func next(on index: Int, at now: Moment) -> StoreCatchUp.Action { topics[index].catchUp.next(at: now) }
+
+    mutating func noteReceived(_ messages: [ReceivedMessage]) {
+        for index in topics.indices {
+            topics[index].catchUp.noteReceived(messages.filter { $0.pubsubTopic == pubsubTopics[index] })
+        }
+    }
+
+    mutating func fresh(_ messages: [ReceivedMessage], on index: Int) -> [ReceivedMessage] { topics[index].catchUp.fresh(messages) }
+
+    mutating func answered(_ page: StorePage, on index: Int) -> StoreCatchUp.Summary? { topics[index].catchUp.answered(page) }
+
+    mutating func failed(on index: Int, isTooMuch: Bool, at now: Moment, jitter: Double) -> Bool {
+        topics[index].catchUp.failed(isTooMuch: isTooMuch, at: now, jitter: jitter)
+    }
+}

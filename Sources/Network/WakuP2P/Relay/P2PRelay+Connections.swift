@@ -1,0 +1,164 @@
+import GossipSub
+import LibP2P
+import Logging
+import NIOCore
+import Core
+import Synchronization
+import Waku
+
+/// Connections to peers, and the protocols on them.
+extension P2PRelay {
+    /// Keeps one configured peer connected.
+    func keepConnected(to address: Multiaddr) async {
+        let backoff = ExponentialBackoff(initial: .milliseconds(500), maximum: .seconds(30))
+        var failures = 0
+        while !Task.isCancelled {
+            do {
+                let start = Instant.now
+                let connection = try await host.connect(to: address)
+                while !Task.isCancelled, host.connection(to: connection.peer) != nil { try await Task.sleep(for: .milliseconds(250)) }
+                // A connection that is lost at once counts as a further failure.
+                failures = Instant.now - start > .seconds(10) ? 1 : failures + 1
+            } catch {
+                failures += 1
+                guard !Task.isCancelled else { return }
+                if failures == 1 { logger.warning("peer can't be reached", metadata: ["address": "\(address)", "reason": "\(error)"]) }
+                lockedState.withLock { $0.detachedReason = "the peers can't be reached" }
+            }
+            try? await Task.sleep(for: backoff.delay(afterFailures: failures, jitter: .random(in: 0...1)))
+        }
+    }
+
+    func handleConnections() async {
+        await withDiscardingTaskGroup { group in
+            while !Task.isCancelled {
+                // The sequence ends when this task lags behind; the next one starts with the connected peers.
+                for await event in host.events() {
+                    switch event {
+                    case .connected(let connection): group.addTask { await self.handle(connection) }
+                    case .disconnected(let peer, _):
+                        driver.disconnected(peer, current: host.connection(to: peer).map { ObjectIdentifier($0) })
+                    case .identified, .notIdentified: break
+                    }
+                }
+                guard !Task.isCancelled else { return }
+                try? await Task.sleep(for: .milliseconds(100))
+            }
+        }
+    }
+
+    /// Checks the peer's cluster, then gossips or subscribes until the connection ends.
+    private func handle(_ connection: Connection) async {
+        let peer = connection.peer
+        let isOfThisCluster = await isOfThisCluster(peer)
+        // The outcome over a connection that was replaced says nothing about its successor, which is handled by another task.
+        guard isCurrent(connection) else { return }
+        guard isOfThisCluster else {
+            logger.info("peer disconnected: its cluster is different or unknown", metadata: ["peer": "\(peer)"])
+            return host.disconnect(peer)
+        }
+        while !Task.isCancelled, isCurrent(connection) {
+            do {
+                return try await isFilterClient ? filter(over: connection) : gossip(over: connection)
+            } catch is MultistreamError {
+                // The peer may still have a store. A configured peer may still be starting.
+                logger.debug("peer does not support the protocol", metadata: ["peer": "\(peer)"])
+                lockedState.withLock { $0.detachedReason = isFilterClient ? "a peer is no filter node" : "a peer does not gossip" }
+                guard isConfigured(peer) else { return }
+                try? await Task.sleep(for: Self.protocolRetryInterval)
+            } catch {
+                // Gossip cannot be resumed in the middle: a new connection starts with the subscriptions.
+                if isCurrent(connection) { host.disconnect(peer) }
+                return
+            }
+        }
+    }
+
+    private static let protocolRetryInterval = Duration.seconds(30)
+
+    private func gossip(over connection: Connection) async throws {
+        let peer = connection.peer
+        let stream = try await host.openStream(to: peer, Self.gossipProtocols)
+        defer { stream.close() }
+        guard stream.connection === connection else { return }
+        let version = GossipVersion(protocolID: stream.protocolID) ?? .v11
+        let id = ObjectIdentifier(connection)
+        let (framesQueued, outcome) = driver.connected(peer, over: id, version: version, isOutbound: !connection.isInbound) {
+            isCurrent(connection)
+        }
+        await carryOut(outcome)
+        try await withThrowingTaskGroup { group in
+            group.addTask {
+                while let frame = self.driver.nextFrame(to: peer, over: id) { try await stream.write(frame) }
+                for await _ in framesQueued {
+                    while let frame = self.driver.nextFrame(to: peer, over: id) { try await stream.write(frame) }
+                }
+            }
+            // The peer sends nothing on this stream. When it ends the stream, it no longer reads this node's messages.
+            group.addTask {
+                while try await stream.read() != nil {}
+                throw ConnectionError.closedByPeer
+            }
+            defer { group.cancelAll() }
+            try await group.next()
+        }
+    }
+
+    func isCurrent(_ connection: Connection) -> Bool { host.connection(to: connection.peer) === connection }
+
+    /// Whether the peer is one of the operator's.
+    func isConfigured(_ peer: PeerID) -> Bool { configuration.peers.contains { $0.peerID == peer } }
+
+    private func isOfThisCluster(_ peer: PeerID) async -> Bool {
+        do {
+            let response = try await request(ownMetadata.encoded(), of: peer, WakuProtocol.metadata, WakuMetadata.init(parsing:))
+            return response.clusterID == configuration.clusterID
+        } catch {
+            return !configuration.requiresMetadata
+        }
+    }
+
+    private var ownMetadata: WakuMetadata {
+        WakuMetadata(
+            clusterID: configuration.clusterID, shards: configuration.pubsubTopics.compactMap(\.relayShard).map { UInt32($0.shard) })
+    }
+
+    /// Sends a request on a stream of its own and parses the response.
+    func request<Response>(
+        _ request: [UInt8], of peer: PeerID, _ protocolID: String, limit: Int = WakuProtocol.maximumSmallFrameByteCount,
+        within timeout: TimeAmount = .seconds(10), _ parse: ([UInt8]) throws -> Response
+    ) async throws -> Response {
+        let response = try await host.request(ByteBuffer(bytes: request), to: peer, protocolID, responseLimit: limit, within: timeout)
+        return try parse(Array(response.readableBytesView))
+    }
+
+    // MARK: Serving
+
+    private static let gossipProtocols = [WakuProtocol.relay, "/meshsub/1.2.0", "/meshsub/1.1.0"]
+
+    /// Registers the protocols that peers can open streams for.
+    func serveProtocols() {
+        if isFilterClient { serveFilterPushes() } else { serveGossip() }
+        let metadata = ByteBuffer(bytes: ownMetadata.encoded())
+        host.serve(WakuProtocol.metadata) { stream in
+            stream.endAfter(.seconds(10))
+            var reader = MessageReader(stream, limit: WakuProtocol.maximumSmallFrameByteCount)
+            guard try await reader.next() != nil else { return }
+            try await stream.writeMessage(metadata)
+        }
+    }
+
+    private func serveGossip() {
+        host.serve(Self.gossipProtocols, streamsPerPeer: 2) { [weak self] stream in
+            guard let self else { return }
+            let version = GossipVersion(protocolID: stream.protocolID) ?? .v11
+            let (_, outcome) = driver.connected(
+                stream.peer, over: ObjectIdentifier(stream.connection), version: version, isOutbound: !stream.connection.isInbound
+            ) { self.isCurrent(stream.connection) }
+            await carryOut(outcome)
+            for try await frames in stream.messages(limit: GossipRPC.maximumByteCount) {
+                await carryOut(driver.received(frames, from: stream.peer))
+            }
+        }
+    }
+}

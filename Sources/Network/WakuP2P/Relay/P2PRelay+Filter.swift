@@ -1,0 +1,155 @@
+import LibP2P
+import Logging
+import NIOCore
+import Core
+import Synchronization
+import Waku
+
+/// The client of filter nodes, 12/WAKU2-FILTER: these push the messages on subscribed content topics, and nothing is relayed. For a node with
+/// few registrants and little bandwidth: filter nodes accept 1,000 topics per client.
+///
+/// Filter nodes forget their clients without notice. ``FilterSubscription`` decides when to ping them, ``FilterPeers`` since when messages may
+/// be lost; those are fetched from a store.
+extension P2PRelay {
+    /// Receives the messages that filter nodes push.
+    func serveFilterPushes() {
+        host.serve(WakuProtocol.filterPush, streamsPerPeer: 16) { [weak self] stream in
+            // Only peers with a subscription may push.
+            guard let self, !stream.connection.isInbound || hasSubscription(at: stream.peer) else { throw ConnectionError.refused }
+            // When delivery was slow, the following messages may have waited since then: their arrival proves nothing about the present.
+            var delayedSince: Moment?
+            for try await frames in stream.messages(limit: WakuProtocol.maximumMessageFrameByteCount) {
+                // A dialed peer may remember a subscription of an earlier connection and open its only stream before it is subscribed again.
+                guard hasSubscription(at: stream.peer) else { continue }
+                let now = Moment.now()
+                let messages = frames.compactMap { self.wantedMessage($0) }
+                await inbox.append(messages)
+                let proof = delayedSince ?? now
+                delayedSince = Instant.now - now.instant > .seconds(1) ? now : nil
+                lockedState.withLock { $0.notePushed(messages, by: stream.peer, at: proof) }
+            }
+        }
+    }
+
+    private func hasSubscription(at peer: PeerID) -> Bool { lockedState.withLock { $0.filterPeers.isSubscribed(at: peer) } }
+
+    private func wantedMessage(_ frame: ByteBuffer) -> ReceivedMessage? {
+        guard let received = try? FilterPush(parsing: Array(frame.readableBytesView)).message,
+            configuration.pubsubTopics.contains(received.pubsubTopic), received.message.flaw == nil
+        else { return nil }
+        if let wants = configuration.wants, !(received.message.contentTopic.tag.map(wants) ?? false) { return nil }
+        return received
+    }
+
+    /// Subscribes at a filter node, and again when there are more topics or the node has forgotten them, until the connection ends.
+    func filter(over connection: Connection) async throws {
+        let (peer, id) = (connection.peer, ObjectIdentifier(connection))
+        let isNew = lockedState.withLock { isCurrent(connection) && $0.filterPeers.begin(peer, over: id, at: .now) }
+        guard isNew else { return }
+        defer { lockedState.withLock { $0.filterPeers.end(peer, over: id) } }
+        // Subscriptions of an earlier connection would count towards the node's limit.
+        _ = try await sendRequest(peer, .unsubscribeAll)
+        while !Task.isCancelled, isCurrent(connection) {
+            let (wanted, now) = (wantedTopics(), Instant.now)
+            switch lockedState.withLock({ $0.filterPeers.next(peer, over: id, wanted: wanted, dropped: $0.droppedTopics, at: now) }) {
+            case .ask(let request): try await perform(request, at: peer, over: id)
+            case .wait(let until): try await until.sleep()
+            case nil: return
+            }
+        }
+    }
+
+    private func perform(_ request: FilterSubscription.Request, at peer: PeerID, over id: ObjectIdentifier) async throws {
+        let sent = Moment.now()
+        var status = WakuStatus(code: 200)
+        switch request {
+        case .ping: status = try await sendRequest(peer, .ping)
+        case .subscribe(let part):
+            for topic in configuration.pubsubTopics where status.isSuccess { status = try await sendRequest(peer, .subscribe, topic, part) }
+        case .unsubscribe(let part):
+            for topic in configuration.pubsubTopics where status.isSuccess {
+                status = try await sendRequest(peer, .unsubscribe, topic, part)
+            }
+        }
+        let now = Moment.now()
+        if status.isRateLimited {
+            lockedState.withLock { $0.filterPeers.rateLimited(request, peer, over: id, sent: sent, at: now.instant) }
+        } else if request.findsSubscription, status.code == FilterSubscribeResponse.notFound {
+            logger.info("filter node forgot this node's topics", metadata: ["peer": "\(peer)"])
+            lockedState.withLock { $0.filterPeers.forgotten(peer, over: id, at: now.instant) }
+        } else {
+            try expectSuccess(status, of: peer)
+            let newTopics = lockedState.withLock { state in
+                let newTopics = state.filterPeers.succeeded(request, peer, over: id, sent: sent, at: now.instant)
+                if !newTopics.isEmpty { state.lookBack.add(newTopics, at: now) }
+                state.forgetDroppedTopics()
+                return newTopics
+            }
+            if request != .ping { updateAttachment() }
+            if !newTopics.isEmpty { lookBackAdded.signal() }
+        }
+    }
+
+    /// Queries stores for the messages of the last seconds on newly subscribed topics.
+    func lookBack(deliver: @Sendable ([ReceivedMessage]) async -> Void) async {
+        for await _ in lookBackAdded {
+            while !Task.isCancelled, let query = lockedState.withLock({ $0.lookBack.next(at: .now) }) {
+                do throws(StoreError) {
+                    let page = try await self.query(query)
+                    let fresh = lockedState.withLock { $0.lookBack.fresh(page.messages) }
+                    guard !fresh.isEmpty else { continue }
+                    configuration.report(.recovered(fresh.count))
+                    await deliver(fresh)
+                } catch {
+                    logger.debug("recent messages not looked up", metadata: ["reason": "\(error)"])
+                    lockedState.withLock { $0.lookBack.failed() }
+                }
+            }
+        }
+    }
+
+    /// The content topics to subscribe to, up to the node's limit. Logs once when there are more.
+    private func wantedTopics() -> [ContentTopic] {
+        let limit = lockedState.withLock(\.filterPeers.topicLimit)
+        let configured = configuration.contentTopics?(limit + 1) ?? []
+        let watched = lockedState.withLock(\.watchedTopics)
+        let topics = watched.isEmpty ? configured : configured + watched.filter { !configured.contains($0) }
+        guard topics.count > limit else { return topics }
+        if lockedState.withLock({ $0.shouldReportTopicLimit() }) {
+            logger.warning(
+                "filter nodes don't take all topics: some registrants' queries are not heard; --attach relay hears all",
+                metadata: ["limit": "\(limit)"])
+        }
+        return Array(topics.prefix(limit))
+    }
+
+    private func sendRequest(
+        _ peer: PeerID, _ kind: FilterSubscribeRequest.Kind, _ pubsubTopic: PubsubTopic? = nil, _ topics: [ContentTopic] = []
+    ) async throws -> WakuStatus {
+        let message = FilterSubscribeRequest(requestID: RequestID.next(), kind: kind, pubsubTopic: pubsubTopic, contentTopics: topics)
+        return try await request(message.encoded(), of: peer, WakuProtocol.filterSubscribe, FilterSubscribeResponse.init(parsing:)).status
+    }
+
+    /// - Throws: When the node refuses, which ends the connection: all topics are sent again over the next one.
+    private func expectSuccess(_ status: WakuStatus, of peer: PeerID) throws {
+        guard !status.isSuccess else { return }
+        lockedState.withLock { $0.detachedReason = "a filter node refuses this node's topics: status \(status.code)" }
+        logger.info("filter node refused request", metadata: ["peer": "\(peer)", "status": "\(status.code)"])
+        throw ConnectionError.refused
+    }
+}
+
+extension FilterSubscription.Request {
+    /// Whether the node answers 404 when it has no subscription of this client.
+    fileprivate var findsSubscription: Bool {
+        switch self {
+        case .ping, .unsubscribe: true
+        case .subscribe: false
+        }
+    }
+}
+
+extension WakuStatus {
+    /// The rate limit is exceeded; the request itself is valid.
+    fileprivate var isRateLimited: Bool { code == 429 }
+}

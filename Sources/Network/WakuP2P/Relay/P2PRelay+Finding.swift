@@ -1,0 +1,61 @@
+import LibP2P
+import Logging
+import Core
+import Synchronization
+import Waku
+
+extension P2PRelay {
+    /// Reads the node lists and dials nodes on them whenever fewer peers than the target send messages.
+    func findPeers() async {
+        guard !configuration.nodeLists.isEmpty else { return }
+        var sequences: [String: UInt64] = [:]
+        await withDiscardingTaskGroup { group in
+            while !Task.isCancelled {
+                let peerCount = workingPeers.count
+                if lockedState.withLock({ $0.finder.wantsReading(peerCount: peerCount, at: .now) }) {
+                    await readLists(&sequences)
+                }
+                for address in nodesToDial() { group.addTask { await self.tryNode(at: address) } }
+                try? await Task.sleep(for: .seconds(1))
+            }
+        }
+    }
+
+    func nodesToDial() -> [Multiaddr] {
+        let (connected, peerCount) = (Set(host.peers.map(\.connection.peer)), workingPeers.count)
+        return lockedState.withLock { $0.finder.toDial(connected: connected, peerCount: peerCount, at: .now) }
+    }
+
+    private func readLists(_ sequences: inout [String: UInt64]) async {
+        var walk = NodeTreeWalk(configuration.nodeLists, minimumSequences: sequences)
+        await walk.run { await configuration.dns.texts(of: $0) }
+        sequences.merge(walk.sequences) { max($0, $1) }
+        let shards = configuration.pubsubTopics.compactMap(\.relayShard).map { UInt32($0.shard) }
+        let metadata: Logger.Metadata = ["nodes": "\(walk.nodes.count)", "unusable": "\(walk.failures.count)"]
+        lockedState.withLock { state in
+            state.finder.found(walk.nodes, clusterID: configuration.clusterID, shards: shards)
+            if walk.nodes.isEmpty { state.detachedReason = "the lists of nodes can't be read: does the DNS work here?" }
+        }
+        if walk.nodes.isEmpty {
+            logger.warning("no nodes found", metadata: metadata)
+        } else {
+            logger.info("nodes found", metadata: metadata)
+        }
+    }
+
+    /// Dials a node from a list. It is kept if it sends messages after the trial, or has a store while too few other nodes have one.
+    private func tryNode(at address: Multiaddr) async {
+        guard let peer = address.peerID else { return }
+        var isGood = false
+        if let connection = try? await host.connect(to: address) {
+            try? await Task.sleep(for: configuration.peerTrial)
+            let stores = stores
+            isGood = workingPeers.contains(peer) || (stores.contains(peer) && stores.count <= Self.storeTarget)
+            if !isGood, !isConfigured(peer), !connection.isInbound, isCurrent(connection) { host.disconnect(peer) }
+        }
+        lockedState.withLock { $0.finder.dialed(peer, isGood: isGood, at: .now, jitter: .random(in: 0...1)) }
+    }
+
+    /// Nodes with a store that are kept although they send no messages: the stores of a fleet may not be its filter nodes.
+    private static let storeTarget = 2
+}

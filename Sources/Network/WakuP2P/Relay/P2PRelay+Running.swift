@@ -1,0 +1,148 @@
+import GossipSub
+import LibP2P
+import Logging
+import Core
+import Synchronization
+public import Waku
+
+extension P2PRelay {
+    /// Receives until the task is cancelled. Runs once. Connections stay open afterwards, until ``close()``.
+    public func run(deliver: @escaping @Sendable ([ReceivedMessage]) async -> Void) async {
+        lockedState.withLock { state in
+            state.start { Task { await self.runConnections() } }
+        }
+        await withDiscardingTaskGroup { group in
+            group.addTask {
+                await self.inbox.forEachBatch { batch in
+                    self.lockedState.withLock { $0.noteReceived(batch) }
+                    await deliver(batch)
+                }
+            }
+            for index in configuration.pubsubTopics.indices {
+                group.addTask { await self.catchUp(on: index, deliver: deliver) }
+            }
+            if isFilterClient { group.addTask { await self.lookBack(deliver: deliver) } }
+        }
+    }
+
+    public func close() async {
+        let task = lockedState.withLock { $0.close() }
+        task?.cancel()
+        await host.close()
+        await task?.value
+    }
+
+    /// Runs everything that concerns connections, until the relay is closed.
+    private func runConnections() async {
+        await withDiscardingTaskGroup { group in
+            group.addTask { await self.startListening() }
+            group.addTask { await self.handleConnections() }
+            group.addTask { await self.runHeartbeat() }
+            group.addTask { await self.watchSilence() }
+            group.addTask { await self.findPeers() }
+            for address in configuration.peers { group.addTask { await self.keepConnected(to: address) } }
+        }
+    }
+
+    private func runHeartbeat() async {
+        while !Task.isCancelled {
+            await carryOut(driver.heartbeat())
+            rateConnections()
+            updateAttachment()
+            try? await Task.sleep(for: configuration.gossip.heartbeat)
+        }
+    }
+
+    /// Carries out what the gossip driver decided: disconnects peers and delivers messages.
+    func carryOut(_ outcome: GossipDriver.Outcome) async {
+        for peer in outcome.peersToLeave { host.disconnect(peer) }
+        if outcome.unwantedCount > 0 { configuration.report(.foreign(outcome.unwantedCount)) }
+        guard !outcome.messages.isEmpty else { return }
+        await inbox.append(outcome.messages)
+    }
+
+    /// Tells the host which connections are useful, for when it must close some.
+    private func rateConnections() {
+        let standings = driver.statuses.map { gossip in
+            (gossip.peer, PeerStanding(isNeeded: !gossip.status.meshes.isEmpty, messageCount: gossip.status.deliveredCount))
+        }
+        host.rate(Dictionary(standings) { first, _ in first })
+    }
+
+    /// Records which topics messages are received on, and starts catching up when messages may have been lost.
+    func updateAttachment() {
+        let hasPeers = isFilterClient ? [] : driver.hasPeers(on: configuration.pubsubTopics)
+        // The filter peers' standing is taken under the same lock, so that concurrent updates are recorded in order.
+        let update = lockedState.withLock { $0.updateAttachment(hasPeers: hasPeers, isInboxEmpty: inbox.isEmpty, at: .now()) }
+        for _ in 0..<update.gapCount { configuration.report(.gap) }
+        if update.needsCatchUp { for gap in gapNoted { gap.signal() } }
+        switch (update.wasAttached, update.isAttached) {
+        case (false, true): logger.info("relay attached", metadata: ["peers": "\(workingPeers.count)"])
+        case (true, false): logger.warning("relay detached", metadata: ["peers": "\(workingPeers.count)"])
+        default: break
+        }
+    }
+
+    // MARK: Listening
+
+    /// Starts to accept connections now rather than when ``run(deliver:)`` does.
+    ///
+    /// - Throws: `RelayError`, with `refused` for an address that cannot be listened on.
+    public func listen() async throws(RelayError) {
+        guard lockedState.withLock({ $0.startListening() }) else { return }
+        for address in configuration.listenAddresses {
+            do {
+                try await host.listen(on: address)
+            } catch {
+                throw RelayError(code: .refused, message: "\(address) can't be listened on: is another program using it?")
+            }
+        }
+    }
+
+    private func startListening() async {
+        do throws(RelayError) {
+            try await listen()
+            for address in listenAddresses { logger.info("libp2p listening", metadata: ["address": "\(address)"]) }
+        } catch {
+            logger.error("libp2p not listening", metadata: ["reason": "\(error)"])
+        }
+    }
+
+    // MARK: Silent peers
+
+    /// Pings peers that have been silent, and disconnects those that do not respond; configured ones are then dialed again.
+    private func watchSilence() async {
+        var watch = SilenceWatch(limits: configuration.silence)
+        await withDiscardingTaskGroup { group in
+            while !Task.isCancelled {
+                let heard = driver.statuses.map { SilenceWatch.Heard(peer: $0.peer, at: $0.heardAt, isOutbound: $0.status.isOutbound) }
+                for action in watch.look(at: heard, now: .now) {
+                    switch action {
+                    case .probe(let peer): group.addTask { await self.probe(peer) }
+                    case .leave(let peer):
+                        logger.info("silent peer disconnected", metadata: ["peer": "\(peer)"])
+                        host.disconnect(peer)
+                    }
+                }
+                for peer in driver.stalledPeers {
+                    logger.info("stalled peer disconnected", metadata: ["peer": "\(peer)"])
+                    host.disconnect(peer)
+                }
+                try? await Task.sleep(for: configuration.silence.probe / 10)
+            }
+        }
+    }
+
+    private func probe(_ peer: PeerID) async {
+        let connection = host.connection(to: peer)
+        do {
+            _ = try await host.ping(peer)
+        } catch is MultistreamError {
+            // The peer responds, but does not support ping.
+        } catch {
+            guard !Task.isCancelled, let connection, isCurrent(connection) else { return }
+            logger.info("unresponsive peer disconnected", metadata: ["peer": "\(peer)"])
+            host.disconnect(peer)
+        }
+    }
+}

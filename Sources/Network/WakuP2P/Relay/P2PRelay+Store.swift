@@ -1,0 +1,124 @@
+import Core
+import LibP2P
+import Logging
+import NIOCore
+import Synchronization
+public import Waku
+import WakuCrypto
+
+extension P2PRelay {
+    /// Which of these messages are in a peer's store.
+    public func lookUp(_ hashes: [MessageHash]) async throws(RelayError) -> Set<MessageHash> {
+        do {
+            let page = try await query(StoreQuery(hashes: hashes, includesMessages: false))
+            return Set(page.hashes)
+        } catch {
+            switch error {
+            case .noStore: throw RelayError(code: .refused, message: "no peer has a store")
+            case .failed(let text, _): throw RelayError(code: .unavailable, message: text)
+            }
+        }
+    }
+
+    enum StoreError: Error {
+        case noStore
+        case failed(String, isTooMuch: Bool)
+
+        var isTooMuch: Bool {
+            if case .failed(_, isTooMuch: true) = self { true } else { false }
+        }
+    }
+
+    var hasStore: Bool { !stores.isEmpty }
+
+    /// The peers whose store is queried: those that this node dialed, and configured ones. Anyone else could dial in and answer that there are no
+    /// messages.
+    var stores: [PeerID] {
+        let own = Set(host.peers.lazy.filter { !$0.connection.isInbound }.map(\.connection.peer))
+        return peers(speaking: WakuProtocol.store).filter { own.contains($0) || isConfigured($0) }
+    }
+
+    func peers(speaking protocolID: String) -> [PeerID] {
+        host.peers.filter { $0.info?.protocols.contains(protocolID) ?? false }.map(\.connection.peer).shuffled()
+    }
+
+    /// Queries the peers with a store one after the other until one answers.
+    func query(_ query: StoreQuery) async throws(StoreError) -> StorePage {
+        var failure = StoreError.noStore
+        for peer in stores where !Task.isCancelled {
+            do {
+                let request = StoreRequest(query, id: RequestID.next())
+                let response = try await self.request(
+                    request.encoded(), of: peer, WakuProtocol.store, limit: WakuProtocol.maximumStoreFrameByteCount, within: .seconds(30),
+                    StoreResponse.init(parsing:))
+                guard response.status.isSuccess else {
+                    failure = .failed("\(response.status)", isTooMuch: false)
+                    continue
+                }
+                return StorePage(
+                    messages: response.entries.compactMap(\.message).filter { $0.message.flaw == nil && query.covers($0) },
+                    hashes: response.entries.map(\.hash),
+                    cursor: response.cursor.map { hexString($0) })
+            } catch {
+                let isTooMuch = [.messageTooLarge, .timedOut].contains(error as? ConnectionError)
+                failure = .failed("\(error)", isTooMuch: isTooMuch)
+            }
+        }
+        throw failure
+    }
+
+    // MARK: Catching up
+
+    func catchUp(on index: Int, deliver: @Sendable ([ReceivedMessage]) async -> Void) async {
+        var gaps = gapNoted[index].makeAsyncIterator()
+        while !Task.isCancelled {
+            switch lockedState.withLock({ $0.progress.next(on: index, at: .now()) }) {
+            case .idle: _ = await gaps.next()
+            // In steps, because a reconnection ends the pause early.
+            case .wait(let until): try? await min(until, Instant.now + .seconds(1)).sleep()
+            case .query(let query): await walk(query, on: index, deliver: deliver)
+            }
+        }
+    }
+
+    private func walk(_ query: StoreQuery, on index: Int, deliver: @Sendable ([ReceivedMessage]) async -> Void) async {
+        do throws(StoreError) {
+            let page = try await self.query(query)
+            let fresh = lockedState.withLock { $0.progress.fresh(page.messages, on: index) }
+            if !fresh.isEmpty {
+                configuration.report(.recovered(fresh.count))
+                await deliver(fresh)
+            }
+            guard !Task.isCancelled, let summary = lockedState.withLock({ $0.progress.answered(page, on: index) }) else { return }
+            logger.info(
+                "caught up from the store",
+                metadata: [
+                    "topic": "\(configuration.pubsubTopics[index])", "messages": "\(summary.messageCount)", "pages": "\(summary.pageCount)",
+                    "cut-short": "\(summary.isCutShort)",
+                ])
+        } catch {
+            guard !Task.isCancelled,
+                lockedState.withLock({
+                    $0.progress.failed(on: index, isTooMuch: error.isTooMuch, at: .now(), jitter: .random(in: 0...1))
+                })
+            else { return }
+            logger.warning(
+                "no store can be asked, messages may be missing",
+                metadata: ["topic": "\(configuration.pubsubTopics[index])", "reason": "\(error)"])
+        }
+    }
+}
+
+extension StoreRequest {
+    init(_ query: StoreQuery, id: String) {
+        self.init(
+            requestID: id, includesMessages: query.includesMessages, pubsubTopic: query.pubsubTopic, contentTopics: query.contentTopics,
+            startTime: query.startTime, endTime: query.endTime, hashes: query.hashes,
+            cursor: query.cursor.flatMap { bytes(hex: $0) }, pageSize: UInt64(query.pageSize))
+    }
+}
+
+/// Request ids. Random, so that they reveal nothing about this node.
+enum RequestID {
+    static func next() -> String { hexString(randomBytes(16)) }
+}

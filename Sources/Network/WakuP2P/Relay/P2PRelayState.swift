@@ -1,0 +1,138 @@
+import LibP2P
+import Core
+import Waku
+
+/// The mutable state of a ``P2PRelay``, all of it behind the relay's one lock. Pure: time comes in as a value.
+///
+/// Its parts decide on their own subjects; the methods here are what concerns several of them at once.
+struct P2PRelayState {
+    /// The result of ``updateAttachment(hasPeers:isInboxEmpty:at:)``.
+    struct AttachmentUpdate: Hashable {
+        var wasAttached: Bool
+        var isAttached: Bool
+        /// Topics on which messages may have been lost: events to report.
+        var gapCount: Int
+        /// Whether to query a store: there are gaps, or filter subscriptions may have been lost for a moment.
+        var needsCatchUp: Bool
+    }
+
+    /// Receiving from filter nodes instead of gossiping.
+    let isFilterClient: Bool
+    var progress: P2PProgress
+    var finder: PeerFinder
+    var filterPeers: FilterPeers
+    var lookBack: QueryLookBack
+    /// Why no messages are received, as far as that is known: one phrase for an operator.
+    var detachedReason = "no peer was reached yet"
+
+    /// Content topics of ``P2PRelay/watch(_:)``, the latest last.
+    private(set) var watchedTopics: [ContentTopic] = []
+    /// Topics that are not watched any more, though filter nodes may still have them.
+    private(set) var droppedTopics: Set<ContentTopic> = []
+
+    private var task: Task<Void, Never>?
+    private var isListening = false
+    private var isClosed = false
+    private var hasReportedTopicLimit = false
+
+    init(configuration: P2PRelay.Configuration, own peer: PeerID, at now: Moment) {
+        isFilterClient = configuration.contentTopics != nil
+        progress = P2PProgress(
+            pubsubTopics: configuration.pubsubTopics,
+            catchUp: .init(
+                contentTopics: configuration.catchUpTopics, settling: configuration.catchUpSettling,
+                shortestPeriod: configuration.catchUpPeriod),
+            lastSeen: configuration.lastSeen, at: now)
+        var limits = PeerFinder.Limits()
+        limits.target = configuration.peerTarget
+        finder = PeerFinder(own: peer, limits: limits)
+        filterPeers = FilterPeers(
+            pubsubTopicCount: configuration.pubsubTopics.count, ownTopics: configuration.catchUpTopics, timing: configuration.filter)
+        lookBack = QueryLookBack(pubsubTopics: configuration.pubsubTopics, window: configuration.lookBackWindow)
+    }
+
+    // MARK: Lifecycle
+
+    /// Starts the background task, once, unless the relay is closed.
+    mutating func start(_ makeTask: () -> Task<Void, Never>) {
+        guard task == nil, !isClosed else { return }
+        task = makeTask()
+    }
+
+    /// - Returns: Whether this is the first call.
+    mutating func startListening() -> Bool {
+        defer { isListening = true }
+        return !isListening
+    }
+
+    /// - Returns: The background task, to be cancelled.
+    mutating func close() -> Task<Void, Never>? {
+        isClosed = true
+        return task
+    }
+
+    // MARK: Attachment
+
+    var relayState: RelayState { progress.isAttached ? .attached : .detached(detachedReason) }
+
+    /// Records which topics messages are received on, and notes gaps. Called regularly.
+    ///
+    /// - Parameters:
+    ///   - hasPeers: For each pubsub topic, whether its mesh has peers. Ignored for a filter client, whose ``filterPeers`` decide.
+    ///   - isInboxEmpty: Whether all received messages were delivered.
+    ///   - now: The current time.
+    mutating func updateAttachment(hasPeers: [Bool], isInboxEmpty: Bool, at now: Moment) -> AttachmentUpdate {
+        var update = AttachmentUpdate(wasAttached: progress.isAttached, isAttached: false, gapCount: 0, needsCatchUp: false)
+        if isFilterClient {
+            let standing = filterPeers.takeStanding()
+            update.gapCount = progress.note(standing, isHandedOver: isInboxEmpty, at: now)
+            update.needsCatchUp = standing.uncertainFrom != nil
+        } else {
+            update.gapCount = progress.note(hasPeers: hasPeers, isHandedOver: isInboxEmpty, at: now)
+        }
+        update.isAttached = progress.isAttached
+        update.needsCatchUp = update.needsCatchUp || update.gapCount > 0
+        if update.wasAttached, !update.isAttached {
+            detachedReason = isFilterClient ? "no filter node takes this node's topics" : "no peer gossips on a topic of this node"
+        }
+        return update
+    }
+
+    /// Records messages that peers sent, so that stores do not deliver them again.
+    mutating func noteReceived(_ messages: [ReceivedMessage]) {
+        progress.noteReceived(messages)
+        if isFilterClient { lookBack.noteReceived(messages) }
+    }
+
+    /// Records messages that a filter node pushed: each proves its subscription at the time of `moment`.
+    mutating func notePushed(_ messages: [ReceivedMessage], by peer: PeerID, at moment: Moment) {
+        for message in messages { filterPeers.pushed(by: peer, on: message.message.contentTopic, at: moment) }
+    }
+
+    /// Beyond the limit of filter nodes the oldest are left out.
+    mutating func watch(_ topics: [ContentTopic]) {
+        droppedTopics.subtract(topics)
+        var known = Set(watchedTopics)
+        watchedTopics += topics.filter { known.insert($0).inserted }
+        let excess = watchedTopics.count - filterPeers.topicLimit
+        if excess > 0 { unwatch(Array(watchedTopics.prefix(excess))) }
+    }
+
+    mutating func unwatch(_ topics: [ContentTopic]) {
+        let leaving = Set(topics)
+        watchedTopics.removeAll { leaving.contains($0) }
+        droppedTopics.formUnion(leaving)
+        forgetDroppedTopics()
+    }
+
+    /// Keeps those that a filter node has: at most as many as it takes.
+    mutating func forgetDroppedTopics() {
+        if !droppedTopics.isEmpty { droppedTopics.formIntersection(filterPeers.topics) }
+    }
+
+    /// - Returns: Whether to log that there are more content topics than a filter node accepts: once.
+    mutating func shouldReportTopicLimit() -> Bool {
+        defer { hasReportedTopicLimit = true }
+        return !hasReportedTopicLimit
+    }
+}

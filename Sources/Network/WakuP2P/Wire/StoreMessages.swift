@@ -1,0 +1,207 @@
+public import Wire
+public import Core
+public import Waku
+
+/// A store query, 13/WAKU2-STORE version 3.
+///
+///     { 1 request id · 2 include data(bool) · 10 pubsub topic · 11 content topics* · 12 start time(sint64) · 13 end time(sint64) · 20 hashes*
+///     · 51 cursor · 52 forward(bool) · 53 page size }
+///
+/// Times are message timestamps in nanoseconds. Nodes refuse queries with both hashes and topics or times.
+public struct StoreRequest: Hashable, Sendable {
+    public static let maximumContentTopicCount = 10
+    public static let maximumPageSize: UInt64 = 100
+    static let maximumHashCount = 100
+
+    public var requestID: String
+    public var includesMessages: Bool
+    public var pubsubTopic: PubsubTopic?
+    /// At most ``maximumContentTopicCount``.
+    public var contentTopics: [ContentTopic]
+    public var startTime: Timestamp?
+    public var endTime: Timestamp?
+    /// At most `Publication.lookUpLimit`.
+    public var hashes: [MessageHash]
+    /// The end of the previous page.
+    public var cursor: [UInt8]?
+    /// Whether pages are in ascending order of time.
+    public var isForward: Bool
+    public var pageSize: UInt64?
+
+    public init(
+        requestID: String, includesMessages: Bool = true, pubsubTopic: PubsubTopic? = nil, contentTopics: [ContentTopic] = [],
+        startTime: Timestamp? = nil, endTime: Timestamp? = nil, hashes: [MessageHash] = [], cursor: [UInt8]? = nil, isForward: Bool = true,
+        pageSize: UInt64? = StoreRequest.maximumPageSize
+    ) {
+        self.requestID = requestID
+        self.includesMessages = includesMessages
+        self.pubsubTopic = pubsubTopic
+        self.contentTopics = contentTopics
+        self.startTime = startTime
+        self.endTime = endTime
+        self.hashes = hashes
+        self.cursor = cursor
+        self.isForward = isForward
+        self.pageSize = pageSize
+    }
+
+    /// - Throws: `ProtobufError`
+    public init(parsing bytes: [UInt8]) throws(ProtobufError) {
+        self.init(requestID: "", includesMessages: false, isForward: false, pageSize: nil)
+        var reader = ProtobufReader(bytes)
+        while let field = try reader.next() {
+            switch field.number {
+            case 1: requestID = try field.string(of: reader, limit: WakuProtocol.maximumRequestIDByteCount)
+            case 2: includesMessages = try field.varint() != 0
+            case 10: pubsubTopic = try field.pubsubTopic(of: reader)
+            case 11:
+                guard contentTopics.count < Self.maximumContentTopicCount else { throw .tooMany }
+                contentTopics.append(try field.contentTopic(of: reader))
+            case 12: startTime = Timestamp(rawValue: unzigzag(try field.varint()))
+            case 13: endTime = Timestamp(rawValue: unzigzag(try field.varint()))
+            case 20:
+                guard hashes.count < Self.maximumHashCount else { throw .tooMany }
+                hashes.append(try field.messageHash(of: reader))
+            case 51: cursor = try field.bytes(of: reader, limit: StoreResponse.maximumCursorByteCount)
+            case 52: isForward = try field.varint() != 0
+            case 53: pageSize = try field.varint()
+            default: break
+            }
+        }
+    }
+
+    public func encoded() -> [UInt8] {
+        var writer = ProtobufWriter()
+        writer.field(1, requestID)
+        writer.field(2, includesMessages)
+        if let pubsubTopic { writer.field(10, pubsubTopic.rawValue) }
+        for topic in contentTopics { writer.field(11, topic.rawValue) }
+        if let startTime { writer.zigzagField(12, startTime.rawValue) }
+        if let endTime { writer.zigzagField(13, endTime.rawValue) }
+        for hash in hashes { writer.field(20, hash.bytes) }
+        if let cursor { writer.field(51, cursor) }
+        writer.field(52, isForward)
+        if let pageSize { writer.field(53, pageSize) }
+        return writer.bytes
+    }
+}
+
+/// The response of a store.
+///
+///     { 1 request id · 10 status · 11 text · 20 entries* { 1 hash · 2 Waku message · 3 pubsub topic } · 51 cursor }
+public struct StoreResponse: Hashable, Sendable {
+    /// Nodes use message hashes of 32 bytes as cursors.
+    static let maximumCursorByteCount = 256
+
+    public struct Entry: Hashable, Sendable {
+        public let hash: MessageHash
+        /// nil when messages were not requested or this one cannot be decoded.
+        public let message: ReceivedMessage?
+
+        public init(hash: MessageHash, message: ReceivedMessage?) {
+            self.hash = hash
+            self.message = message
+        }
+    }
+
+    public var requestID: String
+    public var status: WakuStatus
+    public var entries: [Entry]
+    /// Continues at the next page; nil on the last page.
+    public var cursor: [UInt8]?
+
+    public init(requestID: String, status: WakuStatus, entries: [Entry] = [], cursor: [UInt8]? = nil) {
+        self.requestID = requestID
+        self.status = status
+        self.entries = entries
+        self.cursor = cursor
+    }
+
+    /// A hash that does not match its message is replaced with the message's actual hash.
+    ///
+    /// - Throws: `ProtobufError`
+    public init(parsing bytes: [UInt8]) throws(ProtobufError) {
+        self.init(requestID: "", status: WakuStatus(code: 0))
+        var code: UInt32?
+        var text = ""
+        var reader = ProtobufReader(bytes)
+        while let field = try reader.next() {
+            switch field.number {
+            case 1: requestID = try field.string(of: reader, limit: WakuProtocol.maximumRequestIDByteCount)
+            case 10: code = UInt32(truncatingIfNeeded: try field.varint())
+            case 11: text = try field.statusText(of: reader)
+            case 20:
+                guard entries.count < StoreRequest.maximumPageSize else { throw .tooMany }
+                entries.append(try Entry(field.nested(in: reader)))
+            case 51: cursor = try field.bytes(of: reader, limit: Self.maximumCursorByteCount)
+            default: break
+            }
+        }
+        guard let code else { throw .malformed }
+        status = WakuStatus(code: code, text: text)
+        if cursor?.isEmpty == true { cursor = nil }
+    }
+
+    public func encoded() -> [UInt8] {
+        var writer = ProtobufWriter()
+        writer.field(1, requestID)
+        writer.field(10, UInt64(status.code))
+        writer.field(11, status.text)
+        for entry in entries {
+            writer.field(20) { (nested: inout ProtobufWriter) in
+                nested.field(1, entry.hash.bytes)
+                guard let message = entry.message else { return }
+                nested.field(2, message.message.encoded())
+                nested.field(3, message.pubsubTopic.rawValue)
+            }
+        }
+        if let cursor { writer.field(51, cursor) }
+        return writer.bytes
+    }
+}
+
+extension StoreResponse.Entry {
+    fileprivate init(_ nested: ProtobufReader) throws(ProtobufError) {
+        var reader = nested
+        var hash: MessageHash?
+        var content: Range<Int>?
+        var topic: PubsubTopic?
+        while let field = try reader.next() {
+            switch field.number {
+            case 1: hash = try field.messageHash(of: reader)
+            case 2: content = try field.content()
+            case 3: topic = try field.pubsubTopic(of: reader)
+            default: break
+            }
+        }
+        guard let hash else { throw .malformed }
+        // An invalid message does not invalidate the page.
+        guard let content, let topic, let message = try? WakuMessage(parsing: Array(reader.bytes[content])) else {
+            self.init(hash: hash, message: nil)
+            return
+        }
+        let received = ReceivedMessage(message: message, pubsubTopic: topic)
+        self.init(hash: received.hash, message: received)
+    }
+}
+
+extension ProtobufReader.Field {
+    func pubsubTopic(of reader: ProtobufReader) throws(ProtobufError) -> PubsubTopic {
+        PubsubTopic(rawValue: try string(of: reader, limit: WakuProtocol.maximumTopicByteCount))
+    }
+
+    func contentTopic(of reader: ProtobufReader) throws(ProtobufError) -> ContentTopic {
+        ContentTopic(rawValue: try string(of: reader, limit: WakuProtocol.maximumTopicByteCount))
+    }
+
+    func messageHash(of reader: ProtobufReader) throws(ProtobufError) -> MessageHash {
+        let bytes = try bytes(of: reader, limit: 32)
+        guard bytes.count == 32 else { throw .malformed }
+        return MessageHash(bytes: bytes)
+    }
+
+    /// A text for people: invalid UTF-8 does not invalidate the message.
+    func statusText(of reader: ProtobufReader) throws(ProtobufError) -> String {
+        String(decoding: reader.bytes[try content()].prefix(WakuProtocol.maximumStatusByteCount), as: UTF8.self)
+    }
+}

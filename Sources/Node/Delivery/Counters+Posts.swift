@@ -1,0 +1,19 @@
+import NodeMetrics
+
+extension PostClassLabel {
+    init(_ result: PostResult) {
+        switch result.outcome {
+        case .accepted, .notPosted: self = .accepted
+        case .refused: self = .refused
+        case .failed: self = result.isOperatorsMistake ? .misconfigured : .failed
+        }
+    }
+}
+
+extension Counters {
+    /// A post ended.
+    func posted(_ result: PostResult, took: Duration) {
+        record(took, in: .postTime)
+        increment(.posts, PostClassLabel(result), StatusLabel(result.status))
+    }
+}

@@ -1,0 +1,273 @@
+import Logging
+import NodeMetrics
+import Core
+import Storage
+import Synchronization
+import Waku
+
+/// The way of a batch: load, post, note in one commit what gorush took, settle what it said of tokens, tell who waits.
+extension DeliveryService {
+    func post(_ batch: DeliveryQueue.Batch, to endpoint: Int) async {
+        guard let loaded = await load(batch, for: endpoint) else { return await finished(batch, of: endpoint, .notPosted) }
+        let deliveries = await marked(loaded)
+        guard !deliveries.isEmpty else { return await finished(batch, of: endpoint, .notPosted) }
+        let post = PostID(endpoint: endpoint, batch: batch.id)
+        feedback.began(post, deliveries.map(\.waiting.delivery))
+        let sandbox = routing.rules[endpoint].sandboxTopics
+        let notifications = deliveries.map { $0.notification(sandbox: sandbox) }
+        let start = ContinuousClock.now
+        let sent = steadyNow
+        table.withLock { $0.sent(batch, count: notifications.count, by: endpoint, now: sent) }
+        let result = await gorush[endpoint].posting.post(notifications)
+        let answered = steadyNow
+        // An answer may let other posts go out, before this one's result is stored.
+        if table.withLock({ $0.answered(batch, result.outcome, by: endpoint, now: answered) }) { wakeUp.signal() }
+        counters.posted(result, took: start.duration(to: .now))
+        note(result, deliveries.count, endpoint)
+        var untaken: Set<Int64> = []
+        if case .accepted = result.outcome { untaken = await keepAcceptance(of: deliveries, result) }
+        feedback.ended(post)
+        await finished(batch, of: endpoint, result.outcome, except: untaken)
+    }
+
+    // MARK: Loading
+
+    /// What the outbox has of a batch.
+    private struct Loaded: Sendable {
+        var postable: [PostableDelivery] = []
+        var unreadable: [Int64] = []
+        /// In the outbox, though their devices are not registered: enqueued by another node while this one ended the device.
+        var orphaned: [Int64] = []
+        /// For apps that no gorush is configured for.
+        var unroutable: [Int64] = []
+        var gone: [(id: Int64, outcome: DeliveryOutcome)] = []
+        var replaced: [(id: Int64, by: WaitingDelivery)] = []
+    }
+
+    /// What stands for the ids of a batch: rows of the outbox and of devices, and for ids without a row what is known of their deliveries.
+    private struct Found: Sendable {
+        let stored: [Int64: StoredDelivery]
+        let devices: [DeviceID: Row]
+        let others: [Int64: (waiting: WaitingDelivery?, isAccepted: Bool)]
+    }
+
+    private func find(_ batch: DeliveryQueue.Batch, _ recent: [Int64: PostableDelivery]) -> StoreCommand<Found> {
+        sources.versions(of: recent.values.lazy.map(\.waiting.device)).then { [self] versions in
+            // Of a device that registered anew, or ended, all is read.
+            let others = batch.deliveries.filter { id in
+                guard let delivery = recent[id] else { return true }
+                return versions[delivery.waiting.device] != delivery.address.version
+            }
+            guard !others.isEmpty else { return .done(Found(stored: [:], devices: [:], others: [:])) }
+            return DeliveryStorage.stored(others).then { [self] stored in
+                let stored = Dictionary(stored.map { ($0.waiting.id, $0) }) { first, _ in first }
+                let missing = others.filter { stored[$0] == nil }
+                return sources.rows(of: stored.values.lazy.map(\.waiting.device)).then { [self] devices in
+                    findMissing(missing).map {
+                        Found(stored: stored, devices: devices, others: $0)
+                    }
+                }
+            }
+        }
+    }
+
+    private func findMissing(_ ids: [Int64]) -> StoreCommand<[Int64: (waiting: WaitingDelivery?, isAccepted: Bool)]> {
+        let deliveries = table.withLock { table in ids.compactMap { id in table.delivery(id).map { (id, $0) } } }
+        return DeliveryStorage.states(of: deliveries.map(\.1)).then { states in
+            StoreCommand.each(deliveries.map { DeliveryStorage.waiting($0.1) }).map { waiting in
+                var found: [Int64: (waiting: WaitingDelivery?, isAccepted: Bool)] = [:]
+                for (index, (id, _)) in deliveries.enumerated() { found[id] = (waiting[index], states[index] == .accepted) }
+                return found
+            }
+        }
+    }
+
+    private func sort(_ batch: DeliveryQueue.Batch, _ recent: [Int64: PostableDelivery], _ found: Found, for endpoint: Int) -> Loaded {
+        var loaded = Loaded()
+        for id in batch.deliveries {
+            let postable: PostableDelivery
+            if let stored = found.stored[id] {
+                guard let row = found.devices[stored.waiting.device] else {
+                    loaded.gone.append((id, .unregistered))
+                    loaded.orphaned.append(id)
+                    continue
+                }
+                guard let opened = open(stored, row) else {
+                    loaded.unreadable.append(id)
+                    continue
+                }
+                postable = opened
+            } else if let other = found.others[id] {
+                // Accepted before, or deleted at its device's end, after which the device may have been registered anew and the same
+                // request have come again.
+                if let waiting = other.waiting {
+                    loaded.replaced.append((id, by: waiting))
+                } else {
+                    loaded.gone.append((id, other.isAccepted ? .accepted : .unregistered))
+                }
+                continue
+            } else if let current = recent[id] {
+                postable = current
+            } else {
+                continue
+            }
+            switch self.endpoint(for: postable.address) {
+            case endpoint: loaded.postable.append(postable)
+            case nil: loaded.unroutable.append(id)
+            // The device registered anew, for another app.
+            default: loaded.replaced.append((id, by: postable.waiting))
+            }
+        }
+        return loaded
+    }
+
+    /// nil when the row was altered, or is of a version that this one does not know.
+    private func open(_ stored: StoredDelivery, _ row: Row) -> PostableDelivery? {
+        guard let source = sources[stored.waiting.device.protocol], let address = try? source.address(of: row),
+            let payload = try? stored.payload(store.sealer), let content = try? source.content(of: payload, to: row)
+        else { return nil }
+        return PostableDelivery(stored.waiting, to: address, content)
+    }
+
+    /// What of a batch is to be posted, in its order. What is not leaves the queue before the batch is finished: its outcome says nothing of
+    /// that. nil when the outbox can't be read.
+    private func load(_ batch: DeliveryQueue.Batch, for endpoint: Int) async -> [PostableDelivery]? {
+        let recent = table.withLock { $0.takePostable(of: batch) }
+        let loaded: Loaded
+        do throws(StoreError) {
+            // Opened on the store's thread, too: it may be a lot.
+            loaded = try await store.onReader { store throws(StoreError) in
+                self.sort(batch, recent, try store.read(self.find(batch, recent)), for: endpoint)
+            }
+        } catch {
+            logger.error("outbox not readable", metadata: ["reason": "\(error.message)"])
+            return nil
+        }
+        if !loaded.replaced.isEmpty {
+            table.withLock { table in
+                for (id, _) in loaded.replaced { table.forget(id) }
+            }
+            await enqueueFromOutbox(loaded.replaced.map(\.by))
+        }
+        if !loaded.gone.isEmpty { tell(table.withLock { table in loaded.gone.flatMap { table.end($0.id, as: $0.outcome) } }) }
+        if !loaded.orphaned.isEmpty {
+            await keep(DeliveryStorage.drop(loaded.orphaned, of: sources, at: now()), "notifications of ended devices not removed")
+        }
+        if !loaded.unreadable.isEmpty {
+            logger.error("notifications can't be read, and are given up", metadata: ["count": "\(loaded.unreadable.count)"])
+            await giveUp(loaded.unreadable, .notificationUnreadable, endpoint)
+        }
+        if !loaded.unroutable.isEmpty {
+            logger.error("notifications are for apps that no gorush is configured for", metadata: ["count": "\(loaded.unroutable.count)"])
+            await giveUp(loaded.unroutable, .notificationUnroutable, endpoint)
+        }
+        return loaded.postable
+    }
+
+    private func giveUp(_ ids: [Int64], _ counter: Counter, _ endpoint: Int) async {
+        table.withLock { $0.remove(ids, from: endpoint) }
+        await drop(ids, counter)
+    }
+
+    // MARK: What gorush said
+
+    /// Returns those that gorush had no room for.
+    private func keepAcceptance(of deliveries: [PostableDelivery], _ result: PostResult) async -> Set<Int64> {
+        let time = now()
+        let untaken = result.untaken
+        let byID =
+            result.failures.isEmpty && result.sharedIDs.isEmpty
+            ? [:] : Dictionary(deliveries.map { ($0.waiting.delivery.notificationID, $0) }, uniquingKeysWith: { first, _ in first })
+        let left = Set(untaken.compactMap { byID[$0]?.waiting.id })
+        let taken = left.isEmpty ? deliveries : deliveries.filter { !left.contains($0.waiting.id) }
+        let failures = result.failures.compactMap { failure in
+            byID[failure.notificationID].map { TokenFailure($0, failure.reason) }
+        }
+        let complaints = feedback.judge(failures, of: taken, at: time)
+        let shared = result.sharedIDs.compactMapValues { byID[$0]?.waiting.delivery }
+        let changes = taken.flatMap { delivery in
+            DeliveryStorage.accept(
+                delivery.posted, postedAs: shared.isEmpty ? nil : shared[delivery.waiting.delivery.notificationID], at: time)
+        }
+        let hasDoubts = await keep(
+            DeliveryStorage.hasDoubts().then { .change(changes, $0) }, "acceptance not stored")
+        // Apart from the acceptance, which must be kept whatever a row about tokens holds.
+        await feedback.settle(complaints, besides: hasDoubts == true ? taken : [], at: time)
+        return left
+    }
+
+    private func note(_ result: PostResult, _ count: Int, _ endpoint: Int) {
+        let name: Logger.MetadataValue = "\(routing.rules[endpoint].name)"
+        counters.add(.notificationUncounted, result.ignoredTokenCount)
+        counters.add(.tokenFailureUnmatched, result.unmatchedFailureCount)
+        if result.ignoredTokenCount > 0 {
+            logger.warning(
+                "gorush did not count all notifications: is a platform disabled there?",
+                metadata: ["endpoint": name, "missing": "\(result.ignoredTokenCount)"])
+        }
+        if case .refused = result.outcome {
+            logger.warning(
+                "gorush refused notifications",
+                metadata: ["endpoint": name, "count": "\(count)", "reason": "\(result.reason ?? "unknown")"])
+        }
+        if case .failed = result.outcome {
+            counters.add(.postFailed)
+            let reason = result.reason ?? "unknown"
+            table.withLock { $0.failed(reason, at: endpoint) }
+            if result.isOperatorsMistake {
+                feedback.alarm(.gorushMisconfigured, "gorush can't be used as configured", ["endpoint": name, "reason": "\(reason)"])
+            }
+        }
+    }
+
+    /// Reports the beginning and the end of a time in which gorush owes answers.
+    func noteSlowness(at now: Timestamp) {
+        let changes = table.withLock { table in
+            let changes = table.slownessChanges(now: now)
+            // Within the lock, as in `finished`.
+            for case let (_, slowness?) in changes { feedback.alarms.raise(.gorushSlow, "\(slowness)") }
+            if !changes.isEmpty, !table.isAnySlow { feedback.alarms.clear(.gorushSlow) }
+            return changes
+        }
+        for (index, slowness) in changes {
+            let name: Logger.MetadataValue = "\(routing.rules[index].name)"
+            if let slowness {
+                counters.add(.gorushSlowed)
+                logger.warning(
+                    "gorush is slow",
+                    metadata: ["endpoint": name, "posts": "\(slowness.postCount)", "unanswered_s": "\(Int(slowness.age / .seconds(1)))"])
+            } else {
+                logger.info("gorush answers in time again", metadata: ["endpoint": name])
+            }
+        }
+    }
+
+    private func finished(
+        _ batch: DeliveryQueue.Batch, of endpoint: Int, _ outcome: PostOutcome, except untaken: Set<Int64> = []
+    ) async {
+        let now = steadyNow
+        // Alarms within the lock: what two batches find of the breakers must not cross on its way.
+        let finished = table.withLock { table in
+            let finished = table.finished(batch, outcome, by: endpoint, except: untaken, now: now)
+            switch finished.breakerChange {
+            case .opened: feedback.alarms.raise(.gorushGivenUp, finished.failure)
+            case .closed: if table.areAllBreakersClosed { feedback.alarms.clear(.gorushGivenUp) }
+            case nil: break
+            }
+            return finished
+        }
+        for times in finished.accepted { counters.reached(.accepted, .request, times) }
+        let name: Logger.MetadataValue = "\(routing.rules[endpoint].name)"
+        counters.add(.notificationAccepted, finished.accepted.count)
+        counters.add(.notificationRetried, finished.retriedCount)
+        tell(finished.completed)
+        switch finished.breakerChange {
+        case .opened:
+            counters.add(.gorushOpened)
+            logger.warning("gorush takes no notifications", metadata: ["endpoint": name, "reason": "\(finished.failure)"])
+        case .closed: logger.info("gorush takes notifications again", metadata: ["endpoint": name])
+        case nil: break
+        }
+        if !finished.refused.isEmpty { await drop(finished.refused, .notificationRefused) }
+    }
+}

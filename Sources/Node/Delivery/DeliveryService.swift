@@ -1,0 +1,281 @@
+package import Logging
+package import NodeMetrics
+package import Core
+package import Storage
+import Synchronization
+import Waku
+
+/// A notification that was put into the outbox just now.
+package struct QueuedDelivery: Sendable {
+    let postable: PostableDelivery
+    /// Of the message that asked for it.
+    let times: MessageTimes?
+    /// Those with the same one go into the same post, as far as there is room: their contents make one notification for several devices. The id of
+    /// an outbox row; nil: on its own.
+    let group: Int64?
+
+    package init(_ postable: PostableDelivery, times: MessageTimes?, group: Int64? = nil) {
+        self.postable = postable
+        self.times = times
+        self.group = group
+    }
+
+    package var delivery: DeliveryID { postable.waiting.delivery }
+}
+
+/// Carries out what ``DeliveryTable`` decides: takes notifications from the outbox to gorush, and tells those who wait for them.
+package final class DeliveryService: Sendable {
+    package struct Configuration: Sendable {
+        /// How long a request's answer waits for gorush.
+        package var awaitLimit = Duration.seconds(2)
+        /// At most so many notifications wait for gorush; beyond, the oldest are dropped.
+        package var outboxLimit = 100_000
+
+        package init() {}
+    }
+
+    let store: any Store
+    let sources: DeliverySources
+    let gorush: [GorushEndpoint]
+    package let routing: EndpointRouting
+    package let feedback: Feedback
+    let counters: Counters
+    let logger: Logger
+    /// For what is stored.
+    let now: @Sendable () -> Timestamp
+    let table: Mutex<DeliveryTable>
+    /// nil: the whole outbox is this node's.
+    let share: (any OutboxShare)?
+    private let awaitLimit: Duration
+    /// For the queue, whose time must not go back: where the clock was at the start, and how long that is ago.
+    private let started: (clock: Timestamp, uptime: ContinuousClock.Instant)
+    /// There may be something to do.
+    let wakeUp = WakeUpSignal()
+
+    package init(
+        _ configuration: Configuration, store: any Store, share: (any OutboxShare)? = nil, sources: DeliverySources,
+        gorush: [GorushEndpoint], counters: Counters, alarms: Alarms, logger: Logger, now: @escaping @Sendable () -> Timestamp
+    ) {
+        self.store = store
+        self.share = share
+        self.sources = sources
+        self.gorush = gorush
+        routing = EndpointRouting(gorush.map(\.rule))
+        feedback = Feedback(store: store, sources: sources, counters: counters, alarms: alarms, logger: logger, now: now)
+        self.counters = counters
+        self.logger = logger
+        awaitLimit = configuration.awaitLimit
+        self.now = now
+        started = (now(), .now)
+        table = Mutex(
+            DeliveryTable(
+                gorush.map { endpoint in
+                    var queue = DeliveryQueue.Configuration()
+                    queue.limit = configuration.outboxLimit
+                    queue.awaitLimit = configuration.awaitLimit
+                    queue.maximumBatchesInFlight = endpoint.connections
+                    queue.maximumBatchCount = endpoint.batch
+                    // Posts that time out one after the other are failures in a row.
+                    queue.breaker.failureMemory = max(queue.breaker.failureMemory, endpoint.timeout * 2)
+                    return DeliveryQueue(configuration: queue)
+                }))
+    }
+
+    var steadyNow: Timestamp {
+        started.clock + (.now - started.uptime)
+    }
+
+    // MARK: What comes in
+
+    /// Takes up what an earlier run left in the outbox. Blocks: to be called before the node runs.
+    ///
+    /// - Throws: `StoreError`
+    package func load() throws(StoreError) {
+        enqueue(try store.read(DeliveryStorage.waitingDeliveries()), isAwaited: false)
+    }
+
+    /// Notifications that were put into the outbox, in the order of their commits, and that somebody waits for.
+    package func enqueue(_ queued: [QueuedDelivery]) {
+        add(
+            queued.map {
+                DeliveryTable.Arrival(
+                    waiting: $0.postable.waiting, postable: $0.postable, times: $0.times,
+                    endpoint: endpoint(for: $0.postable.address) ?? 0, group: $0.group)
+            }, isAwaited: true)
+    }
+
+    /// Notifications that are in the outbox now, in the order of their commits. Reads them if there are several endpoints, and blocks.
+    private func enqueue(_ waiting: [WaitingDelivery], isAwaited: Bool) {
+        let endpoints = endpoints(of: waiting)
+        add(
+            waiting.map { DeliveryTable.Arrival(waiting: $0, postable: nil, times: nil, endpoint: endpoints[$0.id] ?? 0) },
+            isAwaited: isAwaited)
+    }
+
+    /// The same, on one of the store's threads.
+    func enqueueFromOutbox(_ waiting: [WaitingDelivery], isAwaited: Bool = true) async {
+        await withCheckedContinuation { continuation in
+            store.onReader {
+                self.enqueue(waiting, isAwaited: isAwaited)
+                continuation.resume()
+            }
+        }
+    }
+
+    private func add(_ arrivals: [DeliveryTable.Arrival], isAwaited: Bool) {
+        let own = share.map { share in arrivals.filter { share.owns($0.waiting.device) } } ?? arrivals
+        let (now, clock) = (steadyNow, now())
+        table.withLock { table in
+            if isAwaited, own.count < arrivals.count {
+                let ids = Set(own.lazy.map(\.waiting.id))
+                table.noteElsewhere(arrivals.lazy.filter { !ids.contains($0.waiting.id) }.map(\.waiting.delivery))
+            }
+            table.add(own, isAwaited: isAwaited, clock: clock, now: now)
+        }
+        if !own.isEmpty { wakeUp.signal() }
+    }
+
+    /// nil: there is none for this app.
+    func endpoint(for address: DeviceAddress) -> Int? {
+        routing.endpoint(for: address.platform, apnTopic: address.apnTopic, service: address.service)
+    }
+
+    private static let routingChunk = 500
+
+    /// The endpoints of what is in the outbox; one whose app has none any more is given up when it is to be posted: until then it is the first
+    /// one's. Nothing is read when there is nothing to choose.
+    private func endpoints(of waiting: [WaitingDelivery]) -> [Int64: Int] {
+        guard routing.hasChoice else { return [:] }
+        var found: [Int64: Int] = [:]
+        for start in stride(from: 0, to: waiting.count, by: Self.routingChunk) {
+            let chunk = waiting[start..<min(start + Self.routingChunk, waiting.count)]
+            let rows = (try? store.read(sources.rows(of: chunk.lazy.map(\.device)))) ?? [:]
+            for item in chunk {
+                guard let row = rows[item.device], let address = try? sources[item.device.protocol]?.address(of: row) else { continue }
+                found[item.id] = endpoint(for: address)
+            }
+        }
+        return found
+    }
+
+    /// Waits for deliveries that were enqueued before, for the configured time. Of those that a gorush is known not to take the outcome is known
+    /// at once.
+    package func await(_ awaited: AwaitedDeliveries) {
+        let now = steadyNow
+        switch table.withLock({ $0.await(awaited, deadline: now + awaitLimit, now: now) }) {
+        case .refused(let completed): completed.tell()
+        case .waits(let unknown):
+            wakeUp.signal()
+            for delivery in unknown { store.onReader { self.lookUp(delivery) } }
+        }
+    }
+
+    /// A delivery that is not in the queue: it may have ended meanwhile, or have been left by another process.
+    private func lookUp(_ delivery: DeliveryID) {
+        if let waiting = try? store.read(DeliveryStorage.waiting(delivery)) {
+            enqueue([waiting], isAwaited: true)
+        } else {
+            let state = try? store.read(DeliveryStorage.states(of: [delivery]))[0]
+            tell(table.withLock { $0.resolve(delivery, as: state == .accepted ? .accepted : .failed) })
+        }
+    }
+
+    func tell(_ completed: [AwaitedDeliveryTable.Completed]) {
+        for one in completed { one.tell() }
+    }
+
+    // MARK: Running
+
+    /// Runs until cancelled.
+    package func run() async {
+        await withDiscardingTaskGroup { group in
+            group.addTask { await self.feedback.run() }
+            var timer: Task<Void, Never>?
+            var timerEnd: Timestamp?
+            for await _ in wakeUp {
+                let now = steadyNow
+                let step = table.withLock { $0.step(now: now) }
+                tell(step.completed)
+                noteSlowness(at: now)
+                for (endpoint, action) in step.actions { carryOut(action, at: endpoint, in: &group) }
+                // One timer, and a new one only when there is something to do before it.
+                if let end = timerEnd, end <= now { timerEnd = nil }
+                if let next = step.next, timerEnd.map({ next < $0 }) ?? true {
+                    timer?.cancel()
+                    let pause = max(next.since(now), .milliseconds(1))
+                    timerEnd = now + pause
+                    timer = Task {
+                        try? await Task.sleep(for: pause)
+                        if !Task.isCancelled { wakeUp.signal() }
+                    }
+                }
+            }
+            timer?.cancel()
+        }
+    }
+
+    private func carryOut(_ action: DeliveryQueue.Action, at endpoint: Int, in group: inout DiscardingTaskGroup) {
+        switch action {
+        case .post(let batch):
+            group.addTask {
+                await self.post(batch, to: endpoint)
+                self.wakeUp.signal()
+            }
+        case .expire(let ids):
+            group.addTask { await self.drop(ids, .notificationExpired) }
+        case .evict(let ids):
+            group.addTask { await self.drop(ids, .notificationEvicted) }
+        }
+    }
+
+    /// Given up: out of the outbox, and whoever waits is told.
+    func drop(_ ids: [Int64], _ counter: Counter) async {
+        counters.add(counter, ids.count)
+        await keep(DeliveryStorage.drop(ids, of: sources, at: now()), "given up notifications not removed")
+        tell(table.withLock { table in ids.flatMap { table.end($0, as: .failed) } })
+    }
+
+    /// Commits, however long that takes: nobody is told before. Given up only when the node stops.
+    @discardableResult
+    func keep<Outcome>(_ command: StoreCommand<Outcome>, _ complaint: Logger.Message) async -> Outcome? {
+        var isFirst = true
+        while true {
+            do throws(StoreError) {
+                return try await store.commit(command)
+            } catch {
+                if isFirst { logger.error(complaint, metadata: ["reason": "\(error.message)"]) }
+                isFirst = false
+                guard (try? await Task.sleep(for: .seconds(1))) != nil else { return nil }
+            }
+        }
+    }
+
+    // MARK: Stopping
+
+    /// What is in the outbox stays there from now on.
+    package func stopPosting() {
+        table.withLock { $0.drain() }
+    }
+
+    /// After ``stopPosting()``: whether something is still on its way to gorush.
+    package var isPosting: Bool { table.withLock { !$0.isDrained } }
+
+    // MARK: Figures
+
+    /// Notifications whose post has no answer: nobody knows whether gorush takes them.
+    package var unansweredCount: Int { table.withLock { $0.unansweredCount } }
+
+    /// How many wait for deliveries.
+    package var awaitingCount: Int { table.withLock { $0.awaitingCount } }
+
+    /// How each endpoint is, and what waits for it.
+    package var endpoints: [EndpointState] {
+        let now = steadyNow
+        return table.withLock { $0.states(routing.rules, now: now) }
+    }
+
+    /// Of the endpoint that is worst off.
+    package var breaker: CircuitBreaker { endpoints.map(\.breaker).max { $0.severity < $1.severity } ?? CircuitBreaker() }
+
+    package var waitingCount: Int { table.withLock { $0.count } }
+}

@@ -1,0 +1,259 @@
+import Logging
+package import NodeMetrics
+import Core
+import Storage
+import Synchronization
+import Waku
+
+/// What gorush says of tokens, in the logs of its replies or by its feedback hook, and what follows from it: one way for both.
+///
+///     reply ──────────────────────────────────▶ TokenFailure ──▶ judge ──▶ settle
+///     hook ──▶ wait for the post's end ──▶ look up ──▶ TokenFailure ──▶ judge ──▶ settle
+///
+/// A hook can be faster than the reply to the post that it is about: its failure is kept until that post has ended. gorush tells each failure
+/// once and does not ask what became of it: what is lost in a crash shows again with the next notification for that device.
+package final class Feedback: Sendable {
+    /// Failures from the hook that wait: more are dropped.
+    package static let capacity = 10_000
+    /// Failures that are handled in one commit.
+    private static let batchCount = 500
+    private static let alarmPause = Duration.seconds(60)
+
+    private struct State {
+        var failureGuard = FailureGuard()
+        /// What is on its way to gorush.
+        var posting: [PostID: [DeliveryID]] = [:]
+        /// Failures of these.
+        var early: [PostID: [GorushFailure]] = [:]
+        var earlyCount = 0
+        var waiting: [GorushFailure] = []
+        var alarms: [String: (last: ContinuousClock.Instant, suppressed: Int)] = [:]
+    }
+
+    private let store: any Store
+    private let sources: DeliverySources
+    private let counters: Counters
+    package let alarms: Alarms
+    private let logger: Logger
+    private let now: @Sendable () -> Timestamp
+    private let state = Mutex(State())
+    private let wakeUp = WakeUpSignal()
+
+    init(
+        store: any Store, sources: DeliverySources, counters: Counters, alarms: Alarms, logger: Logger,
+        now: @escaping @Sendable () -> Timestamp
+    ) {
+        self.store = store
+        self.sources = sources
+        self.counters = counters
+        self.alarms = alarms
+        self.logger = logger
+        self.now = now
+    }
+
+    // MARK: The hook
+
+    package var waitingCount: Int { state.withLock { $0.waiting.count + $0.earlyCount } }
+
+    /// False when too many wait.
+    package func take(_ failure: GorushFailure) -> Bool {
+        let prefix = failure.notificationID.flatMap(DeliveryID.prefix)
+        let hasRoom = state.withLock { state in
+            guard state.waiting.count + state.earlyCount < Self.capacity else { return false }
+            let post = prefix.flatMap { prefix in state.posting.first { $0.value.contains { $0.bytes.starts(with: prefix) } }?.key }
+            if let post {
+                state.early[post, default: []].append(failure)
+                state.earlyCount += 1
+            } else {
+                state.waiting.append(failure)
+            }
+            return true
+        }
+        if hasRoom { wakeUp.signal() }
+        return hasRoom
+    }
+
+    /// These are about to be posted.
+    func began(_ post: PostID, _ deliveries: [DeliveryID]) {
+        state.withLock { $0.posting[post] = deliveries }
+    }
+
+    /// That post has ended, and what gorush took is durable.
+    func ended(_ post: PostID) {
+        let isNews = state.withLock { state in
+            state.posting[post] = nil
+            guard let early = state.early.removeValue(forKey: post) else { return false }
+            state.earlyCount -= early.count
+            state.waiting += early
+            return true
+        }
+        if isNews { wakeUp.signal() }
+    }
+
+    /// Handles what the hook told, until cancelled.
+    func run() async {
+        for await _ in wakeUp {
+            while true {
+                let batch = state.withLock { state in
+                    let batch = Array(state.waiting.prefix(Self.batchCount))
+                    state.waiting.removeFirst(batch.count)
+                    return batch
+                }
+                guard !batch.isEmpty else { break }
+                await handle(batch)
+            }
+        }
+    }
+
+    private func handle(_ failures: [GorushFailure]) async {
+        let time = now()
+        do throws(StoreError) {
+            // A gorush that retries tells of each attempt: one token must not be several failures for the guard, which would hold off others.
+            let (found, repeatedCount) = try await store.onReader { store throws(StoreError) in
+                let posted = try store.read(StoreCommand.each(failures.map(self.posted)))
+                var found: [TokenFailure] = []
+                for (failure, posted) in zip(failures, posted) {
+                    if let match = try self.match(failure, posted, store) { found.append(match) }
+                }
+                let haveFailed = try store.read(DeliveryStorage.haveFailures(found.map(\.posted.delivery)))
+                var known: Set<DeliveryID> = []
+                let news = zip(found, haveFailed).filter { known.insert($0.posted.delivery).inserted && !$1 }.map(\.0)
+                return (news, found.count - news.count)
+            }
+            counters.add(.tokenFailureRepeated, repeatedCount)
+            await settle(judge(found, of: nil, at: time), at: time)
+        } catch {
+            lose(failures.count, error)
+        }
+    }
+
+    /// What was posted under the id that a failure names; nil when it names none of this server's.
+    private func posted(_ failure: GorushFailure) -> StoreCommand<[PostedNotification]?> {
+        guard let prefix = failure.notificationID.flatMap(DeliveryID.prefix) else { return .done(nil) }
+        return DeliveryStorage.posted(under: prefix).map { $0 }
+    }
+
+    /// Whose token failed; nil when that can't be told, or does not matter any more.
+    private func match(
+        _ failure: GorushFailure, _ posted: [PostedNotification]?, _ store: any Store
+    ) throws(StoreError) -> TokenFailure? {
+        guard let posted else {
+            counters.add(.tokenFailureUnmatched)
+            return nil
+        }
+        let rows = try store.read(sources.rows(of: posted.map(\.device)))
+        // A row that can't be opened is nobody's.
+        var candidates = posted.compactMap { posted in
+            rows[posted.device].flatMap { try? sources[posted.device.protocol]?.address(of: $0) }.map { (posted, $0) }
+        }
+        if posted.count > 1 { candidates = candidates.filter { failure.masks($0.1.deviceToken) } }
+        guard candidates.count == 1, let (posted, address) = candidates.first else {
+            counters.add(posted.count == 1 ? .tokenFailureStale : .tokenFailureUnmatched)
+            return nil
+        }
+        return TokenFailure(posted, address, failure)
+    }
+
+    // MARK: What follows
+
+    /// Counts failures, raises alarms, and returns those that are held against their tokens.
+    ///
+    /// - Parameters:
+    ///   - failures: each of a delivery of its own.
+    ///   - deliveries: what gorush took with them; nil when they came by the hook.
+    ///   - now: when they were told.
+    func judge(_ failures: [TokenFailure], of deliveries: [PostableDelivery]?, at now: Timestamp) -> [TokenFailure] {
+        var posted: [FailureGuard.Audience: Int] = [:]
+        for delivery in deliveries ?? [] { posted[delivery.audience, default: 0] += 1 }
+        let isHeld = state.withLock { state in
+            state.failureGuard.posted(posted, at: now)
+            return state.failureGuard.judge(
+                failures.map { FailureGuard.Failure(audience: $0.audience, reason: $0.reason) }, of: posted, at: now)
+        }
+        return zip(failures, isHeld).compactMap { failure, isHeld in
+            let metadata: Logger.Metadata = ["platform": "\(failure.audience.platform)", "reason": "\(failure.reason.rawValue)"]
+            switch failure.reason.verdict {
+            case .other:
+                counters.add(.tokenFailedOtherwise)
+                return nil
+            case .operatorsMistake:
+                counters.add(.tokenOperatorsMistake)
+                alarm(
+                    .pushServiceCredentials, "gorush's certificate, key or account is not accepted by the push service", metadata)
+                return nil
+            case .dead: counters.add(.tokenDead)
+            case .doubtful: counters.add(.tokenDoubtful)
+            }
+            guard !isHeld else { return failure }
+            counters.add(.tokenHeldOff)
+            alarm(
+                .tokensHeldOff,
+                "too many tokens fail alike, so none of them is removed: are gorush's certificate, topic and environment right?", metadata)
+            return nil
+        }
+    }
+
+    /// Holds failures against their tokens, in one group of commits. Returns when it is durable, or has failed.
+    ///
+    /// - Parameters:
+    ///   - failures: those that are held against their tokens.
+    ///   - deliveries: what gorush took with them, where it may end a doubt.
+    ///   - now: when they were told.
+    func settle(_ failures: [TokenFailure], besides deliveries: [PostableDelivery] = [], at now: Timestamp) async {
+        guard !failures.isEmpty || !deliveries.isEmpty else { return }
+        // One by one: a command sees what those before it changed, a part of a command does not.
+        let acceptances = deliveries.map {
+            DeliveryStorage.noteAcceptance(by: $0.waiting.device, version: $0.address.version, at: now).map { TokenFailure.Effect?.none }
+        }
+        let results = await store.commitEach(acceptances + failures.map { $0.takeEffect(sources, at: now).map(TokenFailure.Effect?.some) })
+        var lostCount = 0
+        var error: StoreError?
+        for (index, result) in results.enumerated() {
+            switch result {
+            case .success(let effect): if let effect { count(effect) }
+            case .failure(let failure):
+                error = failure
+                // Of an acceptance only the end of a doubt is lost: the next one brings it.
+                if index >= acceptances.count { lostCount += 1 }
+            }
+        }
+        if let error { lose(lostCount, error) }
+    }
+
+    private func count(_ effect: TokenFailure.Effect) {
+        switch effect {
+        case .repeated: counters.add(.tokenFailureRepeated)
+        case .stale: counters.add(.tokenFailureStale)
+        case .doubted: break
+        case .removed: counters.add(.tokenRemoved)
+        case .disabled: counters.add(.tokenDisabled)
+        }
+    }
+
+    private func lose(_ count: Int, _ error: StoreError) {
+        counters.add(.tokenFailureLost, count)
+        logger.error("what gorush says of tokens not stored", metadata: ["count": "\(count)", "reason": "\(error.message)"])
+    }
+
+    /// For the operator: what is wrong until somebody mends it. Each kind is said once a minute, with the number of times that it was not.
+    func alarm(_ kind: AlarmKind, _ message: String, _ metadata: Logger.Metadata) {
+        alarms.raise(kind, metadata.sorted { $0.key < $1.key }.map { "\($0.value)" }.joined(separator: ": "))
+        let time = ContinuousClock.now
+        let suppressed = state.withLock { state -> Int? in
+            if let (last, suppressed) = state.alarms[message], time - last < Self.alarmPause {
+                state.alarms[message] = (last, suppressed + 1)
+                return nil
+            }
+            defer { state.alarms[message] = (time, 0) }
+            return state.alarms[message]?.suppressed ?? 0
+        }
+        guard let suppressed else { return }
+        logger.error("\(message)", metadata: metadata.merging(["unsaid": "\(suppressed)"]) { old, _ in old })
+    }
+}
+
+/// A post to one of the endpoints.
+struct PostID: Hashable {
+    let endpoint: Int
+    let batch: UInt64
+}

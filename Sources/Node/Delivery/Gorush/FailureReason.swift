@@ -1,0 +1,71 @@
+package import Core
+
+/// Why APNs or Firebase did not accept a notification, as reported by gorush. Reasons that are not listed are ``other``.
+///
+/// The names are constants, so they may be logged, unlike the text from gorush.
+package enum FailureReason: String, Sendable, CaseIterable {
+    // APNs.
+    case unregistered = "Unregistered"
+    case expiredToken = "ExpiredToken"
+    case badDeviceToken = "BadDeviceToken"
+    case deviceTokenNotForTopic = "DeviceTokenNotForTopic"
+    case badTopic = "BadTopic"
+    case topicDisallowed = "TopicDisallowed"
+    // Firebase, from texts in ``FirebaseErrorText``.
+    case entityNotFound = "Requested entity was not found."
+    case notRegistered = "NotRegistered"
+    case invalidRegistration = "InvalidRegistration"
+    case invalidArgument = "invalid argument"
+    case senderIDMismatch = "SenderId mismatch"
+    /// A part of the message other than the token.
+    case message = "message refused"
+    /// The push service is overloaded, failing or unreachable.
+    case transient = "transient"
+    /// The push service does not accept gorush's own certificate, key or account.
+    case credentials = "credentials"
+    /// gorush's queue was full: it did not try, although it accepted the post.
+    case queueFull = "max capacity reached"
+    case other = "other"
+
+    /// - Parameters:
+    ///   - platform: nil if gorush named no known platform.
+    ///   - error: the reason, as gorush received it.
+    package init(platform: Platform?, error: String) {
+        if error == Self.queueFull.rawValue {
+            self = .queueFull
+            return
+        }
+        switch platform {
+        case .apn: self = Self.apn(error)
+        case .firebase: self = FirebaseErrorText.reason(for: error)
+        // gorush does not report which of Huawei's tokens failed, nor why.
+        case .huawei, nil: self = .other
+        }
+    }
+
+    private static func apn(_ error: String) -> FailureReason {
+        switch error {
+        case "Unregistered": .unregistered
+        case "ExpiredToken": .expiredToken
+        case "BadDeviceToken": .badDeviceToken
+        case "DeviceTokenNotForTopic": .deviceTokenNotForTopic
+        case "BadTopic": .badTopic
+        case "TopicDisallowed": .topicDisallowed
+        case "BadCertificate", "BadCertificateEnvironment", "ExpiredProviderToken", "Forbidden", "InvalidProviderToken",
+            "MissingProviderToken", "TooManyProviderTokenUpdates":
+            .credentials
+        default: .other
+        }
+    }
+
+    package var verdict: TokenVerdict {
+        switch self {
+        case .unregistered, .expiredToken, .entityNotFound, .notRegistered: .dead
+        case .badDeviceToken, .deviceTokenNotForTopic, .badTopic, .topicDisallowed, .invalidRegistration, .invalidArgument,
+            .senderIDMismatch:
+            .doubtful
+        case .credentials: .operatorsMistake
+        case .message, .transient, .queueFull, .other: .other
+        }
+    }
+}

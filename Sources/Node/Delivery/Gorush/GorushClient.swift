@@ -1,0 +1,108 @@
+package import CurlClient
+package import Core
+import Waku
+
+/// Posts notifications to a gorush server and returns the outcome.
+package final class GorushClient: Sendable {
+    /// Long, because with `core.sync: true` gorush answers after the last notification of a post, and continues if the caller disconnects.
+    package static let standardTimeout = Duration.seconds(60)
+
+    private let client: CurlClient
+    private let url: String
+    private let format: NotificationFormat
+    private let timeout: Duration
+    private let now: @Sendable () -> Timestamp
+
+    /// - Parameters:
+    ///   - client: has the credentials and the trusted certificates.
+    ///   - url: http or https, with an optional path before gorush's own. `/api/push` is added.
+    ///   - profile: the app's format.
+    ///   - settings: the operator's, for this server.
+    ///   - timeout: limit for the response. After it notifications may have been delivered or not, and are to be posted again.
+    ///   - now: the clock, for dates in Retry-After and for how long notifications live.
+    /// - Throws: ``GorushError`` for a URL that can't be posted to.
+    package init(
+        client: CurlClient, url: String, profile: PayloadProfile = .default, settings: NotificationSettings = .none,
+        timeout: Duration = GorushClient.standardTimeout, now: @escaping @Sendable () -> Timestamp = { .now() }
+    ) throws(GorushError) {
+        do throws(HTTPBaseURL.Problem) {
+            self.url = try HTTPBaseURL(parsing: url).appending(path: "/api/push")
+        } catch {
+            throw GorushError(error)
+        }
+        self.client = client
+        format = NotificationFormat(profile, settings: settings)
+        self.timeout = timeout
+        self.now = now
+    }
+
+    /// Posts once. Does not throw: failures are outcomes.
+    ///
+    /// - Parameter notifications: at most 100, with distinct ids. An empty list is accepted without a post.
+    package func post(_ notifications: [Notification]) async -> PostResult {
+        guard !notifications.isEmpty else { return PostResult(outcome: .accepted, postedTokenCount: 0, countedTokenCount: 0) }
+        let push = PushRequest(notifications, format: format)
+        let request = HTTPRequest(
+            method: "POST", url: url, headers: [("Content-Type", "application/json")], body: push.encoded(at: now()), timeout: timeout)
+        do throws(HTTPError) {
+            return result(of: try await client.send(request), to: push)
+        } catch {
+            return PostResult(outcome: .failed(retryAfter: nil), reason: error.message, postedTokenCount: notifications.count)
+        }
+    }
+
+    /// The meaning of a status. gorush itself sends 200 and 400; others come from a proxy or another server.
+    ///
+    /// | status | meaning | outcome |
+    /// |---|---|---|
+    /// | 2xx | the batch was accepted | accepted |
+    /// | 400 | invalid JSON, or over `core.max_notification` | refused |
+    /// | 413, 422 | the batch is too long, or a proxy rejects its content | refused |
+    /// | 408, 425, 429 | overloaded, or too early | failed, with Retry-After |
+    /// | 5xx | failing, or unreachable for a proxy | failed, with Retry-After |
+    /// | 401, 407, 511 | wrong credentials | failed, misconfigured |
+    /// | 3xx, 404, 405, 410 and others | not the URL of a gorush | failed, misconfigured |
+    /// | 403, 451 | forbidden for this node | failed, misconfigured |
+    ///
+    /// A *refused* batch is split in halves until the refused notification is alone, which is dropped. *Failed* notifications are retried until
+    /// they expire.
+    private func result(of response: HTTPResponse, to push: PushRequest) -> PostResult {
+        let tokenCount = push.members.reduce(0) { $0 + $1.count }
+        var reason = "status \(response.status)"
+        var outcome = PostOutcome.failed(retryAfter: nil)
+        var isOperatorsMistake = false
+        switch response.status {
+        case 200..<300:
+            return PostResult(acceptedBy: GorushReply(parsing: response.body), status: response.status, push, tokenCount: tokenCount)
+        case 400, 413, 422:
+            outcome = .refused
+        case 401, 403, 407, 451, 511:
+            reason += ": this node may not post there: check the options for gorush's credentials"
+            isOperatorsMistake = true
+        case 408, 425, 429, 500...:
+            outcome = .failed(retryAfter: response.header("Retry-After").flatMap { RetryAfter.parse($0, now: now()) })
+        default:
+            reason += ": there is no gorush at this URL: check --gorush"
+            isOperatorsMistake = true
+        }
+        return PostResult(
+            outcome: outcome, status: response.status, reason: reason, isOperatorsMistake: isOperatorsMistake, postedTokenCount: tokenCount)
+    }
+}
+
+extension GorushError {
+    init(_ problem: HTTPBaseURL.Problem) {
+        switch problem {
+        case .notHTTP:
+            self.init(.notHTTP, "the URL of gorush does not begin with http:// or https://: give one such as http://127.0.0.1:8088")
+        case .noHost:
+            self.init(.noHost, "the URL of gorush has no host: give one such as http://127.0.0.1:8088")
+        case .userinfo:
+            self.init(.credentialsInURL, "the URL of gorush has credentials in it: use the options for gorush's credentials")
+        case .query:
+            self.init(.queryInURL, "the URL of gorush has a query or a fragment: remove everything after the path")
+        case .malformed:
+            self.init(.malformedURL, "the URL of gorush can't be read: give one such as http://127.0.0.1:8088")
+        }
+    }
+}

@@ -1,0 +1,76 @@
+package import Core
+import Waku
+
+/// A notification for one device. Prints only its id.
+package struct Notification: Sendable, CustomStringConvertible, CustomReflectable {
+    /// gorush's notif_id, unique: failures are matched by it.
+    package let id: String
+    package let platform: Platform
+    package let deviceToken: DeviceToken
+    /// The app on APNs. Never sent for Firebase, where a topic is a broadcast.
+    package let apnTopic: String
+    /// Whether the token belongs to Apple's sandbox: gorush's `development`.
+    package let isForSandbox: Bool
+    /// When it is given up; nil if it is not.
+    package let expires: Timestamp?
+    package let content: any NotificationContent
+
+    package init(
+        id: String, platform: Platform, deviceToken: DeviceToken, apnTopic: String, isForSandbox: Bool = false,
+        expires: Timestamp? = nil, content: any NotificationContent
+    ) {
+        self.id = id
+        self.platform = platform
+        self.deviceToken = deviceToken
+        self.apnTopic = apnTopic
+        self.isForSandbox = isForSandbox
+        self.expires = expires
+        self.content = content
+    }
+
+    package var description: String { "notification \(id)" }
+    package var customMirror: Mirror { Mirror(self, children: []) }
+}
+
+/// The content of a notification: the part of gorush's JSON that depends on the protocol.
+package protocol NotificationContent: Sendable {
+    /// The text that the device shows unless the app or the operator replaces it.
+    func text(in profile: PayloadProfile) -> String
+
+    /// What settings select by. By default none apply.
+    var subject: NotificationSubject { get }
+
+    /// How it looks without the operator's settings. By default only ``text(in:)`` is set.
+    func style(for platform: Platform, in profile: PayloadProfile) -> NotificationStyle
+
+    /// Notifications of the same platform and topic with equal keys are combined into one for all their devices; nil if it is not to be combined.
+    func groupKey(in profile: PayloadProfile) -> [UInt8]?
+
+    /// Writes the members of `data`.
+    ///
+    /// - Parameters:
+    ///   - body: with the devices of a group, this content's first.
+    ///   - writer: the output.
+    func writeData(for body: NotificationBody, to writer: inout JSONWriter)
+
+    /// Writes all members but `notif_id`, `tokens` and `platform`. By default ``NotificationBody/write(to:)``.
+    ///
+    /// - Parameters:
+    ///   - body: as for ``writeData(for:to:)``.
+    ///   - writer: the output.
+    func write(_ body: NotificationBody, to writer: inout JSONWriter)
+
+    /// The approximate size of its output.
+    var byteCount: Int { get }
+}
+
+extension NotificationContent {
+    package var subject: NotificationSubject { NotificationSubject(protocolName: "", kind: .other, isFixed: true) }
+
+    package func style(for platform: Platform, in profile: PayloadProfile) -> NotificationStyle {
+        NotificationStyle(body: text(in: profile))
+    }
+
+    package func groupKey(in profile: PayloadProfile) -> [UInt8]? { nil }
+    package func write(_ body: NotificationBody, to writer: inout JSONWriter) { body.write(to: &writer) }
+}

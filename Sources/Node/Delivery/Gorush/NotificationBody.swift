@@ -1,0 +1,114 @@
+import Core
+import Waku
+import WakuCrypto
+
+/// The members of one of gorush's notifications beside `notif_id`, `tokens` and `platform`.
+///
+/// Names of current gorush and of 1.16 and earlier stand side by side: both ignore names that they don't know.
+package struct NotificationBody: Sendable {
+    /// The first of ``devices``.
+    package let first: Notification
+    /// The devices of a group, at least one; all contents have the same type.
+    package let devices: [Notification]
+    package let profile: PayloadProfile
+    /// The content's own style, with the operator's settings over it.
+    let style: NotificationStyle
+    /// A hash of the chat's hash: discloses less than `data`. nil if nothing needs it, or the request named no chat.
+    private let chatHash: ArraySlice<UInt8>?
+    let now: Timestamp
+
+    /// nil without a device.
+    init?(_ devices: [Notification], _ format: NotificationFormat, at now: Timestamp) {
+        guard let first = devices.first else { return nil }
+        self.first = first
+        self.devices = devices
+        profile = format.profile
+        let own = first.content.style(for: first.platform, in: format.profile)
+        let style = format.settings.isEmpty ? own : own.overlaid(by: format.settings.style(for: first))
+        self.style = style
+        chatHash = style.collapse == .chat || style.thread == .chat ? Self.hash(ofChat: first.content.subject.chat) : nil
+        self.now = now
+    }
+
+    var platform: Platform { first.platform }
+
+    /// The link for `data`; nil if there is none.
+    package var deepLink: String? { style.deepLink?.link(for: first.content.subject) }
+
+    /// Everything, for contents that don't prescribe their members.
+    package func write(to writer: inout JSONWriter) {
+        switch platform {
+        case .apn: writeApple(to: &writer)
+        case .firebase: writeFirebase(to: &writer)
+        case .huawei: writeHuawei(to: &writer)
+        }
+    }
+
+    /// Only settings of delivery, for contents that prescribe their members.
+    ///
+    /// - Parameters:
+    ///   - priority: the content's own. Firebase's options repeat it, because gorush takes all of them from one object.
+    ///   - writer: the output.
+    package func writeDelivery(priority: String?, to writer: inout JSONWriter) {
+        switch platform {
+        case .apn: writeExpiration(to: &writer)
+        case .firebase: writeFirebaseDelivery(priority: priority, to: &writer)
+        case .huawei: writeHuaweiDelivery(to: &writer)
+        }
+    }
+
+    func writeText(_ name: StaticString, _ text: String?, to writer: inout JSONWriter) {
+        if let text, !text.isEmpty { writer.value(name, text) }
+    }
+
+    func writeTitleAndMessage(to writer: inout JSONWriter) {
+        writeText("message", style.body?.text, to: &writer)
+        writeText("title", style.title?.text, to: &writer)
+    }
+
+    /// Whether the device shows something without the app's help. If not, nothing that only looks may be sent: it would be shown without a text.
+    var isVisible: Bool {
+        [style.title, style.body].contains { $0?.text != nil || $0?.key != nil }
+    }
+
+    // MARK: Chats
+
+    private static let chatDomain = Array("waku-push chat".utf8)
+    private static let chatIDByteCount = 16
+
+    private static func hash(ofChat chat: [UInt8]) -> ArraySlice<UInt8>? {
+        chat.isEmpty ? nil : Shake256.hash64(chatDomain + chat).prefix(chatIDByteCount)
+    }
+
+    var threadID: String? { style.thread == .chat ? chatHash.map { hexString($0) } : nil }
+
+    /// For `collapse: chat`; nil if it is not set or there is no chat.
+    var collapsingChat: String? { style.collapse == .chat ? chatHash.map { hexString($0) } : nil }
+
+    /// 1 to 100: of each group Huawei keeps one notification for a device that is not connected.
+    var collapsingChatGroup: Int? { style.collapse == .chat ? chatHash.map { Int($0.first ?? 0) % 100 + 1 } : nil }
+
+    // MARK: Time to live
+
+    private static let second: Int64 = 1_000_000_000
+
+    /// Of a group, the earliest.
+    private var deadline: Timestamp? {
+        switch style.timeToLive {
+        case nil: nil
+        case .seconds(let seconds): now + .seconds(seconds)
+        case .remaining: devices.compactMap(\.expires).min()
+        }
+    }
+
+    private static func roundedUp(_ nanoseconds: Int64) -> Int64 {
+        let (seconds, rest) = nanoseconds.quotientAndRemainder(dividingBy: second)
+        return rest > 0 ? seconds + 1 : seconds
+    }
+
+    /// In seconds since 1970.
+    var expiration: Int64? { deadline.map { Self.roundedUp($0.rawValue) } }
+
+    /// In seconds from now, at least 0; nil if the push service's own default applies.
+    var timeToLive: Int64? { deadline.map { max(0, Self.roundedUp($0.since(now).nanoseconds)) } }
+}

@@ -1,0 +1,81 @@
+import Core
+import Waku
+
+/// The body of gorush's `POST /api/push`: a JSON object with one array, `notifications`.
+///
+/// Each has its own `notif_id`, since gorush masks tokens in its reports. Devices with the same platform, topic and
+/// ``NotificationContent/groupKey(in:)`` share one, the id of the first of them, if the operator's settings are the same for them. Bytes are
+/// written as `0x` and lower-case digits.
+///
+/// Without settings, notifications for APNs are alerts in all profiles, and have their `notif_id` also as `collapse_id`, so that a device
+/// replaces one that is delivered twice; those for Firebase have no equivalent.
+struct PushRequest {
+    /// The devices of each entry, at least one.
+    let members: [[Notification]]
+    private let format: NotificationFormat
+
+    init(_ notifications: [Notification], format: NotificationFormat) {
+        self.format = format
+        members = Self.grouped(notifications, format)
+    }
+
+    /// UTF-8.
+    ///
+    /// - Parameter now: the time of the post.
+    func encoded(at now: Timestamp) -> [UInt8] {
+        let byteCount = members.reduce(0) { sum, group in
+            sum + 1000 + group.reduce(0) { $0 + $1.deviceToken.bytes.count } + (group.first?.content.byteCount ?? 0)
+        }
+        var writer = JSONWriter(capacity: byteCount)
+        writer.object { writer in
+            writer.array("notifications") { writer in
+                for group in members { write(group, at: now, to: &writer) }
+            }
+        }
+        return writer.bytes
+    }
+
+    private func write(_ devices: [Notification], at now: Timestamp, to writer: inout JSONWriter) {
+        guard let body = NotificationBody(devices, format, at: now) else { return }
+        let first = body.first
+        writer.object { writer in
+            writer.value("notif_id", first.id)
+            writer.array("tokens") { writer in
+                for device in devices { writer.element(device.deviceToken.revealed) }
+            }
+            writer.value("platform", first.platform.rawValue)
+            first.content.write(body, to: &writer)
+        }
+    }
+
+    /// In the order of their first members.
+    private static func grouped(_ notifications: [Notification], _ format: NotificationFormat) -> [[Notification]] {
+        struct GroupKey: Hashable {
+            let platform: Platform
+            let topic: String?
+            let content: [UInt8]
+            /// nil without settings, like the kind, which they may name.
+            let style: NotificationStyle?
+            let kind: ContentKind?
+        }
+        var places: [GroupKey: Int] = [:]
+        var groups: [[Notification]] = []
+        for notification in notifications {
+            guard let content = notification.content.groupKey(in: format.profile) else {
+                groups.append([notification])
+                continue
+            }
+            let key = GroupKey(
+                platform: notification.platform, topic: notification.platform == .apn ? notification.apnTopic : nil, content: content,
+                style: format.settings.isEmpty ? nil : format.settings.style(for: notification),
+                kind: format.settings.isEmpty ? nil : notification.content.subject.kind)
+            if let place = places[key] {
+                groups[place].append(notification)
+            } else {
+                places[key] = groups.count
+                groups.append([notification])
+            }
+        }
+        return groups
+    }
+}

@@ -1,0 +1,65 @@
+import Core
+import Waku
+
+/// What goes into a batch.
+extension DeliveryQueue {
+    /// Takes what goes into the next batch out of where it waits.
+    mutating func nextIDs(limit: Int, _ now: Timestamp, _ expired: inout [Int64]) -> [Int64] {
+        while let half = halves.popLast() {
+            let ids = takeHalf(half, now, &expired)
+            if ids.count > limit { addHalf(ids[limit...]) }
+            if !ids.isEmpty { return Array(ids.prefix(limit)) }
+        }
+        var limit = limit
+        var ids: [Int64] = []
+        var group: Int64?
+        while ids.count < limit {
+            let old = popDue(beside: ids.count, limit: &limit, now)
+            if let old { ids.append(old) }
+            let new = ids.count < limit ? fresh.popFirst() : nil
+            if let new {
+                ids.append(new)
+                group = deliveries[new]?.group
+            }
+            if old == nil, new == nil { break }
+        }
+        // The rest of a group whose beginning goes out makes the post no longer for gorush by much: it is one notification.
+        while ids.count < configuration.maximumBatchCount, let group, let next = fresh.first, deliveries[next.id]?.group == group {
+            fresh.remove(next.id)
+            ids.append(next.id)
+        }
+        for id in ids { expiring.remove(id) }
+        return ids
+    }
+
+    private mutating func takeHalf(_ half: Half, _ now: Timestamp, _ expired: inout [Int64]) -> [Int64] {
+        var ids: [Int64] = []
+        for id in half.deliveries {
+            guard let delivery = deliveries[id], case .halved(half.number) = delivery.place else { continue }
+            if delivery.expires <= now {
+                remove(id)
+                expired.append(id)
+            } else {
+                ids.append(id)
+            }
+        }
+        return ids
+    }
+
+    /// - Parameter limit: is lowered to the number that this delivery may go with.
+    private mutating func popDue(beside count: Int, limit: inout Int, _ now: Timestamp) -> Int64? {
+        guard let (due, id) = backlog.first, due <= now, let failureCount = deliveries[id]?.failureCount else { return nil }
+        let batchLimit = max(1, configuration.maximumBatchCount >> min(failureCount, 30))
+        guard count < batchLimit else { return nil }
+        limit = min(limit, batchLimit)
+        return backlog.popFirst()
+    }
+
+    mutating func addHalf(_ ids: ArraySlice<Int64>) {
+        guard !ids.isEmpty else { return }
+        lastNumber += 1
+        let half = Half(number: lastNumber, deliveries: Array(ids))
+        for id in ids { deliveries[id]?.place = .halved(half.number) }
+        halves.append(half)
+    }
+}

@@ -1,0 +1,58 @@
+import Core
+import Waku
+
+/// The deliveries of a device stand in line: a doubly linked list by their ids, of which only the first may go out.
+extension DeliveryQueue {
+    /// Nearly always at the end. One that was posted before is not overtaken.
+    mutating func joinLine(_ id: Int64, of device: DeviceID) {
+        var line = lines[device] ?? Line()
+        var previous = line.last
+        while let before = previous, before > id, let delivery = deliveries[before] {
+            if before == line.first {
+                guard delivery.failureCount == 0, fresh.remove(before) || backlog.remove(before) else { break }
+                deliveries[before]?.place = .held
+            }
+            previous = delivery.previous
+        }
+        let next = previous.map { deliveries[$0]?.next } ?? line.first
+        deliveries[id]?.previous = previous
+        deliveries[id]?.next = next
+        if let previous { deliveries[previous]?.next = id } else { line.first = id }
+        if let next { deliveries[next]?.previous = id } else { line.last = id }
+        lines[device] = line
+    }
+
+    mutating func leaveLine(_ id: Int64, _ delivery: Delivery) {
+        if let previous = delivery.previous {
+            deliveries[previous]?.next = delivery.next
+        } else {
+            lines[delivery.device]?.first = delivery.next
+        }
+        if let next = delivery.next {
+            deliveries[next]?.previous = delivery.previous
+        } else {
+            lines[delivery.device]?.last = delivery.previous
+        }
+    }
+
+    /// Lets the first of a line go out, unless it may already, or one of the line is in flight.
+    mutating func releaseFirst(of device: DeviceID) {
+        guard let line = lines[device], !line.isPosting else { return }
+        guard let id = line.first, let delivery = deliveries[id] else {
+            lines[device] = nil
+            return
+        }
+        guard case .held = delivery.place else { return }
+        if delivery.isAwaited {
+            deliveries[id]?.place = .fresh
+            fresh.insert(id, key: id)
+        } else {
+            place(id, inBacklogAt: delivery.arrived)
+        }
+    }
+
+    mutating func place(_ id: Int64, inBacklogAt due: Timestamp) {
+        deliveries[id]?.place = .backlog
+        backlog.insert(id, key: due)
+    }
+}

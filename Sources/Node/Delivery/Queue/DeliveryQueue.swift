@@ -1,0 +1,313 @@
+package import Core
+import Waku
+
+/// Decides what is posted to gorush, and when. Ids, time and outcomes come in, batches go out; whoever holds it does the talking, and
+/// loads the contents when a batch is posted, so that a backlog stays small.
+///
+///     add ─▶ held ──(first of its device)──▶ fresh ───(a post is free)───▶ in flight ──(accepted)─────────────▶ accepted
+///                           │                  │                            ▲  ▲ │ │ └──(refused, alone)───────▶ dropped
+///                           │        (nobody waits for it now)              │  │ │ └────(refused, with others)─▶ halved ─┐
+///                           │                  ▼                            │  │ └──(failed)──┐                          │
+///                           └──(nobody waits)▶ backlog ──(a post is free)───┘  └──────────────┼────(a post is free)──────┘
+///                                              ▲                                              │
+///                                              └──────────────(after a pause)─────────────────┘
+///
+/// Everything but what is in flight may expire, or be evicted as the oldest when the queue is full. `remove` takes a delivery out wherever it
+/// is: one that is in flight then has no resolution.
+///
+/// - **Order.** The deliveries of a device stand in line by their ids. Only the first of a line is posted, so that no two are on their way at
+///   once; while it is tried again the others of its device, and no others, wait.
+/// - Half of a batch are fresh deliveries and half are from the backlog, when there are enough of both: neither waits for the other's.
+/// - A delivery that failed goes with fewer others each time, in the end alone: what breaks gorush breaks nobody else's post for long.
+/// - Halves go out first, the last one first, so that there are few of them.
+/// - What is in flight is not posted again before its post has ended, however long that takes: without an answer its outcome is unknown.
+/// - How much goes into a post, and how many posts go out while one is overdue, is for ``PostPace`` to say; whether anything goes out at all
+///   is for the ``CircuitBreaker``.
+///
+/// Times must not go back: the driver adds a monotonic clock to the time at which it started. Every call takes logarithmic time for each
+/// delivery that it names.
+package struct DeliveryQueue: Sendable {
+    enum Place {
+        /// Behind another of its device.
+        case held
+        case fresh
+        case backlog
+        case inFlight(UInt64)
+        /// In the half with this number.
+        case halved(UInt64)
+    }
+
+    struct Delivery {
+        let device: DeviceID
+        let expires: Timestamp
+        let arrived: Timestamp
+        /// Whether somebody waits for its outcome.
+        let isAwaited: Bool
+        /// Those with the same one go out together when they are fresh.
+        let group: Int64?
+        /// How often it failed.
+        var failureCount = 0
+        var place = Place.held
+        /// Its neighbours in the line of its device.
+        var previous: Int64?
+        var next: Int64?
+    }
+
+    /// The deliveries of a device, by their ids.
+    struct Line {
+        var first: Int64?
+        var last: Int64?
+        /// One of them is in flight; it may have been removed since.
+        var isPosting = false
+    }
+
+    struct Half {
+        let number: UInt64
+        let deliveries: [Int64]
+    }
+
+    private struct Post {
+        let batch: Batch
+        let devices: [DeviceID]
+    }
+
+    let configuration: Configuration
+    private var generator: any RandomNumberGenerator & Sendable
+
+    var deliveries: [Int64: Delivery] = [:]
+    var lines: [DeviceID: Line] = [:]
+    /// By their ids.
+    var fresh = IndexedHeap<Int64>()
+    /// By the time they are due.
+    var backlog = IndexedHeap<Timestamp>()
+    var halves: [Half] = []
+    /// All that are neither in flight nor in a half, by the time they are too old.
+    var expiring = IndexedHeap<Timestamp>()
+    private var evicted: [Int64] = []
+    private var posts: [UInt64: Post] = [:]
+    var lastNumber: UInt64 = 0
+    private var isDraining = false
+    package internal(set) var breaker: CircuitBreaker
+    var pace: PostPace
+
+    package init(
+        configuration: Configuration = Configuration(), generator: any RandomNumberGenerator & Sendable = SystemRandomNumberGenerator()
+    ) {
+        self.configuration = configuration
+        self.generator = generator
+        breaker = CircuitBreaker(configuration: configuration.breaker)
+        pace = PostPace(configuration: configuration)
+    }
+
+    /// All in the queue, those in flight included.
+    package var count: Int { deliveries.count }
+    package var batchesInFlight: Int { posts.count }
+    /// Deliveries whose post has not ended.
+    package var deliveriesInFlight: some Sequence<Int64> { posts.values.lazy.flatMap(\.batch.deliveries) }
+    /// Devices of the posts that have not ended, also of deliveries that were taken out since.
+    package var devicesInFlight: some Sequence<DeviceID> { posts.values.lazy.flatMap(\.devices) }
+    /// Whether a delivery is in the queue, in flight or not.
+    package func contains(_ id: Int64) -> Bool { deliveries[id] != nil }
+    /// nil when the delivery is not in the queue.
+    package func device(of id: Int64) -> DeviceID? { deliveries[id]?.device }
+    /// Nothing is in flight, and nothing will be.
+    package var isDrained: Bool { isDraining && posts.isEmpty }
+
+    /// A new delivery. One that is in the queue already stays as it is.
+    ///
+    /// - Parameters:
+    ///   - id: higher ones are newer.
+    ///   - device: whom it is for.
+    ///   - expires: when it is given up.
+    ///   - isAwaited: somebody waits for its outcome, for a while.
+    ///   - group: those with the same one, and ids that follow each other, go out together.
+    ///   - now: when.
+    package mutating func add(
+        _ id: Int64, device: DeviceID, expires: Timestamp, isAwaited: Bool = true, group: Int64? = nil, now: Timestamp
+    ) {
+        guard deliveries[id] == nil else { return }
+        deliveries[id] = Delivery(device: device, expires: expires, arrived: now, isAwaited: isAwaited, group: group)
+        expiring.insert(id, key: expires)
+        joinLine(id, of: device)
+        releaseFirst(of: device)
+        while deliveries.count > configuration.limit, let oldest = expiring.first?.id {
+            remove(oldest)
+            evicted.append(oldest)
+        }
+    }
+
+    /// Takes out a delivery that is no longer wanted. The outcome of a batch that it is in means nothing to it any more.
+    package mutating func remove(_ id: Int64) {
+        guard let delivery = deliveries[id] else { return }
+        leaveLine(id, delivery)
+        deliveries[id] = nil
+        fresh.remove(id)
+        backlog.remove(id)
+        expiring.remove(id)
+        releaseFirst(of: delivery.device)
+    }
+
+    /// From now on nothing is posted; what is in flight can finish.
+    package mutating func drain() {
+        isDraining = true
+    }
+
+    /// What is to be done now. To be asked after every `add` and `finished`, and at ``nextWake(now:)``.
+    package mutating func actions(now: Timestamp) -> [Action] {
+        var expired: [Int64] = []
+        while let (expires, id) = expiring.first, expires <= now {
+            remove(id)
+            expired.append(id)
+        }
+        while let id = fresh.first?.id, let arrived = deliveries[id]?.arrived, arrived + configuration.awaitLimit <= now {
+            fresh.remove(id)
+            place(id, inBacklogAt: arrived)
+        }
+        var actions: [Action] = []
+        pace.advance(to: now)
+        while mayPost, isBatchReady(now: now) {
+            let admission = breaker.admission(at: now)
+            guard admission != .nothing else { break }
+            let limit = pace.batchLimit(at: now)
+            let ids = nextIDs(limit: admission == .probe ? min(limit, configuration.probeBatchCount) : limit, now, &expired)
+            guard !ids.isEmpty else { break }
+            let batch = post(ids, now)
+            if admission == .probe { breaker.began(probe: batch.id) }
+            actions.append(.post(batch))
+        }
+        if !expired.isEmpty { actions.insert(.expire(expired), at: 0) }
+        if !evicted.isEmpty {
+            actions.insert(.evict(evicted), at: 0)
+            evicted = []
+        }
+        return actions
+    }
+
+    /// When there is something to do at the latest, if nothing is added and nothing finishes before; nil for never.
+    package func nextWake(now: Timestamp) -> Timestamp? {
+        if !evicted.isEmpty { return now }
+        var wake = [expiring.first?.key, pace.nextChange].compactMap(\.self).min()
+        if mayPost, let ripe = ripeTime(now: now) {
+            let resume: Timestamp? =
+                switch breaker.state {
+                case .closed: ripe
+                case .open(let until, _): max(ripe, until)
+                case .halfOpen: nil
+                }
+            wake = [wake, resume].compactMap(\.self).min()
+        }
+        return wake.map { max($0, now) }
+    }
+
+    /// The contents of a batch are loaded, and the request leaves now.
+    ///
+    /// - Parameter count: how many of its deliveries are in the request.
+    package mutating func sent(_ batchID: UInt64, count: Int, now: Timestamp) {
+        pace.sent(batchID, count: count, at: now)
+    }
+
+    /// The request of a batch has ended. What it came to may still have to be stored before ``finished(_:outcome:except:now:)``, which can
+    /// take as long as the disk does; gorush is not to be thought slow for that.
+    package mutating func answered(_ batchID: UInt64, outcome: Outcome, now: Timestamp) {
+        pace.ended(batchID, outcome, at: now)
+    }
+
+    /// The end of a batch. One that is not in flight has no resolutions.
+    ///
+    /// - Parameter untaken: those that gorush did not take though it accepted the batch: they are tried again.
+    package mutating func finished(
+        _ batchID: UInt64, outcome: Outcome, except untaken: Set<Int64> = [], now: Timestamp
+    ) -> [Resolution] {
+        guard let post = posts.removeValue(forKey: batchID) else { return [] }
+        pace.ended(batchID, outcome, at: now)
+        switch outcome {
+        case .accepted, .refused: breaker.worked()
+        case .notPosted: breaker.cameToNothing(batchID, at: now)
+        case .failed(let retryAfter):
+            breaker.failed(batchID, latest: lastNumber, retryAfter: retryAfter, at: now, using: &generator)
+        }
+        let ids = post.batch.deliveries.filter { id in
+            if case .inFlight(batchID) = deliveries[id]?.place { true } else { false }
+        }
+        let resolutions = resolve(ids, outcome, untaken, wasAlone: post.batch.deliveries.count == 1, now)
+        for device in post.devices {
+            lines[device]?.isPosting = false
+            releaseFirst(of: device)
+        }
+        return resolutions
+    }
+
+    private mutating func resolve(
+        _ ids: [Int64], _ outcome: Outcome, _ untaken: Set<Int64>, wasAlone: Bool, _ now: Timestamp
+    ) -> [Resolution] {
+        switch outcome {
+        case .accepted:
+            return ids.map { id in
+                if untaken.contains(id) {
+                    retry(id, after: nil, now: now)
+                    return .retrying(id)
+                }
+                remove(id)
+                return .accepted(id)
+            }
+        case .refused where wasAlone:
+            for id in ids { remove(id) }
+            return ids.map(Resolution.dropped)
+        case .refused:
+            let middle = (ids.count + 1) / 2
+            addHalf(ids[middle...])
+            addHalf(ids[..<middle])
+        case .failed(let retryAfter):
+            for id in ids { retry(id, after: retryAfter, now: now) }
+        case .notPosted:
+            for id in ids { retry(id, after: nil, now: now) }
+        }
+        return ids.map(Resolution.retrying)
+    }
+
+    // MARK: Batches
+
+    private var mayPost: Bool {
+        !isDraining && posts.count < configuration.maximumBatchesInFlight && pace.admitsPost
+    }
+
+    /// Whether what waits is worth a post, or has waited for others long enough.
+    private func isBatchReady(now: Timestamp) -> Bool {
+        ripeTime(now: now).map { $0 <= now } ?? false
+    }
+
+    /// When it will be; nil when nothing waits.
+    private func ripeTime(now: Timestamp) -> Timestamp? {
+        if !halves.isEmpty || fresh.count >= pace.batchLimit(at: now) { return now }
+        let arrived = fresh.first.flatMap { deliveries[$0.id]?.arrived }
+        guard let first = [arrived, backlog.first?.key].compactMap(\.self).min() else { return nil }
+        return posts.isEmpty ? first : first + configuration.gathering
+    }
+
+    private mutating func post(_ ids: [Int64], _ now: Timestamp) -> Batch {
+        lastNumber += 1
+        let batch = Batch(id: lastNumber, deliveries: ids)
+        var devices: [DeviceID] = []
+        devices.reserveCapacity(ids.count)
+        for id in ids {
+            guard let device = deliveries[id]?.device else { continue }
+            deliveries[id]?.place = .inFlight(batch.id)
+            lines[device]?.isPosting = true
+            devices.append(device)
+        }
+        posts[batch.id] = Post(batch: batch, devices: devices)
+        pace.began(batch.id, count: ids.count, at: now)
+        return batch
+    }
+
+    private mutating func retry(_ id: Int64, after retryAfter: Duration?, now: Timestamp) {
+        guard var delivery = deliveries[id] else { return }
+        delivery.failureCount += 1
+        let backoff = configuration.backoff.delay(afterFailures: delivery.failureCount, jitter: .random(in: 0...1, using: &generator))
+        let pause = max(backoff, min(retryAfter ?? .zero, configuration.longestRetryAfter))
+        deliveries[id] = delivery
+        place(id, inBacklogAt: now + pause)
+        expiring.insert(id, key: delivery.expires)
+    }
+
+}

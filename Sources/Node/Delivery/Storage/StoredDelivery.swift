@@ -1,0 +1,52 @@
+package import Core
+import Storage
+import Waku
+
+/// Which notification waits, for which device, and until when.
+package struct WaitingDelivery: Hashable, Sendable {
+    /// Of the outbox' row: later ones are higher.
+    package let id: Int64
+    package let delivery: DeliveryID
+    package let device: DeviceID
+    package let expires: Timestamp
+
+    package init(id: Int64, delivery: DeliveryID, device: DeviceID, expires: Timestamp) {
+        self.id = id
+        self.delivery = delivery
+        self.device = device
+        self.expires = expires
+    }
+
+    /// Of id, protocol, device and expiry.
+    init(_ row: Row, _ delivery: DeliveryID) throws(UnexpectedValue) {
+        self.init(
+            id: try row.integer(0), delivery: delivery,
+            device: DeviceID(ProtocolNumber(rawValue: try row.integer(1)), row: try row.integer(2)),
+            expires: Timestamp(rawValue: try row.integer(3)))
+    }
+}
+
+/// A row of the outbox.
+package struct StoredDelivery: Sendable {
+    package let waiting: WaitingDelivery
+    let sealed: [UInt8]
+
+    /// As the protocol made it.
+    func payload(_ sealer: Sealer) throws -> [UInt8] {
+        try sealer.open(sealed, boundTo: [.bytes(waiting.delivery.bytes)])
+    }
+}
+
+/// A notification that gorush took, and whom its token belongs to.
+package struct PostedNotification: Hashable, Sendable {
+    package let delivery: DeliveryID
+    package let device: DeviceID
+    /// Of the registration whose token was posted.
+    package let version: UInt64
+
+    package init(delivery: DeliveryID, device: DeviceID, version: UInt64) {
+        self.delivery = delivery
+        self.device = device
+        self.version = version
+    }
+}

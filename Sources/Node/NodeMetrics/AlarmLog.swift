@@ -1,0 +1,98 @@
+package import Core
+import Waku
+
+/// Conditions that an operator must know of.
+package enum AlarmKind: String, MetricLabel {
+    package static let labelName = "alarm"
+    /// No message came on the shard for too long.
+    case silence
+    case relayDetached = "relay_detached"
+    /// Messages may have been lost between the relay and this node.
+    case gap
+    /// No answer of a relay is found in the stores of other relays: it publishes last from now on.
+    case answersUnconfirmed = "answers_unconfirmed"
+    /// The circuit breaker is not closed.
+    case gorushGivenUp = "gorush_given_up"
+    /// A post is unanswered for too long.
+    case gorushSlow = "gorush_slow"
+    /// Wrong credentials, or a wrong URL.
+    case gorushMisconfigured = "gorush_misconfigured"
+    /// APNs or Firebase do not accept gorush's certificate, key or account.
+    case pushServiceCredentials = "push_service_credentials"
+    /// Too many tokens fail alike: none is removed.
+    case tokensHeldOff = "tokens_held_off"
+    case storeFails = "store_fails"
+
+    /// The title on the status page.
+    package var title: String {
+        switch self {
+        case .silence: "No messages on the shard"
+        case .relayDetached: "Relay detached"
+        case .gap: "Messages may have been missed"
+        case .answersUnconfirmed: "Answers through a relay are not confirmed"
+        case .gorushGivenUp: "gorush takes no notifications"
+        case .gorushSlow: "gorush is slow"
+        case .gorushMisconfigured: "gorush can't be used as configured"
+        case .pushServiceCredentials: "gorush's certificate, key or account is not accepted"
+        case .tokensHeldOff: "Too many tokens fail alike"
+        case .storeFails: "Database can't be written or read"
+        }
+    }
+
+    /// An alarm without a defined end is over if it is not raised again within this time; nil for alarms that are cleared.
+    var expiry: Duration? {
+        switch self {
+        case .silence, .relayDetached, .answersUnconfirmed, .gorushGivenUp, .gorushSlow, .storeFails: nil
+        case .gap, .gorushMisconfigured, .pushServiceCredentials: .seconds(600)
+        case .tokensHeldOff: .seconds(3600)
+        }
+    }
+}
+
+package struct Alarm: Hashable, Sendable {
+    package let kind: AlarmKind
+    /// The reason of the last time that it was raised, as logged.
+    package fileprivate(set) var reason: String
+    package let since: Timestamp
+    package fileprivate(set) var last: Timestamp
+    /// How often it was raised.
+    package fileprivate(set) var count = 1
+    package fileprivate(set) var ended: Timestamp?
+
+    package func isActive(at now: Timestamp) -> Bool {
+        ended == nil && kind.expiry.map { now.since(last) < $0 } ?? true
+    }
+}
+
+/// The latest alarms. Events and time are inputs. An alarm that is raised while it is active is not a new one.
+package struct AlarmLog {
+    package static let limit = 50
+
+    /// The latest first.
+    package private(set) var alarms: [Alarm] = []
+
+    package init() {}
+
+    /// - Returns: whether it is a new alarm.
+    package mutating func raise(_ kind: AlarmKind, _ reason: String, at now: Timestamp) -> Bool {
+        if let index = alarms.firstIndex(where: { $0.kind == kind }), alarms[index].isActive(at: now) {
+            alarms[index].reason = reason
+            alarms[index].last = now
+            alarms[index].count += 1
+            return false
+        }
+        alarms.insert(Alarm(kind: kind, reason: reason, since: now, last: now), at: 0)
+        if alarms.count > Self.limit { alarms.removeLast() }
+        return true
+    }
+
+    /// Ends the alarm if it is active.
+    package mutating func clear(_ kind: AlarmKind, at now: Timestamp) {
+        guard let index = alarms.firstIndex(where: { $0.kind == kind }), alarms[index].isActive(at: now) else { return }
+        alarms[index].ended = now
+    }
+
+    package func isActive(_ kind: AlarmKind, at now: Timestamp) -> Bool {
+        alarms.first { $0.kind == kind }?.isActive(at: now) ?? false
+    }
+}

@@ -1,0 +1,43 @@
+import Synchronization
+package import Core
+import Waku
+
+/// The node's ``AlarmLog``, shared by its parts, with metrics.
+package final class Alarms: Sendable {
+    private let log = Mutex(AlarmLog())
+    private let registry: MetricRegistry
+    private let now: @Sendable () -> Timestamp
+
+    package init(registry: MetricRegistry, now: @escaping @Sendable () -> Timestamp) {
+        self.registry = registry
+        self.now = now
+        // Creates the series, so that alarms that were never raised are shown as 0.
+        for kind in AlarmKind.allCases { _ = registry.counter(.alarms, kind) }
+    }
+
+    /// - Parameters:
+    ///   - kind: the alarm.
+    ///   - reason: as logged, without secrets.
+    package func raise(_ kind: AlarmKind, _ reason: String) {
+        let time = now()
+        if log.withLock({ $0.raise(kind, reason, at: time) }) { registry.counter(.alarms, kind).increment(by: 1) }
+    }
+
+    package func clear(_ kind: AlarmKind) {
+        let time = now()
+        log.withLock { $0.clear(kind, at: time) }
+    }
+
+    /// Raises the alarm if there is a reason, and clears it otherwise.
+    package func set(_ kind: AlarmKind, _ reason: String?) {
+        if let reason { raise(kind, reason) } else { clear(kind) }
+    }
+
+    /// The latest first.
+    package var all: [Alarm] { log.withLock { $0.alarms } }
+
+    package func isActive(_ kind: AlarmKind) -> Bool {
+        let time = now()
+        return log.withLock { $0.isActive(kind, at: time) }
+    }
+}

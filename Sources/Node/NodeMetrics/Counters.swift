@@ -1,0 +1,225 @@
+import Synchronization
+import Core
+import Waku
+
+/// The counters and histograms of a node since the start of the process. Adding takes one atomic instruction, without look-up or lock.
+package final class Counters: Sendable {
+    /// The metrics of all groups, for scraping.
+    package let registry: MetricRegistry
+    /// The counters of all groups, in their order.
+    package let declared: [Counter]
+    /// By ``Counter/index``; nil for counters that are in none of the groups.
+    private let cells: [CounterCell?]
+    private let opened: CounterCell
+    /// By ``ProtocolLabel/place``; nil for protocols that the node does not speak.
+    private let protocols: [ProtocolCells?]
+
+    private let started = ContinuousClock.now
+    /// The time of the last message, in nanoseconds since the start.
+    private let lastMessage = Atomic<Int64>(0)
+
+    /// What is measured of a protocol's messages.
+    private struct ProtocolCells: Sendable {
+        /// By ``KindLabel/place``.
+        let valid: [CounterCell]
+        let answers: [HistogramCell]
+        /// By ``StageLabel/place`` and ``KindLabel/place``.
+        let latencies: [Latency?]
+        /// By ``KindLabel/place``.
+        let replyDelays: [HistogramCell?]
+
+        init(_ label: ProtocolLabel, _ registry: MetricRegistry) {
+            valid = KindLabel.allCases.map { registry.counter(.valid, label, $0) }
+            answers = KindLabel.allCases.map { registry.histogram(.sinceReceipt, label, StageLabel.answered, $0) }
+            replyDelays = KindLabel.allCases.map { $0 == .registration ? nil : registry.histogram(.replyDelay, label, $0) }
+            latencies = StageLabel.allCases.flatMap { stage in
+                KindLabel.allCases.map { kind in
+                    guard stage.concerns(kind) else { return nil }
+                    return Latency(
+                        sinceReceipt: stage == .received ? nil : registry.histogram(.sinceReceipt, label, stage, kind),
+                        sinceSent: registry.histogram(.sinceSent, label, stage, kind))
+                }
+            }
+        }
+    }
+
+    private struct Latency: Sendable {
+        let sinceReceipt: HistogramCell?
+        let sinceSent: HistogramCell
+    }
+
+    /// - Parameters:
+    ///   - groups: Of all modules of the node. Metrics are shown in this order.
+    ///   - labels: Of the protocols that the node speaks. Messages of others are not measured.
+    package init(_ groups: [MetricGroup], protocols labels: Set<ProtocolLabel> = [.status]) {
+        let metrics = groups.flatMap(\.metrics)
+        let registry = MetricRegistry(metrics.map(\.definition))
+        self.registry = registry
+        declared = groups.flatMap(\.counters)
+        var cells = [CounterCell?](repeating: nil, count: (declared.map(\.index).max() ?? -1) + 1)
+        for counter in declared { cells[counter.index] = counter.series.map { registry.cell($0.metric, $0.labels) } ?? CounterCell() }
+        self.cells = cells
+        opened = registry.counter(.opened)
+        protocols = ProtocolLabel.allCases.map { labels.contains($0) ? ProtocolCells($0, registry) : nil }
+        // Creates the series, so that histograms without labels are shown from the start.
+        for metric in metrics where metric.labels.isEmpty { _ = registry.histogram(metric) }
+    }
+
+    package func add(_ counter: Counter, _ count: Int = 1) {
+        guard count != 0 else { return }
+        guard counter.index < cells.count, let cell = cells[counter.index] else {
+            return assertionFailure("the counter \(counter) is in no group")
+        }
+        cell.increment(by: Int64(count))
+    }
+
+    /// All counters above 0.
+    package var snapshot: [Counter: Int] {
+        var counts: [Counter: Int] = [:]
+        for counter in declared {
+            let count = count(counter)
+            if count != 0 { counts[counter] = count }
+        }
+        return counts
+    }
+
+    package func count(_ counter: Counter) -> Int {
+        counter.index < cells.count ? cells[counter.index].map { Int($0.value) } ?? 0 : 0
+    }
+
+    // MARK: Messages
+
+    /// Counts messages received from the relay.
+    package func received(_ count: Int) {
+        add(.received, count)
+        lastMessage.store(started.duration(to: .now).nanoseconds, ordering: .relaxed)
+    }
+
+    /// The time since the last message, or since the start before the first.
+    package var silence: Duration {
+        started.duration(to: .now) - .nanoseconds(lastMessage.load(ordering: .relaxed))
+    }
+
+    /// Counts messages that were decrypted.
+    ///
+    /// - Parameters:
+    ///   - valid: The kind of each valid message, and its times.
+    ///   - others: Number of decrypted messages that are invalid.
+    package func opened(_ valid: some Collection<(kind: KindLabel, times: MessageTimes?)>, others: Int) {
+        guard !valid.isEmpty || others > 0 else { return }
+        opened.increment(by: Int64(valid.count + others))
+        for (kind, times) in valid {
+            cells(of: times)?.valid[kind.place].increment(by: 1)
+            reached(.valid, kind, times)
+            if let delay = times?.delay { latency(.received, kind, times)?.sinceSent.recordNanoseconds(delay.nanoseconds) }
+        }
+    }
+
+    /// Records the time until a message reached a stage.
+    ///
+    /// - Parameters:
+    ///   - stage: the stage.
+    ///   - kind: the message's kind.
+    ///   - times: the message's times.
+    ///   - held: the time for which its answer was held, which is not included.
+    package func reached(_ stage: StageLabel, _ kind: KindLabel, _ times: MessageTimes?, without held: Duration = .zero) {
+        guard let times, let latency = latency(stage, kind, times) else { return }
+        let elapsed = times.received.duration(to: .now) - held
+        latency.sinceReceipt?.recordNanoseconds(elapsed.nanoseconds)
+        if let delay = times.delay { latency.sinceSent.recordNanoseconds((delay + elapsed).nanoseconds) }
+    }
+
+    /// Without times the message is one of the deployed protocol's.
+    private func cells(of times: MessageTimes?) -> ProtocolCells? { protocols[(times?.protocol ?? .status).place] }
+
+    private func latency(_ stage: StageLabel, _ kind: KindLabel, _ times: MessageTimes?) -> Latency? {
+        cells(of: times)?.latencies[stage.place * KindLabel.allCases.count + kind.place]
+    }
+
+    /// Records for how long an answer was held until it was due.
+    ///
+    /// - Parameters:
+    ///   - kind: The kind of the question.
+    ///   - time: How long the answer was held.
+    ///   - times: The times of the question.
+    package func held(_ kind: KindLabel, for time: Duration, _ times: MessageTimes?) {
+        cells(of: times)?.replyDelays[kind.place]?.recordNanoseconds(time.nanoseconds)
+    }
+
+    /// Valid messages since the start, of all protocols, by ``KindLabel/place``.
+    package var validCounts: [Int] {
+        KindLabel.allCases.map { kind in protocols.reduce(0) { $0 + Int($1?.valid[kind.place].value ?? 0) } }
+    }
+
+    /// Numbers of answers since the start within each bound; the last is the total.
+    package var answerTimes: [Int64] {
+        protocols.flatMap { $0?.answers ?? [] }.map(\.cumulativeCounts).reduce([]) { sum, counts in
+            sum.isEmpty ? counts : zip(sum, counts).map(+)
+        }
+    }
+
+    /// The median and the 99th percentile of the time to answer, in seconds, between two such lists; infinite beyond the last bound.
+    package func percentiles(from old: [Int64], to new: [Int64]) -> (half: Double, most: Double)? {
+        let counts = zip(old, new).map { $1 - $0 }
+        guard let all = counts.last, all > 0, case .histogram(let bounds) = Metric.sinceReceipt.definition.kind else { return nil }
+        func bound(_ share: Double) -> Double {
+            zip(bounds, counts).first { Double($1) >= share * Double(all) }?.0 ?? .infinity
+        }
+        return (bound(0.5), bound(0.99))
+    }
+
+    // MARK: Rare events
+
+    /// Adds to a series that no ``Counter`` declares. It is looked up under a lock, so this is for rare events.
+    package func increment(_ metric: Metric, _ labels: any MetricLabel..., by count: Int64 = 1) {
+        registry.cell(metric, labels).increment(by: count)
+    }
+
+    /// Records a duration in a histogram, with the same look-up.
+    package func record(_ duration: Duration, in metric: Metric, _ labels: any MetricLabel...) {
+        registry.histogramCell(metric, labels).recordNanoseconds(duration.nanoseconds)
+    }
+}
+
+extension StageLabel {
+    /// Whether messages of this kind reach the stage: queries store nothing, and only requests go to gorush.
+    package func concerns(_ kind: KindLabel) -> Bool {
+        switch self {
+        case .received, .valid, .answered: true
+        case .durable: kind != .query
+        case .accepted: kind == .request
+        }
+    }
+
+    package var place: Int {
+        switch self {
+        case .received: 0
+        case .valid: 1
+        case .durable: 2
+        case .accepted: 3
+        case .answered: 4
+        }
+    }
+}
+
+extension ProtocolLabel {
+    package var place: Int {
+        switch self {
+        case .status: 0
+        case .statusV01: 1
+        case .session: 2
+        case .other: 3
+        case .shared: 4
+        }
+    }
+}
+
+extension KindLabel {
+    package var place: Int {
+        switch self {
+        case .registration: 0
+        case .query: 1
+        case .request: 2
+        }
+    }
+}

@@ -1,0 +1,28 @@
+/// The metrics and counters that one module declares. The composition root passes all groups of the node to ``Counters``: metrics and counters
+/// in no group are not collected.
+package struct MetricGroup: Sendable {
+    package let metrics: [Metric]
+    package let counters: [Counter]
+
+    package init(metrics: [Metric] = [], counters: [Counter] = []) {
+        self.metrics = metrics
+        self.counters = counters
+    }
+}
+
+extension Sequence<MetricGroup> {
+    /// The metric of this name; nil if none of the groups has it.
+    package func metric(named name: String) -> Metric? {
+        lazy.flatMap(\.metrics).first { $0.name == name }
+    }
+
+    /// The lines of the table in the article on metrics.
+    package var markdownTable: [String] {
+        let rows = flatMap(\.metrics).map { metric in
+            let labels = metric.labels.map { "`\($0.labelName)`" }.joined(separator: ", ")
+            let definition = metric.definition
+            return "| `\(metric.name)` | \(definition.typeName) | \(labels.isEmpty ? "–" : labels) | \(definition.help) |"
+        }
+        return ["| metric | type | labels | meaning |", "|---|---|---|---|"] + rows
+    }
+}

@@ -1,0 +1,107 @@
+import HTTPService
+import HTTPTypes
+import Hummingbird
+import Logging
+import NIOCore
+import NodeMetrics
+
+/// The HTTP endpoints of a node.
+///
+/// | path | response |
+/// |---|---|
+/// | `GET /healthz` | 200 while the process answers |
+/// | `GET /readyz` | 200 while relay, store and gorush work; else 503 with a line for each obstacle |
+/// | `GET /metrics` | ``Metric`` values |
+/// | `GET /`, `GET /status.json` | `StatusDocument`, and the same as JSON |
+/// | `POST /feedback` | ``FeedbackEndpoint`` |
+struct HealthServer {
+    /// Answered for any `Host`: probes use arbitrary names and get little information; `/feedback` is protected by its secret.
+    private static let exemptPaths: Set = ["healthz", "readyz", "feedback"]
+
+    let address: SocketAddress
+    /// Host names allowed besides loopback names and the host of ``address``: ``HostPolicy``.
+    let hostNames: [String]
+    /// nil if it is disabled.
+    let feedback: FeedbackEndpoint?
+    /// Why the node is not ready; empty if it is.
+    let obstacles: @Sendable () -> [String]
+    /// The body of `GET /metrics`.
+    let metrics: @Sendable (ExpositionFormat) async -> String
+    let status: @Sendable () async -> StatusFigures
+    /// Called with the port once the server listens.
+    let bound: @Sendable (Int) -> Void
+    let logger: Logger
+
+    /// Serves until the task is cancelled or the process shuts down gracefully.
+    ///
+    /// - Throws: NIO's error for an address that can't be listened on.
+    func run() async throws {
+        let listener = HTTPListener(
+            .hostname(address.host, port: address.port), limits: HTTPLimits(.status),
+            hosts: HostPolicy(names: hostNames + [address.host]), exemptPaths: Self.exemptPaths, logger: logger)
+        try await listener.run(router.buildResponder()) { [bound] channel in
+            if let port = channel.localAddress?.port { bound(port) }
+        }
+    }
+
+    private var router: Router<BasicRequestContext> {
+        let router = Router()
+        router.get("healthz") { _, _ in Self.text("ok\n") }
+        router.get("readyz") { [obstacles] _, _ in
+            let obstacles = obstacles()
+            let text = obstacles.isEmpty ? "ready\n" : obstacles.map { $0 + "\n" }.joined()
+            return Self.text(text, status: obstacles.isEmpty ? .ok : .serviceUnavailable)
+        }
+        router.get("metrics") { [metrics] request, _ in
+            let format = ExpositionFormat(accept: request.headers[.accept])
+            return Response(
+                status: .ok, headers: Self.guarded([.contentType: format.contentType, .vary: "Accept", .cacheControl: "no-store"]),
+                body: .init(byteBuffer: ByteBuffer(string: await metrics(format))))
+        }
+        router.get("") { [status] _, _ in
+            Self.page(StatusDocument(status: await status()).text)
+        }
+        router.get("status.json") { [status] _, _ in
+            Response(
+                status: .ok, headers: Self.guarded([.contentType: "application/json; charset=utf-8", .cacheControl: "no-store"]),
+                body: .init(byteBuffer: ByteBuffer(bytes: await status().json)))
+        }
+        if let feedback {
+            router.post("feedback") { request, _ in await feedback.answer(request) }
+        }
+        return router
+    }
+
+    private static func text(_ text: String, status: HTTPResponse.Status = .ok) -> Response {
+        Response(
+            status: status, headers: guarded([.contentType: "text/plain; charset=utf-8", .cacheControl: "no-store"]),
+            body: .init(byteBuffer: ByteBuffer(string: text)))
+    }
+
+    private static func page(_ text: String) -> Response {
+        var headers = guarded([
+            .contentType: "text/html; charset=utf-8", .cacheControl: "no-store",
+            .contentSecurityPolicy: StatusDocument.contentSecurityPolicy,
+        ])
+        add(
+            [
+                "Referrer-Policy": "no-referrer", "X-Frame-Options": "DENY", "Cross-Origin-Opener-Policy": "same-origin",
+                "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
+            ], to: &headers)
+        return Response(status: .ok, headers: headers, body: .init(byteBuffer: ByteBuffer(string: text)))
+    }
+
+    /// Adds headers that keep pages of other origins from embedding or misinterpreting a response.
+    private static func guarded(_ fields: HTTPFields) -> HTTPFields {
+        var fields = fields
+        fields[.xContentTypeOptions] = "nosniff"
+        add(["Cross-Origin-Resource-Policy": "same-origin"], to: &fields)
+        return fields
+    }
+
+    private static func add(_ values: [String: String], to fields: inout HTTPFields) {
+        for (name, value) in values {
+            if let name = HTTPField.Name(name) { fields[name] = value }
+        }
+    }
+}

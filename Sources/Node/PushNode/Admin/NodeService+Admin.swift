@@ -1,0 +1,111 @@
+import Delivery
+package import Foundation
+package import NodeAPI
+import Logging
+import NodeMetrics
+import Storage
+package import Core
+import Waku
+import WakuCrypto
+
+/// Operations of the admin socket.
+extension NodeService: AdminOperations {
+    private static let selfTestLimit = Duration.seconds(5)
+
+    /// The results of all checks, made now.
+    package var findings: [Finding] {
+        [
+            NodeChecks.relay(relay.state), NodeChecks.silence(watch.silenceObstacle), NodeChecks.store(failure: store.failure),
+            cluster.map { NodeChecks.lease(failure: $0.failure) },
+        ].compactMap(\.self) + delivery.endpoints.map { NodeChecks.gorush($0.name, obstacle: $0.obstacle, delay: $0.delay) }
+            + [
+                NodeChecks.freeDisk(bytes: Disk.freeBytes(at: configuration.dataPath)), NodeChecks.openFiles(OpenFiles.now()),
+                NodeChecks.drain(isOn: drain.isOn),
+            ].compactMap(\.self) + services.flatMap(\.findings)
+    }
+
+    var peers: AdminAPI.Peers { AdminAPI.Peers(addresses: relay.ownAddresses, peers: relay.peers) }
+
+    /// Returns even if the disk hangs; the expiry of the first notification is unknown then.
+    func status() async -> NodeStatus {
+        let findings = findings
+        let firstExpiry = await firstExpiryReading.value() ?? nil
+        var protocols: [NodeStatus.ProtocolStatus] = []
+        for (proto, service) in zip(self.protocols, services) {
+            let facts = await service.facts().map { NodeStatus.ProtocolStatus.Fact(name: $0.name, value: $0.value) }
+            protocols.append(NodeStatus.ProtocolStatus(name: proto.name, facts: facts))
+        }
+        if let cluster {
+            let facts = cluster.facts.map { NodeStatus.ProtocolStatus.Fact(name: $0.name, value: $0.value) }
+            protocols.append(NodeStatus.ProtocolStatus(name: "cluster", facts: facts))
+        }
+        return NodeStatus(
+            version: configuration.version, processID: ProcessInfo.processInfo.processIdentifier, started: started,
+            publicKey: configuration.identity.publicKey.hex, isReady: findings.worst < .fail, isDraining: drain.isOn,
+            logLevel: configuration.logLevel?.current.rawValue, findings: findings,
+            pubsubTopics: configuration.pubsubTopics.map(\.rawValue),
+            queryTopics: topicCount,
+            outbox: NodeStatus.Outbox(waiting: delivery.waitingCount, firstExpires: firstExpiry.map(\.date)),
+            breaker: delivery.breakerState,
+            counters: Dictionary(uniqueKeysWithValues: counters.snapshot.map { ($0.key.name, $0.value) }), protocols: protocols)
+    }
+
+    /// Turns refusing registrations and unregistrations on or off. When this returns, every change that was answered success is on disk, and no
+    /// other follows while draining.
+    func setDrain(_ isOn: Bool) async {
+        drain.isOn = isOn
+        cluster?.setDraining(isOn)
+        // Registrations that were accepted earlier are committed before this commit.
+        await store.settle()
+        logger.notice(isOn ? "draining: registrations are refused" : "registrations are accepted again")
+    }
+
+    /// Returns the previous level; nil if the log level can't be changed.
+    func setLogLevel(_ level: Logger.Level) -> Logger.Level? {
+        guard let control = configuration.logLevel else { return nil }
+        defer { control.current = level }
+        return control.current
+    }
+
+    /// Retries waiting notifications at once.
+    ///
+    /// - Parameter ids: nil for all.
+    /// - Returns: the number of notifications that are retried.
+    func retry(_ ids: [Int64]?) -> Int {
+        delivery.retry(ids)
+    }
+
+    /// Drops waiting notifications.
+    ///
+    /// - Parameter ids: nil for all.
+    /// - Returns: the number of notifications that were dropped.
+    func dropWaiting(_ ids: [Int64]?) async -> Int {
+        await delivery.drop(ids)
+    }
+
+    /// Loads the topics of registrations that another process stored, so that queries about them are answered. Returns the number of topics.
+    ///
+    /// - Throws: ``StoreError``
+    func registrationsChanged() async throws(StoreError) -> Int {
+        for service in services { try await service.reload() }
+        return topicCount
+    }
+
+    func setup() -> AdminAPI.Setup { configuration.setup() }
+    func inspectGorush() async -> [AdminAPI.InspectedGorush] { await configuration.inspectGorush() }
+
+    /// Publishes a message to the node itself, on its first pubsub topic, and waits for it.
+    func selfTest() async -> AdminAPI.SelfTest {
+        do throws(RelayError) {
+            let time = try await probe.run(by: relay, on: configuration.pubsubTopics[0], limit: Self.selfTestLimit)
+            return AdminAPI.SelfTest(milliseconds: time.map { Int($0.nanoseconds / 1_000_000) }, problem: nil)
+        } catch {
+            return AdminAPI.SelfTest(milliseconds: nil, problem: error.message)
+        }
+    }
+}
+
+extension Timestamp {
+    /// Precise to a millisecond.
+    package var date: Date { Date(timeIntervalSince1970: TimeInterval(rawValue / 1_000_000) / 1000) }
+}

@@ -1,0 +1,140 @@
+package import Delivery
+package import Waku
+
+/// Request and response bodies of the admin socket, besides ``NodeStatus``.
+///
+/// | call | request | response |
+/// |---|---|---|
+/// | `GET /status` | | ``NodeStatus`` |
+/// | `GET /health` | | ``Health`` |
+/// | `GET /peers` | | ``Peers`` |
+/// | `POST /drain` | ``Drain`` | ``Drain`` |
+/// | `POST /log-level` | ``LogLevel`` | ``LogLevel``, the previous one |
+/// | `POST /outbox/retry`, `POST /outbox/drop` | ``Selection`` | ``Count`` |
+/// | `POST /registrations/changed` | | ``Count`` of query topics: another process stored registrations |
+/// | `POST /self-test` | | ``SelfTest`` |
+/// | `GET /setup` | | ``Setup`` |
+/// | `POST /gorush/inspect` | | a list of ``InspectedGorush``, one for each endpoint, inspected with the node's own credentials |
+///
+/// Responses with a status other than 200 have ``Problem`` as body.
+package enum AdminAPI {
+    /// Whether the node is ready: the same as `/readyz`.
+    package struct Health: Codable, Sendable {
+        /// Why it is not ready, a line each; empty if it is.
+        package let obstacles: [String]
+
+        package init(obstacles: [String]) { self.obstacles = obstacles }
+    }
+
+    /// The libp2p peers of the relay, if it uses libp2p.
+    package struct Peers: Codable, Sendable {
+        /// The addresses at which others can dial the node.
+        package let addresses: [String]
+        package let peers: [RelayPeer]
+
+        package init(addresses: [String], peers: [RelayPeer]) {
+            self.addresses = addresses
+            self.peers = peers
+        }
+    }
+
+    package struct Drain: Codable, Sendable {
+        package let isOn: Bool
+        package init(isOn: Bool) { self.isOn = isOn }
+    }
+
+    package struct LogLevel: Codable, Sendable {
+        package let level: String
+        package init(level: String) { self.level = level }
+    }
+
+    /// Ids of notifications in the outbox; nil for all.
+    package struct Selection: Codable, Sendable {
+        package let ids: [Int64]?
+        package init(ids: [Int64]?) { self.ids = ids }
+    }
+
+    package struct Count: Codable, Sendable {
+        package let count: Int
+        package init(count: Int) { self.count = count }
+    }
+
+    /// A message that the node sent to itself.
+    package struct SelfTest: Codable, Sendable {
+        /// nil if it did not come back.
+        package let milliseconds: Int?
+        /// Why it was not published.
+        package let problem: String?
+
+        package init(milliseconds: Int?, problem: String?) {
+            self.milliseconds = milliseconds
+            self.problem = problem
+        }
+    }
+
+    /// The configuration that `doctor` examines. Contains no secrets: neither credentials nor headers.
+    package struct Setup: Codable, Hashable, Sendable {
+        /// Files and addresses of Session's push server.
+        package struct Session: Codable, Hashable, Sendable {
+            package let onionKeyPath: String?
+            /// The file with the storage servers; nil if they come from an oxend.
+            package let nodesPath: String?
+            package let oxend: String?
+
+            package init(onionKeyPath: String?, nodesPath: String?, oxend: String?) {
+                self.onionKeyPath = onionKeyPath
+                self.nodesPath = nodesPath
+                self.oxend = oxend
+            }
+        }
+
+        package struct Endpoint: Codable, Hashable, Sendable {
+            /// Without credentials: URLs with credentials are rejected.
+            package let url: String
+            package let rule: EndpointRule
+
+            package init(url: String, rule: EndpointRule) {
+                self.url = url
+                self.rule = rule
+            }
+        }
+
+        /// The path of the identity file.
+        package var identityPath: String?
+        /// The value of `--store`, which has no password; nil: the database is in the data folder.
+        package var store: String?
+        /// The values of `--relay`.
+        package var relays: [String] = []
+        /// The values of `--fleet`.
+        package var fleets: [String] = []
+        package var pubsubTopics: [String] = []
+        package var gorush: [Endpoint] = []
+        /// Whether it serves `/feedback`.
+        package var takesFeedback = false
+        /// Whether it speaks version 0.1; nil from an older node.
+        package var speaksStatusV01: Bool?
+        /// nil: Session's push server is off.
+        package var session: Session?
+
+        package init() {}
+    }
+
+    /// The inspection of a gorush server.
+    package struct InspectedGorush: Codable, Sendable {
+        package var rule: EndpointRule
+        /// nil if its URL can't be used; ``problem`` has the reason.
+        package var inspection: GorushInspection?
+        package var problem: String?
+
+        package init(_ rule: EndpointRule, _ inspection: GorushInspection?, problem: String? = nil) {
+            self.rule = rule
+            self.inspection = inspection
+            self.problem = problem
+        }
+    }
+
+    package struct Problem: Codable, Sendable {
+        package let problem: String
+        package init(problem: String) { self.problem = problem }
+    }
+}

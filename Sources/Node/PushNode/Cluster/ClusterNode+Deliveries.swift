@@ -1,0 +1,218 @@
+import Cluster
+import ClusterPostgreSQL
+package import Delivery
+import Logging
+import Core
+import Storage
+import Synchronization
+import Waku
+
+/// Deliveries: which devices this node posts for, and since when.
+extension ClusterNode: OutboxShare {
+    /// Between two looks at the outbox, when no other node gives notice.
+    private static let scanInterval = Duration.seconds(1)
+    /// With more in the outbox than this, looks are rarer.
+    private static let smallOutbox = 5_000
+    private static let busyScanInterval = Duration.seconds(10)
+    /// For notices of what this node has put into the outbox itself, and has in its queue soon.
+    private static let noticePause = Duration.milliseconds(20)
+    /// Between two looks for outcomes of other nodes' posts without a notice.
+    private static let lookUpInterval = Duration.milliseconds(500)
+    private static let maintenanceInterval = Duration.seconds(60)
+    private static let scanChunk = 1_000
+
+    /// Rows of devices follow each other, so their lowest bits are distributed evenly.
+    func partition(of device: DeviceID) -> PartitionNumber {
+        partition(ofRow: device.row)
+    }
+
+    func partition(ofRow row: Int64) -> PartitionNumber {
+        Int(truncatingIfNeeded: row) & (configuration.times.partitionCount - 1)
+    }
+
+    package func owns(_ device: DeviceID) -> Bool {
+        let partition = partition(of: device)
+        return state.withLock { if case .markAndPost = $0.member.verdict(on: nil, in: partition, at: .now) { true } else { false } }
+    }
+
+    package func mark(_ deliveries: [WaitingDelivery]) async -> Set<Int64> {
+        let requests = state.withLock { state in
+            let now = Instant.now
+            return deliveries.compactMap { delivery -> DeliveryMarks.Request? in
+                let partition = partition(of: delivery.device)
+                guard case .markAndPost(let mark) = state.member.verdict(on: nil, in: partition, at: now) else { return nil }
+                let other = DeliveryMark(owner: NodeID(rawValue: 0), epoch: 0)
+                let replacesOthers = state.member.verdict(on: other, in: partition, at: now) == .markAndPost(mark)
+                return DeliveryMarks.Request(waiting: delivery, mark: mark, replacesOthers: replacesOthers)
+            }
+        }
+        guard !requests.isEmpty, let store else { return [] }
+        let marked: Set<Int64>
+        do throws(StoreError) {
+            marked = try await store.commit(DeliveryMarks.mark(requests))
+        } catch {
+            logger.error("notifications not marked for posting", metadata: ["reason": "\(error.message)"])
+            return []
+        }
+        // Asked after the commit: a node whose lease is over would find that others post by now.
+        return state.withLock { state in
+            let now = Instant.now
+            return requests.reduce(into: []) { ids, request in
+                let partition = partition(of: request.waiting.device)
+                guard marked.contains(request.waiting.id), state.member.mayPost(under: request.mark, in: partition, at: now) else { return }
+                ids.insert(request.waiting.id)
+            }
+        }
+    }
+
+    // MARK: Looking for deliveries
+
+    /// Until cancelled.
+    func shareDeliveries() async {
+        await withDiscardingTaskGroup { group in
+            group.addTask {
+                while (try? await Task.sleep(for: Self.scanInterval)) != nil { self.deliveryWakeUp.signal() }
+            }
+            group.addTask { await self.maintain() }
+            var (fullScan, fullLookUp) = (Instant.now, Instant.now)
+            for await _ in deliveryWakeUp {
+                settle()
+                let now = Instant.now
+                await tellOutcomes(ofAll: now >= fullLookUp)
+                if now >= fullLookUp { fullLookUp = now + Self.lookUpInterval }
+                let partitions = state.withLock { state -> Set<PartitionNumber> in
+                    defer { state.toScan = [] }
+                    if now >= fullScan || state.nextScan.map({ now >= $0 }) == true {
+                        state.nextScan = nil
+                        return Set(0..<configuration.times.partitionCount)
+                    }
+                    return state.toScan
+                }
+                if partitions.count == configuration.times.partitionCount {
+                    let count = await scan(partitions)
+                    fullScan = .now + (count > Self.smallOutbox ? Self.busyScanInterval : Self.scanInterval)
+                } else if !partitions.isEmpty {
+                    _ = await scan(partitions)
+                }
+                guard (try? await Task.sleep(for: Self.noticePause)) != nil else { return }
+            }
+        }
+    }
+
+    /// Takes up what is in the outbox for this node's devices.
+    ///
+    /// - Returns: how many deliveries there are.
+    private func scan(_ partitions: Set<PartitionNumber>) async -> Int {
+        guard let delivery else { return 0 }
+        let own = state.withLock { state in
+            let now = Instant.now
+            return partitions.filter { if case .markAndPost = state.member.verdict(on: nil, in: $0, at: now) { true } else { false } }
+        }
+        guard !own.isEmpty else { return 0 }
+        let found = await onThread(deliveryThread) { [database] () throws(StoreError) in
+            try database.ids(of: DeliveryStorage.outboxTable, by: DeliveryStorage.deviceColumn, in: own.sorted())
+        }
+        do throws(StoreError) {
+            let ids = try found.get()
+            let unknown = delivery.unknown(among: ids)
+            var held: Set<DeviceID> = []
+            for start in stride(from: 0, to: unknown.count, by: Self.scanChunk) {
+                let chunk = Array(unknown[start..<min(start + Self.scanChunk, unknown.count)])
+                let waiting = await onThread(deliveryThread) { [database] () throws(StoreError) in
+                    try database.waiting(chunk, DeliveryStorage.waitingColumns) { row, mark in
+                        try DeliveryStorage.waitingDelivery(row).map { (delivery: $0, mark: mark) }
+                    }
+                }
+                await delivery.take(postable(try waiting.get(), &held))
+            }
+            return ids.count
+        } catch {
+            logger.error("outbox not readable", metadata: ["reason": "\(error.message)"])
+            return 0
+        }
+    }
+
+    /// Without those that a former owner may have posted, and those behind them.
+    ///
+    /// - Parameter held: devices of those.
+    private func postable(
+        _ waiting: [(delivery: WaitingDelivery, mark: DeliveryMark?)], _ held: inout Set<DeviceID>
+    ) -> [WaitingDelivery] {
+        state.withLock { state in
+            let now = Instant.now
+            return waiting.compactMap { delivery, mark in
+                guard !held.contains(delivery.device) else { return nil }
+                switch state.member.verdict(on: mark, in: partition(of: delivery.device), at: now) {
+                case .markAndPost, .inProgress: return delivery
+                case .wait(let until):
+                    held.insert(delivery.device)
+                    state.nextScan = min(state.nextScan ?? until, until)
+                    return nil
+                case .notOwner: return nil
+                }
+            }
+        }
+    }
+
+    // MARK: Giving up partitions
+
+    /// Partitions of which nothing is on its way to gorush any more can be released.
+    private func settle() {
+        guard let delivery else { return }
+        for partition in state.withLock(\.stopping) where !delivery.isPosting(for: { self.partition(of: $0) == partition }) {
+            state.withLock { state in
+                state.stopping.remove(partition)
+                state.member.settled(partition)
+            }
+        }
+    }
+
+    // MARK: Outcomes of other nodes' posts
+
+    private func tellOutcomes(ofAll: Bool) async {
+        guard let delivery else { return }
+        let ended = state.withLock { state in
+            defer { state.ended = [] }
+            return state.ended
+        }
+        guard ofAll || !ended.isEmpty else { return }
+        let awaited = delivery.awaitedElsewhere
+        do throws(StoreError) {
+            if ofAll { return try await delivery.lookUp(awaited) }
+            let own = awaited.filter(ended.contains)
+            guard !own.isEmpty else { return }
+            let accepted = await onThread(deliveryThread) { [database] () throws(StoreError) in
+                try database.accepted(among: own.map(\.bytes))
+            }
+            delivery.accepted(try accepted.get().compactMap { DeliveryID(bytes: $0) })
+        } catch {
+            // Tried again soon; whoever waits is told after the deadline in any case.
+        }
+    }
+
+    // MARK: Maintenance
+
+    /// Claims and what ended nodes left, by one node at a time.
+    private func maintain() async {
+        while !Task.isCancelled {
+            if let mark = state.withLock({ $0.member.maintenanceMark(at: .now) }) {
+                let result = await onThread(maintenanceThread) { [database] () throws(StoreError) in
+                    _ = try database.maintain(owner: mark.owner, epoch: mark.epoch)
+                }
+                if case .failure(let error) = result {
+                    logger.error("claims not maintained", metadata: ["reason": "\(error.message)"])
+                }
+            }
+            let known = await onThread(messageThread) { [database] () throws(StoreError) in
+                (window: try database.claimWindow(), now: try database.now())
+            }
+            if case .success(let known) = known {
+                state.withLock { state in
+                    state.window = known.window
+                    state.clockOffset = known.now - Timestamp.now().wholeSeconds
+                }
+            }
+            guard (try? await Task.sleep(for: Self.maintenanceInterval)) != nil else { return }
+        }
+    }
+}

@@ -1,0 +1,300 @@
+import Cluster
+import ClusterPostgreSQL
+import Logging
+import NodeMetrics
+import Core
+import Storage
+import Synchronization
+import Waku
+
+/// Messages: which node handles them, and when another one has to.
+extension ClusterNode {
+    /// How long an outcome is waited for. Nobody waits for an answer any more.
+    private static let entryLifetime = Duration.seconds(60)
+    private static let sweepInterval = Duration.seconds(1)
+    /// The longest pause while something is open.
+    private static let pace = Duration.milliseconds(50)
+
+    /// Messages that came in, and for each the protocols that listen on its topic.
+    ///
+    /// - Returns: those that this node handles at once, in their order.
+    func hear(_ messages: [(hash: MessageHash, arrivals: [(place: Int, incoming: Incoming)])]) -> [(place: Int, incoming: Incoming)] {
+        let now = Instant.now
+        let taken = state.withLock { state in
+            var taken: [(place: Int, incoming: Incoming)] = []
+            for message in messages {
+                guard let key = MessageKey(message.hash.bytes), let first = message.arrivals.first?.incoming else { continue }
+                let entry = Entry(
+                    turn: .arrivals(message.arrivals), heardAt: now, sentAt: first.received.message.timestamp, cost: first.cost)
+                if state.hear(key, entry, waitingLimit: waitingLimit, at: now) == .handle { taken += message.arrivals }
+            }
+            return taken
+        }
+        messageWakeUp.signal()
+        return taken
+    }
+
+    /// A message that was put together from segments, which others may have put together too. From now on, what becomes of the segment that
+    /// came last is what becomes of the whole.
+    ///
+    /// - Parameters:
+    ///   - hash: of that segment.
+    ///   - handle: called when it is this node's turn later.
+    /// - Returns: whether this node handles it at once.
+    func hear(_ whole: ReassembledMessage, completedBy hash: MessageHash, handle: @escaping @Sendable () -> Void) -> Bool {
+        guard let key = MessageKey(whole.hash.bytes), let segment = MessageKey(hash.bytes) else { return true }
+        let now = Instant.now
+        let entry = Entry(turn: .reassembled(handle), heardAt: now, sentAt: whole.sentAt, cost: whole.cost)
+        let reception = state.withLock { state in
+            // A node that lacks another segment has to hear this one too.
+            state.share.abandon(segment)
+            state.entries[segment] = nil
+            let reception = state.hear(key, entry, waitingLimit: waitingLimit, at: now)
+            if state.entries[key] != nil { state.wholes[segment] = key }
+            return reception
+        }
+        messageWakeUp.signal()
+        return reception == .handle
+    }
+
+    // MARK: What became of them here
+
+    /// Handled to the end: answered, or without an answer.
+    func finished(_ hash: MessageHash) {
+        settle(hash) { _ in }
+    }
+
+    /// Its effect is durable; the answer is not out. It is not handled here again: its contents are let go.
+    func committed(_ hash: MessageHash) {
+        state.withLock { state in
+            guard let key = state.key(of: hash) else { return }
+            state.share.handled(key, .committed, at: .now)
+            state.entries[key]?.turn = .none
+        }
+    }
+
+    /// Not handled, for lack of room or because it is a segment: others take it.
+    func abandoned(_ hash: MessageHash) {
+        settle(hash) { $0.isAbandoned = true }
+    }
+
+    func claimedElsewhere(_ hash: MessageHash, _ kind: Claim.Kind) {
+        counters.add(.clusterElsewhere)
+        settle(hash) { $0.outcome = .claimedElsewhere(kind) }
+    }
+
+    /// It could not be stored, and is tried again.
+    ///
+    /// - Parameter giveUp: answers with an error, when nobody else has answered in time.
+    func failed(_ hash: MessageHash, _ giveUp: @escaping @Sendable () -> Void) {
+        settle(hash) {
+            $0.outcome = .failed
+            $0.giveUp = giveUp
+        }
+    }
+
+    private func settle(_ hash: MessageHash, _ note: (inout Entry) -> Void) {
+        let now = Instant.now
+        state.withLock { state in
+            guard let key = state.key(of: hash), var entry = state.entries[key], entry.open > 0 else { return }
+            note(&entry)
+            entry.open -= 1
+            state.entries[key] = entry
+            guard entry.open == 0 else { return }
+            if let outcome = entry.outcome {
+                state.share.handled(key, outcome, at: now)
+                if case .failed = outcome { return }
+                // Another node's: an old one that comes again is not answered again.
+                if Timestamp.now().since(entry.sentAt) < Self.entryLifetime { return }
+                state.share.abandon(key)
+            } else if entry.isAbandoned {
+                state.share.abandon(key)
+            } else {
+                state.share.handled(key, .withoutEffect, at: now)
+            }
+            state.entries[key] = nil
+        }
+    }
+
+    /// A message's effect, with its claim. What is too old for claims is known by other marks: registrations by their own, requests by their
+    /// deliveries.
+    ///
+    /// - Parameters:
+    ///   - hash: the same at every node: of the whole, if there were segments.
+    ///   - sentAt: likewise.
+    func claim<Outcome>(
+        _ hash: MessageHash, _ kind: KindLabel, sentAt: Timestamp, for command: StoreCommand<Outcome>
+    ) -> StoreCommand<Claimed<Outcome>> {
+        guard let key = MessageKey(hash.bytes), let kind = Claim.Kind(kind) else { return command.map(Claimed.here) }
+        let timestamp = sentAt.rawValue > 0 ? sentAt.wholeSeconds : nil
+        let (verdict, takesOver) = state.withLock { state in
+            (
+                state.window.verdict(timestamp: timestamp, now: Timestamp.now().wholeSeconds + state.clockOffset),
+                state.entries[key]?.takesOver ?? false
+            )
+        }
+        guard case .claim(let hour) = verdict else { return command.map(Claimed.unclaimed) }
+        return MessageClaims.command(key, hour, Claim(node: first, kind: kind), takesOver: takesOver, command)
+    }
+
+    // MARK: Time
+
+    /// Until cancelled.
+    func shareMessages() async {
+        for await _ in messageWakeUp {
+            while true {
+                let now = Instant.now
+                let leftBefore = state.withLock(\.share.leftCount)
+                let (actions, row) = state.withLock { ($0.share.advance(to: now), $0.share.finishedRow(at: now)) }
+                if let row {
+                    let result = await onThread(messageThread) { [database] () throws(StoreError) in try database.write(row) }
+                    let isCommitted = (try? result.get()) != nil
+                    state.withLock { $0.share.wroteFinishedRow(isCommitted: isCommitted, at: .now) }
+                }
+                await carryOut(actions)
+                counters.add(.clusterLeft, state.withLock(\.share.leftCount) - leftBefore)
+                let isIdle = state.withLock { state in
+                    if now >= state.nextSweep { forgetOld(&state, at: now) }
+                    return state.entries.isEmpty && state.share.nextWakeUp == nil && state.share.nextFinishedRow == nil
+                }
+                if isIdle { break }
+                guard (try? await Task.sleep(for: Self.pace)) != nil else { return }
+            }
+        }
+    }
+
+    /// What other nodes have finished is not kept.
+    private func forgetOld(_ state: inout State, at now: Instant) {
+        state.nextSweep = now + Self.sweepInterval
+        state.entries = state.entries.filter { key, entry in
+            if now - entry.heardAt > Self.entryLifetime { state.share.abandon(key) }
+            return state.share.isOpen(key)
+        }
+        state.wholes = state.wholes.filter { state.entries[$0.value] != nil }
+        state.waitingCost = state.entries.values.reduce(0) { $0 + ($1.open == 0 ? $1.cost : 0) }
+    }
+
+    private func carryOut(_ actions: [MessageShare.Action]) async {
+        var actions = actions[...]
+        var due: [Turn] = []
+        while let action = actions.popFirst() {
+            switch action {
+            case .readFinishedRows:
+                let read = await readFinishedRows()
+                actions += state.withLock { state in
+                    read ? state.share.finishedRowsRead(at: .now) : state.share.readFailed(at: .now)
+                }
+            case .lookUpClaims(let keys):
+                actions += await lookUpClaims(keys)
+            case .handle(let key), .repeatTransaction(let key):
+                due.append(begin(key, takesOver: false))
+            case .takeOverAnswer(let key):
+                counters.add(.clusterAnswered)
+                due.append(begin(key, takesOver: true))
+            case .answerFailure(let key):
+                let giveUp = state.withLock { $0.entries.removeValue(forKey: key)?.giveUp }
+                giveUp?()
+            }
+        }
+        var arrivals: [(place: Int, incoming: Incoming)] = []
+        for turn in due {
+            switch turn {
+            case .arrivals(let more):
+                arrivals += more.map { arrival in
+                    var arrival = arrival
+                    arrival.incoming.isLaterTurn = true
+                    return arrival
+                }
+            case .reassembled(let handle): handle()
+            case .none: break
+            }
+        }
+        if !arrivals.isEmpty { await attached?.deliver(arrivals) }
+    }
+
+    private func readFinishedRows() async -> Bool {
+        while true {
+            let known = state.withLock(\.finishedUpTo)
+            let result = await onThread(messageThread) { [database, first] () throws(StoreError) in
+                try database.finishedRows(after: known, except: first)
+            }
+            guard case .success(let rows) = result else { return false }
+            state.withLock { state in
+                for row in rows {
+                    state.share.finishedElsewhere(row.prefixes)
+                    state.finishedUpTo[row.node] = max(state.finishedUpTo[row.node] ?? row.sequence, row.sequence)
+                }
+            }
+            if rows.count < ClusterDatabase.finishedRowLimit { return true }
+        }
+    }
+
+    /// Before the node leaves: what it has finished is not handled again.
+    func writeFinished() async {
+        let later = Instant.now + configuration.times.finishedInterval
+        while let row = state.withLock({ $0.share.finishedRow(at: later) }) {
+            let result = await onThread(messageThread) { [database] () throws(StoreError) in try database.write(row) }
+            guard case .success = result else { return }
+            state.withLock { $0.share.wroteFinishedRow(isCommitted: true, at: later) }
+        }
+    }
+
+    private func lookUpClaims(_ keys: [MessageKey]) async -> [MessageShare.Action] {
+        let wanted = state.withLock { state in
+            let now = Timestamp.now().wholeSeconds + state.clockOffset
+            return keys.compactMap { key -> (hour: ClaimWindow.Hour, key: MessageKey)? in
+                guard let sent = state.entries[key]?.sentAt, sent.rawValue > 0,
+                    case .claim(let hour) = state.window.verdict(timestamp: sent.wholeSeconds, now: now)
+                else { return nil }
+                return (hour, key)
+            }
+        }
+        let result = await onThread(messageThread) { [database] () throws(StoreError) in try database.claims(wanted) }
+        return state.withLock { state in
+            switch result {
+            case .success(let claims): state.share.claimsRead(claims, at: .now)
+            case .failure: state.share.readFailed(at: .now)
+            }
+        }
+    }
+
+    /// - Returns: how it is to be handled now.
+    private func begin(_ key: MessageKey, takesOver: Bool) -> Turn {
+        state.withLock { state in
+            guard var entry = state.entries[key] else {
+                state.share.abandon(key)
+                return .none
+            }
+            if !takesOver, entry.outcome == nil { counters.add(.clusterTaken) }
+            entry.open = entry.turn.count
+            (entry.outcome, entry.isAbandoned, entry.takesOver) = (nil, false, takesOver)
+            state.entries[key] = entry
+            return entry.turn
+        }
+    }
+}
+
+extension ClusterNode.State {
+    /// By which the message is known, or the whole that it completed.
+    fileprivate func key(of hash: MessageHash) -> MessageKey? {
+        MessageKey(hash.bytes).map { wholes[$0] ?? $0 }
+    }
+
+    fileprivate mutating func hear(
+        _ key: MessageKey, _ entry: ClusterNode.Entry, waitingLimit: Int, at now: Instant
+    ) -> MessageShare.Reception {
+        let rank = member.rank(of: key)
+        if rank > 0, waitingCost + entry.cost > waitingLimit { return .leftToOthers }
+        let reception = share.heard(key, rank: rank, at: now)
+        switch reception {
+        case .handle:
+            entries[key] = entry
+            entries[key]?.open = entry.turn.count
+        case .wait:
+            entries[key] = entry
+            waitingCost += entry.cost
+        case .duplicate, .leftToOthers: break
+        }
+        return reception
+    }
+}

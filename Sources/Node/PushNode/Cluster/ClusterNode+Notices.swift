@@ -1,0 +1,109 @@
+import Cluster
+import ClusterPostgreSQL
+import Delivery
+import Logging
+import Core
+import Storage
+import Synchronization
+import WakuCrypto
+
+/// A registrant who registered with another node.
+struct RegistrantNotice: Sendable {
+    let `protocol`: ProtocolNumber
+    let name: [UInt8]
+}
+
+/// What nodes tell each other by the database's notifications. These only save time: what they tell of is looked for without them too. What is taken
+/// from limits alone is told in no other way: see `takeLimits(_:)`.
+extension ClusterNode {
+    private static let outboxChannel = "outbox"
+    private static let acceptedChannel = "accepted"
+    private static let registrantPrefix = "registrant_"
+    private static let listenTimeout = Duration.seconds(60)
+    private static let endedLimit = 100_000
+    private static let listenPause = Duration.seconds(1)
+    /// With more changes in a reading, everything is read anew.
+    private static let changePages = 10
+
+    /// - Parameter registrants: see ``NodeProtocol/registrants``.
+    static func notices(_ registrants: [ProtocolNumber: (table: Table, column: Column)]) -> [Notice] {
+        [
+            Notice(outboxChannel, of: DeliveryStorage.deviceColumn, in: DeliveryStorage.outboxTable),
+            Notice(acceptedChannel, of: DeliveryStorage.deliveryColumn, in: DeliveryStorage.acceptedTable),
+        ]
+            + registrants.sorted { $0.key.rawValue < $1.key.rawValue }.map { number, place in
+                Notice(registrantPrefix + "\(number.rawValue)", of: place.column, in: place.table, includesUpdates: true, isLogged: true)
+            }
+    }
+
+    /// Until cancelled.
+    func listen() async {
+        let listener = database.listener(on: notices.map(\.channel) + [Self.takesChannel])
+        await withTaskCancellationHandler {
+            while !Task.isCancelled {
+                let result = await onThread(listenerThread) { () throws(StoreError) in try listener.next(timeout: Self.listenTimeout) }
+                switch result {
+                case .success(.reconnected):
+                    // What was missed while nobody listened.
+                    state.withLock { $0.toScan = Set(0..<configuration.times.partitionCount) }
+                    deliveryWakeUp.signal()
+                    while await attached?.reload() == false, (try? await Task.sleep(for: Self.listenPause)) != nil {}
+                case .success(.notified(let payloads)):
+                    takeLimits(payloads[Self.takesChannel] ?? [])
+                    take(payloads)
+                case .success(.closed): return
+                case .failure: try? await Task.sleep(for: Self.listenPause)
+                }
+            }
+        } onCancel: {
+            listener.close()
+        }
+    }
+
+    /// Notifications may be missed: by a node whose connection hangs, as long as it does not know. Until cancelled.
+    func readChanges() async {
+        var reader = ChangeReader(configuration.times, at: .now)
+        var isToReload = false
+        while (try? await Task.sleep(for: configuration.times.changeInterval)) != nil {
+            guard let (readAt, isComplete) = await takeChanges(since: reader.start) else { continue }
+            if reader.read(at: readAt, isComplete: isComplete, now: .now) { isToReload = true }
+            if isToReload, await attached?.reload() != false { isToReload = false }
+        }
+    }
+
+    /// - Returns: when the first of them were read, and whether these are all; nil when some could not be read.
+    private func takeChanges(since start: Int64?) async -> (readAt: Int64, isComplete: Bool)? {
+        var place: LoggedChanges.Place?
+        var readAt: Int64?
+        for _ in 0..<Self.changePages {
+            let result = await onThread(maintenanceThread) { [database, place] () throws(StoreError) in
+                try database.changes(since: start, after: place)
+            }
+            guard case .success(let changes) = result else { return nil }
+            take(changes.payloads)
+            let first = readAt ?? changes.readAt
+            guard let next = changes.next else { return (first, true) }
+            (readAt, place) = (first, next)
+        }
+        return readAt.map { ($0, false) }
+    }
+
+    /// - Parameter payloads: by channel.
+    private func take(_ payloads: [String: [String]]) {
+        for (channel, names) in payloads where channel.hasPrefix(Self.registrantPrefix) {
+            guard let number = Int64(channel.dropFirst(Self.registrantPrefix.count)) else { continue }
+            for name in Set(names).compactMap({ bytes(hex: $0) }) {
+                attached?.registered(RegistrantNotice(protocol: ProtocolNumber(rawValue: number), name: name))
+            }
+        }
+        let partitions = (payloads[Self.outboxChannel] ?? []).compactMap { Int64($0) }.map(partition(ofRow:))
+        let ended = (payloads[Self.acceptedChannel] ?? []).compactMap { bytes(hex: $0) }.compactMap { DeliveryID(bytes: $0) }
+        guard !partitions.isEmpty || !ended.isEmpty else { return }
+        state.withLock { state in
+            state.toScan.formUnion(partitions)
+            // Beyond, all that is waited for is looked up.
+            if state.ended.count < Self.endedLimit { state.ended.formUnion(ended) }
+        }
+        deliveryWakeUp.signal()
+    }
+}

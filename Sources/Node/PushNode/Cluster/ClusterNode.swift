@@ -1,0 +1,383 @@
+package import Cluster
+package import ClusterPostgreSQL
+import Delivery
+import Dispatch
+import Logging
+import NodeMetrics
+import Core
+import Storage
+import StorePostgreSQL
+import Synchronization
+import Waku
+
+/// This node as one of several with the same identity and database: carries out what `ClusterMember` and `MessageShare` decide.
+///
+/// Statements of its own go through ``ClusterDatabase``, on threads of its own; what belongs to a message's effect or to a delivery goes through
+/// the store. See the articles of `Cluster`.
+package final class ClusterNode: Sendable {
+    package struct Configuration: Sendable {
+        /// For operators: the host's, as a rule.
+        package var name: String
+        /// Of the program.
+        package var version = ""
+        package var times = ClusterConfiguration()
+
+        package init(name: String) {
+            self.name = name
+        }
+    }
+
+    /// What the node does for the cluster's decisions; set before anything runs.
+    struct Hooks: Sendable {
+        /// A message whose turn it is at this node.
+        let deliver: @Sendable ([(place: Int, incoming: Incoming)]) async -> Void
+        /// Devices that were registered by other nodes: what names a registrant in its protocol's rows.
+        let registered: @Sendable (RegistrantNotice) -> Void
+        /// What other nodes have taken from limits: see ``ProtocolService/takenElsewhere(_:cost:)``.
+        let taken: @Sendable (ProtocolNumber, _ name: String, _ cost: Int) -> Void
+        /// How many nodes share the messages from now on.
+        let shared: @Sendable (Int) -> Void
+        /// Which share of the accounts is this node's from now on.
+        let sharedAccounts: @Sendable (AccountShare) -> Void
+        /// What other nodes changed in general is to be read anew: false when that failed.
+        let reload: @Sendable () async -> Bool
+    }
+
+    /// A message whose outcome is open here.
+    struct Entry: Sendable {
+        /// What handles it; none once its effect is durable.
+        var turn: Turn
+        let heardAt: Instant
+        let sentAt: Timestamp
+        /// In units of 4 KiB.
+        let cost: Int
+        /// Protocols that have not said yet what became of it.
+        var open = 0
+        /// What one of them said, other than that it has handled it to the end.
+        var outcome: MessageShare.Outcome?
+        /// Given up: see `MessageShare.abandon`.
+        var isAbandoned = false
+        var takesOver = false
+        /// Answers with an error.
+        var giveUp: (@Sendable () -> Void)?
+    }
+
+    /// How a message is handled at this node.
+    enum Turn: Sendable {
+        /// Decoded by these protocols.
+        case arrivals([(place: Int, incoming: Incoming)])
+        /// Put together from segments and decoded: goes on from there.
+        case reassembled(@Sendable () -> Void)
+        case none
+
+        /// Protocols that handle it.
+        var count: Int {
+            switch self {
+            case .arrivals(let arrivals): arrivals.count
+            case .reassembled: 1
+            case .none: 0
+            }
+        }
+    }
+
+    struct State: Sendable {
+        var member: ClusterMember
+        var share: MessageShare
+        var entries: [MessageKey: Entry] = [:]
+        /// What was put together from segments, by the segment that came last.
+        var wholes: [MessageKey: MessageKey] = [:]
+        /// Of the messages that wait for other nodes, in units of 4 KiB.
+        var waitingCost = 0
+        /// When entries that nobody needs any more are looked for.
+        var nextSweep = Instant(sinceEpoch: .zero)
+        var window: ClaimWindow
+        /// The database's clock is so many seconds ahead of this one's.
+        var clockOffset: Int64 = 0
+        /// The last row of finished messages that was read of each node.
+        var finishedUpTo: [NodeID: Int64] = [:]
+        /// Partitions whose rows are to be looked for.
+        var toScan: Set<PartitionNumber> = []
+        var stopping: Set<PartitionNumber> = []
+        /// When rows that former owners had marked may be posted.
+        var nextScan: Instant?
+        /// Deliveries that have left the outbox, by their ids' bytes.
+        var ended: Set<DeliveryID> = []
+        var isLeaving = false
+        /// Nodes that share the messages, as protocols know it.
+        var nodeCount = 1
+        /// The accounts of this node, likewise.
+        var accounts: AccountShare?
+    }
+
+    package static let outbox = Outbox(
+        DeliveryStorage.outboxTable, accepted: DeliveryStorage.acceptedTable, device: DeliveryStorage.deviceColumn,
+        delivery: DeliveryStorage.deliveryColumn)
+
+    let configuration: Configuration
+    let database: ClusterDatabase
+    let address: PostgreSQLAddress
+    let counters: Counters
+    let logger: Logger
+    let state: Mutex<State>
+    /// The id that the process began with, in its claims and rows of finished messages: it stays when the node joins again.
+    let first: NodeID
+    private let hooks = Mutex<Hooks?>(nil)
+    private let parts = Mutex<(store: any Store, delivery: DeliveryService)?>(nil)
+    let waitingLimit: Int
+    let notices: [Notice]
+    /// Threads of their own, since the database may hang: leases must be renewed whatever else waits.
+    let heartbeatThread = DispatchQueue(label: "waku-push.cluster.heartbeat")
+    let messageThread = DispatchQueue(label: "waku-push.cluster.messages")
+    let deliveryThread = DispatchQueue(label: "waku-push.cluster.deliveries")
+    let maintenanceThread = DispatchQueue(label: "waku-push.cluster.maintenance")
+    let listenerThread = DispatchQueue(label: "waku-push.cluster.listener")
+    /// What other nodes are to be told that this one has taken from limits.
+    let takes = Mutex(TakesToTell())
+    let takesWakeUp = WakeUpSignal()
+    let messageWakeUp = WakeUpSignal()
+    let deliveryWakeUp = WakeUpSignal()
+
+    /// Creates the tables if necessary. Blocks.
+    ///
+    /// - Parameters:
+    ///   - configuration: times that all nodes must have the same, and this node's name.
+    ///   - address: of the database, whose tables the store has created.
+    ///   - gorushTimeout: after how long an unanswered post is given up.
+    ///   - waitingLimit: messages that wait for other nodes, in units of 4 KiB.
+    ///   - registrants: see ``NodeProtocol/registrants``.
+    /// - Throws: `StoreError`
+    init(
+        _ configuration: Configuration, _ address: PostgreSQLAddress, gorushTimeout: Duration, waitingLimit: Int,
+        registrants: [ProtocolNumber: (table: Table, column: Column)], counters: Counters, logger: Logger
+    ) throws(StoreError) {
+        var configuration = configuration
+        configuration.times.gorushTimeout = gorushTimeout
+        self.configuration = configuration
+        self.address = address
+        self.counters = counters
+        self.logger = logger
+        self.waitingLimit = waitingLimit
+        database = ClusterDatabase(
+            address, configuration: configuration.times, outbox: Self.outbox, version: configuration.version)
+        notices = Self.notices(registrants)
+        try database.prepare(notices: notices)
+        var generator = SystemRandomNumberGenerator()
+        first = NodeID(using: &generator)
+        let now = Instant.now
+        state = Mutex(
+            State(
+                member: ClusterMember(
+                    first, name: configuration.name, configuration: configuration.times, at: now),
+                share: MessageShare(first, configuration: configuration.times), window: try database.claimWindow(),
+                clockOffset: try database.now() - Timestamp.now().wholeSeconds))
+    }
+
+    func attach(_ hooks: Hooks, store: any Store, delivery: DeliveryService) {
+        self.hooks.withLock { $0 = hooks }
+        parts.withLock { $0 = (store, delivery) }
+    }
+
+    var attached: Hooks? { hooks.withLock(\.self) }
+    var store: (any Store)? { parts.withLock { $0?.store } }
+    var delivery: DeliveryService? { parts.withLock { $0?.delivery } }
+
+    // MARK: Running
+
+    /// Until cancelled.
+    func run() async {
+        await withDiscardingTaskGroup { group in
+            group.addTask { await self.beat() }
+            group.addTask { await self.shareMessages() }
+            group.addTask { await self.shareDeliveries() }
+            group.addTask { await self.listen() }
+            group.addTask { await self.readChanges() }
+            group.addTask { await self.tellTakes() }
+        }
+    }
+
+    func onThread<Outcome: Sendable>(
+        _ thread: DispatchQueue, _ body: @escaping @Sendable () throws(StoreError) -> Outcome
+    ) async -> Result<Outcome, StoreError> {
+        await withCheckedContinuation { continuation in
+            thread.async { continuation.resume(returning: Result { () throws(StoreError) in try body() }) }
+        }
+    }
+
+    // MARK: Leases
+
+    private func beat() async {
+        var failure: String?
+        while !Task.isCancelled {
+            let now = Instant.now
+            if let heartbeat = state.withLock({ $0.member.heartbeat(at: now) }) {
+                let result = await onThread(heartbeatThread) { [database] () throws(StoreError) in try database.heartbeat(heartbeat) }
+                let changes = state.withLock { state in
+                    switch result {
+                    case .success(let view): return state.member.heartbeatCommitted(view, at: .now)
+                    case .failure:
+                        state.member.heartbeatFailed(at: .now)
+                        return []
+                    }
+                }
+                if case .failure(let error) = result {
+                    if failure == nil { logger.error("lease not renewed", metadata: ["reason": "\(error.message)"]) }
+                    failure = error.message
+                } else if failure != nil {
+                    failure = nil
+                    logger.info("lease renewed again")
+                }
+                carryOut(changes)
+                noteNodes()
+            }
+            let next = state.withLock { $0.member.nextWakeUp } ?? now + configuration.times.heartbeatInterval
+            guard (try? await next.sleep()) != nil else { return }
+        }
+    }
+
+    private func noteNodes() {
+        let (count, accounts) = state.withLock { state -> (Int?, AccountShare?) in
+            let workers = state.member.workers
+            let count = max(1, workers.count)
+            let accounts = state.member.accounts
+            // Without a view nobody is known: what was known still holds.
+            let isOther = state.member.view != nil && accounts != state.accounts
+            defer { (state.nodeCount, state.accounts) = (count, isOther ? accounts : state.accounts) }
+            return (count == state.nodeCount ? nil : count, isOther ? accounts : nil)
+        }
+        if let accounts { attached?.sharedAccounts(accounts) }
+        guard let count else { return }
+        logger.info("nodes share the work", metadata: ["nodes": "\(count)"])
+        attached?.shared(count)
+        store?.paceCommits(transactionInterval)
+    }
+
+    private func carryOut(_ changes: [ClusterMember.Change]) {
+        guard !changes.isEmpty else { return }
+        var left: Set<PartitionNumber> = []
+        var hasEnded = false
+        state.withLock { state in
+            for change in changes {
+                switch change {
+                case .gained(let partition, _), .resume(let partition):
+                    state.stopping.remove(partition)
+                    state.toScan.insert(partition)
+                case .stop(let partition):
+                    state.stopping.insert(partition)
+                    left.insert(partition)
+                case .lost(let partition):
+                    state.stopping.remove(partition)
+                    left.insert(partition)
+                case .ended:
+                    hasEnded = true
+                    rejoin(&state)
+                }
+            }
+        }
+        if hasEnded {
+            logger.warning("the node was silent for too long, and others took its share: it joins again")
+            delivery?.leave { _ in true }
+        } else if !left.isEmpty {
+            delivery?.leave { [self] in left.contains(partition(of: $0)) }
+        }
+        deliveryWakeUp.signal()
+    }
+
+    private func rejoin(_ state: inout State) {
+        var generator = SystemRandomNumberGenerator()
+        state.stopping = []
+        state.toScan = []
+        guard !state.isLeaving else { return }
+        let former = state.member
+        defer { (state.member.isDraining, state.member.monitorsAccounts) = (former.isDraining, former.monitorsAccounts) }
+        state.member = ClusterMember(
+            NodeID(using: &generator), name: configuration.name, configuration: configuration.times,
+            at: .now)
+    }
+
+    /// This node can have storage servers report the messages of a part of the accounts.
+    package func offerAccounts() {
+        state.withLock { $0.member.monitorsAccounts = true }
+    }
+
+    // MARK: Stopping
+
+    /// From now on others take this node's share, as soon as they know.
+    func beginLeaving() {
+        state.withLock { state in
+            state.isLeaving = true
+            state.member.isDraining = true
+        }
+    }
+
+    /// Whether other nodes have all of this node's partitions, or there are none.
+    var hasLeft: Bool {
+        state.withLock { state in
+            guard let view = state.member.view else { return true }
+            let id = state.member.id
+            let isAlone = !view.leases.contains { $0.node != id && $0.state == .live }
+            return isAlone || !view.partitions.contains { $0.owner == id }
+        }
+    }
+
+    /// Ends the lease, so that nobody waits for it to run out.
+    func leave() async {
+        await writeFinished()
+        let id = state.withLock(\.member.id)
+        _ = await onThread(heartbeatThread) { [database] () throws(StoreError) in
+            defer { database.close() }
+            try database.leave(id)
+        }
+    }
+
+    // MARK: Figures
+
+    /// Whether this node does at present what only one node may do.
+    var isMaintainer: Bool { state.withLock { $0.member.maintenanceMark(at: .now) != nil } }
+
+    /// nil while the node is a member whose lease is valid.
+    var failure: String? {
+        state.withLock { state in
+            state.member.lease.isValid(at: .now) ? nil : "the node's lease in the database is not renewed: others take its share"
+        }
+    }
+
+    /// How many of the devices' partitions this node posts for.
+    package var share: Int {
+        state.withLock { state in
+            let now = Instant.now
+            return (0..<configuration.times.partitionCount).count {
+                if case .markAndPost = state.member.verdict(on: nil, in: $0, at: now) { true } else { false }
+            }
+        }
+    }
+
+    /// Nodes that share the messages.
+    var nodeCount: Int { state.withLock(\.nodeCount) }
+
+    /// See `Primitives/Pacing/interval`.
+    var transactionInterval: Duration {
+        let count = nodeCount
+        return count > 1 ? configuration.times.transactionInterval * count : .zero
+    }
+
+    /// Messages whose outcome is open here.
+    var openCount: Int { state.withLock(\.share.openCount) }
+
+    /// For `admin status` and the status page.
+    var facts: [ProtocolFact] {
+        [
+            ProtocolFact("node", configuration.name), ProtocolFact("nodes that share the messages", "\(nodeCount)"),
+            ProtocolFact("partitions of this node", "\(share) of \(configuration.times.partitionCount)"),
+            ProtocolFact("messages under way", "\(openCount)"),
+        ]
+    }
+
+    func setDraining(_ isDraining: Bool) {
+        state.withLock { $0.member.isDraining = isDraining }
+    }
+}
+
+extension Timestamp {
+    /// Since 1970.
+    var wholeSeconds: Int64 { rawValue / 1_000_000_000 }
+}

@@ -1,0 +1,306 @@
+import Cluster
+import Delivery
+import Foundation
+import Logging
+import NodeMetrics
+import Core
+import Storage
+import Synchronization
+import Waku
+import WakuCrypto
+
+/// Processes the messages of a protocol: decode on all cores, decide and commit, reply. The stages run concurrently.
+///
+/// A message occupies part of the work limit until it is committed. When little is left, queries are shed first, then requests. Registrations
+/// are never shed: `take` waits for them, which is the back-pressure on the relay.
+///
+/// Messages are committed in the order in which they came in.
+package final class WakuIntake<Handler: WakuHandler>: WakuReceiver {
+    private typealias Message = Decoded<Handler.Command>
+
+    /// A message to be decoded.
+    private struct Undecoded: Sendable {
+        let incoming: Incoming
+        var keys: [SymmetricKey] = []
+        /// Whether the topic's keys must be derived, for a second attempt, if the message can't be decrypted without them.
+        var mayNeedKeys = false
+    }
+
+    private let handler: Handler
+    private let node: NodeServices
+    private let budget: AsyncSemaphore
+    /// Units that requests must leave free for registrations, and queries for both.
+    private let reserved: (fromRequests: Int, fromQueries: Int)
+    private let waiting = Mutex((total: 0, byTopic: [TopicTag: Int]()))
+    private let queries = Mutex(WaitingQueries<Message>())
+
+    package init(_ handler: Handler, _ node: NodeServices) {
+        self.handler = handler
+        self.node = node
+        budget = AsyncSemaphore(node.workLimit)
+        reserved = (node.workLimit / 4, node.workLimit / 2)
+    }
+
+    package func take(_ incoming: [Incoming]) async {
+        var ready: [Undecoded] = []
+        for incoming in incoming {
+            switch handler.keys(of: incoming.tag) {
+            case .known(let keys): ready.append(Undecoded(incoming: incoming, keys: keys))
+            case .missingUnlessOwn: ready.append(Undecoded(incoming: incoming, mayNeedKeys: true))
+            case .missing: decodeLater(incoming)
+            }
+        }
+        await decode(ready)
+    }
+
+    // MARK: Keys
+
+    /// Derives the topic's key in a task of its own, then decodes and submits the message.
+    private func decodeLater(_ incoming: Incoming) {
+        let tag = incoming.tag
+        let hasRoom = waiting.withLock { waiting in
+            guard waiting.total < IntakeLimits.waiting, waiting.byTopic[tag, default: 0] < IntakeLimits.waitingOnTopic else { return false }
+            waiting.total += incoming.cost
+            waiting.byTopic[tag, default: 0] += incoming.cost
+            return true
+        }
+        guard hasRoom else { return drop(incoming.hash, .shedWaitingQuery) }
+        Task {
+            if let keys = try? await handler.deriveKeys(of: tag) {
+                await submit(decode([Undecoded(incoming: incoming, keys: keys)]))
+            } else {
+                drop(incoming.hash, .failedTopicKey)
+            }
+            waiting.withLock { waiting in
+                waiting.total -= incoming.cost
+                let others = waiting.byTopic[tag, default: 0] - incoming.cost
+                waiting.byTopic[tag] = others > 0 ? others : nil
+            }
+        }
+    }
+
+    // MARK: Decoding
+
+    /// Decodes on all cores, and submits in the order of `undecoded`.
+    private func decode(_ undecoded: [Undecoded]) async {
+        let cores = IntakeLimits.cores
+        let size = min(IntakeLimits.decodingChunk, (undecoded.count + cores - 1) / cores)
+        guard size < undecoded.count else { return await submit(decode(undecoded[...])) }
+        var starts = stride(from: 0, to: undecoded.count, by: size).makeIterator()
+        await withTaskGroup(of: (Int, [Message]).self) { group in
+            func addNext() {
+                guard let start = starts.next() else { return }
+                let chunk = undecoded[start..<min(start + size, undecoded.count)]
+                group.addTask { (start, self.decode(chunk)) }
+            }
+            // One task more than cores, so that no core idles while messages are submitted.
+            for _ in 0...cores { addNext() }
+            var decoded: [Int: [Message]] = [:]
+            var next = 0
+            for await (start, messages) in group {
+                decoded[start] = messages
+                while let messages = decoded.removeValue(forKey: next) {
+                    await submit(messages)
+                    next += size
+                }
+                addNext()
+            }
+        }
+    }
+
+    /// Messages that can't be decoded are counted and left out.
+    private func decode(_ chunk: ArraySlice<Undecoded>) -> [Message] {
+        let time = node.now()
+        var invalidCount = 0
+        let messages: [Message] = chunk.compactMap { message in
+            let incoming = message.incoming
+            do throws(Drop) {
+                return try handler.decode(incoming, keys: message.keys, at: time)
+            } catch {
+                if message.mayNeedKeys, error.counter == .droppedUndecryptable {
+                    decodeLater(incoming)
+                } else {
+                    drop(incoming.hash, error.counter, isLeftToOthers: error.isLeftToOthers)
+                    if error.counter.isAfterOpening { invalidCount += 1 }
+                }
+                return nil
+            }
+        }
+        node.counters.opened(messages.lazy.map { (kind: $0.kind, times: $0.times) }, others: invalidCount)
+        return messages
+    }
+
+    private func drop(_ hash: MessageHash, _ counter: Counter, isLeftToOthers: Bool = false) {
+        // Whoever sees the count may stop the node.
+        if counter.mayBeHandledLater || (isLeftToOthers && node.cluster != nil) {
+            node.cluster?.abandoned(hash)
+        } else {
+            node.handled.note(hash)
+        }
+        node.counters.add(counter)
+        node.logger.debug("message dropped", metadata: ["message": "\(hash)", "reason": "\(counter.name)"])
+    }
+
+    // MARK: Rules and commit
+
+    /// All nodes hear the segments, each as a message of its own, and each puts the whole together: which one handles it is decided then.
+    private func submit(_ messages: [Message]) async {
+        guard let cluster = node.cluster else { return await accept(messages) }
+        await accept(
+            messages.filter { message in
+                guard let whole = message.whole else { return true }
+                return cluster.hear(whole, completedBy: message.hash) { Task { await self.accept([message]) } }
+            })
+    }
+
+    /// Submits registrations and requests to the store, and queries to be answered after the commits before them.
+    private func accept(_ messages: [Message]) async {
+        var changes: [Message] = []
+        var queries: [Message] = []
+        for message in messages {
+            switch message.kind {
+            case .query:
+                guard budget.tryAcquire(message.cost, leaving: reserved.fromQueries) else { drop(message.hash, .shedQuery); continue }
+                queries.append(message)
+            case .request:
+                guard budget.tryAcquire(message.cost, leaving: reserved.fromRequests) else { drop(message.hash, .shedRequest); continue }
+                changes.append(message)
+            case .registration:
+                await budget.acquire(message.cost)
+                changes.append(message)
+            }
+        }
+        if !changes.isEmpty { commit(changes) }
+        if !queries.isEmpty { answerSoon(queries) }
+    }
+
+    private func commit(_ messages: [Message]) {
+        let time = node.now()
+        node.store.submit(messages.map { claimed(handler.change($0, at: time), for: $0) }) { [self] results in
+            // Called in the order of commits, so a device's notifications are queued in that order.
+            let queued = results.flatMap { result in (try? result.get())?.outcome.map(handler.queued) ?? [] }
+            node.counters.add(.notificationQueued, queued.count)
+            node.delivery.enqueue(queued)
+            Task {
+                for (message, result) in zip(messages, results) {
+                    finish(message, result)
+                    budget.release(message.cost)
+                }
+            }
+        }
+    }
+
+    private func claimed(_ command: StoreCommand<Handler.Outcome>, for message: Message) -> StoreCommand<Claimed<Handler.Outcome>> {
+        guard let cluster = node.cluster, let sentAt = message.sentAt else { return command.map(Claimed.unclaimed) }
+        return cluster.claim(message.wholeHash, message.kind, sentAt: sentAt, for: command)
+    }
+
+    private func finish(_ message: Message, _ result: Result<Claimed<Handler.Outcome>, StoreError>) {
+        switch result {
+        case .success(.here(let outcome)):
+            node.counters.reached(.durable, message.kind, message.times)
+            node.cluster?.committed(message.hash)
+            handler.finish(message, .success(outcome))
+        case .success(.unclaimed(let outcome)):
+            node.counters.reached(.durable, message.kind, message.times)
+            // Before its answer, which may be held, so that nobody else handles it meanwhile.
+            node.cluster?.finished(message.hash)
+            handler.finish(message, .success(outcome))
+        case .success(.elsewhere(let kind)): node.cluster?.claimedElsewhere(message.hash, kind)
+        case .failure(let error):
+            node.counters.add(.failedStore)
+            node.logger.error("message not stored", metadata: ["reason": "\(error.message)"])
+            let giveUp = { @Sendable [handler] in handler.finish(message, .failure(error)) }
+            // Another node may still take it.
+            if let cluster = node.cluster { cluster.failed(message.hash, giveUp) } else { giveUp() }
+        }
+    }
+
+    // MARK: Queries
+
+    private func answerSoon(_ messages: [Message]) {
+        let interval = node.cluster?.transactionInterval ?? .zero
+        if let delay = queries.withLock({ $0.add(messages, interval: interval, at: .now) }) { answerWaiting(after: delay) }
+    }
+
+    private func answerWaiting(after delay: Duration) {
+        guard delay > .zero else { return answerWaiting() }
+        Task {
+            try? await Task.sleep(for: delay)
+            answerWaiting()
+        }
+    }
+
+    /// A query sees every change that was submitted before it, and so nothing older than what other clients have seen.
+    private func answerWaiting() {
+        let end = queries.withLock { $0.begin(at: .now) }
+        node.store.afterCommits { self.answerWaiting(upTo: end) }
+    }
+
+    private func answerWaiting(upTo end: Int) {
+        node.store.onReader {
+            let taken = self.queries.withLock { $0.take(upTo: end, at: .now) }
+            if taken.isMore { self.answerWaiting(upTo: end) }
+            if let delay = taken.next { self.answerWaiting(after: delay) }
+            if !taken.queries.isEmpty { self.answer(taken.queries) }
+        }
+    }
+
+    private func answer(_ messages: [Message]) {
+        let time = node.now()
+        do throws(StoreError) {
+            for (message, result) in zip(messages, try node.store.readEach(messages.map { handler.answer($0, at: time) })) {
+                // A query that fails does not affect the others.
+                do throws(StoreError) {
+                    let reply = try result.get()
+                    // Without a lease the rows may be those of a server that was replaced.
+                    if let cluster = node.cluster, cluster.failure != nil {
+                        cluster.failed(message.hash) {}
+                        continue
+                    }
+                    // As above.
+                    node.cluster?.finished(message.hash)
+                    handler.answered(message, reply)
+                    if let reply { node.replies.publish(reply) } else { node.handled.note(message.hash) }
+                } catch {
+                    fail([message], error)
+                }
+            }
+        } catch {
+            fail(messages, error)
+        }
+        for message in messages { budget.release(message.cost) }
+    }
+
+    private func fail(_ messages: [Message], _ error: StoreError) {
+        node.counters.add(.failedStore, messages.count)
+        node.logger.error("query not answered", metadata: ["reason": "\(error)"])
+        for message in messages { node.cluster?.failed(message.hash) {} }
+    }
+
+    // MARK: Figures
+
+    package var load: (depth: Int, limit: Int) { (budget.acquiredCount, budget.capacity) }
+    package var waitingForKeys: Int { waiting.withLock { $0.total } }
+    package var isIdle: Bool { budget.isUnused && waiting.withLock { $0.total == 0 } }
+}
+
+package enum IntakeLimits {
+    /// Limit of messages that wait for a topic key, in units of 4 KiB, at least one for each. More are shed.
+    package static let waiting = 16_384
+    /// The same for a single topic. A larger flood of junk on it, while its key is derived, causes valid queries on it to be shed.
+    static let waitingOnTopic = 8_192
+    /// Messages decoded without a suspension, so that other tasks get their turn.
+    static let decodingChunk = 16
+    /// Read once: on Linux this reads files.
+    static let cores = ProcessInfo.processInfo.activeProcessorCount
+}
+
+extension Counter {
+    /// Whether a message dropped for this reason may be handled when it comes again after a restart.
+    fileprivate var mayBeHandledLater: Bool { Self.laterCounters.contains(self) }
+
+    private static let laterCounters: Set<Counter> = [
+        .segment, .shedWaitingQuery, .shedQuery, .shedRequest, .failedTopicKey, .failedStore,
+    ]
+}

@@ -1,0 +1,90 @@
+import Core
+package import Waku
+package import WakuCrypto
+
+/// The configuration of a node, except for its relay and gorush.
+package struct NodeConfiguration: Sendable {
+    package var identity: PrivateKey
+    /// The data folder, with the lock that excludes a second daemon, and with the database unless ``store`` is another one.
+    package var dataPath: String
+    package var store = StoreLocation.dataFolder
+    /// Set for one of several nodes with the same identity, on a PostgreSQL database.
+    package var cluster: ClusterNode.Configuration?
+    package var pubsubTopics: [PubsubTopic] = [.statusDefault]
+    /// Requests older than this are dropped. A notification that gorush has not accepted by then expires.
+    package var maximumRequestAge = Duration.seconds(600)
+    /// How long a request's answer waits for gorush. Clients wait 3 s.
+    package var answerDeadline = Duration.seconds(2)
+    /// The minimum time between a query or request and its reply: light clients subscribe to the reply's topic only some 300 ms after they asked.
+    /// Registrations are answered at once.
+    package var replyDelay = Duration.milliseconds(500)
+    /// The maximum of ``replyDelay``: clients wait 3 s.
+    package static let replyDelayLimit = Duration.seconds(2)
+    /// How long deliveries and answers are remembered.
+    package var retention = Duration.seconds(24 * 3600)
+    /// Maximum number of notifications in the outbox. Beyond it the oldest are dropped.
+    package var outboxLimit = 100_000
+    /// Limit of messages that are accepted and not yet stored, in units of 4 KiB, at least one for each message. Queries are shed when half of it
+    /// is used, requests when three quarters are used; for registrations the relay waits.
+    package var workLimit = 16_384
+    /// The interval of maintenance, within which the node notices that the store can be written or read again.
+    package var maintenanceInterval = Duration.seconds(5)
+    /// The time from the first handled message to the commit that stores its hash: messages that are handled meanwhile share the commit. A node
+    /// that is killed before handles them again. Several nodes wait so many times longer.
+    package var handledInterval = Duration.milliseconds(50)
+    /// Time without any message on the pubsub topics after which an alarm is raised; nil disables it.
+    package var silenceAlarm: Duration?
+    /// Address of `/`, `/metrics`, `/healthz`, `/readyz` and `/feedback`; nil disables HTTP.
+    package var httpAddress: SocketAddress?
+    /// Host names allowed besides loopback names and the HTTP address's own: others get 421.
+    package var httpHosts: [String] = []
+    /// The secret that posts to `/feedback` must carry; nil disables it.
+    package var feedbackSecret: FeedbackSecret?
+    /// Whether there is an admin socket in the data folder.
+    package var servesAdmin = false
+    /// The log level that `admin log-level` changes; nil if it can't be changed.
+    package var logLevel: LogLevel?
+    /// The version of the program, for display.
+    package var version = ""
+    /// The current configuration for `doctor`. It must not contain secrets.
+    package var setup: @Sendable () -> AdminAPI.Setup = { AdminAPI.Setup() }
+    /// Inspects each gorush server with the credentials for posts.
+    package var inspectGorush: @Sendable () async -> [AdminAPI.InspectedGorush] = { [] }
+
+    package init(identity: PrivateKey, dataPath: String) {
+        self.identity = identity
+        self.dataPath = dataPath
+    }
+}
+
+/// The shared secret of gorush's feedback hook. Prints as `<redacted>`.
+package struct FeedbackSecret: SecretText {
+    package let bytes: [UInt8]
+    package init(bytes: [UInt8]) { self.bytes = bytes }
+}
+
+/// A host and a port, `127.0.0.1:9090` or `[::1]:9090`.
+package struct SocketAddress: Hashable, Sendable, CustomStringConvertible {
+    package let host: String
+    package let port: Int
+
+    package init(host: String, port: Int) {
+        self.host = host
+        self.port = port
+    }
+
+    /// nil unless it is `host:port`.
+    package init?(parsing text: String) {
+        guard let colon = text.lastIndex(of: ":"), let port = UInt16(text[text.index(after: colon)...]) else { return nil }
+        var host = text[..<colon]
+        if host.hasPrefix("["), host.hasSuffix("]") {
+            host = host.dropFirst().dropLast()
+        } else if host.contains(":") {
+            return nil
+        }
+        guard !host.isEmpty else { return nil }
+        self.init(host: String(host), port: Int(port))
+    }
+
+    package var description: String { host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)" }
+}

@@ -1,0 +1,49 @@
+import Delivery
+import NodeAPI
+import Logging
+import NodeMetrics
+import Storage
+import Synchronization
+
+/// What a node serves to its operator.
+extension NodeService {
+    func serveHealth() async throws {
+        guard let address = configuration.httpAddress else { return }
+        let endpoint = configuration.feedbackSecret.map { FeedbackEndpoint(secret: $0, feedback: delivery.feedback, counters: counters) }
+        let server = HealthServer(
+            address: address, hostNames: configuration.httpHosts, feedback: endpoint, obstacles: { self.obstacles },
+            metrics: { await self.gauges.exposition(as: $0, isReady: self.obstacles.isEmpty) },
+            status: { await self.statusSource.status(obstacles: self.obstacles) },
+            bound: { port in self.boundPort.withLock { $0 = port } }, logger: logger)
+        do {
+            try await server.run()
+        } catch {
+            throw NodeError(message: "\(address) can't be listened on: is another program using it? Choose another with --http")
+        }
+    }
+
+    /// Why the node is not ready; empty if it is.
+    package var obstacles: [String] {
+        findings.filter { $0.verdict == .fail }.map { "\($0.check): \($0.text)" }
+    }
+
+    /// Serves the admin socket. The node runs without it if that fails.
+    func serveAdmin() async {
+        guard configuration.servesAdmin else { return }
+        guard let socket = AdminSocket(in: configuration.dataPath) else {
+            return logger.error("admin socket not served", metadata: ["reason": "the data folder can't be opened"])
+        }
+        do {
+            try await AdminServer(node: self, socket: socket, logger: logger).run()
+        } catch {
+            logger.error("admin socket not served", metadata: ["reason": "it can't be made in the data folder"])
+        }
+    }
+
+    /// Checks liveness: returns once an empty batch of commands went through the store's writer and the delivery table's lock was free. A store
+    /// that reports errors is alive, since the node continues without it. If the store or delivery hangs, this does not return.
+    package func checkLiveness() async {
+        await store.settle()
+        _ = delivery.waitingCount
+    }
+}

@@ -1,0 +1,146 @@
+import Delivery
+import Logging
+import Core
+import ServiceLifecycle
+import Storage
+import StoreSQLite
+import Waku
+import WakuCrypto
+
+/// From the start of a node to its end.
+extension NodeService {
+    /// Limits during shutdown: for answering requests, for posts to gorush, for publishing answers. Together below 10 s.
+    private static let answerLimit = Duration.milliseconds(2500)
+    private static let postLimit = Duration.milliseconds(5200)
+    private static let publishLimit = Duration.milliseconds(1500)
+    /// After the beginning of the shutdown: until when other nodes' taking this one's devices over is waited for.
+    private static let handoverEnd = Duration.seconds(8)
+
+    /// Number of topics besides the node's own.
+    var topicCount: Int { protocols.reduce(0) { $0 + $1.topics.otherCount } }
+
+    /// Runs until graceful shutdown; then stops accepting messages, finishes its work in progress, and returns.
+    ///
+    /// - Throws: ``NodeError`` when an address can't be listened on, the HTTP address or a protocol's.
+    package func run() async throws {
+        logger.info(
+            "node started",
+            metadata: [
+                "key": "\(configuration.identity.publicKey.hex)", "topics": "\(topicCount)",
+                "waiting": "\(delivery.waitingCount)", "http": "\(configuration.httpAddress?.description ?? "off")",
+                "silence-alarm": "\(configuration.silenceAlarm?.inWords ?? "off")",
+            ])
+        try await withThrowingTaskGroup(of: Part.self) { group in
+            group.addTask {
+                try await self.serveHealth()
+                return .health
+            }
+            group.addTask {
+                await self.serveAdmin()
+                return .admin
+            }
+            group.addTask {
+                await self.watch.run()
+                return .watch
+            }
+            group.addTask {
+                await self.maintenance.run()
+                return .maintenance
+            }
+            group.addTask {
+                await self.maintenance.saveHandledMessages()
+                return .maintenance
+            }
+            for service in services {
+                group.addTask {
+                    try await service.run()
+                    return .service
+                }
+            }
+            if let cluster {
+                group.addTask {
+                    await cluster.run()
+                    return .cluster
+                }
+            }
+            group.addTask {
+                await self.work()
+                return .work
+            }
+            for try await part in group where part == .work { break }
+            group.cancelAll()
+        }
+        await cluster?.leave()
+        await relay.close()
+        await maintenance.saveCursors()
+        do {
+            try store.close()
+        } catch {
+            // SQLite's write-ahead log remains, and is applied at the next start.
+            logger.warning("store not closed")
+        }
+        folder.unlock()
+        logger.info("node stopped")
+    }
+
+    private enum Part {
+        case work, publishing, posting, health, admin, maintenance, watch, service, cluster
+    }
+
+    // MARK: Work
+
+    private func work() async {
+        await withTaskGroup(of: Part.self) { group in
+            group.addTask {
+                await self.publisher.run()
+                return .publishing
+            }
+            group.addTask {
+                await self.delivery.run()
+                return .posting
+            }
+            group.addTask {
+                await self.relayUntilShutdown()
+                let stopping = ContinuousClock.now
+                self.logger.info("stopping")
+                self.cluster?.beginLeaving()
+                await self.wait(Self.answerLimit) { self.isIdle && self.delivery.awaitingCount == 0 }
+                self.delivery.stopPosting()
+                await self.wait(Self.postLimit) { !self.delivery.isPosting }
+                if self.delivery.isPosting {
+                    self.logger.warning(
+                        "posts to gorush are unanswered at the stop: their notifications are posted again after the start",
+                        metadata: ["count": "\(self.delivery.unansweredCount)"])
+                }
+                if let cluster = self.cluster {
+                    await self.wait(max(.zero, Self.handoverEnd - (.now - stopping))) { cluster.hasLeft }
+                }
+                self.store.stopWaiting()
+                self.publisher.finish()
+                // Held replies are published when they are due. The group returns earlier if the publisher ends.
+                let end = max(.now, stopping + self.configuration.replyDelay) + Self.publishLimit
+                try? await Task.sleep(until: end, clock: .continuous)
+                return .work
+            }
+            for await part in group where part != .posting { break }
+            group.cancelAll()
+        }
+    }
+
+    private func relayUntilShutdown() async {
+        await withTaskGroup(of: Void.self) { group in
+            group.addTask { await self.relay.run { await self.sorter.take(self.probe.take($0)) } }
+            group.addTask { try? await gracefulShutdown() }
+            await group.next()
+            group.cancelAll()
+        }
+    }
+
+    /// Whether no message is on its way to the store.
+    var isIdle: Bool { services.allSatisfy { $0.receiver.isIdle } }
+
+    private func wait(_ limit: Duration, until condition: () -> Bool) async {
+        let deadline = ContinuousClock.now + limit
+        while !condition(), ContinuousClock.now < deadline, (try? await Task.sleep(for: .milliseconds(10))) != nil {}
+    }
+}

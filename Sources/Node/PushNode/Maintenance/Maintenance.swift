@@ -1,0 +1,120 @@
+import Delivery
+import Logging
+import NodeMetrics
+import Core
+import Storage
+import Waku
+
+/// Periodic work of a node: stores the relay's cursors every few seconds, which also shows whether the store can be written; logs counters and
+/// prunes tables once a minute; expires registrations once an hour.
+struct Maintenance: Sendable {
+    /// Number of rounds between log lines and pruning.
+    private static let roundsPerMinute = 12
+    /// Long, because expiry scans all registrations.
+    private static let expiryInterval = Duration.seconds(3600)
+    private static let aliveProperty = "alive at"
+    private static let retainedRowLimit = 2_000_000
+    /// Longer than the overlap of a catch-up before the cursor, plus the error of senders' clocks.
+    private static let handledMargin = Duration.seconds(180)
+
+    let interval: Duration
+    /// See ``NodeConfiguration/handledInterval``.
+    let handledInterval: Duration
+    /// How long deliveries and answers are remembered.
+    let retention: Duration
+    let relay: any Relay
+    let store: any Store
+    let delivery: DeliveryService
+    let handled: HandledMessages
+    let protocols: [any ProtocolService]
+    /// nil: no other node has the same database.
+    let cluster: ClusterNode?
+    let counters: Counters
+    /// Number of topics besides the node's own.
+    let topicCount: @Sendable () -> Int
+    let logger: Logger
+    let now: @Sendable () -> Timestamp
+
+    /// Runs until cancelled.
+    func run() async {
+        var rounds = 0
+        var lastExpiry = ContinuousClock.now - Self.expiryInterval
+        var last: [Counter: Int] = [:]
+        var clock = RetentionClock(retention: retention)
+        let started = ContinuousClock.now
+        // The reference for later steps of the clock, taken before the first round, which may be slow.
+        _ = clock.cutoff(clock: now(), uptime: .zero)
+        // Stored at once, so that a restart after an early kill catches up from here.
+        await saveCursors()
+        while (try? await Task.sleep(for: interval)) != nil {
+            await saveCursors()
+            await store.maintain()
+            let cutoff = clock.cutoff(clock: now(), uptime: .now - started)
+            rounds += 1
+            guard rounds >= Self.roundsPerMinute else { continue }
+            rounds = 0
+            let counts = counters.snapshot
+            summarize(counts, since: last)
+            last = counts
+            for service in protocols { await service.recount() }
+            // For all nodes, one of them.
+            if let cluster, !cluster.isMaintainer { continue }
+            await prune(Retention(cutoff: cutoff, rowLimit: Self.retainedRowLimit, now: cutoff + retention))
+            if ContinuousClock.now - lastExpiry > Self.expiryInterval {
+                lastExpiry = .now
+                for service in protocols { await service.expire(at: now()) }
+            }
+        }
+    }
+
+    /// Stores the hashes of handled messages soon after they were handled. Runs until cancelled.
+    func saveHandledMessages() async {
+        for await _ in handled.wakeUp {
+            // Several nodes store theirs more rarely, so that all of them together do it as often.
+            guard (try? await Task.sleep(for: handledInterval * (cluster?.nodeCount ?? 1))) != nil else { return }
+            let hashes = handled.take()
+            guard !hashes.isEmpty else { continue }
+            do throws(StoreError) {
+                try await store.commit(StoreCommand.change(NodeStorage.remember(hashes, at: now())))
+            } catch {
+                // They are stored with the next cursors, whose failure is logged.
+                handled.putBack(hashes)
+            }
+        }
+    }
+
+    /// Stores up to when no message was missed, and which messages were handled.
+    func saveCursors() async {
+        let (seenUntil, now, handled) = (relay.seenUntil, now(), handled.take())
+        // A catch-up begins some time before the cursor.
+        let forgettable = min(seenUntil.values.min() ?? now, now) - Self.handledMargin
+        // Written even without changes, to detect that the store can't be written, or can again.
+        let changes =
+            [Properties.set(Self.aliveProperty, to: now.bytes)] + RelayCursors.write(seenUntil) + NodeStorage.remember(handled, at: now)
+        do throws(StoreError) {
+            try await store.commit(StoreCommand.change(changes).then { NodeStorage.forgetHandled(before: forgettable) })
+        } catch {
+            self.handled.putBack(handled)
+            logger.error("store not writable", metadata: ["reason": "\(error.message)"])
+        }
+    }
+
+    private func prune(_ retention: Retention) async {
+        let accepted = retention.covering(protocols.compactMap(\.deliveryMemory))
+        do throws(StoreError) {
+            try await store.commit(DeliveryStorage.prune(before: accepted.cutoff, keeping: accepted.rowLimit))
+        } catch {
+            logger.error("old deliveries not pruned", metadata: ["reason": "\(error.message)"])
+        }
+        for service in protocols { await service.prune(retention) }
+    }
+
+    private func summarize(_ counts: [Counter: Int], since last: [Counter: Int]) {
+        var metadata: Logger.Metadata = ["topics": "\(topicCount())", "waiting": "\(delivery.waitingCount)"]
+        for (counter, count) in counts {
+            let difference = count - (last[counter] ?? 0)
+            if difference > 0 { metadata[counter.name] = "\(difference)" }
+        }
+        logger.info("last minute", metadata: metadata)
+    }
+}

@@ -1,0 +1,131 @@
+import Delivery
+import NodeMetrics
+import Storage
+import Core
+import Waku
+
+/// The gauges of a node's parts: read when they are scraped, not while messages are processed.
+struct NodeGauges: Sendable {
+    private let counters: Counters
+    private let relay: any Relay
+    private let store: any Store
+    private let delivery: DeliveryService
+    private let publisher: Publisher
+    private let services: [(label: ProtocolLabel, service: any ProtocolService)]
+    private let cluster: ClusterNode?
+    private let alarms: Alarms
+    private let now: @Sendable () -> Timestamp
+    private let outboxReading: ThrottledReading<Duration>
+
+    init(
+        counters: Counters, relay: any Relay, store: any Store, delivery: DeliveryService, publisher: Publisher,
+        services: [(label: ProtocolLabel, service: any ProtocolService)], cluster: ClusterNode?, alarms: Alarms,
+        maximumRequestAge: Duration,
+        now: @escaping @Sendable () -> Timestamp
+    ) {
+        self.counters = counters
+        self.relay = relay
+        self.store = store
+        self.delivery = delivery
+        self.publisher = publisher
+        self.services = services
+        self.cluster = cluster
+        self.alarms = alarms
+        self.now = now
+        outboxReading = ThrottledReading {
+            let expires = try await store.fetch(DeliveryStorage.oldestWaitingExpiry())
+            // A notification expires this long after it was requested.
+            return expires.map { max(.zero, now().since($0 - maximumRequestAge)) } ?? .zero
+        }
+    }
+
+    /// The age of the oldest notification in the outbox; nil if it can't be read.
+    var outboxAge: Duration? {
+        get async { await outboxReading.value() }
+    }
+
+    /// The metrics in a text format, with gauges updated.
+    func exposition(as format: ExpositionFormat, isReady: Bool) async -> String {
+        await update(isReady: isReady)
+        return counters.registry.exposition(as: format)
+    }
+
+    private func update(isReady: Bool) async {
+        let registry = counters.registry
+        registry.set(.ready, to: isReady ? 1 : 0)
+        registry.set(.storeWorks, to: store.failure == nil ? 1 : 0)
+        if let cluster {
+            registry.set(.clusterLease, to: cluster.failure == nil ? 1 : 0)
+            registry.set(.clusterNodes, to: Double(cluster.nodeCount))
+            registry.set(.clusterPartitions, to: Double(cluster.share))
+        }
+        registry.set(.databaseSize, to: Double(store.byteCount))
+        registry.set(.relayAttached, to: relay.state == .attached ? 1 : 0)
+        registry.set(.relaysDemoted, to: Double(relay.demotedRelays.count))
+        registry.set(.relayLastMessage, to: (now() - counters.silence).seconds)
+        registry.set(.relaySeenUntil, to: relay.seenUntil.values.min()?.seconds)
+        for (endpoint, state) in zip(EndpointLabel.allCases, delivery.endpoints) {
+            let breaker = BreakerLabel(state.breaker.state)
+            for label in BreakerLabel.allCases { registry.set(.breaker, endpoint, label, to: label == breaker ? 1 : 0) }
+            registry.set(.slow, endpoint, to: state.slowness == nil ? 0 : 1)
+            registry.set(.postsUnanswered, endpoint, to: Double(state.unanswered.count))
+            registry.set(.postsUnansweredAge, endpoint, to: state.unanswered.age.seconds)
+            registry.set(.batchLimit, endpoint, to: Double(state.batchLimit))
+        }
+        registry.set(.outbox, to: Double(delivery.waitingCount))
+        registry.set(.outboxAge, to: await outboxAge?.seconds)
+        for kind in AlarmKind.allCases { registry.set(.alarmActive, kind, to: alarms.isActive(kind) ? 1 : 0) }
+        for (label, queue, depth, limit) in queues {
+            registry.set(.queueDepth, label, queue, to: Double(depth))
+            registry.set(.queueLimit, label, queue, to: limit.map(Double.init))
+        }
+        update(registry, relay.peers, relay.traffic)
+        for (_, service) in services { await service.updateGauges(counters) }
+        update(registry, ProcessFigures.now())
+    }
+
+    private func update(_ registry: MetricRegistry, _ peers: [RelayPeer], _ traffic: RelayTraffic) {
+        registry.set(.relayPeers, DirectionLabel.inbound, to: Double(peers.count(where: \.isInbound)))
+        registry.set(.relayPeers, DirectionLabel.outbound, to: Double(peers.count { !$0.isInbound }))
+        registry.set(.relayMeshPeers, to: Double(peers.count(where: \.isWorking)))
+        registry.set(.relayBytes, FlowLabel.received, to: Double(traffic.bytesReceived))
+        registry.set(.relayBytes, FlowLabel.sent, to: Double(traffic.bytesSent))
+        for (label, count) in [
+            (GossipLabel.accepted, traffic.accepted), (.ignored, traffic.ignored), (.rejected, traffic.rejected),
+            (.duplicate, traffic.duplicates), (.foreign, traffic.foreign), (.overloaded, traffic.overloaded),
+            (.published, traffic.published), (.forwarded, traffic.forwarded),
+        ] { registry.set(.relayGossip, label, to: Double(count)) }
+        for (label, count) in [
+            (MisbehaviourLabel.brokenPromise, traffic.brokenPromises), (.graftFlood, traffic.graftFloods),
+            (.graylisted, traffic.graylisted),
+        ] { registry.set(.relayMisbehaviour, label, to: Double(count)) }
+    }
+
+    private func update(_ registry: MetricRegistry, _ figures: ProcessFigures) {
+        registry.set(.processorTime, to: figures.processorSeconds)
+        registry.set(.residentMemory, to: figures.residentBytes)
+        registry.set(.virtualMemory, to: figures.virtualBytes)
+        registry.set(.openFiles, to: figures.openFiles)
+        registry.set(.openFileLimit, to: figures.openFileLimit)
+        registry.set(.startTime, to: figures.startTime)
+    }
+
+    /// The queues with their limits; nil for those without a limit of their own.
+    private var queues: [(label: ProtocolLabel, queue: QueueLabel, depth: Int, limit: Int?)] {
+        services.flatMap { label, service in service.queues.map { (label, $0.queue, $0.depth, $0.limit) } } + [
+            (.shared, .requests, delivery.awaitingCount, nil), (.shared, .answers, publisher.waitingCount, Publisher.capacity),
+            (.shared, .confirmations, publisher.unconfirmedCount, publisher.confirmationLimit),
+            (.shared, .feedback, delivery.feedback.waitingCount, Feedback.capacity),
+        ]
+    }
+}
+
+extension BreakerLabel {
+    init(_ state: CircuitBreaker.State) {
+        switch state {
+        case .closed: self = .closed
+        case .open: self = .open
+        case .halfOpen: self = .halfOpen
+        }
+    }
+}

@@ -1,0 +1,257 @@
+import Foundation
+import NodeMetrics
+import Core
+import Waku
+import WakuCrypto
+
+/// The page at `/`: one self-contained document, which is complete without JavaScript. With JavaScript, sections marked `data-live` are updated,
+/// and the charts show values under the pointer, from `/status.json`.
+package struct StatusDocument {
+    let status: StatusFigures
+
+    package init(status: StatusFigures) {
+        self.status = status
+    }
+
+    package var text: String { document.text }
+
+    /// Allows nothing from other origins, and inline only the page's own style and script.
+    package static let contentSecurityPolicy: String = {
+        func source(_ text: String) -> String { "'sha256-\(Data(SHA256.hash(Array(text.utf8))).base64EncodedString())'" }
+        return "default-src 'none'; style-src \(source(style.text)); script-src \(source(script.text)); connect-src 'self'; "
+            + "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    }()
+
+    var document: HTML {
+        """
+        <!doctype html>
+        <html lang="en">
+        <head>
+        <meta charset="utf-8">
+        <meta name="viewport" content="width=device-width, initial-scale=1">
+        <meta name="color-scheme" content="light dark">
+        <noscript><meta http-equiv="refresh" content="10"></noscript>
+        <title>\(status.isReady ? "ready" : "NOT READY") – waku-push</title>
+        <style>\(Self.style)</style>
+        </head>
+        <body>
+        <header>
+        <h1>waku-push</h1>
+        <p data-live="clock">as of <time>\(status.time.clock)</time> UTC, up \(status.uptime.inWords)</p>
+        <p id="connection" hidden>The node does not answer. These figures are outdated.</p>
+        </header>
+        <main>
+        \(health)
+        \(flow)
+        <div class="cards">
+        \(relay)
+        \(gorush)
+        \(registrations)
+        \(store)
+        </div>
+        <div class="charts">
+        \(charts)
+        </div>
+        <div class="columns">
+        \(losses)
+        \(alarms)
+        </div>
+        </main>
+        <footer>Figures for programs: <a href="metrics">metrics</a>, <a href="status.json">status.json</a>, <a href="readyz">readyz</a></footer>
+        <script>\(Self.script)</script>
+        </body>
+        </html>
+
+        """
+    }
+
+    // MARK: Health
+
+    private var health: HTML {
+        let warnings = status.alarms.filter { $0.isActive(at: status.time) }.map(\.kind)
+        guard status.isReady else {
+            return """
+                <section class="health bad" data-live="health"><h2>Not ready</h2>
+                <ul>\(status.obstacles.map { "<li>\($0)</li>" as HTML })</ul></section>
+                """
+        }
+        guard warnings.isEmpty else {
+            return """
+                <section class="health warn" data-live="health"><h2>Working, with warnings</h2>
+                <ul>\(warnings.map { "<li>\($0.title)</li>" as HTML })</ul></section>
+                """
+        }
+        return """
+            <section class="health good" data-live="health"><h2>Healthy</h2>
+            <ul><li>Messages come in, the database keeps them, gorush takes notifications</li></ul></section>
+            """
+    }
+
+    // MARK: Flow
+
+    private var flow: HTML {
+        """
+        <section class="flow" data-live="flow">
+        <h2>Messages and notifications <small>last \(status.lately)</small></h2>
+        <ol>\(steps(status.messages))</ol>
+        <ol class="second">\(steps(status.notifications))<li class="time"><span>Answered within</span><b>\(answerTime)</b><i>\(mostTime)</i></li></ol>
+        </section>
+        """
+    }
+
+    private func steps(_ steps: [StatusFigures.Step]) -> [HTML] {
+        steps.map { step in
+            "<li><span>\(step.name)</span><b>\(step.lately.grouped)</b><i>\(step.total.grouped) since the start</i></li>"
+        }
+    }
+
+    private var answerTime: String { status.answerTimes.map { "\($0.half.asTime)" } ?? "–" }
+    private var mostTime: String { status.answerTimes.map { "99 of 100 within \($0.most.asTime)" } ?? "no recent answers" }
+
+    // MARK: Parts
+
+    private func card(_ id: String, _ title: String, _ state: HTML, isWell: Bool, _ rows: [(String, HTML)], _ note: String? = nil) -> HTML {
+        """
+        <section class="card" data-live="\(id)"><h2>\(title)</h2>
+        <p class="state \(isWell ? "good" : "bad")">\(state)</p>\(note.map { ["<p class=\"note\">\($0)</p>"] } ?? [])
+        <dl>\(rows.map { "<dt>\($0.0)</dt><dd>\($0.1)</dd>" as HTML })</dl></section>
+        """
+    }
+
+    private var relay: HTML {
+        let isWell = status.relayObstacle == nil && !status.isSilent
+        let state: HTML = status.relayObstacle != nil ? "detached" : status.isSilent ? "silent" : "attached"
+        return card(
+            "relay", "Relay", state, isWell: isWell,
+            [
+                ("last message", "\(status.silence.inWords) ago"), ("gaps", "\(status.gaps.grouped)"),
+                ("found only in its store", "\(status.recovered.grouped)"),
+            ], status.relayObstacle)
+    }
+
+    private var gorush: HTML {
+        let state: HTML =
+            switch status.breaker {
+            case .closed: status.gorushDelay == nil ? "takes notifications" : "slow"
+            case .open: "given up"
+            case .halfOpen: "being tried again"
+            }
+        return card(
+            "gorush", "gorush", state, isWell: status.breaker == .closed && status.gorushDelay == nil,
+            [("waiting", "\(status.waiting.grouped)"), ("oldest", "\(status.oldestWaiting?.inWords ?? "–")")]
+                + status.endpoints.map { endpoint in
+                    ("\(endpoint.name)", "\(endpoint.breaker == "closed" ? "" : "given up, ")\(endpoint.waiting.grouped) wait")
+                }
+                + status.posts.dropFirst().map { step in (step.name.lowercased(), "\(step.lately.grouped)") },
+            status.gorushFailure ?? status.gorushDelay)
+    }
+
+    private var registrations: HTML {
+        guard let figures = status.registrations else {
+            return card("registrations", "Registrations", "can't be read", isWell: false, [])
+        }
+        let total = figures.apn + figures.firebase
+        let share = total > 0 ? figures.apn * 1000 / total : 0
+        let bar: HTML = """
+            <svg class="bar" viewBox="0 0 1000 10" preserveAspectRatio="none" aria-hidden="true"><rect class="line2" width="\(total > 0 ? 1000 : 0)" \
+            height="10"/><rect class="line1" width="\(share)" height="10"/></svg>
+            """
+        return """
+            <section class="card" data-live="registrations"><h2>Registrations</h2>
+            <p class="state">\(total.grouped) \(total == 1 ? "device" : "devices")</p>\(bar)
+            <dl><dt><svg class="dot" viewBox="0 0 10 10"><circle class="line1" cx="5" cy="5" r="5"/></svg>Apple</dt><dd>\(figures.apn.grouped)</dd>
+            <dt><svg class="dot" viewBox="0 0 10 10"><circle class="line2" cx="5" cy="5" r="5"/></svg>Firebase</dt><dd>\(figures.firebase.grouped)</dd>
+            <dt>token in doubt</dt><dd>\(figures.inDoubt.grouped)</dd><dt>unregistered</dt><dd>\(figures.unregistered.grouped)</dd></dl></section>
+            """
+    }
+
+    private var store: HTML {
+        card(
+            "store", "Database", status.storeFailure == nil ? "works" : "fails", isWell: status.storeFailure == nil,
+            [("size", "\(status.databaseBytes.asBytes)"), ("topics", "\(status.topics.grouped)")], status.storeFailure)
+    }
+
+    // MARK: Charts
+
+    private var charts: [HTML] {
+        status.charts.enumerated().map { index, chart in
+            StatusChart(chart: chart, times: status.chartTimes).figure(id: "chart\(index)")
+        }
+    }
+
+    // MARK: Tables
+
+    private var losses: HTML {
+        let rows: [HTML] = status.losses.map { loss in
+            """
+            <tr class="\(loss.lately > 0 ? "fresh" : "old")"><td>\(loss.name)</td><td class="number">\(loss.lately.grouped)</td>\
+            <td class="number">\(loss.total.grouped)</td></tr>
+            """
+        }
+        let table: HTML = """
+            <table><thead><tr><th>reason</th><th class="number">last \(status.lately)</th><th class="number">since the start</th></tr></thead>
+            <tbody>\(rows)</tbody></table>
+            """
+        let none: HTML = "<p class=\"none\">No losses since the start.</p>"
+        return "<section data-live=\"losses\"><h2>Losses</h2>\(rows.isEmpty ? none : table)</section>"
+    }
+
+    private var alarms: HTML {
+        let rows: [HTML] = status.alarms.prefix(12).map { alarm in
+            let isActive = alarm.isActive(at: status.time)
+            let end = isActive ? status.time : alarm.ended ?? alarm.last
+            let mark: HTML = isActive ? " <em>now</em>" : ""
+            return """
+                <tr class="\(isActive ? "fresh" : "old")"><td><b>\(alarm.kind.title)</b>\(mark)<br><span>\(alarm.reason)</span></td>\
+                <td class="number"><time>\(alarm.since.clock)</time><br><span>\(isActive ? "for" : "lasted") \
+                \(end.since(alarm.since).inWords)</span></td></tr>
+                """
+        }
+        let table: HTML = """
+            <table><thead><tr><th>alarm</th><th class="number">when (UTC)</th></tr></thead><tbody>\(rows)</tbody></table>
+            """
+        let none: HTML = "<p class=\"none\">None since the start.</p>"
+        return "<section data-live=\"alarms\"><h2>Last alarms</h2>\(rows.isEmpty ? none : table)</section>"
+    }
+}
+
+extension StatusFigures {
+    /// The time span of the charts, in words.
+    fileprivate var lately: String { max(span, .seconds(1)).inWords }
+}
+
+extension Int {
+    /// `12,345`.
+    var grouped: String {
+        var text = ""
+        for (index, digit) in "\(magnitude)".reversed().enumerated() {
+            if index > 0, index.isMultiple(of: 3) { text.append(",") }
+            text.append(digit)
+        }
+        return (self < 0 ? "-" : "") + String(text.reversed())
+    }
+
+    /// `1.5 MiB`.
+    var asBytes: String {
+        let units = ["bytes", "KiB", "MiB", "GiB", "TiB"]
+        var (value, unit) = (Double(self), 0)
+        while value >= 1024, unit < units.count - 1 { (value, unit) = (value / 1024, unit + 1) }
+        return unit == 0 ? "\(self) bytes" : "\((value * 10).rounded() / 10) \(units[unit])"
+    }
+}
+
+extension Double {
+    /// Seconds, as `25 ms` or `2.5 s`.
+    var asTime: String {
+        if isInfinite { return "more than 10 s" }
+        return self < 1 ? "\((self * 10_000).rounded() / 10) ms".replacing(".0 ", with: " ") : "\(self) s".replacing(".0 ", with: " ")
+    }
+}
+
+extension Timestamp {
+    /// `2026-01-02 03:04:05`, UTC.
+    var clock: String {
+        let style = Date.ISO8601FormatStyle(dateTimeSeparator: .space).year().month().day().time(includingFractionalSeconds: false)
+        return Date(timeIntervalSince1970: seconds).formatted(style)
+    }
+}

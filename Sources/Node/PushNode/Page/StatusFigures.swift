@@ -1,0 +1,211 @@
+import Foundation
+package import NodeMetrics
+package import Core
+import Waku
+
+/// The figures of the status page and `/status.json`.
+package struct StatusFigures: Sendable {
+    package struct Step: Sendable, Encodable {
+        package let name: String
+        /// Within the time span of the charts.
+        package let lately: Int
+        /// Since the start.
+        package let total: Int
+
+        package init(name: String, lately: Int, total: Int) {
+            self.name = name
+            self.lately = lately
+            self.total = total
+        }
+    }
+
+    package struct Registrations: Sendable, Encodable {
+        package let apn: Int
+        package let firebase: Int
+        package let inDoubt: Int
+        package let unregistered: Int
+
+        package init(apn: Int, firebase: Int, inDoubt: Int, unregistered: Int) {
+            self.apn = apn
+            self.firebase = firebase
+            self.inDoubt = inDoubt
+            self.unregistered = unregistered
+        }
+    }
+
+    package struct ProtocolLines: Sendable, Encodable {
+        package struct Line: Sendable, Encodable {
+            package let name: String
+            package let value: String
+        }
+
+        package let name: String
+        package let lines: [Line]
+
+        package init(name: String, lines: [(name: String, value: String)]) {
+            self.name = name
+            self.lines = lines.map { Line(name: $0.name, value: $0.value) }
+        }
+    }
+
+    package struct Line: Sendable, Encodable {
+        package let name: String
+        /// One for each of ``Charts/times``.
+        package let values: [Double]
+
+        package init(name: String, values: [Double]) {
+            self.name = name
+            self.values = values
+        }
+    }
+
+    package struct Chart: Sendable, Encodable {
+        package let title: String
+        package let unit: String
+        package let lines: [Line]
+
+        package init(title: String, unit: String, lines: [Line]) {
+            self.title = title
+            self.unit = unit
+            self.lines = lines
+        }
+    }
+
+    package struct Endpoint: Sendable, Encodable {
+        package let name: String
+        package let breaker: String
+        package let waiting: Int
+
+        package init(name: String, breaker: String, waiting: Int) {
+            self.name = name
+            self.breaker = breaker
+            self.waiting = waiting
+        }
+    }
+
+    package var time = Timestamp(rawValue: 0)
+    /// Since the start of the node.
+    package var uptime = Duration.zero
+    package var obstacles: [String] = []
+
+    /// Why the relay is detached; nil while it is attached.
+    package var relayObstacle: String?
+    package var silence = Duration.zero
+    package var isSilent = false
+    package var gaps = 0
+    package var recovered = 0
+
+    package var breaker = BreakerLabel.closed
+    /// Why the last post failed, while the breaker is not closed.
+    package var gorushFailure: String?
+    /// The description of a slow gorush; nil if none is slow.
+    package var gorushDelay: String?
+    /// The endpoints, if there are several.
+    package var endpoints: [Endpoint] = []
+    package var waiting = 0
+    package var oldestWaiting: Duration?
+    package var posts: [Step] = []
+
+    package var storeFailure: String?
+    package var databaseBytes = 0
+    /// nil if they can't be read.
+    package var registrations: Registrations?
+    package var topics = 0
+    /// Additional lines of each protocol.
+    package var protocols: [ProtocolLines] = []
+
+    /// The steps of messages and of notifications.
+    package var messages: [Step] = []
+    package var notifications: [Step] = []
+    /// Losses, the most frequent first.
+    package var losses: [Step] = []
+    /// The median and 99th percentile of the time to answer; nil without answers. Infinite beyond the last bucket.
+    package var answerTimes: (half: Double, most: Double)?
+    package var alarms: [Alarm] = []
+    /// The time span of the charts.
+    package var span = Duration.zero
+    package var chartTimes: [Timestamp] = []
+    package var charts: [Chart] = []
+
+    package init() {}
+
+    package var isReady: Bool { obstacles.isEmpty }
+
+    /// Adds the registrations of a protocol.
+    package mutating func add(_ other: Registrations) {
+        let sum = registrations ?? Registrations(apn: 0, firebase: 0, inDoubt: 0, unregistered: 0)
+        registrations = Registrations(
+            apn: sum.apn + other.apn, firebase: sum.firebase + other.firebase, inDoubt: sum.inDoubt + other.inDoubt,
+            unregistered: sum.unregistered + other.unregistered)
+    }
+}
+
+// MARK: - JSON
+
+extension StatusFigures: Encodable {
+    private enum Key: String, CodingKey {
+        case time, uptimeSeconds, ready, obstacles, relay, gorush, store, registrations, messages, notifications, losses, alarms, charts
+        case attached, lastMessageSeconds, silent, gaps, recovered, breaker, failure, delay, endpoints, waiting, oldestSeconds, posts,
+            bytes,
+            topics
+        case times, lines, kind, reason, since, last, count, active
+    }
+
+    package func encode(to encoder: any Encoder) throws {
+        var root = encoder.container(keyedBy: Key.self)
+        try root.encode(time.seconds, forKey: .time)
+        try root.encode(uptime.seconds, forKey: .uptimeSeconds)
+        try root.encode(isReady, forKey: .ready)
+        try root.encode(obstacles, forKey: .obstacles)
+
+        var relay = root.nestedContainer(keyedBy: Key.self, forKey: .relay)
+        try relay.encode(relayObstacle == nil, forKey: .attached)
+        try relay.encode(silence.seconds, forKey: .lastMessageSeconds)
+        try relay.encode(isSilent, forKey: .silent)
+        try relay.encode(gaps, forKey: .gaps)
+        try relay.encode(recovered, forKey: .recovered)
+
+        var gorush = root.nestedContainer(keyedBy: Key.self, forKey: .gorush)
+        try gorush.encode(breaker.rawValue, forKey: .breaker)
+        try gorush.encode(gorushFailure, forKey: .failure)
+        try gorush.encode(gorushDelay, forKey: .delay)
+        try gorush.encode(waiting, forKey: .waiting)
+        try gorush.encode(endpoints, forKey: .endpoints)
+        try gorush.encode(oldestWaiting?.seconds, forKey: .oldestSeconds)
+        try gorush.encode(posts, forKey: .posts)
+
+        var store = root.nestedContainer(keyedBy: Key.self, forKey: .store)
+        try store.encode(storeFailure, forKey: .failure)
+        try store.encode(databaseBytes, forKey: .bytes)
+        try store.encode(topics, forKey: .topics)
+
+        try root.encode(registrations, forKey: .registrations)
+        try root.encode(messages, forKey: .messages)
+        try root.encode(notifications, forKey: .notifications)
+        try root.encode(losses, forKey: .losses)
+
+        var list = root.nestedUnkeyedContainer(forKey: .alarms)
+        for alarm in alarms {
+            var item = list.nestedContainer(keyedBy: Key.self)
+            try item.encode(alarm.kind.rawValue, forKey: .kind)
+            try item.encode(alarm.reason, forKey: .reason)
+            try item.encode(alarm.since.seconds, forKey: .since)
+            try item.encode(alarm.last.seconds, forKey: .last)
+            try item.encode(alarm.count, forKey: .count)
+            try item.encode(alarm.isActive(at: time), forKey: .active)
+        }
+
+        var charts = root.nestedContainer(keyedBy: Key.self, forKey: .charts)
+        try charts.encode(chartTimes.map(\.seconds), forKey: .times)
+        try charts.encode(self.charts, forKey: .lines)
+    }
+
+    package var json: [UInt8] {
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = [.withoutEscapingSlashes, .sortedKeys]
+        encoder.nonConformingFloatEncodingStrategy = .convertToString(
+            positiveInfinity: "Infinity", negativeInfinity: "-Infinity", nan: "NaN")
+        // All values can be encoded.
+        return (try? encoder.encode(self)).map(Array.init) ?? Array("{}".utf8)
+    }
+}

@@ -1,0 +1,43 @@
+package import NodeMetrics
+package import Core
+
+/// How many devices a protocol has, by platform: what its gauges and its ``RegistrationCounts`` say.
+package struct DeviceFigures: Hashable, Sendable {
+    package var registered: [Platform: Int]
+    /// Of these, with a token in doubt.
+    package var inDoubt: [Platform: Int]
+    package var unregistered: Int
+
+    package init(registered: [Platform: Int], inDoubt: [Platform: Int], unregistered: Int) {
+        self.registered = registered
+        self.inDoubt = inDoubt
+        self.unregistered = unregistered
+    }
+
+    package var counts: RegistrationCounts {
+        var counts = RegistrationCounts()
+        counts.apn = registered[.apn] ?? 0
+        counts.firebase = registered[.firebase] ?? 0
+        counts.inDoubt = inDoubt.values.reduce(0, +)
+        counts.unregistered = unregistered
+        return counts
+    }
+}
+
+extension MetricRegistry {
+    /// Sets the gauges of a protocol's devices.
+    ///
+    /// - Parameters:
+    ///   - figures: nil: they can't be read now.
+    ///   - label: The protocol.
+    package func set(_ figures: DeviceFigures?, of label: ProtocolLabel) {
+        for (platformLabel, platform) in [(PlatformLabel.apn, Platform.apn), (.firebase, .firebase)] {
+            let inDoubt = figures.map { $0.inDoubt[platform] ?? 0 }
+            let certain = figures.map { ($0.registered[platform] ?? 0) - (inDoubt ?? 0) }
+            set(.registrations, label, platformLabel, RegistrationStateLabel.registered, to: certain.map(Double.init))
+            set(.registrations, label, platformLabel, RegistrationStateLabel.inDoubt, to: inDoubt.map(Double.init))
+        }
+        set(
+            .registrations, label, PlatformLabel.none, RegistrationStateLabel.unregistered, to: figures.map { Double($0.unregistered) })
+    }
+}

@@ -1,0 +1,136 @@
+package import Delivery
+package import NodeMetrics
+package import Storage
+package import Core
+package import Waku
+package import WakuCrypto
+
+/// A message on a topic of the protocol.
+package struct Incoming: Sendable {
+    package let received: ReceivedMessage
+    package let hash: MessageHash
+    package let tag: TopicTag
+    package let times: MessageTimes
+    /// Its first turn, at this or another of several nodes, came to nothing, or nobody knows what it came to: it may have been counted then.
+    package internal(set) var isLaterTurn = false
+
+    package init(received: ReceivedMessage, hash: MessageHash, tag: TopicTag, times: MessageTimes) {
+        self.received = received
+        self.hash = hash
+        self.tag = tag
+        self.times = times
+    }
+
+    /// Its share of the work limit, in units of 4 KiB.
+    package var cost: Int { 1 + received.message.payload.count / 4096 }
+}
+
+/// The symmetric keys that may decrypt a message.
+package enum MessageKeys: Sendable {
+    case known([SymmetricKey])
+    /// The keys must be derived first, which takes about 12 ms each.
+    case missing
+    /// The keys must be derived first, unless the message can be decrypted with the node's own key.
+    case missingUnlessOwn
+}
+
+/// A decoded message with its command.
+package struct Decoded<Command: Sendable>: Sendable {
+    package let command: Command
+    package let kind: KindLabel
+    package let hash: MessageHash
+    /// nil: the message was not one of several segments.
+    let whole: ReassembledMessage?
+    let sentAt: Timestamp?
+    package let pubsubTopic: PubsubTopic
+    let cost: Int
+    package let times: MessageTimes?
+
+    /// - Parameter whole: what the message completed, as the last one of its segments.
+    package init(_ command: Command, _ kind: KindLabel, from incoming: Incoming, whole: ReassembledMessage? = nil) {
+        self.init(
+            command, kind, hash: incoming.hash, whole: whole, sentAt: whole?.sentAt ?? incoming.received.message.timestamp,
+            pubsubTopic: incoming.received.pubsubTopic, cost: incoming.cost, times: incoming.times)
+    }
+
+    package init(
+        _ command: Command, _ kind: KindLabel, hash: MessageHash, whole: ReassembledMessage? = nil, sentAt: Timestamp? = nil,
+        pubsubTopic: PubsubTopic, cost: Int = 1, times: MessageTimes? = nil
+    ) {
+        self.command = command
+        self.kind = kind
+        self.hash = hash
+        self.whole = whole
+        self.sentAt = sentAt
+        self.pubsubTopic = pubsubTopic
+        self.cost = cost
+        self.times = times
+    }
+
+    /// The same at every node, whichever segment came last: of the whole, if there were segments.
+    package var wholeHash: MessageHash { whole?.hash ?? hash }
+}
+
+/// How a protocol handles messages: ``WakuIntake`` calls it at each step.
+///
+/// A message of the kind `query` is answered from a snapshot and changes nothing. Registrations and requests are decided and committed in the
+/// order in which they came in. Under overload queries are dropped first, then requests; registrations are never dropped.
+package protocol WakuHandler: Sendable {
+    associatedtype Command: Sendable
+    associatedtype Outcome: Sendable
+
+    /// The keys of a message's topic. Must not block.
+    func keys(of tag: TopicTag) -> MessageKeys
+    /// Derives the keys of a topic, or waits for a derivation that is in progress.
+    func deriveKeys(of tag: TopicTag) async throws -> [SymmetricKey]
+
+    /// Decrypts, verifies signatures and parses. Does not read the store; called concurrently on any thread.
+    ///
+    /// - Throws: ``Drop``, with ``NodeMetrics/Counter/droppedUndecryptable`` when none of the keys decrypts it.
+    func decode(_ incoming: Incoming, keys: [SymmetricKey], at now: Timestamp) throws(Drop) -> Decoded<Command>
+
+    /// The changes of a registration or request, as a pure function of the rows that it reads.
+    func change(_ message: Decoded<Command>, at now: Timestamp) -> StoreCommand<Outcome>
+    /// The notifications that a command put into the outbox.
+    func queued(by outcome: Outcome) -> [QueuedDelivery]
+    /// Called when the changes of a registration or request are durable, or have failed.
+    func finish(_ message: Decoded<Command>, _ result: Result<Outcome, StoreError>)
+
+    /// The reply to a query; nil for none.
+    func answer(_ message: Decoded<Command>, at now: Timestamp) -> StoreCommand<Reply?>
+    /// Called with the reply to a query before it is published.
+    func answered(_ message: Decoded<Command>, _ reply: Reply?)
+}
+
+extension WakuHandler {
+    package func keys(of tag: TopicTag) -> MessageKeys { .known([]) }
+    package func deriveKeys(of tag: TopicTag) async throws -> [SymmetricKey] { [] }
+    package func queued(by outcome: Outcome) -> [QueuedDelivery] { [] }
+    package func answer(_ message: Decoded<Command>, at now: Timestamp) -> StoreCommand<Reply?> { .done(nil) }
+    package func answered(_ message: Decoded<Command>, _ reply: Reply?) {}
+}
+
+/// The reason for dropping a message, as the counter that is incremented.
+package struct Drop: Error {
+    package let counter: Counter
+    /// Another of several nodes may handle it: one whose part of a limit is not used up.
+    package let isLeftToOthers: Bool
+
+    package init(_ counter: Counter, isLeftToOthers: Bool = false) {
+        self.counter = counter
+        self.isLeftToOthers = isLeftToOthers
+    }
+}
+
+/// Receives messages on a protocol's topics.
+package protocol WakuReceiver: Sendable {
+    /// Returns when all messages have been submitted to the store, except for those that wait for topic keys: later commits come after
+    /// them.
+    func take(_ incoming: [Incoming]) async
+    /// Whether no message is being processed.
+    var isIdle: Bool { get }
+    /// Messages that are accepted and not yet stored, in units of 4 KiB, and the limit.
+    var load: (depth: Int, limit: Int) { get }
+    /// Messages that wait for topic keys, in the same units.
+    var waitingForKeys: Int { get }
+}

@@ -1,0 +1,107 @@
+import Core
+import Synchronization
+
+/// An ``AnswerBuffer`` shared by threads: `next` waits for an answer, `put` never waits.
+final class AnswerQueue: Sendable {
+    private typealias Served = (CheckedContinuation<Publisher.Item?, Never>, Publisher.Item?)
+
+    private struct State: Sendable {
+        var buffer: AnswerBuffer
+        var takers: [CheckedContinuation<Publisher.Item?, Never>] = []
+        var isFinished = false
+
+        /// The queue is empty, and nothing will be added.
+        var isOver: Bool { isFinished && buffer.isEmpty }
+
+        /// Pairs answers with waiting takers. When the queue is over, all takers get nil.
+        mutating func served() -> [Served] {
+            var served: [Served] = []
+            while !takers.isEmpty, let item = buffer.take() { served.append((takers.removeLast(), item)) }
+            guard isOver else { return served }
+            defer { takers = [] }
+            return served + takers.map { ($0, nil) }
+        }
+    }
+
+    private struct Put {
+        var lost: Int
+        var served: [Served] = []
+        var mustRelease = false
+    }
+
+    private let state: Mutex<State>
+    /// Signals that an answer is held, after none was.
+    private let wakeUp = WakeUpSignal()
+
+    init(_ buffer: AnswerBuffer) {
+        state = Mutex(State(buffer: buffer))
+    }
+
+    var count: Int { state.withLock { $0.buffer.count } }
+
+    /// Adds an answer.
+    ///
+    /// - Parameters:
+    ///   - item: the answer.
+    ///   - due: when it may be published at the earliest; nil for at once.
+    ///   - now: the current time.
+    /// - Returns: the number of answers that were dropped, for lack of space or because the queue has ended.
+    func put(_ item: Publisher.Item, due: Duration? = nil, at now: Duration) -> Int {
+        let put = state.withLock { state -> Put in
+            guard !state.isFinished else { return Put(lost: 1) }
+            let hadHeld = state.buffer.hasHeld
+            let lost = state.buffer.add(item, due: due, at: now)
+            return Put(lost: lost, served: state.served(), mustRelease: !hadHeld && state.buffer.hasHeld)
+        }
+        for (taker, item) in put.served { taker.resume(returning: item) }
+        if put.mustRelease { wakeUp.signal() }
+        return put.lost
+    }
+
+    /// Releases held answers when they are due. Runs until cancelled.
+    ///
+    /// - Parameter uptime: the current time, from the same clock as that of ``put(_:due:at:)``.
+    func releaseHeld(uptime: @Sendable () -> Duration) async {
+        for await _ in wakeUp {
+            while let pause = release(at: uptime()) {
+                guard (try? await Task.sleep(for: pause)) != nil else { return }
+            }
+        }
+    }
+
+    /// Releases answers that are due. Returns the time until the next release; nil if nothing is held.
+    private func release(at now: Duration) -> Duration? {
+        let (served, pause) = state.withLock { state in
+            state.buffer.release(at: now)
+            return (state.served(), state.buffer.hasHeld ? state.buffer.resolution : nil)
+        }
+        for (taker, item) in served { taker.resume(returning: item) }
+        return pause
+    }
+
+    /// The next answer; nil at the end.
+    func next() async -> Publisher.Item? {
+        // Usually an answer is ready, and no continuation is needed.
+        let (item, isOver) = state.withLock { state in (state.buffer.take(), state.isOver) }
+        if item != nil || isOver { return item }
+        return await withCheckedContinuation { (continuation: CheckedContinuation<Publisher.Item?, Never>) in
+            let served = state.withLock { state in
+                state.takers.append(continuation)
+                return state.served()
+            }
+            for (taker, item) in served { taker.resume(returning: item) }
+        }
+    }
+
+    /// Ends the queue: takers get the remaining answers when they are due, then nil.
+    ///
+    /// - Parameter abandoning: whether to discard the remaining answers instead.
+    func finish(abandoning: Bool = false) {
+        let served = state.withLock { state in
+            state.isFinished = true
+            if abandoning { state.buffer.removeAll() }
+            return state.served()
+        }
+        for (taker, item) in served { taker.resume(returning: item) }
+    }
+}

@@ -1,0 +1,54 @@
+package import NodeMetrics
+import Synchronization
+package import Core
+package import Waku
+
+/// An answer to be published.
+package struct Reply: Sendable {
+    /// The kind of the message that it answers.
+    package let kind: KindLabel
+    /// Whether it is held for ``NodeConfiguration/replyDelay``: the client subscribes only now to the topic of the key that it made for the
+    /// answer. Registrations are answered on a topic that the client is subscribed to already.
+    package let isHeld: Bool
+    /// The pubsub topic of the message that it answers.
+    package let pubsubTopic: PubsubTopic
+    /// The times of the message that it answers.
+    package let times: MessageTimes?
+    /// The hash of the message that it answers.
+    package let question: MessageHash?
+    /// Size of the content before it is sealed.
+    package let byteCount: Int
+    /// Makes new messages for each publication: peers drop a message whose hash they have seen.
+    package let seal: @Sendable (_ now: Timestamp) -> [WakuMessage]
+
+    package init(
+        kind: KindLabel, isHeld: Bool, pubsubTopic: PubsubTopic, times: MessageTimes?, question: MessageHash?, byteCount: Int,
+        seal: @escaping @Sendable (_ now: Timestamp) -> [WakuMessage]
+    ) {
+        self.kind = kind
+        self.isHeld = isHeld
+        self.pubsubTopic = pubsubTopic
+        self.times = times
+        self.question = question
+        self.byteCount = byteCount
+        self.seal = seal
+    }
+}
+
+package protocol ReplyPublishing: Sendable {
+    /// Publishes a reply as soon as it is due.
+    func publish(_ reply: Reply)
+}
+
+/// Forwards to a publisher that is set later, before anything runs.
+final class DeferredReplyPublisher: ReplyPublishing {
+    private let publisher = Mutex<Publisher?>(nil)
+
+    func set(_ publisher: Publisher) {
+        self.publisher.withLock { $0 = publisher }
+    }
+
+    func publish(_ reply: Reply) {
+        publisher.withLock(\.self)?.publish(reply)
+    }
+}

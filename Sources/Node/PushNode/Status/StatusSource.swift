@@ -1,0 +1,130 @@
+import Delivery
+import NodeMetrics
+import Storage
+import Core
+import Waku
+
+/// Gathers the figures of the status page when it is requested.
+struct StatusSource: Sendable {
+    private static let lossLimit = 12
+
+    let counters: Counters
+    let gauges: NodeGauges
+    let watch: NodeWatch
+    let relay: any Relay
+    let store: any Store
+    let delivery: DeliveryService
+    let protocols: [any NodeProtocol]
+    let services: [any ProtocolService]
+    let cluster: ClusterNode?
+    let now: @Sendable () -> Timestamp
+    let started: ContinuousClock.Instant
+
+    /// - Parameter obstacles: why the node is not ready.
+    func status(obstacles: [String]) async -> StatusFigures {
+        var status = StatusFigures()
+        status.time = now()
+        status.uptime = started.duration(to: .now)
+        status.obstacles = obstacles
+        if case .detached(let reason) = relay.state { status.relayObstacle = reason }
+        status.silence = counters.silence
+        status.isSilent = watch.silenceObstacle != nil
+        let endpoints = delivery.endpoints
+        status.breaker = BreakerLabel(delivery.breaker.state)
+        if status.breaker != .closed { status.gorushFailure = endpoints.first { !$0.breaker.isClosed }?.failure }
+        status.gorushDelay = endpoints.lazy.compactMap { endpoint in endpoint.delay.map { "\(endpoint.name) \($0)" } }.first
+        if endpoints.count > 1 {
+            status.endpoints = endpoints.map {
+                StatusFigures.Endpoint(name: $0.name, breaker: BreakerLabel($0.breaker.state).rawValue, waiting: $0.waitingCount)
+            }
+        }
+        status.waiting = delivery.waitingCount
+        status.oldestWaiting = status.waiting > 0 ? await gauges.outboxAge : nil
+        status.storeFailure = store.failure
+        status.databaseBytes = store.byteCount
+        status.topics = protocols.reduce(0) { $0 + $1.topics.otherCount }
+        for (proto, service) in zip(protocols, services) {
+            if let counts = await service.registrations() {
+                status.add(
+                    StatusFigures.Registrations(
+                        apn: counts.apn, firebase: counts.firebase, inDoubt: counts.inDoubt, unregistered: counts.unregistered))
+            }
+            status.protocols.append(
+                StatusFigures.ProtocolLines(name: proto.name, lines: await service.facts().map { ($0.name, $0.value) }))
+        }
+        if let cluster {
+            status.protocols.append(StatusFigures.ProtocolLines(name: "cluster", lines: cluster.facts.map { ($0.name, $0.value) }))
+        }
+        status.alarms = watch.alarms.all
+        addFlow(to: &status)
+        return status
+    }
+
+    private func addFlow(to status: inout StatusFigures) {
+        var history = watch.history
+        let end = watch.currentPoint
+        history.extend(to: end)
+        let start = history.points.first ?? end
+        func step(_ name: String, _ figure: (StatusHistory.Point) -> Int) -> StatusFigures.Step {
+            StatusFigures.Step(name: name, lately: max(0, figure(end) - figure(start)), total: figure(end))
+        }
+        status.span = end.time.since(start.time)
+        status.gaps = end.count(.gapFound)
+        status.recovered = end.count(.messageRecovered)
+        status.messages = [
+            step("On the shard") { $0.count(.received) }, step("For this node") { $0.count(.ours) - $0.count(.duplicate) },
+            step("Valid") { $0.valid.reduce(0, +) }, step("Handled") { $0.count(handled) },
+            step("Answered") { $0.count(.answerPublished) },
+        ]
+        status.notifications = [
+            step("Notifications queued") { $0.count(.notificationQueued) }, step("Accepted by gorush") { $0.count(.notificationAccepted) },
+        ]
+        status.posts = [
+            step("Accepted by gorush") { $0.count(.notificationAccepted) }, step("To be retried") { $0.count(.notificationRetried) },
+            step("Failed posts") { $0.count(.postFailed) },
+        ]
+        status.losses = losses.map { counter in step(counter.name) { $0.count(counter) } }
+            .filter { $0.total > 0 }.sorted { ($0.lately, $0.total) > ($1.lately, $1.total) }
+            .prefix(Self.lossLimit).map(\.self)
+        status.answerTimes = counters.percentiles(from: start.answerTimes, to: end.answerTimes)
+
+        status.chartTimes = history.points.dropFirst().map(\.time)
+        func line(_ name: String, _ figure: (StatusHistory.Point) -> Int) -> StatusFigures.Line {
+            StatusFigures.Line(name: name, values: history.rates(figure))
+        }
+        status.charts = [
+            StatusFigures.Chart(title: "On the shard", unit: "messages per second", lines: [line("all", { $0.count(.received) })]),
+            StatusFigures.Chart(
+                title: "For this node", unit: "messages per second",
+                lines: KindLabel.allCases.map { kind in
+                    line(kind == .query ? "queries" : kind.rawValue + "s") { $0.valid[kind.place] }
+                }),
+            StatusFigures.Chart(
+                title: "Notifications", unit: "per second",
+                lines: [
+                    line("queued") { $0.count(.notificationQueued) }, line("accepted by gorush") { $0.count(.notificationAccepted) },
+                    line("lost") { $0.count(Counter.givenUp) },
+                ]),
+            StatusFigures.Chart(
+                title: "Waiting for gorush", unit: "notifications",
+                lines: [StatusFigures.Line(name: "in the outbox", values: history.points.dropFirst().map { Double($0.waiting) })]),
+        ]
+    }
+}
+
+extension StatusSource {
+    private var handled: [Counter] { counters.declared.filter { $0.series?.metric == .handled } }
+
+    /// Counters of lost messages and notifications.
+    private var losses: [Counter] {
+        counters.declared.filter { $0.series?.metric == .dropped && $0 != .segment } + Counter.givenUp
+            + protocols.flatMap(\.losses) + [.answerLost, .tokenFailureLost, .feedbackShed]
+    }
+}
+
+extension Counter {
+    fileprivate static let givenUp: [Counter] = [
+        .notificationRefused, .notificationExpired, .notificationEvicted, .notificationUnreadable, .notificationUnroutable,
+        .notificationUncounted,
+    ]
+}

@@ -1,0 +1,180 @@
+package import Delivery
+package import Logging
+package import NodeMetrics
+package import PushNode
+package import SessionServer
+package import StatusRules
+package import StatusServer
+package import StatusV01Server
+package import Storage
+package import StoreSQLite
+package import Core
+package import Waku
+package import WakuCrypto
+
+/// The composition root: the one place that lists the protocols of waku-push.
+package enum NodeAssembly {
+    /// The tables of the node and of all protocols, enabled or not.
+    package static let parts: [StorePart] = NodeService.parts + protocolParts
+    fileprivate static let protocolParts: [StorePart] = [StatusStorage.part, V01Storage.part, SessionStorage.part]
+
+    /// Opens the store in a data folder, and creates it if necessary.
+    ///
+    /// - Throws: `StoreError`
+    package static func store(in folder: String, of identity: PrivateKey) throws(StoreError) -> SQLiteStore {
+        try SQLiteStore(folder: folder, storageKey: Sealer.storageKey(of: identity), parts: parts)
+    }
+
+    /// Opens the existing store in a data folder, with or without a running daemon.
+    ///
+    /// - Parameters:
+    ///   - folder: a folder with a store.
+    ///   - identity: nil if no contents are to be decrypted.
+    /// - Throws: `StoreError`
+    package static func existingStore(in folder: String, of identity: PrivateKey?) throws(StoreError) -> SQLiteStore {
+        try SQLiteStore(existing: folder, storageKey: identity.map(Sealer.storageKey), parts: parts)
+    }
+
+    /// Opens the store of a node that does not run, and creates it if necessary.
+    ///
+    /// - Parameters:
+    ///   - location: where it is.
+    ///   - folder: the data folder, locked by the caller.
+    ///   - identity: the node's.
+    /// - Throws: `StoreError`
+    package static func store(
+        at location: StoreLocation, in folder: String, of identity: PrivateKey
+    ) throws(StoreError) -> any Store {
+        try location.open(in: folder, storageKey: Sealer.storageKey(of: identity), parts: parts)
+    }
+
+    /// Opens the existing store of a node, with or without a running daemon.
+    ///
+    /// - Parameters:
+    ///   - location: where it is.
+    ///   - folder: the data folder.
+    ///   - identity: nil if no contents are to be decrypted.
+    /// - Throws: `StoreError`
+    package static func existingStore(
+        at location: StoreLocation, in folder: String, of identity: PrivateKey?
+    ) throws(StoreError) -> any Store {
+        try location.openExisting(in: folder, storageKey: identity.map(Sealer.storageKey), parts: parts)
+    }
+
+    /// Every metric that a node may have.
+    package static let metrics: [MetricGroup] = {
+        let identity = PrivateKey.generate()
+        return NodeService.metrics(of: [StatusPush(identity: identity), StatusPushV01(identity: identity)]) + [.session]
+    }()
+
+    /// What operators call the protocols, by their numbers in stored rows.
+    package static let protocolNames: [ProtocolNumber: String] = [
+        StatusStorage.protocolNumber: "status", V01Storage.protocolNumber: "status-v0.1",
+        SessionStorage.protocolNumber: "session",
+    ]
+
+    /// Whose the registered devices among these are, of all protocols.
+    package static func owners(of devices: [DeviceID], in store: any Store) throws(StoreError) -> [DeviceID: DeviceOwner] {
+        try store.read(deliverySources(of: store).owners(of: devices))
+    }
+
+    /// What delivery knows of all protocols, without a node.
+    package static func deliverySources(of store: any Store) -> DeliverySources {
+        DeliverySources([
+            StatusDeliverySource(store.sealer), V01DeliverySource(store.sealer, apnsTopic: ""),
+            SessionDeliverySource(store.sealer, apnsTopic: ""),
+        ])
+    }
+}
+
+/// The configuration of a node and its protocols, except for relay and gorush. The members of ``node`` and ``status`` are available directly.
+@dynamicMemberLookup
+package struct ServerConfiguration: Sendable {
+    package var node: NodeConfiguration
+    package var status = StatusPush.Configuration()
+    /// nil: the node does not speak version 0.1. Limits, ages and lifetimes are those of ``status``.
+    package var statusV01: StatusPushV01.Configuration?
+    /// nil: the node is not Session's push server. Limits and ages are those of ``status``.
+    package var session: SessionPush.Configuration?
+
+    package init(identity: PrivateKey, dataPath: String) {
+        node = NodeConfiguration(identity: identity, dataPath: dataPath)
+    }
+
+    package subscript<Value>(dynamicMember path: WritableKeyPath<NodeConfiguration, Value>) -> Value {
+        get { node[keyPath: path] }
+        set { node[keyPath: path] = newValue }
+    }
+
+    package subscript<Value>(dynamicMember path: WritableKeyPath<StatusPush.Configuration, Value>) -> Value {
+        get { status[keyPath: path] }
+        set { status[keyPath: path] = newValue }
+    }
+}
+
+/// A node with the protocols of a configuration.
+package struct Server: Sendable {
+    package let node: NodeService
+    private let status: StatusPush
+    private let statusV01: StatusPushV01?
+    private let session: SessionPush?
+
+    /// Opens the data folder and creates the parts. Nothing runs yet.
+    ///
+    /// - Parameters:
+    ///   - configuration: the configuration of the node and its protocols.
+    ///   - gorush: the endpoints, at least one.
+    ///   - logger: the node's logger.
+    ///   - now: the system's clock.
+    ///   - makeRelay: creates the relay.
+    /// - Throws: `StoreError`, and errors of `makeRelay`.
+    package init(
+        _ configuration: ServerConfiguration, gorush: [GorushEndpoint], logger: Logger,
+        now: @escaping @Sendable () -> Timestamp = Timestamp.now, makeRelay: (RelayNeeds) throws -> any Relay
+    ) throws {
+        var settings = configuration.status
+        settings.requestAgeLimit = configuration.node.maximumRequestAge
+        status = StatusPush(identity: configuration.node.identity, settings)
+        statusV01 = configuration.statusV01.map { own in
+            var own = own
+            own.requestAgeLimit = settings.requestAgeLimit
+            own.limits = settings.limits
+            own.registrationLifetime = settings.registrationLifetime
+            return StatusPushV01(identity: configuration.node.identity, own)
+        }
+        session = configuration.session.map { own in
+            var own = own
+            own.ageLimit = settings.requestAgeLimit
+            own.limits = settings.limits
+            return SessionPush(own)
+        }
+        let others: [(any NodeProtocol)?] = [statusV01, session]
+        let protocols: [any NodeProtocol] = [status] + others.compactMap(\.self)
+        node = try NodeService(
+            configuration.node, protocols: protocols, knownParts: NodeAssembly.protocolParts, gorush: gorush, logger: logger, now: now,
+            makeRelay: makeRelay)
+    }
+
+    /// Creates a server with a single gorush.
+    package init(
+        _ configuration: ServerConfiguration, gorush: any NotificationPosting, logger: Logger,
+        now: @escaping @Sendable () -> Timestamp = Timestamp.now, makeRelay: (RelayNeeds) throws -> any Relay
+    ) throws {
+        try self.init(configuration, gorush: [GorushEndpoint(gorush)], logger: logger, now: now, makeRelay: makeRelay)
+    }
+
+    /// Replaces the limits, and the keys that may register.
+    package func replaceLimits(_ limits: Limits) {
+        status.replaceLimits(limits)
+        statusV01?.replaceLimits(limits)
+        session?.replaceLimits(limits)
+    }
+
+    /// The port of Session's HTTP endpoints once they are listened on; nil when the node is not Session's push server.
+    package var sessionPort: Int? { session?.httpPort }
+
+    /// Reads the list of Session's storage servers again.
+    package func reloadStorageServers() {
+        session?.reloadServers()
+    }
+}

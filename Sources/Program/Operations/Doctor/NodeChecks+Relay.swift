@@ -1,0 +1,124 @@
+import PushNode
+import NodeAPI
+import NodeMetrics
+import NwakuRelay
+import Core
+import Waku
+
+/// Findings on the relay: its attachment, the Waku node behind it, and its peers.
+extension NodeChecks {
+    static func relay(_ relay: DoctorFacts.Relay, topics: [String]) -> [Finding] {
+        switch relay {
+        case .loopback:
+            return [
+                Finding(
+                    "relay", .warn, "loopback: a network within this process, without other nodes",
+                    remedy: "set --relay to the REST API of a Waku node")
+            ]
+        case .unreachable(let address, let reason):
+            return [
+                Finding(
+                    "relay", .fail, "\(address): \(reason)",
+                    remedy: "check that the Waku node runs with --rest=true, and that --relay is its URL")
+            ]
+        case .node(let address, let node):
+            return [health(address, node), network(node, topics), peers(node, topics), store(node)]
+        case .peer(let address, let connection):
+            return [peer(address, connection)]
+        case .fleet(let name, let count):
+            guard let count else { return [Finding("relay", .warn, "fleet \(name): unknown, since no daemon runs")] }
+            guard count > 0 else {
+                return [
+                    Finding(
+                        "relay", .fail, "fleet \(name): none of its nodes delivers messages",
+                        remedy: "the log has the reason: names are resolved by DNS, and nodes dialled by TCP")
+                ]
+            }
+            return [Finding("relay", .ok, "fleet \(name): \(count) nodes deliver messages")]
+        }
+    }
+
+    private static func peer(_ address: String, _ connection: DoctorFacts.Connection?) -> Finding {
+        switch connection {
+        case nil: Finding("relay", .warn, "\(address): unknown, since no daemon runs")
+        case .missing:
+            Finding(
+                "relay", .fail, "\(address): not connected",
+                remedy: "check that the node runs and listens there, with this peer id and on this cluster")
+        case .connected(0):
+            Finding(
+                "relay", .warn, "\(address): connected, but in no mesh",
+                remedy: "check that it relays the topics of --pubsub-topic; see waku-push admin peers")
+        case .connected: Finding("relay", .ok, "\(address): connected, and in a mesh")
+        case .filterNode: Finding("relay", .ok, "\(address): connected, and it accepted this node's topics")
+        }
+    }
+
+    private static func health(_ address: String, _ node: NodeInspection) -> Finding {
+        let version = node.version.map { ", \($0)" } ?? ""
+        let remedy = "see the Waku node's log: it may be starting, or have no peers"
+        if let relay = node.health.protocols["Relay"], relay.uppercased() != "READY" {
+            return Finding("relay", .fail, "\(address)\(version): its relay is \(relay)", remedy: remedy)
+        }
+        if node.health.status == "UNKNOWN" { return Finding("relay", .ok, "\(address)\(version) answers") }
+        if !node.health.isReady { return Finding("relay", .warn, "\(address)\(version) is \(node.health.status)", remedy: remedy) }
+        return Finding("relay", .ok, "\(address)\(version) is ready")
+    }
+
+    private static func network(_ node: NodeInspection, _ topics: [String]) -> Finding {
+        let names = topics.compactMap { RelayShard($0) }
+        guard let record = node.shards else {
+            return Finding(
+                "network", .warn, "the cluster and shards of the node are unknown", remedy: "check that they are those of --pubsub-topic")
+        }
+        if let wrong = names.first(where: { Int($0.cluster) != record.cluster }) {
+            return Finding(
+                "network", .fail, "the node is in cluster \(record.cluster), but --pubsub-topic is in \(wrong.cluster)",
+                remedy: "run the Waku node with --cluster-id=\(wrong.cluster), or change --pubsub-topic")
+        }
+        let missing = names.map { Int($0.shard) }.filter { !record.shards.contains($0) }
+        if !missing.isEmpty {
+            let list = missing.map(String.init).joined(separator: ", ")
+            return Finding(
+                "network", .warn, "the node does not advertise shard \(list)", remedy: "run the Waku node with --shard=\(missing[0])")
+        }
+        return Finding("network", .ok, "cluster \(record.cluster), shards \(names.map { String($0.shard) }.joined(separator: ", "))")
+    }
+
+    private static func peers(_ node: NodeInspection, _ topics: [String]) -> Finding {
+        guard let peers = node.peers else {
+            return Finding(
+                "peers", .ok, "unknown: the Waku node's admin API is off (--rest-admin=true on a trusted interface shows them)")
+        }
+        let isolated = topics.compactMap { RelayShard($0) }.map { Int($0.shard) }.filter { peers[$0, default: 0] == 0 }
+        if !isolated.isEmpty {
+            return Finding(
+                "peers", .fail, "none on shard \(isolated.map(String.init).joined(separator: ", "))",
+                remedy: "give the Waku node bootstrap nodes of this network (--staticnode, --dns-discovery-url)")
+        }
+        let counts = peers.sorted { $0.key < $1.key }.map { "\($0.value) on shard \($0.key)" }.joined(separator: ", ")
+        return Finding(
+            "peers", peers.values.min() ?? 0 < 3 ? .warn : .ok, counts, remedy: "with fewer than three peers the node is easily cut off")
+    }
+
+    private static func store(_ node: NodeInspection) -> Finding {
+        switch node.store {
+        case .present: Finding("store", .ok, "present")
+        case .missing:
+            Finding(
+                "store", .warn, "the Waku node has none: messages that polling misses are lost",
+                remedy: "run the Waku node with --store=true, or with --storenode")
+        case .unknown(let reason): Finding("store", .warn, "not queried: \(reason)", remedy: "see the Waku node's log")
+        }
+    }
+
+    /// The REST API does not expose the capacity of the message cache; gaps show that it is too small.
+    static func gaps(_ status: NodeStatus?) -> [Finding] {
+        guard let status, let count = status.counters[Counter.gapFound.name], count > 0 else { return [] }
+        return [
+            Finding(
+                "cache", .warn, "\(count) gaps since the start: messages may have been lost between two polls",
+                remedy: "run the Waku node with --rest-relay-cache-capacity=10000, and let no other program poll it")
+        ]
+    }
+}

@@ -1,0 +1,62 @@
+import Core
+import StatusProtocol
+import WakuCrypto
+
+/// Generates distinct messages of one kind in advance.
+struct QuestionMaker: Sendable {
+    let kind: MessageBench.Kind
+    let server: PublicKey
+    let clients: [BenchClient]
+    private let topicKeys: [SymmetricKey]
+    private let cores: Int
+
+    /// - Parameter deviceToken: makes the token of the client with this number.
+    init(
+        _ kind: MessageBench.Kind, identity: PrivateKey, cores: Int,
+        deviceToken: @escaping @Sendable (Int) -> DeviceToken = { _ in DeviceToken(hexString(randomBytes(32))) }
+    ) async {
+        self.kind = kind
+        self.cores = cores
+        server = identity.publicKey
+        let clients = await makeInParallel(kind.seedCount, cores: cores) { BenchClient(deviceToken: deviceToken($0)) }
+        self.clients = clients
+        topicKeys =
+            kind == .query
+            ? await makeInParallel(clients.count, cores: cores) { KeyDerivation.topicKey(StatusTopics.query(clients[$0].keyHash)) } : []
+    }
+
+    /// - Parameters:
+    ///   - count: how many to make.
+    ///   - start: how many were made before.
+    func make(_ count: Int, after start: Int) async -> [Question] {
+        await makeInParallel(count, cores: cores) { question(start + $0) }
+    }
+
+    func question(_ number: Int) -> Question {
+        if kind.seedCount == 0 {
+            let client = BenchClient(deviceToken: DeviceToken(hexString(randomBytes(32))))
+            return kind == .v01Register ? client.v01Registering(server: server) : client.registering(version: 1, server: server)
+        }
+        let index = number % clients.count
+        switch kind {
+        case .registration, .update: return clients[index].registering(version: UInt64(number / clients.count) + 2, server: server)
+        case .stale: return clients[index].registering(version: 1, server: server)
+        case .query: return clients[index].asking(topicKey: topicKeys[index])
+        case .request: return clients[index].notifying(server: server)
+        case .v01Register: return clients[index].v01Registering(server: server)
+        case .v01Query: return clients[index].v01Asking(server: server)
+        case .v01Request: return clients[index].v01Notifying(server: server)
+        }
+    }
+
+    /// Registers all clients with version 0.1.
+    ///
+    /// - Throws: ``BenchError`` when the node does not answer all of them.
+    func registerAll(at relay: BenchRelay, batch: Int) async throws {
+        let questions = await makeInParallel(clients.count, cores: cores) { clients[$0].v01Registering(server: server) }
+        let speed = try await FullSpeed.measure(questions, relay: relay, batch: batch)
+        guard speed.unanswered == 0 else {
+            throw BenchError(code: .unanswered, message: "\(speed.unanswered) of \(speed.count) registrations went unanswered")
+        }
+    }
+}

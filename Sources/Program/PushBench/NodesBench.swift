@@ -1,0 +1,181 @@
+import Cluster
+import NodeAssembly
+import Core
+import PushNode
+import StorePostgreSQL
+import WakuCrypto
+
+/// Measures what several nodes of one identity spend together on a message, which all of them hear and one of them handles.
+///
+/// The nodes run in this process. Messages come at a rate at which no node is late, since others take what a slow one leaves. Each round
+/// measures all numbers of nodes, so that a machine that becomes busy affects them alike.
+package struct NodesBench: Sendable {
+    private struct Load {
+        let questions: [Question]
+        /// Messages per second.
+        let rate: Double
+    }
+
+    private struct Spent {
+        /// For a message, of this process.
+        let microseconds: Double
+        /// For a message, of the server's processes; nil when they can't be seen.
+        let serverMicroseconds: Double?
+        let unanswered: Int
+
+        var sum: Double { microseconds + (serverMicroseconds ?? 0) }
+    }
+
+    private typealias Node = (service: NodeService, relay: BenchRelay)
+
+    private static let kinds: [MessageBench.Kind] = [.update, .query, .request]
+    private static let nodeCounts = [1, 2, 3]
+    private static let batchInterval = Duration.milliseconds(20)
+    private static let warmUpCount = 200
+
+    let settings: BenchSettings
+    let rate: Double
+
+    /// - Parameter rate: messages per second.
+    package init(settings: BenchSettings, rate: Double) {
+        self.settings = settings
+        self.rate = rate
+    }
+
+    /// One result for each kind of message and number of nodes.
+    ///
+    /// - Throws: ``BenchError``, `StoreError`
+    package func run() async throws -> [BenchResult] {
+        guard case .postgreSQL(let address) = settings.store else {
+            throw BenchError(code: .unavailable, message: "several nodes need a PostgreSQL database: name one with --store")
+        }
+        var results: [BenchResult] = []
+        for kind in Self.kinds {
+            results += try await settings.withStore { folder, store in try await measure(kind, folder, store, address) }
+        }
+        return results
+    }
+
+    private func measure(
+        _ kind: MessageBench.Kind, _ folder: String, _ store: StoreLocation, _ address: PostgreSQLAddress
+    ) async throws -> [BenchResult] {
+        settings.progress("\(kind.rawValue): registrants", 0)
+        let identity = PrivateKey.generate()
+        let maker = await QuestionMaker(kind, identity: identity, cores: settings.cores)
+        try await BenchNode.seed(maker.clients, identity: identity, folder: folder, at: store)
+        let count = max(Self.warmUpCount, Int(rate * settings.seconds))
+        var spent: [Int: [Spent]] = [:]
+        var made = 0
+        for round in 0..<settings.rounds {
+            for nodeCount in Self.nodeCounts {
+                let done = Double(round * Self.nodeCounts.count + nodeCount - 1) / Double(settings.rounds * Self.nodeCounts.count)
+                settings.progress("\(kind.rawValue): round \(round + 1), nodes: \(nodeCount)", done)
+                let warmUp = Load(questions: await maker.make(Self.warmUpCount, after: made), rate: rate)
+                let load = Load(questions: await maker.make(count, after: made + Self.warmUpCount), rate: rate)
+                made += Self.warmUpCount + count
+                let server = try await onThread { try SessionProcesses(at: address) }
+                let cost = try await withNodes(nodeCount, identity, store) { nodes in
+                    // Connections, caches, and the keys of topics.
+                    _ = try await feed(warmUp, to: nodes, server)
+                    return try await feed(load, to: nodes, server)
+                }
+                spent[nodeCount, default: []].append(cost)
+            }
+        }
+        return Self.nodeCounts.compactMap { nodeCount in
+            guard let runs = spent[nodeCount], let single = spent[1] else { return nil }
+            return result(kind, nodeCount, runs, comparedTo: single, messages: count * runs.count)
+        }
+    }
+
+    private func result(
+        _ kind: MessageBench.Kind, _ nodeCount: Int, _ runs: [Spent], comparedTo single: [Spent], messages: Int
+    ) -> BenchResult {
+        var result = BenchResult(name: "\(kind.rawValue), nodes: \(nodeCount)")
+        let ratio = median(zip(runs, single).map { $0.sum / $1.sum })
+        result.cpuMicroseconds = median(runs.map(\.microseconds))
+        result.messages = messages
+        result.unanswered = runs.reduce(0) { $0 + $1.unanswered }
+        result.details = ["nodes": Double(nodeCount), "messagesPerSecond": rate, "cpuRatioToOneNode": ratio]
+        var note = "at \(Int(rate)) messages a second all nodes together spend \(ratio.roundedToMeasure) times as much CPU as one"
+        let servers = runs.compactMap(\.serverMicroseconds)
+        if servers.count == runs.count {
+            result.details["serverMicroseconds"] = median(servers)
+            note += ", PostgreSQL's \(median(servers).roundedToMeasure) µs included"
+        }
+        result.note = nodeCount > 1 ? note : nil
+        return result
+    }
+
+    // MARK: Nodes
+
+    /// Runs `body` once the nodes have divided the work.
+    private func withNodes<R: Sendable>(
+        _ count: Int, _ identity: PrivateKey, _ store: StoreLocation, running: [Node] = [],
+        _ body: @escaping @Sendable ([Node]) async throws -> R
+    ) async throws -> R {
+        guard running.count < count else {
+            try await waitUntilShared(running)
+            return try await body(running)
+        }
+        return try await settings.withFolder { folder in
+            var configuration = BenchNode.configuration(identity, folder)
+            configuration.store = store
+            configuration.cluster = ClusterNode.Configuration(name: "bench-\(running.count + 1)")
+            let relay = BenchRelay()
+            return try await BenchNode.withNode(
+                configuration, gorush: PostingStandIn(latency: settings.gorushLatency), makeRelay: { _ in relay }
+            ) { service in
+                try await withNodes(count, identity, store, running: running + [(service, relay)], body)
+            }
+        }
+    }
+
+    private func waitUntilShared(_ nodes: [Node]) async throws {
+        let deadline = ContinuousClock.now + BenchRelay.timeout
+        let (partitions, least) = (ClusterConfiguration().partitionCount, ClusterConfiguration().partitionCount / nodes.count - 1)
+        while true {
+            let shares = nodes.map { $0.service.cluster?.share ?? 0 }
+            if shares.reduce(0, +) == partitions, shares.allSatisfy({ $0 >= least }) { return }
+            guard ContinuousClock.now < deadline else {
+                throw BenchError(code: .unavailable, message: "the nodes did not divide the work: is the machine too busy?")
+            }
+            try await Task.sleep(for: .milliseconds(20))
+        }
+    }
+
+    // MARK: Messages
+
+    /// Feeds all messages to all nodes, each batch when it is due.
+    private func feed(_ load: Load, to nodes: [Node], _ server: SessionProcesses) async throws -> Spent {
+        let size = max(1, Int(load.rate * (Self.batchInterval / .seconds(1))))
+        let batches = stride(from: 0, to: load.questions.count, by: size).map { start in
+            load.questions[start..<min(start + size, load.questions.count)].map(\.message)
+        }
+        func answers() -> Int { nodes.reduce(0) { $0 + $1.relay.answers } }
+        let before = answers()
+        let (cpu, serverTime) = (Clock.process(), try await onThread { try server.time() })
+        let start = Instant.now
+        await withTaskGroup { group in
+            for node in nodes {
+                group.addTask {
+                    for (index, batch) in batches.enumerated() {
+                        guard (try? await (start + Self.batchInterval * index).sleep()) != nil else { return }
+                        await node.relay.feed([batch])
+                    }
+                }
+            }
+        }
+        let wanted = before + load.questions.count
+        let deadline = ContinuousClock.now + BenchRelay.timeout
+        while answers() < wanted, .now < deadline { try await Task.sleep(for: .milliseconds(5)) }
+        // What nodes tell each other of the last messages belongs to their cost.
+        try await Task.sleep(for: ClusterConfiguration().finishedInterval)
+        let count = Double(max(1, load.questions.count))
+        let serverEnd = try await onThread { try server.time() }
+        let serverSpent = serverTime.flatMap { start in serverEnd.map { Double($0 - start) / 1_000 / count } }
+        return Spent(
+            microseconds: Double(Clock.process() - cpu) / 1_000 / count, serverMicroseconds: serverSpent,
+            unanswered: max(0, wanted - answers()))
+    }
+}

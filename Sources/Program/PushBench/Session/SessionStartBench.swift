@@ -1,0 +1,145 @@
+import Foundation
+import NodeAssembly
+import SessionSwarms
+import PushNode
+import Core
+import SessionProtocol
+import SessionServer
+import SessionStandIns
+import Storage
+import StoreSQLite
+import Synchronization
+import WakuCrypto
+
+/// The start of a node with many subscriptions: from its own beginning until all of them are read from the database, assigned to swarms, and the HTTP
+/// endpoints are served.
+struct SessionStartBench: Sendable {
+    private static let swarmCount = 286
+    /// In a transaction.
+    private static let chunk = 10_000
+    private static let body = 100
+
+    let settings: BenchSettings
+    let subscriptionCount: Int
+    let sodium: Sodium
+    let library: ZeroMQLibrary
+
+    func run() async throws -> BenchResult {
+        try await settings.withFolder { folder in
+            let identity = PrivateKey.generate()
+            let data = folder + "/data"
+            // What the database's making leaves behind counts as well.
+            let (before, began) = (ProcessMemory.residentBytes() ?? 0, Clock.uptime())
+            try await makeDatabase(identity, data)
+            let seconds = Double(Clock.uptime() - began) / 1e9
+            settings.progress("session start: \(subscriptionCount) subscriptions are loaded", 1)
+            let start = try await measure(identity, data, nodes: try makeNodesFile(in: folder))
+
+            let bytes = start.residentBytes - before
+            var result = BenchResult(name: "session start with \(subscriptionCount) subscriptions")
+            result.details = [
+                "loadMilliseconds": start.milliseconds, "loadCPUMilliseconds": start.cpuMilliseconds, "loadBytes": Double(bytes),
+                "databaseBytes": Double(try BareDatabase.byteCount(path: DataFolder.databasePath(in: data))),
+                "subscriptionsMadePerSecond": Double(subscriptionCount) / seconds,
+            ]
+            result.residentBytes = start.residentBytes
+            result.messages = start.loaded
+            result.unanswered = subscriptionCount - start.loaded
+            result.note =
+                "read and assigned to swarms in \(Int(start.milliseconds)) ms (\(Int(start.cpuMilliseconds)) ms of CPU), \(bytes >> 20) MiB"
+            return result
+        }
+    }
+
+    // MARK: Database
+
+    private func makeDatabase(_ identity: PrivateKey, _ data: String) async throws {
+        do {
+            try FileManager.default.createDirectory(atPath: data, withIntermediateDirectories: true)
+        } catch {
+            throw BenchError.disk
+        }
+        let store = try NodeAssembly.store(in: data, of: identity)
+        let subscriptions = Subscriptions(store.sealer)
+        let rules = SubscriptionRules(availableServices: Set(PushService.allCases))
+        let now = Int64(Date().timeIntervalSince1970)
+        for start in stride(from: 0, to: subscriptionCount, by: Self.chunk) {
+            try Task.checkCancellation()
+            settings.progress("session start: \(subscriptionCount) subscriptions", Double(start) / Double(subscriptionCount))
+            let requests = (start..<min(start + Self.chunk, subscriptionCount)).compactMap { Self.subscription($0, at: now) }
+            let commands = stride(from: 0, to: requests.count, by: Self.body).map { first in
+                subscriptions.apply(Array(requests[first..<min(first + Self.body, requests.count)]), rules, at: now) { nil }
+            }
+            for result in await store.commitEach(commands) { _ = try result.get() }
+        }
+        try store.close()
+    }
+
+    /// Of an account of its own. Nobody checks its signature.
+    private static func subscription(_ number: Int, at now: Int64) -> SessionRequest? {
+        guard let account = AccountID([AccountID.sessionPrefix] + randomBytes(32)),
+            let key = try? Ed25519PublicKey(parsing: randomBytes(32))
+        else { return nil }
+        let authority = SignedAuthority(
+            account: account, sessionKey: key, delegation: .none, signedAt: now, signature: Confidential(randomBytes(64)))
+        return .subscribe(
+            SubscriptionForm(
+                authority: authority, namespaces: [-400, -10, 0, 11], wantsData: true,
+                device: SubscriberDevice(service: .firebase, token: "bench-device-\(number)-" + hexString(randomBytes(64))),
+                encryptionKey: .random()))
+    }
+
+    /// Storage servers that nobody is.
+    private func makeNodesFile(in folder: String) throws -> String {
+        let servers = (0..<Self.swarmCount).map { number in
+            StorageServer(
+                publicKey: randomBytes(32), ip: "127.0.0.1", port: 1, swarm: UInt64(number) * (UInt64.max / UInt64(Self.swarmCount)))
+        }
+        let path = folder + "/nodes.json"
+        guard FileManager.default.createFile(atPath: path, contents: Data(StorageServerStandIn.nodesFile(servers).utf8)) else {
+            throw BenchError.disk
+        }
+        return path
+    }
+
+    // MARK: Start
+
+    private struct Start {
+        let milliseconds: Double
+        let cpuMilliseconds: Double
+        let residentBytes: Int
+        let loaded: Int
+    }
+
+    private final class MadeMonitor: Sendable {
+        private let made = Mutex<(any SubscriptionMonitoring)?>(nil)
+
+        func set(_ monitor: any SubscriptionMonitoring) { made.withLock { $0 = monitor } }
+        var figures: SubscriptionMonitor.Figures? { made.withLock(\.self)?.figures }
+    }
+
+    private func measure(_ identity: PrivateKey, _ data: String, nodes: String) async throws -> Start {
+        guard let key = OnionKey(.random(count: OnionKey.byteCount), sodium: sodium) else { throw BenchError.disk }
+        let made = MadeMonitor()
+        var configuration = BenchNode.configuration(identity, data)
+        configuration.session = SessionPush.Configuration(
+            httpAddress: SocketAddress(host: "127.0.0.1", port: 0), onionKey: key, sodium: sodium
+        ) { [library] entries, receiver, logger, count in
+            let monitor = SubscriptionMonitor(
+                .init(source: .file(nodes)), library: library, entries: entries, receiver: receiver, logger: logger, count: count)
+            made.set(monitor)
+            return monitor
+        }
+        let (cpu, start) = (Clock.process(), Clock.uptime())
+        let relay = BenchRelay()
+        return try await BenchNode.withServer(configuration, gorush: PostCount(), makeRelay: { _ in relay }) { [subscriptionCount] server in
+            try await SessionBench.wait("all subscriptions loaded") {
+                let figures = made.figures
+                return server.sessionPort != nil && figures?.subscriptions == subscriptionCount && figures?.knownSwarms == Self.swarmCount
+            }
+            return Start(
+                milliseconds: Double(Clock.uptime() - start) / 1e6, cpuMilliseconds: Double(Clock.process() - cpu) / 1e6,
+                residentBytes: ProcessMemory.residentBytes() ?? 0, loaded: made.figures?.subscriptions ?? 0)
+        }
+    }
+}

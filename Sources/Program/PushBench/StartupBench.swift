@@ -1,0 +1,135 @@
+import Foundation
+import LoopbackRelay
+import NodeAssembly
+import Core
+import StatusServer
+import Storage
+import StoreSQLite
+import StatusProtocol
+import Waku
+import WakuCrypto
+
+/// The start-up time, memory and disk usage of a node with many registrations.
+package struct StartupBench: Sendable {
+    private static let chunk = 10_000
+
+    let settings: BenchSettings
+    let registrationCount: Int
+    /// This program, which is started as `serve`.
+    let executable: String
+
+    package init(settings: BenchSettings, registrationCount: Int, executable: String) {
+        self.settings = settings
+        self.registrationCount = registrationCount
+        self.executable = executable
+    }
+
+    package func run() async throws -> [BenchResult] {
+        try await settings.withFolder { folder in
+            let identity = PrivateKey.generate()
+            let data = folder + "/data"
+            let owner = BenchClient(deviceToken: DeviceToken("device"))
+            var result = BenchResult(name: "start with \(registrationCount) registrations")
+            let began = Clock.uptime()
+            let (ownBytes, databaseBytes) = try await makeDatabase(owner, identity, data)
+            let seconds = Double(Clock.uptime() - began) / 1e9
+            let overhead = Double(databaseBytes - ownBytes) / Double(registrationCount)
+            result.details["registrations"] = Double(registrationCount)
+            result.details["databaseBytes"] = Double(databaseBytes)
+            result.details["bytesPerRegistrationBeyondItsOwn"] = overhead
+            result.details["registrationsMadePerSecond"] = Double(registrationCount) / seconds
+
+            settings.progress("start-up: waku-push serve", 1)
+            let times = try await start(owner, identity, folder: folder, data: data)
+            result.details["readyMilliseconds"] = times.ready
+            result.details["firstAnswerMilliseconds"] = times.answered
+            result.residentBytes = times.residentBytes
+            result.messages = 1
+            result.unanswered = times.answered == nil ? 1 : 0
+            result.note =
+                "ready after \(Int(times.ready)) ms, first query answered after \(times.answered.map { "\(Int($0))" } ?? "-") ms, "
+                + "\(Int(overhead)) bytes a registration beyond its own"
+            return [result]
+        }
+    }
+
+    // MARK: Database
+
+    /// Makes the database. Returns the size of the registrations themselves and of the file.
+    private func makeDatabase(_ owner: BenchClient, _ identity: PrivateKey, _ data: String) async throws -> (own: Int, file: Int) {
+        do {
+            try FileManager.default.createDirectory(atPath: data, withIntermediateDirectories: true)
+        } catch {
+            throw BenchError.disk
+        }
+        let store = try NodeAssembly.store(in: data, of: identity)
+        let server = identity.publicKey
+        var ownBytes = 0
+        for start in stride(from: 0, to: registrationCount, by: Self.chunk) {
+            settings.progress("start-up: \(registrationCount) registrations", Double(start) / Double(registrationCount))
+            let count = min(Self.chunk, registrationCount - start)
+            var records: [RegistrationRecord] = []
+            for number in start..<start + count {
+                // Only the last registrant is queried; the others need no private keys.
+                let isOwner = number == registrationCount - 1
+                let registration = isOwner ? owner.registration(version: 1, server: server) : Self.stranger()
+                let hash = isOwner ? owner.keyHash : KeyHash(bytes: randomBytes(KeyHash.byteCount)) ?? owner.keyHash
+                let bytes = registration.encoded()
+                let key = RegistrationKey(keyHash: hash, installationID: registration.installationID)
+                records.append(RegistrationRecord(key: key, version: registration.version, changedAt: .now(), registration: bytes))
+                ownBytes += bytes.count + hash.bytes.count + registration.installationID.bytes.count
+            }
+            for result in await store.commitEach(records.map(Registrations(store.sealer).merge)) { _ = try result.get() }
+        }
+        try store.close()
+        return (ownBytes, try BareDatabase.byteCount(path: DataFolder.databasePath(in: data)))
+    }
+
+    /// A registration of the usual size, with random bytes as grant.
+    private static func stranger() -> PushNotificationRegistration {
+        var registration = BenchClient.device(
+            token: DeviceToken(hexString(randomBytes(32))), accessToken: AccessToken("9f1b0c6e-52d3-4b7a-8a57-0d2c6d1e4f3a"))
+        registration.version = 1
+        registration.grant = randomBytes(65)
+        registration.blockedChatList = (0..<5).map { _ in randomBytes(64) }
+        return registration
+    }
+
+    // MARK: Start
+
+    private struct Times {
+        let ready: Double
+        let answered: Double?
+        let residentBytes: Int?
+    }
+
+    private func start(_ owner: BenchClient, _ identity: PrivateKey, folder: String, data: String) async throws -> Times {
+        let identityFile = folder + "/id.key"
+        let digits = identity.withBytes { hexString($0) } + "\n"
+        guard FileManager.default.createFile(atPath: identityFile, contents: Data(digits.utf8), attributes: [.posixPermissions: 0o600])
+        else {
+            throw BenchError.disk
+        }
+        let network = LoopbackNetwork(cacheCapacity: 10_000)
+        let question = owner.asking(topicKey: KeyDerivation.topicKey(StatusTopics.query(owner.keyHash)))
+        return try await LoopbackServer.running(network) { [executable] relayURL in
+            let answers = AnswerLog()
+            let observer = network.relay()
+            return try await observer.running(deliver: { answers.note($0) }) {
+                let began = Clock.uptime()
+                let node = try SpawnedNode(executable: executable, identityFile: identityFile, folder: data, relayURL: relayURL)
+                defer { node.kill() }
+                try await node.waitUntilReady(limit: .seconds(120))
+                let ready = Clock.uptime()
+                answers.asked(question.answerTopic, at: began)
+                try await observer.publish(question.message.message, on: question.message.pubsubTopic)
+                let isAnswered = try await answers.waitForAll()
+                let residentBytes = node.residentBytes
+                await node.stop()
+                return Times(
+                    ready: Double(ready - began) / 1e6, answered: isAnswered ? Double(answers.lastTime - began) / 1e6 : nil,
+                    residentBytes: residentBytes)
+            }
+        }
+    }
+}

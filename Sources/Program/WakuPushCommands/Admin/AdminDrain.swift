@@ -1,0 +1,67 @@
+import PushNode
+import ArgumentParser
+import Logging
+
+extension Admin {
+    struct Drain: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Stops the running node from accepting registrations, for instance before a move to another machine.",
+            discussion: """
+                While draining, registrations and unregistrations are answered INTERNAL_ERROR, so that a backup made now contains everything \
+                that was ever answered success. Queries are answered and notifications posted as before. /readyz returns 503. Draining \
+                lasts until --undo, or until the daemon stops.
+
+                EXAMPLE
+                  waku-push admin drain --data data --wait
+                """)
+
+        @ParentCommand var command: Admin
+        @OptionGroup var admin: AdminOptions
+        @Flag(help: "Accept registrations again.") var undo = false
+        @Flag(help: "Wait until the outbox is empty.") var wait = false
+        @Option(help: "Timeout of --wait.") var timeout = DurationArgument("10m", .seconds(600))
+
+        func run() async throws {
+            try await reportingFailures {
+                guard !(undo && wait) else { throw CommandFailure(.usage, "--undo and --wait are mutually exclusive: give one of them") }
+                let client = try AdminClient(folder: admin.folder(of: command))
+                let now: AdminAPI.Drain = try await client.post("/drain", AdminAPI.Drain(isOn: !undo))
+                if wait { try await waitUntilEmpty(client) }
+                if admin.json { return try Output.json(now) }
+                Output.line(now.isOn ? "The node no longer accepts registrations." : "The node accepts registrations.")
+            }
+        }
+
+        private func waitUntilEmpty(_ client: AdminClient) async throws {
+            let deadline = ContinuousClock.now + timeout.duration
+            while true {
+                guard let status = try await client.status() else { throw client.noDaemon }
+                if status.outbox.waiting == 0 { return }
+                guard ContinuousClock.now < deadline else {
+                    throw CommandFailure(
+                        .unavailable, "\(status.outbox.waiting) notifications still wait for gorush: see waku-push admin status")
+                }
+                try await Task.sleep(for: .milliseconds(200))
+            }
+        }
+    }
+
+    struct LogLevel: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Changes the log level of the running daemon, until it stops.",
+            discussion: "EXAMPLE\n  waku-push admin log-level debug --data data")
+
+        @ParentCommand var command: Admin
+        @OptionGroup var admin: AdminOptions
+        @Argument(help: "The new level: trace, debug, info, notice, warning, error or critical.") var level: Logger.Level
+
+        func run() async throws {
+            try await reportingFailures {
+                let client = try AdminClient(folder: admin.folder(of: command))
+                let before: AdminAPI.LogLevel = try await client.post("/log-level", AdminAPI.LogLevel(level: level.rawValue))
+                if admin.json { return try Output.json(["before": before.level, "now": level.rawValue]) }
+                Output.line("log level \(level.rawValue), before \(before.level)")
+            }
+        }
+    }
+}

@@ -1,0 +1,192 @@
+import ArgumentParser
+import Foundation
+import SessionServer
+import StatusServer
+import StatusV01Server
+import Storage
+import StoreSQLite
+import StatusProtocol
+import Core
+import Waku
+import WakuCrypto
+
+extension Admin.Registrations {
+    struct Find: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Finds installations by id, registrant or device token.",
+            discussion: """
+                A device token is read from a file or from standard input, and compared with every registration. This needs the node's key.
+
+                EXAMPLES
+                  waku-push admin registrations find 7c33e66c --data data
+                  waku-push admin registrations find --token-file - --data data \\
+                    --identity id.key
+                """)
+
+        @ParentCommand var command: Admin
+        @OptionGroup var admin: AdminOptions
+        @OptionGroup var filter: FilterOptions
+        @Argument(help: "The beginning of an installation id or of a key hash, or a public key.") var text: String?
+        @Option(help: "A file with a device token, or - for standard input. Needs --identity.") var tokenFile: String?
+        @Option(help: "Maximum number of results.") var limit = 100
+
+        func run() async throws {
+            try await reportingFailures {
+                guard limit > 0 else { throw CommandFailure(.usage, "--limit must be above 0") }
+                guard (text == nil) != (tokenFile == nil) else {
+                    throw CommandFailure(.usage, "give the beginning of an installation id or a key hash, or --token-file")
+                }
+                let rows = try tokenFile.map(find(byTokenIn:)) ?? find(text ?? "")
+                guard !rows.isEmpty else { throw CommandFailure(.data, "no matching registration") }
+                try rows.map(RegistrationRow.init).print(asJSON: admin.json)
+            }
+        }
+
+        private func find(_ text: String) throws -> [RegistrationSummary] {
+            let store = try admin.openStore(of: command)
+            var (byInstallation, byOwner) = (filter.filter, filter.filter)
+            byInstallation.installationPrefix = Array(text.utf8)
+            guard let registrant = RegistrantArgument(argument: text) else {
+                return try store.read(StatusServer.Registrations.summaries(byInstallation, limit: limit))
+            }
+            byOwner.keyHashPrefix = registrant.prefix
+            let first = try store.read(StatusServer.Registrations.summaries(byInstallation, limit: limit))
+            return try first + store.read(StatusServer.Registrations.summaries(byOwner, limit: limit - first.count))
+        }
+
+        private func find(byTokenIn path: String) throws -> [RegistrationSummary] {
+            let store = try admin.openStore(of: command, unsealing: true)
+            let token = try SecretInput.token(path)
+            var found: [RegistrationSummary] = []
+            try StatusServer.Registrations(store.sealer).forEachRecord(filter.filter, in: store) { record in
+                guard let bytes = record.registration else { return true }
+                let registration = try PushNotificationRegistration(parsing: bytes)
+                if registration.deviceToken == token {
+                    found.append(
+                        RegistrationSummary(
+                            key: record.key, version: record.version, changedAt: record.changedAt, platform: registration.platform))
+                }
+                return found.count < limit
+            }
+            return found
+        }
+    }
+
+    struct Export: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Exports registrations to a file that only the same node's key can decrypt.",
+            discussion: """
+                Tombstones are exported too: without them a removed registration could come back. Use --state to select. Records of version 0.1 \
+                and subscriptions of Session are exported as well, unless --platform is given.
+
+                EXAMPLE
+                  waku-push admin registrations export /backup/registrations \\
+                    --data data --identity id.key
+                """)
+
+        @ParentCommand var command: Admin
+        @OptionGroup var admin: AdminOptions
+        @OptionGroup var filter: FilterOptions
+        @Argument(help: "The file to create, with mode 0600. It must not exist.") var file: String
+
+        func run() async throws {
+            try await reportingFailures {
+                let identity = try admin.requiredIdentity("registrations are encrypted with a key derived from the node's")
+                let store = try admin.openStore(of: command, unsealing: true)
+                var writer = try RegistrationsFileWriter(file, identity: identity)
+                do {
+                    // Kept apart from the store's errors: a full disk under the file is not an error of the store.
+                    var failure: (any Error)?
+                    try StatusServer.Registrations(store.sealer).forEachRecord(filter.filter, in: store) { record in
+                        do { try writer.add(record) } catch { failure = error }
+                        return failure == nil
+                    }
+                    if let failure { throw failure }
+                    if filter.platform == nil {
+                        try exportRecords(from: store, to: &writer)
+                        try exportSubscriptions(from: store, to: &writer)
+                    }
+                    try writer.finish()
+                } catch {
+                    writer.discard()
+                    throw error
+                }
+                if admin.json { return try Output.json(["count": writer.count]) }
+                Output.line("\(writer.count) registrations exported to \(file), which can be read only with this node's key file.")
+            }
+        }
+
+        /// Those of version 0.1, which have devices of several platforms.
+        private func exportRecords(from store: any Store, to writer: inout RegistrationsFileWriter) throws {
+            let wanted = filter.filter
+            var failure: (any Error)?
+            try StatusV01Server.Records(store.sealer).forEach(in: store) { record in
+                guard wanted.isRegistered.map({ $0 == (record.preferences != nil) }) ?? true,
+                    wanted.changedBefore.map({ record.changedAt < $0 }) ?? true, wanted.changedSince.map({ record.changedAt >= $0 }) ?? true
+                else { return true }
+                do { try writer.add(record) } catch { failure = error }
+                return failure == nil
+            }
+            if let failure { throw failure }
+        }
+
+        /// Those of Session, and the names of ended ones.
+        private func exportSubscriptions(from store: any Store, to writer: inout RegistrationsFileWriter) throws {
+            let wanted = filter.filter
+            var failure: (any Error)?
+            var selected = SubscriptionFilter()
+            selected.signedBefore = wanted.changedBefore.map { $0.rawValue / 1_000_000_000 }
+            selected.signedSince = wanted.changedSince.map { $0.rawValue / 1_000_000_000 }
+            if wanted.isRegistered != false {
+                let subscriptions = SessionServer.Subscriptions(store.sealer)
+                try SessionServer.Subscriptions.forEach(selected, in: store) { summary in
+                    do { try writer.add(try subscriptions.open(summary), summary.service) } catch { failure = error }
+                    return failure == nil
+                }
+            }
+            if wanted.isRegistered != true, failure == nil {
+                try SessionServer.Subscriptions.forEachLeftName(in: store) { left in
+                    do { try writer.add(left) } catch { failure = error }
+                    return failure == nil
+                }
+            }
+            if let failure { throw failure }
+        }
+    }
+
+    struct Import: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Imports registrations from a file that was exported with the same node's key.",
+            discussion: """
+                Stored registrations with the same or a higher version are kept. A running daemon uses imported registrations at once. The \
+                database is created if there is none.
+
+                EXAMPLE
+                  waku-push admin registrations import /backup/registrations \\
+                    --data data --identity id.key
+                """)
+
+        @ParentCommand var command: Admin
+        @OptionGroup var admin: AdminOptions
+        @Argument(help: "A file written by registrations export.") var file: String
+
+        func run() async throws {
+            try await reportingFailures {
+                let identity = try admin.requiredIdentity("the file is encrypted with a key derived from the node's")
+                let target = try ImportTarget(folder: admin.folder(of: command), at: admin.location(), identity)
+                do {
+                    var reader = try RegistrationsFileReader(file, identity: identity)
+                    while let entry = try reader.next() { try await target.merge(entry) }
+                } catch {
+                    // What precedes a damaged part is kept.
+                    try await target.finish()
+                    throw error
+                }
+                try await target.finish()
+                let counts = target.counts
+                if admin.json { return try Output.json(counts) }
+                Output.line("\(counts.imported) imported, \(counts.kept) kept: stored with the same or a higher version.")
+            }
+        }
+    }
+}

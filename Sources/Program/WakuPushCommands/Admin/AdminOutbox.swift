@@ -1,0 +1,175 @@
+import PushNode
+import ArgumentParser
+import Delivery
+import NodeAssembly
+import StatusServer
+import Storage
+import StoreSQLite
+import StatusProtocol
+import Core
+import Waku
+import WakuCrypto
+
+extension Admin.Outbox {
+    struct List: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(abstract: "Lists waiting notifications, oldest first. Contents are not decrypted.")
+
+        @ParentCommand var command: Admin
+        @OptionGroup var admin: AdminOptions
+        @Option(help: "Maximum number of results.") var limit = 100
+
+        func run() async throws {
+            try await reportingFailures {
+                guard limit > 0 else { throw CommandFailure(.usage, "--limit must be above 0") }
+                let store = try admin.openStore(of: command)
+                let rows = try rows(store)
+                if admin.json { return try Output.json(rows) }
+                Output.table(
+                    ["ID", "PROTOCOL", "KEY HASH", "INSTALLATION", "EXPIRES"],
+                    rows.map { row in
+                        let keyHash = row.keyHash.isEmpty ? "" : row.keyHash.prefix(16) + "…"
+                        return [String(row.id), row.protocol, keyHash, Output.printable(row.installation), row.expires]
+                    })
+            }
+        }
+
+        private func rows(_ store: any Store) throws -> [Row] {
+            let waiting = try store.read(DeliveryStorage.waitingDeliveries(limit: limit))
+            let owners = try NodeAssembly.owners(of: waiting.map(\.device), in: store)
+            return waiting.map { Row($0, owners[$0.device]) }
+        }
+
+        private struct Row: Encodable {
+            let id: Int64
+            let `protocol`: String
+            /// Empty for devices that are not registered any more, and for those of protocols that don't tell.
+            let keyHash: String
+            let installation: String
+            let expires: String
+
+            init(_ waiting: WaitingDelivery, _ owner: DeviceOwner?) {
+                id = waiting.id
+                let number = waiting.device.protocol
+                `protocol` = NodeAssembly.protocolNames[number] ?? String(number.rawValue)
+                keyHash = owner.map { hexString($0.keyHash) } ?? ""
+                installation = owner?.installation ?? ""
+                expires = waiting.expires.formatted
+            }
+        }
+    }
+}
+
+/// Selects notifications of the outbox.
+struct OutboxSelection: ParsableArguments {
+    @Argument(help: "Ids, as printed by outbox list.") var ids: [Int64] = []
+    @Flag(help: "All waiting notifications.") var all = false
+
+    func selected() throws(CommandFailure) -> AdminAPI.Selection {
+        guard all == ids.isEmpty else { throw CommandFailure(.usage, "give ids, as printed by outbox list, or --all") }
+        return AdminAPI.Selection(ids: all ? nil : ids)
+    }
+}
+
+extension Admin.Outbox {
+    struct Retry: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Retries waiting notifications at once, without waiting for the back-off.",
+            discussion: "EXAMPLE\n  waku-push admin outbox retry --all --data data")
+
+        @ParentCommand var command: Admin
+        @OptionGroup var admin: AdminOptions
+        @OptionGroup var selection: OutboxSelection
+
+        func run() async throws {
+            try await reportingFailures {
+                let selected = try selection.selected()
+                let count: AdminAPI.Count = try await AdminClient(folder: admin.folder(of: command)).post("/outbox/retry", selected)
+                if admin.json { return try Output.json(count) }
+                Output.line("\(count.count) notifications are retried now.")
+            }
+        }
+    }
+
+    struct Drop: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Drops waiting notifications. Those that are being posted to gorush may still be delivered.",
+            discussion: "EXAMPLE\n  waku-push admin outbox drop 17 18 --data data --yes")
+
+        @ParentCommand var command: Admin
+        @OptionGroup var admin: AdminOptions
+        @OptionGroup var selection: OutboxSelection
+        @Flag(help: "Drop them. Without it the command only prints how many there are.") var yes = false
+
+        func run() async throws {
+            try await reportingFailures {
+                let selected = try selection.selected()
+                let count = AdminAPI.Count(count: yes ? try await drop(selected) : try waiting(selected).count)
+                if admin.json { return try Output.json(count) }
+                Output.line(
+                    yes ? "\(count.count) notifications dropped." : "\(count.count) notifications would be dropped: repeat with --yes.")
+            }
+        }
+
+        private func waiting(_ selection: AdminAPI.Selection) throws -> [Int64] {
+            let waiting = try admin.openStore(of: command).read(DeliveryStorage.waitingDeliveries()).map(\.id)
+            return selection.ids.map { $0.filter(Set(waiting).contains) } ?? waiting
+        }
+
+        /// A running daemon holds waiting notifications in memory, so it has to drop them. Without a daemon the folder is locked meanwhile.
+        private func drop(_ selection: AdminAPI.Selection) async throws -> Int {
+            let folder = admin.folder(of: command)
+            let client = try AdminClient(folder: folder)
+            if try await client.status() != nil {
+                let count: AdminAPI.Count = try await client.post("/outbox/drop", selection)
+                return count.count
+            }
+            let lock = try DataFolder(locking: folder)
+            defer { lock.unlock() }
+            let ids = try waiting(selection)
+            let store = try admin.openStore(of: command)
+            try await store.commit(DeliveryStorage.drop(ids, of: NodeAssembly.deliverySources(of: store), at: .now()))
+            try store.close()
+            return ids.count
+        }
+    }
+}
+
+extension Admin {
+    struct Topics: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Lists the content topics that the node listens on: its own (with --identity), and one or two for each registrant.")
+
+        @ParentCommand var command: Admin
+        @OptionGroup var admin: AdminOptions
+        @Option(help: "Maximum number of registrants.") var limit = 100
+
+        func run() async throws {
+            try await reportingFailures {
+                guard limit > 0 else { throw CommandFailure(.usage, "--limit must be above 0") }
+                let store = try admin.openStore(of: command)
+                var rows: [Row] = []
+                if let identity = admin.identityFile {
+                    let overview = IdentityOverview(try IdentityFile.read(identity).publicKey)
+                    rows.append(Row(contentTopic: overview.personalTopic, purpose: "personal", keyHash: overview.keyHash))
+                    rows.append(Row(contentTopic: overview.partitionedTopic, purpose: "partitioned", keyHash: overview.keyHash))
+                }
+                for keyHash in try store.read(StatusServer.Registrations.registeredKeyHashes(limit: limit)) {
+                    let topics = QueryTopics(of: keyHash)
+                    rows.append(Row(contentTopic: ContentTopic(topics.deployed).rawValue, purpose: "query", keyHash: keyHash.hex))
+                    rows.append(
+                        Row(contentTopic: ContentTopic(topics.published).rawValue, purpose: "query, published form", keyHash: keyHash.hex))
+                }
+                if admin.json { return try Output.json(rows) }
+                Output.table(
+                    ["CONTENT TOPIC", "PURPOSE", "KEY HASH"],
+                    rows.map { [$0.contentTopic, $0.purpose, String($0.keyHash.prefix(16)) + "…"] })
+            }
+        }
+
+        private struct Row: Encodable {
+            let contentTopic: String
+            let purpose: String
+            let keyHash: String
+        }
+    }
+}

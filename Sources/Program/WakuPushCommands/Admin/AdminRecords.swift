@@ -1,0 +1,182 @@
+import ArgumentParser
+import Foundation
+import Core
+import StatusProtocol
+import StatusV01Server
+import Storage
+import StoreSQLite
+import Waku
+import WakuCrypto
+
+extension Admin {
+    /// Of version 0.1 a whole account is registered at once, so that these are apart from ``Registrations``.
+    struct Records: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Accounts that are registered by version 0.1 (serve --status-v0.1).",
+            subcommands: [List.self, Show.self, Remove.self])
+    }
+}
+
+extension Admin.Records {
+    struct List: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Lists records, oldest first, tombstones too.",
+            discussion: "EXAMPLE\n  waku-push admin records list --data data --limit 50 --offset 100")
+
+        @ParentCommand var command: Admin
+        @OptionGroup var admin: AdminOptions
+        @Option(help: "How many.") var limit = 100
+        @Option(help: "How many to pass over.") var offset = 0
+
+        func run() async throws {
+            try await reportingFailures {
+                guard limit > 0, offset >= 0 else { throw CommandFailure(.usage, "--limit must be above 0, --offset not below") }
+                let store = try admin.openStore(of: command)
+                let rows = try store.read(StatusV01Server.Records.summaries(limit: limit, offset: offset)).map(RecordRow.init)
+                if admin.json { return try Output.json(rows) }
+                Output.table(
+                    ["KEY HASH", "STATE", "VERSION", "CHANGED"],
+                    rows.map { [String($0.keyHash.prefix(16)) + "…", $0.state, String($0.version), $0.changed] })
+            }
+        }
+    }
+
+    struct Show: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Shows one account's record.",
+            discussion: """
+                With the node's key (--identity) the record is opened. Tokens stay hidden without --reveal.
+
+                EXAMPLE
+                  waku-push admin records show 0eb7c16f --data data --identity id.key
+                """)
+
+        @ParentCommand var command: Admin
+        @OptionGroup var admin: AdminOptions
+        @Argument(help: "A key hash (SHA3-256), a public key, or the beginning of a hash.") var account: AccountArgument
+        @Flag(help: "Show tokens. Needs --identity.") var reveal = false
+
+        func run() async throws {
+            try await reportingFailures {
+                let isOpened = reveal || admin.identityFile != nil
+                let store = try admin.openStore(of: command, unsealing: isOpened)
+                let summary = try account.resolve(in: store)
+                let records = StatusV01Server.Records(store.sealer)
+                let opened = isOpened ? try store.read(records.preferences(of: summary.keyHash)) : nil
+                let detail = RecordDetail(row: RecordRow(summary), opened: opened.map { .init($0, reveal: reveal) })
+                if admin.json { return try Output.json(detail) }
+                Output.fields(detail.fields)
+            }
+        }
+    }
+
+    struct Remove: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Ends a record, as if its owner had unregistered: only key hash and version stay.",
+            discussion: "EXAMPLE\n  waku-push admin records remove 0eb7c16f --data data --yes")
+
+        @ParentCommand var command: Admin
+        @OptionGroup var admin: AdminOptions
+        @Argument(help: "A key hash (SHA3-256), a public key, or the beginning of a hash.") var account: AccountArgument
+        @Flag(help: "Do it. Without, it is only shown what would be removed.") var yes = false
+
+        func run() async throws {
+            try await reportingFailures {
+                let store = try admin.openStore(of: command)
+                let summary = try account.resolve(in: store)
+                guard summary.isRegistered else { throw CommandFailure(.data, "nothing is registered there that could be removed") }
+                if yes, try await !store.commit(StatusV01Server.Records.remove(summary.keyHash, at: .now())) {
+                    throw CommandFailure(.data, "it was unregistered meanwhile")
+                }
+                if admin.json { return try Output.json(RecordRow(summary)) }
+                Output.line("\(yes ? "removed" : "would remove") \(summary.keyHash.hex.prefix(16))…")
+                if !yes { Output.line("Nothing was removed: repeat with --yes.") }
+            }
+        }
+    }
+}
+
+/// Whose record is meant.
+struct AccountArgument: ExpressibleByArgument {
+    /// Hexadecimal digits that the key hash begins with.
+    let prefix: String
+
+    init?(argument: String) {
+        let digits = argument.hasPrefix("0x") ? String(argument.dropFirst(2)) : argument
+        guard !digits.isEmpty, digits.allSatisfy(\.isHexDigit) else { return nil }
+        if let bytes = WakuCrypto.bytes(hex: digits), bytes.count > V01.KeyHash.byteCount {
+            guard let key = try? PublicKey(parsing: bytes) else { return nil }
+            prefix = V01.KeyHash(of: key).hex
+        } else {
+            prefix = digits.lowercased()
+        }
+    }
+
+    /// - Throws: ``CommandFailure`` unless it is one account.
+    func resolve(in store: any Store) throws -> RecordSummary {
+        let found = try store.read(StatusV01Server.Records.summaries(keyHashPrefix: prefix, limit: 2))
+        guard let first = found.first else { throw CommandFailure(.data, "no account's key hash begins with \(prefix)") }
+        guard found.count == 1 else { throw CommandFailure(.data, "several accounts' key hashes begin with \(prefix): give more digits") }
+        return first
+    }
+}
+
+private struct RecordRow: Encodable {
+    let keyHash: String
+    let state: String
+    let version: UInt64
+    let changed: String
+
+    init(_ summary: RecordSummary) {
+        keyHash = summary.keyHash.hex
+        state = summary.isRegistered ? "registered" : "unregistered"
+        version = summary.version
+        changed = summary.changedAt.formatted
+    }
+}
+
+private struct RecordDetail: Encodable {
+    let row: RecordRow
+    let opened: Opened?
+
+    struct Opened: Encodable {
+        struct Device: Encodable {
+            let installation: String
+            let platform: String
+            let enabled: Bool
+            let allowedKeys, blockedChats: Int
+            let deviceToken: String?
+        }
+
+        let accessToken: String?
+        let devices: [Device]
+
+        init(_ preferences: V01.Preferences, reveal: Bool) {
+            accessToken = reveal ? preferences.accessToken.revealed : nil
+            devices = preferences.devices.map { device in
+                Device(
+                    installation: device.installationID.string, platform: device.platform?.name ?? "unknown", enabled: device.isEnabled,
+                    allowedKeys: device.filters?.allowedKeyList.count ?? 0, blockedChats: device.filters?.blockedChatList.count ?? 0,
+                    deviceToken: reveal ? device.token.revealed : nil)
+            }
+        }
+    }
+
+    var fields: [(String, String)] {
+        let hidden = "<hidden: --reveal shows it>"
+        var fields = [
+            ("key hash", row.keyHash), ("state", row.state), ("version", String(row.version)), ("changed", row.changed),
+        ]
+        guard let opened else { return fields }
+        fields.append(("access token", opened.accessToken.map(Output.printable) ?? hidden))
+        for device in opened.devices {
+            fields += [
+                ("installation", Output.printable(device.installation)), ("  platform", device.platform),
+                ("  enabled", device.enabled ? "yes" : "no"),
+                ("  allowed keys", String(device.allowedKeys)), ("  blocked chats", String(device.blockedChats)),
+                ("  device token", device.deviceToken.map(Output.printable) ?? hidden),
+            ]
+        }
+        return fields
+    }
+}

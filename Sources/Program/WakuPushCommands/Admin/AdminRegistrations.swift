@@ -1,0 +1,204 @@
+import ArgumentParser
+import Delivery
+import Foundation
+import Core
+import StatusServer
+import Storage
+import StoreSQLite
+import StatusProtocol
+import Waku
+
+extension Admin.Registrations {
+    struct List: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Lists installations including tombstones, oldest first.",
+            discussion: """
+                EXAMPLES
+                  waku-push admin registrations list --data data --limit 50 --offset 100
+                  waku-push admin registrations list --data data --platform apn \\
+                    --older-than 90d
+                """)
+
+        @ParentCommand var command: Admin
+        @OptionGroup var admin: AdminOptions
+        @OptionGroup var filter: FilterOptions
+        @Option(help: "Maximum number of results.") var limit = 100
+        @Option(help: "Number of results to skip.") var offset = 0
+
+        func run() async throws {
+            try await reportingFailures {
+                guard limit > 0, offset >= 0 else { throw CommandFailure(.usage, "--limit must be above 0 and --offset at least 0") }
+                let store = try admin.openStore(of: command)
+                let rows = try store.read(StatusServer.Registrations.summaries(filter.filter, limit: limit, offset: offset))
+                    .map(RegistrationRow.init)
+                try rows.print(asJSON: admin.json)
+            }
+        }
+    }
+
+    struct Show: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Shows one registrant's installations.",
+            discussion: """
+                With the node's key (--identity) the registrations are decrypted. Tokens are hidden unless --reveal is given.
+
+                EXAMPLE
+                  waku-push admin registrations show 0eb7c16f --data data \\
+                    --identity id.key
+                """)
+
+        @ParentCommand var command: Admin
+        @OptionGroup var admin: AdminOptions
+        @Argument(help: "A key hash, a public key, or a prefix of a key hash.") var registrant: RegistrantArgument
+        @Flag(help: "Show tokens. Needs --identity.") var reveal = false
+
+        func run() async throws {
+            try await reportingFailures {
+                let isOpened = reveal || admin.identityFile != nil
+                let store = try admin.openStore(of: command, unsealing: isOpened)
+                let keyHash = try registrant.resolve(in: store)
+                let registrations = StatusServer.Registrations(store.sealer)
+                let details = try store.read(StatusServer.Registrations.summaries(keyHashPrefix: keyHash.hex, limit: .max)).map { summary in
+                    let opened = isOpened ? try store.read(registrations.state(of: summary.key))?.registration : nil
+                    return RegistrationDetail(summary, opened: opened, reveal: reveal)
+                }
+                if admin.json { return try Output.json(details) }
+                for (index, detail) in details.enumerated() {
+                    if index > 0 { Output.line() }
+                    Output.fields(detail.fields)
+                }
+            }
+        }
+    }
+
+    struct Stats: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(abstract: "Prints numbers of registrants, installations and waiting notifications.")
+
+        @ParentCommand var command: Admin
+        @OptionGroup var admin: AdminOptions
+
+        func run() async throws {
+            try await reportingFailures {
+                let store = try admin.openStore(of: command)
+                let numbers = try StoredNumbers(of: store)
+                if admin.json { return try Output.json(numbers) }
+                Output.fields(numbers.fields)
+            }
+        }
+    }
+
+    struct Remove: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Removes registrations, as if the registrant had unregistered: only key hash, installation id and version are kept.",
+            discussion: "EXAMPLE\n  waku-push admin registrations remove 0eb7c16f --data data --yes")
+
+        @ParentCommand var command: Admin
+        @OptionGroup var admin: AdminOptions
+        @Argument(help: "A key hash, a public key, or a prefix of a key hash.") var registrant: RegistrantArgument
+        @Option(help: "Only this installation.") var installation: String?
+        @Flag(help: "Remove them. Without it the command only prints what would be removed.") var yes = false
+
+        func run() async throws {
+            try await reportingFailures {
+                let store = try admin.openStore(of: command)
+                let keyHash = try registrant.resolve(in: store)
+                let wanted = installation.map(InstallationID.init)
+                // Removing needs no decryption, and so not the node's key.
+                let found = StatusServer.Registrations.summaries(keyHashPrefix: keyHash.hex, limit: .max).map { rows in
+                    rows.filter { $0.platform != nil && (wanted == nil || $0.key.installationID == wanted) }
+                }
+                let rows = try store.read(found)
+                if yes {
+                    // In sequence: the registrant's topic keys are deleted with the last registration.
+                    let ends = rows.map { StatusServer.Registrations.unregister($0.key, version: $0.version, at: .now()) }
+                    for result in await store.commitEach(ends) { try result.get() }
+                }
+                guard !rows.isEmpty else { throw CommandFailure(.data, "no registration to remove") }
+                if admin.json { return try Output.json(rows.map(RegistrationRow.init)) }
+                for row in rows {
+                    Output.line(
+                        "\(yes ? "removed" : "would remove") \(keyHash.hex.prefix(16))… \(Output.printable(row.key.installationID.string))")
+                }
+                if !yes { Output.line("Nothing was removed: repeat with --yes.") }
+            }
+        }
+    }
+}
+
+/// A row of a list of installations.
+struct RegistrationRow: Encodable {
+    let keyHash: String
+    let installation: String
+    let state: String
+    let version: UInt64
+    let changed: String
+
+    init(_ summary: RegistrationSummary) {
+        keyHash = summary.key.keyHash.hex
+        installation = summary.key.installationID.string
+        state = summary.platform?.name ?? "unregistered"
+        version = summary.version
+        changed = summary.changedAt.formatted
+    }
+}
+
+extension [RegistrationRow] {
+    func print(asJSON: Bool) throws {
+        if asJSON { return try Output.json(self) }
+        Output.table(
+            ["KEY HASH", "INSTALLATION", "STATE", "VERSION", "CHANGED"],
+            map { [String($0.keyHash.prefix(16)) + "…", Output.printable($0.installation), $0.state, String($0.version), $0.changed] })
+    }
+}
+
+/// An installation with its registration, if that was decrypted.
+private struct RegistrationDetail: Encodable {
+    let row: RegistrationRow
+    let opened: Opened?
+
+    struct Opened: Encodable {
+        let enabled: Bool
+        let apnTopic: String
+        let deviceToken: String?
+        let accessToken: String?
+        let contactsOnly: Bool
+        let allowedKeys, blockedChats, mutedChats, allowedMentionChats: Int
+        let blockMentions: Bool
+    }
+
+    init(_ summary: RegistrationSummary, opened: PushNotificationRegistration?, reveal: Bool) {
+        row = RegistrationRow(summary)
+        self.opened = opened.map { registration in
+            Opened(
+                enabled: registration.enabled, apnTopic: registration.apnTopic,
+                deviceToken: reveal ? registration.deviceToken.revealed : nil,
+                accessToken: reveal ? registration.accessToken.revealed : nil,
+                contactsOnly: registration.allowFromContactsOnly, allowedKeys: registration.allowedKeyList.count,
+                blockedChats: registration.blockedChatList.count, mutedChats: registration.mutedChatList.count,
+                allowedMentionChats: registration.allowedMentionsChatList.count, blockMentions: registration.blockMentions)
+        }
+    }
+
+    var fields: [(String, String)] {
+        var fields = [
+            ("key hash", row.keyHash), ("installation", Output.printable(row.installation)), ("state", row.state),
+            ("version", String(row.version)), ("changed", row.changed),
+        ]
+        guard let opened else { return fields }
+        fields += [
+            ("enabled", opened.enabled ? "yes" : "no"), ("APN topic", Output.printable(opened.apnTopic)),
+            ("device token", opened.deviceToken.map(Output.printable) ?? "<hidden: --reveal shows it>"),
+            ("access token", opened.accessToken.map(Output.printable) ?? "<hidden: --reveal shows it>"),
+            ("contacts only", opened.contactsOnly ? "yes" : "no"), ("allowed keys", String(opened.allowedKeys)),
+            ("blocked", String(opened.blockedChats)), ("muted chats", String(opened.mutedChats)),
+            ("mentions", opened.blockMentions ? "blocked" : "from \(opened.allowedMentionChats) chats"),
+        ]
+        return fields
+    }
+}
+
+extension Timestamp {
+    var formatted: String {
+        Date(timeIntervalSince1970: TimeInterval(rawValue / 1_000_000_000)).formatted(.iso8601)
+    }
+}

@@ -1,0 +1,135 @@
+import PushNode
+import ArgumentParser
+import Delivery
+import Foundation
+import NodeAPI
+import StatusServer
+import StatusV01Server
+import Storage
+import StoreSQLite
+
+extension Admin {
+    struct Status: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Shows the status of a running node: readiness, findings, outbox and counters.",
+            discussion: """
+                EXIT CODES
+                  0   running and ready
+                  2   running but not ready
+                  69  no daemon answers; figures from the database are shown
+                  See waku-push --help for the others.
+                """)
+
+        @ParentCommand var command: Admin
+        @OptionGroup var admin: AdminOptions
+
+        func run() async throws {
+            try await reportingFailures {
+                let client = try AdminClient(folder: admin.folder(of: command))
+                let live = try await client.status()
+                let store = try admin.openStore(of: command)
+                let overview = Overview(live: live, registrations: try StoredNumbers(of: store))
+                if admin.json { try Output.json(overview) } else { overview.print() }
+                guard let live else {
+                    CommandFailure.report(client.noDaemon.message)
+                    throw ExitCode(client.noDaemon.code.rawValue)
+                }
+                if !live.isReady { throw ExitCode(2) }
+            }
+        }
+    }
+}
+
+/// Numbers of rows in the database, and its size.
+struct StoredNumbers: Encodable {
+    let registrants, apn, firebase, tombstones, waiting, databaseBytes: Int
+    /// Of version 0.1.
+    let v01Records, v01Devices, v01Tombstones: Int
+
+    /// Reads all registrations: a second for a million.
+    init(of store: any Store) throws {
+        let statistics = try store.read(StatusServer.Registrations.statistics())
+        registrants = statistics.registrants
+        apn = statistics.apn
+        firebase = statistics.firebase
+        tombstones = statistics.tombstones
+        let figures = try store.read(StatusV01Server.Records.figures())
+        v01Records = figures.records
+        v01Devices = figures.devices.values.reduce(0, +)
+        v01Tombstones = figures.tombstones
+        waiting = try store.read(DeliveryStorage.waitingCount())
+        databaseBytes = store.byteCount
+    }
+
+    var fields: [(String, String)] {
+        var counts = [
+            ("registrants", registrants), ("installations, APN", apn), ("installations, Firebase", firebase), ("tombstones", tombstones),
+        ]
+        if v01Records + v01Tombstones > 0 {
+            counts += [("v0.1 records", v01Records), ("v0.1 devices", v01Devices), ("v0.1 tombstones", v01Tombstones)]
+        }
+        counts.append(("notifications waiting", waiting))
+        return counts.map { ($0, String($1)) } + [("database", "\(databaseBytes / 1024) KiB")]
+    }
+}
+
+private struct Overview: Encodable {
+    /// nil when no daemon answers.
+    let live: NodeStatus?
+    let registrations: StoredNumbers
+
+    func print() {
+        guard let live else {
+            Output.line("not running")
+            return Output.fields(registrations.fields)
+        }
+        Output.fields([
+            ("waku-push", "\(live.version), process \(live.processID)"),
+            ("running", "for \(Date.now.timeIntervalSince(live.started).inWords)"),
+            ("state", (live.isReady ? "ready" : "not ready") + (live.isDraining ? ", draining" : "")),
+            ("key", "0x" + live.publicKey), ("pubsub topics", live.pubsubTopics.joined(separator: " ")),
+            ("query topics", String(live.queryTopics)),
+            ("posts to gorush", live.breaker == "closed" ? "active" : "paused: \(live.breaker)"),
+            ("log level", live.logLevel ?? "fixed"),
+        ])
+        Output.line()
+        live.findings.print()
+        Output.line()
+        var stored = registrations.fields
+        if let first = live.outbox.firstExpires {
+            stored.append(("next expires", "in \(max(0, first.timeIntervalSinceNow).inWords)"))
+        }
+        Output.fields(stored)
+        guard !live.counters.isEmpty else { return }
+        Output.line()
+        Output.fields(live.counters.sorted { $0.key < $1.key }.map { ($0.key, String($0.value)) })
+    }
+}
+
+extension [Finding] {
+    /// Prints each finding on a line, with its remedy below.
+    func print() {
+        let width = map(\.check.count).max() ?? 0
+        for finding in self {
+            let name = finding.check + String(repeating: " ", count: width - finding.check.count)
+            let verdict = finding.verdict.rawValue + String(repeating: " ", count: 4 - finding.verdict.rawValue.count)
+            Output.line("\(name)  \(verdict)  \(Output.printable(finding.text))")
+            if let remedy = finding.remedy, finding.verdict > .ok {
+                Output.line(String(repeating: " ", count: width + 8) + "→ " + remedy)
+            }
+        }
+    }
+}
+
+extension TimeInterval {
+    /// `3 d 4 h`, `12 min`, `5 s`.
+    var inWords: String {
+        let seconds = Int(self)
+        return switch seconds {
+        case ..<60: "\(seconds) s"
+        case ..<3600: "\(seconds / 60) min"
+        case ..<86_400: "\(seconds / 3600) h \(seconds % 3600 / 60) min"
+        default: "\(seconds / 86_400) d \(seconds % 86_400 / 3600) h"
+        }
+    }
+}

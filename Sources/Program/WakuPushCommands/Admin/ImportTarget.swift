@@ -1,0 +1,103 @@
+import PushNode
+import Foundation
+import NodeAssembly
+import SessionServer
+import StatusServer
+import StatusV01Server
+import Storage
+import StoreSQLite
+import Core
+import Waku
+import WakuCrypto
+
+/// The store that registrations are imported into, with or without a running daemon.
+///
+/// Rows are spread over the indexes, so that a commit changes many pages: without a daemon, commits are as large as memory allows. Beside a
+/// daemon they are small, because it waits for each. While one is under way, entries for the next are read.
+final class ImportTarget {
+    private static let limitBesideDaemon = 500
+    private static let limitAlone = 50_000
+    private static let byteLimit = 32 << 20
+
+    struct Counts: Encodable {
+        var imported = 0
+        /// Stored with the same or a higher version.
+        var kept = 0
+    }
+
+    let store: any Store
+    private(set) var counts = Counts()
+    private let folder: String
+    /// Keeps a daemon from starting meanwhile; nil if one runs.
+    private let lock: DataFolder?
+    private let batchLimit: Int
+    private var batch: [StoreCommand<Bool>] = []
+    private var batchByteCount = 0
+    private var underWay: Task<[Result<Bool, StoreError>], Never>?
+
+    /// Creates the database if there is none.
+    init(folder: String, at location: StoreLocation, _ identity: PrivateKey) throws {
+        self.folder = folder
+        do throws(StoreError) {
+            lock = try DataFolder(locking: folder)
+        } catch  where error.code == .locked {
+            lock = nil
+        }
+        guard lock != nil else {
+            store = try NodeAssembly.existingStore(at: location, in: folder, of: identity)
+            batchLimit = Self.limitBesideDaemon
+            return
+        }
+        store = try NodeAssembly.store(at: location, in: folder, of: identity)
+        batchLimit = Self.limitAlone
+        try (store as? SQLiteStore)?.setCache(mebibytes: 256)
+    }
+
+    /// Stores what is newer than what is stored, at the latest in ``finish()``.
+    func merge(_ entry: RegistrationsFile.Entry) async throws {
+        batch.append(command(for: entry))
+        batchByteCount += entry.byteCount
+        if batch.count >= batchLimit || batchByteCount >= Self.byteLimit { try await commit() }
+    }
+
+    private func command(for entry: RegistrationsFile.Entry) -> StoreCommand<Bool> {
+        switch entry {
+        case .registration(let record): StatusServer.Registrations(store.sealer).merge(record)
+        case .v01(let record): StatusV01Server.Records(store.sealer).merge(record)
+        case .subscription(let record, let service):
+            SessionServer.Subscriptions(store.sealer).merge(record, service, at: Timestamp.now().rawValue / 1_000_000_000)
+        case .leftName(let left): SessionServer.Subscriptions.merge(left, at: .now())
+        }
+    }
+
+    private func commit() async throws {
+        let commands = batch
+        (batch, batchByteCount) = ([], 0)
+        try await endCommit()
+        underWay = Task { [store] in await store.commitEach(commands) }
+    }
+
+    private func endCommit() async throws {
+        guard let results = await underWay?.value else { return }
+        underWay = nil
+        for result in results {
+            if try result.get() { counts.imported += 1 } else { counts.kept += 1 }
+        }
+    }
+
+    /// Has the daemon ask for messages since then when it starts for the first time.
+    func catchUp(since time: Date) async throws {
+        // Files may have any time.
+        let seconds = min(max(time.timeIntervalSince1970, 0), Date.now.timeIntervalSince1970)
+        try await store.commit(RelayCursors.begin(at: Timestamp(rawValue: Int64(seconds) * 1_000_000_000)))
+    }
+
+    /// Stores the rest, and tells a running daemon to use what was imported.
+    func finish() async throws {
+        try await commit()
+        try await endCommit()
+        let client = try AdminClient(folder: folder)
+        guard try await client.status() != nil else { return }
+        let _: AdminAPI.Count = try await client.post("/registrations/changed", [String]())
+    }
+}

@@ -1,0 +1,239 @@
+import Foundation
+import Core
+import SessionServer
+import StatusServer
+import StatusV01Server
+import StoreSQLite
+import StatusProtocol
+import Waku
+import WakuCrypto
+
+/// A file of exported registrations, encrypted for the same identity: a header line of JSON and an encrypted line for each record.
+///
+///     {"format":"waku-push registrations 1","file":"<32 hex digits>"}
+///     base64(AES-256-GCM(JSON of a record)) …
+///     base64(AES-256-GCM({"end":<number of records>}))
+///
+/// The key is derived from the identity. The associated data of a line is the file's random id and the line's index, so that lines can't be
+/// removed, reordered or inserted. The last line marks a complete file.
+enum RegistrationsFile {
+    struct Header: Codable {
+        static let format = "waku-push registrations 1"
+
+        let format: String
+        let file: String
+    }
+
+    struct Line: Codable {
+        struct Record: Codable {
+            let keyHash: Data
+            let installation: Data
+            let version: UInt64
+            let changedAt: Int64
+            let registration: Data?
+        }
+
+        /// Of version 0.1.
+        struct V01Record: Codable {
+            let keyHash: Data
+            let version: UInt64
+            let changedAt: Int64
+            let preferences: Data?
+        }
+
+        /// A subscription of Session.
+        struct Subscription: Codable {
+            let service: String
+            /// `SubscriptionRecord`.
+            let content: Data
+        }
+
+        /// The name of an ended subscription.
+        struct LeftName: Codable {
+            let name: Data
+            let signedAt: Int64
+            let expiresAt: Int64
+        }
+
+        var record: Record?
+        var v01: V01Record?
+        var subscription: Subscription?
+        var leftName: LeftName?
+        var end: Int?
+    }
+
+    enum Entry {
+        case registration(RegistrationRecord)
+        case v01(RecordExport)
+        case subscription(SubscriptionRecord, PushService)
+        case leftName(LeftNameExport)
+
+        /// Approximately, in memory.
+        var byteCount: Int {
+            switch self {
+            case .registration(let record): record.registration?.count ?? 0
+            case .v01(let record): record.preferences?.count ?? 0
+            case .subscription, .leftName: 0
+            }
+        }
+    }
+
+    /// Far more than a registration of 2 MiB takes, encoded twice.
+    static let maximumLineByteCount = 16 << 20
+
+    static func key(of identity: PrivateKey) -> SymmetricKey {
+        identity.derivedKey(purpose: "waku-push registrations file 1")
+    }
+
+    static func binding(_ file: String, _ index: Int) -> [UInt8] {
+        Array(file.utf8) + withUnsafeBytes(of: UInt64(index).bigEndian, Array.init)
+    }
+}
+
+/// Writes a ``RegistrationsFile`` with mode 0600.
+struct RegistrationsFileWriter {
+    private let path: String
+    private let descriptor: Int32
+    private let key: SymmetricKey
+    private let file = hexString(randomBytes(16))
+    private(set) var count = 0
+
+    /// - Throws: ``CommandFailure`` when the file exists already or can't be created.
+    init(_ path: String, identity: PrivateKey) throws(CommandFailure) {
+        self.path = path
+        key = RegistrationsFile.key(of: identity)
+        descriptor = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
+        guard descriptor >= 0 else {
+            let reason =
+                errno == EEXIST ? "exists already: choose another name" : "can't be made: choose a folder that this user may write to"
+            throw CommandFailure(.cannotCreate, "\(path) \(reason)")
+        }
+        let header = RegistrationsFile.Header(format: RegistrationsFile.Header.format, file: file)
+        try write(Array((try? JSONEncoder().encode(header)) ?? Data()))
+    }
+
+    mutating func add(_ record: RegistrationRecord) throws {
+        let content = RegistrationsFile.Line.Record(
+            keyHash: Data(record.key.keyHash.bytes), installation: Data(record.key.installationID.bytes), version: record.version,
+            changedAt: record.changedAt.rawValue, registration: record.registration.map { Data($0) })
+        try seal(RegistrationsFile.Line(record: content))
+        count += 1
+    }
+
+    mutating func add(_ record: RecordExport) throws {
+        let content = RegistrationsFile.Line.V01Record(
+            keyHash: Data(record.keyHash.bytes), version: record.version, changedAt: record.changedAt.rawValue,
+            preferences: record.preferences.map { Data($0) })
+        try seal(RegistrationsFile.Line(v01: content))
+        count += 1
+    }
+
+    mutating func add(_ record: SubscriptionRecord, _ service: PushService) throws {
+        let content = RegistrationsFile.Line.Subscription(service: service.rawValue, content: Data(record.encoded()))
+        try seal(RegistrationsFile.Line(subscription: content))
+        count += 1
+    }
+
+    mutating func add(_ left: LeftNameExport) throws {
+        let content = RegistrationsFile.Line.LeftName(name: Data(left.name), signedAt: left.signedAt, expiresAt: left.expiresAt)
+        try seal(RegistrationsFile.Line(leftName: content))
+        count += 1
+    }
+
+    func finish() throws {
+        try seal(RegistrationsFile.Line(end: count))
+        guard fsync(descriptor) == 0 else { throw full }
+        close(descriptor)
+    }
+
+    /// Deletes the unfinished file.
+    func discard() {
+        close(descriptor)
+        unlink(path)
+    }
+
+    private func seal(_ line: RegistrationsFile.Line) throws {
+        let plain = Array(try JSONEncoder().encode(line))
+        let sealed = AESGCM.seal(plain, key: key, layout: .nonceFirst, associatedData: RegistrationsFile.binding(file, count))
+        try write(Array(Data(sealed).base64EncodedData()))
+    }
+
+    private func write(_ line: [UInt8]) throws(CommandFailure) {
+        guard StandardStream.write(String(decoding: line, as: UTF8.self) + "\n", to: descriptor) else { throw full }
+    }
+
+    private var full: CommandFailure { CommandFailure(.cannotCreate, "\(path) can't be written: is the disk full?") }
+}
+
+/// Reads a ``RegistrationsFile``.
+struct RegistrationsFileReader {
+    private let path: String
+    private let key: SymmetricKey
+    private let file: String
+    private let lines: LineReader
+    private var count = 0
+
+    init(_ path: String, identity: PrivateKey) throws(CommandFailure) {
+        let (lines, line) = try Self.reading(path) { () throws(LineReader.Failure) in
+            let lines = try LineReader(path, maximumLineByteCount: RegistrationsFile.maximumLineByteCount)
+            return (lines, try lines.next())
+        }
+        guard let line, let header = try? JSONDecoder().decode(RegistrationsFile.Header.self, from: Data(line)),
+            header.format == RegistrationsFile.Header.format
+        else { throw CommandFailure(.data, "\(path) is not a registrations file: give one written by admin registrations export") }
+        self.path = path
+        self.lines = lines
+        key = RegistrationsFile.key(of: identity)
+        file = header.file
+    }
+
+    private static func reading<R>(_ path: String, _ body: () throws(LineReader.Failure) -> R) throws(CommandFailure) -> R {
+        do {
+            return try body()
+        } catch {
+            throw CommandFailure(.data, "\(path) \(error.reason)")
+        }
+    }
+
+    /// nil at the end of a complete file.
+    mutating func next() throws(CommandFailure) -> RegistrationsFile.Entry? {
+        let text = try Self.reading(path) { [lines] () throws(LineReader.Failure) in try lines.next() }
+        guard let text else {
+            throw CommandFailure(.data, "\(path) is truncated: the registrations before its end were imported")
+        }
+        let binding = RegistrationsFile.binding(file, count)
+        guard let sealed = Data(base64Encoded: Data(text)),
+            let plain = try? AESGCM.open(Array(sealed), key: key, layout: .nonceFirst, associatedData: binding),
+            let line = try? JSONDecoder().decode(RegistrationsFile.Line.self, from: Data(plain))
+        else {
+            throw CommandFailure(.data, "line \(count + 2) of \(path) can't be decrypted: it was altered, or belongs to another identity")
+        }
+        if line.end == count { return nil }
+        if let record = line.v01, let keyHash = V01.KeyHash(bytes: Array(record.keyHash)) {
+            count += 1
+            return .v01(
+                RecordExport(
+                    keyHash: keyHash, version: record.version, changedAt: Timestamp(rawValue: record.changedAt),
+                    preferences: record.preferences.map { Array($0) }))
+        }
+        if let subscription = line.subscription, let service = PushService(rawValue: subscription.service),
+            let record = try? SubscriptionRecord(parsing: Array(subscription.content))
+        {
+            count += 1
+            return .subscription(record, service)
+        }
+        if let left = line.leftName {
+            count += 1
+            return .leftName(LeftNameExport(name: Array(left.name), signedAt: left.signedAt, expiresAt: left.expiresAt))
+        }
+        guard let record = line.record, let keyHash = KeyHash(bytes: Array(record.keyHash)) else {
+            throw CommandFailure(.data, "line \(count + 2) of \(path) contains no registration")
+        }
+        count += 1
+        return .registration(
+            RegistrationRecord(
+                key: RegistrationKey(keyHash: keyHash, installationID: InstallationID(bytes: Array(record.installation))),
+                version: record.version, changedAt: Timestamp(rawValue: record.changedAt),
+                registration: record.registration.map { Array($0) }))
+    }
+}

@@ -1,0 +1,167 @@
+import ArgumentParser
+import PushClient
+import Core
+import StatusProtocol
+import WakuCrypto
+
+extension Client {
+    struct Notify: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Has a registrant's devices notified.",
+            discussion: """
+                With --state the client finds the devices and their servers by itself, and falls back to a device's next server when one does not \
+                answer; sending is switched on by that. Without --state it asks --server for the access tokens first. The same --message-id \
+                notifies a device once, however often it is sent.
+
+                EXAMPLES
+                  waku-push client notify --state alice 0x04… --chat family
+                  waku-push client notify --server 0x04… --registrant 0x04…
+                """)
+
+        @OptionGroup var state: ClientStateOptions
+        @OptionGroup var client: ClientOptions
+        @Option(name: .customLong("server"), help: "Without --state: the push server's public key, full or compressed.")
+        var servers: [PublicKeyArgument] = []
+        @OptionGroup var asker: OneShotOptions
+        @Argument(help: "The registrant's public key, full or compressed.") var key: PublicKeyArgument?
+        @Option(help: "The same as the argument.") var registrant: PublicKeyArgument?
+        @Option(help: "message, mention, join-community or contact-request.") var kind: Kind = .message
+        @Option(help: "The chat's id: devices get its hash.") var chat = "waku-push"
+        @Option(help: "The encrypted message, in hex.") var message = ""
+        @Option(help: "What the notification is about, in hex. [default: 32 random bytes]") var messageId: String?
+
+        enum Kind: String, ExpressibleByArgument, CaseIterable {
+            case message
+            case mention
+            case joinCommunity = "join-community"
+            case contactRequest = "contact-request"
+
+            var notificationKind: NotificationKind {
+                switch self {
+                case .message: .message
+                case .mention: .mention
+                case .joinCommunity: .requestToJoinCommunity
+                case .contactRequest: .contactRequest
+                }
+            }
+        }
+
+        func validate() throws {
+            guard key != nil || registrant != nil else { throw ValidationError("Missing expected argument '<key>'") }
+            guard key == nil || registrant == nil else {
+                throw ValidationError("Give the registrant once: as the argument or by --registrant")
+            }
+            if state.folder == nil {
+                _ = try servers.single()
+            } else {
+                try state.refuse(["server": !servers.isEmpty, "identity": asker.identity != nil])
+            }
+        }
+
+        func run() async throws {
+            try await reportingFailures {
+                guard let content = bytes(hex: message) else { throw CommandFailure(.usage, "--message is not hexadecimal") }
+                guard let messageID = messageId.map({ bytes(hex: $0) }) ?? randomBytes(32), !messageID.isEmpty else {
+                    throw CommandFailure(.usage, "--message-id is not hexadecimal")
+                }
+                guard let registrant = (key ?? registrant)?.key else { return }
+                if let folder = state.folder {
+                    try await notify(registrant, content, messageID, folder)
+                } else {
+                    try await notify(registrant, content, messageID, at: servers.single())
+                }
+            }
+        }
+
+        // MARK: With --state
+
+        private func notify(_ registrant: PublicKey, _ content: [UInt8], _ messageID: [UInt8], _ folder: ClientFolder) async throws {
+            let message = OutgoingNotification(
+                messageID: messageID, chatID: chat, kind: kind.notificationKind, content: content, recipients: [.init(registrant)])
+            let timeout = client.timeout.duration
+            let (outcomes, obstacle) = try await ClientSession.run(folder, client) { session in
+                session.client.setSending(true)
+                let devices = await session.client.discover(registrant, timeout: timeout)
+                guard !devices.isEmpty else { return ([DeviceOutcome](), session.obstacle) }
+                return (try await session.client.notify(message, timeout: timeout), session.obstacle)
+            }
+            try outcomes.report(messageID, asJSON: client.json, obstacle, client.timeout)
+        }
+
+        // MARK: Without --state
+
+        private func notify(_ registrant: PublicKey, _ content: [UInt8], _ messageID: [UInt8], at server: PublicKey) async throws {
+            let identity = try asker.orEphemeral()
+            let author = StatusHashes.author(identity.publicKey)
+            let chatID = StatusHashes.chat(chat)
+            let reports = try await client.withClient(identity) { [client, kind] pushClient in
+                let devices = try await pushClient.query(registrant, at: server, timeout: client.timeout.duration)
+                let notifications = devices.compactMap { device in
+                    device.accessToken.map {
+                        PushNotification(
+                            accessToken: $0, chatID: chatID, publicKey: KeyHash(of: registrant).bytes,
+                            installationID: device.installationID, message: content, kind: kind.notificationKind, author: author)
+                    }
+                }
+                guard !notifications.isEmpty else {
+                    throw CommandFailure(.data, "none of the devices may be notified by this key: their owner did not allow it")
+                }
+                return try await pushClient.notify(notifications, messageID: messageID, at: server, timeout: client.timeout.duration)
+            }
+            let rows = reports.map(Row.init)
+            if client.json {
+                try Output.json(rows)
+            } else {
+                Output.table(["INSTALLATION", "RESULT"], rows.map { [Output.printable($0.installation), $0.error ?? "success"] })
+            }
+            if let error = rows.lazy.compactMap(\.error).first {
+                throw CommandFailure(.data, "not all devices were notified: \(error)")
+            }
+        }
+
+        private struct Row: Encodable {
+            let installation: String
+            let success: Bool
+            let error: String?
+
+            init(_ report: PushNotificationReport) {
+                installation = report.installationID.string
+                success = report.error == nil
+                error = report.error?.name
+            }
+        }
+    }
+}
+
+extension [DeviceOutcome] {
+    /// Prints the outcomes of a message.
+    ///
+    /// - Parameters:
+    ///   - messageID: The message.
+    ///   - asJSON: A JSON object a line.
+    ///   - obstacle: Why messages neither come nor go.
+    ///   - timeout: For how long servers were waited for.
+    /// - Throws: ``CommandFailure`` when not all devices were notified.
+    func report(_ messageID: [UInt8], asJSON: Bool, _ obstacle: String?, _ timeout: DurationArgument) throws {
+        for outcome in self { try ClientEventLine(messageID, outcome).print(asJSON: asJSON) }
+        guard !isEmpty else {
+            let reason = obstacle ?? "none is advertised, and no server answered"
+            throw CommandFailure(.unavailable, "nobody was notified: no device is known: \(reason)")
+        }
+        var isForOthers = false
+        for outcome in self {
+            switch outcome.result {
+            case .notified: break
+            case .notAllowed: isForOthers = true
+            case .gaveUp(.cancelled):
+                let reason = obstacle ?? "no server did it within \(timeout.description)"
+                throw CommandFailure(.unavailable, "not all devices were notified: \(reason)")
+            case .gaveUp(let reason):
+                throw CommandFailure(.unavailable, "not all devices were notified: \(obstacle ?? reason.rawValue)")
+            }
+        }
+        if isForOthers {
+            throw CommandFailure(.data, "not all devices may be notified by this key: their owner did not allow it")
+        }
+    }
+}

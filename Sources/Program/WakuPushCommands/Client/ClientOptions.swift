@@ -1,0 +1,108 @@
+import ArgumentParser
+import CurlClient
+import LibP2P
+import Logging
+import NwakuRelay
+import PushClient
+import Core
+import Waku
+import WakuCrypto
+import WakuP2P
+
+/// Options of every client command that uses the network.
+struct ClientOptions: ParsableArguments {
+    static let defaultRelay = "http://127.0.0.1:8645"
+
+    @Option(
+        name: .customLong("relay"),
+        help: "A Waku node, its REST API's URL or its multiaddr; repeat it for several. [default: \(Self.defaultRelay)]")
+    var relays: [String] = Environment.list("relay")
+
+    @OptionGroup(title: "libp2p")
+    var network: NetworkOptions
+
+    @Option(help: "The pubsub topic to publish on.")
+    var pubsubTopic: String = Environment.string("pubsub-topic") ?? PubsubTopic.statusDefault.rawValue
+
+    @Option(help: "How long to wait for answers.")
+    var timeout: DurationArgument = Environment.value("timeout", DurationArgument("10s", .seconds(10)))
+
+    @Flag(help: "Print JSON.")
+    var json = false
+
+    var topic: PubsubTopic { PubsubTopic(rawValue: pubsubTopic) }
+
+    /// - Parameter lookBack: How old messages may be that a node's store hands over: late answers to a client that was away.
+    /// - Throws: ``CommandFailure``, `NwakuRelayError`
+    func makeRelays(lookBack: Duration) throws -> ClientRelays {
+        let names = relays.isEmpty && network.fleet.isEmpty ? [Self.defaultRelay] : relays
+        let targets = try RelayTargets(names, network)
+        guard targets.hasPeers || !targets.isFilterClient else {
+            throw CommandFailure(.usage, "--attach filter is for a --relay that is a multiaddr, or a --fleet")
+        }
+        return try ClientRelays(targets, topic: topic, names: names + network.fleet, lookBack: lookBack)
+    }
+}
+
+/// How a client is attached to the network: a node's REST API each, and one relay for all nodes that are reached over libp2p.
+struct ClientRelays: Sendable {
+    let all: [any Relay]
+    private let libp2p: P2PRelay?
+    private let isFilterClient: Bool
+    private let names: [String]
+
+    /// Nothing is reached for yet.
+    fileprivate init(_ targets: RelayTargets, topic: PubsubTopic, names: [String], lookBack: Duration) throws {
+        let logger = Logger(label: "waku-push") { _ in LineLogHandler(format: .text, level: .warning) }
+        self.names = names
+        isFilterClient = targets.isFilterClient
+        if targets.hasPeers {
+            // A new key each time: peers can't tell that it is the same client.
+            var configuration = try targets.configuration(key: .generate(), pubsubTopics: [topic])
+            // The topics that the client watches, and no others.
+            if isFilterClient { configuration.contentTopics = { _ in [] } }
+            libp2p = P2PRelay(configuration: configuration, logger: logger)
+        } else {
+            libp2p = nil
+        }
+        let client = CurlClient()
+        let watches = targets.urls.map { url in
+            NwakuStoreWatch(
+                configuration: NwakuStoreWatch.Configuration(address: url, pubsubTopics: [topic], startTime: .now() - lookBack),
+                client: client, logger: logger)
+        }
+        all = (libp2p.map { [$0] } ?? []) + watches
+    }
+
+    var relay: any Relay { all.count == 1 ? all[0] : RelaySet(all) }
+
+    /// Why messages neither come nor go; nil when a relay is attached.
+    var obstacle: String? {
+        var reason: String?
+        for relay in all {
+            guard case .detached(let text) = relay.state else { return nil }
+            reason = reason ?? text
+        }
+        return reason
+    }
+
+    /// A store can be queried at once, and filter nodes are asked for each topic. Gossip needs a mesh first.
+    ///
+    /// - Throws: ``CommandFailure``
+    func waitUntilAttached(timeout: Duration) async throws {
+        guard all.count == 1, let libp2p, !isFilterClient else { return }
+        let deadline = ContinuousClock.now + timeout
+        while libp2p.state != .attached {
+            guard ContinuousClock.now < deadline else {
+                throw CommandFailure(
+                    .unavailable,
+                    "the node at \(names.joined(separator: ", ")) does not gossip with this client: is it there, and on the topic?")
+            }
+            try await Task.sleep(for: .milliseconds(20))
+        }
+    }
+
+    func close() async {
+        await libp2p?.close()
+    }
+}

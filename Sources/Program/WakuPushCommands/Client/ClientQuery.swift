@@ -1,0 +1,49 @@
+import ArgumentParser
+import PushClient
+import Core
+import StatusProtocol
+import WakuCrypto
+
+extension Client {
+    struct Query: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Asks a server which devices a registrant has. A server that knows none keeps silent.")
+
+        @OptionGroup var client: ClientOptions
+        @Option(help: "The push server's public key, full or compressed.") var server: PublicKeyArgument
+        @OptionGroup var asker: OneShotOptions
+        @Option(help: "The public key asked about.") var registrant: PublicKeyArgument
+        @Flag(help: "Show access tokens.") var reveal = false
+
+        func run() async throws {
+            try await reportingFailures {
+                let devices = try await client.withClient(asker.orEphemeral()) { [client, server, registrant] in
+                    try await $0.query(registrant.key, at: server.key, timeout: client.timeout.duration)
+                }
+                let rows = devices.map { Row($0, reveal: reveal) }
+                if client.json { return try Output.json(rows) }
+                let header = ["INSTALLATION", "VERSION", "MAY BE NOTIFIED"] + (reveal ? ["ACCESS TOKEN"] : [])
+                Output.table(
+                    header,
+                    rows.map { row in
+                        [Output.printable(row.installation), String(row.version), row.mayBeNotified ? "yes" : "by others only"]
+                            + (reveal ? [row.accessToken.map(Output.printable) ?? ""] : [])
+                    })
+            }
+        }
+
+        private struct Row: Encodable {
+            let installation: String
+            let version: UInt64
+            let mayBeNotified: Bool
+            let accessToken: String?
+
+            init(_ device: ReachableDevice, reveal: Bool) {
+                installation = device.installationID.string
+                version = device.version
+                mayBeNotified = device.accessToken != nil
+                accessToken = reveal ? device.accessToken?.revealed : nil
+            }
+        }
+    }
+}

@@ -1,0 +1,208 @@
+public import ArgumentParser
+import Foundation
+import PushClient
+public import Core
+import StatusProtocol
+import WakuCrypto
+
+extension Platform: ExpressibleByArgument {
+    public init?(argument: String) {
+        guard let platform = Platform.ofStatus.first(where: { $0.name == argument }) else { return nil }
+        self = platform
+    }
+
+    public static var allValueStrings: [String] { ofStatus.map(\.name) }
+    public var defaultValueDescription: String { name }
+}
+
+extension Client {
+    struct Register: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Registers a device.",
+            discussion: """
+                With --state it is registered with these servers and unregistered from any others, then advertised; receiving is switched on by \
+                that. Nothing is sent when nothing changed. The client keeps installation id, access token and version itself: a contact who lost \
+                the right to notify gets no new token. Servers that don't answer in time are tried on by client run.
+
+                EXAMPLES
+                  waku-push client register --state bob --server 0x04… --server 0x02… \\
+                    --device-token 1a2b --apn-topic im.status.ethereum \\
+                    --contacts-only --contact 0x04… --mute-chat work
+                  waku-push client register --server 0x04… --identity bob.key \\
+                    --device-token 1a2b --apn-topic im.status.ethereum
+                """)
+
+        @OptionGroup var state: ClientStateOptions
+        @OptionGroup var client: ClientOptions
+        @Option(
+            name: .customLong("server"),
+            help:
+                "The push server's public key, full or compressed. With --state repeat it for several; without any, the servers of before.")
+        var servers: [PublicKeyArgument] = []
+        @OptionGroup var wishes: DeviceWishesOptions
+        @OptionGroup(title: "Without --state") var owner: OneShotOptions
+        @OptionGroup(title: "Without --state") var oneShot: OneShotRegistrationOptions
+
+        struct OneShotRegistrationOptions: ParsableArguments {
+            @Option(help: "The installation's id. [default: a new UUID]") var installation: String?
+            @Option(help: "What senders must show, a UUID. [default: a new one]") var accessToken: String?
+            @Option(help: "Above what was registered before for the installation. [default: 1]") var version: UInt64?
+            @Option(
+                name: .customLong("allow"), help: "A public key that may have the access token; repeat it for more. Without, everyone may.")
+            var allowed: [PublicKeyArgument] = []
+        }
+
+        func validate() throws {
+            guard state.folder != nil else {
+                _ = try servers.single()
+                return
+            }
+            try state.refuse([
+                "identity": owner.identity != nil, "installation": oneShot.installation != nil, "access-token": oneShot.accessToken != nil,
+                "version": oneShot.version != nil, "allow": !oneShot.allowed.isEmpty,
+            ])
+        }
+
+        func run() async throws {
+            try await reportingFailures {
+                if let folder = state.folder { return try await register(folder) }
+                let server = try servers.single()
+                let version = oneShot.version ?? 1
+                let registered = registration(version)
+                let error = try await client.withClient(owner.required()) { [client] in
+                    try await $0.register(registered, with: server, timeout: client.timeout.duration)
+                }
+                try RegistrationResult(error, registered.installationID, version).print(asJSON: client.json)
+            }
+        }
+
+        private func registration(_ version: UInt64) -> DeviceRegistration {
+            var device = DeviceRegistration(
+                platform: wishes.platform, deviceToken: DeviceToken(wishes.deviceToken), apnTopic: wishes.apnTopic,
+                installationID: InstallationID(oneShot.installation ?? UUID().uuidString.lowercased()),
+                accessToken: AccessToken(oneShot.accessToken ?? UUID().uuidString.lowercased()), version: version)
+            device.contacts = (oneShot.allowed + wishes.contact).map(\.key)
+            device.enabled = !wishes.disabled
+            device.allowFromContactsOnly = wishes.contactsOnly
+            device.blockedChatList = wishes.blockChat.map(StatusHashes.chat) + wishes.blockAuthor.map { StatusHashes.author($0.key) }
+            device.mutedChatList = wishes.muteChat.map(StatusHashes.chat)
+            device.blockMentions = wishes.noMentions
+            device.allowedMentionsChatList = wishes.mentionsIn.map(StatusHashes.chat)
+            return device
+        }
+
+        private func register(_ folder: ClientFolder) async throws {
+            let timeout = client.timeout.duration
+            let (states, obstacle) = try await ClientSession.run(folder, client) { [servers, wishes] session in
+                let client = session.client
+                let keys = servers.isEmpty ? client.wantedServers : servers.map(\.key)
+                guard !keys.isEmpty else { throw CommandFailure(.usage, "--server is missing: give the public key of a push server") }
+                let states = try await client.register(
+                    wishes.profile, with: keys.map { PushServer(key: $0) }, enablesReceiving: true, timeout: timeout)
+                await client.waitUntilAdvertised(timeout: timeout)
+                return (states, session.obstacle)
+            }
+            try ServerStateRow.print(states, asJSON: client.json)
+            for (server, status) in states.sorted(by: { $0.key.hex < $1.key.hex }) {
+                guard case .refused(let reason) = status else { continue }
+                throw CommandFailure(.data, "server \(server.hex) refused: \(reason.rawValue)")
+            }
+            if let failure = CommandFailure(unanswered: states, obstacle, client.timeout) { throw failure }
+        }
+    }
+}
+
+extension CommandFailure {
+    /// nil when every server answered.
+    ///
+    /// - Parameters:
+    ///   - states: How it stands with each server.
+    ///   - obstacle: Why messages neither come nor go.
+    ///   - timeout: For how long answers were waited for.
+    ///   - command: Which command goes on.
+    init?(
+        unanswered states: [PublicKey: RegistrationStatus], _ obstacle: String?, _ timeout: DurationArgument, command: String = "client run"
+    ) {
+        let silent = states.filter { if case .pending = $0.value { true } else { false } }.keys.map(\.hex).sorted()
+        guard let first = silent.first else { return nil }
+        let servers = silent.count == 1 ? "server \(first)" : "\(silent.count) servers"
+        let reason = obstacle.map { "did not get it: \($0)" } ?? "did not answer within \(timeout)"
+        self.init(.unavailable, "\(servers) \(reason); waku-push \(command) goes on trying")
+    }
+}
+
+/// How it stands with a server.
+struct ServerStateRow: Encodable {
+    let server: String
+    let state: String
+    let version: UInt64?
+    let tries: Int
+
+    init(_ server: PublicKey, _ status: RegistrationStatus) {
+        self.server = server.hex
+        (state, version, tries) =
+            switch status {
+            case .registered(let version): ("registered", version, 0)
+            case .pending(let tries): ("pending", nil, tries)
+            case .refused(let reason): (reason.rawValue, nil, 0)
+            case .unregistered: ("unregistered", nil, 0)
+            }
+    }
+
+    static func print(_ states: [PublicKey: RegistrationStatus], asJSON: Bool) throws {
+        let rows = states.map(ServerStateRow.init).sorted { $0.server < $1.server }
+        if asJSON { return try Output.json(rows) }
+        guard !rows.isEmpty else { return }
+        Output.table(["SERVER", "STATE", "VERSION"], rows.map { [$0.server, $0.state, $0.version.map(String.init) ?? "-"] })
+    }
+}
+
+/// What a server answered to a registration without `--state`.
+struct RegistrationResult: Encodable {
+    let success: Bool
+    let error: String?
+    let installation: String
+    let version: UInt64
+
+    init(_ error: PushNotificationRegistrationResponse.ErrorType?, _ installation: InstallationID, _ version: UInt64) {
+        success = error == nil
+        self.error = error?.name
+        self.installation = installation.string
+        self.version = version
+    }
+
+    /// - Throws: ``CommandFailure`` when the server refused.
+    func print(asJSON: Bool) throws {
+        if asJSON {
+            try Output.json(self)
+        } else if success {
+            Output.fields([("success", "yes"), ("installation", Output.printable(installation)), ("version", String(version))])
+        }
+        if let error { throw CommandFailure(.data, "the server refused: \(error)") }
+    }
+}
+
+extension PushNotificationRegistrationResponse.ErrorType {
+    /// As in the specification.
+    var name: String {
+        switch self {
+        case .unknown: "UNKNOWN_ERROR_TYPE"
+        case .malformedMessage: "MALFORMED_MESSAGE"
+        case .versionMismatch: "VERSION_MISMATCH"
+        case .unsupportedTokenType: "UNSUPPORTED_TOKEN_TYPE"
+        case .internalError: "INTERNAL_ERROR"
+        }
+    }
+}
+
+extension PushNotificationReport.ErrorType {
+    /// As in the specification.
+    var name: String {
+        switch self {
+        case .unknown: "UNKNOWN_ERROR_TYPE"
+        case .wrongToken: "WRONG_TOKEN"
+        case .internalError: "INTERNAL_ERROR"
+        case .notRegistered: "NOT_REGISTERED"
+        }
+    }
+}

@@ -1,0 +1,33 @@
+import ArgumentParser
+import PushClient
+import Core
+import StatusProtocol
+import WakuCrypto
+
+/// A device and what its user wants to be notified about.
+struct DeviceWishesOptions: ParsableArguments {
+    @Option(help: "apn or firebase.") var platform: Platform = .apn
+    @Option(help: "What APNs or Firebase knows the device by.") var deviceToken: String
+    @Option(help: "The app, for APNs.") var apnTopic = ""
+    @Option(help: "The id of a chat that never notifies; repeat it for several.") var blockChat: [String] = []
+    @Option(help: "The id of a chat whose messages do not notify, though mentions do; repeat it for several.") var muteChat: [String] = []
+    @Option(help: "The public key of an author who never notifies; repeat it for several.") var blockAuthor: [PublicKeyArgument] = []
+    @Flag(help: "Only contacts may notify.") var contactsOnly = false
+    @Option(help: "The public key of a contact, for --contacts-only; repeat it for several.") var contact: [PublicKeyArgument] = []
+    @Option(help: "The id of a chat whose mentions notify; repeat it for several.") var mentionsIn: [String] = []
+    @Flag(help: "No mention notifies.") var noMentions = false
+    @Flag(help: "Register, but want no notifications.") var disabled = false
+
+    var profile: DeviceProfile {
+        var profile = DeviceProfile(platform: platform, deviceToken: DeviceToken(deviceToken), apnTopic: apnTopic)
+        profile.isEnabled = !disabled
+        profile.blockedChats = Set(blockChat)
+        profile.mutedChats = Set(muteChat)
+        profile.blockedAuthors = Set(blockAuthor.map(\.key))
+        profile.contactsOnly = contactsOnly
+        profile.contacts = Set(contact.map(\.key))
+        profile.mentionChats = Set(mentionsIn)
+        profile.blockMentions = noMentions
+        return profile
+    }
+}

@@ -1,0 +1,108 @@
+import ArgumentParser
+import Foundation
+import PushClient
+import PushClientSQLite
+import Synchronization
+import Core
+import Waku
+import WakuCrypto
+
+/// The folder of a client that remembers.
+struct ClientStateOptions: ParsableArguments {
+    @Option(help: "The folder of a remembered client: its key and its state. Made if it is missing.")
+    var state: String?
+
+    func required() throws -> ClientFolder {
+        guard let state else { throw ValidationError("Missing expected argument '--state <state>'") }
+        return ClientFolder(path: state)
+    }
+
+    /// nil: nothing is remembered.
+    var folder: ClientFolder? { state.map(ClientFolder.init) }
+
+    /// Refuses options of the other form.
+    ///
+    /// - Parameter options: Names of options and whether they were given.
+    func refuse(_ options: KeyValuePairs<String, Bool>) throws {
+        for (name, isGiven) in options where isGiven {
+            throw ValidationError(
+                state == nil ? "--\(name) is for clients with --state" : "--\(name) is for commands without --state: see --help")
+        }
+    }
+}
+
+/// Where a client keeps its key (`identity.key`) and its state (`client.sqlite`).
+struct ClientFolder: Sendable {
+    let path: String
+
+    /// - Throws: ``CommandFailure`` when no client was made in this folder.
+    func expectClient() throws(CommandFailure) {
+        guard FileManager.default.fileExists(atPath: path + "/identity.key") else {
+            throw CommandFailure(.data, "folder \(path) holds no client: waku-push client register or client run makes one")
+        }
+    }
+
+    /// The client as its last process left it, or a new one.
+    ///
+    /// - Throws: ``CommandFailure``
+    func open(_ relays: [any Relay], topic: PubsubTopic = .statusDefault) async throws(CommandFailure) -> StatusPushClient {
+        try await open(as: StatusPushClient.self, relays, topic: topic)
+    }
+
+    /// - Throws: ``CommandFailure``
+    func open<Client: RunnableClient>(
+        as type: Client.Type, _ relays: [any Relay], topic: PubsubTopic = .statusDefault
+    ) async throws(CommandFailure) -> Client {
+        do {
+            try FileManager.default.createDirectory(
+                atPath: path, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
+        } catch {
+            throw CommandFailure(.cannotCreate, "folder \(path) can't be made: make it, or choose another by --state")
+        }
+        let identity = try identity()
+        do throws(ClientStoreError) {
+            let store = try SQLiteClientStore(folder: path, identity: identity)
+            return try await Client.open(identity: identity, relays: relays, store: store, topic: topic)
+        } catch {
+            throw CommandFailure(error)
+        }
+    }
+
+    private func identity() throws(CommandFailure) -> PrivateKey {
+        let file = path + "/identity.key"
+        if !FileManager.default.fileExists(atPath: file) {
+            guard !FileManager.default.fileExists(atPath: path + "/client.sqlite") else {
+                throw CommandFailure(
+                    .data, "identity file \(file) is missing, and the client's state can't be read without it: restore it from a backup")
+            }
+            try makeIdentity(file)
+        }
+        return try IdentityFile.read(file)
+    }
+
+    /// The file is there as a whole or not at all. Of two processes that make one, one succeeds, and both go on with that.
+    private func makeIdentity(_ file: String) throws(CommandFailure) {
+        let unfinished = file + "." + UUID().uuidString
+        try IdentityFile.write(.generate(), to: unfinished)
+        defer { unlink(unfinished) }
+        guard link(unfinished, file) == 0 || errno == EEXIST else {
+            throw CommandFailure(.cannotCreate, "identity file \(file) can't be made: may this user write to the folder?")
+        }
+        let folder = Foundation.open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+        guard folder >= 0 else { return }
+        fsync(folder)
+        close(folder)
+    }
+}
+
+extension CommandFailure {
+    init(_ error: ClientStoreError) {
+        let code: Code =
+            switch error.code {
+            case .locked, .unavailable: .unavailable
+            case .permission: .permission
+            case .newer, .otherIdentity, .damaged: .data
+            }
+        self.init(code, error.message)
+    }
+}

@@ -1,0 +1,143 @@
+import PushClient
+import StatusProtocol
+import Synchronization
+import Core
+import Waku
+import WakuCrypto
+
+/// A client that commands run: of the deployed protocol, or of version 0.1.
+protocol RunnableClient: AnyObject, Sendable {
+    /// - Throws: `ClientStoreError`
+    static func open(
+        identity: PrivateKey, relays: [any Relay], store: any ClientStore, topic: PubsubTopic
+    ) async throws(ClientStoreError) -> Self
+
+    var publicKey: PublicKey { get }
+    var installationID: InstallationID { get }
+    var isReceiving: Bool { get }
+    var isSending: Bool { get }
+    var registrations: [PublicKey: RegistrationStatus] { get }
+    var wantedServers: [PublicKey] { get }
+    var contacts: [PublicKey] { get }
+    var events: AsyncStream<PushClientEvent> { get }
+
+    func run() async
+    func setReceiving(_ isReceiving: Bool)
+    func setSending(_ isSending: Bool)
+    func nextTry(at server: PublicKey) -> Duration?
+    func devices(of registrant: PublicKey) -> [KnownDevice]
+    func waitUntilStored(timeout: Duration) async
+    /// - Throws: `PushClientError`
+    func notify(_ message: OutgoingNotification) async throws(PushClientError) -> [DeviceOutcome]
+}
+
+extension StatusPushClient: RunnableClient {
+    static func open(
+        identity: PrivateKey, relays: [any Relay], store: any ClientStore, topic: PubsubTopic
+    ) async throws(ClientStoreError) -> StatusPushClient {
+        try await open(identity: identity, relays: relays, store: store, configuration: Configuration(topic))
+    }
+}
+
+extension StatusV01PushClient: RunnableClient {
+    static func open(
+        identity: PrivateKey, relays: [any Relay], store: any ClientStore, topic: PubsubTopic
+    ) async throws(ClientStoreError) -> StatusV01PushClient {
+        try await open(identity: identity, relays: relays, store: store, configuration: StatusPushClient.Configuration(topic))
+    }
+}
+
+extension StatusPushClient.Configuration {
+    fileprivate init(_ topic: PubsubTopic) {
+        self.init()
+        pubsubTopic = topic
+    }
+}
+
+extension RunnableClient {
+    /// As ``notify(_:)``; what is not done by then is cancelled.
+    func notify(_ message: OutgoingNotification, timeout: Duration) async throws -> [DeviceOutcome] {
+        try await withThrowingTaskGroup(of: [DeviceOutcome]?.self) { group in
+            group.addTask { try await self.notify(message) }
+            group.addTask {
+                try? await Task.sleep(for: timeout)
+                return nil
+            }
+            defer { group.cancelAll() }
+            for try await outcomes in group {
+                if let outcomes { return outcomes }
+                group.cancelAll()
+            }
+            throw CancellationError()
+        }
+    }
+}
+
+/// A client that runs, for one command.
+struct RunningClient<Client: RunnableClient>: Sendable {
+    let client: Client
+    private let relays: ClientRelays
+    private let failure = LastFailure()
+
+    /// Why nothing was published; nil when the relays are in order.
+    var obstacle: String? { relays.obstacle ?? failure.reason.withLock(\.self) }
+
+    /// Opens the client of a folder, and runs it during `body`. What `body` changed is kept when this returns.
+    ///
+    /// - Throws: ``CommandFailure``, and what `body` throws.
+    static func run<R: Sendable>(
+        _ folder: ClientFolder, _ options: ClientOptions, _ body: @Sendable @escaping (RunningClient) async throws -> R
+    ) async throws -> R {
+        // Registrations are repeated with growing pauses; answers to the last ones are worth having.
+        let relays = try options.makeRelays(lookBack: .seconds(600))
+        let client = try await folder.open(as: Client.self, relays.all, topic: options.topic)
+        return try await RunningClient(client: client, relays: relays).run(options, body)
+    }
+
+    /// Runs a client that remembers nothing during `body`.
+    ///
+    /// - Throws: ``CommandFailure``, and what `body` throws.
+    static func run<R: Sendable>(
+        forgetting identity: PrivateKey, _ options: ClientOptions, _ body: @Sendable @escaping (RunningClient) async throws -> R
+    ) async throws -> R {
+        let relays = try options.makeRelays(lookBack: .seconds(2))
+        let client: Client
+        do throws(ClientStoreError) {
+            client = try await Client.open(identity: identity, relays: relays.all, store: MemoryClientStore(), topic: options.topic)
+        } catch {
+            throw CommandFailure(error)
+        }
+        return try await RunningClient(client: client, relays: relays).run(options, body)
+    }
+
+    private func run<R: Sendable>(
+        _ options: ClientOptions, _ body: @Sendable @escaping (RunningClient) async throws -> R
+    ) async throws -> R {
+        let events = client.events
+        return try await options.running(client, on: relays) { [self] in
+            try await withThrowingTaskGroup(of: R?.self) { group in
+                group.addTask {
+                    for await case .relayFailed(let reason) in events { failure.reason.withLock { $0 = reason } }
+                    return nil
+                }
+                group.addTask {
+                    let result = try await body(self)
+                    await client.waitUntilStored(timeout: .seconds(5))
+                    return result
+                }
+                defer { group.cancelAll() }
+                for try await result in group {
+                    if let result { return result }
+                }
+                throw CancellationError()
+            }
+        }
+    }
+}
+
+typealias ClientSession = RunningClient<StatusPushClient>
+typealias V01ClientSession = RunningClient<StatusV01PushClient>
+
+private final class LastFailure: Sendable {
+    let reason = Mutex<String?>(nil)
+}

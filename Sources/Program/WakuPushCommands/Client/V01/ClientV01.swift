@@ -1,0 +1,133 @@
+import ArgumentParser
+import PushClient
+import Core
+import StatusProtocol
+import WakuCrypto
+
+/// `waku-push client v0.1`.
+struct ClientV01: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "v0.1",
+        abstract: "A client of version 0.1 of Status' push notifications.",
+        discussion: """
+            For servers that run with --status-v0.1. The commands are those of waku-push client, with the exit codes of those. An account registers \
+            one record with all of its devices; a client changes its own device's part of it.
+
+            --state may be the folder of a client of the deployed protocol: both have the same key, and each its own state, one process at a time. \
+            query and notify work without --state too, and remember nothing then.
+
+            EXAMPLES
+              waku-push client v0.1 register --state bob --server 0x04… \\
+                --device-token 1a2b
+              waku-push client v0.1 run --state bob --json
+              waku-push client v0.1 query --state alice 0x04…
+              waku-push client v0.1 notify --state alice 0x04… --chat family
+              waku-push client v0.1 status --state bob
+              waku-push client v0.1 unregister --state bob
+            """,
+        subcommands: [Run.self, Register.self, Query.self, Notify.self, Status.self, Unregister.self])
+
+    static let runCommand = "client v0.1 run"
+}
+
+/// A device and what its user wants to be notified about, as version 0.1 knows it.
+struct V01DeviceOptions: ParsableArguments {
+    @Option(help: "apn or firebase.") var platform: Platform = .apn
+    @Option(help: "What APNs or Firebase knows the device by.") var deviceToken: String
+    @Option(help: "The id of a chat that never notifies; repeat it for several.") var blockChat: [String] = []
+    @Flag(help: "Only contacts may notify.") var contactsOnly = false
+    @Option(help: "The public key of a contact, for --contacts-only; repeat it for several.") var contact: [PublicKeyArgument] = []
+    @Flag(help: "Register, but want no notifications.") var disabled = false
+
+    var profile: V01DeviceProfile {
+        var profile = V01DeviceProfile(platform: platform, deviceToken: DeviceToken(deviceToken))
+        profile.isEnabled = !disabled
+        profile.contactsOnly = contactsOnly
+        profile.contacts = Set(contact.map(\.key))
+        profile.blockedChats = Set(blockChat)
+        return profile
+    }
+}
+
+extension ClientV01 {
+    struct Register: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Registers a device as a part of its account's record.",
+            discussion: """
+                The record is the same at each of these servers; from any others the device is removed. Then it is advertised; receiving is switched \
+                on by that. Nothing is sent when nothing changed. The account's other devices stay in the record, as the servers return them. \
+                Servers that don't answer in time are tried on by client v0.1 run.
+
+                EXAMPLE
+                  waku-push client v0.1 register --state bob --server 0x04… --server 0x02… \\
+                    --device-token 1a2b --contacts-only --contact 0x04…
+                """)
+
+        @OptionGroup var state: ClientStateOptions
+        @OptionGroup var client: ClientOptions
+        @Option(
+            name: .customLong("server"),
+            help: "A push server's public key, full or compressed; repeat it for several. Without any, the servers of before.")
+        var servers: [PublicKeyArgument] = []
+        @OptionGroup var device: V01DeviceOptions
+
+        func validate() throws {
+            _ = try state.required()
+        }
+
+        func run() async throws {
+            try await reportingFailures {
+                let timeout = client.timeout.duration
+                let (states, obstacle) = try await V01ClientSession.run(state.required(), client) { [servers, device] session in
+                    let client = session.client
+                    let keys = servers.isEmpty ? client.wantedServers : servers.map(\.key)
+                    guard !keys.isEmpty else {
+                        throw CommandFailure(.usage, "--server is missing: give the public key of a push server")
+                    }
+                    let states = try await client.register(device.profile, with: keys, enablesReceiving: true, timeout: timeout)
+                    await client.waitUntilAdvertised(timeout: timeout)
+                    return (states, session.obstacle)
+                }
+                try ServerStateRow.print(states, asJSON: client.json)
+                for (server, status) in states.sorted(by: { $0.key.hex < $1.key.hex }) {
+                    guard case .refused(let reason) = status else { continue }
+                    throw CommandFailure(.data, "server \(server.hex) refused: \(reason.rawValue)")
+                }
+                if let failure = CommandFailure(unanswered: states, obstacle, client.timeout, command: runCommand) { throw failure }
+            }
+        }
+    }
+
+    struct Unregister: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Removes the device from its account's record.",
+            discussion: """
+                The account's registration ends when the record has no other device. Servers that don't answer in time are tried on by client v0.1 run.
+
+                EXAMPLE
+                  waku-push client v0.1 unregister --state bob
+                """)
+
+        @OptionGroup var state: ClientStateOptions
+        @OptionGroup var client: ClientOptions
+
+        func validate() throws {
+            _ = try state.required()
+        }
+
+        func run() async throws {
+            try await reportingFailures {
+                let folder = try state.required()
+                try folder.expectClient()
+                let timeout = client.timeout.duration
+                let (states, obstacle) = try await V01ClientSession.run(folder, client) { session in
+                    let states = await session.client.unregister(timeout: timeout)
+                    await session.client.waitUntilAdvertised(timeout: timeout)
+                    return (states, session.obstacle)
+                }
+                try ServerStateRow.print(states, asJSON: client.json)
+                if let failure = CommandFailure(unanswered: states, obstacle, client.timeout, command: runCommand) { throw failure }
+            }
+        }
+    }
+}

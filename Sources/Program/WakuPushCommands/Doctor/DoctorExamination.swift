@@ -1,0 +1,296 @@
+import PushNode
+import CurlClient
+import Operations
+import Foundation
+import Delivery
+import NodeAPI
+import LibP2P
+import Logging
+import NodeAssembly
+import NwakuRelay
+import SessionSwarms
+import SessionProtocol
+import SessionServer
+import StatusServer
+import StatusV01Server
+import Storage
+import StorePostgreSQL
+import StoreSQLite
+import StatusProtocol
+import Core
+import Waku
+import WakuCrypto
+
+/// Gathers the facts that `NodeChecks` judges. Settings that no option gives come from the daemon, if one runs on the data folder.
+struct DoctorExamination {
+    private static let selfTestLimit = Duration.seconds(5)
+
+    let options: Serve
+    private let client = CurlClient()
+
+    init(options: Serve) {
+        self.options = options
+    }
+
+    /// - Throws: ``CommandFailure`` for options that serve would reject.
+    func facts() async throws -> DoctorFacts {
+        let daemon = try await daemon()
+        let setup: AdminAPI.Setup? = daemon == nil ? nil : try await AdminClient(folder: options.data).get("/setup")
+        var topics = try options.topics().map(\.rawValue)
+        if let setup, !isGiven("pubsub-topic") { topics = setup.pubsubTopics }
+        var (relayNames, fleets) = (options.relay, options.network.fleet)
+        if let setup, !isGiven("relay", "fleet") { (relayNames, fleets) = (setup.relays, setup.fleets) }
+        let (identity, keyProblem) = identity(setup)
+        let nodes = try relayNames.filter { $0 != "loopback" && !$0.hasPrefix("/") }.map { try NodeAddress($0) }
+        var relays: [DoctorFacts.Relay] = []
+        for node in nodes { relays.append(await look(at: node, topics)) }
+        relays += try await peers(relayNames, fleets: fleets, ofDaemon: daemon != nil)
+        if relayNames.contains("loopback") || relays.isEmpty { relays.append(.loopback) }
+        let takesFeedback = try options.gorush.feedbackSecret() != nil
+        var facts = DoctorFacts(
+            keyProblem: keyProblem, folder: folder(), freeBytes: Disk.freeBytes(at: nearestFolder),
+            files: daemon == nil ? OpenFiles.now() : nil,
+            database: try database(identity, setup), daemon: daemon, pubsubTopics: topics, relays: relays,
+            selfTest: await selfTest(daemon, identity, nodes, topics), gorushes: try await gorushes(setup),
+            takesFeedback: isGiven("feedback-secret-file") ? takesFeedback : setup?.takesFeedback ?? takesFeedback)
+        let figures = recordFigures(setup)
+        facts.statusV01 = DoctorFacts.StatusV01(
+            isOn: isGiven("status-v0.1") ? options.statusV01 : setup?.speaksStatusV01 ?? options.statusV01, records: figures.records,
+            devices: figures.devices.values.reduce(0, +))
+        facts.session = session(setup)
+        return facts
+    }
+
+    // MARK: Session
+
+    private func session(_ setup: AdminAPI.Setup?) -> DoctorFacts.Session {
+        let isGiven = isGiven("session-http")
+        let (key, nodes, oxend) =
+            isGiven || setup == nil
+            ? (options.session.onionKeyFile, options.session.nodesFile, options.session.oxend)
+            : (setup?.session?.onionKeyPath, setup?.session?.nodesPath, setup?.session?.oxend)
+        return DoctorFacts.Session(
+            isOn: isGiven || setup?.session != nil, keyProblem: onionKeyProblem(key, isRead: !isGiven && setup?.session != nil),
+            servers: nodes.map(servers) ?? oxend.map { .oxend($0) } ?? .unusable("--session-nodes or --session-oxend is missing"),
+            subscriptions: subscriptionCount(setup))
+    }
+
+    /// - Parameters:
+    ///   - path: of the file.
+    ///   - isRead: the daemon could read it, even if this user can't.
+    private func onionKeyProblem(_ path: String?, isRead: Bool) -> String? {
+        guard !isRead else { return nil }
+        guard let path else { return "--session-onion-key is missing: make a key with waku-push session key new --out onion.key" }
+        do {
+            _ = try OnionKeyFile.read(path, try Sodium.load())
+            return nil
+        } catch {
+            return CommandFailure(explaining: error)?.message ?? "the onion key can't be read"
+        }
+    }
+
+    private func servers(_ path: String) -> DoctorFacts.Session.Servers {
+        do throws(StorageServerFile.Failure) {
+            return .file(count: try StorageServerFile.read(path).servers.count)
+        } catch {
+            return .unusable(error.description)
+        }
+    }
+
+    /// Of Session; 0 when the database can't be read, which is another finding.
+    private func subscriptionCount(_ setup: AdminAPI.Setup?) -> Int {
+        existingStore(setup).flatMap { try? $0.read(Subscriptions.figures(at: Int64(Date().timeIntervalSince1970))).total } ?? 0
+    }
+
+    /// nil when there is none, or it can't be read.
+    private func existingStore(_ setup: AdminAPI.Setup?) -> (any Store)? {
+        guard let location = try? location(setup) else { return nil }
+        if location == .dataFolder, !FileManager.default.fileExists(atPath: DataFolder.databasePath(in: options.data)) { return nil }
+        return try? NodeAssembly.existingStore(at: location, in: options.data, of: nil)
+    }
+
+    private func location(_ setup: AdminAPI.Setup?) throws(StoreError) -> StoreLocation {
+        try StoreLocation(option: isGiven("store") ? options.store : setup?.store)
+    }
+
+    /// Of version 0.1; none when the database can't be read, which is another finding.
+    private func recordFigures(_ setup: AdminAPI.Setup?) -> RecordFigures {
+        existingStore(setup).flatMap { try? $0.read(Records.figures()) } ?? RecordFigures()
+    }
+
+    /// Whether one of these options is set: on the command line, in the environment or in the file.
+    private func isGiven(_ names: String...) -> Bool {
+        ServeOption.all.contains { names.contains($0.name) && $0.value(Invocation.current.arguments).source != "default" }
+    }
+
+    // MARK: This machine
+
+    private func identity(_ setup: AdminAPI.Setup?) -> (PrivateKey?, String?) {
+        // The daemon could read its key file, even if this user can't.
+        if !isGiven("identity"), let path = setup?.identityPath { return (try? IdentityFile.read(path), nil) }
+        guard let path = options.identity ?? Environment.string("identity") else {
+            return (nil, "--identity is missing: make a key with waku-push identity new --out id.key")
+        }
+        do throws(CommandFailure) {
+            return (try IdentityFile.read(path), nil)
+        } catch {
+            return (nil, error.message)
+        }
+    }
+
+    private func daemon() async throws(CommandFailure) -> NodeStatus? {
+        guard FileManager.default.fileExists(atPath: options.data) else { return nil }
+        return try await AdminClient(folder: options.data).status()
+    }
+
+    /// The data folder, or its nearest parent that exists.
+    private var nearestFolder: String {
+        var url = URL(fileURLWithPath: options.data)
+        while !FileManager.default.fileExists(atPath: url.path), url.path != "/" { url.deleteLastPathComponent() }
+        return url.path
+    }
+
+    private func folder() -> DoctorFacts.Folder {
+        let attributes = try? FileManager.default.attributesOfItem(atPath: options.data)
+        return DoctorFacts.Folder(
+            exists: attributes != nil, isOwned: attributes?[.ownerAccountID] as? UInt32 == getuid(),
+            isWritable: access(nearestFolder, W_OK | X_OK) == 0, mode: attributes?[.posixPermissions] as? Int ?? 0o700)
+    }
+
+    private func database(_ identity: PrivateKey?, _ setup: AdminAPI.Setup?) throws(StoreError) -> DoctorFacts.Database {
+        let path = DataFolder.databasePath(in: options.data)
+        let key = identity.map(Sealer.storageKey)
+        if case .postgreSQL(let address) = try location(setup) { return database(at: address, key) }
+        guard FileManager.default.fileExists(atPath: path) else { return .missing }
+        do throws(StoreError) {
+            let inspection = try StoreInspection(of: path, storageKey: key, parts: NodeAssembly.parts, isThorough: false)
+            let statistics = try NodeAssembly.existingStore(in: options.data, of: identity).read(Registrations.statistics())
+            return .inspected(inspection, statistics)
+        } catch {
+            return .unusable(error.message)
+        }
+    }
+
+    private func database(at address: PostgreSQLAddress, _ key: SymmetricKey?) -> DoctorFacts.Database {
+        do throws(StoreError) {
+            let store = try PostgreSQLStore(existing: address, storageKey: key, parts: NodeAssembly.parts)
+            let inspection = try store.inspect(isUnsealing: key != nil, limit: StoreInspection.sampleSize)
+            return .inspected(inspection, try store.read(Registrations.statistics()))
+        } catch {
+            return error.code == .missing ? .missing : .unusable(error.message)
+        }
+    }
+
+    // MARK: The relay
+
+    private func look(at address: NodeAddress, _ topics: [String]) async -> DoctorFacts.Relay {
+        do throws(NwakuAPIError) {
+            let shards = topics.compactMap { RelayShard($0) }.map { Int($0.shard) }
+            let found = try await NwakuAPI(address: address, client: client).inspect(shards: shards)
+            return .node(address: address.description, found)
+        } catch {
+            return .unreachable(address: address.description, reason: error.message)
+        }
+    }
+
+    /// Nodes attached over libp2p: only the daemon is connected to them.
+    private func peers(_ relayNames: [String], fleets: [String], ofDaemon isRunning: Bool) async throws -> [DoctorFacts.Relay] {
+        let addresses = try relayNames.filter { $0.hasPrefix("/") }.map { (text: $0, id: try RelayTargets.peer($0).peerID) }
+        _ = try options.network.nodeLists()
+        guard !addresses.isEmpty || !fleets.isEmpty else { return [] }
+        var found: [RelayPeer]?
+        if isRunning {
+            let answer: AdminAPI.Peers = try await AdminClient(folder: options.data).get("/peers")
+            found = answer.peers
+        }
+        let listed = Set(addresses.compactMap { $0.id?.description })
+        return addresses.map { address in
+            .peer(
+                address: address.text,
+                found.map { peers in
+                    guard let peer = peers.first(where: { $0.id == address.id?.description }) else { return .missing }
+                    return peer.isFilterNode ? .filterNode : .connected(meshCount: peer.meshes.count)
+                })
+        }
+            + fleets.map { name in
+                .fleet(
+                    name: name,
+                    workingPeerCount: found.map { $0.count { peer in !peer.isInbound && peer.isWorking && !listed.contains(peer.id) } })
+            }
+    }
+
+    private func selfTest(
+        _ daemon: NodeStatus?, _ identity: PrivateKey?, _ nodes: [NodeAddress], _ topics: [String]
+    ) async -> DoctorFacts.SelfTest {
+        if daemon != nil { return await selfTestByDaemon() }
+        guard let identity else { return .notDone("there is no key") }
+        guard let node = nodes.first else { return .notDone("there is no Waku node, and no daemon") }
+        return await selfTestByStore(node, identity, PubsubTopic(rawValue: topics[0]))
+    }
+
+    /// Done by the daemon: only one program may poll the relay.
+    private func selfTestByDaemon() async -> DoctorFacts.SelfTest {
+        let how = "by the running daemon"
+        do throws(CommandFailure) {
+            let test: AdminAPI.SelfTest = try await AdminClient(folder: options.data).post("/self-test", [String]())
+            if let problem = test.problem { return .notPublished(problem) }
+            return test.milliseconds.map { .seen(milliseconds: $0, how: how) } ?? .notSeen(how: how)
+        } catch {
+            return .notDone(error.message)
+        }
+    }
+
+    /// Looks the message up in the store: polling would take messages away from the daemon that starts later.
+    private func selfTestByStore(_ node: NodeAddress, _ identity: PrivateKey, _ topic: PubsubTopic) async -> DoctorFacts.SelfTest {
+        let how = "in the Waku node's store: no daemon runs, and polling would take messages from it"
+        let logger = Logger(label: "doctor") { _ in SwiftLogNoOpLogHandler() }
+        let message = WakuMessage(
+            payload: randomBytes(64), contentTopic: ContentTopic(TopicTag(of: StatusTopics.partitioned(identity.publicKey))),
+            timestamp: .now())
+        let start = ContinuousClock.now
+        do {
+            let relay = try NwakuRESTRelay(
+                configuration: NwakuRESTRelay.Configuration(address: node, pubsubTopics: [topic]), client: client, logger: logger)
+            try await relay.publish(message, on: topic)
+            while start.duration(to: .now) < Self.selfTestLimit {
+                if try await !relay.lookUp([message.hash(on: topic)]).isEmpty {
+                    return .seen(milliseconds: Int(start.duration(to: .now).nanoseconds / 1_000_000), how: how)
+                }
+                try await Task.sleep(for: .milliseconds(100))
+            }
+            return .notSeen(how: how)
+        } catch let error as RelayError where error.code == .refused {
+            return .notDone(error.message)
+        } catch {
+            return .notPublished("\(error)")
+        }
+    }
+
+    // MARK: gorush
+
+    /// Inspected by the daemon, whose credentials are not readable from outside, unless options give another server or other
+    /// credentials.
+    private func gorushes(_ setup: AdminAPI.Setup?) async throws -> [AdminAPI.InspectedGorush] {
+        let isServerGiven = isGiven("gorush") || Environment.file?.endpoints.isEmpty == false
+        let areCredentialsGiven = isGiven("gorush-ca", "gorush-user", "gorush-password-file", "gorush-token-file", "gorush-header")
+        guard let setup, !isServerGiven else { return try await inspect(try options.gorush.settings()) }
+        guard areCredentialsGiven else {
+            return try await AdminClient(folder: options.data).post("/gorush/inspect", [String]())
+        }
+        let given = try options.gorush.settings()
+        return try await inspect(
+            setup.gorush.flatMap { endpoint in
+                given.map { settings in
+                    var settings = settings
+                    (settings.url, settings.rule) = (endpoint.url, endpoint.rule)
+                    return settings
+                }
+            })
+    }
+
+    private func inspect(_ servers: [GorushSettings]) async throws -> [AdminAPI.InspectedGorush] {
+        var found: [AdminAPI.InspectedGorush] = []
+        for settings in servers { found.append(try await settings.inspect()) }
+        return found
+    }
+}

@@ -1,0 +1,110 @@
+import ArgumentParser
+import Foundation
+import StatusGoImport
+import StatusProtocol
+import Core
+import Waku
+import WakuCrypto
+
+struct IdentityCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "identity", abstract: "Creates, imports and shows the identity key of a node or client.",
+        subcommands: [New.self, Import.self, Show.self])
+
+    struct New: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Creates a key in a file with mode 0600.",
+            discussion: "EXAMPLE\n  waku-push identity new --out id.key")
+
+        @Option(help: "The file to create. It must not exist.")
+        var out: String
+
+        @Flag(help: "Print JSON.")
+        var json = false
+
+        func run() async throws {
+            try await reportingFailures {
+                let key = PrivateKey.generate()
+                try IdentityFile.write(key, to: out)
+                try IdentityOverview(key.publicKey).print(asJSON: json)
+            }
+        }
+    }
+
+    struct Import: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Imports a key from a file of hexadecimal digits, as status-go and go-ethereum write.",
+            discussion: """
+                The file may have 0x before the 64 digits, and any mode. The key is written to another file, with mode 0600.
+
+                EXAMPLE
+                  waku-push identity import nodekey --out id.key
+                """)
+
+        @Argument(help: "A file with 64 hexadecimal digits.")
+        var file: String
+
+        @Option(help: "The file to create. It must not exist.")
+        var out: String
+
+        @Flag(help: "Print JSON.")
+        var json = false
+
+        func run() async throws {
+            try await reportingFailures {
+                guard let handle = FileHandle(forReadingAtPath: file), let content = try? handle.read(upToCount: 1_024) else {
+                    throw CommandFailure(.data, "\(file) can't be read: is it there, and may this user read it?")
+                }
+                let text = String(decoding: content, as: UTF8.self).trimmingCharacters(in: .whitespacesAndNewlines)
+                guard let key = PrivateKey(hexText: text) else {
+                    throw CommandFailure(.data, "\(file) does not contain a secp256k1 key of 64 hexadecimal digits")
+                }
+                try IdentityFile.write(key, to: out)
+                try IdentityOverview(key.publicKey).print(asJSON: json)
+            }
+        }
+    }
+
+    struct Show: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Shows the public key, its hash and its topics.",
+            discussion: "EXAMPLE\n  waku-push identity show --identity id.key")
+
+        @Option(help: "The key file.")
+        var identity: String = Environment.string("identity") ?? "id.key"
+
+        @Flag(help: "Print JSON.")
+        var json = false
+
+        func run() async throws {
+            try await reportingFailures {
+                try IdentityOverview(try IdentityFile.read(identity).publicKey).print(asJSON: json)
+            }
+        }
+    }
+}
+
+/// The public key of an identity, its hash and its topics.
+struct IdentityOverview: Encodable {
+    let publicKey: String
+    let compressedPublicKey: String
+    let keyHash: String
+    let personalTopic: String
+    let partitionedTopic: String
+
+    init(_ key: PublicKey) {
+        publicKey = "0x" + key.hex
+        compressedPublicKey = "0x" + hexString(key.compressed)
+        keyHash = KeyHash(of: key).hex
+        personalTopic = ContentTopic(TopicTag(of: StatusTopics.personal(key))).rawValue
+        partitionedTopic = ContentTopic(TopicTag(of: StatusTopics.partitioned(key))).rawValue
+    }
+
+    func print(asJSON: Bool) throws {
+        if asJSON { return try Output.json(self) }
+        Output.fields([
+            ("public key", publicKey), ("compressed", compressedPublicKey), ("key hash", keyHash),
+            ("personal topic", personalTopic), ("partitioned topic", partitionedTopic),
+        ])
+    }
+}

@@ -1,0 +1,335 @@
+import PushNode
+import ArgumentParser
+import Delivery
+import Foundation
+import HTTPService
+import Logging
+import NodeAssembly
+import ServiceLifecycle
+import StatusServer
+import StatusV01Server
+import Operations
+import UnixSignals
+import Core
+import Waku
+import WakuCrypto
+
+struct Serve: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Runs the node until SIGTERM or SIGINT; it then finishes its work in progress and exits within 10 s.",
+        discussion: """
+            EXAMPLES
+              waku-push serve --identity id.key --data data
+                on the loopback relay, at 127.0.0.1:8645
+              waku-push serve --identity id.key --data /var/lib/waku-push \\
+                --relay http://10.0.0.5:8645 --relay http://10.0.0.6:8645 \\
+                --gorush https://gorush.example --gorush-token-file gorush.token
+              waku-push serve --identity id.key --data /var/lib/waku-push \\
+                --store postgresql://waku@db/waku --cluster node-1 \\
+                --relay http://10.0.0.5:8645 --gorush https://gorush.example
+              waku-push serve --identity id.key --data /var/lib/waku-push \\
+                --relay /dns4/node.example/tcp/60000/p2p/16Uiu2HA… \\
+                --listen /ip4/0.0.0.0/tcp/60000 --gorush https://gorush.example
+
+            HTTP
+              GET /          the status page; /status.json for programs
+              GET /metrics   for Prometheus
+              GET /healthz   200 while the process answers
+              GET /readyz    200 while relay, store and gorush work; else 503 and
+                             the reasons
+              POST /feedback gorush's feedback_hook_url, with the secret of
+                             --feedback-secret-file in X-Waku-Push-Secret
+            """)
+
+    @Option(help: "The node's key file, made by waku-push identity new.")
+    var identity: String?
+
+    @Option(help: "The data folder, with the database. Created if missing.")
+    var data: String = Environment.string("data") ?? "data"
+
+    @Option(
+        help:
+            "Keep registrations and notifications in a PostgreSQL database instead: a connection string of libpq, without a password, such as postgresql://user@host/database?sslmode=verify-full."
+    )
+    var store: String?
+
+    @Option(
+        help:
+            "Share the PostgreSQL database, and the work, with other nodes of the same identity: this node's name among them, such as its host's."
+    )
+    var cluster: String?
+
+    @Option(help: "A Waku node, its REST API's URL or its multiaddr; repeat it for several. \"loopback\" is a network in this process.")
+    var relay: [String] = Environment.list("relay")
+
+    @Option(help: "Where the loopback relay serves the REST API of a Waku node.")
+    var loopbackListen: AddressArgument = Environment.value(
+        "loopback-listen", AddressArgument(SocketAddress(host: "127.0.0.1", port: 8645)))
+
+    @OptionGroup(title: "libp2p")
+    var peers: PeerOptions
+
+    // Not a group within the group: ArgumentParser's checks of debug builds take four times as long for each level.
+    @OptionGroup(title: "libp2p")
+    var network: NetworkOptions
+
+    @Option(help: "A pubsub topic to listen on; repeat it for several. [default: \(PubsubTopic.statusDefault.rawValue)]")
+    var pubsubTopic: [String] = Environment.list("pubsub-topic")
+
+    @Option(help: "Poll interval of the relay.")
+    var pollInterval: DurationArgument = Environment.value("poll-interval", DurationArgument("300ms", .milliseconds(300)))
+
+    @OptionGroup(title: "Gorush")
+    var gorush: GorushOptions
+
+    static let standardRequestAge = DurationArgument("10m", .seconds(600))
+
+    @Option(help: "Requests older than this are dropped. A notification that gorush has not accepted by then expires.")
+    var maxRequestAge: DurationArgument = Environment.value("max-request-age", Serve.standardRequestAge)
+
+    @Option(
+        help:
+            "Minimum time between a query or request and its reply: phones subscribe to the reply's topic about 300 ms after they asked. At most 2s. off: reply at once."
+    )
+    var replyDelay: OptionalDurationArgument = Environment.value(
+        "reply-delay", OptionalDurationArgument(DurationArgument("500ms", .milliseconds(500))))
+
+    @Option(
+        help:
+            "Derive the key of a registrant's query topic before the first query, on idle cores: on or off. When off, the first query takes 12 ms of CPU time longer."
+    )
+    var deriveAhead: SwitchArgument = Environment.value("derive-ahead", .on)
+
+    @Option(help: "Maximum number of registrants queued for --derive-ahead in memory. The others are read from the database later.")
+    var deriveAheadLimit: Int = Environment.value("derive-ahead-limit", 10_000)
+
+    @Option(help: "Maximum number of notifications in the outbox. Beyond it the oldest are dropped.")
+    var outboxLimit: Int = Environment.value("outbox-limit", 100_000)
+
+    @Option(
+        help:
+            "Raise an alarm when no message from anyone was received on the shard for this long. off: never. auto: 10m, or off if loopback is the only relay."
+    )
+    var silenceAlarm: SilenceArgument = Environment.value("silence-alarm", .automatic)
+
+    @Flag(
+        inversion: .prefixedNo, help: "Answer a repeated, identical registration with success instead of VERSION_MISMATCH.")
+    var idempotentRegistrations: Bool = Environment.flag("idempotent-registrations")
+
+    @Flag(
+        name: .customLong("status-v0.1"), inversion: .prefixedNo,
+        help: "Speak version 0.1 of Status' push notifications as well, on the topic push-notifications-N.")
+    var statusV01: Bool = Environment.flag("status-v0.1")
+
+    @Option(
+        name: .customLong("v0.1-apns-topic"),
+        help: "The topic of version 0.1's notifications for APNs: the app's bundle id. Without it they have none.")
+    var v01APNsTopic: String?
+
+    @OptionGroup(title: "Session")
+    var session: SessionOptions
+
+    @Option(help: "Address of the status page, /metrics, /healthz, /readyz and /feedback.")
+    var http: AddressArgument = Environment.value("http", AddressArgument(SocketAddress(host: "127.0.0.1", port: 9090)))
+
+    @Option(
+        help:
+            "A host name that requests to --http and --loopback-listen may use, for instance Prometheus's; repeat it for several. Requests for other names than localhost get 421. IP addresses are always allowed."
+    )
+    var httpHost: [String] = Environment.list("http-host")
+
+    @Option(help: "Minimum level of log records: trace, debug, info, notice, warning, error or critical.")
+    var logLevel: Logger.Level = Environment.value("log-level", .info)
+
+    @Option(help: "Format of log records, one per line on standard error: text or json.")
+    var logFormat: LogFormat = Environment.value("log-format", .text)
+
+    @OptionGroup(title: "Limits")
+    var limits: LimitOptions
+
+    @Option(help: "A YAML file with any of these options; see waku-push config.")
+    var config: String?
+
+    /// The validated configuration. Reading it opens no port, database or connection.
+    struct Plan: Sendable {
+        var configuration: ServerConfiguration
+        let gorush: [GorushSettings]
+        /// For all gorush servers.
+        let notifications: NotificationSettings
+        let level: Logger.Level
+        /// The effective values of all options.
+        let values: [ServeOption.Value]
+    }
+
+    /// - Throws: ``CommandFailure``, and errors of relays and gorush for invalid addresses.
+    func plan() throws -> Plan {
+        guard let identity = identity ?? Environment.string("identity") else {
+            throw CommandFailure(.usage, "--identity is missing: make a key with waku-push identity new --out id.key")
+        }
+        var configuration = ServerConfiguration(identity: try IdentityFile.read(identity), dataPath: data)
+        configuration.store = try StoreLocation(option: store)
+        configuration.cluster = try clusterMember(on: configuration.store)
+        configuration.pubsubTopics = try topics()
+        configuration.maximumRequestAge = maxRequestAge.duration
+        configuration.idempotentRegistrations = idempotentRegistrations
+        configuration.httpAddress = http.address
+        configuration.httpHosts = try httpHosts()
+        configuration.servesAdmin = true
+        configuration.version = Version.current
+        configuration.silenceAlarm = silenceAlarm.limit(isAlone: relay.allSatisfy { $0 == "loopback" } && network.fleet.isEmpty)
+        guard (1...100_000_000).contains(outboxLimit) else {
+            throw CommandFailure(.usage, "--outbox-limit must be from 1 to 100000000")
+        }
+        configuration.outboxLimit = outboxLimit
+        configuration.replyDelay = replyDelay.duration ?? .zero
+        guard configuration.replyDelay <= NodeConfiguration.replyDelayLimit else {
+            throw CommandFailure(.usage, "--reply-delay must be at most 2s: clients wait 3 s for an answer")
+        }
+        guard (1...10_000_000).contains(deriveAheadLimit) else {
+            throw CommandFailure(.usage, "--derive-ahead-limit must be from 1 to 10000000; --derive-ahead off derives none")
+        }
+        configuration.deriveAheadLimit = deriveAhead == .on ? deriveAheadLimit : nil
+        configuration.limits = try limits.limits()
+        configuration.statusV01 = try versionZeroOne()
+        configuration.session = try session.configuration()
+        configuration.registrationLifetime = limits.registrationLifetime.duration
+        configuration.feedbackSecret = try gorush.feedbackSecret()
+        let settings = try gorush.settings()
+        for settings in settings { _ = try settings.client() }
+        _ = try attachment(of: configuration.identity, logger: Logger(label: "configuration") { _ in SwiftLogNoOpLogHandler() })
+        _ = try network.dnsClient()
+        return Plan(
+            configuration: configuration, gorush: settings, notifications: try gorush.notifications(), level: logLevel,
+            values: ServeOption.all.map { $0.value(Invocation.current.arguments) })
+    }
+
+    private func clusterMember(on store: StoreLocation) throws -> ClusterNode.Configuration? {
+        guard let name = cluster ?? Environment.string("cluster") else { return nil }
+        guard case .postgreSQL = store else {
+            throw CommandFailure(.usage, "--cluster needs a PostgreSQL database: give --store postgresql://…")
+        }
+        guard (1...100).contains(name.utf8.count), name.allSatisfy({ $0.isASCII && ($0.isLetter || $0.isNumber || "-._".contains($0)) })
+        else { throw CommandFailure(.usage, "--cluster must be a name of at most 100 letters, digits, dots, hyphens and underscores") }
+        var member = ClusterNode.Configuration(name: name)
+        member.version = Version.current
+        return member
+    }
+
+    /// Does not listen or dial yet.
+    private func attachment(of identity: PrivateKey, logger: Logger) throws -> RelayAttachment {
+        try RelayAttachment(
+            relay, network, peers, loopbackAddress: loopbackListen.address, loopbackNames: httpHost, pollInterval: pollInterval.duration,
+            logger: logger
+        ) { [peers, data] () throws(CommandFailure) in
+            try NodeKeyFile.readOrCreate(peers.keyFile(in: data), besides: identity)
+        }
+    }
+
+    /// Reads the files and the environment again, with the same command line.
+    static func reloadedPlan() throws -> Plan {
+        let arguments = Invocation.current.arguments
+        try ConfigurationFile.load(arguments)
+        guard let serve = try WakuPush.parseAsRoot(Array(arguments.dropFirst())) as? Serve else {
+            throw CommandFailure(.usage, "expected the serve command")
+        }
+        if let problem = Environment.problems.first { throw CommandFailure(.usage, problem) }
+        return try serve.plan()
+    }
+
+    func run() async throws {
+        try await reportingFailures {
+            // Writing over the file size limit or to a closed connection must return an error instead of ending the process.
+            signal(SIGXFSZ, SIG_IGN)
+            signal(SIGPIPE, SIG_IGN)
+            // Until ReloadService waits for it, it would end the process.
+            signal(SIGHUP, SIG_IGN)
+            // New files, and the admin socket, are accessible to the owner only.
+            umask(0o077)
+            DescriptorLimit.raise()
+            var plan = try plan()
+            let level = LogLevel(logLevel)
+            plan.configuration.logLevel = level
+            let logger = Logger(label: "waku-push") { [logFormat] _ in LineLogHandler(format: logFormat, level: level) }
+
+            let attachment = try attachment(of: plan.configuration.identity, logger: logger)
+            let posters = try plan.gorush.map { try ReplaceableGorush($0) }
+            plan.configuration.setup = { [setup = setup(plan)] in
+                var setup = setup
+                setup.gorush = posters.map(\.endpoint)
+                return setup
+            }
+            plan.configuration.inspectGorush = {
+                var found: [AdminAPI.InspectedGorush] = []
+                for poster in posters { found.append(await poster.inspect()) }
+                return found
+            }
+            let endpoints = zip(plan.gorush, posters).map { settings, poster in
+                GorushEndpoint(
+                    poster, rule: settings.rule, connections: settings.connections, batch: settings.batch, timeout: settings.timeout)
+            }
+            let server = try Server(plan.configuration, gorush: endpoints, logger: logger) { try attachment.relay($0) }
+            try await attachment.listen()
+            let reloading = ReloadService(server: server, plan: plan, gorush: posters, level: level, logger: logger)
+            let manager = ServiceManager(environment: ProcessInfo.processInfo.environment, processID: getpid())
+            let notifiers = manager.map { [SystemdNotifier(manager: $0, node: server.node, logger: logger)] } ?? []
+            // Services stop in reverse order: the node stops before the loopback relay that it uses.
+            var group = ServiceGroupConfiguration(
+                services: [any Service](attachment.services + [server.node, reloading] + notifiers).map {
+                    .init(
+                        service: $0, successTerminationBehavior: .gracefullyShutdownGroup,
+                        failureTerminationBehavior: .gracefullyShutdownGroup)
+                }, gracefulShutdownSignals: [.sigterm, .sigint], logger: Logger(label: "lifecycle") { _ in SwiftLogNoOpLogHandler() })
+            group.maximumGracefulShutdownDuration = .seconds(10)
+            try await ServiceGroup(configuration: group).run()
+        }
+    }
+
+    /// The settings that don't change while the node runs.
+    private func setup(_ plan: Plan) -> AdminAPI.Setup {
+        var setup = AdminAPI.Setup()
+        setup.identityPath = (identity ?? Environment.string("identity")).map { URL(fileURLWithPath: $0).path }
+        setup.store = store ?? Environment.string("store")
+        setup.relays = relay
+        setup.fleets = network.fleet
+        setup.pubsubTopics = plan.configuration.pubsubTopics.map(\.rawValue)
+        setup.speaksStatusV01 = plan.configuration.statusV01 != nil
+        if plan.configuration.session != nil {
+            func absolute(_ path: String?) -> String? { path.map { URL(fileURLWithPath: $0).path } }
+            setup.session = AdminAPI.Setup.Session(
+                onionKeyPath: absolute(session.onionKeyFile), nodesPath: absolute(session.nodesFile), oxend: session.oxend)
+        }
+        setup.takesFeedback = plan.configuration.feedbackSecret != nil
+        return setup
+    }
+
+    /// nil: it is off.
+    private func versionZeroOne() throws(CommandFailure) -> StatusPushV01.Configuration? {
+        let topic = v01APNsTopic ?? Environment.string("v0.1-apns-topic") ?? ""
+        guard topic.utf8.count <= 256, !topic.utf8.contains(where: { $0 <= 0x20 || $0 == 0x7F }) else {
+            throw CommandFailure(.usage, "--v0.1-apns-topic is not a bundle id: give one such as im.status.ethereum")
+        }
+        guard statusV01 else {
+            guard topic.isEmpty else { throw CommandFailure(.usage, "--v0.1-apns-topic has no effect without --status-v0.1") }
+            return nil
+        }
+        var configuration = StatusPushV01.Configuration()
+        configuration.apnsTopic = topic
+        return configuration
+    }
+
+    private func httpHosts() throws(CommandFailure) -> [String] {
+        for name in httpHost where !HostPolicy.isName(name) {
+            throw CommandFailure(
+                .usage, "--http-host \(name) is not a host name: give it without scheme, port and path, for example push.example")
+        }
+        return httpHost
+    }
+
+    func topics() throws(CommandFailure) -> [PubsubTopic] {
+        guard !pubsubTopic.isEmpty else { return [.statusDefault] }
+        for topic in pubsubTopic where !topic.hasPrefix("/") || topic.utf8.count > 256 {
+            throw CommandFailure(.usage, "--pubsub-topic \(topic) is not a pubsub topic: it should look like /waku/2/rs/16/32")
+        }
+        return pubsubTopic.map(PubsubTopic.init)
+    }
+}

@@ -1,0 +1,64 @@
+import ArgumentParser
+import SessionProtocol
+import SessionServer
+
+struct SessionCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "session", abstract: "Creates and shows keys of Session's push server (serve --session-http).",
+        subcommands: [Key.self])
+
+    struct Key: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "The key for onion requests, to which clients encrypt.", subcommands: [New.self, Show.self])
+    }
+}
+
+extension SessionCommand.Key {
+    struct New: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Creates a key in a file with mode 0600, and prints its public half.",
+            discussion: "EXAMPLE\n  waku-push session key new --out onion.key")
+
+        @Option(help: "The file to create. It must not exist.")
+        var out: String
+
+        @Flag(help: "Print JSON.")
+        var json = false
+
+        func run() async throws {
+            try await reportingFailures {
+                try OnionKeyOverview(try OnionKeyFile.create(out, try Sodium.load())).print(asJSON: json)
+            }
+        }
+    }
+
+    struct Show: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Shows the public half of a key.", discussion: "EXAMPLE\n  waku-push session key show --key onion.key")
+
+        @Option(help: "The key file.")
+        var key: String = Environment.string("session-onion-key") ?? "onion.key"
+
+        @Flag(help: "Print JSON.")
+        var json = false
+
+        func run() async throws {
+            try await reportingFailures {
+                try OnionKeyOverview(try OnionKeyFile.read(key, try Sodium.load())).print(asJSON: json)
+            }
+        }
+    }
+}
+
+private struct OnionKeyOverview: Encodable {
+    let publicKey: String
+
+    init(_ key: OnionKey) {
+        publicKey = key.publicKeyHex
+    }
+
+    func print(asJSON: Bool) throws {
+        if asJSON { return try Output.json(self) }
+        Output.fields([("public key", publicKey)])
+    }
+}

@@ -1,0 +1,118 @@
+import ArgumentParser
+import Foundation
+public import Delivery
+import PushNode
+import WakuCrypto
+
+/// A duration such as `300ms`, `5s`, `10m`, `24h` or `90d`.
+struct DurationArgument: ExpressibleByArgument, CustomStringConvertible {
+    let duration: Duration
+    let description: String
+
+    init?(argument: String) {
+        let units: [(String, Double)] = [("ms", 0.001), ("s", 1), ("m", 60), ("h", 3600), ("d", 86_400)]
+        guard let (suffix, factor) = units.first(where: { argument.hasSuffix($0.0) }), let count = UInt32(argument.dropLast(suffix.count)),
+            count > 0, Double(count) * factor <= 366 * 24 * 3600
+        else { return nil }
+        duration = .milliseconds(Int64((Double(count) * factor * 1000).rounded()))
+        description = argument
+    }
+
+    init(_ text: StaticString, _ duration: Duration) {
+        description = "\(text)"
+        self.duration = duration
+    }
+
+    var defaultValueDescription: String { description }
+}
+
+/// A duration, or `off` or `0` (with or without a unit) for none.
+struct OptionalDurationArgument: ExpressibleByArgument {
+    let duration: Duration?
+    let defaultValueDescription: String
+
+    init(_ duration: DurationArgument?) {
+        self.duration = duration?.duration
+        defaultValueDescription = duration?.description ?? "off"
+    }
+
+    init?(argument: String) {
+        if ["off", "0", "0ms", "0s", "0m", "0h", "0d"].contains(argument) {
+            self.init(nil)
+        } else if let duration = DurationArgument(argument: argument) {
+            self.init(duration)
+        } else {
+            return nil
+        }
+    }
+}
+
+/// `on` or `off`, or another spelling of a boolean.
+enum SwitchArgument: String, ExpressibleByArgument {
+    case on, off
+
+    init?(argument: String) {
+        switch argument.lowercased() {
+        case "on", "true", "yes", "1": self = .on
+        case "off", "false", "no", "0": self = .off
+        default: return nil
+        }
+    }
+}
+
+/// A duration, `off` (or `0`), or `auto`.
+enum SilenceArgument: ExpressibleByArgument {
+    case automatic, off
+    case after(Duration)
+
+    init?(argument: String) {
+        switch argument {
+        case "auto": self = .automatic
+        case "0", "off": self = .off
+        default:
+            guard let duration = DurationArgument(argument: argument)?.duration else { return nil }
+            self = .after(duration)
+        }
+    }
+
+    var defaultValueDescription: String { "auto" }
+
+    /// - Parameter isAlone: the node receives messages of its own clients only, so silence is normal.
+    func limit(isAlone: Bool) -> Duration? {
+        switch self {
+        case .automatic: isAlone ? nil : .seconds(600)
+        case .off: nil
+        case .after(let duration): duration
+        }
+    }
+}
+
+struct AddressArgument: ExpressibleByArgument {
+    let address: SocketAddress
+
+    init(_ address: SocketAddress) {
+        self.address = address
+    }
+
+    init?(argument: String) {
+        guard let address = SocketAddress(parsing: argument) else { return nil }
+        self.address = address
+    }
+
+    var defaultValueDescription: String { address.description }
+}
+
+/// A public key: 130 hexadecimal digits, or 66 if compressed, with or without 0x.
+struct PublicKeyArgument: ExpressibleByArgument {
+    let key: PublicKey
+
+    init?(argument: String) {
+        let digits = argument.hasPrefix("0x") ? argument.dropFirst(2) : argument[...]
+        guard let bytes = bytes(hex: digits), let key = try? PublicKey(parsing: bytes) else { return nil }
+        self.key = key
+    }
+}
+
+extension PayloadProfile: ExpressibleByArgument {}
+
+extension ContentKind: ExpressibleByArgument {}

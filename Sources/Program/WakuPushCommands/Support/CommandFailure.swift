@@ -1,0 +1,115 @@
+import ArgumentParser
+import Foundation
+import Delivery
+import LoopbackRelay
+import Core
+import NwakuRelay
+import PushBench
+import PushClient
+import PushNode
+import SessionSwarms
+import StatusGoImport
+import Storage
+import StoreSQLite
+
+/// The failure of a command: a message of one line and an exit code of sysexits.h.
+struct CommandFailure: Error {
+    enum Code: Int32, CaseIterable {
+        case usage = 64
+        case data = 65
+        case unavailable = 69
+        case cannotCreate = 73
+        case permission = 77
+
+        private var meaning: String {
+            switch self {
+            case .usage: "wrong usage"
+            case .data: "unusable key, configuration file, database or answer"
+            case .unavailable: "a required service is unavailable"
+            case .cannotCreate: "a file or folder can't be made"
+            case .permission: "permission denied"
+            }
+        }
+
+        /// The codes and their meanings as help prints them, a line each.
+        static let list = allCases.map { "\($0.rawValue)  \($0.meaning)" }.joined(separator: "\n  ")
+    }
+
+    let code: Code
+    let message: String
+
+    init(_ code: Code, _ message: String) {
+        self.code = code
+        self.message = message
+    }
+
+    init(_ error: StoreError) {
+        let code: Code =
+            switch error.code {
+            case .invalid: .usage
+            case .cannotCreate: .cannotCreate
+            case .permission: .permission
+            case .locked, .unavailable: .unavailable
+            case .unsuitable, .missing, .newer, .otherIdentity, .damaged: .data
+            }
+        self.init(code, error.message)
+    }
+
+    init(_ error: BenchError) {
+        let code: Code =
+            switch error.code {
+            case .disk: .cannotCreate
+            case .unavailable: .unavailable
+            case .unanswered: .data
+            }
+        self.init(code, error.message)
+    }
+
+    init(_ error: PushClientError) {
+        let code: Code =
+            switch error.code {
+            case .badAnswer: .data
+            case .invalid, .notEnabled: .usage
+            case .notPublished, .noAnswer: .unavailable
+            }
+        self.init(code, error.message)
+    }
+}
+
+extension ParsableCommand {
+    /// Runs a command's body; an error becomes one line on standard error and an exit code.
+    func reportingFailures(_ body: () async throws -> Void) async throws {
+        do {
+            if let problem = Environment.problems.first { throw CommandFailure(.usage, problem) }
+            try await body()
+        } catch {
+            guard let failure = CommandFailure(explaining: error) else { throw error }
+            CommandFailure.report(failure.message)
+            throw ExitCode(failure.code.rawValue)
+        }
+    }
+}
+
+extension CommandFailure {
+    static func report(_ message: String) {
+        _ = Invocation.current.writeError("waku-push: \(message)\n")
+    }
+
+    /// nil for errors that ArgumentParser reports itself.
+    init?(explaining error: any Error) {
+        switch error {
+        case let failure as CommandFailure: self = failure
+        case let error as StoreError: self.init(error)
+        case let error as BenchError: self.init(error)
+        case let error as PushClientError: self.init(error)
+        case let error as StatusGoImportError: self.init(.data, error.message)
+        case let error as NodeError: self.init(.unavailable, error.message)
+        case let error as LoopbackServerError: self.init(.unavailable, error.message)
+        case let error as NwakuRelayError: self.init(.usage, error.message)
+        case let error as GorushError: self.init(.usage, error.message)
+        case let error as OptionalLibraryError: self.init(.unavailable, error.description)
+        case let error as StorageServerFile.Failure: self.init(.data, error.description)
+        default: return nil
+        }
+    }
+}

@@ -1,0 +1,287 @@
+import PushNode
+import ArgumentParser
+import CurlClient
+import Delivery
+import Foundation
+import Core
+import StatusProtocol
+
+/// Options for the connection to gorush. Secrets are read from files.
+struct GorushOptions: ParsableArguments {
+    static let standardURL = "http://127.0.0.1:8088"
+
+    @Option(
+        help:
+            "URL of the gorush server, with or without a path. For several servers use gorush-endpoints in the configuration file. [default: \(standardURL)]"
+    )
+    var gorush: String?
+
+    @Option(help: "Format of notifications: \(PayloadProfile.allCases.map(\.rawValue).joined(separator: ", ")).")
+    var payloadProfile: PayloadProfile = Environment.value("payload-profile", .combined)
+
+    @Option(help: "An iOS app (APNs topic) that may register; repeat it for several. Default: all apps may.")
+    var allowApnTopic: [String] = Environment.list("allow-apn-topic")
+
+    @Option(help: "An iOS app (APNs topic) that may register and whose tokens belong to Apple's sandbox; repeat it for several.")
+    var sandboxApnTopic: [String] = Environment.list("sandbox-apn-topic")
+
+    @Option(help: "Maximum number of concurrent posts to gorush, from 1 to 64.")
+    var gorushConnections: Int = Environment.value("gorush-connections", 8)
+
+    @Option(help: "Maximum number of notifications in a post, from 1 to 100. Must not exceed gorush's core.max_notification.")
+    var gorushBatch: Int = Environment.value("gorush-batch", 100)
+
+    @Option(
+        help:
+            "Timeout of a post, from 5s to 10m. After a timeout the notifications are posted again and may arrive twice: set it longer than the slowest post takes."
+    )
+    var gorushTimeout: DurationArgument = Environment.value("gorush-timeout", DurationArgument("60s", GorushClient.standardTimeout))
+
+    @Option(help: "File with CA certificates (PEM) to trust instead of the system's.")
+    var gorushCa: String?
+
+    @Option(help: "User name for HTTP basic authentication.")
+    var gorushUser: String?
+
+    @Option(help: "File with the password of --gorush-user.")
+    var gorushPasswordFile: String?
+
+    @Option(help: "File with a bearer token.")
+    var gorushTokenFile: String?
+
+    @Option(help: "An additional HTTP header, \"Name: value\"; repeat it for several.")
+    var gorushHeader: [String] = Environment.list("gorush-header")
+
+    @Option(help: "File with the shared secret that gorush's feedback hook sends, 16 to 256 characters. Without it /feedback is disabled.")
+    var feedbackSecretFile: String?
+
+    func feedbackSecret() throws(CommandFailure) -> FeedbackSecret? {
+        guard let path = feedbackSecretFile ?? Environment.string("feedback-secret-file") else { return nil }
+        let text = try SecretFile.read(path)
+        // gorush drops headers whose value has a colon, and splits values from its environment at spaces.
+        guard (16...256).contains(text.utf8.count), text.utf8.allSatisfy({ (0x21...0x7e).contains($0) && $0 != UInt8(ascii: ":") }) else {
+            throw CommandFailure(
+                .data,
+                "secret file \(path) must contain 16 to 256 printable characters without space and colon: create one with openssl rand -hex 24"
+            )
+        }
+        return FeedbackSecret(text)
+    }
+
+    /// The endpoints of the configuration file, unless the command line or the environment gives a server.
+    ///
+    /// - Throws: ``CommandFailure`` for the first that is invalid, also in `notifications`.
+    func settings() throws(CommandFailure) -> [GorushSettings] {
+        let endpoints = Environment.file?.endpoints ?? []
+        let notifications = try notifications()
+        let fromFile = Environment.file?.options["gorush"] != nil
+        if !endpoints.isEmpty, fromFile {
+            throw CommandFailure(.data, "\(endpoints[0].place): gorush-endpoints and gorush are mutually exclusive: remove one of them")
+        }
+        if !endpoints.isEmpty, gorush == nil, Environment.string("gorush") == nil {
+            guard endpoints.count <= GorushEndpoint.limit else {
+                throw CommandFailure(
+                    .data, "\(endpoints[GorushEndpoint.limit].place): at most \(GorushEndpoint.limit) endpoints are allowed")
+            }
+            var settings: [GorushSettings] = []
+            for (index, endpoint) in endpoints.enumerated() {
+                let next = try GorushSettings(endpoint, number: index + 1, standard: self, notifications)
+                guard !settings.contains(where: { $0.rule.name == next.rule.name }) else {
+                    throw CommandFailure(
+                        .data, "\(endpoint.place): duplicate endpoint name \(next.rule.name): names must be unique")
+                }
+                settings.append(next)
+            }
+            return settings
+        }
+        return [
+            GorushSettings(
+                url: gorush ?? Environment.string("gorush") ?? Self.standardURL,
+                rule: EndpointRule(apnTopics: allowApnTopic.isEmpty ? nil : Set(allowApnTopic), sandboxTopics: Set(sandboxApnTopic)),
+                profile: payloadProfile, notifications: notifications.rules(forEndpoint: EndpointRule().name),
+                connections: try count(gorushConnections, 1...64, "--gorush-connections"),
+                batch: try count(gorushBatch, 1...100, "--gorush-batch"),
+                timeout: try Self.timeout(gorushTimeout, "--gorush-timeout"), ca: gorushCa ?? Environment.string("gorush-ca"),
+                user: gorushUser ?? Environment.string("gorush-user"),
+                passwordFile: gorushPasswordFile ?? Environment.string("gorush-password-file"),
+                tokenFile: gorushTokenFile ?? Environment.string("gorush-token-file"), headers: gorushHeader)
+        ]
+    }
+
+    /// The operator's settings for all gorush servers.
+    ///
+    /// - Throws: ``CommandFailure`` with the line of the first error.
+    func notifications() throws(CommandFailure) -> NotificationSettings {
+        let names = (Environment.file?.endpoints ?? []).enumerated().map { GorushSettings.name(of: $1, number: $0 + 1) }
+        return try NotificationSettings(Environment.file?.notifications ?? [], endpoints: names + [EndpointRule().name])
+    }
+
+    /// The minimum is longer than requests wait for an outcome; after the maximum a notification has expired.
+    private static let timeouts = Duration.seconds(5)...Duration.seconds(600)
+
+    /// - Parameters:
+    ///   - argument: the value.
+    ///   - name: the option's name, for the error message.
+    fileprivate static func timeout(_ argument: DurationArgument, _ name: String) throws(CommandFailure) -> Duration {
+        guard timeouts.contains(argument.duration) else { throw CommandFailure(.usage, "\(name) must be from 5s to 10m") }
+        return argument.duration
+    }
+
+    fileprivate func count(_ count: Int, _ range: ClosedRange<Int>, _ name: String) throws(CommandFailure) -> Int {
+        guard range.contains(count) else { throw CommandFailure(.usage, "\(name) must be from \(range.lowerBound) to \(range.upperBound)") }
+        return count
+    }
+}
+
+/// The configuration of a gorush server.
+struct GorushSettings {
+    var url: String
+    var rule: EndpointRule
+    let profile: PayloadProfile
+    /// For this server.
+    var notifications: NotificationSettings
+    let connections: Int
+    let batch: Int
+    let timeout: Duration
+    let ca: String?
+    let user: String?
+    let passwordFile: String?
+    let tokenFile: String?
+    let headers: [String]
+
+    /// Inspects gorush with these credentials.
+    ///
+    /// - Throws: ``CommandFailure`` for credentials that can't be read.
+    func inspect() async throws(CommandFailure) -> AdminAPI.InspectedGorush {
+        let client = CurlClient(configuration: try curlConfiguration())
+        do throws(GorushError) {
+            return AdminAPI.InspectedGorush(rule, try await GorushInspection(client: client, url: url))
+        } catch {
+            return AdminAPI.InspectedGorush(rule, nil, problem: error.message)
+        }
+    }
+
+    func client() throws -> GorushClient {
+        try GorushClient(
+            client: CurlClient(configuration: try curlConfiguration()), url: url, profile: profile, settings: notifications,
+            timeout: timeout)
+    }
+
+    func curlConfiguration() throws(CommandFailure) -> CurlConfiguration {
+        var configuration = CurlConfiguration()
+        // A post that waits for a connection would count as unanswered.
+        configuration.maximumConnectionsPerHost = max(configuration.maximumConnectionsPerHost, connections)
+        if let ca {
+            guard FileManager.default.isReadableFile(atPath: ca) else {
+                throw CommandFailure(.data, "certificates \(ca) can't be read: give --gorush-ca a PEM file")
+            }
+            configuration.trust = .file(path: ca)
+        }
+        configuration.credentials = try credentials()
+        for header in headers {
+            guard let colon = header.firstIndex(of: ":"), colon != header.startIndex, !header.contains(where: \.isNewline) else {
+                throw CommandFailure(.usage, "a header for \(rule.name) does not have the form \"Name: value\": see --gorush-header")
+            }
+            configuration.headers.append(
+                (String(header[..<colon]), header[header.index(after: colon)...].trimmingCharacters(in: .whitespaces)))
+        }
+        return configuration
+    }
+
+    private func credentials() throws(CommandFailure) -> HTTPCredentials {
+        if let tokenFile {
+            guard user == nil else {
+                throw CommandFailure(.usage, "--gorush-user and --gorush-token-file are mutually exclusive: give \(rule.name) one of them")
+            }
+            return .bearer(token: try SecretFile.read(tokenFile))
+        }
+        guard let user else { return .none }
+        guard let passwordFile else { throw CommandFailure(.usage, "--gorush-user needs --gorush-password-file") }
+        return .basic(user: user, password: try SecretFile.read(passwordFile))
+    }
+}
+
+extension GorushSettings {
+    fileprivate static func name(of endpoint: ConfigurationFile.Entry, number: Int) -> String { endpoint["name"] ?? "gorush \(number)" }
+
+    /// - Parameters:
+    ///   - endpoint: an entry of the configuration file.
+    ///   - number: its position, from 1: the default name.
+    ///   - standard: options for keys that the endpoint does not have.
+    ///   - notifications: for all servers.
+    fileprivate init(
+        _ endpoint: ConfigurationFile.Entry, number: Int, standard: GorushOptions, _ notifications: NotificationSettings
+    ) throws(CommandFailure) {
+        guard let url = endpoint["url"] else { throw CommandFailure(.data, "\(endpoint.place): this endpoint has no url") }
+        var platforms: Set<Platform>?
+        for name in endpoint.list("platforms") ?? [] {
+            guard let platform = Platform.allCases.first(where: { $0.name == name }) else {
+                throw CommandFailure(
+                    .data, "\(endpoint.place): unknown platform \(name): use \(Platform.allCases.map(\.name).joined(separator: ", "))")
+            }
+            platforms = (platforms ?? []).union([platform])
+        }
+        var services: Set<PushService>?
+        for name in endpoint.list("services") ?? [] {
+            guard let service = PushService(rawValue: name) else {
+                throw CommandFailure(
+                    .data,
+                    "\(endpoint.place): unknown service \(name): use \(PushService.allCases.map(\.rawValue).joined(separator: ", "))")
+            }
+            services = (services ?? []).union([service])
+        }
+        var profile = standard.payloadProfile
+        if let name = endpoint["payload-profile"] {
+            guard let named = PayloadProfile(rawValue: name) else {
+                throw CommandFailure(.data, "\(endpoint.place): unknown payload-profile \(name): see waku-push serve --help")
+            }
+            profile = named
+        }
+        func count(_ key: String, _ range: ClosedRange<Int>, _ standard: Int) throws(CommandFailure) -> Int {
+            guard let text = endpoint[key] else { return standard }
+            guard let count = Int(text), range.contains(count) else {
+                throw CommandFailure(.data, "\(endpoint.place): \(key) must be from \(range.lowerBound) to \(range.upperBound)")
+            }
+            return count
+        }
+        var timeout = standard.gorushTimeout
+        if let text = endpoint["timeout"] {
+            guard let argument = DurationArgument(argument: text) else {
+                throw CommandFailure(.data, "\(endpoint.place): timeout must be from 5s to 10m")
+            }
+            timeout = argument
+        }
+        let name = Self.name(of: endpoint, number: number)
+        self.init(
+            url: url,
+            rule: EndpointRule(
+                name: name, platforms: platforms, apnTopics: endpoint.list("apn-topics").map(Set.init),
+                sandboxTopics: Set(endpoint.list("apn-sandbox-topics") ?? []), services: services),
+            profile: profile, notifications: notifications.rules(forEndpoint: name),
+            connections: try count("connections", 1...64, standard.gorushConnections),
+            batch: try count("batch", 1...100, standard.gorushBatch),
+            timeout: try GorushOptions.timeout(timeout, endpoint["timeout"] == nil ? "--gorush-timeout" : "\(endpoint.place): timeout"),
+            ca: endpoint["ca"] ?? standard.gorushCa ?? Environment.string("gorush-ca"),
+            user: endpoint["user"], passwordFile: endpoint["password-file"], tokenFile: endpoint["token-file"],
+            headers: endpoint.list("headers") ?? [])
+    }
+}
+
+/// A file with a secret in a single line.
+enum SecretFile {
+    static let maximumByteCount = 64 << 10
+
+    static func read(_ path: String) throws(CommandFailure) -> String {
+        guard let file = FileHandle(forReadingAtPath: path), let content = try? file.read(upToCount: maximumByteCount + 1) ?? Data() else {
+            throw CommandFailure(.data, "secret file \(path) can't be read: is it there, and may this user read it?")
+        }
+        guard content.count <= maximumByteCount else {
+            throw CommandFailure(.data, "secret file \(path) has more than \(maximumByteCount) bytes: it must contain a single line")
+        }
+        let secret = String(decoding: content, as: UTF8.self).trimmingCharacters(in: .whitespacesAndNewlines)
+        guard !secret.isEmpty, !secret.contains(where: \.isNewline) else {
+            throw CommandFailure(.data, "secret file \(path) must contain a single line")
+        }
+        return secret
+    }
+}

@@ -1,0 +1,139 @@
+import CurlClient
+import LibP2P
+import Logging
+import LoopbackRelay
+import NwakuRelay
+import PushNode
+import ServiceLifecycle
+import Core
+import Waku
+import WakuCrypto
+import WakuP2P
+
+/// Creates the relays that a daemon attaches to: nodes by the URL of their REST API, nodes by multiaddr, or the loopback relay. May also listen
+/// for other nodes.
+final class RelayAttachment {
+    private let targets: RelayTargets
+    private let exemptAddresses: [AddressRange]
+    private let listenAddresses: [Multiaddr]
+    /// They were not given: the node can do without.
+    private let isListeningOptional: Bool
+    private let loopback: (network: LoopbackNetwork, server: LoopbackServer)?
+    private let pollInterval: Duration
+    private let nodeKey: () throws(CommandFailure) -> NodeKey
+    private let logger: Logger
+    private var gossip: P2PRelay?
+
+    /// - Parameters:
+    ///   - names: URLs, multiaddrs, or `loopback`; empty means `loopback`, unless there is a fleet.
+    ///   - nodeKey: called when the key is needed: its file may be in the data folder, which is created later.
+    init(
+        _ names: [String], _ network: NetworkOptions, _ peers: PeerOptions, loopbackAddress: SocketAddress, loopbackNames: [String],
+        pollInterval: Duration, logger: Logger,
+        nodeKey: @escaping () throws(CommandFailure) -> NodeKey
+    ) throws {
+        let targets = try RelayTargets(names.filter { $0 != "loopback" }, network)
+        self.targets = targets
+        exemptAddresses = try peers.exemptAddresses()
+        let hasLoopback = names.isEmpty && !targets.hasPeers || names.contains("loopback")
+        listenAddresses = try peers.addresses(hasLoopback: hasLoopback)
+        isListeningOptional = peers.listen.isEmpty
+        guard listenAddresses.isEmpty || hasLoopback || targets.hasPeers else {
+            throw CommandFailure(
+                .usage,
+                "--listen needs --fleet or a --relay that is a multiaddr or loopback: otherwise messages of peers would reach no other node"
+            )
+        }
+        guard !targets.isFilterClient || !hasLoopback && listenAddresses.isEmpty else {
+            throw CommandFailure(.usage, "--attach filter needs --fleet or a --relay that is a multiaddr, and excludes --listen")
+        }
+        if hasLoopback {
+            let loopbackNetwork = LoopbackNetwork()
+            loopback = (
+                loopbackNetwork,
+                LoopbackServer(
+                    network: loopbackNetwork, host: loopbackAddress.host, port: loopbackAddress.port, hostNames: loopbackNames,
+                    logger: logger)
+            )
+        } else {
+            loopback = nil
+        }
+        self.pollInterval = pollInterval
+        self.nodeKey = nodeKey
+        self.logger = logger
+    }
+
+    /// Services that must run beside the node.
+    var services: [any Service] {
+        loopback.map { [LoopbackService(server: $0.server, logger: logger)] } ?? []
+    }
+
+    /// The relays; those that report how far a publication got come first.
+    func relay(_ needs: RelayNeeds) throws -> any Relay {
+        let client = CurlClient()
+        var relays: [any Relay] = try targets.urls.map { url in
+            try NwakuRESTRelay(
+                configuration: NwakuRESTRelay.Configuration(
+                    address: url, pubsubTopics: needs.pubsubTopics, pollInterval: pollInterval, catchUpTopics: needs.ownTopics,
+                    lastSeen: needs.seenUntil, wants: needs.wants, report: needs.report), client: client, logger: logger)
+        }
+        if let loopback {
+            let relay = loopback.network.relay(pubsubTopics: needs.pubsubTopics, hearsItself: true)
+            if listenAddresses.isEmpty, !targets.hasPeers {
+                relays.append(relay)
+            } else {
+                // Gossip delivers all messages to the loopback network, which filters for the node.
+                let gossip = try gossip(configuration(needs.pubsubTopics))
+                relays.append(
+                    GossipingLoopback(
+                        relay: relay, participant: loopback.network.relay(pubsubTopics: needs.pubsubTopics), gossip: gossip))
+            }
+        } else if targets.hasPeers {
+            var configuration = try configuration(needs.pubsubTopics)
+            configuration.catchUpTopics = needs.ownTopics
+            configuration.lastSeen = needs.seenUntil
+            configuration.wants = needs.wants
+            configuration.report = needs.report
+            if targets.isFilterClient { configuration.contentTopics = needs.contentTopics }
+            relays.insert(gossip(configuration), at: 0)
+        }
+        return relays.count == 1 ? relays[0] : RelaySet(relays)
+    }
+
+    private func configuration(_ topics: [PubsubTopic]) throws -> P2PRelay.Configuration {
+        var configuration = try targets.configuration(
+            key: try nodeKey(), listenAddresses: listenAddresses, pubsubTopics: topics)
+        configuration.host.exemptAddresses = exemptAddresses
+        return configuration
+    }
+
+    private func gossip(_ configuration: P2PRelay.Configuration) -> P2PRelay {
+        let relay = P2PRelay(configuration: configuration, logger: logger)
+        gossip = relay
+        return relay
+    }
+
+    /// Starts listening for other nodes.
+    func listen() async throws(CommandFailure) {
+        guard let gossip else { return }
+        do throws(RelayError) {
+            try await gossip.listen()
+        } catch {
+            guard !isListeningOptional else {
+                return logger.warning("libp2p not listening", metadata: ["reason": "\(error.message) --listen gives another"])
+            }
+            await gossip.close()
+            throw CommandFailure(.unavailable, "\(error.message) Choose another with --listen, or --listen off")
+        }
+    }
+}
+
+/// Runs the loopback relay's REST API.
+private struct LoopbackService: Service {
+    let server: LoopbackServer
+    let logger: Logger
+
+    func run() async throws {
+        try await server.run { [logger] port in logger.info("loopback relay listening", metadata: ["port": "\(port)"]) }
+    }
+}

@@ -1,0 +1,69 @@
+package import Core
+
+/// What gorush is sent for one device beside `tokens` and `notif_id`: the members of its JSON, in order.
+package struct GorushFields: Hashable, Sendable {
+    package enum Value: Hashable, Sendable {
+        case text(String)
+        case number(Int)
+        case flag(Bool)
+        case object([Member])
+    }
+
+    package struct Member: Hashable, Sendable {
+        package let name: String
+        package let value: Value
+
+        package init(_ name: String, _ value: Value) {
+            self.name = name
+            self.value = value
+        }
+    }
+
+    /// gorush's `platform`: 1 APNs, 2 Firebase, 3 Huawei.
+    package let platform: Int
+    package let members: [Member]
+
+    /// - Parameters:
+    ///   - service: The device's.
+    ///   - payload: `enc_payload`.
+    ///   - carriesData: Whether the payload has message data.
+    ///   - namespace: The message's.
+    ///   - apnsTopic: `--session-apns-topic`; used for APNs alone.
+    package init(service: PushService, payload: String, carriesData: Bool, namespace: Int16, apnsTopic: String) {
+        let isUrgent = carriesData && (namespace == 0 || namespace == 11)
+        let priority = Member("priority", .text(isUrgent ? "high" : "normal"))
+        switch service {
+        case .apns, .apnsSandbox:
+            platform = 1
+            members =
+                [
+                    Member("topic", .text(apnsTopic)), Member("title", .text("Session")),
+                    Member("message", .text("You've got a new message")), Member("badge", .number(1)), Member("sound", .text("default")),
+                    Member("mutable_content", .flag(true)), Member("category", .text("SECRET")), Member("push_type", .text("alert")),
+                    Member("priority", .text("high")),
+                ]
+                + (service == .apnsSandbox ? [Member("development", .flag(true))] : [])
+                + [Member("data", .object([Member("enc_payload", .text(payload)), Member("spns", .number(1))]))]
+        case .firebase:
+            platform = 2
+            members = [Member("data", .object([Member("enc_payload", .text(payload)), Member("spns", .text("1"))])), priority]
+        case .huawei:
+            platform = 3
+            members = [Member("huawei_data", .text("{\"enc_payload\":\(jsonText(payload)),\"spns\":\"1\"}")), priority]
+        }
+    }
+
+    /// JSON text of the members, with `platform` first: `"platform":1,"topic":…`.
+    package var jsonMembers: String { (["\"platform\":\(platform)"] + members.map(Self.json)).joined(separator: ",") }
+
+    private static func json(_ member: Member) -> String { "\(jsonText(member.name)):\(json(member.value))" }
+
+    private static func json(_ value: Value) -> String {
+        switch value {
+        case .text(let text): jsonText(text)
+        case .number(let number): String(number)
+        case .flag(let flag): flag ? "true" : "false"
+        case .object(let members): "{" + members.map(json).joined(separator: ",") + "}"
+        }
+    }
+}

@@ -1,0 +1,107 @@
+import Core
+import WakuCrypto
+
+/// Reads the fields that subscriptions and unsubscriptions share. Every error is a ``RequestError`` that names the field.
+struct RequestFields {
+    private let object: JSONObject
+
+    /// - Throws: ``RequestError/Code/badInput`` unless it is an object.
+    init(_ value: JSONValue) throws(RequestError) {
+        guard let object = value.object else { throw RequestError(.badInput, "the request is not a JSON object") }
+        self.object = object
+    }
+
+    func required(_ name: StaticString) throws(RequestError) -> JSONValue {
+        guard let value = object[name] else { throw .badInput(name, "missing") }
+        return value
+    }
+
+    func bytes(_ name: StaticString, count: Int) throws(RequestError) -> [UInt8] {
+        guard let bytes = try optionalBytes(name, count: count) else { throw .badInput(name, "missing") }
+        return bytes
+    }
+
+    /// nil when the field is missing or null.
+    func optionalBytes(_ name: StaticString, count: Int) throws(RequestError) -> [UInt8]? {
+        guard let value = object[name] else { return nil }
+        guard let text = value.text, let bytes = EncodedBytes.decode(text, count: count) else {
+            throw .badInput(name, "expected \(count) bytes in hex or base64")
+        }
+        return bytes
+    }
+
+    func account() throws(RequestError) -> AccountID {
+        guard let account = AccountID(try bytes("pubkey", count: AccountID.byteCount)) else {
+            throw .badInput("pubkey", "expected \(AccountID.byteCount) bytes")
+        }
+        return account
+    }
+
+    /// Required for session ids, ignored for other accounts.
+    func sessionKey(of account: AccountID) throws(RequestError) -> Ed25519PublicKey? {
+        guard account.isSessionID else { return nil }
+        let bytes = try bytes("session_ed25519", count: Ed25519PublicKey.byteCount)
+        guard let key = try? Ed25519PublicKey(parsing: bytes) else { throw .badInput("session_ed25519", "expected a key") }
+        return key
+    }
+
+    func delegation() throws(RequestError) -> Delegation {
+        let tag = try optionalBytes("subkey_tag", count: 32)
+        let token = try optionalBytes("subaccount", count: SubaccountToken.byteCount)
+        let signature = try optionalBytes("subaccount_sig", count: Ed25519PublicKey.signatureByteCount)
+        switch (tag, token, signature) {
+        case (nil, nil, nil): return .none
+        case (let tag?, nil, nil): return .subkey(tag: tag)
+        case (nil, let token?, let signature?):
+            guard let token = SubaccountToken(token) else { throw .badInput("subaccount", "expected 36 bytes") }
+            return .subaccount(token, signature: Confidential(signature))
+        case (nil, _?, nil): throw .badInput("subaccount_sig", "missing, subaccount is given")
+        case (nil, nil, _?): throw .badInput("subaccount", "missing, subaccount_sig is given")
+        default: throw .badInput("subkey_tag", "not together with subaccount")
+        }
+    }
+
+    /// Unix seconds.
+    func signedAt() throws(RequestError) -> Int64 {
+        guard let seconds = try required("sig_ts").integer, 1...(1 << 53) ~= seconds else {
+            throw .badInput("sig_ts", "expected an integer from 1 to 2^53")
+        }
+        return seconds
+    }
+
+    func signature() throws(RequestError) -> Confidential<[UInt8]> {
+        Confidential(try bytes("signature", count: Ed25519PublicKey.signatureByteCount))
+    }
+
+    /// The name of the service, known or not, and a token that is right for it.
+    func device() throws(RequestError) -> (serviceName: String, token: String) {
+        guard let name = try required("service").text else { throw .badInput("service", "expected a string") }
+        guard let info = try required("service_info").object else { throw .badInput("service_info", "expected an object") }
+        guard let token = info["token"]?.text else { throw .badInput("service_info", "token missing or no string") }
+        let lengths = PushService(rawValue: name)?.tokenLengths ?? 1...4096
+        // The number of scalars is looked at only within bounds.
+        guard token.utf8.count <= 4 * lengths.upperBound, lengths ~= token.unicodeScalars.count else {
+            let expected = lengths.count == 1 ? "\(lengths.lowerBound)" : "\(lengths.lowerBound) to \(lengths.upperBound)"
+            throw .badInput("service_info", "expected a token of \(expected) characters")
+        }
+        return (name, token)
+    }
+
+    func namespaces() throws(RequestError) -> [Int16] {
+        let problem = "expected a non-empty list of integers from -32768 to 32767, strictly ascending"
+        guard let values = try required("namespaces").array, !values.isEmpty else { throw .badInput("namespaces", problem) }
+        var namespaces: [Int16] = []
+        for value in values {
+            guard let namespace = value.integer.flatMap({ Int16(exactly: $0) }), namespaces.last.map({ $0 < namespace }) ?? true else {
+                throw .badInput("namespaces", problem)
+            }
+            namespaces.append(namespace)
+        }
+        return namespaces
+    }
+
+    func wantsData() throws(RequestError) -> Bool {
+        guard let flag = try required("data").flag else { throw .badInput("data", "expected true or false") }
+        return flag
+    }
+}

@@ -1,0 +1,138 @@
+package import Core
+
+/// A subscription that the store has.
+package struct StoredSubscription: Hashable, Sendable {
+    /// `sig_ts` of the request that made or renewed it, Unix seconds.
+    package let signedAt: Int64
+
+    package init(signedAt: Int64) {
+        self.signedAt = signedAt
+    }
+
+    /// Unix seconds.
+    package var expiresAt: Int64 { signedAt + SessionTimes.subscriptionLifetime }
+
+    /// Gone when its `sig_ts` is 14 days old.
+    package func isExpired(at now: Int64) -> Bool { now >= expiresAt }
+}
+
+/// What an unsubscription leaves: its name, so that an older subscription cannot be replayed.
+package struct LeftName: Hashable, Sendable {
+    /// Subscriptions that were signed before are refused. Unix seconds.
+    package let signedAt: Int64
+    /// Unix seconds.
+    package let expiresAt: Int64
+
+    package init(signedAt: Int64, expiresAt: Int64) {
+        self.signedAt = signedAt
+        self.expiresAt = expiresAt
+    }
+}
+
+/// Times of the contract, in seconds.
+package enum SessionTimes {
+    static let day: Int64 = 86_400
+    /// Of a subscription, and how old a subscription's `sig_ts` may be.
+    package static let subscriptionLifetime = 14 * day
+    /// A subscription's `sig_ts` is less than this ahead.
+    package static let subscriptionLead = day
+    /// How far an unsubscription's `sig_ts` may be away, either way.
+    package static let unsubscriptionWindow = day
+    /// How long the name of an unsubscribed device is kept.
+    package static let nameRetention = 15 * day
+    /// A second report of a message within this makes no second notification.
+    package static let duplicateWindow = day
+}
+
+/// Decides what subscriptions and unsubscriptions change. Checks run in this order; the first that fails is the answer.
+///
+///     shape of every field, service name    SessionProtocol's forms
+///     service available, time window        admit
+///     keys and signatures                   SignatureVerifier
+///     what is stored                        decide
+package struct SubscriptionRules: Sendable {
+    /// Services that a gorush endpoint serves.
+    package let availableServices: Set<PushService>
+    package let maximumDevicesPerAccount: Int
+
+    package init(availableServices: Set<PushService>, maximumDevicesPerAccount: Int = 100) {
+        self.availableServices = availableServices
+        self.maximumDevicesPerAccount = maximumDevicesPerAccount
+    }
+
+    /// What a subscription does to the store.
+    package enum Change: Hashable, Sendable {
+        /// A new row. An expired one with the same name is replaced.
+        case insert
+        case update
+    }
+
+    /// What an unsubscription does to the store.
+    package enum Removal: Hashable, Sendable {
+        /// Deletes the row, drops what waits in the outbox, and leaves the name.
+        case remove(leaving: LeftName)
+        case nothingToRemove
+    }
+
+    /// - Parameters:
+    ///   - form: Well-formed, not verified yet.
+    ///   - now: Unix seconds.
+    /// - Throws: ``RequestError/Code/serviceNotAvailable``, ``RequestError/Code/error``
+    package func admit(_ form: SubscriptionForm, at now: Int64) throws(RequestError) {
+        try checkService(form.device.service)
+        let age = now - form.authority.signedAt
+        guard age <= SessionTimes.subscriptionLifetime else { throw RequestError(.error, "sig_ts: older than 14 days") }
+        guard -age < SessionTimes.subscriptionLead else { throw RequestError(.error, "sig_ts: 24 hours or more in the future") }
+    }
+
+    /// - Parameters:
+    ///   - form: Well-formed, not verified yet.
+    ///   - now: Unix seconds.
+    /// - Throws: ``RequestError/Code/serviceNotAvailable``, ``RequestError/Code/error``
+    package func admit(_ form: UnsubscriptionForm, at now: Int64) throws(RequestError) {
+        try checkService(form.device.service)
+        guard abs(now - form.authority.signedAt) <= SessionTimes.unsubscriptionWindow else {
+            throw RequestError(.error, "sig_ts: more than 24 hours from now")
+        }
+    }
+
+    private func checkService(_ service: PushService) throws(RequestError) {
+        guard availableServices.contains(service) else { throw RequestError(.serviceNotAvailable, "service: not served here") }
+    }
+
+    /// - Parameters:
+    ///   - signedAt: `sig_ts` of a subscription that was admitted and verified.
+    ///   - stored: The row with the same account, service and token.
+    ///   - left: What an unsubscription of this name left.
+    ///   - deviceCount: The account's subscriptions that are not expired.
+    ///   - now: Unix seconds.
+    /// - Throws: ``RequestError/Code/error`` for a replay, or a device too many.
+    package func decideSubscription(
+        signedAt: Int64, stored: StoredSubscription?, left: LeftName?, deviceCount: Int, at now: Int64
+    ) throws(RequestError) -> Change {
+        if let stored, !stored.isExpired(at: now) {
+            guard signedAt >= stored.signedAt else { throw RequestError(.error, "sig_ts: older than that of the subscription") }
+            return .update
+        }
+        if let left, now < left.expiresAt, signedAt < left.signedAt {
+            throw RequestError(.error, "sig_ts: older than the unsubscription")
+        }
+        guard deviceCount < maximumDevicesPerAccount else {
+            throw RequestError(.error, "pubkey: \(maximumDevicesPerAccount) devices are subscribed already")
+        }
+        return .insert
+    }
+
+    /// - Parameters:
+    ///   - signedAt: `sig_ts` of an unsubscription that was admitted and verified.
+    ///   - stored: The row with the same account, service and token.
+    ///   - now: Unix seconds.
+    /// - Throws: ``RequestError/Code/error`` for a replay.
+    package func decideUnsubscription(signedAt: Int64, stored: StoredSubscription?, at now: Int64) throws(RequestError) -> Removal {
+        guard let stored, !stored.isExpired(at: now) else { return .nothingToRemove }
+        guard signedAt >= stored.signedAt else { throw RequestError(.error, "sig_ts: older than that of the subscription") }
+        // One that is in the future would lock the device out until then. Both may be, by up to a day.
+        let latest = min(max(signedAt, stored.signedAt), now)
+        return .remove(leaving: LeftName(signedAt: latest, expiresAt: now + SessionTimes.nameRetention))
+    }
+}

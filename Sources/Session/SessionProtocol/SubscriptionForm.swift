@@ -1,0 +1,124 @@
+package import Core
+package import WakuCrypto
+
+/// A device that a subscription is for. Its token prints as `<redacted>`.
+package struct SubscriberDevice: Hashable, Sendable {
+    package let service: PushService
+    package let token: Confidential<String>
+
+    package init(service: PushService, token: String) {
+        self.service = service
+        self.token = Confidential(token)
+    }
+
+    /// - Throws: ``RequestError/Code/serviceNotAvailable`` for a service that is unknown.
+    init(named name: String, token: String) throws(RequestError) {
+        guard let service = PushService(rawValue: name) else { throw RequestError(.serviceNotAvailable, "service: unknown") }
+        self.init(service: service, token: token)
+    }
+}
+
+/// Which account a request is for, and who signed it.
+package struct SignedAuthority: Hashable, Sendable {
+    package let account: AccountID
+    /// The Ed25519 key of a session id; nil for other accounts.
+    package let sessionKey: Ed25519PublicKey?
+    package let delegation: Delegation
+    /// `sig_ts`, Unix seconds, from 1 to 2^53.
+    package let signedAt: Int64
+    /// 64 bytes over the request's text.
+    package let signature: Confidential<[UInt8]>
+
+    package init(
+        account: AccountID, sessionKey: Ed25519PublicKey?, delegation: Delegation, signedAt: Int64, signature: Confidential<[UInt8]>
+    ) {
+        self.account = account
+        self.sessionKey = sessionKey
+        self.delegation = delegation
+        self.signedAt = signedAt
+        self.signature = signature
+    }
+}
+
+/// The body of `POST /subscribe`, every field in range. Its signature and time are not checked yet.
+package struct SubscriptionForm: Sendable {
+    package let authority: SignedAuthority
+    /// Strictly ascending, at least one.
+    package let namespaces: [Int16]
+    package let wantsData: Bool
+    package let device: SubscriberDevice
+    /// 32 bytes: seals the notifications for the device.
+    package let encryptionKey: SymmetricKey
+
+    package init(
+        authority: SignedAuthority, namespaces: [Int16], wantsData: Bool, device: SubscriberDevice, encryptionKey: SymmetricKey
+    ) {
+        self.authority = authority
+        self.namespaces = namespaces
+        self.wantsData = wantsData
+        self.device = device
+        self.encryptionKey = encryptionKey
+    }
+
+    /// Checks the shape of every field, then the service.
+    ///
+    /// - Throws: ``RequestError/Code/badInput``, ``RequestError/Code/serviceNotAvailable``
+    package init(_ value: JSONValue) throws(RequestError) {
+        let fields = try RequestFields(value)
+        let account = try fields.account()
+        let (sessionKey, delegation) = (try fields.sessionKey(of: account), try fields.delegation())
+        namespaces = try fields.namespaces()
+        wantsData = try fields.wantsData()
+        let (signedAt, signature) = (try fields.signedAt(), try fields.signature())
+        let (service, token) = try fields.device()
+        guard let key = SymmetricKey(bytes: try fields.bytes("enc_key", count: SymmetricKey.byteCount)) else {
+            throw .badInput("enc_key", "expected 32 bytes")
+        }
+        encryptionKey = key
+        authority = SignedAuthority(
+            account: account, sessionKey: sessionKey, delegation: delegation, signedAt: signedAt, signature: signature)
+        device = try SubscriberDevice(named: service, token: token)
+    }
+
+    /// ASCII: `MONITOR` ‖ hex(pubkey) ‖ sig_ts ‖ 1 or 0 ‖ namespaces joined by commas.
+    package var signedText: [UInt8] {
+        Self.signedText(of: authority.account, signedAt: authority.signedAt, wantsData: wantsData, namespaces: namespaces)
+    }
+
+    package static func signedText(of account: AccountID, signedAt: Int64, wantsData: Bool, namespaces: [Int16]) -> [UInt8] {
+        let names = namespaces.map(String.init).joined(separator: ",")
+        return Array("MONITOR\(account.hex)\(signedAt)\(wantsData ? 1 : 0)\(names)".utf8)
+    }
+}
+
+/// The body of `POST /unsubscribe`, every field in range.
+package struct UnsubscriptionForm: Sendable {
+    package let authority: SignedAuthority
+    package let device: SubscriberDevice
+
+    package init(authority: SignedAuthority, device: SubscriberDevice) {
+        self.authority = authority
+        self.device = device
+    }
+
+    /// Checks the shape of every field, then the service.
+    ///
+    /// - Throws: ``RequestError/Code/badInput``, ``RequestError/Code/serviceNotAvailable``
+    package init(_ value: JSONValue) throws(RequestError) {
+        let fields = try RequestFields(value)
+        let account = try fields.account()
+        let (sessionKey, delegation) = (try fields.sessionKey(of: account), try fields.delegation())
+        let (signedAt, signature) = (try fields.signedAt(), try fields.signature())
+        let (service, token) = try fields.device()
+        authority = SignedAuthority(
+            account: account, sessionKey: sessionKey, delegation: delegation, signedAt: signedAt, signature: signature)
+        device = try SubscriberDevice(named: service, token: token)
+    }
+
+    /// ASCII: `UNSUBSCRIBE` ‖ hex(pubkey) ‖ sig_ts.
+    package var signedText: [UInt8] { Self.signedText(of: authority.account, signedAt: authority.signedAt) }
+
+    package static func signedText(of account: AccountID, signedAt: Int64) -> [UInt8] {
+        Array("UNSUBSCRIBE\(account.hex)\(signedAt)".utf8)
+    }
+}

@@ -1,0 +1,142 @@
+import HTTPTypes
+import Hummingbird
+import NIOCore
+import NodeMetrics
+import PushNode
+import SessionProtocol
+import Core
+import Waku
+
+/// Answers the requests of ``SessionEndpoint``, those that come inside onion requests too.
+struct SessionResponder: HTTPResponder {
+    typealias Context = BasicRequestContext
+
+    let preparation: RequestPreparation
+    let commits: SubscriptionCommits
+    let onionKey: OnionKey
+    let bodies: BodyReader
+    let counters: Counters
+    let now: @Sendable () -> Timestamp
+
+    func respond(to request: Request, context: Context) async throws -> Response {
+        let path = percentDecoded(request.uri.path) ?? request.uri.path
+        switch SessionEndpoint.route(method: request.method.rawValue, path: path, isInsideOnion: false) {
+        case .notFound: return Self.text(.notFound, "there is nothing at this path")
+        case .methodNotAllowed:
+            var response = Self.text(.methodNotAllowed, "this path has another method")
+            response.headers[.allow] = SessionEndpoint(rawValue: path)?.method
+            return response
+        case .found(.health): return Self.text(.ok, "ok")
+        case .found(.onion): return try await onion(request)
+        case .found(let endpoint):
+            return try await bodies.read(request, upTo: SessionProtocol.RequestBody.maximumByteCount) { body in
+                switch body {
+                case .body(let bytes): Self.json(try await answer(bytes, at: endpoint))
+                case .tooLarge: Self.json(refused(SessionProtocol.RequestBody.tooLarge, at: endpoint))
+                case .busy: Self.json(refused(.busy, at: endpoint))
+                }
+            }
+        }
+    }
+
+    // MARK: Subscriptions
+
+    /// JSON.
+    private func answer(_ body: [UInt8], at endpoint: SessionEndpoint) async throws -> String {
+        let (prepared, answers) = try await preparation.onThread {
+            [preparation, commits, now] (pass: @escaping @Sendable (Committed) -> Void) in
+            let prepared = preparation.prepare(body, isSubscription: endpoint == .subscribe, at: now().seconds)
+            commits.commit(prepared.requests, byteCount: prepared.byteCount) { pass((prepared, $0)) }
+        }
+        return json(prepared, answers, at: endpoint)
+    }
+
+    /// Requests, and the answers to those of them that went to the store.
+    private typealias Committed = (prepared: PreparedBody, answers: [RequestAnswer])
+
+    private func json(_ prepared: PreparedBody, _ answers: [RequestAnswer], at endpoint: SessionEndpoint) -> String {
+        for answer in prepared.all(answers) { counters.increment(.sessionRequests, endpoint.label, SessionAnswerLabel(answer)) }
+        return prepared.json(answers)
+    }
+
+    private func refused(_ error: RequestError, at endpoint: SessionEndpoint) -> String {
+        counters.increment(.sessionRequests, endpoint.label, SessionAnswerLabel(.failed(error)))
+        return RequestAnswer.failed(error).json
+    }
+
+    // MARK: Onion requests
+
+    /// What was inside of an onion request.
+    private enum Inside: Sendable {
+        case requests(PreparedBody, SessionEndpoint, [RequestAnswer])
+        case answered(OnionInnerResponse)
+    }
+
+    private func onion(_ request: Request) async throws -> Response {
+        try await bodies.read(request, upTo: OnionRequest.maximumByteCount) { body in
+            switch body {
+            case .body(let bytes): try await onion(bytes)
+            case .tooLarge: refused(.tooLarge)
+            case .busy: Self.text(.serviceUnavailable, "too many large requests at present")
+            }
+        }
+    }
+
+    private func onion(_ body: [UInt8]) async throws -> Response {
+        typealias Opened = Result<(onion: OpenedOnion, inside: Inside), OnionError>
+        let opened = try await preparation.onThread { [self] (pass: @escaping @Sendable (Opened) -> Void) in
+            do throws(OnionError) {
+                let onion = try onionKey.open(body)
+                handle(onion.plain) { pass(.success((onion, $0))) }
+            } catch {
+                pass(.failure(error))
+            }
+        }
+        switch opened {
+        case .failure(let error): return refused(error)
+        case .success((let onion, let inside)):
+            let answer: OnionInnerResponse =
+                switch inside {
+                case .answered(let response): response
+                case .requests(let prepared, let endpoint, let answers): .json(json(prepared, answers, at: endpoint))
+                }
+            counters.increment(.sessionOnionRequests, SessionOnionLabel.answered)
+            return Response(
+                status: .ok, headers: [.contentType: "application/octet-stream"],
+                body: .init(byteBuffer: ByteBuffer(bytes: onion.seal(answer))))
+        }
+    }
+
+    /// - Parameter completion: called once, when the requests inside are durable or have failed, too.
+    private func handle(_ plain: [UInt8], completion: @escaping @Sendable (Inside) -> Void) {
+        guard let request = try? OnionInnerRequest(parsing: plain) else { return completion(.answered(.failure(400, "not a request"))) }
+        switch SessionEndpoint.route(method: request.method, path: request.path, isInsideOnion: true) {
+        case .notFound, .found(.onion): completion(.answered(.failure(404, "there is nothing at this path")))
+        case .methodNotAllowed: completion(.answered(.failure(405, "this path has another method")))
+        case .found(.health): completion(.answered(.failure(200, "ok")))
+        case .found(let endpoint):
+            let prepared = preparation.prepare(Array(request.body ?? []), isSubscription: endpoint == .subscribe, at: now().seconds)
+            commits.commit(prepared.requests, byteCount: prepared.byteCount) { completion(.requests(prepared, endpoint, $0)) }
+        }
+    }
+
+    private func refused(_ error: OnionError) -> Response {
+        counters.increment(.sessionOnionRequests, SessionOnionLabel(error))
+        return Self.text(HTTPResponse.Status(code: error.status), error.text)
+    }
+
+    // MARK: Responses
+
+    private static func json(_ text: String) -> Response {
+        Response(status: .ok, headers: [.contentType: "application/json"], body: .init(byteBuffer: ByteBuffer(string: text)))
+    }
+
+    private static func text(_ status: HTTPResponse.Status, _ line: String) -> Response {
+        Response(
+            status: status, headers: [.contentType: "text/plain; charset=utf-8"], body: .init(byteBuffer: ByteBuffer(string: line + "\n")))
+    }
+}
+
+extension SessionEndpoint {
+    fileprivate var label: SessionEndpointLabel { self == .subscribe ? .subscribe : .unsubscribe }
+}

@@ -1,0 +1,92 @@
+import Foundation
+package import Delivery
+package import Core
+package import SessionProtocol
+package import Storage
+
+/// A notification in the outbox, sealed for its device: a retry posts the same bytes.
+///
+///     flags(1) ‖ namespace(2, big-endian) ‖ nonce(24) ‖ ciphertext ‖ tag(16)          flags: bit 0 the payload carries data
+package struct SessionPayload: Hashable, Sendable {
+    package let carriesData: Bool
+    package let namespace: Int16
+    /// What `enc_payload` is in base64.
+    package let sealed: [UInt8]
+
+    package init(_ message: NotifyMessage, for record: SubscriptionRecord, _ sodium: Sodium) {
+        let payload = NotificationPayload(message, wantsData: record.wantsData)
+        carriesData = payload.carriesData
+        namespace = message.namespace
+        sealed = payload.sealedBytes(with: record.encryptionKey, sodium: sodium)
+    }
+
+    /// - Throws: `UnexpectedValue`
+    package init(parsing bytes: [UInt8]) throws(UnexpectedValue) {
+        guard bytes.count > 3 else { throw UnexpectedValue() }
+        carriesData = bytes[0] & 1 != 0
+        namespace = Int16(bitPattern: UInt16(bytes[1]) << 8 | UInt16(bytes[2]))
+        sealed = Array(bytes[3...])
+    }
+
+    package func encoded() -> [UInt8] {
+        let number = UInt16(bitPattern: namespace)
+        return [carriesData ? 1 : 0, UInt8(number >> 8), UInt8(truncatingIfNeeded: number)] + sealed
+    }
+}
+
+/// The content of a Session notification, whatever the payload profile is: each has one device. The app depends on all of it, so only the
+/// operator's settings of delivery apply.
+package struct SessionContent: NotificationContent {
+    private let payload: SessionPayload
+    private let service: PushService
+    private let apnsTopic: String
+
+    /// - Parameters:
+    ///   - payload: of the outbox.
+    ///   - service: the device's.
+    ///   - apnsTopic: `--session-apns-topic`.
+    package init(_ payload: SessionPayload, service: PushService, apnsTopic: String) {
+        self.payload = payload
+        self.service = service
+        self.apnsTopic = apnsTopic
+    }
+
+    package var byteCount: Int { 512 + 2 * payload.sealed.count }
+
+    /// Made when it is posted rather than on the store's thread.
+    private var fields: GorushFields {
+        GorushFields(
+            service: service, payload: Data(payload.sealed).base64EncodedString(), carriesData: payload.carriesData,
+            namespace: payload.namespace, apnsTopic: apnsTopic)
+    }
+
+    package var subject: NotificationSubject {
+        NotificationSubject(protocolName: SessionPush.protocolName, kind: .message, isFixed: true)
+    }
+
+    package func text(in profile: PayloadProfile) -> String { "" }
+
+    package func writeData(for body: NotificationBody, to writer: inout JSONWriter) {}
+
+    package func write(_ body: NotificationBody, to writer: inout JSONWriter) {
+        let members = fields.members
+        body.writeCollapseID(to: &writer)
+        Self.write(members, to: &writer)
+        var priority: String?
+        if case .text(let text)? = members.first(where: { $0.name == "priority" })?.value { priority = text }
+        body.writeDelivery(priority: priority, to: &writer)
+    }
+
+    private static func write(_ members: [GorushFields.Member], to writer: inout JSONWriter) {
+        for member in members {
+            writer.member(member.name) { writer in
+                switch member.value {
+                case .text(let text): writer.element(text)
+                case .number(let number): writer.element(number)
+                case .flag(let flag): writer.element(flag)
+                case .object(let members): writer.object { write(members, to: &$0) }
+                }
+            }
+        }
+    }
+}

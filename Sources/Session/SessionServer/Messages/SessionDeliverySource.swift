@@ -1,0 +1,61 @@
+package import Delivery
+package import Core
+import SessionProtocol
+package import Storage
+import Waku
+
+/// What delivery knows of Session: a device is a subscription, its version the subscription's `sig_ts`.
+package struct SessionDeliverySource: DeliverySource {
+    private let subscriptions: Subscriptions
+    private let apnsTopic: String
+
+    /// - Parameters:
+    ///   - sealer: of the store.
+    ///   - apnsTopic: `--session-apns-topic`; empty for none.
+    package init(_ sealer: Sealer, apnsTopic: String) {
+        subscriptions = Subscriptions(sealer)
+        self.apnsTopic = apnsTopic
+    }
+
+    package var number: ProtocolNumber { SessionStorage.protocolNumber }
+    package var devices: Query { Self.findDevices }
+
+    private static let findDevices = Query(
+        SessionStorage.subscription,
+        [
+            .id, SessionStorage.signedAt, SessionStorage.name, SessionStorage.account, SessionStorage.service, SessionStorage.sealed,
+        ], where: [.idAmong])
+
+    package func address(of device: Row) throws -> DeviceAddress {
+        let signedAt = try device.integer(1)
+        return address(
+            of: try subscriptions.open(try device.bytes(5), named: try device.bytes(2), signedAt: signedAt),
+            try PushService(stored: try device.integer(4)))
+    }
+
+    func address(of record: SubscriptionRecord, _ service: PushService) -> DeviceAddress {
+        DeviceAddress(
+            version: UInt64(bitPattern: record.authority.signedAt), platform: service.platform,
+            deviceToken: DeviceToken(record.token.value), apnTopic: service.isApple ? apnsTopic : "", service: service)
+    }
+
+    package func owner(of device: Row) throws -> DeviceOwner? {
+        DeviceOwner(keyHash: try device.bytes(3), installation: try PushService(stored: try device.integer(4)).rawValue)
+    }
+
+    package func content(of payload: [UInt8], to device: Row) throws -> any NotificationContent {
+        content(try SessionPayload(parsing: payload), try PushService(stored: try device.integer(4)))
+    }
+
+    func content(_ payload: SessionPayload, _ service: PushService) -> SessionContent {
+        SessionContent(payload, service: service, apnsTopic: apnsTopic)
+    }
+
+    /// A dead token ends its subscriptions under every pubkey.
+    package func endDevice(_ row: Int64, version: UInt64, at now: Timestamp) -> StoreCommand<Void> {
+        Subscriptions.endToken(ofRow: row, version: version, at: now)
+    }
+
+    /// Another storage server may report its message again.
+    package func noteGivenUp(_ delivery: DeliveryID, at now: Timestamp) -> Change? { Subscriptions.noteSeen(delivery, at: now) }
+}

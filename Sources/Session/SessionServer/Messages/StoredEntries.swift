@@ -1,0 +1,39 @@
+import SessionSwarms
+import SessionProtocol
+import Storage
+import Synchronization
+import Core
+import Waku
+
+/// Reads what storage servers are asked from the store, at the time at which they are asked.
+final class StoredEntries: MonitorEntrySource {
+    private static let chunk = 500
+
+    private let store: any Store
+    private let subscriptions: Subscriptions
+    private let now: @Sendable () -> Timestamp
+    private let monitor = Mutex<(any SubscriptionMonitoring)?>(nil)
+
+    init(_ store: any Store, now: @escaping @Sendable () -> Timestamp) {
+        self.store = store
+        self.now = now
+        subscriptions = Subscriptions(store.sealer)
+    }
+
+    /// Who is told which subscriptions are gone: those that delivery ended, because their token is dead, and those that another process removed.
+    func remove(from monitor: any SubscriptionMonitoring) {
+        self.monitor.withLock { $0 = monitor }
+    }
+
+    func entries(of ids: [SubscriptionID]) async throws -> [SubscriptionID: MonitorEntry] {
+        var entries: [SubscriptionID: MonitorEntry] = [:]
+        for start in stride(from: 0, to: ids.count, by: Self.chunk) {
+            let chunk = Array(ids[start..<min(start + Self.chunk, ids.count)])
+            entries.merge(try await store.fetch(subscriptions.monitorEntries(of: chunk, at: now().seconds))) { first, _ in first }
+        }
+        if entries.count < ids.count, let monitor = monitor.withLock(\.self) {
+            for id in ids where entries[id] == nil { monitor.remove(id) }
+        }
+        return entries
+    }
+}

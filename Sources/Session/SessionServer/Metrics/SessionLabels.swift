@@ -1,0 +1,138 @@
+import NodeMetrics
+import Core
+import SessionSwarms
+import SessionProtocol
+
+package enum SessionEndpointLabel: String, MetricLabel {
+    package static let labelName = "endpoint"
+    case subscribe
+    case unsubscribe
+}
+
+/// What a request is answered.
+package enum SessionAnswerLabel: String, MetricLabel {
+    package static let labelName = "answer"
+    case added
+    case updated
+    case removed
+    case notSubscribed = "not_subscribed"
+    case badInput = "bad_input"
+    case serviceNotAvailable = "service_not_available"
+    case serviceTimeout = "service_timeout"
+    case error
+    case internalError = "internal_error"
+
+    init(_ answer: RequestAnswer) {
+        self =
+            switch answer {
+            case .added: .added
+            case .updated: .updated
+            case .removed(true): .removed
+            case .removed(false): .notSubscribed
+            case .failed(let error):
+                switch error.code {
+                case .badInput: .badInput
+                case .serviceNotAvailable: .serviceNotAvailable
+                case .serviceTimeout: .serviceTimeout
+                case .error: .error
+                case .internalError: .internalError
+                }
+            }
+    }
+}
+
+package enum SessionOnionLabel: String, MetricLabel {
+    package static let labelName = "result"
+    case answered
+    case malformed
+    case undecryptable
+    case tooLarge = "too_large"
+
+    init(_ error: OnionError) {
+        self =
+            switch error {
+            case .malformed: .malformed
+            case .undecryptable: .undecryptable
+            case .tooLarge: .tooLarge
+            }
+    }
+}
+
+/// Why a message of a storage server makes no notification: what ``SessionMonitoring/SessionDropReason`` says, and what is found out after that.
+package enum SessionDropLabel: String, MetricLabel {
+    package static let labelName = "reason"
+    case malformed
+    case negativeTime = "negative_time"
+    case badHash = "bad_hash"
+    case tooLarge = "too_large"
+    case unsolicited
+    case expired
+    case unwanted
+    case unknownCommand = "unknown_command"
+    case unknownReply = "unknown_reply"
+    case notOxenMQ = "not_oxenmq"
+    /// Stored on the storage server longer ago than `--max-request-age`.
+    case tooOld = "too_old"
+    /// The store failed until the node stopped, or fails for this message alone: damaged rows.
+    case notStored = "not_stored"
+
+    init(_ reason: SessionDropReason) {
+        self =
+            switch reason {
+            case .malformed: .malformed
+            case .negativeTime: .negativeTime
+            case .badHash: .badHash
+            case .tooLarge: .tooLarge
+            case .unsolicited: .unsolicited
+            case .expired: .expired
+            case .unwanted: .unwanted
+            case .unknownCommand: .unknownCommand
+            case .unknownReply: .unknownReply
+            case .notOxenMQ: .notOxenMQ
+            }
+    }
+
+    var inWords: String { rawValue.split(separator: "_").joined(separator: " ") }
+}
+
+package enum SessionRefusalLabel: String, MetricLabel {
+    package static let labelName = "reason"
+    case arguments, pubkey, namespace, timestamp, signature
+    case wrongSwarm = "wrong_swarm"
+    case other
+
+    init(_ refusal: MonitorRefusal) {
+        self = Self(rawValue: refusal.name) ?? .other
+    }
+}
+
+package enum SessionConnectionLabel: String, MetricLabel {
+    package static let labelName = "event"
+    case made
+    /// Attempts that failed included.
+    case ended
+}
+
+package enum SessionServiceLabel: String, MetricLabel {
+    package static let labelName = "service"
+    case apns
+    case apnsSandbox = "apns_sandbox"
+    case firebase
+    case huawei
+
+    init(_ service: PushService) {
+        self =
+            switch service {
+            case .apns: .apns
+            case .apnsSandbox: .apnsSandbox
+            case .firebase: .firebase
+            case .huawei: .huawei
+            }
+    }
+}
+
+package enum SessionReachLabel: String, MetricLabel {
+    package static let labelName = "state"
+    case known
+    case connected
+}

@@ -1,0 +1,58 @@
+package import NodeAPI
+package import Core
+package import SessionSwarms
+
+/// The checks of Session's push server, as pure functions of its figures.
+package enum SessionChecks {
+    /// - Parameters:
+    ///   - figures: of the monitor.
+    ///   - unserved: services that no gorush endpoint serves.
+    ///   - isListening: whether the HTTP endpoints are served.
+    package static func findings(
+        _ figures: SubscriptionMonitor.Figures, unserved: Set<PushService>, isListening: Bool
+    ) -> [Finding] {
+        guard isListening else { return [Finding("session", .fail, "starting: subscriptions are being read")] }
+        return [servers(figures), swarms(figures), oxend(figures), services(unserved)].compactMap(\.self)
+    }
+
+    private static func servers(_ figures: SubscriptionMonitor.Figures) -> Finding {
+        let text = "\(figures.connectedServers) of \(figures.knownServers) storage servers connected"
+        guard figures.connectedServers == 0 else { return Finding("session", .ok, text) }
+        let remedy =
+            figures.knownServers == 0
+            ? "check --session-nodes or --session-oxend: no storage server is known"
+            : "check that this machine may connect to storage servers"
+        return Finding("session", figures.subscriptions > 0 ? .fail : .warn, text, remedy: remedy)
+    }
+
+    /// nil: no swarm is known, which is another finding.
+    private static func swarms(_ figures: SubscriptionMonitor.Figures) -> Finding? {
+        guard figures.knownSwarms > 0 else { return nil }
+        let text = "\(figures.reachableSwarms) of \(figures.knownSwarms) swarms reachable"
+        guard figures.reachableSwarms < figures.knownSwarms else { return Finding("session swarms", .ok, text) }
+        let missed = figures.subscriptions - figures.monitoredSubscriptions
+        guard missed > 0 else { return Finding("session swarms", .ok, "\(text): those of all subscriptions") }
+        return Finding(
+            "session swarms", .warn, "\(text): \(missed) \(missed == 1 ? "subscription is" : "subscriptions are") not monitored",
+            remedy: "it tries again within 2 minutes; check that this machine may connect to storage servers")
+    }
+
+    /// nil: the list comes from a file.
+    private static func oxend(_ figures: SubscriptionMonitor.Figures) -> Finding? {
+        figures.isOxendConnected.map { isConnected in
+            isConnected
+                ? Finding("session oxend", .ok, "connected")
+                : Finding(
+                    "session oxend", .warn, "not connected: the list of storage servers is not renewed", remedy: "check --session-oxend")
+        }
+    }
+
+    private static func services(_ unserved: Set<PushService>) -> Finding {
+        guard !unserved.isEmpty else { return Finding("session services", .ok, "all services have a gorush endpoint") }
+        let names = unserved.map(\.rawValue).sorted().joined(separator: ", ")
+        return Finding(
+            "session services", .warn, "devices of \(names) are refused",
+            remedy: unserved.contains(where: \.isApple)
+                ? "set --session-apns-topic, and give an endpoint these services" : "give an endpoint of gorush-endpoints these services")
+    }
+}

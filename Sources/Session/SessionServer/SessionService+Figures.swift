@@ -1,0 +1,65 @@
+import Cluster
+import NodeAPI
+import NodeMetrics
+import Core
+import PushNode
+import SessionSwarms
+import SessionProtocol
+import WakuCrypto
+
+/// What operators are told: readiness, facts, gauges.
+extension SessionService {
+    var findings: [Finding] {
+        SessionChecks.findings(
+            monitor.figures, unserved: Set(PushService.allCases).subtracting(services), isListening: httpPort != nil)
+    }
+
+    func updateGauges(_ counters: Counters) async {
+        let registry = counters.registry
+        let stored = await figures.value()
+        for service in PushService.allCases {
+            registry.set(.sessionSubscriptions, SessionServiceLabel(service), to: stored.map { Double($0.services[service] ?? 0) })
+        }
+        registry.set(.sessionAccounts, to: stored.map { Double($0.accounts) })
+        let monitored = monitor.figures
+        registry.set(.sessionServers, SessionReachLabel.known, to: Double(monitored.knownServers))
+        registry.set(.sessionServers, SessionReachLabel.connected, to: Double(monitored.connectedServers))
+        registry.set(.sessionSwarms, SessionReachLabel.known, to: Double(monitored.knownSwarms))
+        registry.set(.sessionSwarms, SessionReachLabel.connected, to: Double(monitored.reachableSwarms))
+        registry.set(.sessionMonitored, to: Double(monitored.monitoredSubscriptions))
+        registry.set(.sessionMapAge, to: monitored.mapReceivedAt.map { (Instant.now - $0) / .seconds(1) })
+    }
+
+    func facts() async -> [ProtocolFact] {
+        let stored = await figures.value()
+        let monitored = monitor.figures
+        let counters = node.counters
+        let dropped = SessionDropLabel.allCases.compactMap { reason -> String? in
+            let count = counters.count(.sessionDropped(reason))
+            return count > 0 ? "\(count) \(reason.inWords)" : nil
+        }
+        func devices(_ stored: SubscriptionFigures) -> String {
+            let parts = PushService.allCases.compactMap { service in stored.services[service].map { "\($0) \(service.rawValue)" } }
+            return parts.isEmpty ? "none" : parts.joined(separator: ", ")
+        }
+        let share = sharedMonitoring?.share.map { ProtocolFact("nodes that share the accounts", String($0.nodes.count)) }
+        return [
+            ProtocolFact("HTTP", configuration.httpAddress.description),
+            ProtocolFact("onion key", configuration.onionKey.publicKeyHex),
+            ProtocolFact("APNs topic", configuration.apnsTopic.isEmpty ? "none" : configuration.apnsTopic),
+            ProtocolFact("accounts", stored.map { String($0.accounts) } ?? "not known"),
+            ProtocolFact("devices", stored.map(devices) ?? "not known"),
+            ProtocolFact("storage servers connected", "\(monitored.connectedServers) of \(monitored.knownServers)"),
+            ProtocolFact("swarms reachable", "\(monitored.reachableSwarms) of \(monitored.knownSwarms)"),
+            ProtocolFact("subscriptions monitored", "\(monitored.monitoredSubscriptions) of \(monitored.subscriptions)"),
+            ProtocolFact("messages reported", String(counters.count(.sessionMessage))),
+            ProtocolFact("notifications", String(counters.count(.sessionNotification))),
+            ProtocolFact("messages dropped", dropped.isEmpty ? "none" : dropped.joined(separator: ", ")),
+        ] + (share.map { [$0] } ?? [])
+    }
+}
+
+extension OnionKey {
+    /// 64 lower-case digits.
+    package var publicKeyHex: String { hexString(publicKey) }
+}

@@ -1,0 +1,357 @@
+import Cluster
+import Delivery
+import Dispatch
+import NodeAPI
+import HTTPService
+import HummingbirdCore
+import Logging
+import NIOCore
+import NIOPosix
+import NodeMetrics
+import Core
+import PushNode
+import SessionSwarms
+import SessionProtocol
+import StatusRules
+import Storage
+import Synchronization
+import Waku
+
+/// The service of a protocol value, which exists before it.
+final class RunningSession: Sendable {
+    private let made = Mutex<SessionService?>(nil)
+
+    var service: SessionService? {
+        get { made.withLock(\.self) }
+        set { made.withLock { $0 = newValue } }
+    }
+}
+
+/// Session at work: see ``SessionPush``.
+final class SessionService: ProtocolService {
+    private static let retryInterval = Duration.seconds(1)
+    private static let expiryChunk = 500
+    private static let loadChunk = 50_000
+    /// Threads that read subscriptions at the start.
+    private static let loadThreads = 4
+    /// Changed subscriptions that are read at once.
+    private static let changeChunk = 200
+    private static let knownCapacity = 100_000
+    /// With more that wait to be read, everything is.
+    private static let changeLimit = 100_000
+
+    let node: NodeServices
+    let configuration: SessionPush.Configuration
+    let gate: SessionGate
+    let monitor: any SubscriptionMonitoring
+    /// The same one, where several nodes share the accounts.
+    let sharedMonitoring: SharedMonitoring?
+    private let shareChanged = WakeUpSignal()
+    /// Names of subscriptions that were stored or changed, by any node.
+    private let changed = Mutex<Set<[UInt8]>>([])
+    private let subscriptionsChanged = WakeUpSignal()
+    private let intake: SessionIntake
+    let figures: ThrottledReading<SubscriptionFigures>
+    /// Services that a gorush endpoint serves.
+    let services: Set<PushService>
+    private let preparation: RequestPreparation
+    private let boundPort = Mutex<Int?>(nil)
+    var httpPort: Int? { boundPort.withLock(\.self) }
+
+    init(_ configuration: SessionPush.Configuration, _ gate: SessionGate, _ node: NodeServices) {
+        self.configuration = configuration
+        self.gate = gate
+        self.node = node
+        let routing = node.delivery.routing
+        services = Set(
+            PushService.allCases.filter { service in
+                (!service.isApple || !configuration.apnsTopic.isEmpty)
+                    && routing.endpoint(
+                        for: service.platform, apnTopic: service.isApple ? configuration.apnsTopic : "", service: service) != nil
+            })
+        preparation = RequestPreparation(SignatureVerifier(sodium: configuration.sodium), services: services)
+        gate.count(with: node.counters)
+        if let cluster = node.cluster {
+            gate.limiter.exchangeTakes(by: TakeExchange(hash: node.keyedHash) { cluster.tell(SessionStorage.protocolNumber, taken: $0) })
+        }
+        let store = node.store
+        let now = node.now
+        figures = ThrottledReading { try await store.fetch(Subscriptions.figures(at: now().seconds)) }
+        let entries = StoredEntries(store, now: now)
+        let source = SessionDeliverySource(store.sealer, apnsTopic: configuration.apnsTopic)
+        intake = SessionIntake(node, source, gate, configuration.sodium, ageLimit: configuration.ageLimit)
+        let monitor = configuration.makeMonitor(entries, intake, node.logger) { [counters = node.counters] in counters.add($0) }
+        sharedMonitoring = node.cluster.map { _ in SharedMonitoring(monitor) }
+        self.monitor = sharedMonitoring ?? monitor
+        entries.remove(from: monitor)
+    }
+
+    // MARK: Running
+
+    func run() async throws {
+        guard await load() else { return }
+        preparation.threads.start()
+        defer { preparation.threads.shutdownGracefully { _ in } }
+        try await withTaskCancellationHandler {
+            try await withThrowingTaskGroup(of: Void.self) { group in
+                group.addTask { try await self.runMonitor() }
+                group.addTask { try await self.serve() }
+                if let sharedMonitoring {
+                    group.addTask { await self.followShare(sharedMonitoring) }
+                    group.addTask {
+                        await self.offerAccounts()
+                        // The first task that ends has failed.
+                        while (try? await Task.sleep(for: .seconds(3600))) != nil {}
+                    }
+                    group.addTask { await self.followChanges(sharedMonitoring) }
+                }
+                // The first that ends before it is cancelled has failed.
+                try await group.next()
+                group.cancelAll()
+                try await group.waitForAll()
+            }
+        } onCancel: {
+            intake.stop()
+        }
+    }
+
+    private func runMonitor() async throws {
+        do {
+            try await monitor.run()
+        } catch {
+            intake.stop()
+            throw NodeError(message: "storage servers can't be monitored: \(error)")
+        }
+    }
+
+    private func serve() async throws {
+        let address = configuration.httpAddress
+        let commits = SubscriptionCommits(
+            node, gate, services: services, monitor: monitor, timeout: configuration.storeTimeout,
+            pendingByteLimit: configuration.pendingByteLimit)
+        let responder = SessionResponder(
+            preparation: preparation, commits: commits, onionKey: configuration.onionKey,
+            bodies: BodyReader(budget: configuration.largeBodyBudget), counters: node.counters,
+            now: node.now)
+        // Clients and onion routers use any name for it, and it answers nothing that a browser's user may see and others not.
+        let listener = HTTPListener(
+            .hostname(address.host, port: address.port), limits: HTTPLimits(.session), hosts: nil, logger: node.logger)
+        do {
+            try await listener.run(responder) { [self] channel in
+                if let port = channel.localAddress?.port { boundPort.withLock { $0 = port } }
+                node.logger.info(
+                    "Session's push server started",
+                    metadata: [
+                        "http": "\(address)", "onion-key": "\(configuration.onionKey.publicKeyHex)",
+                        "services": "\(services.map(\.rawValue).sorted().joined(separator: ","))",
+                    ])
+            }
+        } catch {
+            intake.stop()
+            throw NodeError(message: "\(address) can't be listened on: is another program using it? Choose another with --session-http")
+        }
+    }
+
+    func reloadServers() { monitor.reloadServers() }
+
+    // MARK: Loading
+
+    /// Hands all subscriptions to the monitor. Tried again while the store fails.
+    ///
+    /// - Returns: Whether that was done: false when cancelled.
+    private func load() async -> Bool {
+        var isFirst = true
+        while true {
+            do throws(StoreError) {
+                let count = try await loadOnce()
+                if gate.countsSubscriptions { gate.counted(subscriptions: count) }
+                return true
+            } catch {
+                if isFirst { node.logger.error("subscriptions not read", metadata: ["reason": "\(error.message)"]) }
+                isFirst = false
+                guard (try? await Task.sleep(for: Self.retryInterval)) != nil else { return false }
+            }
+        }
+    }
+
+    /// - Parameter take: gets some of them at a time, on any thread.
+    /// - Returns: How many there are.
+    private func loadOnce(_ take: (@Sendable ([MonitoredSubscription]) -> Void)? = nil) async throws(StoreError) -> Int {
+        let take = take ?? { [monitor] in monitor.load($0) }
+        let subscriptions = Subscriptions(node.store.sealer)
+        let now = node.now().seconds
+        let ranges = try await node.store.fetch(Subscriptions.ranges(Self.loadThreads))
+        let results = await withTaskGroup(of: Result<Int, StoreError>.self) { group in
+            for range in ranges {
+                group.addTask { [self] in
+                    do throws(StoreError) {
+                        return .success(
+                            try await node.store.onReader { store throws(StoreError) in
+                                var (chunk, count) = ([MonitoredSubscription](), 0)
+                                try subscriptions.forEachAccount(in: store, range, at: now) { id, account, entryByteCount in
+                                    chunk.append(MonitoredSubscription(id: id, account: account, entryByteCount: entryByteCount))
+                                    count += 1
+                                    guard chunk.count == Self.loadChunk else { return }
+                                    take(chunk)
+                                    chunk.removeAll(keepingCapacity: true)
+                                }
+                                if !chunk.isEmpty { take(chunk) }
+                                return count
+                            })
+                    } catch {
+                        return .failure(error)
+                    }
+                }
+            }
+            return await group.reduce(into: []) { $0.append($1) }
+        }
+        var count = 0
+        for result in results { count += try result.get() }
+        return count
+    }
+
+    /// Another process imported or removed subscriptions. Those that are gone are noticed when they are to be renewed.
+    func reload() async throws(StoreError) {
+        let count = try await loadOnce()
+        if gate.countsSubscriptions { gate.counted(subscriptions: count) }
+    }
+
+    // MARK: Several nodes
+
+    func shared(by nodeCount: Int) {
+        gate.share(among: nodeCount)
+    }
+
+    func takenElsewhere(_ name: String, cost: Int) {
+        gate.limiter.takenElsewhere(name, cost: cost, at: node.now())
+    }
+
+    func shared(as share: AccountShare) {
+        sharedMonitoring?.share = share
+        shareChanged.signal()
+    }
+
+    /// Until the list of storage servers is there, others monitor this node's part.
+    private func offerAccounts() async {
+        while monitor.figures.knownServers == 0 {
+            guard (try? await Task.sleep(for: Self.retryInterval)) != nil else { return }
+        }
+        node.cluster?.offerAccounts()
+    }
+
+    /// Takes over what is this node's when the nodes have changed, and lets go what is another's a little later. Until cancelled.
+    private func followShare(_ shared: SharedMonitoring) async {
+        var former: AccountShare?
+        var handover: Task<Void, Never>?
+        defer { handover?.cancel() }
+        for await _ in shareChanged {
+            while let share = shared.share, share != former, !Task.isCancelled {
+                // After several changes in a row, the last one counts.
+                handover?.cancel()
+                do throws(StoreError) {
+                    _ = try await loadOnce { [former] all in shared.take(all, from: former, to: share) }
+                } catch {
+                    node.logger.error("subscriptions not read", metadata: ["reason": "\(error.message)"])
+                    try? await Task.sleep(for: Self.retryInterval)
+                    continue
+                }
+                former = share
+                handover = Task { [configuration] in
+                    guard (try? await Task.sleep(for: configuration.handoverTime)) != nil else { return }
+                    shared.letGo()
+                }
+            }
+        }
+    }
+
+    func registeredElsewhere(_ name: [UInt8]) {
+        let isFirst = changed.withLock { changed in
+            defer { if changed.count <= Self.changeLimit { changed.insert(name) } }
+            return changed.isEmpty
+        }
+        if isFirst { subscriptionsChanged.signal() }
+    }
+
+    /// Has those monitored that were stored or changed, each once for each change. Until cancelled.
+    private func followChanges(_ shared: SharedMonitoring) async {
+        let subscriptions = Subscriptions(node.store.sealer)
+        var known = GenerationalCache<SubscriptionID, [UInt8]>(capacity: Self.knownCapacity)
+        var isFailing = false
+        for await _ in subscriptionsChanged {
+            while case let (names, isTooMany) = takeChanged(), !names.isEmpty, !Task.isCancelled {
+                do throws(StoreError) {
+                    if isTooMany {
+                        try await reload()
+                    } else {
+                        let found = try await node.store.fetch(subscriptions.named(names, at: node.now().seconds))
+                        let news = found.filter { known.value(of: $0.subscription.id) != $0.mark }
+                        for one in news { known.set(one.mark, of: one.subscription.id) }
+                        shared.changed(news.map(\.subscription))
+                    }
+                    isFailing = false
+                } catch {
+                    if !isFailing { node.logger.error("changed subscriptions not read", metadata: ["reason": "\(error.message)"]) }
+                    isFailing = true
+                    changed.withLock { $0.formUnion(names) }
+                    guard (try? await Task.sleep(for: Self.retryInterval)) != nil else { return }
+                }
+            }
+        }
+    }
+
+    /// - Returns: some of them, or, when there were too many, all that were kept: then everything is to be read.
+    private func takeChanged() -> (names: [[UInt8]], isTooMany: Bool) {
+        changed.withLock { changed in
+            let isTooMany = changed.count > Self.changeLimit
+            let names = isTooMany ? Array(changed) : Array(changed.prefix(Self.changeChunk))
+            changed.subtract(names)
+            return (names, isTooMany)
+        }
+    }
+
+    // MARK: Maintenance
+
+    var deliveryMemory: DeliveryMemory? {
+        DeliveryMemory(
+            duration: max(SubscriptionRetention.deliveries, configuration.ageLimit), rowLimit: SubscriptionRetention.deliveryLimit)
+    }
+
+    func prune(_ retention: Retention) async {
+        let now = retention.now
+        do throws(StoreError) {
+            while true {
+                let expired = try await node.store.commit(Subscriptions.expire(at: now.seconds, limit: Self.expiryChunk))
+                for id in expired { monitor.remove(id) }
+                node.counters.add(.registrationExpired, expired.count)
+                if expired.count < Self.expiryChunk { break }
+            }
+            try await node.store.commit(Subscriptions.forgetNames(at: now.seconds))
+            try await node.store.commit(
+                Subscriptions.forgetSeen(
+                    before: now - max(SubscriptionRetention.deliveries, configuration.ageLimit),
+                    keeping: SubscriptionRetention.deliveryLimit))
+        } catch {
+            node.logger.error("expired subscriptions not removed", metadata: ["reason": "\(error.message)"])
+        }
+        await recount()
+    }
+
+    func recount() async {
+        if gate.countsSubscriptions, let count = await figures.value()?.total { gate.counted(subscriptions: count) }
+    }
+}
+
+extension Counters {
+    /// Counts what a monitor reports.
+    fileprivate func add(_ event: MonitorEvent) {
+        switch event {
+        // Counted by the receiver.
+        case .received: break
+        case .dropped(let reason): add(.sessionDropped(SessionDropLabel(reason)))
+        case .asked(let count): increment(.sessionAsked, by: Int64(count))
+        case .refused(let refusal): increment(.sessionRefused, SessionRefusalLabel(refusal))
+        case .connected: increment(.sessionConnections, SessionConnectionLabel.made)
+        case .disconnected: increment(.sessionConnections, SessionConnectionLabel.ended)
+        }
+    }
+}

@@ -1,0 +1,74 @@
+package import Delivery
+import Core
+package import Storage
+
+/// The tables of Session: subscriptions, names of those that ended, and deliveries that were made.
+package enum SessionStorage {
+    /// In stored rows.
+    package static let protocolNumber = ProtocolNumber(rawValue: 3)
+
+    package static let part = StorePart("session", tables: [subscription, leftName, seen])
+
+    // MARK: Subscriptions
+
+    /// Keyed hash of pubkey, service and token, which together are unique: ``Subscriptions/name(of:_:)``.
+    static let name = Column("name", .bytes)
+    /// Keyed hash of the pubkey.
+    static let account = Column("account", .bytes)
+    /// Keyed hash of service and token: a dead token ends all its subscriptions.
+    static let token = Column("token", .bytes)
+    /// ``PushTypes/PushService/storedValue``.
+    static let service = Column("service", .integer)
+    /// `sig_ts`, Unix seconds. The version of the registration, as delivery has it.
+    static let signedAt = Column("signed_at", .integer)
+    /// Of its `MonitorEntry`, so that the entry need not be made at the start.
+    static let entryByteCount = Column("entry_bytes", .integer)
+    /// ``SubscriptionRecord``.
+    static let sealed = Column("sealed", .bytes)
+
+    /// A row for each subscription. Rows whose `sig_ts` is 14 days old do not count, and are removed within a minute.
+    static let subscription = Table(
+        "session_subscription", columns: [name, account, token, service, signedAt, entryByteCount, sealed], unique: [name],
+        indexes: [
+            Index("session_subscription_account", on: [account]), Index("session_subscription_token", on: [token]),
+            Index("session_subscription_signed", on: [signedAt, service]),
+        ], neverReusesIDs: true, sealed: SealedColumn(sealed, boundTo: [name, signedAt], label: "Session subscriptions"))
+
+    // MARK: Names of ended subscriptions
+
+    /// Unix seconds.
+    static let expiresAt = Column("expires_at", .integer)
+
+    /// What unsubscriptions leave for 15 days, so that an older subscription cannot be replayed.
+    static let leftName = Table(
+        "session_left_name", columns: [name, signedAt, expiresAt], unique: [name],
+        indexes: [Index("session_left_name_expires", on: [expiresAt])])
+
+    // MARK: Deliveries
+
+    static let delivery = Column("delivery", .bytes)
+    /// Nanoseconds since 1970.
+    static let at = Column("at", .integer)
+
+    /// Deliveries of the last 24 hours that left the outbox without being accepted: a second report of a message makes none. Those that are in the
+    /// outbox or accepted are known there. Where several nodes share the store, and where an earlier release enqueued them, all deliveries are here.
+    static let seen = Table("session_seen", columns: [delivery, at], unique: [delivery])
+}
+
+extension PushService {
+    /// In stored rows: never changed.
+    var storedValue: Int64 {
+        switch self {
+        case .apns: 1
+        case .apnsSandbox: 2
+        case .firebase: 3
+        case .huawei: 4
+        }
+    }
+
+    /// - Throws: `UnexpectedValue`
+    init(stored value: Int64) throws(UnexpectedValue) {
+        guard let service = Self.allCases.first(where: { $0.storedValue == value }) else { throw UnexpectedValue() }
+        self = service
+    }
+}

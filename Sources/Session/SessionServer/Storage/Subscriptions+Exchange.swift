@@ -1,0 +1,78 @@
+package import Core
+import SessionProtocol
+package import Storage
+import Waku
+
+/// The name of an ended subscription, for another database of the same node.
+package struct LeftNameExport: Hashable, Sendable {
+    package let name: [UInt8]
+    /// Subscriptions that were signed before are refused. Unix seconds.
+    package let signedAt: Int64
+    /// Unix seconds.
+    package let expiresAt: Int64
+
+    package init(name: [UInt8], signedAt: Int64, expiresAt: Int64) {
+        self.name = name
+        self.signedAt = signedAt
+        self.expiresAt = expiresAt
+    }
+}
+
+/// Export and import.
+extension Subscriptions {
+    private static let findSignedAt = Query(
+        SessionStorage.subscription, [SessionStorage.signedAt], where: [.equal(SessionStorage.name)])
+
+    /// Stores an exported subscription, unless one with the same name, account and at least its `sig_ts` is there, or it is expired.
+    ///
+    /// - Parameters:
+    ///   - record: as exported.
+    ///   - service: of its device.
+    ///   - now: Unix seconds.
+    /// - Returns: Whether it was stored.
+    package func merge(_ record: SubscriptionRecord, _ service: PushService, at now: Int64) -> StoreCommand<Bool> {
+        let device = SubscriberDevice(service: service, token: record.token.value)
+        let name = name(of: record.authority.account, device)
+        let form = SubscriptionForm(
+            authority: record.authority, namespaces: record.namespaces, wantsData: record.wantsData, device: device,
+            encryptionKey: record.encryptionKey)
+        guard !StoredSubscription(signedAt: record.authority.signedAt).isExpired(at: now) else { return .done(false) }
+        return .find(Self.findSignedAt(.bytes(name))) { rows in
+            if let row = rows.first, try row.integer(0) >= record.authority.signedAt { return .done(false) }
+            let rules = SubscriptionRules(availableServices: [service], maximumDevicesPerAccount: .max)
+            return apply([.subscribe(form)], rules, at: now) { nil }.map { applied in
+                applied.answers.allSatisfy { answer in if case .failed = answer { false } else { true } }
+            }
+        }
+    }
+
+    private static let findNames = Query(
+        SessionStorage.leftName, [SessionStorage.name, SessionStorage.signedAt, SessionStorage.expiresAt], order: [.ascending(.id)])
+    private static let findName = Query(SessionStorage.leftName, [SessionStorage.signedAt], where: [.equal(SessionStorage.name)])
+
+    /// Names of ended subscriptions, until `visit` returns false. Blocks as the store's `scan` does.
+    ///
+    /// - Throws: `StoreError`
+    package static func forEachLeftName(in store: any Store, _ visit: (LeftNameExport) throws -> Bool) throws(StoreError) {
+        try store.scan(findNames()) { row in
+            try visit(
+                LeftNameExport(name: try row.bytes(0), signedAt: try row.integer(1), expiresAt: try row.integer(2)))
+        }
+    }
+
+    /// Stores the name of an ended subscription, unless a later one is there. A subscription of that name that was signed before ends.
+    ///
+    /// - Parameters:
+    ///   - left: as exported.
+    ///   - now: the time.
+    /// - Returns: Whether it was stored.
+    package static func merge(_ left: LeftNameExport, at now: Timestamp) -> StoreCommand<Bool> {
+        .read([findName(.bytes(left.name)), findRow(.bytes(left.name))]) { found in
+            if let row = found[0].first, try row.integer(0) >= left.signedAt { return .done(false) }
+            let ended = try found[1].first.flatMap { try $0.integer(1) <= left.signedAt ? try $0.integer(0) : nil }
+            return end(ended.map { [$0] } ?? [], at: now).then { changes in
+                .change([writeLeft(.bytes(left.name), .integer(left.signedAt), .integer(left.expiresAt))] + changes, true)
+            }
+        }
+    }
+}

@@ -1,0 +1,230 @@
+import Delivery
+import Core
+import SessionProtocol
+import Storage
+import Waku
+
+/// What a message came to.
+struct NotifiedMessage: Sendable {
+    /// Put into the outbox, in the order of their rows.
+    var queued: [QueuedDelivery] = []
+    /// Deliveries that were made before: another storage server reported the same message.
+    var duplicates = 0
+    /// Whether any subscription of the account wants the message's namespace.
+    var isWanted = false
+}
+
+/// The notifications of a message, encrypted before they have their place in the order of commits.
+struct PreparedMessage: Sendable {
+    /// A class: it is passed on often, and copies of all that it has would cost more than what it is made with.
+    final class Notification: Sendable {
+        /// The subscription's row.
+        let row: Int64
+        let signedAt: Int64
+        let delivery: DeliveryID
+        let address: DeviceAddress
+        let content: SessionContent
+        /// Puts it into the outbox.
+        let changes: [Change]
+
+        init(row: Int64, signedAt: Int64, delivery: DeliveryID, address: DeviceAddress, content: SessionContent, changes: [Change]) {
+            (self.row, self.signedAt, self.delivery) = (row, signedAt, delivery)
+            (self.address, self.content, self.changes) = (address, content, changes)
+        }
+    }
+
+    let message: NotifyMessage
+    /// When its notifications are given up.
+    let expires: Timestamp
+    /// For subscriptions that want the message, and are not known to have been told of it.
+    let notifications: [Notification]
+    let duplicates: Int
+
+    var isWanted: Bool { !notifications.isEmpty || duplicates > 0 }
+}
+
+extension Subscriptions {
+    /// More than the devices of an account; it bounds what a message reads if the limit was lowered.
+    private static let deviceBound = 10_000
+
+    private static let findOfAccount = Query(
+        SessionStorage.subscription,
+        [.id, SessionStorage.name, SessionStorage.signedAt, SessionStorage.service, SessionStorage.sealed],
+        where: [.equal(SessionStorage.account), .atLeast(SessionStorage.signedAt)], order: [.ascending(.id)])
+    private static let findSignedAt = Query(SessionStorage.subscription, [SessionStorage.signedAt], where: [.equal(.id)])
+    private static let findVersions = Query(SessionStorage.subscription, [.id, SessionStorage.signedAt], where: [.idAmong])
+    private static let findSeen = Query(SessionStorage.seen, [.id], where: [.equal(SessionStorage.delivery)])
+    private static let insertSeen = Mutation(SessionStorage.seen, .insertOrIgnore([SessionStorage.delivery, SessionStorage.at]))
+
+    /// Remembers a delivery that is neither in the outbox nor accepted.
+    static func noteSeen(_ delivery: DeliveryID, at now: Timestamp) -> Change {
+        insertSeen(.bytes(delivery.bytes), .integer(now.rawValue))
+    }
+
+    private static let searchCount = 3
+
+    /// Each finds a row if the delivery was made before, in one of the places where that is kept.
+    private static func search(for delivery: DeliveryID) -> [Read] {
+        DeliveryStorage.search(for: delivery) + [findSeen(.bytes(delivery.bytes))]
+    }
+
+    private static func isKnown(_ found: ArraySlice<[Row]>) -> Bool { found.contains { !$0.isEmpty } }
+
+    /// Makes the notifications of a message for each device that wants it. Changes nothing, so that it can be done on any thread.
+    ///
+    /// - Parameters:
+    ///   - message: admitted by `MessageRules`.
+    ///   - expires: when its notifications are given up.
+    ///   - source: makes addresses and contents.
+    ///   - sodium: seals payloads.
+    ///   - now: the time.
+    ///   - isKnown: whether a delivery is known to have been made before. Of those that are not, the store decides later.
+    func prepare(
+        _ message: NotifyMessage, expires: Timestamp, by source: SessionDeliverySource, _ sodium: Sodium, at now: Timestamp,
+        unless isKnown: @escaping @Sendable (DeliveryID) -> Bool = { _ in false }
+    ) -> StoreCommand<PreparedMessage> {
+        let read = Self.findOfAccount(
+            .bytes(accountHash(message.account)), .integer(Self.oldestSignature(at: now.seconds)), limit: Self.deviceBound)
+        return .find(read) { rows in
+            var (notifications, duplicates): ([PreparedMessage.Notification], Int) = ([], 0)
+            for row in rows {
+                // One that cannot be read or opened takes no other with it; `admin check` lists it.
+                guard let name = try? row.bytes(1),
+                    let delivery = DeliveryID(bytes: MessageRules.deliveryName(rowName: name, hash: message.hash))
+                else { continue }
+                if isKnown(delivery) {
+                    duplicates += 1
+                } else if let made = try? notification(message, to: row, delivery, expires: expires, by: source, sodium, at: now) {
+                    notifications.append(made)
+                }
+            }
+            return .done(
+                PreparedMessage(message: message, expires: expires, notifications: notifications, duplicates: duplicates))
+        }
+    }
+
+    /// - Parameter row: of `findOfAccount`.
+    /// - Returns: nil when the subscription does not want the message.
+    private func notification(
+        _ message: NotifyMessage, to row: Row, _ delivery: DeliveryID, expires: Timestamp, by source: SessionDeliverySource,
+        _ sodium: Sodium, at now: Timestamp
+    ) throws -> PreparedMessage.Notification? {
+        let (id, signedAt) = (try row.integer(0), try row.integer(2))
+        let service = try PushService(stored: try row.integer(3))
+        let record = try open(try row.bytes(4), named: try row.bytes(1), signedAt: signedAt)
+        guard MessageRules.wants(record.namespaces, message.namespace) else { return nil }
+        let payload = SessionPayload(message, for: record, sodium)
+        return PreparedMessage.Notification(
+            row: id, signedAt: signedAt, delivery: delivery, address: source.address(of: record, service),
+            content: source.content(payload, service),
+            changes: [
+                DeliveryStorage.enqueue(delivery, for: Self.device(id), payload: payload.encoded(), expires: expires, by: sealer)
+            ] + (notesQueued ? [Self.noteSeen(delivery, at: now)] : []))
+    }
+
+    /// Puts the notifications of a message into the outbox, unless that was done before. Those of subscriptions that have changed since are made again.
+    ///
+    /// - Parameters:
+    ///   - prepared: what ``prepare(_:expires:by:_:at:unless:)`` made.
+    ///   - prepareAgain: the same for its message.
+    ///   - admits: whether a notification may be made now. Counts against a rate limit; asked again when the store decides again.
+    func notify(
+        _ prepared: PreparedMessage, orElse prepareAgain: @escaping @Sendable () -> StoreCommand<PreparedMessage>,
+        admits: @escaping @Sendable (PreparedMessage.Notification) -> Bool = { _ in true }
+    ) -> StoreCommand<NotifiedMessage> {
+        let notifications = prepared.notifications
+        let checks = notifications.map { Self.findSignedAt(.integer($0.row)) } + notifications.flatMap { Self.search(for: $0.delivery) }
+        return .read(checks) { found in
+            var new: [PreparedMessage.Notification] = []
+            var searched = found[notifications.count...]
+            for (index, notification) in notifications.enumerated() {
+                defer { searched = searched.dropFirst(Self.searchCount) }
+                if Self.isKnown(searched.prefix(Self.searchCount)) { continue }
+                guard try found[index].first?.integer(0) == notification.signedAt else {
+                    return prepareAgain().then { notify($0, orElse: prepareAgain, admits: admits) }
+                }
+                new.append(notification)
+            }
+            let duplicates = prepared.duplicates + notifications.count - new.count
+            let admitted = new.filter(admits)
+            return .apply(admitted.flatMap(\.changes)) { ids in
+                let queued = zip(ids, admitted).map { Self.queued($1, id: $0, expires: prepared.expires) }
+                return NotifiedMessage(queued: queued, duplicates: duplicates, isWanted: prepared.isWanted)
+            }
+        }
+    }
+
+    /// As ``notify(_:orElse:admits:)``, for messages that succeed or fail together: one read for the subscriptions of all of them costs less than
+    /// one each.
+    ///
+    /// - Parameters:
+    ///   - prepared: in the order in which they are to be queued.
+    ///   - admits: as above.
+    /// - Returns: What each message came to; nil when a subscription has changed since: nothing was done, and the message is to be prepared again.
+    func notifyTogether(
+        _ prepared: [PreparedMessage], admits: @escaping @Sendable (PreparedMessage.Notification) -> Bool = { _ in true }
+    ) -> StoreCommand<[NotifiedMessage?]> {
+        let all = prepared.flatMap(\.notifications)
+        let checks = [Self.findVersions(ids: Set(all.map(\.row)).sorted())] + all.flatMap { Self.search(for: $0.delivery) }
+        return .read(checks) { found in
+            var versions: [Int64: Int64] = [:]
+            for row in found[0] { versions[try row.integer(0)] = try row.integer(1) }
+            var known: Set<DeliveryID> = []
+            for (index, notification) in all.enumerated() {
+                let start = 1 + index * Self.searchCount
+                if Self.isKnown(found[start..<start + Self.searchCount]) { known.insert(notification.delivery) }
+            }
+            var decided: [(message: PreparedMessage, admitted: [PreparedMessage.Notification], duplicates: Int)?] = []
+            for message in prepared {
+                let new = message.notifications.filter { !known.contains($0.delivery) }
+                guard new.allSatisfy({ versions[$0.row] == $0.signedAt }) else {
+                    decided.append(nil)
+                    continue
+                }
+                let admitted = new.filter(admits)
+                // The reads were before all of the changes.
+                known.formUnion(admitted.lazy.map(\.delivery))
+                decided.append((message, admitted, message.duplicates + message.notifications.count - new.count))
+            }
+            return .apply(decided.flatMap { $0?.admitted.flatMap(\.changes) ?? [] }) { [decided] ids in
+                var ids = ids[...]
+                return decided.map { one in
+                    guard let (message, admitted, duplicates) = one else { return nil }
+                    let queued = zip(ids, admitted).map { Self.queued($1, id: $0, expires: message.expires) }
+                    ids = ids.dropFirst(admitted.count)
+                    return NotifiedMessage(queued: queued, duplicates: duplicates, isWanted: message.isWanted)
+                }
+            }
+        }
+    }
+
+    private static func queued(_ notification: PreparedMessage.Notification, id: Int64, expires: Timestamp) -> QueuedDelivery {
+        let waiting = WaitingDelivery(id: id, delivery: notification.delivery, device: device(notification.row), expires: expires)
+        return QueuedDelivery(PostableDelivery(waiting, to: notification.address, notification.content), times: nil)
+    }
+
+    private static let seenRows = TimedRows(SessionStorage.seen, by: SessionStorage.at)
+
+    /// Forgets deliveries from before `cutoff`, and the oldest beyond `limit`.
+    static func forgetSeen(before cutoff: Timestamp, keeping limit: Int) -> StoreCommand<Void> {
+        seenRows.prune(before: cutoff.rawValue, keeping: limit)
+    }
+}
+
+extension Timestamp {
+    /// Unix seconds, rounded down.
+    var seconds: Int64 { rawValue / 1_000_000_000 }
+    /// The end of a Unix second.
+    init(seconds: Int64) {
+        self.init(rawValue: (seconds + 1) * 1_000_000_000 - 1)
+    }
+
+    /// Unix milliseconds, rounded down.
+    var milliseconds: Int64 { rawValue / 1_000_000 }
+
+    /// Saturates: storage servers choose their times freely.
+    init(milliseconds: Int64) {
+        let (nanoseconds, isOverflow) = milliseconds.multipliedReportingOverflow(by: 1_000_000)
+        self.init(rawValue: isOverflow ? (milliseconds < 0 ? .min : .max) : nanoseconds)
+    }
+}

@@ -1,0 +1,248 @@
+import Delivery
+import Core
+package import SessionProtocol
+package import SessionSwarms
+package import Storage
+import Waku
+
+/// A request whose form, time and signatures are in order.
+package enum SessionRequest: Sendable {
+    case subscribe(SubscriptionForm)
+    case unsubscribe(UnsubscriptionForm)
+
+    var authority: SignedAuthority {
+        switch self {
+        case .subscribe(let form): form.authority
+        case .unsubscribe(let form): form.authority
+        }
+    }
+
+    var device: SubscriberDevice {
+        switch self {
+        case .subscribe(let form): form.device
+        case .unsubscribe(let form): form.device
+        }
+    }
+}
+
+/// What storage servers are to be asked from now on.
+package enum MonitoringChange: Hashable, Sendable {
+    case set(SubscriptionID, AccountID, entryByteCount: Int)
+    case remove(SubscriptionID)
+}
+
+/// What requests came to.
+package struct AppliedRequests: Sendable {
+    /// In the order of the requests.
+    package var answers: [RequestAnswer] = []
+    package var monitoring: [MonitoringChange] = []
+}
+
+/// Decides requests that came together, each as if those before it had been carried out: a value without I/O.
+struct RequestBatch {
+    /// What is stored under a name, and what becomes of it.
+    struct NameState {
+        /// The row before the batch.
+        let row: (id: Int64, signedAt: Int64)?
+        var current: StoredSubscription?
+        var left: LeftName?
+        /// What is to be stored; nil when nothing is new.
+        var form: SubscriptionForm?
+        /// The row ends, with what waits for its device, even if the name is subscribed again.
+        var endsRow = false
+        var leavesName = false
+
+        init(row: (id: Int64, signedAt: Int64)?, left: LeftName?) {
+            self.row = row
+            self.left = left
+            current = row.map { StoredSubscription(signedAt: $0.signedAt) }
+        }
+    }
+
+    let rules: SubscriptionRules
+    /// Why there can be no other subscription now, by limits that are not an account's; nil if there can.
+    let refusesNew: @Sendable () -> RequestError?
+    /// Unix seconds.
+    let now: Int64
+    /// By name.
+    private(set) var names: [[UInt8]: NameState]
+    /// Subscriptions that count, by account.
+    private var deviceCounts: [AccountID: Int]
+
+    init(
+        _ rules: SubscriptionRules, names: [[UInt8]: NameState], deviceCounts: [AccountID: Int], at now: Int64,
+        refusesNew: @escaping @Sendable () -> RequestError? = { nil }
+    ) {
+        self.rules = rules
+        self.refusesNew = refusesNew
+        self.names = names
+        self.deviceCounts = deviceCounts
+        self.now = now
+    }
+
+    mutating func apply(_ request: SessionRequest, named name: [UInt8]) -> RequestAnswer {
+        var state = names[name] ?? NameState(row: nil, left: nil)
+        let account = request.authority.account
+        let signedAt = request.authority.signedAt
+        do throws(RequestError) {
+            let answer: RequestAnswer
+            switch request {
+            case .subscribe(let form):
+                let change = try rules.decideSubscription(
+                    signedAt: signedAt, stored: state.current, left: state.left, deviceCount: deviceCounts[account, default: 0], at: now)
+                if change == .insert {
+                    if let refusal = refusesNew() { throw refusal }
+                    // What is replaced here is expired.
+                    state.endsRow = state.row != nil
+                    deviceCounts[account, default: 0] += 1
+                }
+                state.form = form
+                state.current = StoredSubscription(signedAt: signedAt)
+                answer = change == .insert ? .added : .updated
+            case .unsubscribe:
+                switch try rules.decideUnsubscription(signedAt: signedAt, stored: state.current, at: now) {
+                case .nothingToRemove: return .removed(false)
+                case .remove(let left):
+                    deviceCounts[account, default: 0] -= 1
+                    state.left = left
+                    state.leavesName = true
+                    state.form = nil
+                    state.current = nil
+                    state.endsRow = state.row != nil
+                    answer = .removed(true)
+                }
+            }
+            names[name] = state
+            return answer
+        } catch {
+            return .failed(error)
+        }
+    }
+}
+
+extension Subscriptions {
+    static let findRow = Query(
+        SessionStorage.subscription, [.id, SessionStorage.signedAt], where: [.equal(SessionStorage.name)])
+    private static let findLeft = Query(
+        SessionStorage.leftName, [SessionStorage.signedAt, SessionStorage.expiresAt], where: [.equal(SessionStorage.name)])
+    private static let countDevices = Query(
+        SessionStorage.subscription, [.count], where: [.equal(SessionStorage.account), .atLeast(SessionStorage.signedAt)])
+
+    private static let columns = [
+        SessionStorage.name, SessionStorage.account, SessionStorage.token, SessionStorage.service, SessionStorage.signedAt,
+        SessionStorage.entryByteCount, SessionStorage.sealed,
+    ]
+    private static let insert = Mutation(SessionStorage.subscription, .insert(columns))
+    private static let replace = Mutation(
+        SessionStorage.subscription,
+        .update(
+            [SessionStorage.signedAt, SessionStorage.entryByteCount, SessionStorage.sealed],
+            where: [.equal(.id), .equal(SessionStorage.signedAt)]))
+    private static let removeRow = Mutation(SessionStorage.subscription, .delete(where: [.equal(.id)]))
+    static let writeLeft = Mutation(
+        SessionStorage.leftName, .upsert([SessionStorage.name, SessionStorage.signedAt, SessionStorage.expiresAt]))
+
+    /// Carries out requests that came in one body: one transaction, in which each request succeeds or is refused by itself.
+    ///
+    /// - Parameters:
+    ///   - requests: admitted and verified.
+    ///   - rules: those in force.
+    ///   - now: Unix seconds.
+    ///   - refusesNew: why there can be no other subscription now; nil if there can. Counts against a rate limit.
+    package func apply(
+        _ requests: [SessionRequest], _ rules: SubscriptionRules, at now: Int64, refusesNew: @escaping @Sendable () -> RequestError?
+    ) -> StoreCommand<AppliedRequests> {
+        let named = requests.map { (request: $0, name: name(of: $0.authority.account, $0.device)) }
+        let names = Self.distinct(named.map(\.name))
+        let accounts = Self.distinct(requests.map(\.authority.account))
+        let oldest = Value.integer(Self.oldestSignature(at: now))
+        let reads =
+            names.flatMap { [Self.findRow(.bytes($0)), Self.findLeft(.bytes($0))] }
+            + accounts.map { Self.countDevices(.bytes(accountHash($0)), oldest) }
+        return .read(reads) { found in
+            var states: [[UInt8]: RequestBatch.NameState] = [:]
+            for (index, name) in names.enumerated() {
+                states[name] = RequestBatch.NameState(
+                    row: try found[2 * index].first.map { (try $0.integer(0), try $0.integer(1)) },
+                    left: try found[2 * index + 1].first.map { LeftName(signedAt: try $0.integer(0), expiresAt: try $0.integer(1)) })
+            }
+            var counts: [AccountID: Int] = [:]
+            for (account, rows) in zip(accounts, found[(2 * names.count)...]) { counts[account] = Int(try rows[0].integer(0)) }
+            var batch = RequestBatch(rules, names: states, deviceCounts: counts, at: now, refusesNew: refusesNew)
+            var applied = AppliedRequests()
+            for (request, name) in named { applied.answers.append(batch.apply(request, named: name)) }
+            return carryOut(batch, names, applied)
+        }
+    }
+
+    /// In the order in which they come first.
+    private static func distinct<Element: Hashable>(_ elements: [Element]) -> [Element] {
+        var seen: Set<Element> = []
+        return elements.filter { seen.insert($0).inserted }
+    }
+
+    private func carryOut(
+        _ batch: RequestBatch, _ names: [[UInt8]], _ applied: AppliedRequests
+    ) -> StoreCommand<AppliedRequests> {
+        let ending = names.compactMap { batch.names[$0] }.filter(\.endsRow).compactMap(\.row?.id)
+        guard !ending.isEmpty else { return carryOut(batch, names, applied, ending: []) }
+        return Self.end(ending, at: Timestamp(seconds: batch.now)).then { carryOut(batch, names, applied, ending: $0) }
+    }
+
+    /// - Parameter ending: ends the rows that end.
+    private func carryOut(
+        _ batch: RequestBatch, _ names: [[UInt8]], _ applied: AppliedRequests, ending: [Change]
+    ) -> StoreCommand<AppliedRequests> {
+        var changes = ending
+        var applied = applied
+        /// In the order of their rows.
+        var inserted: [(account: AccountID, entryByteCount: Int)] = []
+        for name in names {
+            guard let state = batch.names[name] else { continue }
+            if let row = state.row, state.endsRow {
+                applied.monitoring.append(.remove(SubscriptionID(rawValue: row.id)))
+            }
+            if state.leavesName, let left = state.left {
+                changes.append(Self.writeLeft(.bytes(name), .integer(left.signedAt), .integer(left.expiresAt)))
+            }
+            guard let form = state.form else { continue }
+            let record = SubscriptionRecord(form)
+            let entryByteCount = record.monitorEntry.bytes.count
+            if let row = state.row, !state.endsRow {
+                changes.append(
+                    Self.replace(
+                        .integer(form.authority.signedAt), .integer(Int64(entryByteCount)), seal(record, named: name), .integer(row.id),
+                        .integer(row.signedAt)))
+                applied.monitoring.append(
+                    .set(SubscriptionID(rawValue: row.id), form.authority.account, entryByteCount: entryByteCount))
+            } else {
+                changes.append(insertion(record, form.device, named: name, entryByteCount: entryByteCount))
+                inserted.append((form.authority.account, entryByteCount))
+            }
+        }
+        return .apply(changes) { [applied, inserted] ids in
+            var applied = applied
+            applied.monitoring += zip(ids, inserted).map { id, one in
+                .set(SubscriptionID(rawValue: id), one.account, entryByteCount: one.entryByteCount)
+            }
+            return applied
+        }
+    }
+
+    func insertion(
+        _ record: SubscriptionRecord, _ device: SubscriberDevice, named name: [UInt8], entryByteCount: Int
+    ) -> Change {
+        Self.insert(
+            .bytes(name), .bytes(accountHash(record.authority.account)), .bytes(tokenHash(device)), .integer(device.service.storedValue),
+            .integer(record.authority.signedAt), .integer(Int64(entryByteCount)), seal(record, named: name))
+    }
+
+    /// Rows end, with what waits for their devices. That they were told of these messages is remembered: the device may subscribe again.
+    ///
+    /// - Returns: The changes, for the command that ends them.
+    static func end(_ rows: [Int64], at now: Timestamp) -> StoreCommand<[Change]> {
+        DeliveryStorage.forget(rows.map(device)) { noteSeen($0, at: now) }.map { forgotten in
+            rows.map { removeRow(.integer($0)) } + forgotten
+        }
+    }
+}

@@ -1,0 +1,62 @@
+package import SessionProtocol
+package import WakuCrypto
+
+/// The client's side of an onion request, version 4, to a server with a known key. Each request has a key of its own.
+package struct OnionClient: Sendable {
+    /// A request as it is posted, and what opens its answer.
+    package struct Request: Sendable {
+        package let body: [UInt8]
+        let box: OnionBox
+    }
+
+    /// What was inside of an answer.
+    package struct Answer: Hashable, Sendable {
+        package let code: Int
+        package let body: [UInt8]
+    }
+
+    /// The answer is not sealed by the server for this request, or not as an onion request is answered.
+    package struct Malformed: Error, Hashable, Sendable {}
+
+    private let sodium: Sodium
+    private let serverKey: [UInt8]
+
+    /// - Parameters:
+    ///   - serverKey: X25519, 32 bytes.
+    ///   - sodium: The library.
+    package init(serverKey: [UInt8], sodium: Sodium) {
+        (self.serverKey, self.sodium) = (serverKey, sodium)
+    }
+
+    /// - Parameters:
+    ///   - method: `POST` or `GET`.
+    ///   - endpoint: A path.
+    ///   - body: Of the request inside.
+    ///   - encryption: Of the request and its answer.
+    /// - Throws: `CryptoError.invalidKey` when the server's key is none.
+    package func request(
+        _ method: String, _ endpoint: String, body: [UInt8], encryption: OnionEncryption
+    ) throws(CryptoError) -> Request {
+        let secret = SecretBytes.random(count: OnionKey.byteCount)
+        let ephemeralKey = sodium.x25519PublicKey(of: secret)
+        let box = OnionBox(
+            encryption, shared: try sodium.sharedSecret(secret, with: serverKey), clientKey: ephemeralKey, serverKey: serverKey,
+            sodium: sodium)
+        let head = #"{"method":"\#(method)","endpoint":"\#(endpoint)","headers":{"content-type":"application/json"}}"#
+        let sealed = box.seal(BencodeValue.list([.text(head), .bytes(body)]).encoded())
+        let length = (0..<4).map { UInt8(truncatingIfNeeded: sealed.count >> (8 * $0)) }
+        let name = encryption == .xChaCha20 ? "xchacha20" : "aes-gcm"
+        let trailer = #"{"ephemeral_key":"\#(hexString(ephemeralKey))","enc_type":"\#(name)"}"#
+        return Request(body: length + sealed + Array(trailer.utf8), box: box)
+    }
+
+    /// - Throws: ``Malformed``
+    package func open(_ answer: [UInt8], to request: Request) throws(Malformed) -> Answer {
+        guard let plain = request.box.open(answer[...]),
+            let parts = try? BencodeValue(parsing: plain[...], maximumValueCount: 3).list, parts.count == 2,
+            let head = parts[0].bytes, let body = parts[1].bytes,
+            let code = (try? JSONValue(parsing: head))?.object?["code"]?.unsignedInteger.flatMap({ Int(exactly: $0) })
+        else { throw Malformed() }
+        return Answer(code: code, body: Array(body))
+    }
+}

@@ -1,0 +1,63 @@
+import Foundation
+package import SessionProtocol
+package import WakuCrypto
+
+/// `enc_payload` as the device reads it.
+package struct ReceivedNotification: Hashable, Sendable {
+    package let account: AccountID
+    package let hash: String
+    package let namespace: Int
+    /// Unix milliseconds.
+    package let storedAt: Int64
+    package let expiresAt: Int64
+    /// Of the message's data, when the subscription wants it; it may be left out.
+    package let dataByteCount: Int?
+    package let isDataLeftOut: Bool
+    package let data: [UInt8]?
+
+    /// It was not sealed with this key, or does not hold what a notification holds.
+    package struct Malformed: Error, Hashable, Sendable {}
+
+    private struct Metadata: Decodable {
+        let account: String
+        let hash: String
+        let namespace: Int
+        let storedAt: Int64
+        let expiresAt: Int64
+        let length: Int?
+        let isLeftOut: Bool?
+
+        enum CodingKeys: String, CodingKey {
+            case account = "@"
+            case hash = "#"
+            case namespace = "n"
+            case storedAt = "t"
+            case expiresAt = "z"
+            case length = "l"
+            case isLeftOut = "B"
+        }
+    }
+
+    /// - Parameters:
+    ///   - payload: Base64.
+    ///   - key: `enc_key` of the device.
+    ///   - sodium: The library.
+    /// - Throws: ``Malformed``
+    package init(opening payload: String, key: SymmetricKey, sodium: Sodium) throws(Malformed) {
+        guard let sealed = Data(base64Encoded: payload), let plain = try? sodium.xChaChaOpen([UInt8](sealed)[...], key: key),
+            plain.count.isMultiple(of: 256), let read = try? BencodeValue.parsePrefix(plain[...], maximumValueCount: 3),
+            read.rest.allSatisfy({ $0 == 0 }), let parts = read.value.list, 1...2 ~= parts.count, let head = parts[0].bytes,
+            let metadata = try? JSONDecoder().decode(Metadata.self, from: Data(head)),
+            let account = bytes(hex: metadata.account).flatMap({ AccountID($0) })
+        else { throw Malformed() }
+        if parts.count == 2 {
+            guard let data = parts[1].bytes else { throw Malformed() }
+            self.data = Array(data)
+        } else {
+            data = nil
+        }
+        self.account = account
+        (hash, namespace, storedAt, expiresAt) = (metadata.hash, metadata.namespace, metadata.storedAt, metadata.expiresAt)
+        (dataByteCount, isDataLeftOut) = (metadata.length, metadata.isLeftOut ?? false)
+    }
+}

@@ -1,0 +1,127 @@
+import Foundation
+package import Core
+package import SessionProtocol
+package import WakuCrypto
+
+/// A Session client with an account: subscribes and unsubscribes devices.
+package struct SessionClient: Sendable {
+    package enum Kind: Hashable, Sendable {
+        /// A session id: 05 and the X25519 form of its Ed25519 key.
+        case person
+        /// 03 and the Ed25519 key.
+        case group
+    }
+
+    package let account: AccountID
+    private let key: Ed25519PrivateKey
+    private let isPerson: Bool
+
+    /// - Parameters:
+    ///   - sodium: Converts the key.
+    ///   - kind: Of the account.
+    ///   - key: Of the account.
+    package init?(sodium: Sodium, kind: Kind = .person, key: Ed25519PrivateKey = .generate()) {
+        let prefixed: [UInt8]
+        switch kind {
+        case .person:
+            guard let point = sodium.x25519Key(of: key.publicKey) else { return nil }
+            prefixed = [AccountID.sessionPrefix] + point
+        case .group: prefixed = [3] + key.publicKey.bytes
+        }
+        guard let account = AccountID(prefixed) else { return nil }
+        self.account = account
+        self.key = key
+        isPerson = kind == .person
+    }
+
+    /// What a client tells about one of its devices.
+    package struct Device: Sendable {
+        package var service: PushService
+        package var token: String
+        package var encryptionKey: SymmetricKey
+        package var namespaces: [Int16]
+        package var wantsData: Bool
+
+        package init(
+            service: PushService = .firebase, token: String, encryptionKey: SymmetricKey = .random(), namespaces: [Int16] = [0],
+            wantsData: Bool = true
+        ) {
+            (self.service, self.token, self.encryptionKey) = (service, token, encryptionKey)
+            (self.namespaces, self.wantsData) = (namespaces, wantsData)
+        }
+    }
+
+    /// A signed subscription.
+    ///
+    /// - Parameters:
+    ///   - device: Any of the account's.
+    ///   - signedAt: Unix seconds.
+    package func subscription(of device: Device, at signedAt: Int64) -> SubscriptionForm {
+        let text = SubscriptionForm.signedText(
+            of: account, signedAt: signedAt, wantsData: device.wantsData, namespaces: device.namespaces)
+        return SubscriptionForm(
+            authority: authority(over: text, at: signedAt), namespaces: device.namespaces, wantsData: device.wantsData,
+            device: SubscriberDevice(service: device.service, token: device.token), encryptionKey: device.encryptionKey)
+    }
+
+    /// What storage servers are asked for this device.
+    package func monitorEntry(of device: Device, at signedAt: Int64) -> MonitorEntry {
+        let form = subscription(of: device, at: signedAt)
+        return MonitorEntry(form.authority, namespaces: form.namespaces, wantsData: form.wantsData)
+    }
+
+    private func authority(over text: [UInt8], at signedAt: Int64) -> SignedAuthority {
+        SignedAuthority(
+            account: account, sessionKey: isPerson ? key.publicKey : nil, delegation: .none, signedAt: signedAt,
+            signature: Confidential(key.signature(of: text)))
+    }
+
+    /// A signed unsubscription.
+    ///
+    /// - Parameters:
+    ///   - device: Any of the account's.
+    ///   - signedAt: Unix seconds.
+    package func unsubscription(of device: Device, at signedAt: Int64) -> UnsubscriptionForm {
+        UnsubscriptionForm(
+            authority: authority(over: UnsubscriptionForm.signedText(of: account, signedAt: signedAt), at: signedAt),
+            device: SubscriberDevice(service: device.service, token: device.token))
+    }
+
+    // MARK: Bodies
+
+    /// The body of `POST /subscribe`.
+    package func subscribeBody(for device: Device, at signedAt: Int64) -> [UInt8] {
+        Array(Self.json(of: subscription(of: device, at: signedAt)).utf8)
+    }
+
+    /// The body of `POST /unsubscribe`.
+    package func unsubscribeBody(for device: Device, at signedAt: Int64) -> [UInt8] {
+        Array(Self.json(of: unsubscription(of: device, at: signedAt)).utf8)
+    }
+
+    package static func json(of form: SubscriptionForm) -> String {
+        json(
+            [
+                ("namespaces", "[\(form.namespaces.map(String.init).joined(separator: ","))]"), ("data", "\(form.wantsData)"),
+                ("enc_key", quoted(form.encryptionKey.secret.withBytes { hexString($0) })),
+            ], form.authority, form.device)
+    }
+
+    package static func json(of form: UnsubscriptionForm) -> String { json([], form.authority, form.device) }
+
+    private static func json(_ fields: [(String, String)], _ authority: SignedAuthority, _ device: SubscriberDevice) -> String {
+        var all = [("pubkey", quoted(authority.account.hex))]
+        if let key = authority.sessionKey { all.append(("session_ed25519", quoted(hexString(key.bytes)))) }
+        all += fields
+        all += [
+            ("sig_ts", "\(authority.signedAt)"), ("signature", quoted(hexString(authority.signature.value))),
+            ("service", quoted(device.service.rawValue)), ("service_info", "{\"token\":\(quoted(device.token.value))}"),
+        ]
+        return "{\(all.map { "\"\($0.0)\":\($0.1)" }.joined(separator: ","))}"
+    }
+
+    private static func quoted(_ text: String) -> String {
+        let data = try? JSONEncoder().encode(text)
+        return data.map { String(decoding: $0, as: UTF8.self) } ?? "\"\""
+    }
+}

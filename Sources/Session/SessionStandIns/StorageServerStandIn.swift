@@ -1,0 +1,158 @@
+package import SessionSwarms
+package import SessionProtocol
+import Synchronization
+import WakuCrypto
+
+/// A storage server that stores nothing, or many of them: it lets accounts be monitored, checking each request as a real one does, and reports messages that it is told
+/// of.
+package final class StorageServerStandIn: Sendable {
+    /// What it was asked.
+    package struct Figures: Hashable, Sendable {
+        package var connections = 0
+        package var requests = 0
+        /// Entries that were accepted, renewals included.
+        package var accepted = 0
+        package var refused = 0
+        package var accounts = 0
+    }
+
+    private struct State {
+        var peers: Set<OxenMQServer.Peer> = []
+        var monitors: [AccountID: Set<OxenMQServer.Peer>] = [:]
+        var figures = Figures()
+    }
+
+    private final class Monitors: Sendable {
+        let state = Mutex(State())
+    }
+
+    private let server: OxenMQServer
+    private let monitors: Monitors
+    private let swarms: [UInt64]
+
+    /// - Parameters:
+    ///   - library: libzmq.
+    ///   - sodium: Checks signatures; nil checks none, for a benchmark of the other side.
+    ///   - swarms: As the map is to list them: a server each, with an address and a key of its own.
+    /// - Throws: `OxenMQServer.Failure`
+    package init(library: ZeroMQLibrary, sodium: Sodium?, swarms: [UInt64]) async throws {
+        let monitors = Monitors()
+        let verifier = sodium.map { MonitorRequestVerifier(sodium: $0) } ?? MonitorRequestVerifier()
+        self.monitors = monitors
+        self.swarms = swarms
+        server = try await OxenMQServer(library: library, ports: swarms.map { _ in 0 }) { peer, parts in
+            monitors.state.withLock { Self.answer(parts, of: peer, verifier, &$0) }
+        }
+    }
+
+    /// Runs servers until the body is done, or has failed.
+    ///
+    /// - Parameters:
+    ///   - library: as above.
+    ///   - sodium: as above.
+    ///   - swarms: as above.
+    ///   - body: gets the servers.
+    /// - Throws: `OxenMQServer.Failure`, and errors of `body`.
+    package static func running<R: Sendable>(
+        library: ZeroMQLibrary, sodium: Sodium?, swarms: [UInt64], _ body: (StorageServerStandIn) async throws -> R
+    ) async throws -> R {
+        let servers = try await StorageServerStandIn(library: library, sodium: sodium, swarms: swarms)
+        do {
+            let result = try await body(servers)
+            await servers.shutDown()
+            return result
+        } catch {
+            await servers.shutDown()
+            throw error
+        }
+    }
+
+    /// As the map lists them.
+    package var descriptions: [StorageServer] {
+        zip(server.listeners, swarms).map { StorageServer(publicKey: $0.publicKey, ip: "127.0.0.1", port: $0.port, swarm: $1) }
+    }
+
+    /// The text of a nodes file.
+    package static func nodesFile(_ servers: [StorageServer]) -> String {
+        let entries = servers.map { server in
+            let swarm = String(server.swarm, radix: 16)
+            let padded = String(repeating: "0", count: 16 - swarm.count) + swarm
+            return
+                #"{"pubkey_x25519":"\#(hexString(server.publicKey))","ip":"\#(server.ip)","port":\#(server.port),"swarm_id":"\#(padded)"}"#
+        }
+        return "[\(entries.joined(separator: ",\n"))]\n"
+    }
+
+    package var figures: Figures {
+        monitors.state.withLock { state in
+            var figures = state.figures
+            (figures.connections, figures.accounts) = (state.peers.count, state.monitors.count)
+            return figures
+        }
+    }
+
+    package func isMonitored(_ account: AccountID) -> Bool { monitors.state.withLock { $0.monitors[account] != nil } }
+
+    /// A message as it is sent.
+    package struct Report: Sendable {
+        let account: AccountID
+        let parts: [[UInt8]]
+
+        package init(_ message: NotifyMessage) {
+            account = message.account
+            parts = [Array("notify.message".utf8), message.encoded()]
+        }
+    }
+
+    /// Reports a message on every connection that monitors its account.
+    ///
+    /// - Returns: How many these are.
+    @discardableResult
+    package func report(_ message: NotifyMessage) -> Int { send(Report(message)) }
+
+    /// The same for a message that was encoded before.
+    @discardableResult
+    package func send(_ report: Report) -> Int {
+        let peers = monitors.state.withLock { $0.monitors[report.account] ?? [] }
+        for peer in peers { server.send(report.parts, to: peer) }
+        return peers.count
+    }
+
+    /// As if every connection had ended: to be called after the clients were killed, who say no BYE. What they sent before counts no more.
+    package func forgetConnections() {
+        monitors.state.withLock { state in
+            state.peers = []
+            state.monitors = [:]
+        }
+    }
+
+    /// Ends all connections.
+    package func shutDown() async {
+        await server.shutDown()
+    }
+
+    private static func answer(
+        _ parts: [[UInt8]], of peer: OxenMQServer.Peer, _ verifier: MonitorRequestVerifier, _ state: inout State
+    ) -> [[[UInt8]]] {
+        guard let command = parts.first else { return [] }
+        switch String(decoding: command, as: UTF8.self) {
+        case "HI":
+            state.peers.insert(peer)
+            return [[Array("HELLO".utf8)]]
+        case "BYE":
+            state.peers.remove(peer)
+            for account in state.monitors.keys { state.monitors[account]?.remove(peer) }
+            state.monitors = state.monitors.filter { !$0.value.isEmpty }
+            return []
+        case MonitorEntry.command where parts.count == 3 && state.peers.contains(peer):
+            state.figures.requests += 1
+            let (reply, accounts, refused) = verifier.answer(parts[2])
+            for account in accounts { state.monitors[account, default: []].insert(peer) }
+            state.figures.accepted += accounts.count
+            state.figures.refused += refused
+            return [[Array("REPLY".utf8), parts[1], reply]]
+        default:
+            return [[Array("UNKNOWNCOMMAND".utf8), Array("REPLY".utf8)] + parts.dropFirst().prefix(1)]
+        }
+    }
+}

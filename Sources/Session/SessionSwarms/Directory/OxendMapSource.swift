@@ -1,0 +1,168 @@
+package import Core
+
+/// Keeps the map of the network up to date from an oxend: when to connect to it, to ask for the list of service nodes, and to subscribe to
+/// blocks. The list is asked for after HELLO, after each block, when a storage server says that its swarm is another, and every 10 minutes.
+///
+///     idle ──(pause over)──▶ connecting ──(HELLO)──▶ connected
+///      ▲                          │                      │
+///      └──(10, 30, 60, 120 s)─────┴──(failed, silent)────┘
+package struct OxendMapSource: Sendable {
+    package struct Configuration: Hashable, Sendable {
+        package var interval: Duration = .seconds(600)
+        package var blockSubscription: Duration = .seconds(1800)
+        /// Between two requests for the list: blocks that come faster count as one.
+        package var shortestInterval: Duration = .seconds(1)
+        package var connectTimeout: Duration = .seconds(30)
+        package var replyTimeout: Duration = .seconds(60)
+        package var pauses: [Duration] = [.seconds(10), .seconds(30), .seconds(60), .seconds(120)]
+
+        package init() {}
+    }
+
+    package enum Action: Hashable, Sendable {
+        /// Followed by ``connected(_:at:)`` or ``failed(_:at:)``.
+        case connect(ConnectionNumber)
+        case close(ConnectionNumber)
+        /// `rpc.get_service_nodes`.
+        case requestServers(ConnectionNumber, RequestTag)
+        /// `sub.block`.
+        case subscribeToBlocks(ConnectionNumber, RequestTag)
+    }
+
+    package static let serversCommand = "rpc.get_service_nodes"
+    /// The request's body.
+    package static let serversBody =
+        #"{"active_only":true,"fields":{"pubkey_x25519":true,"public_ip":true,"storage_lmq_port":true,"swarm_id":true,"block_hash":true,"height":true}}"#
+    package static let blockCommand = "sub.block"
+    package static let blockNotice = "notify.block"
+
+    private enum State: Sendable {
+        case idle(retryAt: Instant)
+        case connecting(ConnectionNumber, deadline: Instant)
+        case connected(ConnectionNumber, Schedule)
+    }
+
+    /// Of a connection.
+    private struct Schedule: Sendable {
+        var servers: Outstanding?
+        var blocks: Outstanding?
+        var askedAt: Instant?
+        var askAt: Instant
+        var subscribeAt: Instant
+    }
+
+    private struct Outstanding: Sendable {
+        let tag: RequestTag
+        let deadline: Instant
+    }
+
+    private let configuration: Configuration
+    private var state: State
+    private var failures = 0
+    private var lastNumber: UInt64 = 0
+    private var lastTag: UInt64 = 0
+    private var actions: [Action] = []
+
+    package init(configuration: Configuration = Configuration(), at now: Instant) {
+        self.configuration = configuration
+        state = .idle(retryAt: now)
+    }
+
+    package mutating func takeActions() -> [Action] {
+        defer { actions = [] }
+        return actions
+    }
+
+    package var isConnected: Bool {
+        if case .connected = state { return true }
+        return false
+    }
+
+    /// When ``advance(to:)`` has something to do.
+    package var nextWakeUp: Instant {
+        switch state {
+        case .idle(let retryAt): retryAt
+        case .connecting(_, let deadline): deadline
+        case .connected(_, let schedule):
+            min(schedule.servers?.deadline ?? schedule.askAt, schedule.blocks?.deadline ?? schedule.subscribeAt)
+        }
+    }
+
+    /// Does what is due.
+    package mutating func advance(to now: Instant) {
+        switch state {
+        case .idle(let retryAt):
+            guard retryAt <= now else { return }
+            lastNumber += 1
+            let number = ConnectionNumber(rawValue: lastNumber)
+            state = .connecting(number, deadline: now + configuration.connectTimeout)
+            actions.append(.connect(number))
+        case .connecting(let number, let deadline):
+            if deadline <= now { close(number, at: now) }
+        case .connected(let number, var schedule):
+            let isSilent = [schedule.servers, schedule.blocks].contains { $0.map { $0.deadline <= now } ?? false }
+            guard !isSilent else { return close(number, at: now) }
+            if schedule.servers == nil, schedule.askAt <= now {
+                let request = request(at: now)
+                schedule.servers = request
+                schedule.askedAt = now
+                schedule.askAt = now + configuration.interval
+                actions.append(.requestServers(number, request.tag))
+            }
+            if schedule.blocks == nil, schedule.subscribeAt <= now {
+                let request = request(at: now)
+                schedule.blocks = request
+                schedule.subscribeAt = now + configuration.blockSubscription
+                actions.append(.subscribeToBlocks(number, request.tag))
+            }
+            state = .connected(number, schedule)
+        }
+    }
+
+    /// HELLO came.
+    package mutating func connected(_ number: ConnectionNumber, at now: Instant) {
+        guard case .connecting(number, _) = state else { return }
+        failures = 0
+        state = .connected(number, Schedule(askAt: now, subscribeAt: now))
+        advance(to: now)
+    }
+
+    /// The connection ended, could not be made, or oxend said BYE.
+    package mutating func failed(_ number: ConnectionNumber, at now: Instant) {
+        switch state {
+        case .connecting(number, _), .connected(number, _):
+            failures += 1
+            let pause = configuration.pauses.isEmpty ? .zero : configuration.pauses[min(failures, configuration.pauses.count) - 1]
+            state = .idle(retryAt: now + pause)
+        default: break
+        }
+    }
+
+    private mutating func close(_ number: ConnectionNumber, at now: Instant) {
+        actions.append(.close(number))
+        failed(number, at: now)
+    }
+
+    private mutating func request(at now: Instant) -> Outstanding {
+        lastTag += 1
+        return Outstanding(tag: RequestTag(rawValue: lastTag), deadline: now + configuration.replyTimeout)
+    }
+
+    /// A reply to one of the requests came: a list, an error, or the answer to `sub.block`.
+    package mutating func replied(_ tag: RequestTag, at now: Instant) {
+        guard case .connected(let number, var schedule) = state else { return }
+        if schedule.servers?.tag == tag { schedule.servers = nil }
+        if schedule.blocks?.tag == tag { schedule.blocks = nil }
+        state = .connected(number, schedule)
+        advance(to: now)
+    }
+
+    /// `notify.block` came, or a storage server says that its swarm is another: the list is asked for again.
+    package mutating func want(at now: Instant) {
+        guard case .connected(let number, var schedule) = state else { return }
+        let earliest = schedule.askedAt.map { max(now, $0 + configuration.shortestInterval) } ?? now
+        schedule.askAt = min(schedule.askAt, earliest)
+        state = .connected(number, schedule)
+        advance(to: now)
+    }
+}

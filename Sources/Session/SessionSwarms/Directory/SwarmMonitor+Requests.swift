@@ -1,0 +1,224 @@
+package import Core
+package import SessionProtocol
+
+extension SwarmMonitor {
+    /// How many subscriptions a request asked for that this connection has not answered yet; nil for another connection's, and for none.
+    package func entryCount(of tag: RequestTag, on connection: ConnectionNumber) -> Int? {
+        guard let request = requests[tag], connections[connection] == request.server else { return nil }
+        return request.sequences.count
+    }
+
+    /// A server answered a request.
+    ///
+    /// - Parameters:
+    ///   - tag: Of the request.
+    ///   - outcomes: As many as were asked; nil for an answer that cannot be understood: the connection is ended.
+    ///   - now: The time.
+    package mutating func replied(_ tag: RequestTag, _ outcomes: [MonitorOutcome]?, at now: Instant) {
+        guard let request = requests.removeValue(forKey: tag) else { return }
+        let index = request.server
+        unansweredByteCount -= request.byteCount
+        servers[index].outstanding.removeAll { $0.tag == tag }
+        if let outcomes, outcomes.count == request.sequences.count {
+            servers[index].failures = 0
+            for (sequence, outcome) in zip(request.sequences, outcomes) {
+                switch outcome {
+                case .success: servers[index].wrongSwarmCounts[sequence] = nil
+                case .refused(let refusal): refused(sequence, refusal, by: index, at: now)
+                }
+            }
+            servers[index].updateWakeUp()
+            if let due = servers[index].wakeUp { wake(at: due) }
+        } else {
+            close(index, at: now)
+        }
+        askBacklog(at: now)
+    }
+
+    /// One of oxenmq's errors, such as `UNKNOWNCOMMAND`, came instead of an answer: what was asked is refused until the next renewal.
+    package mutating func refused(_ tag: RequestTag, at now: Instant) {
+        guard let request = requests[tag] else { return }
+        let refusal = MonitorOutcome.refused(MonitorRefusal(rawValue: 0))
+        replied(tag, [MonitorOutcome](repeating: refusal, count: request.sequences.count), at: now)
+    }
+
+    private mutating func refused(_ sequence: UInt64, _ refusal: MonitorRefusal, by index: Int, at now: Instant) {
+        servers[index].refused[sequence] = refusal
+        guard refusal == .wrongSwarm else { return }
+        wantMap(at: now)
+        // Its map may lag behind ours: it is asked again a few times, then with the next renewal.
+        let count = servers[index].wrongSwarmCounts[sequence, default: 0] + 1
+        servers[index].wrongSwarmCounts[sequence] = count
+        guard count <= configuration.pauses.count else { return }
+        let retryAt = now + configuration.pause(afterFailures: count)
+        servers[index].retries[sequence] = retryAt
+        servers[index].retryAt = servers[index].retryAt.map { min($0, retryAt) } ?? retryAt
+    }
+
+    private mutating func wantMap(at now: Instant) {
+        guard let last = mapRequestedAt, now - last < configuration.mapInterval else {
+            mapRequestedAt = now
+            actions.append(.requestMap)
+            return
+        }
+        let time = last + configuration.mapInterval
+        mapWantedAt = time
+        wake(at: time)
+    }
+
+    // MARK: Asking
+
+    /// Asks for members that the connection was not asked for.
+    mutating func askForNewMembers(_ index: Int, at now: Instant) {
+        guard case .connected = servers[index].state, !servers[index].isInBacklog else { return }
+        while let batch = batch(index, after: servers[index].askedThrough, through: .max) {
+            guard send(batch.members, to: index, at: now) else { break }
+            let after = servers[index].askedThrough
+            servers[index].askedThrough = batch.through
+            if let last = servers[index].ranges.indices.last, now - servers[index].ranges[last].firstAskedAt <= configuration.gathering,
+                servers[index].ranges[last].through == after
+            {
+                servers[index].ranges[last].extend(through: batch.through, at: now, renewal: configuration.renewal)
+            } else {
+                servers[index].ranges.append(AskedRange(after: after, through: batch.through, askedAt: now, dueAt: dueTime(from: now)))
+            }
+        }
+        servers[index].updateWakeUp()
+        if let due = servers[index].wakeUp { wake(at: due) }
+    }
+
+    /// Asks again for what is due, and with it for all that was asked long enough ago.
+    mutating func renew(_ index: Int, at now: Instant) {
+        guard case .connected = servers[index].state, servers[index].ranges.contains(where: { $0.dueAt <= now }) else { return }
+        let renewal = configuration.renewal
+        var kept: [AskedRange] = []
+        var rest = servers[index].ranges[...]
+        while let first = rest.first {
+            guard first.mayBeRenewed(at: now, after: renewal) else {
+                kept.append(first)
+                rest.removeFirst()
+                continue
+            }
+            let neighbours = rest.prefix { $0.mayBeRenewed(at: now, after: renewal) }
+            rest = rest.dropFirst(neighbours.count)
+            kept += renewed(neighbours, by: index, at: now)
+        }
+        servers[index].ranges = kept
+    }
+
+    /// - Returns: What stands for the ranges from here on.
+    private mutating func renewed(_ ranges: ArraySlice<AskedRange>, by index: Int, at now: Instant) -> [AskedRange] {
+        guard let first = ranges.first, let last = ranges.last else { return [] }
+        var (after, made): (UInt64, [AskedRange]) = (first.after, [])
+        forgetRefusals(index, after: first.after, through: last.through)
+        while let batch = batch(index, after: after, through: last.through) {
+            guard send(batch.members, to: index, at: now) else {
+                // Due still: as soon as others are answered.
+                return made + ranges.filter { $0.through > after }.map { $0.from(max($0.after, after)) }
+            }
+            made.append(AskedRange(after: after, through: batch.through, askedAt: now, dueAt: dueTime(from: now)))
+            after = batch.through
+        }
+        return made
+    }
+
+    /// Asked again, a member is heard again.
+    private mutating func forgetRefusals(_ index: Int, after: UInt64, through: UInt64) {
+        guard !servers[index].refused.isEmpty else { return }
+        let isInRange = { (sequence: UInt64) in after < sequence && sequence <= through }
+        servers[index].refused = servers[index].refused.filter { !isInRange($0.key) }
+        servers[index].wrongSwarmCounts = servers[index].wrongSwarmCounts.filter { !isInRange($0.key) }
+        servers[index].retries = servers[index].retries.filter { !isInRange($0.key) }
+    }
+
+    /// Asks again for what was refused with errcode 6.
+    mutating func retryRefused(_ index: Int, at now: Instant) {
+        guard let time = servers[index].retryAt, time <= now else { return }
+        let due = servers[index].retries.filter { $0.value <= now }.keys.sorted()
+        for sequence in due { servers[index].retries[sequence] = nil }
+        var rest = due.compactMap { member(index, $0) }[...]
+        while !rest.isEmpty {
+            var size = 2
+            let batch = rest.prefix { member in
+                size += subscriptions.byteCount(ofSlot: member.slot)
+                return size <= configuration.maximumRequestByteCount
+            }
+            let chosen = Array(batch.isEmpty ? rest.prefix(1) : batch)
+            guard send(chosen, to: index, at: now) else { break }
+            for member in chosen { servers[index].refused[member.sequence] = nil }
+            rest = rest.dropFirst(chosen.count)
+        }
+        // Too much is unanswered: those that are left come later.
+        for member in rest { servers[index].retries[member.sequence] = now + configuration.pause(afterFailures: 1) }
+        servers[index].retryAt = servers[index].retries.values.min()
+    }
+
+    /// The member with a number, if it is still there.
+    private func member(_ index: Int, _ sequence: UInt64) -> Swarm.Member? {
+        let members = swarms[servers[index].swarm].members
+        let place = swarms[servers[index].swarm].firstIndex(after: sequence - 1)
+        guard place < members.count, members[place].sequence == sequence, subscriptions.isLive(members[place]) else { return nil }
+        return members[place]
+    }
+
+    /// The next members that go into one request; nil for none.
+    private func batch(_ index: Int, after: UInt64, through: UInt64) -> (members: [Swarm.Member], through: UInt64)? {
+        let swarm = swarms[servers[index].swarm]
+        var (chosen, size, last): ([Swarm.Member], Int, UInt64) = ([], 2, after)
+        var place = swarm.firstIndex(after: after)
+        while place < swarm.members.count, swarm.members[place].sequence <= through {
+            let member = swarm.members[place]
+            if subscriptions.isLive(member) {
+                size += subscriptions.byteCount(ofSlot: member.slot)
+                guard size <= configuration.maximumRequestByteCount || chosen.isEmpty else { break }
+                chosen.append(member)
+            }
+            last = member.sequence
+            place += 1
+        }
+        return chosen.isEmpty ? nil : (chosen, last)
+    }
+
+    /// - Returns: false when too much is unanswered: the server is asked later.
+    private mutating func send(_ members: [Swarm.Member], to index: Int, at now: Instant) -> Bool {
+        guard case .connected(let number, _) = servers[index].state else { return false }
+        let size = members.reduce(2) { $0 + subscriptions.byteCount(ofSlot: $1.slot) }
+        guard unansweredByteCount == 0 || unansweredByteCount + size <= configuration.maximumUnansweredByteCount else {
+            if !servers[index].isInBacklog {
+                servers[index].isInBacklog = true
+                backlog.append(index)
+            }
+            return false
+        }
+        lastTag += 1
+        let tag = RequestTag(rawValue: lastTag)
+        let deadline = now + configuration.replyTimeout
+        unansweredByteCount += size
+        requests[tag] = Request(server: index, sequences: members.map(\.sequence), byteCount: size, deadline: deadline)
+        servers[index].outstanding.append((tag, deadline))
+        actions.append(.ask(number, tag, members.map { subscriptions.id(ofSlot: $0.slot) }))
+        return true
+    }
+
+    /// Those that had to wait, in order and as far as there is room again: what the others have to ask for is not even put together.
+    mutating func askBacklog(at now: Instant) {
+        while unansweredByteCount < configuration.maximumUnansweredByteCount, let index = backlog.first {
+            backlog.removeFirst()
+            servers[index].isInBacklog = false
+            renew(index, at: now)
+            askForNewMembers(index, at: now)
+            guard !servers[index].isInBacklog else {
+                // It has its place at the end now, and keeps its turn.
+                backlog.removeLast()
+                backlog.insert(index, at: 0)
+                return
+            }
+        }
+    }
+
+    /// From 45 to 55 minutes, as it is configured.
+    private mutating func dueTime(from now: Instant) -> Instant {
+        let part = Double.random(in: 0...1, using: &random) * configuration.renewalSpread
+        return now + configuration.renewal + configuration.renewal * part
+    }
+}

@@ -1,0 +1,135 @@
+import Dispatch
+import Logging
+import Core
+import SessionProtocol
+import Synchronization
+
+/// Gets the map of storage servers from an oxend: carries out what an ``OxendMapSource`` decides.
+final class OxendMap: Sendable {
+    private struct State {
+        var source: OxendMapSource
+        var client: OxenMQClient?
+        /// Of the last request for the list.
+        var serversTag: RequestTag?
+        /// So that an oxend that is away is logged once.
+        var isFailureLogged = false
+        var useServers: @Sendable (StorageServerList) -> Void = { _ in }
+    }
+
+    private let address: OxenAddress
+    private let library: ZeroMQLibrary
+    private let logger: Logger
+    private let alarm: Alarm
+    private let state: Mutex<State>
+
+    init(_ address: OxenAddress, library: ZeroMQLibrary, configuration: OxendMapSource.Configuration, queue: DispatchQueue, logger: Logger)
+    {
+        (self.address, self.library, self.logger) = (address, library, logger)
+        alarm = Alarm(on: queue)
+        state = Mutex(State(source: OxendMapSource(configuration: configuration, at: .now)))
+    }
+
+    var isConnected: Bool { state.withLock { $0.source.isConnected } }
+
+    /// - Parameter use: Gets every list that is received, on any thread.
+    func useServers(_ use: @escaping @Sendable (StorageServerList) -> Void) {
+        state.withLock { $0.useServers = use }
+    }
+
+    /// Until the task is cancelled. Once.
+    func run() async {
+        let client = OxenMQClient(library: library) { [weak self] connection, event in
+            self?.handle(connection, event)
+            return .goOn
+        }
+        state.withLock { $0.client = client }
+        change { $0.source.advance(to: $1) }
+        for await _ in WakeUpSignal() {}
+        await client.shutDown()
+        state.withLock { $0.client = nil }
+    }
+
+    /// The list may have changed: it is asked for again.
+    func want() {
+        change { $0.source.want(at: $1) }
+    }
+
+    private func change(_ body: (inout State, Instant) -> Void) {
+        let wakeUp = state.withLock { state -> Instant? in
+            body(&state, .now)
+            guard let client = state.client else { return nil }
+            for action in state.source.takeActions() { perform(action, &state, client) }
+            return state.source.nextWakeUp
+        }
+        alarm.set(to: wakeUp) { [weak self] in
+            self?.change { $0.source.advance(to: $1) }
+        }
+    }
+
+    private func perform(_ action: OxendMapSource.Action, _ state: inout State, _ client: OxenMQClient) {
+        switch action {
+        case .connect(let number): client.connect(.init(number), to: address)
+        case .close(let number):
+            client.close(.init(number))
+            noteFailure("it does not answer", &state)
+        case .requestServers(let number, let tag):
+            state.serversTag = tag
+            client.request(
+                .init(number), OxendMapSource.serversCommand, tag: tag.bytes, body: Array(OxendMapSource.serversBody.utf8))
+        case .subscribeToBlocks(let number, let tag):
+            client.request(.init(number), OxendMapSource.blockCommand, tag: tag.bytes, body: [])
+        }
+    }
+
+    /// On the client's thread, where a list of service nodes is read as well.
+    private func handle(_ connection: OxenMQClient.Connection, _ event: OxenMQClient.Event) {
+        let number = ConnectionNumber(connection)
+        switch event {
+        case .hello:
+            change { state, now in
+                logger.info("oxend connected", metadata: ["address": "\(address.endpoint)"])
+                state.isFailureLogged = false
+                state.source.connected(number, at: now)
+            }
+        case .closed(let reason):
+            change { state, now in
+                noteFailure("\(reason)", &state)
+                state.source.failed(number, at: now)
+            }
+        case .reply(let tag, let parts):
+            guard let tag = RequestTag(tag) else { return }
+            if state.withLock({ $0.serversTag == tag }) { received(parts) }
+            change { $0.source.replied(tag, at: $1) }
+        case .refused(let refusal, let tag):
+            logger.warning("oxend refused a request", metadata: ["reason": "\(refusal.rawValue)"])
+            if let tag = tag.flatMap({ RequestTag($0) }) { change { $0.source.replied(tag, at: $1) } }
+        case .command(OxendMapSource.blockNotice, _): want()
+        case .command, .ignored: break
+        }
+    }
+
+    /// `["200", json]`
+    private func received(_ parts: [[UInt8]]) {
+        guard parts.count == 2, parts[0].elementsEqual("200".utf8) else {
+            return noteUnusable("the status is not 200")
+        }
+        do throws(StorageServerList.Malformed) {
+            let list = try StorageServerList(parsingOxend: parts[1])
+            // An oxend that is still synchronizing knows none; the network always has some.
+            guard !list.servers.isEmpty else { return noteUnusable("no entry has an address, a port and a swarm") }
+            state.withLock { $0.useServers }(list)
+        } catch {
+            noteUnusable(error.description)
+        }
+    }
+
+    private func noteUnusable(_ reason: String) {
+        logger.warning("oxend's list of service nodes not used: the map is unchanged", metadata: ["reason": "\(reason)"])
+    }
+
+    private func noteFailure(_ reason: String, _ state: inout State) {
+        guard !state.isFailureLogged else { return }
+        state.isFailureLogged = true
+        logger.warning("oxend disconnected", metadata: ["address": "\(address.endpoint)", "reason": "\(reason)"])
+    }
+}

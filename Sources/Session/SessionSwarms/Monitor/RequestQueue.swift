@@ -1,0 +1,42 @@
+import DequeModule
+
+/// Requests to storage servers whose entries have to be read from the store. Small ones come first: a new subscription does not wait for the
+/// renewals, or the start, of others.
+struct RequestQueue: Sendable {
+    struct Request: Hashable, Sendable {
+        let connection: ConnectionNumber
+        let tag: RequestTag
+        let ids: [SubscriptionID]
+    }
+
+    /// More entries than these make a request a large one.
+    static let smallCount = 64
+
+    private var small: Deque<Request> = []
+    private var large: Deque<Request> = []
+
+    var isEmpty: Bool { small.isEmpty && large.isEmpty }
+
+    mutating func append(_ request: Request) {
+        if request.ids.count <= Self.smallCount { small.append(request) } else { large.append(request) }
+    }
+
+    /// The connection has ended.
+    mutating func removeAll(of connection: ConnectionNumber) {
+        small.removeAll { $0.connection == connection }
+        large.removeAll { $0.connection == connection }
+    }
+
+    /// The requests whose entries are read together: all servers of a swarm are asked for a new subscription, and the store reads it once.
+    ///
+    /// - Parameter maximumCount: Entries of all of them, unless the first has more.
+    mutating func next(maximumCount: Int) -> [Request] {
+        var (chosen, count): ([Request], Int) = ([], 0)
+        while let request = small.first ?? large.first, chosen.isEmpty || count + request.ids.count <= maximumCount {
+            if small.isEmpty { large.removeFirst() } else { small.removeFirst() }
+            chosen.append(request)
+            count += request.ids.count
+        }
+        return chosen
+    }
+}

@@ -1,0 +1,130 @@
+import Foundation
+import Logging
+import Core
+import SessionProtocol
+import Synchronization
+
+/// What storage servers send, on the ZeroMQ client's thread.
+extension SubscriptionMonitor {
+    func handle(_ connection: OxenMQClient.Connection, _ event: OxenMQClient.Event) -> OxenMQClient.Flow {
+        let number = ConnectionNumber(connection)
+        switch event {
+        case .hello:
+            count(.connected)
+            change { state, now in
+                state.monitor.connected(number, at: now)
+                noteConnections(&state)
+            }
+        case .closed(let reason): closed(number, reason)
+        case .reply(let tag, let parts): replied(number, tag, parts)
+        case .refused(_, let tag): refused(number, tag)
+        case .command("notify.message", let parts): return reported(number, parts)
+        case .command(_, let parts): drop(.unknownCommand, parts, from: number)
+        case .ignored: drop(.notOxenMQ, [], from: number)
+        }
+        return .goOn
+    }
+
+    private func closed(_ number: ConnectionNumber, _ reason: OxenMQClient.Reason) {
+        count(.disconnected)
+        change { state, now in
+            if let server = state.monitor.server(of: number) {
+                logger.debug("storage server disconnected", metadata: ["address": "\(server.endpoint)", "reason": "\(reason)"])
+            }
+            state.allowances[number] = nil
+            state.monitor.failed(number, at: now)
+            noteConnections(&state)
+        }
+        forget(number)
+    }
+
+    // MARK: Replies
+
+    private func replied(_ number: ConnectionNumber, _ tag: [UInt8], _ parts: [[UInt8]]) {
+        // Another server's request is not answered by this one.
+        guard let tag = RequestTag(tag), let entryCount = entryCount(of: tag, on: number) else {
+            return drop(.unknownReply, parts, from: number)
+        }
+        let outcomes = parts.count == 1 ? MonitorOutcome.outcomes(parsing: parts[0], count: entryCount) : nil
+        for case .refused(let refusal) in outcomes ?? [] { count(.refused(refusal)) }
+        change { state, now in
+            if outcomes == nil, let server = state.monitor.server(of: number) {
+                logger.warning("storage server's reply not understood", metadata: ["address": "\(server.endpoint)"])
+            }
+            state.monitor.replied(tag, outcomes, at: now)
+        }
+    }
+
+    private func refused(_ number: ConnectionNumber, _ tag: [UInt8]?) {
+        guard let tag = tag.flatMap({ RequestTag($0) }), let entryCount = entryCount(of: tag, on: number) else {
+            return drop(.unknownReply, [], from: number)
+        }
+        for _ in 0..<entryCount { count(.refused(MonitorRefusal(rawValue: 0))) }
+        change { state, now in state.monitor.refused(tag, at: now) }
+    }
+
+    private func entryCount(of tag: RequestTag, on number: ConnectionNumber) -> Int? {
+        state.withLock { $0.monitor.entryCount(of: tag, on: number) }
+    }
+
+    // MARK: Reports
+
+    private func reported(_ number: ConnectionNumber, _ parts: [[UInt8]]) -> OxenMQClient.Flow {
+        do throws(NotifyMessage.Defect) {
+            guard parts.count == 1 else { throw .malformed }
+            let message = try NotifyMessage(parsing: parts[0])
+            let isMonitored = state.withLock { $0.monitor.accepts(message.account, from: number) }
+            do throws(MessageRules.Drop) {
+                _ = try MessageRules.admit(message, isMonitored: isMonitored, at: Self.unixMilliseconds)
+            } catch {
+                drop(error == .expired ? .expired : .unsolicited, parts, from: number)
+                return .goOn
+            }
+            count(.received)
+            let (isFirst, isFull) = messages.withLock { ($0.isEmpty, $0.append(message, from: number)) }
+            // All that is there is taken before the next signal is waited for.
+            if isFirst { messageAdded.signal() }
+            return isFull ? .pause : .goOn
+        } catch {
+            drop(SessionDropReason(error), parts, from: number)
+            return .goOn
+        }
+    }
+
+    private static var unixMilliseconds: Int64 { Int64(Date().timeIntervalSince1970 * 1000) }
+
+    /// Counts a message that is not used, and disconnects a server that sends too many.
+    private func drop(_ reason: SessionDropReason, _ parts: [[UInt8]], from number: ConnectionNumber) {
+        count(.dropped(reason))
+        let byteCount = parts.reduce(0) { $0 + $1.count }
+        change { state, now in
+            // What was read of a connection after it ended counts no more.
+            guard let server = state.monitor.server(of: number) else { return }
+            var allowance = state.allowances[number] ?? DropAllowance(limits: configuration.drops, at: now)
+            let isWithin = allowance.spend(byteCount: byteCount, at: now)
+            state.allowances[number] = allowance
+            guard !isWithin else { return }
+            logger.warning(
+                "storage server disconnected: too many invalid messages",
+                metadata: ["address": "\(server.endpoint)", "last": "\(reason.rawValue)"])
+            state.allowances[number] = nil
+            client.withLock { $0 }?.close(.init(number))
+            count(.disconnected)
+            forget(number)
+            state.monitor.failed(number, at: now)
+            noteConnections(&state)
+        }
+    }
+
+    /// Logs when the first server is connected, and when none is left.
+    private func noteConnections(_ state: inout State) {
+        let isConnected = state.monitor.isConnected
+        guard isConnected != state.isConnectedLogged else { return }
+        state.isConnectedLogged = isConnected
+        if isConnected {
+            logger.info("storage servers connected")
+        } else {
+            logger.warning("no storage server connected")
+        }
+    }
+}

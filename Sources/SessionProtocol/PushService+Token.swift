@@ -1,6 +1,0 @@
-import PushTypes
-
-extension PushService {
-    /// Characters (Unicode scalars) of a token.
-    var tokenLengths: ClosedRange<Int> { isApple ? 64...64 : 1...4096 }
-}

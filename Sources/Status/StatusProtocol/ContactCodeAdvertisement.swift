@@ -1,0 +1,39 @@
+import CPushMessages
+public import Wire
+import Core
+import Waku
+
+/// The advertisement that a registrant publishes on its contact code topic, so that senders need not query.
+///
+///     1 push_notification_info: a row for each (server, installation)    2 chat_identity
+///
+/// Without rows and chat identity it is 0 bytes long.
+public struct ContactCodeAdvertisement: Hashable, Sendable {
+    public var pushNotificationInfo: [PushNotificationQueryInfo]
+    /// An encoded ChatIdentity, passed on unchanged; empty if there is none.
+    public var chatIdentity: [UInt8]
+
+    public init(pushNotificationInfo: [PushNotificationQueryInfo], chatIdentity: [UInt8] = []) {
+        self.pushNotificationInfo = pushNotificationInfo
+        self.chatIdentity = chatIdentity
+    }
+
+    /// - Throws: `ProtobufError`
+    public init(parsing bytes: [UInt8]) throws(ProtobufError) {
+        try PushNotificationQueryInfo.checkCounts(in: bytes)
+        self = try Protobuf__ContactCodeAdvertisement.withUnpacked(bytes) { message throws(ProtobufError) in
+            ContactCodeAdvertisement(
+                pushNotificationInfo: try PushNotificationQueryInfo.rows(
+                    message.pointee.n_push_notification_info, message.pointee.push_notification_info),
+                chatIdentity: message.pointee.chat_identity.bytes)
+        }
+    }
+
+    public func encoded() -> [UInt8] {
+        Protobuf__ContactCodeAdvertisement.packed { message, arena in
+            message.n_push_notification_info = pushNotificationInfo.count
+            message.push_notification_info = arena.messages(pushNotificationInfo) { $0.fill(&$1, arena) }
+            message.chat_identity = arena.data(chatIdentity)
+        }
+    }
+}

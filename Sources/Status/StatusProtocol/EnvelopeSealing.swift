@@ -1,0 +1,111 @@
+public import Core
+public import Waku
+public import WakuCrypto
+
+/// The recipient of a push message: determines topic and encryption.
+public enum Recipient: Sendable {
+    /// The holder of a key, on a topic of theirs.
+    case key(PublicKey, topic: String)
+    /// Everyone who knows a topic.
+    case topic(String, SymmetricKey)
+
+    /// The topic of requests and answers.
+    public static func partitioned(_ key: PublicKey) -> Recipient {
+        .key(key, topic: StatusTopics.partitioned(key))
+    }
+
+    public static func personal(_ key: PublicKey) -> Recipient {
+        .key(key, topic: StatusTopics.personal(key))
+    }
+
+    public static func topic(_ string: String) -> Recipient {
+        .topic(string, KeyDerivation.topicKey(string))
+    }
+
+    var topicString: String {
+        switch self {
+        case .key(_, let topic), .topic(let topic, _): topic
+        }
+    }
+
+    func seal(_ frame: [UInt8]) -> [UInt8] {
+        switch self {
+        case .key(let key, _): ECIES.seal(frame, to: key)
+        case .topic(_, let key): AESGCM.seal(frame, key: key, layout: .nonceLast)
+        }
+    }
+}
+
+/// Converts envelopes to Waku messages and back.
+public enum EnvelopeSealing {
+    /// Larger envelopes are sent in segments.
+    public static let segmentByteLimit = 786_432
+
+    /// The Waku messages of an envelope: one, unless it must be split. `wakuSigner` signs the Waku payload, because receivers drop unsigned ones.
+    public static func seal(
+        _ envelope: [UInt8], to recipient: Recipient, wakuSigner: PrivateKey, at now: Timestamp
+    ) -> [WakuMessage] {
+        let contentTopic = ContentTopic(TopicTag(of: recipient.topicString))
+        return parts(of: envelope).map { part in
+            let frame = PayloadFrame.encode(part, signedBy: wakuSigner)
+            return WakuMessage(payload: recipient.seal(frame), contentTopic: contentTopic, timestamp: now)
+        }
+    }
+
+    private static func parts(of envelope: [UInt8]) -> [[UInt8]] {
+        guard envelope.count > segmentByteLimit else { return [envelope] }
+        let hash = Keccak256.hash(envelope)
+        let starts = Array(stride(from: 0, to: envelope.count, by: segmentByteLimit))
+        return starts.enumerated().map { index, start in
+            let payload = Array(envelope[start..<min(start + segmentByteLimit, envelope.count)])
+            return SegmentMessage(wholeHash: hash, index: index, count: starts.count, payload: payload).encoded()
+        }
+    }
+
+    /// Decrypts a Waku message with `identity` or one of the topic keys.
+    ///
+    /// - Throws: ``OpeningError``
+    public static func open(
+        _ message: WakuMessage, identity: PrivateKey?, topicKeys: [SymmetricKey] = []
+    ) throws(OpeningError) -> OpenedPayload {
+        let frame = try openFrame(message, identity: identity, topicKeys: topicKeys)
+        guard let signer = frame.signer else { throw .unsigned }
+        return OpenedPayload(data: frame.data, signer: signer)
+    }
+
+    /// As ``open(_:identity:topicKeys:)``, also when the Waku payload is not signed.
+    ///
+    /// - Throws: ``OpeningError``
+    public static func openFrame(
+        _ message: WakuMessage, identity: PrivateKey?, topicKeys: [SymmetricKey] = []
+    ) throws(OpeningError) -> PayloadFrame {
+        guard message.version == 1 else { throw .version }
+        guard let plain = decrypt(message.payload, identity, topicKeys) else { throw .undecryptable }
+        do { return try PayloadFrame(parsing: plain) } catch { throw .malformed }
+    }
+
+    private static func decrypt(_ payload: [UInt8], _ identity: PrivateKey?, _ topicKeys: [SymmetricKey]) -> [UInt8]? {
+        if let identity, let plain = try? ECIES.open(payload, with: identity) { return plain }
+        return topicKeys.lazy.compactMap { try? AESGCM.open(payload, key: $0, layout: .nonceLast) }.first
+    }
+}
+
+/// A decrypted Waku payload with a valid signature.
+public struct OpenedPayload: Sendable {
+    public let data: [UInt8]
+    /// The signer of the Waku payload: for queries and requests the sender's real identity, which is neither stored nor logged.
+    public let signer: PublicKey
+
+    /// The segment, if it is one.
+    public var segment: SegmentMessage? { SegmentMessage(parsing: data) }
+}
+
+/// Why a Waku message can't be opened. All of these are dropped and counted.
+public enum OpeningError: Error, Hashable, Sendable, CaseIterable {
+    /// Not version 1 encryption.
+    case version
+    /// None of the keys decrypts it.
+    case undecryptable
+    case malformed
+    case unsigned
+}

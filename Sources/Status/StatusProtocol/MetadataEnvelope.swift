@@ -1,0 +1,91 @@
+import CPushMessages
+import Wire
+import Core
+import Waku
+public import WakuCrypto
+
+/// The kind of the push message in an envelope: the `type` of an ApplicationMetadataMessage.
+public enum MessageKind: UInt32, Sendable, CaseIterable {
+    case registration = 16
+    case registrationResponse = 17
+    case query = 18
+    case queryResponse = 19
+    case request = 20
+    case response = 21
+}
+
+/// An ApplicationMetadataMessage: sender, type and payload. In Waku payloads, directly or in segments.
+///
+///     1 signature: recoverable, over Keccak-256(payload)    2 payload    3 type
+///
+/// Its id is Keccak-256(sender's 65-byte key ‖ the bytes as received).
+public struct MetadataEnvelope: Sendable {
+    private static let fieldLimit = 64
+
+    public let kind: MessageKind
+    /// Recovered from the signature; without one, the signer of the Waku payload.
+    public let sender: PublicKey
+    public let payload: [UInt8]
+    public let id: [UInt8]
+
+    /// - Throws: ``EnvelopeError``
+    public init(parsing bytes: [UInt8], wakuSigner: PublicKey) throws(EnvelopeError) {
+        let (kind, payload, signer) = try Self.open(bytes, as: MessageKind.self)
+        sender = signer ?? wakuSigner
+        self.kind = kind
+        self.payload = payload
+        id = Keccak256.hash(sender.uncompressed + bytes)
+    }
+
+    /// Encodes and signs an envelope. Returns its bytes and its id.
+    public static func encode(_ kind: MessageKind, payload: [UInt8], signedBy key: PrivateKey) -> (bytes: [UInt8], id: [UInt8]) {
+        let bytes = encode(type: kind.rawValue, payload: payload, signedBy: key)
+        return (bytes, Keccak256.hash(key.publicKey.uncompressed + bytes))
+    }
+
+    /// - Parameter key: nil leaves the signature out.
+    static func encode(type: UInt32, payload: [UInt8], signedBy key: PrivateKey?) -> [UInt8] {
+        Protobuf__ApplicationMetadataMessage.packed { message, arena in
+            if let key { message.signature = arena.data(Signature(of: Keccak256.hash(payload), by: key).bytes) }
+            message.payload = arena.data(payload)
+            message.type = Protobuf__ApplicationMetadataMessage__Type(rawValue: type)
+        }
+    }
+
+    /// An envelope of one of these kinds, and its signer; nil when it has no signature.
+    ///
+    /// - Throws: ``EnvelopeError``
+    static func open<Kind: RawRepresentable<UInt32>>(
+        _ bytes: [UInt8], as kinds: Kind.Type
+    ) throws(EnvelopeError) -> (kind: Kind, payload: [UInt8], signer: PublicKey?) {
+        let parts = try parse(bytes)
+        guard let kind = Kind(rawValue: parts.type) else { throw .otherKind }
+        guard !parts.payload.isEmpty else { throw .empty }
+        guard !parts.signature.isEmpty else { return (kind, parts.payload, nil) }
+        do {
+            return (kind, parts.payload, try Signature(parsing: parts.signature).signer(of: Keccak256.hash(parts.payload)))
+        } catch {
+            throw .badSignature
+        }
+    }
+
+    static func parse(_ bytes: [UInt8]) throws(EnvelopeError) -> (signature: [UInt8], payload: [UInt8], type: UInt32) {
+        do {
+            try ProtobufScan.check(bytes, fieldLimit: fieldLimit)
+            return try Protobuf__ApplicationMetadataMessage.withUnpacked(bytes) {
+                ($0.pointee.signature.bytes, $0.pointee.payload.bytes, $0.pointee.type.rawValue)
+            }
+        } catch {
+            throw .malformed
+        }
+    }
+}
+
+/// Why a Waku payload is not a push message. All of these are dropped and counted.
+public enum EnvelopeError: Error, Hashable, Sendable, CaseIterable {
+    case malformed
+    /// Not one of ``MessageKind``: the shard carries all of Status' messages.
+    case otherKind
+    case empty
+    case badSignature
+}

@@ -1,0 +1,33 @@
+import CPushMessages
+public import Wire
+import Core
+import Waku
+
+/// A query for the devices of registrants. `1 public_keys`: hashes, 64 bytes each.
+public struct PushNotificationQuery: Hashable, Sendable {
+    /// Queries with more keys are dropped.
+    public static let keyLimit = 1000
+    private static let fieldLimit = keyLimit + 64
+
+    /// As received. Values that are not 64 bytes long are ignored.
+    public let publicKeys: [[UInt8]]
+
+    public init(publicKeys: [KeyHash]) {
+        self.publicKeys = publicKeys.map(\.bytes)
+    }
+
+    /// - Throws: `ProtobufError`
+    public init(parsing bytes: [UInt8]) throws(ProtobufError) {
+        try ProtobufScan.check(bytes, fieldLimit: Self.fieldLimit)
+        publicKeys = try Protobuf__PushNotificationQuery.withUnpacked(bytes) { message throws(ProtobufError) in
+            guard message.pointee.n_public_keys <= Self.keyLimit else { throw .tooMany }
+            return byteLists(message.pointee.n_public_keys, message.pointee.public_keys)
+        }
+    }
+
+    public func encoded() -> [UInt8] {
+        Protobuf__PushNotificationQuery.packed { message, arena in
+            (message.n_public_keys, message.public_keys) = (publicKeys.count, arena.list(publicKeys))
+        }
+    }
+}

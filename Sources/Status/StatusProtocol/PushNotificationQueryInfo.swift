@@ -1,0 +1,70 @@
+import CPushMessages
+import Wire
+import Core
+import Waku
+
+/// A device of a registrant, in answers to queries and in advertisements.
+public struct PushNotificationQueryInfo: Hashable, Sendable {
+    /// Empty if there is a list.
+    public var accessToken: AccessToken
+    public var installationID: InstallationID
+    /// The registrant's ``KeyHash``.
+    public var publicKey: [UInt8]
+    /// The access token, encrypted for each allowed key.
+    public var allowedKeyList: [[UInt8]]
+    public var grant: [UInt8]
+    public var version: UInt64
+    /// Compressed.
+    public var serverPublicKey: [UInt8]
+
+    public init(
+        accessToken: AccessToken, installationID: InstallationID, publicKey: [UInt8], allowedKeyList: [[UInt8]], grant: [UInt8],
+        version: UInt64,
+        serverPublicKey: [UInt8]
+    ) {
+        self.accessToken = accessToken
+        self.installationID = installationID
+        self.publicKey = publicKey
+        self.allowedKeyList = allowedKeyList
+        self.grant = grant
+        self.version = version
+        self.serverPublicKey = serverPublicKey
+    }
+
+    init(_ message: Protobuf__PushNotificationQueryInfo) throws(ProtobufError) {
+        accessToken = AccessToken(bytes: try message.access_token.utf8())
+        installationID = InstallationID(bytes: try message.installation_id.utf8())
+        publicKey = message.public_key.bytes
+        allowedKeyList = byteLists(message.n_allowed_key_list, message.allowed_key_list)
+        grant = message.grant.bytes
+        version = message.version
+        serverPublicKey = message.server_public_key.bytes
+    }
+
+    func fill(_ message: inout Protobuf__PushNotificationQueryInfo, _ arena: ProtobufArena) {
+        message.access_token = arena.data(accessToken.bytes)
+        message.installation_id = arena.data(installationID.bytes)
+        message.public_key = arena.data(publicKey)
+        (message.n_allowed_key_list, message.allowed_key_list) = (allowedKeyList.count, arena.list(allowedKeyList))
+        message.grant = arena.data(grant)
+        message.version = version
+        message.server_public_key = arena.data(serverPublicKey)
+    }
+
+    /// Checks a message that lists such rows in field 1.
+    static func checkCounts(in bytes: [UInt8]) throws(ProtobufError) {
+        let rowLimit = 10_000
+        let nestedFieldLimit = PushNotificationRegistration.listLimit + 64
+        try ProtobufScan.checkNested(bytes, field: 1, fieldLimit: rowLimit, nestedFieldLimit: nestedFieldLimit)
+    }
+
+    static func rows(
+        _ count: Int, _ start: UnsafeMutablePointer<UnsafeMutablePointer<Protobuf__PushNotificationQueryInfo>?>?
+    ) throws(ProtobufError) -> [PushNotificationQueryInfo] {
+        var rows: [PushNotificationQueryInfo] = []
+        for case let row? in UnsafeBufferPointer(start: start, count: start == nil ? 0 : count) {
+            rows.append(try PushNotificationQueryInfo(row.pointee))
+        }
+        return rows
+    }
+}

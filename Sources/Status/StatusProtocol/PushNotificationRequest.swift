@@ -1,0 +1,96 @@
+import CPushMessages
+public import Wire
+import Core
+import Waku
+
+/// A request to notify one device. Fields and numbers are in `Protos/push_notifications.proto`.
+public struct PushNotification: Hashable, Sendable {
+    public var accessToken: AccessToken
+    /// SHAKE-256 of the chat's id.
+    public var chatID: [UInt8]
+    /// The registrant's ``KeyHash``: as received, possibly of another length.
+    public var publicKey: [UInt8]
+    public var installationID: InstallationID
+    /// The message, encrypted for the device.
+    public var message: [UInt8]
+    public var kind: NotificationKind
+    /// SHAKE-256 of the author's key in text.
+    public var author: [UInt8]
+
+    /// Limit of chat and message together. APNs and Firebase accept 4 KiB in total.
+    public static let contentByteLimit = 16 << 10
+    public var isTooLarge: Bool { chatID.count + message.count > Self.contentByteLimit }
+
+    public init(
+        accessToken: AccessToken, chatID: [UInt8], publicKey: [UInt8], installationID: InstallationID, message: [UInt8] = [],
+        kind: NotificationKind, author: [UInt8]
+    ) {
+        self.accessToken = accessToken
+        self.chatID = chatID
+        self.publicKey = publicKey
+        self.installationID = installationID
+        self.message = message
+        self.kind = kind
+        self.author = author
+    }
+
+    init(_ message: Protobuf__PushNotification) throws(ProtobufError) {
+        accessToken = AccessToken(bytes: try message.access_token.utf8())
+        chatID = message.chat_id.bytes
+        publicKey = message.public_key.bytes
+        installationID = InstallationID(bytes: try message.installation_id.utf8())
+        self.message = message.message.bytes
+        kind = NotificationKind(rawValue: Int32(bitPattern: message.type.rawValue))
+        author = message.author.bytes
+    }
+
+    func fill(_ message: inout Protobuf__PushNotification, _ arena: ProtobufArena) {
+        message.access_token = arena.data(accessToken.bytes)
+        message.chat_id = arena.data(chatID)
+        message.public_key = arena.data(publicKey)
+        message.installation_id = arena.data(installationID.bytes)
+        message.message = arena.data(self.message)
+        message.type = Protobuf__PushNotification__PushNotificationType(rawValue: UInt32(bitPattern: kind.rawValue))
+        message.author = arena.data(author)
+    }
+}
+
+/// A request to notify devices.
+///
+///     1 requests    2 message_id: the message of the notifications; a device is notified once per message_id
+public struct PushNotificationRequest: Hashable, Sendable {
+    /// Requests with more entries are dropped.
+    public static let notificationLimit = 1000
+    private static let fieldLimit = notificationLimit + 64
+    private static let nestedFieldLimit = 64
+
+    public var requests: [PushNotification]
+    public var messageID: [UInt8]
+
+    public init(requests: [PushNotification], messageID: [UInt8]) {
+        self.requests = requests
+        self.messageID = messageID
+    }
+
+    /// - Throws: `ProtobufError`
+    public init(parsing bytes: [UInt8]) throws(ProtobufError) {
+        try ProtobufScan.checkNested(bytes, field: 1, fieldLimit: Self.fieldLimit, nestedFieldLimit: Self.nestedFieldLimit)
+        self = try Protobuf__PushNotificationRequest.withUnpacked(bytes) { message throws(ProtobufError) in
+            guard message.pointee.n_requests <= Self.notificationLimit else { throw .tooMany }
+            var requests: [PushNotification] = []
+            let start = message.pointee.requests
+            for case let request? in UnsafeBufferPointer(start: start, count: start == nil ? 0 : message.pointee.n_requests) {
+                requests.append(try PushNotification(request.pointee))
+            }
+            return PushNotificationRequest(requests: requests, messageID: message.pointee.message_id.bytes)
+        }
+    }
+
+    public func encoded() -> [UInt8] {
+        Protobuf__PushNotificationRequest.packed { message, arena in
+            message.n_requests = requests.count
+            message.requests = arena.messages(requests) { $0.fill(&$1, arena) }
+            message.message_id = arena.data(messageID)
+        }
+    }
+}

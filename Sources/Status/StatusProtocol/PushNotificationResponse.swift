@@ -1,0 +1,76 @@
+import CPushMessages
+public import Wire
+import Core
+import Waku
+
+/// The report for one entry of a request.
+public struct PushNotificationReport: Hashable, Sendable {
+    public enum ErrorType: UInt32, Sendable, CaseIterable {
+        case unknown = 0
+        case wrongToken = 1
+        case internalError = 2
+        case notRegistered = 3
+    }
+
+    /// nil is success.
+    public var error: ErrorType?
+    /// The value of the entry.
+    public var publicKey: [UInt8]
+    public var installationID: InstallationID
+
+    public init(error: ErrorType?, publicKey: [UInt8], installationID: InstallationID) {
+        self.error = error
+        self.publicKey = publicKey
+        self.installationID = installationID
+    }
+
+    init(_ message: Protobuf__PushNotificationReport) throws(ProtobufError) {
+        error = message.success != 0 ? nil : ErrorType(rawValue: message.error.rawValue) ?? .unknown
+        publicKey = message.public_key.bytes
+        installationID = InstallationID(bytes: try message.installation_id.utf8())
+    }
+
+    func fill(_ message: inout Protobuf__PushNotificationReport, _ arena: ProtobufArena) {
+        message.success = error == nil ? 1 : 0
+        message.error = Protobuf__PushNotificationReport__ErrorType(rawValue: error?.rawValue ?? 0)
+        message.public_key = arena.data(publicKey)
+        message.installation_id = arena.data(installationID.bytes)
+    }
+}
+
+/// The answer to a request.
+///
+///     1 message_id: the request's    2 reports: one for each entry, in order
+public struct PushNotificationResponse: Hashable, Sendable {
+    private static let fieldLimit = 10_000
+    private static let nestedFieldLimit = 64
+
+    public let messageID: [UInt8]
+    public let reports: [PushNotificationReport]
+
+    public init(messageID: [UInt8], reports: [PushNotificationReport]) {
+        self.messageID = messageID
+        self.reports = reports
+    }
+
+    /// - Throws: `ProtobufError`
+    public init(parsing bytes: [UInt8]) throws(ProtobufError) {
+        try ProtobufScan.checkNested(bytes, field: 2, fieldLimit: Self.fieldLimit, nestedFieldLimit: Self.nestedFieldLimit)
+        self = try Protobuf__PushNotificationResponse.withUnpacked(bytes) { message throws(ProtobufError) in
+            var reports: [PushNotificationReport] = []
+            let start = message.pointee.reports
+            for case let report? in UnsafeBufferPointer(start: start, count: start == nil ? 0 : message.pointee.n_reports) {
+                reports.append(try PushNotificationReport(report.pointee))
+            }
+            return PushNotificationResponse(messageID: message.pointee.message_id.bytes, reports: reports)
+        }
+    }
+
+    public func encoded() -> [UInt8] {
+        Protobuf__PushNotificationResponse.packed { message, arena in
+            message.message_id = arena.data(messageID)
+            message.n_reports = reports.count
+            message.reports = arena.messages(reports) { $0.fill(&$1, arena) }
+        }
+    }
+}

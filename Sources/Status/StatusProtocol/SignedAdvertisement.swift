@@ -1,0 +1,54 @@
+import Core
+import Waku
+public import WakuCrypto
+
+/// A contact code advertisement with its owner's signature, in the form of a Waku payload.
+///
+///     ProtocolMessage (deployed; a bare envelope is accepted too) ‖ ApplicationMetadataMessage, type 15 ‖ ContactCodeAdvertisement
+///
+/// Only the envelope's signature identifies the owner: the Waku payload may be signed by another key.
+public struct SignedAdvertisement: Sendable {
+    /// The `type` of its ApplicationMetadataMessage.
+    public static let envelopeType: UInt32 = 15
+
+    /// The owner of the devices, recovered from the signature.
+    public let owner: PublicKey
+    /// Which of the owner's devices published it; nil in a bare envelope.
+    public let installationID: InstallationID?
+    public let advertisement: ContactCodeAdvertisement
+
+    /// - Throws: ``EnvelopeError``, with `otherKind` for messages that are not advertisements.
+    public init(parsing data: [UInt8]) throws(EnvelopeError) {
+        let wrapping = try? ProtocolMessage(parsing: data)
+        let isWrapped = wrapping.map { !$0.publicMessage.isEmpty } ?? false
+        let envelope = isWrapped ? wrapping?.publicMessage ?? [] : data
+        let parts = try MetadataEnvelope.parse(envelope)
+        guard parts.type == Self.envelopeType else { throw .otherKind }
+        do {
+            owner = try Signature(parsing: parts.signature).signer(of: Keccak256.hash(parts.payload))
+        } catch {
+            throw .badSignature
+        }
+        do {
+            advertisement = try ContactCodeAdvertisement(parsing: parts.payload)
+        } catch {
+            throw .malformed
+        }
+        installationID = isWrapped ? wrapping?.installationID : nil
+    }
+
+    /// The wrapped advertisement, for a Waku payload.
+    ///
+    /// - Parameters:
+    ///   - advertisement: The advertisement.
+    ///   - installationID: The installation that publishes it.
+    ///   - bundles: Encoded key bundles of the secure transport.
+    ///   - key: The owner's key.
+    public static func encode(
+        _ advertisement: ContactCodeAdvertisement, from installationID: InstallationID, bundles: [[UInt8]] = [], signedBy key: PrivateKey
+    ) -> [UInt8] {
+        let payload = advertisement.encoded()
+        let envelope = MetadataEnvelope.encode(type: envelopeType, payload: payload, signedBy: key)
+        return ProtocolMessage(installationID: installationID, bundles: bundles, publicMessage: envelope).encoded()
+    }
+}

@@ -1,0 +1,93 @@
+import CPushMessages
+public import Wire
+import Core
+import Waku
+public import WakuCrypto
+
+extension V01 {
+    /// Where a device is registered, as its owner tells everybody.
+    public struct AdvertisementInfo: Hashable, Sendable {
+        /// The server's, compressed.
+        public let publicKey: [UInt8]
+        /// Empty when only some contacts may have it: they query the server.
+        public let accessToken: AccessToken
+        public let installationID: InstallationID
+
+        public init(publicKey: [UInt8], accessToken: AccessToken, installationID: InstallationID) {
+            self.publicKey = publicKey
+            self.accessToken = accessToken
+            self.installationID = installationID
+        }
+    }
+
+    /// What a registrant publishes on its contact code topic. `1 push_notification_info`: a row for each server and device.
+    public struct ContactCodeAdvertisement: Hashable, Sendable {
+        private static let rowLimit = 10_000
+
+        public let info: [AdvertisementInfo]
+
+        public init(info: [AdvertisementInfo]) {
+            self.info = info
+        }
+
+        /// - Throws: `ProtobufError`
+        public init(parsing bytes: [UInt8]) throws(ProtobufError) {
+            try ProtobufScan.checkNested(bytes, field: 1, fieldLimit: Self.rowLimit, nestedFieldLimit: 64)
+            self = try Protobuf__V01__ContactCodeAdvertisement.withUnpacked(bytes) { message throws(ProtobufError) in
+                var info: [AdvertisementInfo] = []
+                let start = message.pointee.push_notification_info
+                for case let row? in UnsafeBufferPointer(start: start, count: start == nil ? 0 : message.pointee.n_push_notification_info) {
+                    info.append(
+                        AdvertisementInfo(
+                            publicKey: row.pointee.public_key.bytes,
+                            accessToken: AccessToken(bytes: try row.pointee.access_token.boundedUTF8()),
+                            installationID: InstallationID(bytes: try row.pointee.installation_id.boundedUTF8())))
+                }
+                return ContactCodeAdvertisement(info: info)
+            }
+        }
+
+        public func encoded() -> [UInt8] {
+            Protobuf__V01__ContactCodeAdvertisement.packed { message, arena in
+                (message.n_push_notification_info, message.push_notification_info) = (
+                    info.count,
+                    arena.messages(info) { (item, row: inout Protobuf__V01__AdvertisementInfo) in
+                        row.public_key = arena.data(item.publicKey)
+                        row.access_token = arena.data(item.accessToken.bytes)
+                        row.installation_id = arena.data(item.installationID.bytes)
+                    }
+                )
+            }
+        }
+    }
+}
+
+extension V01 {
+    /// A ``ContactCodeAdvertisement`` with its owner's signature, in the form of a Waku payload: an envelope of type 17, bare, or in a
+    /// ``ProtocolMessage`` as messages on public topics came to be.
+    ///
+    /// Only the envelope's signature identifies the owner: the Waku payload may be signed by another key.
+    public struct SignedAdvertisement: Sendable {
+        /// The owner of the devices, recovered from the signature.
+        public let owner: PublicKey
+        public let advertisement: ContactCodeAdvertisement
+
+        /// - Throws: ``EnvelopeError``, with `otherKind` for messages that are not advertisements.
+        public init(parsing data: [UInt8]) throws(EnvelopeError) {
+            let wrapping = try? ProtocolMessage(parsing: data)
+            let envelope = wrapping.flatMap { $0.publicMessage.isEmpty ? nil : $0.publicMessage } ?? data
+            let parts = try MetadataEnvelope.parse(envelope)
+            guard parts.type == MessageType.contactCodeAdvertisement.rawValue else { throw .otherKind }
+            do {
+                owner = try Signature(parsing: parts.signature).signer(of: Keccak256.hash(parts.payload))
+            } catch {
+                throw .badSignature
+            }
+            do {
+                advertisement = try ContactCodeAdvertisement(parsing: parts.payload)
+            } catch {
+                throw .malformed
+            }
+        }
+    }
+}

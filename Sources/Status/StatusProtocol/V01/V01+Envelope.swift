@@ -1,0 +1,44 @@
+public import Core
+public import Waku
+public import WakuCrypto
+
+extension V01 {
+    /// An ApplicationMetadataMessage of version 0.1: as ``MetadataEnvelope``, with other types, and possibly from nobody.
+    public struct Envelope: Sendable {
+        public let type: MessageType
+        /// Recovered from the signature; the signer of the Waku payload when there is none; nil when that is not signed either.
+        public let sender: PublicKey?
+        public let payload: [UInt8]
+
+        /// - Throws: ``EnvelopeError``
+        public init(parsing bytes: [UInt8], wakuSigner: PublicKey?) throws(EnvelopeError) {
+            let (type, payload, signer) = try MetadataEnvelope.open(bytes, as: MessageType.self)
+            self.type = type
+            self.payload = payload
+            sender = signer ?? wakuSigner
+        }
+
+        /// Encodes an envelope.
+        ///
+        /// - Parameters:
+        ///   - type: The kind of the message.
+        ///   - payload: The encoded message.
+        ///   - key: The sender's key; nil leaves the signature out.
+        public static func encode(_ type: MessageType, payload: [UInt8], signedBy key: PrivateKey?) -> [UInt8] {
+            MetadataEnvelope.encode(type: type.rawValue, payload: payload, signedBy: key)
+        }
+    }
+
+    /// The Waku message of an envelope that only the holder of an acknowledgement key can read, on the key's topic.
+    ///
+    /// - Parameters:
+    ///   - envelope: The encoded envelope.
+    ///   - ackKey: The acknowledgement key of the request.
+    ///   - wakuSigner: Signs the Waku payload.
+    ///   - now: The timestamp of the message.
+    public static func seal(_ envelope: [UInt8], under ackKey: AckKey, wakuSigner: PrivateKey, at now: Timestamp) -> WakuMessage {
+        let frame = PayloadFrame.encode(envelope, signedBy: wakuSigner)
+        return WakuMessage(
+            payload: AESGCM.seal(frame, key: ackKey.key, layout: .nonceLast), contentTopic: ackKey.topic, timestamp: now)
+    }
+}

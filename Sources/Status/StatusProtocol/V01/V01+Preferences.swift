@@ -1,0 +1,174 @@
+import CPushMessages
+public import Wire
+public import Core
+import Waku
+
+extension V01 {
+    /// The record of an account: all of its devices.
+    public struct Preferences: Hashable, Sendable {
+        /// Of the whole, encoded. Larger ones are malformed: they may come in segments.
+        public static let byteLimit = 2 << 20
+        /// That a record may have. ``init(parsing:)`` reads more, so that a server can tell what else is wrong.
+        public static let deviceLimit = 64
+        /// That are read: more are malformed.
+        static let parsedDeviceLimit = 30_000
+        /// Entries of all lists of all devices together. More are malformed.
+        public static let listEntryLimit = 120_000
+        /// Scalars may be repeated, and fields unknown: but not without end.
+        private static let otherFieldLimit = 256
+
+        public var devices: [Device]
+        /// Of the record. Each change needs a higher one.
+        public var version: UInt64
+        public var unregister: Bool
+        /// What senders must show to have these devices notified.
+        public var accessToken: AccessToken
+
+        public init(devices: [Device] = [], version: UInt64, unregister: Bool = false, accessToken: AccessToken) {
+            self.devices = devices
+            self.version = version
+            self.unregister = unregister
+            self.accessToken = accessToken
+        }
+
+        /// - Throws: `ProtobufError`
+        public init(parsing bytes: [UInt8]) throws(ProtobufError) {
+            guard bytes.count <= Self.byteLimit else { throw .tooMany }
+            var counts = FieldCounts()
+            try counts.count(ProtobufReader(bytes, refusing: .groups), in: .preferences)
+            self = try Protobuf__V01__Preferences.withUnpacked(bytes) { message throws(ProtobufError) in
+                try Preferences(message.pointee)
+            }
+        }
+
+        init(_ message: Protobuf__V01__Preferences) throws(ProtobufError) {
+            var devices: [Device] = []
+            devices.reserveCapacity(message.n_device_tokens)
+            let start = message.device_tokens
+            for case let device? in UnsafeBufferPointer(start: start, count: start == nil ? 0 : message.n_device_tokens) {
+                devices.append(try Device(device.pointee))
+            }
+            self.init(
+                devices: devices, version: message.version, unregister: message.unregister != 0,
+                accessToken: AccessToken(bytes: try message.access_token.boundedUTF8()))
+        }
+
+        public func encoded() -> [UInt8] {
+            Protobuf__V01__Preferences.packed { message, arena in fill(&message, arena) }
+        }
+
+        func fill(_ message: inout Protobuf__V01__Preferences, _ arena: ProtobufArena) {
+            (message.n_device_tokens, message.device_tokens) = (devices.count, arena.messages(devices) { $0.fill(&$1, arena) })
+            message.version = version
+            message.unregister = unregister ? 1 : 0
+            message.access_token = arena.data(accessToken.bytes)
+        }
+
+        /// Counts fields at every level before protobuf-c allocates memory for them.
+        struct FieldCounts {
+            enum Level { case preferences, device, filters }
+
+            private var devices = 0
+            private var listEntries = 0
+            private var others = 0
+
+            mutating func count(_ fields: ProtobufReader, in level: Level) throws(ProtobufError) {
+                var reader = fields
+                while let field = try reader.next() {
+                    switch (level, field.number) {
+                    case (.preferences, 1): devices += 1
+                    case (.filters, 2), (.filters, 3): listEntries += 1
+                    default: others += 1
+                    }
+                    // Each device may have a few fields of its own.
+                    guard devices <= parsedDeviceLimit, listEntries <= listEntryLimit, others <= otherFieldLimit + 8 * devices else {
+                        throw .tooMany
+                    }
+                    guard case .content = field.value else { continue }
+                    switch (level, field.number) {
+                    case (.preferences, 1): try count(field.nested(in: reader), in: .device)
+                    case (.device, 4): try count(field.nested(in: reader), in: .filters)
+                    default: break
+                    }
+                }
+            }
+        }
+    }
+
+    /// A device of a record.
+    public struct Device: Hashable, Sendable {
+        public var tokenType: UInt32
+        public var token: DeviceToken
+        public var installationID: InstallationID
+        /// nil: the device wants no notifications, as with filters that are not enabled.
+        public var filters: FilterSettings?
+
+        public init(tokenType: UInt32, token: DeviceToken, installationID: InstallationID, filters: FilterSettings?) {
+            self.tokenType = tokenType
+            self.token = token
+            self.installationID = installationID
+            self.filters = filters
+        }
+
+        public init(platform: Platform, token: DeviceToken, installationID: InstallationID, filters: FilterSettings?) {
+            self.init(tokenType: UInt32(platform.rawValue), token: token, installationID: installationID, filters: filters)
+        }
+
+        /// nil when it is neither of the two that there are.
+        public var platform: Platform? { Platform(tokenType: tokenType) }
+        public var isEnabled: Bool { filters?.isEnabled ?? false }
+
+        init(_ message: Protobuf__V01__DeviceToken) throws(ProtobufError) {
+            self.init(
+                tokenType: message.token_type.rawValue, token: DeviceToken(bytes: try message.token.boundedUTF8()),
+                installationID: InstallationID(bytes: try message.installation_id.boundedUTF8()),
+                filters: message.filter_settings.map { FilterSettings($0.pointee) })
+        }
+
+        func fill(_ message: inout Protobuf__V01__DeviceToken, _ arena: ProtobufArena) {
+            message.token_type = Protobuf__V01__DeviceToken__TokenType(rawValue: tokenType)
+            message.token = arena.data(token.bytes)
+            message.installation_id = arena.data(installationID.bytes)
+            if let filters { message.filter_settings = arena.messages([filters]) { $0.fill(&$1, arena) }?.pointee }
+        }
+    }
+
+    /// What a device wants to be notified of, and who may learn the access token.
+    public struct FilterSettings: Hashable, Sendable {
+        public var isEnabled: Bool
+        /// The access token sealed to each contact that may have it; empty: everybody may. See ``V01/sealToken(_:from:to:)``. As it came: hexadecimal
+        /// digits may stand for the bytes.
+        public var allowedKeyList: [[UInt8]]
+        /// Hashes of chats, likewise.
+        public var blockedChatList: [[UInt8]]
+
+        public init(isEnabled: Bool, allowedKeyList: [[UInt8]] = [], blockedChatList: [[UInt8]] = []) {
+            self.isEnabled = isEnabled
+            self.allowedKeyList = allowedKeyList
+            self.blockedChatList = blockedChatList
+        }
+
+        init(_ message: Protobuf__V01__FilterSettings) {
+            self.init(
+                isEnabled: message.enabled != 0, allowedKeyList: byteLists(message.n_allowed_key_list, message.allowed_key_list),
+                blockedChatList: byteLists(message.n_blocked_chat_list, message.blocked_chat_list))
+        }
+
+        func fill(_ message: inout Protobuf__V01__FilterSettings, _ arena: ProtobufArena) {
+            message.enabled = isEnabled ? 1 : 0
+            (message.n_allowed_key_list, message.allowed_key_list) = (allowedKeyList.count, arena.list(allowedKeyList))
+            (message.n_blocked_chat_list, message.blocked_chat_list) = (blockedChatList.count, arena.list(blockedChatList))
+        }
+    }
+}
+
+extension ProtobufCBinaryData {
+    /// The longest string of a message, in bytes of UTF-8.
+    private static let stringByteLimit = 4096
+
+    /// - Throws: `ProtobufError`
+    func boundedUTF8() throws(ProtobufError) -> [UInt8] {
+        guard len <= Self.stringByteLimit else { throw .tooLong }
+        return try utf8()
+    }
+}

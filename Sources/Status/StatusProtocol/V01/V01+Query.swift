@@ -1,0 +1,120 @@
+import CPushMessages
+public import Wire
+import Core
+import Waku
+public import WakuCrypto
+
+extension V01 {
+    /// Asks which devices these registrants have. `1 public_keys`: hashes, 32 bytes each.
+    public struct Query: Hashable, Sendable {
+        /// A query for more is dropped.
+        public static let keyLimit = 1000
+
+        /// As they came: one that is not 32 bytes long names nobody.
+        public let publicKeys: [[UInt8]]
+
+        public init(_ registrants: [KeyHash]) {
+            publicKeys = registrants.map(\.bytes)
+        }
+
+        /// - Throws: `ProtobufError`
+        public init(parsing bytes: [UInt8]) throws(ProtobufError) {
+            try ProtobufScan.check(bytes, fieldLimit: Self.keyLimit + 64)
+            publicKeys = try Protobuf__V01__Query.withUnpacked(bytes) { message throws(ProtobufError) in
+                guard message.pointee.n_public_keys <= Self.keyLimit else { throw .tooMany }
+                return byteLists(message.pointee.n_public_keys, message.pointee.public_keys)
+            }
+        }
+
+        public func encoded() -> [UInt8] {
+            Protobuf__V01__Query.packed { message, arena in
+                (message.n_public_keys, message.public_keys) = (publicKeys.count, arena.list(publicKeys))
+            }
+        }
+    }
+
+    /// A device in the answer to a ``Query``.
+    public struct QueryInfo: Hashable, Sendable {
+        /// Empty when there is a list.
+        public let accessToken: AccessToken
+        public let installationID: InstallationID
+        /// The registrant's ``KeyHash``.
+        public let publicKey: [UInt8]
+        /// The access token, sealed to each contact that may have it.
+        public let encryptedAccessTokens: [[UInt8]]
+
+        public init(accessToken: AccessToken, installationID: InstallationID, publicKey: [UInt8], encryptedAccessTokens: [[UInt8]]) {
+            self.accessToken = accessToken
+            self.installationID = installationID
+            self.publicKey = publicKey
+            self.encryptedAccessTokens = encryptedAccessTokens
+        }
+
+        init(_ message: Protobuf__V01__QueryInfo) throws(ProtobufError) {
+            self.init(
+                accessToken: AccessToken(bytes: try message.access_token.boundedUTF8()),
+                installationID: InstallationID(bytes: try message.installation_id.boundedUTF8()), publicKey: message.public_key.bytes,
+                encryptedAccessTokens: byteLists(message.n_encrypted_access_tokens, message.encrypted_access_tokens))
+        }
+
+        func fill(_ message: inout Protobuf__V01__QueryInfo, _ arena: ProtobufArena) {
+            message.access_token = arena.data(accessToken.bytes)
+            message.installation_id = arena.data(installationID.bytes)
+            message.public_key = arena.data(publicKey)
+            (message.n_encrypted_access_tokens, message.encrypted_access_tokens) = (
+                encryptedAccessTokens.count, arena.list(encryptedAccessTokens)
+            )
+        }
+    }
+
+    /// The answer to a ``Query``. `1 info`: a row for each device.
+    public struct QueryResponse: Hashable, Sendable {
+        private static let rowLimit = 10_000
+
+        public let info: [QueryInfo]
+
+        public init(info: [QueryInfo]) {
+            self.info = info
+        }
+
+        /// - Throws: `ProtobufError`
+        public init(parsing bytes: [UInt8]) throws(ProtobufError) {
+            try ProtobufScan.checkNested(
+                bytes, field: 1, fieldLimit: Self.rowLimit, nestedFieldLimit: PushNotificationRegistration.listLimit + 64)
+            self = try Protobuf__V01__QueryResponse.withUnpacked(bytes) { message throws(ProtobufError) in
+                var info: [QueryInfo] = []
+                let start = message.pointee.info
+                for case let row? in UnsafeBufferPointer(start: start, count: start == nil ? 0 : message.pointee.n_info) {
+                    info.append(try QueryInfo(row.pointee))
+                }
+                return QueryResponse(info: info)
+            }
+        }
+
+        public func encoded() -> [UInt8] {
+            Protobuf__V01__QueryResponse.packed { message, arena in
+                (message.n_info, message.info) = (info.count, arena.messages(info) { $0.fill(&$1, arena) })
+            }
+        }
+    }
+
+    // MARK: Access tokens for contacts
+
+    /// An entry of ``FilterSettings/allowedKeyList``: `nonce(12) ‖ AES-256-GCM(access token) ‖ tag(16)`, under the X coordinate of the two
+    /// parties' ECDH.
+    public static func sealToken(_ token: AccessToken, from owner: PrivateKey, to contact: PublicKey) -> [UInt8] {
+        AESGCM.seal(token.bytes, key: owner.sharedKey(with: contact), layout: .nonceFirst)
+    }
+
+    /// The access token in the entry of a list that was sealed to this contact; nil when none was.
+    public static func openToken(_ entries: [[UInt8]], from owner: PublicKey, by contact: PrivateKey) -> AccessToken? {
+        let key = contact.sharedKey(with: owner)
+        for entry in entries {
+            let sealed = entry.count.isMultiple(of: 2) ? meaning(of: entry, byteCount: entry.count / 2) : entry
+            guard let plain = try? AESGCM.open(sealed, key: key, layout: .nonceFirst) else { continue }
+            let token = AccessToken(bytes: plain)
+            if token.isUUID { return token }
+        }
+        return nil
+    }
+}

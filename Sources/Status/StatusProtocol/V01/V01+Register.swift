@@ -1,0 +1,110 @@
+import CPushMessages
+public import Wire
+import Core
+import Waku
+public import WakuCrypto
+
+extension V01 {
+    /// A signed record.
+    ///
+    ///     1 payload: Preferences, encoded    2 signature: recoverable, over Keccak-256(payload ‖ server's compressed key)
+    public struct Register: Hashable, Sendable {
+        private static let fieldLimit = 64
+
+        public let payload: [UInt8]
+        public let signature: [UInt8]
+
+        public init(payload: [UInt8], signature: [UInt8]) {
+            self.payload = payload
+            self.signature = signature
+        }
+
+        /// - Parameters:
+        ///   - preferences: The record.
+        ///   - server: The server that it is meant for.
+        ///   - key: The account's.
+        public init(_ preferences: Preferences, for server: PublicKey, signedBy key: PrivateKey) {
+            self.init(payload: preferences.encoded(), for: server, signedBy: key)
+        }
+
+        public init(payload: [UInt8], for server: PublicKey, signedBy key: PrivateKey) {
+            self.init(payload: payload, signature: Signature(of: Self.digest(payload, for: server), by: key).bytes)
+        }
+
+        /// - Throws: `ProtobufError`
+        public init(parsing bytes: [UInt8]) throws(ProtobufError) {
+            try ProtobufScan.check(bytes, fieldLimit: Self.fieldLimit)
+            self = try Protobuf__V01__Register.withUnpacked(bytes) {
+                Register(payload: $0.pointee.payload.bytes, signature: $0.pointee.signature.bytes)
+            }
+        }
+
+        public func encoded() -> [UInt8] {
+            Protobuf__V01__Register.packed { message, arena in
+                message.payload = arena.data(payload)
+                message.signature = arena.data(signature)
+            }
+        }
+
+        static func digest(_ payload: [UInt8], for server: PublicKey) -> [UInt8] {
+            Keccak256.hash(payload + server.compressed)
+        }
+
+        /// Whether the signature is this key's, over this payload and for this server.
+        public func isSigned(by sender: PublicKey, for server: PublicKey) -> Bool {
+            let signer = try? Signature(parsing: signature).signer(of: Self.digest(payload, for: server))
+            return signer == sender
+        }
+
+        /// SHA3-256 of the signature: the answer's request_id.
+        public var requestID: [UInt8] { SHA3.hash256(signature) }
+    }
+
+    /// The answer to a ``Register``.
+    ///
+    ///     1 success    2 error    3 request_id    4 preferences: what is stored, with VERSION_MISMATCH
+    public struct RegistrationResponse: Hashable, Sendable {
+        /// Numbers and meanings are those of the deployed protocol.
+        public typealias ErrorType = PushNotificationRegistrationResponse.ErrorType
+
+        /// nil is success.
+        public let error: ErrorType?
+        public let requestID: [UInt8]
+        public let preferences: Preferences?
+
+        public init(error: ErrorType?, requestID: [UInt8], preferences: Preferences? = nil) {
+            self.error = error
+            self.requestID = requestID
+            self.preferences = preferences
+        }
+
+        /// - Throws: `ProtobufError`
+        public init(parsing bytes: [UInt8]) throws(ProtobufError) {
+            guard bytes.count <= Preferences.byteLimit + 1024 else { throw .tooMany }
+            var reader = ProtobufReader(bytes, refusing: .groups)
+            var (count, counts) = (0, Preferences.FieldCounts())
+            while let field = try reader.next() {
+                count += 1
+                guard count <= 64 else { throw .tooMany }
+                if field.number == 4, case .content = field.value { try counts.count(field.nested(in: reader), in: .preferences) }
+            }
+            self = try Protobuf__V01__RegistrationResponse.withUnpacked(bytes) { message throws(ProtobufError) in
+                let message = message.pointee
+                var preferences: Preferences?
+                if let stored = message.preferences { preferences = try Preferences(stored.pointee) }
+                return RegistrationResponse(
+                    error: message.success != 0 ? nil : ErrorType(rawValue: message.error.rawValue) ?? .unknown,
+                    requestID: message.request_id.bytes, preferences: preferences)
+            }
+        }
+
+        public func encoded() -> [UInt8] {
+            Protobuf__V01__RegistrationResponse.packed { message, arena in
+                message.success = error == nil ? 1 : 0
+                message.error = Protobuf__V01__RegistrationResponse__ErrorType(rawValue: error?.rawValue ?? 0)
+                message.request_id = arena.data(requestID)
+                if let preferences { message.preferences = arena.messages([preferences]) { $0.fill(&$1, arena) }?.pointee }
+            }
+        }
+    }
+}

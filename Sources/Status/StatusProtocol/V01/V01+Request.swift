@@ -1,0 +1,130 @@
+import CPushMessages
+public import Wire
+public import Core
+import Waku
+import WakuCrypto
+
+extension V01 {
+    /// Asks to have the devices of one record notified.
+    public struct PushNotification: Hashable, Sendable {
+        /// Selects the record.
+        public var accessToken: AccessToken
+        /// SHA3-256 of the chat's id, as it came: hexadecimal digits may stand for the bytes.
+        public var chatID: [UInt8]
+
+        public init(accessToken: AccessToken, chatID: [UInt8]) {
+            self.accessToken = accessToken
+            self.chatID = chatID
+        }
+    }
+
+    /// Asks a server to notify devices.
+    ///
+    ///     1 requests    2 message: encrypted, for the devices    3 message_id    4 ack_key: see ``AckKey``
+    public struct Request: Hashable, Sendable {
+        /// A request for more is dropped.
+        public static let notificationLimit = 1000
+        /// Of what goes to a device, chat and message together. APNs and Firebase take 4 KiB in all.
+        public static let contentByteLimit = 16 << 10
+
+        public var requests: [PushNotification]
+        public var message: [UInt8]
+        /// What keeps a device from being notified twice. UTF-8.
+        public var messageID: [UInt8]
+        /// As it came.
+        public var ackKey: [UInt8]
+
+        public init(requests: [PushNotification], message: [UInt8], messageID: [UInt8], ackKey: [UInt8]) {
+            self.requests = requests
+            self.message = message
+            self.messageID = messageID
+            self.ackKey = ackKey
+        }
+
+        /// - Throws: `ProtobufError`
+        public init(parsing bytes: [UInt8]) throws(ProtobufError) {
+            try ProtobufScan.checkNested(bytes, field: 1, fieldLimit: Self.notificationLimit + 64, nestedFieldLimit: 64)
+            self = try Protobuf__V01__Request.withUnpacked(bytes) { message throws(ProtobufError) in
+                let message = message.pointee
+                guard message.n_requests <= Self.notificationLimit else { throw .tooMany }
+                var requests: [PushNotification] = []
+                requests.reserveCapacity(message.n_requests)
+                let start = message.requests
+                for case let request? in UnsafeBufferPointer(start: start, count: start == nil ? 0 : message.n_requests) {
+                    requests.append(
+                        PushNotification(
+                            accessToken: AccessToken(bytes: try request.pointee.access_token.boundedUTF8()),
+                            chatID: request.pointee.chat_id.bytes))
+                }
+                return Request(
+                    requests: requests, message: message.message.bytes, messageID: try message.message_id.boundedUTF8(),
+                    ackKey: message.ack_key.bytes)
+            }
+        }
+
+        public func encoded() -> [UInt8] {
+            Protobuf__V01__Request.packed { message, arena in
+                (message.n_requests, message.requests) = (
+                    requests.count,
+                    arena.messages(requests) { (request, entry: inout Protobuf__V01__PushNotification) in
+                        entry.access_token = arena.data(request.accessToken.bytes)
+                        entry.chat_id = arena.data(request.chatID)
+                    }
+                )
+                message.message = arena.data(self.message)
+                message.message_id = arena.data(messageID)
+                message.ack_key = arena.data(ackKey)
+            }
+        }
+    }
+
+    /// The answer to a ``Request``, on the topic of its ``AckKey``.
+    ///
+    ///     1 id: the ack_key as the request has it    2 success    3 error
+    public struct Acknowledgement: Hashable, Sendable {
+        public enum ErrorType: UInt32, Sendable, CaseIterable {
+            case unknown = 0
+            /// An access token selects no record.
+            case badToken = 1
+            /// gorush did not take all notifications in time.
+            case internalError = 2
+        }
+
+        public let id: [UInt8]
+        /// nil is success.
+        public let error: ErrorType?
+
+        public init(id: [UInt8], error: ErrorType?) {
+            self.id = id
+            self.error = error
+        }
+
+        /// - Throws: `ProtobufError`
+        public init(parsing bytes: [UInt8]) throws(ProtobufError) {
+            try ProtobufScan.check(bytes, fieldLimit: 64)
+            self = try Protobuf__V01__Acknowledgement.withUnpacked(bytes) {
+                let error = ErrorType(rawValue: $0.pointee.error.rawValue) ?? .unknown
+                return Acknowledgement(id: $0.pointee.id.bytes, error: $0.pointee.success != 0 ? nil : error)
+            }
+        }
+
+        public func encoded() -> [UInt8] {
+            Protobuf__V01__Acknowledgement.packed { message, arena in
+                message.id = arena.data(id)
+                message.success = error == nil ? 1 : 0
+                message.error = Protobuf__V01__Acknowledgement__ErrorType(rawValue: error?.rawValue ?? 0)
+            }
+        }
+    }
+}
+
+extension DeliveryID {
+    private static let domain = Array("status-v0.1".utf8)
+
+    /// Of a message of version 0.1: SHA-256("status-v0.1" ‖ key hash(32) ‖ length of message_id as 8 bytes big-endian ‖ message_id ‖
+    /// installation id).
+    public init(messageID: [UInt8], registrant: V01.KeyHash, installationID: InstallationID) {
+        let length = withUnsafeBytes(of: UInt64(messageID.count).bigEndian, Array.init)
+        self.init(hashing: Self.domain, registrant.bytes, length, messageID, installationID.bytes)
+    }
+}

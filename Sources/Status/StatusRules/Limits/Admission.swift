@@ -1,0 +1,215 @@
+package import StatusProtocol
+package import Core
+import Waku
+package import WakuCrypto
+
+/// Applies ``Limits``. Checked before each step that takes resources.
+package struct Admission: Sendable {
+    /// The limit that was exceeded.
+    package enum Refusal: String, Error, Hashable, Sendable, CaseIterable {
+        case messagesBySender = "messages of a sender"
+        case registrationsBySender = "registrations of a sender"
+        case queriesBySender = "queries of a sender"
+        case requestsBySender = "requests of a sender"
+        case queriesByTarget = "queries about a registrant"
+        case notificationsByTarget = "notifications for a device"
+        case newRegistrations = "new registrations"
+        case registrations = "registrations"
+        case queries = "queries"
+        case requests = "requests"
+        case answerKiBByTarget = "KiB of answers about a registrant"
+        case answerKiB = "KiB of answers"
+        case installationsByKey = "installations of a key"
+        case registrationCount = "registrations in force"
+        case denied = "key that may not register"
+    }
+
+    /// The key of the single bucket for limits in total.
+    private struct All: Hashable, Sendable {}
+
+    private struct Device: Hashable, Sendable {
+        /// The hash of the registrant's key.
+        let registrant: [UInt8]
+        let installationID: InstallationID
+
+        var bytes: [UInt8] { registrant + installationID.bytes }
+    }
+
+    package let limits: Limits
+    private var messagesBySender: RateLimiter<PublicKey>?
+    private var registrationsBySender: RateLimiter<PublicKey>?
+    private var queriesBySender: RateLimiter<PublicKey>?
+    private var requestsBySender: RateLimiter<PublicKey>?
+    /// By the registrant's hash, of whichever protocol.
+    private var queriesByTarget: RateLimiter<[UInt8]>?
+    private var notificationsByTarget: RateLimiter<Device>?
+    private var newRegistrations: RateLimiter<All>?
+    private var registrations: RateLimiter<All>?
+    private var queries: RateLimiter<All>?
+    private var requests: RateLimiter<All>?
+    private var answerKiBByTarget: RateLimiter<[UInt8]>?
+    private var answerKiB: RateLimiter<All>?
+    /// Of several nodes: those that are counted together, by the keys' names. These have no limiter of their own above.
+    private var shared: [Refusal: RateLimiter<[UInt8]>] = [:]
+    private let name: @Sendable (Refusal, [UInt8]) -> [UInt8]
+    /// What other nodes are to be told of.
+    private var taken: [SharedTake] = []
+    /// See ``LimitGate/refuses(isLaterTurn:_:)``.
+    var isLaterTurn = false
+
+    /// - Parameters:
+    ///   - limits: those of this node.
+    ///   - shared: rates that are counted together with other nodes.
+    ///   - name: see ``TakeExchange/name``.
+    ///   - former: what was taken from the same of these rates before, it stays.
+    package init(
+        _ limits: Limits, sharing shared: Set<Refusal> = [], by name: @escaping @Sendable (Refusal, [UInt8]) -> [UInt8] = { $1 },
+        after former: Admission? = nil
+    ) {
+        self.limits = limits
+        self.name = name
+        var limits = limits
+        for refusal in shared {
+            guard let path = Limits.ratesByRefusal[refusal], let limit = limits[keyPath: path] else { continue }
+            let kept = former.flatMap { $0.limits[keyPath: path] == limit ? $0.shared[refusal] : nil }
+            self.shared[refusal] = kept ?? RateLimiter(limit)
+            limits[keyPath: path] = nil
+        }
+        messagesBySender = limits.messagesBySender.map { RateLimiter($0) }
+        registrationsBySender = limits.registrationsBySender.map { RateLimiter($0) }
+        queriesBySender = limits.queriesBySender.map { RateLimiter($0) }
+        requestsBySender = limits.requestsBySender.map { RateLimiter($0) }
+        queriesByTarget = limits.queriesByTarget.map { RateLimiter($0) }
+        notificationsByTarget = limits.notificationsByTarget.map { RateLimiter($0) }
+        newRegistrations = limits.newRegistrations.map { RateLimiter($0) }
+        registrations = limits.registrations.map { RateLimiter($0) }
+        queries = limits.queries.map { RateLimiter($0) }
+        requests = limits.requests.map { RateLimiter($0) }
+        answerKiBByTarget = limits.answerKiBByTarget.map { RateLimiter($0) }
+        answerKiB = limits.answerKiB.map { RateLimiter($0) }
+    }
+
+    /// Admits a message of which only the signer is known.
+    package mutating func message(from signer: PublicKey, at now: Timestamp) -> Refusal? {
+        take(signer, .messagesBySender, \.messagesBySender, at: now) ? nil : .messagesBySender
+    }
+
+    /// Admits a message of a known kind.
+    ///
+    /// - Parameters:
+    ///   - kind: The kind of the message.
+    ///   - sender: nil if it has none: then only the limits for all senders together count.
+    ///   - now: The time of receipt.
+    package mutating func message(_ kind: MessageKind, from sender: PublicKey?, at now: Timestamp) -> Refusal? {
+        switch kind {
+        case .registration:
+            guard take(sender, .registrationsBySender, \.registrationsBySender, at: now) else { return .registrationsBySender }
+            guard take(All(), [], .registrations, \.registrations, at: now) else { return .registrations }
+        case .query:
+            guard take(sender, .queriesBySender, \.queriesBySender, at: now) else { return .queriesBySender }
+            guard take(All(), [], .queries, \.queries, at: now) else { return .queries }
+        case .request:
+            guard take(sender, .requestsBySender, \.requestsBySender, at: now) else { return .requestsBySender }
+            guard take(All(), [], .requests, \.requests, at: now) else { return .requests }
+        case .registrationResponse, .queryResponse, .response: break
+        }
+        return nil
+    }
+
+    /// Admits a part of a query.
+    package mutating func query(about registrant: KeyHash, at now: Timestamp) -> Refusal? {
+        query(aboutHash: registrant.bytes, at: now)
+    }
+
+    /// Admits a part of a query.
+    ///
+    /// - Parameter registrant: The protocol's hash of the registrant's key.
+    package mutating func query(aboutHash registrant: [UInt8], at now: Timestamp) -> Refusal? {
+        take(registrant, registrant, .queriesByTarget, \.queriesByTarget, at: now) ? nil : .queriesByTarget
+    }
+
+    /// Admits rows about a registrant in an answer.
+    package mutating func answer(byteCount: Int, about registrant: KeyHash, at now: Timestamp) -> Refusal? {
+        answer(byteCount: byteCount, aboutHash: registrant.bytes, at: now)
+    }
+
+    /// Admits rows about a registrant in an answer.
+    ///
+    /// - Parameter registrant: The protocol's hash of the registrant's key.
+    package mutating func answer(byteCount: Int, aboutHash registrant: [UInt8], at now: Timestamp) -> Refusal? {
+        take(
+            registrant, registrant, .answerKiBByTarget, \.answerKiBByTarget, cost: Self.kibibytes(byteCount), at: now)
+            ? nil : .answerKiBByTarget
+    }
+
+    /// Admits an answer to a query.
+    package mutating func answer(byteCount: Int, at now: Timestamp) -> Refusal? {
+        take(All(), [], .answerKiB, \.answerKiB, cost: Self.kibibytes(byteCount), at: now) ? nil : .answerKiB
+    }
+
+    /// Admits a notification that passed all checks and filters: others do not count against the target's limit.
+    package mutating func notification(for device: RegistrationKey, at now: Timestamp) -> Refusal? {
+        notification(forHash: device.keyHash.bytes, device.installationID, at: now)
+    }
+
+    /// As ``notification(for:at:)``.
+    ///
+    /// - Parameter registrant: The protocol's hash of the registrant's key.
+    package mutating func notification(
+        forHash registrant: [UInt8], _ installationID: InstallationID, at now: Timestamp
+    ) -> Refusal? {
+        let device = Device(registrant: registrant, installationID: installationID)
+        return take(device, device.bytes, .notificationsByTarget, \.notificationsByTarget, at: now) ? nil : .notificationsByTarget
+    }
+
+    /// Admits a registration of an installation that is not registered now.
+    ///
+    /// - Parameters:
+    ///   - installations: number of registered installations of the key.
+    ///   - count: number of all registered installations.
+    ///   - now: the current time.
+    package mutating func newRegistration(installations: Int, count: Int, at now: Timestamp) -> Refusal? {
+        if let limit = limits.installationsByKey, installations >= limit { return .installationsByKey }
+        if let limit = limits.registrationCount, count >= limit { return .registrationCount }
+        return take(All(), [], .newRegistrations, \.newRegistrations, at: now) ? nil : .newRegistrations
+    }
+
+    // MARK: Several nodes
+
+    package var sharedLimits: Set<Refusal> { Set(shared.keys) }
+
+    /// What was taken since this was last asked, from limits that are counted together.
+    package mutating func takeTaken() -> [SharedTake] {
+        if taken.isEmpty { return [] }
+        defer { taken = [] }
+        return taken
+    }
+
+    /// Another node has taken this.
+    package mutating func note(_ take: SharedTake, at now: Timestamp) {
+        shared[take.limit]?.note(take.key, cost: take.cost, at: now)
+    }
+
+    // MARK: -
+
+    private mutating func take(
+        _ sender: PublicKey?, _ limit: Refusal, _ path: WritableKeyPath<Admission, RateLimiter<PublicKey>?>, at now: Timestamp
+    ) -> Bool {
+        guard let sender else { return true }
+        return take(sender, sender.uncompressed, limit, path, at: now)
+    }
+
+    /// - Parameter bytes: of the key, which differ from those of any other.
+    private mutating func take<Key>(
+        _ key: Key, _ bytes: @autoclosure () -> [UInt8], _ limit: Refusal, _ path: WritableKeyPath<Admission, RateLimiter<Key>?>,
+        cost: Int = 1, at now: Timestamp
+    ) -> Bool {
+        guard !shared.isEmpty, shared[limit] != nil else { return self[keyPath: path]?.admits(key, cost: cost, at: now) ?? true }
+        let named = name(limit, bytes())
+        guard shared[limit]?.admits(named, cost: cost, at: now) ?? true else { return isLaterTurn }
+        taken.append(SharedTake(limit, key: named, cost: cost))
+        return true
+    }
+
+    private static func kibibytes(_ byteCount: Int) -> Int { max(1, (byteCount + 1023) / 1024) }
+}

@@ -1,0 +1,52 @@
+package import Core
+import Waku
+
+/// A token bucket for each key. Time is an input.
+///
+/// For a bucket only the time is stored at which it is full again (the generic cell rate algorithm). Unknown keys have a full bucket.
+/// Bounded to two generations of `capacity` keys each (`GenerationalCache`): a sender with more keys than that is not limited per key.
+package struct RateLimiter<Key: Hashable & Sendable>: Sendable {
+    /// Callers read the clock before they get the lock: a time that is at most this much older than the last one is late, rather than a clock
+    /// that was set back.
+    private static var greatestDelay: Duration { .seconds(10) }
+
+    private let interval: Int64
+    private let depth: Int64
+    private let burst: Int
+    /// The time at which a bucket is full again.
+    private var fullTimes: GenerationalCache<Key, Timestamp>
+    private var latest = Timestamp(rawValue: .min)
+
+    package init(_ limit: RateLimit, capacity: Int = 50_000) {
+        interval = limit.interval
+        depth = limit.fillTime
+        burst = limit.burst
+        fullTimes = GenerationalCache(capacity: capacity)
+    }
+
+    /// Takes `cost` tokens from the bucket of `key`. Returns false if it has fewer, without taking any. A cost above the capacity takes a full
+    /// bucket.
+    package mutating func admits(_ key: Key, cost: Int = 1, at time: Timestamp) -> Bool {
+        if time > latest || latest.since(time) > Self.greatestDelay { latest = time }
+        let now = latest
+        var full = max(fullTimes.value(of: key) ?? now, now)
+        // After a step back of the clock the wait is limited to the refill of a whole bucket.
+        if full.since(now).nanoseconds > depth { full = now }
+        // At most the depth, so the sum can't overflow.
+        let next = full + .nanoseconds(cost == 1 ? interval : min(Int64(min(cost, burst)) * interval, depth))
+        guard next.since(now).nanoseconds <= depth else { return false }
+        fullTimes.set(next, of: key)
+        return true
+    }
+
+    /// Somebody else took `cost` tokens, however many there were.
+    package mutating func note(_ key: Key, cost: Int, at time: Timestamp) {
+        latest = max(latest, time)
+        let full = max(fullTimes.value(of: key) ?? latest, latest)
+        let left = max(.zero, .nanoseconds(depth) - full.since(latest))
+        fullTimes.set(full + min(.nanoseconds(Int64(min(max(cost, 0), burst)) * interval), left), of: key)
+    }
+
+    /// Number of stored keys.
+    package var count: Int { fullTimes.count }
+}

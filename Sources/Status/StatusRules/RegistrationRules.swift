@@ -1,0 +1,131 @@
+package import Core
+package import StatusProtocol
+package import WakuCrypto
+
+/// Decides on registrations, `PROTOCOL.md` section 4.
+///
+/// In two parts: ``claim(in:)`` does the steps that do not need stored data, on any thread; ``decide(_:storedVersion:registered:)`` compares with stored data, sequentially.
+/// The order of errors is the specification's nevertheless: a claim carries an error that takes effect only after the version check.
+package struct RegistrationRules: Sendable {
+    private let identity: PrivateKey
+    private let isIdempotent: Bool
+    private let serves: @Sendable (Platform, _ apnTopic: String) -> Bool
+
+    /// - Parameters:
+    ///   - isIdempotent: whether a repeated, identical registration succeeds instead of VERSION_MISMATCH.
+    ///   - serves: whether there is a gorush endpoint for an app.
+    package init(
+        identity: PrivateKey, isIdempotent: Bool = false,
+        serves: @escaping @Sendable (Platform, _ apnTopic: String) -> Bool = { _, _ in true }
+    ) {
+        self.identity = identity
+        self.isIdempotent = isIdempotent
+        self.serves = serves
+    }
+
+    /// Unseals and examines a registration. nil when it can't be unsealed: then it is discarded.
+    ///
+    /// - Parameter knownVersion: what is stored for a key, or was. What is not newer is refused whatever else it says, so that its grant need
+    ///   not be checked.
+    package func claim(in envelope: MetadataEnvelope, knownVersion: (RegistrationKey) -> UInt64? = { _ in nil }) -> RegistrationClaim? {
+        let key = identity.sharedKey(with: envelope.sender)
+        guard let plain = try? AESGCM.open(envelope.payload, key: key, layout: .nonceFirst) else { return nil }
+        return RegistrationClaim(
+            sender: envelope.sender, requestID: Shake256.hash64(envelope.payload),
+            intent: intent(of: plain, from: envelope.sender, knownVersion))
+    }
+
+    private func intent(
+        of plain: [UInt8], from sender: PublicKey, _ knownVersion: (RegistrationKey) -> UInt64?
+    ) -> RegistrationClaim.Intent {
+        guard let registration = try? PushNotificationRegistration(parsing: plain),
+            (1...InstallationID.maximumByteCount).contains(registration.installationID.bytes.count), registration.version > 0
+        else { return .malformed }
+        let key = RegistrationKey(keyHash: KeyHash(of: sender), installationID: registration.installationID)
+        if registration.unregister { return .unregister(key, version: registration.version) }
+        let isStale = registration.version <= knownVersion(key) ?? 0
+        return .register(key, registration, bytes: plain, flaw: isStale ? nil : flaw(in: registration, from: sender))
+    }
+
+    private func flaw(
+        in registration: PushNotificationRegistration, from sender: PublicKey
+    ) -> PushNotificationRegistrationResponse.ErrorType? {
+        guard let platform = registration.platform else { return .unsupportedTokenType }
+        guard !registration.deviceToken.isEmpty, registration.accessToken.isUUID, platform != .apn || !registration.apnTopic.isEmpty,
+            Grant.isValid(registration.grant, client: sender, server: identity.publicKey, accessToken: registration.accessToken)
+        else { return .malformedMessage }
+        return serves(platform, registration.apnTopic) ? nil : .unsupportedTokenType
+    }
+
+    /// Compares bytes: texts that are canonically equivalent in Unicode are different topics.
+    private static func areEqual(_ left: PushNotificationRegistration, _ right: PushNotificationRegistration) -> Bool {
+        left == right && left.encoded() == right.encoded()
+    }
+
+    /// Decides on a claim.
+    ///
+    /// - Parameters:
+    ///   - storedVersion: of what is stored for its key, tombstones included; nil when nothing ever was.
+    ///   - registered: the registration that is in force. Asked for only when its content matters.
+    package func decide(
+        _ claim: RegistrationClaim, storedVersion: UInt64?, registered: () throws -> PushNotificationRegistration?
+    ) rethrows -> RegistrationDecision {
+        switch claim.intent {
+        case .malformed:
+            return .refuse(.malformedMessage)
+        case .unregister(let key, let version):
+            guard version > storedVersion ?? 0 else { return .refuse(.versionMismatch) }
+            return .unregister(key, version: version)
+        case .register(let key, let registration, let bytes, let flaw):
+            guard registration.version > storedVersion ?? 0 else {
+                if isIdempotent, let registered = try registered(), Self.areEqual(registered, registration) { return .keep }
+                return .refuse(.versionMismatch)
+            }
+            if let flaw { return .refuse(flaw) }
+            return .store(key, registration, bytes: bytes)
+        }
+    }
+}
+
+/// An unsealed and validated registration.
+package struct RegistrationClaim: Sendable {
+    package enum Intent: Sendable {
+        case malformed
+        case unregister(RegistrationKey, version: UInt64)
+        /// `bytes` is what the client sealed: stored as it came, unknown fields and all. `flaw` counts once the version is new, and
+        /// is not looked for before.
+        case register(
+            RegistrationKey, PushNotificationRegistration, bytes: [UInt8], flaw: PushNotificationRegistrationResponse.ErrorType?)
+    }
+
+    package let sender: PublicKey
+    package let requestID: [UInt8]
+    package let intent: Intent
+
+    /// The key to look up before ``RegistrationRules/decide(_:storedVersion:registered:)``.
+    package var key: RegistrationKey? {
+        switch intent {
+        case .malformed: nil
+        case .unregister(let key, _), .register(let key, _, _, _): key
+        }
+    }
+}
+
+extension RegistrationClaim {
+    /// 0 if it has none.
+    package var version: UInt64 {
+        switch intent {
+        case .malformed: 0
+        case .unregister(_, let version): version
+        case .register(_, let registration, _, _): registration.version
+        }
+    }
+}
+
+package enum RegistrationDecision: Sendable {
+    case store(RegistrationKey, PushNotificationRegistration, bytes: [UInt8])
+    case unregister(RegistrationKey, version: UInt64)
+    /// Success without a change.
+    case keep
+    case refuse(PushNotificationRegistrationResponse.ErrorType)
+}

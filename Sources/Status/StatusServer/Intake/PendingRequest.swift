@@ -1,0 +1,112 @@
+import Delivery
+import NodeMetrics
+import Core
+import StatusProtocol
+import Waku
+import WakuCrypto
+
+/// A request whose answer waits for deliveries.
+struct PendingRequest: Sendable {
+    struct Entry: Sendable {
+        enum Result: Sendable {
+            case known(PushNotificationReport.ErrorType?)
+            case waiting(DeliveryID)
+        }
+
+        let publicKey: [UInt8]
+        let installationID: InstallationID
+        var result: Result
+    }
+
+    let envelopeID: [UInt8]
+    let sender: PublicKey
+    let pubsubTopic: PubsubTopic
+    let messageID: [UInt8]
+    let entries: [Entry]
+    let times: MessageTimes?
+    /// The hash of its Waku message.
+    let hash: MessageHash
+
+    /// - Parameters:
+    ///   - results: one for each entry.
+    ///   - other: the request with all other values.
+    private init(_ other: PendingRequest, _ results: [Entry.Result]) {
+        envelopeID = other.envelopeID
+        sender = other.sender
+        pubsubTopic = other.pubsubTopic
+        messageID = other.messageID
+        entries = zip(other.entries, results).map { Entry(publicKey: $0.publicKey, installationID: $0.installationID, result: $1) }
+        times = other.times
+        hash = other.hash
+    }
+
+    /// A request that was not decided: all of its entries fail.
+    init(
+        _ request: PushNotificationRequest, _ envelope: MetadataEnvelope, hash: MessageHash, pubsubTopic: PubsubTopic, times: MessageTimes?
+    ) {
+        envelopeID = envelope.id
+        sender = envelope.sender
+        self.pubsubTopic = pubsubTopic
+        messageID = request.messageID
+        entries = request.requests.map {
+            Entry(publicKey: $0.publicKey, installationID: $0.installationID, result: .known(.internalError))
+        }
+        self.times = times
+        self.hash = hash
+    }
+
+    func with(_ results: [Entry.Result]) -> PendingRequest { PendingRequest(self, results) }
+
+    /// The deliveries that it waits for.
+    var deliveries: Set<DeliveryID> {
+        Set(
+            entries.compactMap { entry in
+                if case .waiting(let delivery) = entry.result { delivery } else { nil }
+            })
+    }
+
+    /// The answer to be stored; nil if a delivery is unfinished, or may succeed when the request is repeated.
+    var finalCodes: [UInt8]? { AnswerCode.final(errors([:])) }
+
+    /// The reports for the sender.
+    ///
+    /// - Parameter outcomes: of the deliveries that it waited for; others are reported as failed.
+    func errors(_ outcomes: [DeliveryID: DeliveryOutcome]) -> [PushNotificationReport.ErrorType?] {
+        entries.map { entry in
+            switch entry.result {
+            case .known(let error): error
+            case .waiting(let delivery):
+                switch outcomes[delivery] {
+                case .accepted: nil
+                case .unregistered: .notRegistered
+                case .failed, nil: .internalError
+                }
+            }
+        }
+    }
+
+    func response(_ errors: [PushNotificationReport.ErrorType?]) -> PushNotificationResponse {
+        let reports = zip(entries, errors).map { entry, error in
+            PushNotificationReport(error: error, publicKey: entry.publicKey, installationID: entry.installationID)
+        }
+        return PushNotificationResponse(messageID: messageID, reports: reports)
+    }
+}
+
+/// The stored form of a report: one byte.
+enum AnswerCode {
+    private static let success: UInt8 = 0xFF
+
+    static func code(_ error: PushNotificationReport.ErrorType?) -> UInt8 {
+        error.map { UInt8($0.rawValue) } ?? success
+    }
+
+    static func error(_ code: UInt8) -> PushNotificationReport.ErrorType? {
+        code == success ? nil : PushNotificationReport.ErrorType(rawValue: UInt32(code)) ?? .unknown
+    }
+
+    /// nil if an entry may succeed when the request is repeated, so that the answer is not final.
+    static func final(_ errors: [PushNotificationReport.ErrorType?]) -> [UInt8]? {
+        errors.contains(.internalError) ? nil : errors.map(code)
+    }
+}

@@ -1,0 +1,121 @@
+import NodeMetrics
+import PushNode
+import StatusProtocol
+import StatusRules
+import Storage
+import Core
+import Waku
+
+/// What a registration came to.
+struct RegistrationOutcome: Sendable {
+    /// What becomes of a registrant's topics.
+    enum TopicChange: Sendable {
+        case added(KeyHash)
+        case perhapsRemoved(KeyHash)
+    }
+
+    /// nil: success.
+    let error: PushNotificationRegistrationResponse.ErrorType?
+    let counter: Counter
+    var topicChange: TopicChange?
+
+    init(_ error: PushNotificationRegistrationResponse.ErrorType?, _ counter: Counter, _ topicChange: TopicChange? = nil) {
+        self.error = error
+        self.counter = counter
+        self.topicChange = topicChange
+    }
+}
+
+/// Decides on registrations, and what they change: a pure function of what is stored.
+struct RegistrationHandler: Sendable {
+    let rules: RegistrationRules
+    let registrations: Registrations
+    let gate: Gate
+    let drain: Drain
+
+    func change(_ claim: RegistrationClaim, _ hash: MessageHash, at now: Timestamp) -> StoreCommand<RegistrationOutcome> {
+        guard let key = claim.key else { return .done(refused(claim, storedVersion: nil)) }
+        return .find(Registrations.headRead(key)) { rows in
+            try decide(claim, key, MessageMark(of: hash), try Registrations.head(rows), at: now)
+        }
+    }
+
+    /// A claim that names no installation.
+    private func refused(_ claim: RegistrationClaim, storedVersion: UInt64?) -> RegistrationOutcome {
+        if drain.isOn { return RegistrationOutcome(.internalError, .registrationRefused) }
+        guard case .refuse(let error) = rules.decide(claim, storedVersion: storedVersion, registered: { nil }) else {
+            return RegistrationOutcome(.malformedMessage, .registrationMalformed)
+        }
+        return RegistrationOutcome(error, error.counter)
+    }
+
+    private func decide(
+        _ claim: RegistrationClaim, _ key: RegistrationKey, _ mark: MessageMark, _ head: RegistrationHead?, at now: Timestamp
+    ) throws -> StoreCommand<RegistrationOutcome> {
+        // The relay may bring this very message again, after a restart too, and its answer may be what was lost.
+        if let head, head.version == claim.version, head.message == mark { return .done(RegistrationOutcome(nil, .registrationRepeated)) }
+        if drain.isOn { return .done(RegistrationOutcome(.internalError, .registrationRefused)) }
+        var mayBeRepeated = false
+        let decision = rules.decide(claim, storedVersion: head?.version) {
+            mayBeRepeated = true
+            return nil
+        }
+        guard mayBeRepeated else { return try carryOut(decision, mark, head, at: now) }
+        return .find(Registrations.contentRead(key)) { rows in
+            let registered = try registrations.content(rows, of: key)?.state.registration
+            return try carryOut(
+                rules.decide(claim, storedVersion: head?.version, registered: { registered }), mark, head, at: now)
+        }
+    }
+
+    private func carryOut(
+        _ decision: RegistrationDecision, _ mark: MessageMark, _ head: RegistrationHead?, at now: Timestamp
+    ) throws -> StoreCommand<RegistrationOutcome> {
+        switch decision {
+        case .store(let key, let registration, let bytes):
+            let isNew = head?.isRegistered != true
+            return ifAllowed(key.keyHash, isNew: isNew, head, at: now) {
+                .change(
+                    [registrations.store(registration, bytes: bytes, as: key, message: mark, replacing: head, at: now)],
+                    RegistrationOutcome(nil, .registrationStored, isNew ? .added(key.keyHash) : nil))
+            }
+        case .unregister(let key, let version):
+            let end = {
+                @Sendable in
+                Registrations.unregister(key, version: version, message: mark, replacing: head, at: now).map {
+                    RegistrationOutcome(nil, .registrationEnded, .perhapsRemoved(key.keyHash))
+                }
+            }
+            // What was never here takes a row as a new registration does, and is limited like one.
+            return head == nil ? ifAllowed(key.keyHash, isNew: true, head, at: now, end) : end()
+        case .keep: return .done(RegistrationOutcome(nil, .registrationRepeated))
+        case .refuse(let error): return .done(RegistrationOutcome(error, error.counter))
+        }
+    }
+
+    /// Goes on when limits allow the registration; else it is refused.
+    private func ifAllowed(
+        _ keyHash: KeyHash, isNew: Bool, _ head: RegistrationHead?, at now: Timestamp,
+        _ goOn: @escaping @Sendable () -> StoreCommand<RegistrationOutcome>
+    ) -> StoreCommand<RegistrationOutcome> {
+        let refusal = StoreCommand.done(RegistrationOutcome(.internalError, .registrationLimited))
+        guard isNew, gate.limitsInstallations else {
+            return gate.refusesRegistration(of: keyHash, isNew: isNew, installations: 0, at: now) ? refusal : goOn()
+        }
+        return Registrations.countedInstallations(of: keyHash).then { count in
+            let others = count - (head?.isUnfounded == true ? 1 : 0)
+            return gate.refusesRegistration(of: keyHash, isNew: isNew, installations: others, at: now) ? refusal : goOn()
+        }
+    }
+}
+
+extension PushNotificationRegistrationResponse.ErrorType {
+    fileprivate var counter: Counter {
+        switch self {
+        case .malformedMessage: .registrationMalformed
+        case .versionMismatch: .registrationOutdated
+        case .unsupportedTokenType: .registrationUnsupported
+        case .unknown, .internalError: .registrationRefused
+        }
+    }
+}

@@ -1,0 +1,127 @@
+import Delivery
+import NodeMetrics
+import PushNode
+import Core
+import StatusProtocol
+import StatusRules
+import Storage
+import Waku
+
+/// Decides on requests and the notifications that they put into the outbox, as a pure function of stored rows.
+struct RequestHandler: Sendable {
+    let rules: RequestRules
+    let registrations: Registrations
+    let gate: Gate
+
+    /// Number of registrations that are read at once.
+    private static let chunkCount = 16
+    /// Limit of the size of the registrations that a request reads. Their lists make them large.
+    private static let byteLimit = 32 << 20
+
+    /// A device of a request, with its registration.
+    private struct Registered: Sendable {
+        let device: DeviceID
+        let registration: StoredRegistration
+    }
+
+    struct Outcome: Sendable {
+        let pending: PendingRequest
+        let queued: [QueuedDelivery]
+    }
+
+    func change(
+        _ request: PushNotificationRequest, _ pending: PendingRequest, expires: Timestamp, at now: Timestamp
+    ) -> StoreCommand<Outcome> {
+        let keys = Set(request.requests.compactMap(\.key))
+        let decision = read(Array(keys)[...], [:], 0).then { registered -> StoreCommand<Outcome> in
+            guard let registered else { return .done(Outcome(pending: pending, queued: [])) }
+            return decide(request, pending, registered, expires: expires, at: now)
+        }
+        // Few requests come again: what others need is read along.
+        return AnswerStorage.answer(to: pending.envelopeID).then(besides: decision) { codes, decision in
+            guard let codes, codes.count == request.requests.count else { return try decision() }
+            return .done(Outcome(pending: pending.with(codes.map { .known(AnswerCode.error($0)) }), queued: []))
+        }
+    }
+
+    /// Reads the registrations; nil if they exceed the byte limit.
+    private func read(
+        _ keys: ArraySlice<RegistrationKey>, _ found: [RegistrationKey: Registered], _ byteCount: Int
+    ) -> StoreCommand<[RegistrationKey: Registered]?> {
+        guard !keys.isEmpty else { return .done(found) }
+        guard byteCount <= Self.byteLimit else { return .done(nil) }
+        let chunk = keys.prefix(Self.chunkCount)
+        return .read(chunk.map(Registrations.contentRead)) { rows in
+            var (found, byteCount) = (found, byteCount)
+            for (key, rows) in zip(chunk, rows) {
+                guard case (let device, .registered(let stored))? = try registrations.content(rows, of: key) else { continue }
+                found[key] = Registered(device: Registrations.device(device), registration: stored)
+                byteCount += stored.registration.listByteCount
+            }
+            return read(keys.dropFirst(Self.chunkCount), found, byteCount)
+        }
+    }
+
+    private func decide(
+        _ request: PushNotificationRequest, _ pending: PendingRequest, _ registered: [RegistrationKey: Registered], expires: Timestamp,
+        at now: Timestamp
+    ) -> StoreCommand<Outcome> {
+        // First determine the deliveries, then read their states.
+        var deliveries: [DeliveryID] = []
+        let outcomes = rules.decide(request, registration: { registered[$0]?.registration }) { delivery in
+            deliveries.append(delivery)
+            return nil
+        }
+        guard !deliveries.isEmpty else { return carryOut(outcomes, pending, registered, expires: expires, at: now) }
+        return DeliveryStorage.states(of: deliveries).then { [deliveries] states in
+            let known = Dictionary(zip(deliveries, states).compactMap { id, state in state.map { (id, $0) } }) { first, _ in first }
+            let outcomes =
+                known.isEmpty
+                ? outcomes : rules.decide(request, registration: { registered[$0]?.registration }, delivery: { known[$0] })
+            return carryOut(outcomes, pending, registered, expires: expires, at: now)
+        }
+    }
+
+    private func carryOut(
+        _ outcomes: [EntryOutcome], _ pending: PendingRequest, _ registered: [RegistrationKey: Registered], expires: Timestamp,
+        at now: Timestamp
+    ) -> StoreCommand<Outcome> {
+        var deliveries: [(id: DeliveryID, device: DeviceID, address: DeviceAddress, content: StatusContent)] = []
+        var changes: [Change] = []
+        var results: [PendingRequest.Entry.Result] = []
+        for outcome in outcomes {
+            switch outcome {
+            case .report(let error): results.append(.known(error))
+            case .await(let id): results.append(.waiting(id))
+            case .deliver(let id, let notification, let stored):
+                guard let device = registered[stored.key]?.device, !gate.refuses({ $0.notification(for: stored.key, at: now) }) else {
+                    results.append(.known(.internalError))
+                    continue
+                }
+                changes.append(
+                    DeliveryStorage.enqueue(
+                        id, for: device, payload: StatusPayload.encode(notification), expires: expires, by: registrations.sealer))
+                deliveries.append((id, device, DeviceAddress(stored.registration), StatusContent(notification, for: stored.key)))
+                results.append(.waiting(id))
+            }
+        }
+        let pending = pending.with(results)
+        if let codes = pending.finalCodes { changes.append(AnswerStorage.remember(codes, to: pending.envelopeID, at: now)) }
+        return .apply(changes) { [deliveries] inserted in
+            let queued = zip(deliveries, inserted).map { delivery, row in
+                QueuedDelivery(
+                    PostableDelivery(
+                        WaitingDelivery(id: row, delivery: delivery.id, device: delivery.device, expires: expires), to: delivery.address,
+                        delivery.content), times: pending.times)
+            }
+            return Outcome(pending: pending, queued: queued)
+        }
+    }
+}
+
+extension PushNotification {
+    /// The recipient; nil if public_key is not a key hash.
+    fileprivate var key: RegistrationKey? {
+        KeyHash(bytes: publicKey).map { RegistrationKey(keyHash: $0, installationID: installationID) }
+    }
+}

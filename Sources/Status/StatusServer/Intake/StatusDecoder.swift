@@ -1,0 +1,133 @@
+import NodeMetrics
+import Wire
+import PushNode
+import StatusProtocol
+import StatusRules
+import Synchronization
+import Core
+import Waku
+import WakuCrypto
+
+/// The command of a Status message.
+enum StatusCommand: Sendable {
+    case registration(RegistrationClaim)
+    case query(PushNotificationQuery, MetadataEnvelope)
+    case request(PushNotificationRequest, MetadataEnvelope, expires: Timestamp)
+
+    var kind: KindLabel {
+        switch self {
+        case .registration: .registration
+        case .query: .query
+        case .request: .request
+        }
+    }
+}
+
+/// Decodes Waku messages into commands: decrypts, verifies signatures, unseals and parses. Does not read the store; may be called on any thread.
+final class StatusDecoder: Sendable {
+    private let identity: PrivateKey
+    private let registrations: RegistrationRules
+    private let requests: RequestRules
+    private let versions: RecentVersions
+    private let gate: Gate
+    private let assembler = Mutex(SegmentAssembler())
+
+    init(identity: PrivateKey, registrations: RegistrationRules, requests: RequestRules, versions: RecentVersions, gate: Gate) {
+        self.identity = identity
+        self.registrations = registrations
+        self.requests = requests
+        self.versions = versions
+        self.gate = gate
+    }
+
+    /// - Parameters:
+    ///   - message: a message on a topic of this protocol.
+    ///   - isOwnTopic: whether it may be encrypted to the node's own key.
+    ///   - keys: symmetric keys that may decrypt it.
+    ///   - isLaterTurn: see ``PushNode/Incoming/isLaterTurn``.
+    ///   - now: when it came in.
+    /// - Returns: the command, and what the message completed, if it is the last one of its segments.
+    func decode(
+        _ message: ReceivedMessage, isOwnTopic: Bool, keys: [SymmetricKey], isLaterTurn: Bool, at now: Timestamp
+    ) throws(Drop) -> (command: StatusCommand, whole: ReassembledMessage?) {
+        let (envelope, whole) = try envelope(
+            in: message.message, isOwnTopic: isOwnTopic, keys: keys, isLaterTurn: isLaterTurn, at: now)
+        return (try command(in: envelope, sentAt: message.message.timestamp, now: now), whole)
+    }
+
+    private func envelope(
+        in message: WakuMessage, isOwnTopic: Bool, keys: [SymmetricKey], isLaterTurn: Bool, at now: Timestamp
+    ) throws(Drop) -> (MetadataEnvelope, ReassembledMessage?) {
+        let payload: OpenedPayload
+        do throws(OpeningError) {
+            payload = try EnvelopeSealing.open(message, identity: isOwnTopic ? identity : nil, topicKeys: keys)
+        } catch {
+            throw Drop(error)
+        }
+        // Checked here because verifying the envelope, its keys and grants costs several times as much as the steps before.
+        try gate.admit(isSegmented: payload.segment != nil, isLaterTurn: isLaterTurn) { $0.message(from: payload.signer, at: now) }
+        var bytes = payload.data
+        var reassembled: ReassembledMessage?
+        if let segment = payload.segment {
+            let added = assembler.withLock { $0.add(segment, from: payload.signer, sentAt: message.timestamp, at: now) }
+            guard let whole = added else { throw Drop(.segment) }
+            bytes = whole.bytes
+            reassembled = ReassembledMessage(whole.bytes, sentAt: whole.sentAt)
+        }
+        let envelope: MetadataEnvelope
+        do throws(EnvelopeError) {
+            envelope = try MetadataEnvelope(parsing: bytes, wakuSigner: payload.signer)
+        } catch {
+            throw Drop(error)
+        }
+        try gate.admit(isSegmented: reassembled != nil, isLaterTurn: isLaterTurn) {
+            $0.message(envelope.kind, from: envelope.sender, at: now)
+        }
+        return (envelope, reassembled)
+    }
+
+    private func command(in envelope: MetadataEnvelope, sentAt timestamp: Timestamp, now: Timestamp) throws(Drop) -> StatusCommand {
+        switch envelope.kind {
+        case .registration:
+            guard let claim = registrations.claim(in: envelope, knownVersion: versions.version) else { throw Drop(.droppedUnsealable) }
+            return .registration(claim)
+        case .query:
+            return .query(try parse { () throws(ProtobufError) in try PushNotificationQuery(parsing: envelope.payload) }, envelope)
+        case .request:
+            let request = try parse { () throws(ProtobufError) in try PushNotificationRequest(parsing: envelope.payload) }
+            guard !request.messageID.isEmpty else { throw Drop(.droppedNoMessageID) }
+            guard let expires = requests.expiry(of: timestamp, at: now) else { throw Drop(.droppedOldRequest) }
+            return .request(request, envelope, expires: expires)
+        case .registrationResponse, .queryResponse, .response:
+            throw Drop(.droppedOtherKind)
+        }
+    }
+
+    private func parse<T>(_ parsing: () throws(ProtobufError) -> T) throws(Drop) -> T {
+        do throws(ProtobufError) { return try parsing() } catch { throw Drop(error) }
+    }
+}
+
+extension Drop {
+    init(_ error: OpeningError) {
+        switch error {
+        case .version: self.init(.droppedVersion)
+        case .undecryptable: self.init(.droppedUndecryptable)
+        case .malformed: self.init(.droppedMalformedPayload)
+        case .unsigned: self.init(.droppedUnsigned)
+        }
+    }
+
+    init(_ error: EnvelopeError) {
+        switch error {
+        case .malformed: self.init(.droppedMalformedEnvelope)
+        case .otherKind: self.init(.droppedOtherKind)
+        case .empty: self.init(.droppedEmpty)
+        case .badSignature: self.init(.droppedBadSignature)
+        }
+    }
+
+    init(_ error: ProtobufError) {
+        self.init(error == .tooMany ? .droppedTooMany : .droppedMalformedMessage)
+    }
+}

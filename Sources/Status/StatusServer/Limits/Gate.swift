@@ -1,0 +1,84 @@
+import NodeMetrics
+import PushNode
+import StatusProtocol
+package import StatusRules
+import Core
+import Waku
+
+/// The limits of Status.
+package final class Gate: Sendable {
+    let limiter: LimitGate
+
+    package init(_ limits: Limits) {
+        limiter = LimitGate(limits)
+    }
+
+    /// Sets the counters for refusals.
+    func count(with counters: Counters) {
+        limiter.reportRefusals { counters.add($0.counter) }
+    }
+
+    /// Replaces the limits. All senders start with full rates.
+    package func replace(_ limits: Limits) {
+        limiter.replace(limits)
+    }
+
+    /// See ``ProtocolService/shared(by:)``.
+    func share(among nodeCount: Int) {
+        limiter.share(among: nodeCount)
+    }
+
+    /// - Parameters:
+    ///   - isSegmented: every node decides on its own about what comes in segments.
+    ///   - isLaterTurn: see ``PushNode/Incoming/isLaterTurn``.
+    ///   - ask: what is to be admitted.
+    /// - Throws: ``Drop`` if a limit is exceeded.
+    func admit(
+        isSegmented: Bool = false, isLaterTurn: Bool = false, _ ask: (inout Admission) -> Admission.Refusal?
+    ) throws(Drop) {
+        if limiter.refuses(isLaterTurn: isLaterTurn, ask) { throw Drop(.droppedLimited, isLeftToOthers: isSegmented) }
+    }
+
+    func refuses(_ ask: (inout Admission) -> Admission.Refusal?) -> Bool { limiter.refuses(ask) }
+
+    /// Whether the number of installations of a key is limited.
+    var limitsInstallations: Bool { limiter.limits.installationsByKey != nil }
+
+    /// - Parameters:
+    ///   - key: the registrant.
+    ///   - isNew: whether the installation is not registered now.
+    ///   - installations: number of registered installations of this key; 0 if it is not limited.
+    ///   - now: when it came in.
+    func refusesRegistration(of key: KeyHash, isNew: Bool, installations: Int, at now: Timestamp) -> Bool {
+        guard limiter.limits.allows(key) else { return refuses { _ in .denied } }
+        return isNew && limiter.refusesNew(installations: installations, at: now)
+    }
+
+    var countsRegistrations: Bool { limiter.countsRegistrations }
+
+    func counted(registrations count: Int) {
+        limiter.counted(registrations: count)
+    }
+}
+
+extension Admission.Refusal {
+    fileprivate var counter: Counter {
+        switch self {
+        case .messagesBySender: .limitMessagesBySender
+        case .registrationsBySender: .limitRegistrationsBySender
+        case .queriesBySender: .limitQueriesBySender
+        case .requestsBySender: .limitRequestsBySender
+        case .queriesByTarget: .limitQueriesByTarget
+        case .notificationsByTarget: .limitNotificationsByTarget
+        case .newRegistrations: .limitNewRegistrations
+        case .registrations: .limitRegistrations
+        case .queries: .limitQueries
+        case .requests: .limitRequests
+        case .answerKiBByTarget: .limitAnswerKiBByTarget
+        case .answerKiB: .limitAnswerKiB
+        case .installationsByKey: .limitInstallationsByKey
+        case .registrationCount: .limitRegistrationCount
+        case .denied: .limitDenied
+        }
+    }
+}

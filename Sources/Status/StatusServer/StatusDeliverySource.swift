@@ -1,0 +1,75 @@
+package import Delivery
+import Wire
+package import Core
+package import StatusProtocol
+package import Storage
+import Waku
+
+/// What delivery knows of Status: devices are rows of registrations, payloads are notifications as they were asked for.
+package struct StatusDeliverySource: DeliverySource {
+    private let registrations: Registrations
+
+    package init(_ sealer: Sealer) {
+        registrations = Registrations(sealer)
+    }
+
+    package var number: ProtocolNumber { StatusStorage.protocolNumber }
+
+    package var devices: Query { Self.findDevices }
+
+    private static let findDevices = Query(
+        StatusStorage.registration,
+        [.id, StatusStorage.version, StatusStorage.keyHash, StatusStorage.installation, StatusStorage.sealed],
+        where: [.idAmong, .present(StatusStorage.sealed)])
+
+    package func address(of device: Row) throws -> DeviceAddress {
+        let version = try device.unsigned(1)
+        let key = try RegistrationKey(device, at: 2)
+        return DeviceAddress(try registrations.open(try device.bytes(4), of: key, version: version))
+    }
+
+    package func owner(of device: Row) throws -> DeviceOwner? {
+        let key = try RegistrationKey(device, at: 2)
+        return DeviceOwner(keyHash: key.keyHash.bytes, installation: key.installationID.string)
+    }
+
+    package func content(of payload: [UInt8], to device: Row) throws -> any NotificationContent {
+        StatusContent(try StatusPayload.decode(payload), for: try RegistrationKey(device, at: 2))
+    }
+
+    private static let findKey = Query(
+        StatusStorage.registration, [StatusStorage.keyHash, StatusStorage.installation, StatusStorage.version],
+        where: [.idAmong, .present(StatusStorage.sealed)])
+
+    package func endDevice(_ row: Int64, version: UInt64, at now: Timestamp) -> StoreCommand<Void> {
+        .find(Self.findKey(ids: [row])) { rows in
+            guard let row = rows.first, try row.unsigned(2) == version else { return .change([]) }
+            return Registrations.unregister(try RegistrationKey(row, at: 0), version: version, at: now)
+        }
+    }
+}
+
+/// A notification in the outbox: a PushNotificationRequest of it alone, without what was checked, and what stands beside it.
+enum StatusPayload {
+    static func encode(_ notification: PushNotification) -> [UInt8] {
+        var rest = notification
+        rest.accessToken = AccessToken("")
+        rest.publicKey = []
+        rest.installationID = InstallationID("")
+        return PushNotificationRequest(requests: [rest], messageID: []).encoded()
+    }
+
+    /// - Throws: when it is not what ``encode(_:)`` makes.
+    static func decode(_ bytes: [UInt8]) throws -> PushNotification {
+        guard let notification = try PushNotificationRequest(parsing: bytes).requests.first else { throw UnexpectedValue() }
+        return notification
+    }
+}
+
+extension DeviceAddress {
+    package init(_ registration: PushNotificationRegistration) {
+        self.init(
+            version: registration.version, platform: registration.platform ?? .apn, deviceToken: registration.deviceToken,
+            apnTopic: registration.apnTopic)
+    }
+}

@@ -1,0 +1,174 @@
+import Delivery
+import Logging
+import NodeMetrics
+import PushNode
+import Core
+import StatusProtocol
+import StatusRules
+import Storage
+import Waku
+import WakuCrypto
+
+/// Handles the messages of the Status protocol: see ``PushNode/WakuHandler``.
+struct StatusHandler: WakuHandler {
+    typealias Command = StatusCommand
+
+    enum Outcome: Sendable {
+        case registration(RegistrationOutcome)
+        case request(RequestHandler.Outcome)
+    }
+
+    let node: NodeServices
+    let topics: TopicTable
+    let topicKeys: TopicKeys
+    /// nil if keys are derived only when a query needs them.
+    let precomputation: TopicKeyPrecomputation?
+    let decoder: StatusDecoder
+    let versions: RecentVersions
+    let registration: RegistrationHandler
+    let request: RequestHandler
+    let queries: QueryRules
+    let gate: Gate
+    let replies: StatusReplies
+
+    // MARK: Decoding
+
+    func keys(of tag: TopicTag) -> MessageKeys {
+        switch topics.match(tag) {
+        case .own(alsoQueries: false)?, nil: .known([])
+        // A registrant's topic has only queries. The node's own topics may have any message.
+        case .own(alsoQueries: true)?: topicKeys.known(tag).map(MessageKeys.known) ?? .missingUnlessOwn
+        case .query?: topicKeys.known(tag).map(MessageKeys.known) ?? .missing
+        }
+    }
+
+    func deriveKeys(of tag: TopicTag) async throws -> [SymmetricKey] {
+        try await topicKeys.keys(tag)
+    }
+
+    func decode(_ incoming: Incoming, keys: [SymmetricKey], at now: Timestamp) throws(Drop) -> Decoded<StatusCommand> {
+        let (command, whole) = try decoder.decode(
+            incoming.received, isOwnTopic: topics.isOwn(incoming.tag), keys: keys, isLaterTurn: incoming.isLaterTurn, at: now)
+        return Decoded(command, command.kind, from: incoming, whole: whole)
+    }
+
+    // MARK: Registrations and requests
+
+    func change(_ message: Decoded<StatusCommand>, at now: Timestamp) -> StoreCommand<Outcome> {
+        switch message.command {
+        case .registration(let claim):
+            return registration.change(claim, message.wholeHash, at: now).map(Outcome.registration)
+        case .request(let request, let envelope, let expires):
+            let pending = PendingRequest(
+                request, envelope, hash: message.hash, pubsubTopic: message.pubsubTopic, times: message.times)
+            return self.request.change(request, pending, expires: expires, at: now).map(Outcome.request)
+        case .query:
+            preconditionFailure("queries change nothing")
+        }
+    }
+
+    func queued(by outcome: Outcome) -> [QueuedDelivery] {
+        if case .request(let outcome) = outcome { outcome.queued } else { [] }
+    }
+
+    func finish(_ message: Decoded<StatusCommand>, _ result: Result<Outcome, StoreError>) {
+        switch (message.command, result) {
+        case (.registration(let claim), .success(.registration(let outcome))): finish(claim, outcome, message)
+        case (.request, .success(.request(let outcome))):
+            node.counters.add(.requestTaken)
+            finish(outcome.pending)
+        // Nothing was stored, so the answer is an error.
+        case (.registration(let claim), _): reply(.internalError, to: claim, message)
+        case (.request(let request, let envelope, _), _):
+            report(
+                PendingRequest(request, envelope, hash: message.hash, pubsubTopic: message.pubsubTopic, times: message.times),
+                [:], isNew: false)
+        case (.query, _): break
+        }
+    }
+
+    private func finish(_ claim: RegistrationClaim, _ outcome: RegistrationOutcome, _ message: Decoded<StatusCommand>) {
+        node.counters.add(outcome.counter)
+        if outcome.counter == .registrationStored || outcome.counter == .registrationOutdated, let key = claim.key {
+            versions.note(claim.version, of: key)
+        }
+        switch outcome.topicChange {
+        case .added(let registrant):
+            let queryTopics = QueryTopics(of: registrant)
+            topicKeys.forget(queryTopics)
+            topics.insert(queryTopics)
+        case .perhapsRemoved(let registrant): topicKeys.forget(QueryTopics(of: registrant))
+        case nil: break
+        }
+        reply(outcome.error, to: claim, message)
+        if case .added(let registrant) = outcome.topicChange { precomputation?.add(registrant) }
+    }
+
+    private func reply(
+        _ error: PushNotificationRegistrationResponse.ErrorType?, to claim: RegistrationClaim, _ message: Decoded<StatusCommand>
+    ) {
+        let response = PushNotificationRegistrationResponse(error: error, requestID: claim.requestID)
+        node.replies.publish(
+            replies.reply(
+                .registrationResponse, response.encoded(), to: claim.sender, on: message.pubsubTopic, times: message.times,
+                question: message.hash))
+    }
+
+    /// Answers a request when the outcomes of its deliveries are known.
+    private func finish(_ pending: PendingRequest) {
+        let deliveries = pending.deliveries
+        guard !deliveries.isEmpty else { return report(pending, [:], isNew: false) }
+        node.delivery.await(
+            AwaitedDeliveries(deliveries) { results in
+                if results.isImmediate { node.counters.add(.requestWhileOpen) }
+                report(pending, results.outcomes, isNew: true)
+            })
+    }
+
+    /// - Parameters:
+    ///   - pending: the request.
+    ///   - outcomes: of its deliveries.
+    ///   - isNew: whether its final answer is to be stored.
+    private func report(_ pending: PendingRequest, _ outcomes: [DeliveryID: DeliveryOutcome], isNew: Bool) {
+        let errors = pending.errors(outcomes)
+        node.counters.add(.requestAnswered)
+        for error in errors { node.counters.increment(.reports, ReportLabel(error)) }
+        if isNew, let codes = AnswerCode.final(errors) {
+            // Not awaited: it is submitted before the same request could be decided again.
+            node.store.enqueue(.change([AnswerStorage.remember(codes, to: pending.envelopeID, at: node.now())]))
+        }
+        node.replies.publish(
+            replies.reply(
+                .response, pending.response(errors).encoded(), to: pending.sender, on: pending.pubsubTopic, times: pending.times,
+                question: pending.hash))
+    }
+
+    // MARK: Queries
+
+    /// nil if none of the keys is registered.
+    func answer(_ message: Decoded<StatusCommand>, at now: Timestamp) -> StoreCommand<Reply?> {
+        guard case .query(let query, let envelope) = message.command else { return .done(nil) }
+        let registrants = queries.registrants(in: query).filter { registrant in
+            !gate.refuses { $0.query(about: registrant, at: now) }
+        }
+        return registration.registrations.registrations(of: registrants, within: QueryBudget()).map { found in
+            guard let response = queries.answer(withinLimits(found, at: now), messageID: envelope.id) else { return nil }
+            let payload = response.encoded()
+            if gate.refuses({ $0.answer(byteCount: payload.count, at: now) }) { return nil }
+            return replies.reply(
+                .queryResponse, payload, to: envelope.sender, on: message.pubsubTopic, times: message.times, question: message.hash)
+        }
+    }
+
+    func answered(_ message: Decoded<StatusCommand>, _ reply: Reply?) {
+        node.counters.add(reply == nil ? .queryUnanswered : .queryAnswered)
+    }
+
+    /// Removes registrants over their answer rate, with all of their rows.
+    private func withinLimits(_ found: [StoredRegistration], at now: Timestamp) -> [StoredRegistration] {
+        var byteCounts: [KeyHash: Int] = [:]
+        for stored in found { byteCounts[stored.key.keyHash, default: 0] += QueryBudget.byteCount(of: stored) }
+        let refused = byteCounts.filter { registrant, count in gate.refuses { $0.answer(byteCount: count, about: registrant, at: now) } }
+        return refused.isEmpty ? found : found.filter { refused[$0.key.keyHash] == nil }
+    }
+}

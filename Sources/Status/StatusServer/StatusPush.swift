@@ -1,0 +1,65 @@
+package import Delivery
+import Logging
+package import NodeMetrics
+import Core
+package import PushNode
+import StatusProtocol
+package import StatusRules
+package import Storage
+import Waku
+package import WakuCrypto
+
+/// The Status push notification protocol, as deployed.
+package struct StatusPush: NodeProtocol {
+    package struct Configuration: Sendable {
+        /// Requests older than this are dropped. A notification that gorush has not accepted by then expires.
+        package var requestAgeLimit = Duration.seconds(600)
+        /// Whether a repeated, identical registration is answered success instead of VERSION_MISMATCH.
+        package var idempotentRegistrations = false
+        /// Maximum number of registrants that wait in memory for their topic key to be derived ahead of the first query; nil disables that.
+        package var deriveAheadLimit: Int? = 10_000
+        /// Whether keys are derived ahead only on idle cores; false for tests, which wait for the keys.
+        package var derivesAheadWhenIdle = true
+        package var limits = Limits.none
+        /// Registrations that are not renewed within this time are removed; nil disables that.
+        package var registrationLifetime: Duration?
+
+        package init() {}
+    }
+
+    package var registrants: (table: Table, column: Column)? { (StatusStorage.registration, StatusStorage.keyHash) }
+
+    private let identity: PrivateKey
+    private let configuration: Configuration
+    private let table: TopicTable
+    private let gate: Gate
+
+    package init(identity: PrivateKey, _ configuration: Configuration = Configuration()) {
+        self.identity = identity
+        self.configuration = configuration
+        table = TopicTable(server: identity.publicKey)
+        gate = Gate(configuration.limits)
+    }
+
+    static let protocolName = "status"
+    package var name: String { Self.protocolName }
+    package var number: ProtocolNumber { StatusStorage.protocolNumber }
+    package var label: ProtocolLabel { .status }
+    package var part: StorePart { StatusStorage.part }
+    package var metrics: [MetricGroup] { [.status, .queryTopics] }
+    package var losses: [Counter] { [.registrationLimited, .limitNotificationsByTarget] }
+    package var topics: any WakuTopics { table }
+
+    package func makeDeliverySource(_ sealer: Sealer) -> any DeliverySource {
+        StatusDeliverySource(sealer)
+    }
+
+    package func makeService(_ node: NodeServices) throws -> any ProtocolService {
+        try StatusService(identity, configuration, table, gate, node)
+    }
+
+    /// Replaces the limits, and the keys that may register.
+    package func replaceLimits(_ limits: Limits) {
+        gate.replace(limits)
+    }
+}

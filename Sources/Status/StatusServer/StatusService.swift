@@ -1,0 +1,161 @@
+import Delivery
+import Logging
+import NodeMetrics
+import Core
+import PushNode
+import StatusProtocol
+import StatusRules
+import Storage
+import Waku
+import WakuCrypto
+
+/// The running Status protocol: see ``StatusPush``.
+struct StatusService: ProtocolService {
+    private static let expiryChunk = 200
+    /// How long tombstones of installations that were never registered are kept.
+    private static let unfoundedLifetime = Duration.seconds(30 * 24 * 3600)
+    private static let unfoundedChunk = 2_000
+
+    private let node: NodeServices
+    private let configuration: StatusPush.Configuration
+    private let topics: TopicTable
+    private let topicKeys: TopicKeys
+    private let precomputation: TopicKeyPrecomputation?
+    private let gate: Gate
+    private let intake: WakuIntake<StatusHandler>
+    private let figures: ThrottledReading<RegistrationFigures>
+
+    /// - Throws: `StoreError`
+    init(
+        _ identity: PrivateKey, _ configuration: StatusPush.Configuration, _ topics: TopicTable, _ gate: Gate, _ node: NodeServices
+    ) throws {
+        self.node = node
+        self.configuration = configuration
+        self.topics = topics
+        self.gate = gate
+        let store = node.store
+        try topics.load(from: store)
+        gate.count(with: node.counters)
+        if let cluster = node.cluster {
+            gate.limiter.exchangeTakes(by: TakeExchange(hash: node.keyedHash) { cluster.tell(StatusStorage.protocolNumber, taken: $0) })
+        }
+        // Creates the series, so that results that did not occur are shown as 0.
+        for label in ReportLabel.allCases { node.counters.increment(.reports, label, by: 0) }
+        if gate.countsRegistrations { gate.counted(registrations: try store.read(Registrations.countedRegistrations())) }
+        topicKeys = TopicKeys(store: store, counters: node.counters)
+        precomputation = configuration.deriveAheadLimit.map {
+            TopicKeyPrecomputation(
+                store: store, counters: node.counters, limit: $0, isIdle: configuration.derivesAheadWhenIdle, logger: node.logger)
+        }
+        figures = ThrottledReading { try await store.fetch(Registrations.figures()) }
+
+        let registrations = Registrations(store.sealer)
+        let rules = RegistrationRules(
+            identity: identity, isIdempotent: configuration.idempotentRegistrations,
+            serves: { [routing = node.delivery.routing] in routing.endpoint(for: $0, apnTopic: $1) != nil })
+        let requestRules = RequestRules(maximumAge: configuration.requestAgeLimit)
+        let versions = RecentVersions()
+        intake = WakuIntake(
+            StatusHandler(
+                node: node, topics: topics, topicKeys: topicKeys, precomputation: precomputation,
+                decoder: StatusDecoder(
+                    identity: identity, registrations: rules, requests: requestRules, versions: versions, gate: gate),
+                versions: versions,
+                registration: RegistrationHandler(rules: rules, registrations: registrations, gate: gate, drain: node.drain),
+                request: RequestHandler(rules: requestRules, registrations: registrations, gate: gate),
+                queries: QueryRules(server: identity.publicKey), gate: gate, replies: StatusReplies(identity: identity)), node)
+    }
+
+    var receiver: any WakuReceiver { intake }
+
+    func run() async {
+        await precomputation?.run()
+    }
+
+    // MARK: Maintenance
+
+    func prune(_ retention: Retention) async {
+        do throws(StoreError) {
+            try await node.store.commit(AnswerStorage.prune(before: retention.cutoff, keeping: retention.rowLimit))
+            let unfounded = retention.now - Self.unfoundedLifetime
+            while try await node.store.commit(Registrations.forgetUnfounded(before: unfounded, limit: Self.unfoundedChunk))
+                == Self.unfoundedChunk
+            {}
+        } catch {
+            node.logger.error("old answers not pruned", metadata: ["reason": "\(error.message)"])
+        }
+    }
+
+    func recount() async {
+        if gate.countsRegistrations, let count = try? await node.store.fetch(Registrations.countedRegistrations()) {
+            gate.counted(registrations: count)
+        }
+    }
+
+    /// Removes registrations that were not renewed, as if the client had unregistered, so that old messages don't restore them.
+    func expire(at now: Timestamp) async {
+        guard let lifetime = configuration.registrationLifetime else { return }
+        let cutoff = now - lifetime
+        do throws(StoreError) {
+            let old = try await node.store.fetch(Registrations.registrations(unchangedSince: cutoff))
+            for start in stride(from: 0, to: old.count, by: Self.expiryChunk) {
+                let chunk = old[start..<min(start + Self.expiryChunk, old.count)]
+                let results = await node.store.commitEach(chunk.map { Registrations.expire($0, unchangedSince: cutoff, at: now) })
+                for (key, result) in zip(chunk, results) where try result.get() {
+                    node.counters.add(.registrationExpired)
+                    topicKeys.forget(QueryTopics(of: key.keyHash))
+                }
+            }
+        } catch {
+            node.logger.error("registrations that were not renewed did not end", metadata: ["reason": "\(error.message)"])
+        }
+    }
+
+    func reload() async throws(StoreError) {
+        try await node.store.onReader { [topics] store throws(StoreError) in try topics.load(from: store) }
+        topicKeys.forgetAll()
+    }
+
+    func registeredElsewhere(_ name: [UInt8]) {
+        guard let registrant = KeyHash(bytes: name) else { return }
+        let queryTopics = QueryTopics(of: registrant)
+        topicKeys.forget(queryTopics)
+        topics.insert(queryTopics)
+    }
+
+    func shared(by nodeCount: Int) {
+        gate.share(among: nodeCount)
+    }
+
+    func takenElsewhere(_ name: String, cost: Int) {
+        gate.limiter.takenElsewhere(name, cost: cost, at: node.now())
+    }
+
+    // MARK: Figures
+
+    var queues: [(queue: QueueLabel, depth: Int, limit: Int?)] {
+        [
+            (.work, intake.load.depth, intake.load.limit), (.topicKeys, intake.waitingForKeys, IntakeLimits.waiting),
+            (.topicKeysAhead, precomputation?.count ?? 0, precomputation?.limit),
+        ]
+    }
+
+    func updateGauges(_ counters: Counters) async {
+        let registry = counters.registry
+        registry.set(.topics, to: Double(topics.otherCount))
+        let figures = await figures.value()
+        registry.set(figures?.devices, of: .status)
+    }
+
+    func registrations() async -> RegistrationCounts? {
+        await figures.value()?.devices.counts
+    }
+
+    func facts() async -> [ProtocolFact] {
+        [ProtocolFact("query topics", "\(topics.otherCount)")]
+    }
+}
+
+extension RegistrationFigures {
+    fileprivate var devices: DeviceFigures { DeviceFigures(registered: registered, inDoubt: inDoubt, unregistered: unregistered) }
+}

@@ -1,0 +1,192 @@
+import Delivery
+import Wire
+package import Core
+package import StatusProtocol
+package import Storage
+import Waku
+
+/// What can be told of a registration without opening it.
+package struct RegistrationSummary: Sendable {
+    package let key: RegistrationKey
+    package let version: UInt64
+    package let changedAt: Timestamp
+    /// nil: a tombstone.
+    package let platform: Platform?
+
+    package init(key: RegistrationKey, version: UInt64, changedAt: Timestamp, platform: Platform?) {
+        self.key = key
+        self.version = version
+        self.changedAt = changedAt
+        self.platform = platform
+    }
+}
+
+/// A registration with its content, or a tombstone.
+package struct RegistrationRecord: Sendable {
+    package let key: RegistrationKey
+    package let version: UInt64
+    package let changedAt: Timestamp
+    /// The registration as it came; nil: a tombstone.
+    package let registration: [UInt8]?
+
+    package init(key: RegistrationKey, version: UInt64, changedAt: Timestamp, registration: [UInt8]?) {
+        self.key = key
+        self.version = version
+        self.changedAt = changedAt
+        self.registration = registration
+    }
+}
+
+package struct RegistrationStatistics: Hashable, Sendable {
+    package var apn = 0
+    package var firebase = 0
+    package var tombstones = 0
+    package var registrants = 0
+
+    package init() {}
+}
+
+/// How many installations there are, and how well they are.
+package struct RegistrationFigures: Hashable, Sendable {
+    package var registered: [Platform: Int] = [:]
+    /// Of these, with a token in doubt.
+    package var inDoubt: [Platform: Int] = [:]
+    package var unregistered = 0
+
+    package init() {}
+}
+
+extension Registrations {
+    /// Those that a filter lets through, oldest first.
+    package static func summaries(_ filter: RegistrationFilter, limit: Int, offset: Int = 0) -> StoreCommand<[RegistrationSummary]> {
+        let columns = [
+            StatusStorage.keyHash, StatusStorage.installation, StatusStorage.version, StatusStorage.changedAt, StatusStorage.platform,
+        ]
+        return .find(filter.read(columns, limit: limit, offset: offset)) { rows in
+            .done(
+                try rows.compactMap { row in
+                    guard let key = try? RegistrationKey(row, at: 0) else { return nil }
+                    return RegistrationSummary(
+                        key: key, version: try row.unsigned(2), changedAt: Timestamp(rawValue: try row.integer(3)),
+                        platform: try row.optionalInteger(4).flatMap { Platform(rawValue: Int32(truncatingIfNeeded: $0)) })
+                })
+        }
+    }
+
+    /// Those whose key hash begins with `prefix` (hexadecimal digits), oldest first.
+    package static func summaries(keyHashPrefix prefix: String = "", limit: Int, offset: Int = 0) -> StoreCommand<[RegistrationSummary]> {
+        var filter = RegistrationFilter()
+        filter.keyHashPrefix = prefix
+        return summaries(filter, limit: limit, offset: offset)
+    }
+
+    /// Those that a filter lets through, opened, oldest first, until `visit` returns false. Blocks as the store's `scan` does.
+    ///
+    /// - Throws: `StoreError`, also for what `visit` throws.
+    package func forEachRecord(
+        _ filter: RegistrationFilter = RegistrationFilter(), in store: any Store, _ visit: (RegistrationRecord) throws -> Bool
+    ) throws(StoreError) {
+        let columns = [
+            StatusStorage.keyHash, StatusStorage.installation, StatusStorage.version, StatusStorage.changedAt, StatusStorage.sealed,
+        ]
+        try store.scan(filter.read(columns)) { row in
+            guard let key = try? RegistrationKey(row, at: 0) else { return true }
+            let version = try row.unsigned(2)
+            return try visit(
+                RegistrationRecord(
+                    key: key, version: version, changedAt: Timestamp(rawValue: try row.integer(3)),
+                    registration: try row.optionalBytes(4).map { try sealer.open($0, boundTo: Self.binding(key, version)) }))
+        }
+    }
+
+    /// Stores what is newer than what stands for its installation. Returns whether it was.
+    package func merge(_ record: RegistrationRecord) -> StoreCommand<Bool> {
+        Self.head(of: record.key).then { head in
+            if let head, head.version >= record.version { return .done(false) }
+            guard let bytes = record.registration else {
+                return Self.unregister(
+                    record.key, version: record.version, replacing: head, wasRegistered: true, at: record.changedAt
+                ).map { true }
+            }
+            guard let registration = try? PushNotificationRegistration(parsing: bytes) else { throw UnexpectedValue() }
+            return .change([store(registration, bytes: bytes, as: record.key, replacing: head, at: record.changedAt)], true)
+        }
+    }
+
+    private static let findKeyHashes = Query(
+        StatusStorage.registration, [.column(StatusStorage.keyHash)], where: [.between(StatusStorage.keyHash)], isDistinct: true)
+    private static let findRegistered = Query(
+        StatusStorage.registration, [.column(StatusStorage.keyHash), .minimum(.id)], where: [.present(StatusStorage.platform)],
+        order: [.output(1)], group: StatusStorage.keyHash)
+
+    /// The registrants whose hash begins with `prefix` (hexadecimal digits); no more than `limit`.
+    package static func keyHashes(prefix: String, limit: Int) -> StoreCommand<[KeyHash]> {
+        .find(findKeyHashes.read(RegistrationFilter.range(prefix), limit: limit)) { rows in
+            .done(try rows.compactMap { KeyHash(bytes: try $0.bytes(0)) })
+        }
+    }
+
+    /// Of those who are registered, oldest first. Looks at all rows.
+    package static func registeredKeyHashes(limit: Int) -> StoreCommand<[KeyHash]> {
+        .find(findRegistered(limit: limit)) { rows in .done(try rows.compactMap { KeyHash(bytes: try $0.bytes(0)) }) }
+    }
+
+    // MARK: Figures
+
+    private static let countByPlatform = Query(
+        StatusStorage.registration, [.column(StatusStorage.platform), .count], group: StatusStorage.platform)
+    private static let countRegistrants = Query(
+        StatusStorage.registration, [.distinctCount(StatusStorage.keyHash)], where: [.present(StatusStorage.platform)])
+    private static let countAmong = Query(
+        StatusStorage.registration, [.column(StatusStorage.platform), .count], where: [.idAmong, .present(StatusStorage.platform)],
+        group: StatusStorage.platform)
+
+    private static func counts(_ rows: [Row]) throws -> [Platform?: Int] {
+        try rows.reduce(into: [:]) { counts, row in
+            let platform = try row.optionalInteger(0).flatMap { Platform(rawValue: Int32(truncatingIfNeeded: $0)) }
+            counts[platform, default: 0] += Int(try row.integer(1))
+        }
+    }
+
+    /// Reads all registrations: a second for a million.
+    package static func statistics() -> StoreCommand<RegistrationStatistics> {
+        .read([countByPlatform(), countRegistrants()]) { found in
+            let counts = try counts(found[0])
+            var statistics = RegistrationStatistics()
+            statistics.apn = counts[.apn] ?? 0
+            statistics.firebase = counts[.firebase] ?? 0
+            statistics.tombstones = counts[nil] ?? 0
+            statistics.registrants = Int(try found[1][0].integer(0))
+            return .done(statistics)
+        }
+    }
+
+    /// Reads all registrations: a second for a million.
+    package static func figures() -> StoreCommand<RegistrationFigures> {
+        DeliveryStorage.doubtedDevices(of: StatusStorage.protocolNumber).then { doubted in
+            .read([countByPlatform(), countAmong(ids: doubted)]) { found in
+                var figures = RegistrationFigures()
+                for (platform, count) in try counts(found[0]) {
+                    if let platform { figures.registered[platform] = count } else { figures.unregistered += count }
+                }
+                for case (let platform?, let count) in try counts(found[1]) { figures.inDoubt[platform] = count }
+                return .done(figures)
+            }
+        }
+    }
+
+    // MARK: Devices
+
+    private static let findDevices = Query(
+        StatusStorage.registration, [.id, StatusStorage.keyHash, StatusStorage.installation], where: [.idAmong])
+
+    /// Whose the devices in some rows are.
+    package static func keys(ofDevices rows: [Int64]) -> StoreCommand<[Int64: RegistrationKey]> {
+        .find(findDevices(ids: rows)) { found in
+            .done(
+                try found.reduce(into: [:]) { keys, row in
+                    if let key = try? RegistrationKey(row, at: 1) { keys[try row.integer(0)] = key }
+                })
+        }
+    }
+}

@@ -1,0 +1,78 @@
+package import StatusProtocol
+package import StatusRules
+package import Storage
+import Core
+import Waku
+
+extension Registrations {
+    /// Installations that one call looks at, at most: far more than an answer holds.
+    private static let installationLimit = 20_000
+    /// Contents that are read at once.
+    private static let chunkByteCount = 8 << 20
+
+    private static let findInstallations = Query(
+        StatusStorage.registration,
+        [
+            .column(.id), .column(StatusStorage.installation), .column(StatusStorage.version), .column(StatusStorage.changedAt),
+            .byteCount(StatusStorage.sealed),
+        ], where: [.equal(StatusStorage.keyHash), .present(StatusStorage.sealed)])
+    private static let findContents = Query(
+        StatusStorage.registration, [.id, StatusStorage.sealed], where: [.idAmong, .present(StatusStorage.sealed)])
+
+    private struct Installation: Sendable {
+        let id: Int64
+        let key: RegistrationKey
+        let version: UInt64
+        let changedAt: Int64
+        let byteCount: Int
+    }
+
+    /// All registrations of these registrants that are in force, the most recently changed first, until the budget is spent: what they hold
+    /// may be large, and not all of it may be wanted.
+    ///
+    /// - Parameters:
+    ///   - keyHashes: each once.
+    ///   - budget: nil for all.
+    package func registrations(of keyHashes: [KeyHash], within budget: QueryBudget? = nil) -> StoreCommand<[StoredRegistration]> {
+        let reads = keyHashes.map { Self.findInstallations(.bytes($0.bytes), limit: Self.installationLimit) }
+        return .read(reads) { found in
+            var installations: [Installation] = []
+            for (keyHash, rows) in zip(keyHashes, found) where installations.count < Self.installationLimit {
+                for row in rows {
+                    installations.append(
+                        Installation(
+                            id: try row.integer(0),
+                            key: RegistrationKey(keyHash: keyHash, installationID: InstallationID(bytes: try row.bytes(1))),
+                            version: try row.unsigned(2), changedAt: try row.integer(3), byteCount: Int(try row.integer(4))))
+                }
+            }
+            if installations.count > 1 { installations.sort { ($0.changedAt, $0.id) > ($1.changedAt, $1.id) } }
+            return read(installations[...], budget, [])
+        }
+    }
+
+    private func read(
+        _ left: ArraySlice<Installation>, _ budget: QueryBudget?, _ found: [StoredRegistration]
+    ) -> StoreCommand<[StoredRegistration]> {
+        guard let first = left.first else { return .done(found) }
+        var (end, byteCount) = (left.startIndex + 1, first.byteCount)
+        while end < left.endIndex, byteCount + left[end].byteCount <= Self.chunkByteCount {
+            byteCount += left[end].byteCount
+            end += 1
+        }
+        let (chunk, rest) = (left[..<end], left[end...])
+        return .find(Self.findContents(ids: chunk.map(\.id))) { rows in
+            let contents = Dictionary(try rows.map { (try $0.integer(0), try $0.bytes(1)) }) { first, _ in first }
+            var (found, budget) = (found, budget)
+            for installation in chunk {
+                guard let sealed = contents[installation.id] else { continue }
+                let stored = StoredRegistration(
+                    key: installation.key, registration: try open(sealed, of: installation.key, version: installation.version),
+                    storedAt: Timestamp(rawValue: installation.changedAt))
+                guard budget?.admits(stored) ?? true else { return .done(found) }
+                found.append(stored)
+            }
+            return read(rest, budget, found)
+        }
+    }
+}

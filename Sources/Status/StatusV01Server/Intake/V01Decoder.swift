@@ -1,0 +1,149 @@
+import NodeMetrics
+import Wire
+import PushNode
+import StatusProtocol
+import StatusRules
+import Synchronization
+import Core
+import Waku
+import WakuCrypto
+
+/// What a message of version 0.1 asks for.
+enum V01Command: Sendable {
+    case register(V01.RegisterClaim)
+    case query(V01.Query, sender: PublicKey)
+    /// `key` names the request: see ``V01Answers``.
+    case request(V01.Request, key: [UInt8], expires: Timestamp)
+
+    var kind: KindLabel {
+        switch self {
+        case .register: .registration
+        case .query: .query
+        case .request: .request
+        }
+    }
+}
+
+/// From a Waku message to what it asks for: decrypts, checks signatures and parses. Needs nothing stored, and runs on any core.
+final class V01Decoder: Sendable {
+    private let identity: PrivateKey
+    private let rules: V01.RegisterRules
+    private let ages: RequestRules
+    private let gate: V01Gate
+    private let assembler = Mutex(SegmentAssembler())
+
+    init(identity: PrivateKey, rules: V01.RegisterRules, ages: RequestRules, gate: V01Gate) {
+        self.identity = identity
+        self.rules = rules
+        self.ages = ages
+        self.gate = gate
+    }
+
+    /// - Parameters:
+    ///   - message: on the server topic.
+    ///   - isLaterTurn: see `PushNode/Incoming/isLaterTurn`.
+    ///   - now: when it came.
+    /// - Returns: the command, and what the message completed, if it is the last one of its segments.
+    func decode(
+        _ message: WakuMessage, isLaterTurn: Bool = false, at now: Timestamp
+    ) throws(Drop) -> (command: V01Command, whole: ReassembledMessage?) {
+        let frame: PayloadFrame
+        do throws(OpeningError) {
+            frame = try EnvelopeSealing.openFrame(message, identity: identity)
+        } catch {
+            throw Drop(error)
+        }
+        let segment = SegmentMessage(parsing: frame.data)
+        let part = Part(isSegmented: segment != nil, isLaterTurn: isLaterTurn)
+        if let signer = frame.signer { try admit(part) { $0.message(from: signer, at: now) } }
+        let (bytes, whole) = try whole(frame, segment, sentAt: message.timestamp, at: now)
+        let envelope: V01.Envelope
+        do throws(EnvelopeError) {
+            envelope = try V01.Envelope(parsing: bytes, wakuSigner: frame.signer)
+        } catch {
+            throw Drop(error)
+        }
+        return (try command(in: envelope, frame, part, sentAt: message.timestamp, now: now), whole)
+    }
+
+    /// What limits ask of how a message came.
+    private struct Part {
+        let isSegmented: Bool
+        let isLaterTurn: Bool
+    }
+
+    private func admit(_ part: Part, _ ask: (inout Admission) -> Admission.Refusal?) throws(Drop) {
+        try gate.admit(isSegmented: part.isSegmented, isLaterTurn: part.isLaterTurn, ask)
+    }
+
+    /// What the Waku payload holds, or completes. Segments are put together by their signer: without one they are dropped.
+    private func whole(
+        _ frame: PayloadFrame, _ segment: SegmentMessage?, sentAt: Timestamp, at now: Timestamp
+    ) throws(Drop) -> (bytes: [UInt8], ReassembledMessage?) {
+        guard let segment else { return (frame.data, nil) }
+        guard let signer = frame.signer else { throw Drop(.droppedUnsigned) }
+        guard let whole = assembler.withLock({ $0.add(segment, from: signer, sentAt: sentAt, at: now) }) else { throw Drop(.segment) }
+        return (whole.bytes, ReassembledMessage(whole.bytes, sentAt: whole.sentAt))
+    }
+
+    private func command(
+        in envelope: V01.Envelope, _ frame: PayloadFrame, _ part: Part, sentAt timestamp: Timestamp, now: Timestamp
+    ) throws(Drop) -> V01Command {
+        switch envelope.type {
+        case .register:
+            let sender = try signedSender(of: envelope, frame)
+            try admit(part) { $0.message(.registration, from: sender, at: now) }
+            let register = try parse { () throws(ProtobufError) in try V01.Register(parsing: envelope.payload) }
+            guard let claim = rules.claim(in: register, from: sender) else { throw Drop(.droppedBadSignature) }
+            return .register(claim)
+        case .query:
+            let sender = try signedSender(of: envelope, frame)
+            try admit(part) { $0.message(.query, from: sender, at: now) }
+            let query = try parse { () throws(ProtobufError) in try V01.Query(parsing: envelope.payload) }
+            return .query(query, sender: sender)
+        case .request:
+            try admit(part) { $0.message(.request, from: envelope.sender, at: now) }
+            let request = try parse { () throws(ProtobufError) in try V01.Request(parsing: envelope.payload) }
+            guard !request.messageID.isEmpty else { throw Drop(.droppedNoMessageID) }
+            guard V01.RequestRules.isComplete(request) else { throw Drop(.droppedMalformedMessage) }
+            guard let expires = ages.expiry(of: timestamp, at: now) else { throw Drop(.droppedOldRequest) }
+            return .request(request, key: V01Answers.key(of: envelope.payload), expires: expires)
+        case .registrationResponse, .contactCodeAdvertisement, .queryResponse, .acknowledgement:
+            throw Drop(.droppedOtherKind)
+        }
+    }
+
+    /// The Waku payload of what is answered to its sender must be signed.
+    private func signedSender(of envelope: V01.Envelope, _ frame: PayloadFrame) throws(Drop) -> PublicKey {
+        guard frame.signer != nil, let sender = envelope.sender else { throw Drop(.droppedUnsigned) }
+        return sender
+    }
+
+    private func parse<T>(_ parsing: () throws(ProtobufError) -> T) throws(Drop) -> T {
+        do throws(ProtobufError) { return try parsing() } catch { throw Drop(error) }
+    }
+}
+
+extension Drop {
+    fileprivate init(_ error: OpeningError) {
+        switch error {
+        case .version: self.init(.droppedVersion)
+        case .undecryptable: self.init(.droppedUndecryptable)
+        case .malformed: self.init(.droppedMalformedPayload)
+        case .unsigned: self.init(.droppedUnsigned)
+        }
+    }
+
+    fileprivate init(_ error: EnvelopeError) {
+        switch error {
+        case .malformed: self.init(.droppedMalformedEnvelope)
+        case .otherKind: self.init(.droppedOtherKind)
+        case .empty: self.init(.droppedEmpty)
+        case .badSignature: self.init(.droppedBadSignature)
+        }
+    }
+
+    fileprivate init(_ error: ProtobufError) {
+        self.init(error == .tooMany ? .droppedTooMany : .droppedMalformedMessage)
+    }
+}

@@ -1,0 +1,78 @@
+import NodeMetrics
+import PushNode
+import StatusProtocol
+import StatusRules
+import Storage
+import Core
+import Waku
+
+/// Decides on registrations, and what they change: a pure function of what is stored.
+struct V01RegisterHandler: Sendable {
+    struct Outcome: Sendable {
+        /// nil: success.
+        let error: V01.RegistrationResponse.ErrorType?
+        let counter: Counter
+        /// What is stored, with VERSION_MISMATCH.
+        var preferences: V01.Preferences?
+    }
+
+    let rules: V01.RegisterRules
+    let records: Records
+    let gate: V01Gate
+    let drain: Drain
+
+    func change(_ claim: V01.RegisterClaim, at now: Timestamp) -> StoreCommand<Outcome> {
+        let keyHash = claim.keyHash
+        let reads =
+            [Records.rowRead(keyHash), Records.devicesRead(keyHash)] + (claim.accessToken.map { [records.ownerRead($0)] } ?? [])
+        return .read(reads) { found in
+            let row = try Records.row(found[0])
+            let owner = found.count > 2 ? try Records.owner(found[2]) : nil
+            let decision = rules.decide(claim, stored: row?.head, isTokenTaken: owner.map { $0 != keyHash } ?? false)
+            return try carryOut(decision, claim, row, try Records.devices(found[1]), at: now)
+        }
+    }
+
+    private func carryOut(
+        _ decision: V01.RegisterDecision, _ claim: V01.RegisterClaim, _ row: Records.Row?, _ devices: [InstallationID: Int64],
+        at now: Timestamp
+    ) throws -> StoreCommand<Outcome> {
+        if case .keep = decision { return .done(Outcome(error: nil, counter: .v01Repeated)) }
+        if drain.isOn { return .done(Outcome(error: .internalError, counter: .v01Refused)) }
+        let isRegistered = row?.isRegistered ?? false
+        switch decision {
+        case .keep: return .done(Outcome(error: nil, counter: .v01Repeated))
+        case .store(let preferences, let payload):
+            if gate.refusesRecord(claim, devices: preferences.devices.count, isNew: !isRegistered, at: now) { return overLimit }
+            return .change(
+                records.store(
+                    preferences, payload: payload, as: claim.keyHash, mark: claim.mark, replacing: row, devices: devices, at: now),
+                Outcome(error: nil, counter: .v01Stored))
+        case .end(let version):
+            // What was never here takes a row as a new registration does, and is limited like one.
+            if row == nil, gate.refusesRecord(claim, devices: 1, isNew: true, at: now) { return overLimit }
+            return .change(
+                Records.end(claim.keyHash, version: version, mark: claim.mark, replacing: row, devices: devices, at: now),
+                Outcome(error: nil, counter: .v01Ended))
+        case .refuse(.versionMismatch) where isRegistered:
+            return records.preferences(of: claim.keyHash).map {
+                Outcome(error: .versionMismatch, counter: .v01Outdated, preferences: $0)
+            }
+        case .refuse(let error):
+            return .done(Outcome(error: error, counter: error.counter))
+        }
+    }
+
+    private var overLimit: StoreCommand<Outcome> { .done(Outcome(error: .internalError, counter: .v01OverLimit)) }
+}
+
+extension V01.RegistrationResponse.ErrorType {
+    fileprivate var counter: Counter {
+        switch self {
+        case .malformedMessage: .v01Malformed
+        case .versionMismatch: .v01Outdated
+        case .unsupportedTokenType: .v01Unsupported
+        case .unknown, .internalError: .v01Refused
+        }
+    }
+}

@@ -1,0 +1,145 @@
+import Delivery
+import NodeMetrics
+import PushNode
+import Core
+import StatusProtocol
+import StatusRules
+import Storage
+import Waku
+import WakuCrypto
+
+/// A request that is carried out, and how it will be acknowledged.
+struct V01PendingRequest: Sendable {
+    /// What the acknowledgement rests on.
+    enum State: Sendable {
+        /// Known already, from before.
+        case known(V01.Acknowledgement.ErrorType?)
+        /// By the outcomes of deliveries, of which there may be none.
+        case awaiting(Set<DeliveryID>, hasBadToken: Bool, isRefused: Bool)
+    }
+
+    var state: State
+
+    /// Nothing of it was accepted.
+    static let failed = V01PendingRequest(state: .awaiting([], hasBadToken: false, isRefused: true))
+
+    var deliveries: Set<DeliveryID> {
+        if case .awaiting(let deliveries, _, _) = state { deliveries } else { [] }
+    }
+
+    /// What its sender is told.
+    ///
+    /// - Parameter outcomes: Of the deliveries that were waited for.
+    /// - Returns: The error, nil for success; and whether that is for good.
+    func verdict(_ outcomes: [DeliveryID: DeliveryOutcome]) -> (error: V01.Acknowledgement.ErrorType?, isFinal: Bool) {
+        switch state {
+        case .known(let error): return (error, false)
+        case .awaiting(let deliveries, let hasBadToken, let isRefused):
+            let areAllTaken = !isRefused && deliveries.allSatisfy { outcomes[$0] == .accepted }
+            return (V01.RequestDecision.error(hasBadToken: hasBadToken, areAllTaken: areAllTaken), areAllTaken)
+        }
+    }
+}
+
+/// Decides on requests, and what they put into the outbox: a pure function of what is stored.
+struct V01RequestHandler: Sendable {
+    struct Outcome: Sendable {
+        let pending: V01PendingRequest
+        let queued: [QueuedDelivery]
+    }
+
+    let records: Records
+    let gate: V01Gate
+    /// Of notifications for APNs; empty for none.
+    let apnsTopic: String
+
+    func change(
+        _ request: V01.Request, key: [UInt8], expires: Timestamp, times: MessageTimes?, at now: Timestamp
+    ) -> StoreCommand<Outcome> {
+        V01Answers.answer(to: key).then { known in
+            if let known { return .done(Outcome(pending: V01PendingRequest(state: .known(known)), queued: [])) }
+            return records.selection(by: Array(Set(request.requests.map(\.accessToken)))).then { selection in
+                guard let selection else { return .done(Outcome(pending: .failed, queued: [])) }
+                return decide(request, key, selection, expires: expires, times: times, at: now)
+            }
+        }
+    }
+
+    private func decide(
+        _ request: V01.Request, _ key: [UInt8], _ selection: Records.Selection, expires: Timestamp, times: MessageTimes?,
+        at now: Timestamp
+    ) -> StoreCommand<Outcome> {
+        // First which deliveries it comes down to, then what is known of them.
+        let first = V01.RequestRules.decide(request, record: { selection.records[$0] }, delivery: { _ in nil })
+        guard !first.started.isEmpty else { return carryOut(first, request, key, selection, expires: expires, times: times, at: now) }
+        let ids = first.started.map(\.id)
+        return DeliveryStorage.states(of: ids).then { states in
+            let known = Dictionary(zip(ids, states).compactMap { id, state in state.map { (id, $0) } }) { first, _ in first }
+            let decision =
+                known.isEmpty
+                ? first : V01.RequestRules.decide(request, record: { selection.records[$0] }, delivery: { known[$0] })
+            return carryOut(decision, request, key, selection, expires: expires, times: times, at: now)
+        }
+    }
+
+    private struct Planned: Sendable {
+        let notification: V01.PlannedNotification
+        let device: DeviceID
+        let version: UInt64
+    }
+
+    private func carryOut(
+        _ decision: V01.RequestDecision, _ request: V01.Request, _ key: [UInt8], _ selection: Records.Selection, expires: Timestamp,
+        times: MessageTimes?, at now: Timestamp
+    ) -> StoreCommand<Outcome> {
+        var isRefused = decision.isRefused
+        var planned: [Planned] = []
+        var versions: [V01.KeyHash: UInt64] = [:]
+        for record in selection.records.values { versions[record.registrant] = record.preferences.version }
+        for notification in decision.started {
+            let (registrant, installation) = (notification.registrant, notification.device.installationID)
+            guard let row = selection.devices[registrant]?[installation], let version = versions[registrant],
+                !gate.refuses({ $0.notification(forHash: registrant.bytes, installation, at: now) })
+            else {
+                isRefused = true
+                continue
+            }
+            planned.append(Planned(notification: notification, device: Records.device(row), version: version))
+        }
+        var changes = planned.map { planned in
+            DeliveryStorage.enqueue(
+                planned.notification.id, for: planned.device,
+                payload: V01Payload.encode(chatID: planned.notification.chatID, message: request.message), expires: expires,
+                by: records.sealer)
+        }
+        let pending = V01PendingRequest(
+            state: .awaiting(
+                Set(planned.map(\.notification.id) + decision.awaited), hasBadToken: decision.hasBadToken, isRefused: isRefused))
+        if pending.deliveries.isEmpty {
+            let verdict = pending.verdict([:])
+            if verdict.isFinal { changes.append(V01Answers.remember(verdict.error, to: key, at: now)) }
+        }
+        return .apply(changes) { [planned] inserted in
+            Outcome(pending: pending, queued: queued(planned, inserted, request.message, expires: expires, times: times))
+        }
+    }
+
+    private func queued(
+        _ planned: [Planned], _ rows: [Int64], _ message: [UInt8], expires: Timestamp, times: MessageTimes?
+    ) -> [QueuedDelivery] {
+        var group: Int64?
+        var previous: V01.PlannedNotification?
+        return zip(planned, rows).map { planned, row in
+            let notification = planned.notification
+            if previous?.platform != notification.platform || previous?.chatID != notification.chatID { group = row }
+            previous = notification
+            let address = DeviceAddress(
+                version: planned.version, platform: notification.platform, deviceToken: notification.device.token,
+                apnTopic: notification.platform == .apn ? apnsTopic : "")
+            let content = V01Content(
+                chatID: notification.chatID, message: message, installationID: notification.device.installationID)
+            let waiting = WaitingDelivery(id: row, delivery: notification.id, device: planned.device, expires: expires)
+            return QueuedDelivery(PostableDelivery(waiting, to: address, content), times: times, group: group)
+        }
+    }
+}

@@ -1,0 +1,61 @@
+package import Delivery
+package import NodeMetrics
+package import PushNode
+import StatusProtocol
+package import StatusRules
+package import Storage
+import Core
+import Waku
+package import WakuCrypto
+
+/// Version 0.1 of Status' push notifications, as a protocol of the node.
+package struct StatusPushV01: NodeProtocol {
+    package struct Configuration: Sendable {
+        /// The topic of notifications for APNs: a Register names none. Empty: none is sent.
+        package var apnsTopic = ""
+        /// Older requests are dropped; a notification that gorush did not take by then is given up.
+        package var requestAgeLimit = Duration.seconds(600)
+        package var limits = Limits.none
+        /// Records that were not renewed for so long end; nil: never.
+        package var registrationLifetime: Duration?
+
+        package init() {}
+    }
+
+    private struct ServerTopic: WakuTopics {
+        let own: [ContentTopic]
+    }
+
+    private let identity: PrivateKey
+    private let configuration: Configuration
+    private let gate: V01Gate
+    package let topics: any WakuTopics
+
+    package init(identity: PrivateKey, _ configuration: Configuration = Configuration()) {
+        self.identity = identity
+        self.configuration = configuration
+        gate = V01Gate(configuration.limits)
+        topics = ServerTopic(own: [ContentTopic(TopicTag(of: V01.serverTopic(identity.publicKey)))])
+    }
+
+    static let protocolName = "status-v0.1"
+    package var name: String { Self.protocolName }
+    package var number: ProtocolNumber { V01Storage.protocolNumber }
+    package var label: ProtocolLabel { .statusV01 }
+    package var part: StorePart { V01Storage.part }
+    package var metrics: [MetricGroup] { [.statusV01] }
+    package var losses: [Counter] { [.v01OverLimit, .v01LimitNotificationsByTarget] }
+
+    package func makeDeliverySource(_ sealer: Sealer) -> any DeliverySource {
+        V01DeliverySource(sealer, apnsTopic: configuration.apnsTopic)
+    }
+
+    package func makeService(_ node: NodeServices) throws -> any ProtocolService {
+        try V01Service(identity, configuration, gate, node)
+    }
+
+    /// Other limits from now on, and other keys that may register.
+    package func replaceLimits(_ limits: Limits) {
+        gate.replace(limits)
+    }
+}

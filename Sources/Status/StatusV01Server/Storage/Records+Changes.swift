@@ -1,0 +1,163 @@
+import Delivery
+package import Core
+package import StatusProtocol
+import StatusRules
+package import Storage
+import Waku
+
+/// How records come and go. What a change rests on is read before: the row, and the devices of the account.
+extension Records {
+    private static let insert = Mutation(
+        V01Storage.record,
+        .insert([
+            V01Storage.keyHash, V01Storage.version, V01Storage.changedAt, V01Storage.mark, V01Storage.sealed, V01Storage.recordToken,
+            V01Storage.unfounded,
+        ]))
+    private static let replace = Mutation(
+        V01Storage.record,
+        .update(
+            [
+                V01Storage.version, V01Storage.changedAt, V01Storage.mark, V01Storage.sealed, V01Storage.recordToken, V01Storage.unfounded,
+            ], where: [.equal(.id), .equal(V01Storage.version)]))
+    /// An unfounded tombstone stays one.
+    private static let end = Mutation(
+        V01Storage.record,
+        .update(
+            [V01Storage.version, V01Storage.changedAt, V01Storage.mark, V01Storage.sealed, V01Storage.recordToken],
+            where: [.equal(.id), .equal(V01Storage.version)]))
+    private static let insertToken = Mutation(V01Storage.accessToken, .insert([V01Storage.token, V01Storage.keyHash]))
+    private static let removeToken = Mutation(V01Storage.accessToken, .delete(where: [.equal(V01Storage.token)]))
+    private static let writeDevice = Mutation(
+        V01Storage.device,
+        .upsert([V01Storage.keyHash, V01Storage.installation, V01Storage.version, V01Storage.platform, V01Storage.sealedToken]))
+    private static let removeDevice = Mutation(V01Storage.device, .delete(where: [.equal(.id)]))
+
+    /// A record takes the place of whatever stands for its account: devices that it does not name are gone, with the notifications that wait for
+    /// them.
+    ///
+    /// - Parameters:
+    ///   - preferences: what `payload` says. Its access token belongs to no other record.
+    ///   - payload: the record as it came.
+    ///   - keyHash: whose.
+    ///   - mark: of the Register that it came with.
+    ///   - row: what stands for the account.
+    ///   - devices: of the account.
+    ///   - now: when.
+    func store(
+        _ preferences: V01.Preferences, payload: [UInt8], as keyHash: V01.KeyHash, mark: V01.RegisterMark?, replacing row: Row?,
+        devices: [InstallationID: Int64], at now: Timestamp
+    ) -> [Change] {
+        let version = preferences.version
+        let token = tokenHash(preferences.accessToken)
+        let content = sealer.seal(payload, boundTo: Self.binding(keyHash, version))
+        let values: [Value] = [.integer(Int64(bitPattern: version)), .integer(now.rawValue), Value(mark?.rawValue), content, token, .null]
+        var changes: [Change] = []
+        if let row {
+            changes.append(Self.replace.change(values + [.integer(row.id), row.storedVersion]))
+        } else {
+            changes.append(Self.insert.change([.bytes(keyHash.bytes)] + values))
+        }
+        if token != Value(row?.token) {
+            if let old = row?.token { changes.append(Self.removeToken(.bytes(old))) }
+            changes.append(Self.insertToken(token, .bytes(keyHash.bytes)))
+        }
+        for device in preferences.devices {
+            guard let platform = device.platform else { continue }
+            changes.append(
+                Self.writeDevice(
+                    .bytes(keyHash.bytes), .bytes(device.installationID.bytes), .integer(Int64(bitPattern: version)),
+                    .integer(Int64(platform.rawValue)),
+                    sealer.seal(device.token.bytes, boundTo: Self.deviceBinding(keyHash, version, device.installationID))))
+        }
+        let kept = Set(preferences.devices.map(\.installationID))
+        return changes + Self.remove(devices.lazy.filter { !kept.contains($0.key) }.map(\.value))
+    }
+
+    /// Leaves only key hash and version, and forgets what was waiting for the devices. When the account never was registered, the row is marked as
+    /// unfounded: ``forgetUnfounded(before:limit:)`` removes it.
+    static func end(
+        _ keyHash: V01.KeyHash, version: UInt64, mark: V01.RegisterMark?, replacing row: Row?, devices: [InstallationID: Int64],
+        wasRegistered: Bool = false, at now: Timestamp
+    ) -> [Change] {
+        let values: [Value] = [.integer(Int64(bitPattern: version)), .integer(now.rawValue), Value(mark?.rawValue), .null, .null]
+        guard let row else { return [insert.change([.bytes(keyHash.bytes)] + values + [wasRegistered ? .null : .integer(1)])] }
+        return [end.change(values + [.integer(row.id), row.storedVersion])] + (row.token.map { [removeToken(.bytes($0))] } ?? [])
+            + remove(devices.values)
+    }
+
+    private static func remove(_ devices: some Sequence<Int64>) -> [Change] {
+        devices.flatMap { [removeDevice(.integer($0))] + DeliveryStorage.forget(device($0)) }
+    }
+
+    // MARK: By the node itself
+
+    private static let findDevice = Query(
+        V01Storage.device, [V01Storage.keyHash, V01Storage.installation, V01Storage.version], where: [.idAmong])
+
+    /// Takes a device out of its record because its token does not work; with the last one the record ends. The version stays, so that the
+    /// account's next record is newer. Does nothing when the record has another version by now.
+    func endDevice(_ id: Int64, version: UInt64, at now: Timestamp) -> StoreCommand<Void> {
+        .find(Self.findDevice(ids: [id])) { rows in
+            guard let found = rows.first, try found.unsigned(2) == version, let keyHash = V01.KeyHash(bytes: try found.bytes(0))
+            else { return .change([]) }
+            let installation = InstallationID(bytes: try found.bytes(1))
+            return .read([Self.rowRead(keyHash), Self.devicesRead(keyHash), Self.contentRead(keyHash)]) { rows in
+                guard let row = try Self.row(rows[0]), row.head.version == version, var preferences = try content(rows[2], of: keyHash)
+                else { return .change([]) }
+                let devices = try Self.devices(rows[1])
+                preferences.devices.removeAll { $0.installationID == installation }
+                guard !preferences.devices.isEmpty else {
+                    return .change(Self.end(keyHash, version: version, mark: nil, replacing: row, devices: devices, at: now))
+                }
+                return .change(
+                    store(
+                        preferences, payload: preferences.encoded(), as: keyHash, mark: nil, replacing: row, devices: devices, at: now))
+            }
+        }
+    }
+
+    private static let findUnchanged = Query(
+        V01Storage.record, [V01Storage.keyHash], where: [.less(V01Storage.changedAt), .present(V01Storage.sealed)])
+    private static let findEnding = Query(
+        V01Storage.record, [.id], where: [.equal(V01Storage.keyHash), .present(V01Storage.sealed), .less(V01Storage.changedAt)])
+
+    /// Registered records that were not renewed since then. Looks at all rows.
+    static func records(unchangedSince time: Timestamp, limit: Int = 100_000) -> StoreCommand<[V01.KeyHash]> {
+        .find(findUnchanged(.integer(time.rawValue), limit: limit)) { rows in
+            .done(try rows.compactMap { V01.KeyHash(bytes: try $0.bytes(0)) })
+        }
+    }
+
+    /// Ends a record under the version that it has, unless it was renewed meanwhile; then false. Its content is not opened.
+    static func expire(_ keyHash: V01.KeyHash, unchangedSince time: Timestamp, at now: Timestamp) -> StoreCommand<Bool> {
+        .read([findEnding(.bytes(keyHash.bytes), .integer(time.rawValue)), rowRead(keyHash), devicesRead(keyHash)]) { found in
+            guard !found[0].isEmpty, let row = try row(found[1]) else { return .done(false) }
+            let devices = try devices(found[2])
+            return .change(end(keyHash, version: row.head.version, mark: nil, replacing: row, devices: devices, at: now), true)
+        }
+    }
+
+    /// Ends a record as if its owner had unregistered; false when none is registered.
+    package static func remove(_ keyHash: V01.KeyHash, at now: Timestamp) -> StoreCommand<Bool> {
+        .read([rowRead(keyHash), devicesRead(keyHash)]) { found in
+            guard let row = try row(found[0]), row.isRegistered else { return .done(false) }
+            return .change(
+                end(keyHash, version: row.head.version, mark: nil, replacing: row, devices: try devices(found[1]), at: now), true)
+        }
+    }
+
+    private static let findUnfounded = Query(
+        V01Storage.record, [.id], where: [.equal(V01Storage.unfounded), .less(V01Storage.changedAt)],
+        order: [.ascending(V01Storage.changedAt)])
+    private static let removeUnfounded = Mutation(V01Storage.record, .delete(where: [.idAmong, .equal(V01Storage.unfounded)]))
+
+    /// Forgets tombstones of accounts that were never registered, the oldest first.
+    ///
+    /// - Returns: How many were forgotten; when it is `limit`, there may be more.
+    static func forgetUnfounded(before cutoff: Timestamp, limit: Int) -> StoreCommand<Int> {
+        .find(findUnfounded(.integer(1), .integer(cutoff.rawValue), limit: limit)) { rows in
+            let ids = try rows.map { try $0.integer(0) }
+            return .change(ids.isEmpty ? [] : [removeUnfounded(.integer(1), ids: ids)], ids.count)
+        }
+    }
+}

@@ -1,0 +1,156 @@
+import Delivery
+package import Core
+package import StatusProtocol
+import StatusRules
+package import Storage
+import Waku
+import WakuCrypto
+
+/// What can be told of a record without opening it.
+package struct RecordSummary: Sendable {
+    package let keyHash: V01.KeyHash
+    package let version: UInt64
+    package let changedAt: Timestamp
+    package let isRegistered: Bool
+}
+
+/// A record with its content, or a tombstone.
+package struct RecordExport: Sendable {
+    package let keyHash: V01.KeyHash
+    package let version: UInt64
+    package let changedAt: Timestamp
+    /// As it came; nil: a tombstone.
+    package let preferences: [UInt8]?
+
+    package init(keyHash: V01.KeyHash, version: UInt64, changedAt: Timestamp, preferences: [UInt8]?) {
+        self.keyHash = keyHash
+        self.version = version
+        self.changedAt = changedAt
+        self.preferences = preferences
+    }
+}
+
+/// How many records and devices there are.
+package struct RecordFigures: Hashable, Sendable {
+    package var devices: [Platform: Int] = [:]
+    /// Of these, with a token in doubt.
+    package var inDoubt: [Platform: Int] = [:]
+    package var records = 0
+    package var tombstones = 0
+
+    package init() {}
+}
+
+extension Records {
+    private static let summaryColumns: [Query.Output] = [
+        .column(V01Storage.keyHash), .column(V01Storage.version), .column(V01Storage.changedAt), .isPresent(V01Storage.sealed),
+    ]
+    private static let findSummaries = Query(V01Storage.record, summaryColumns, order: [.ascending(.id)])
+    private static let findSummariesByHash = Query(
+        V01Storage.record, summaryColumns, where: [.between(V01Storage.keyHash)], order: [.ascending(.id)])
+
+    /// Those whose key hash begins with `prefix` (hexadecimal digits), oldest first.
+    package static func summaries(keyHashPrefix prefix: String = "", limit: Int, offset: Int = 0) -> StoreCommand<[RecordSummary]> {
+        let read =
+            prefix.isEmpty
+            ? findSummaries(limit: limit, offset: offset) : findSummariesByHash.read(range(prefix), limit: limit, offset: offset)
+        return .find(read) { rows in
+            .done(
+                try rows.compactMap { row in
+                    guard let keyHash = V01.KeyHash(bytes: try row.bytes(0)) else { return nil }
+                    return RecordSummary(
+                        keyHash: keyHash, version: try row.unsigned(1), changedAt: Timestamp(rawValue: try row.integer(2)),
+                        isRegistered: try row.integer(3) != 0)
+                })
+        }
+    }
+
+    /// The first and the last hash that begin with these digits.
+    private static func range(_ prefix: String) -> [Value] {
+        let digits = prefix.prefix(2 * V01.KeyHash.byteCount)
+        let fill = 2 * V01.KeyHash.byteCount - digits.count
+        return ["0", "f"].map { .bytes(bytes(hex: digits + String(repeating: $0, count: fill)) ?? []) }
+    }
+
+    private static let findAll = Query(
+        V01Storage.record, [V01Storage.keyHash, V01Storage.version, V01Storage.changedAt, V01Storage.sealed], order: [.ascending(.id)])
+
+    /// All records, opened, oldest first, until `visit` returns false. Blocks as the store's `scan` does.
+    ///
+    /// - Throws: `StoreError`, also for what `visit` throws.
+    package func forEach(in store: any Store, _ visit: (RecordExport) throws -> Bool) throws(StoreError) {
+        try store.scan(Self.findAll()) { row in
+            guard let keyHash = V01.KeyHash(bytes: try row.bytes(0)) else { return true }
+            let version = try row.unsigned(1)
+            return try visit(
+                RecordExport(
+                    keyHash: keyHash, version: version, changedAt: Timestamp(rawValue: try row.integer(2)),
+                    preferences: try row.optionalBytes(3).map { try open($0, of: keyHash, version: version) }))
+        }
+    }
+
+    /// Stores what is newer than what stands for its account. Returns whether it was. A record whose access token belongs to another one by
+    /// now is left out.
+    package func merge(_ record: RecordExport) -> StoreCommand<Bool> {
+        let preferences: V01.Preferences?
+        do {
+            preferences = try record.preferences.map(parse)
+        } catch {
+            return .read([]) { _ in throw UnexpectedValue() }
+        }
+        let keyHash = record.keyHash
+        return .read(
+            [Self.rowRead(keyHash), Self.devicesRead(keyHash)] + (preferences.map { [ownerRead($0.accessToken)] } ?? [])
+        ) { found in
+            let row = try Self.row(found[0])
+            if let row, row.head.version >= record.version { return .done(false) }
+            let devices = try Self.devices(found[1])
+            guard let preferences, let payload = record.preferences else {
+                return .change(
+                    Self.end(
+                        keyHash, version: record.version, mark: nil, replacing: row, devices: devices, wasRegistered: true,
+                        at: record.changedAt), true)
+            }
+            if let owner = try Self.owner(found[2]), owner != keyHash { return .done(false) }
+            return .change(
+                store(
+                    preferences, payload: payload, as: keyHash, mark: nil, replacing: row, devices: devices, at: record.changedAt), true)
+        }
+    }
+
+    // MARK: Figures
+
+    private static let countDevices = Query(
+        V01Storage.device, [.column(V01Storage.platform), .count], group: V01Storage.platform)
+    private static let countAmong = Query(
+        V01Storage.device, [.column(V01Storage.platform), .count], where: [.idAmong], group: V01Storage.platform)
+    private static let countRecords = Query(V01Storage.record, [.count], where: [.present(V01Storage.sealed)])
+    private static let countTombstones = Query(V01Storage.record, [.count], where: [.absent(V01Storage.sealed)])
+    private static let countAllDevices = Query(V01Storage.device, [.count])
+
+    private static func counts(_ rows: [Storage.Row]) throws -> [Platform: Int] {
+        try rows.reduce(into: [:]) { counts, row in
+            guard let platform = Platform(rawValue: Int32(truncatingIfNeeded: try row.integer(0))) else { return }
+            counts[platform] = Int(try row.integer(1))
+        }
+    }
+
+    /// Reads all records: a second for a million.
+    package static func figures() -> StoreCommand<RecordFigures> {
+        DeliveryStorage.doubtedDevices(of: V01Storage.protocolNumber).then { doubted in
+            .read([countDevices(), countAmong(ids: doubted), countRecords(), countTombstones()]) { found in
+                var figures = RecordFigures()
+                figures.devices = try counts(found[0])
+                figures.inDoubt = try counts(found[1])
+                figures.records = Int(try found[2][0].integer(0))
+                figures.tombstones = Int(try found[3][0].integer(0))
+                return .done(figures)
+            }
+        }
+    }
+
+    /// How many devices are registered, for limits.
+    static func deviceCount() -> StoreCommand<Int> {
+        .find(countAllDevices()) { .done(Int(try $0[0].integer(0))) }
+    }
+}

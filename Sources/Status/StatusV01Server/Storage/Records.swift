@@ -1,0 +1,119 @@
+import Delivery
+import Wire
+import Core
+package import StatusProtocol
+package import StatusRules
+package import Storage
+import Waku
+
+/// What can be asked of the stored records, and done to them.
+package struct Records: Sendable {
+    let sealer: Sealer
+
+    /// - Parameter sealer: of the store.
+    package init(_ sealer: Sealer) {
+        self.sealer = sealer
+    }
+
+    static func device(_ row: Int64) -> DeviceID { DeviceID(V01Storage.protocolNumber, row: row) }
+
+    // MARK: One record
+
+    /// A row of a record or tombstone, without its content.
+    struct Row: Sendable {
+        let id: Int64
+        let head: V01.RecordHead
+        /// Not a tombstone.
+        let isRegistered: Bool
+        /// A tombstone of an account that was never registered.
+        let isUnfounded: Bool
+        /// The keyed hash of its access token.
+        let token: [UInt8]?
+
+        var storedVersion: Value { .integer(Int64(bitPattern: head.version)) }
+    }
+
+    private static let findRow = Query(
+        V01Storage.record,
+        [
+            .column(.id), .column(V01Storage.version), .column(V01Storage.mark), .isPresent(V01Storage.sealed),
+            .column(V01Storage.unfounded), .column(V01Storage.recordToken),
+        ], where: [.equal(V01Storage.keyHash)])
+    private static let findContent = Query(
+        V01Storage.record, [V01Storage.version, V01Storage.sealed], where: [.equal(V01Storage.keyHash)])
+
+    static func rowRead(_ keyHash: V01.KeyHash) -> Read { findRow(.bytes(keyHash.bytes)) }
+
+    static func row(_ rows: [Storage.Row]) throws -> Row? {
+        try rows.first.map { row in
+            Row(
+                id: try row.integer(0),
+                head: V01.RecordHead(
+                    version: try row.unsigned(1), mark: try row.optionalInteger(2).map(V01.RegisterMark.init)),
+                isRegistered: try row.integer(3) != 0, isUnfounded: !row.isNull(4), token: try row.optionalBytes(5))
+        }
+    }
+
+    static func contentRead(_ keyHash: V01.KeyHash) -> Read { findContent(.bytes(keyHash.bytes)) }
+
+    /// nil for a tombstone, and when nothing ever was.
+    func content(_ rows: [Storage.Row], of keyHash: V01.KeyHash) throws -> V01.Preferences? {
+        guard let row = rows.first, let sealed = try row.optionalBytes(1) else { return nil }
+        return try parse(try open(sealed, of: keyHash, version: try row.unsigned(0)))
+    }
+
+    /// What is stored for an account; nil for a tombstone, and when nothing ever was.
+    package func preferences(of keyHash: V01.KeyHash) -> StoreCommand<V01.Preferences?> {
+        .find(Self.contentRead(keyHash)) { .done(try content($0, of: keyHash)) }
+    }
+
+    /// What stands for an account, without its content; nil when nothing ever was.
+    package static func head(of keyHash: V01.KeyHash) -> StoreCommand<(head: V01.RecordHead, isRegistered: Bool)?> {
+        .find(rowRead(keyHash)) { rows in .done(try row(rows).map { ($0.head, $0.isRegistered) }) }
+    }
+
+    // MARK: Contents
+
+    static func binding(_ keyHash: V01.KeyHash, _ version: UInt64) -> [Value] {
+        [.bytes(keyHash.bytes), .integer(Int64(bitPattern: version))]
+    }
+
+    func open(_ sealed: [UInt8], of keyHash: V01.KeyHash, version: UInt64) throws -> [UInt8] {
+        try sealer.open(sealed, boundTo: Self.binding(keyHash, version))
+    }
+
+    func parse(_ payload: [UInt8]) throws -> V01.Preferences {
+        do {
+            return try V01.Preferences(parsing: payload)
+        } catch {
+            throw UnexpectedValue()
+        }
+    }
+
+    /// By which the record of an access token is looked up.
+    func tokenHash(_ token: AccessToken) -> Value { .bytes(sealer.lookUpHash(of: token.bytes, in: V01Storage.accessToken.name)) }
+
+    private static let findOwner = Query(V01Storage.accessToken, [V01Storage.keyHash], where: [.equal(V01Storage.token)])
+
+    /// Rows of the record that an access token selects.
+    func ownerRead(_ token: AccessToken) -> Read { Self.findOwner(tokenHash(token)) }
+
+    static func owner(_ rows: [Storage.Row]) throws -> V01.KeyHash? {
+        try rows.first.flatMap { V01.KeyHash(bytes: try $0.bytes(0)) }
+    }
+
+    // MARK: Devices
+
+    private static let findDevices = Query(
+        V01Storage.device, [.id, V01Storage.installation], where: [.equal(V01Storage.keyHash)])
+
+    static func devicesRead(_ keyHash: V01.KeyHash) -> Read { findDevices(.bytes(keyHash.bytes)) }
+
+    static func devices(_ rows: [Storage.Row]) throws -> [InstallationID: Int64] {
+        try rows.reduce(into: [:]) { $0[InstallationID(bytes: try $1.bytes(1))] = try $1.integer(0) }
+    }
+
+    static func deviceBinding(_ keyHash: V01.KeyHash, _ version: UInt64, _ installation: InstallationID) -> [Value] {
+        binding(keyHash, version) + [.bytes(installation.bytes)]
+    }
+}

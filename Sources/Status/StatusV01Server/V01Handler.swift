@@ -1,0 +1,138 @@
+import Delivery
+import NodeMetrics
+import PushNode
+import Core
+import StatusProtocol
+import StatusRules
+import Storage
+import Waku
+import WakuCrypto
+
+/// Handles messages of version 0.1, step by step: see ``PushNode/WakuHandler``.
+struct V01Handler: WakuHandler {
+    typealias Command = V01Command
+
+    enum Outcome: Sendable {
+        case register(V01RegisterHandler.Outcome)
+        case request(V01RequestHandler.Outcome)
+    }
+
+    let node: NodeServices
+    let decoder: V01Decoder
+    let register: V01RegisterHandler
+    let request: V01RequestHandler
+    let gate: V01Gate
+    let replies: V01Replies
+
+    func decode(_ incoming: Incoming, keys: [SymmetricKey], at now: Timestamp) throws(Drop) -> Decoded<V01Command> {
+        let (command, whole) = try decoder.decode(incoming.received.message, isLaterTurn: incoming.isLaterTurn, at: now)
+        return Decoded(command, command.kind, from: incoming, whole: whole)
+    }
+
+    // MARK: Registrations and requests
+
+    func change(_ message: Decoded<V01Command>, at now: Timestamp) -> StoreCommand<Outcome> {
+        switch message.command {
+        case .register(let claim): register.change(claim, at: now).map(Outcome.register)
+        case .request(let request, let key, let expires):
+            self.request.change(request, key: key, expires: expires, times: message.times, at: now).map(Outcome.request)
+        case .query: preconditionFailure("queries change nothing")
+        }
+    }
+
+    func queued(by outcome: Outcome) -> [QueuedDelivery] {
+        if case .request(let outcome) = outcome { outcome.queued } else { [] }
+    }
+
+    func finish(_ message: Decoded<V01Command>, _ result: Result<Outcome, StoreError>) {
+        switch (message.command, result) {
+        case (.register(let claim), .success(.register(let outcome))):
+            node.counters.add(outcome.counter)
+            reply(outcome.error, outcome.preferences, to: claim, message)
+        case (.request(let request, let key, _), .success(.request(let outcome))):
+            node.counters.add(.v01RequestTaken)
+            finish(outcome.pending, request, key, message)
+        // Nothing was kept: so it says.
+        case (.register(let claim), _): reply(.internalError, nil, to: claim, message)
+        case (.request(let request, let key, _), _): acknowledge(.failed, [:], request, key, message)
+        case (.query, _): break
+        }
+    }
+
+    private func reply(
+        _ error: V01.RegistrationResponse.ErrorType?, _ preferences: V01.Preferences?, to claim: V01.RegisterClaim,
+        _ message: Decoded<V01Command>
+    ) {
+        let response = V01.RegistrationResponse(error: error, requestID: claim.requestID, preferences: preferences)
+        node.replies.publish(replies.reply(.registrationResponse, response.encoded(), to: claim.sender, message, isHeld: false))
+    }
+
+    /// Acknowledges a request once it is known what became of its deliveries.
+    private func finish(_ pending: V01PendingRequest, _ request: V01.Request, _ key: [UInt8], _ message: Decoded<V01Command>) {
+        let deliveries = pending.deliveries
+        guard !deliveries.isEmpty else { return acknowledge(pending, [:], request, key, message) }
+        node.delivery.await(
+            AwaitedDeliveries(deliveries) { results in
+                let verdict = pending.verdict(results.outcomes)
+                if verdict.isFinal {
+                    // Not waited for: it has its place in the queue of commits, before the same request can be looked at again.
+                    node.store.enqueue(.change([V01Answers.remember(verdict.error, to: key, at: node.now())]))
+                }
+                acknowledge(pending, results.outcomes, request, key, message)
+            })
+    }
+
+    private func acknowledge(
+        _ pending: V01PendingRequest, _ outcomes: [DeliveryID: DeliveryOutcome], _ request: V01.Request, _ key: [UInt8],
+        _ message: Decoded<V01Command>
+    ) {
+        guard let ackKey = V01.AckKey(request.ackKey) else {
+            node.counters.add(.v01Unacknowledged)
+            return node.handled.note(message.hash)
+        }
+        let error = pending.verdict(outcomes).error
+        node.counters.increment(.acknowledgements, AcknowledgementLabel(error))
+        node.replies.publish(replies.acknowledgement(error, under: ackKey, message))
+    }
+
+    // MARK: Queries
+
+    /// nil when there is no row.
+    func answer(_ message: Decoded<V01Command>, at now: Timestamp) -> StoreCommand<Reply?> {
+        guard case .query(let query, let sender) = message.command else { return .done(nil) }
+        let registrants = V01.QueryRules.registrants(in: query).filter { registrant in
+            !gate.refuses { $0.query(aboutHash: registrant.bytes, at: now) }
+        }
+        return register.records.records(of: registrants).map { found in
+            let rows = found.flatMap { record -> [V01.QueryInfo] in
+                let rows = V01.QueryRules.rows(of: record.registrant, record.preferences)
+                let byteCount = rows.reduce(0) { $0 + V01.QueryRules.byteCount(of: $1) }
+                // All rows about a registrant or none.
+                let isRefused =
+                    !rows.isEmpty
+                    && gate.refuses {
+                        $0.answer(byteCount: byteCount, aboutHash: record.registrant.bytes, at: now)
+                    }
+                return isRefused ? [] : rows
+            }
+            guard let payload = V01.QueryRules.answer(rows)?.encoded() else { return nil }
+            if gate.refuses({ $0.answer(byteCount: payload.count, at: now) }) { return nil }
+            return replies.reply(.queryResponse, payload, to: sender, message, isHeld: true)
+        }
+    }
+
+    func answered(_ message: Decoded<V01Command>, _ reply: Reply?) {
+        node.counters.add(reply == nil ? .v01QueryUnanswered : .v01QueryAnswered)
+    }
+}
+
+extension AcknowledgementLabel {
+    init(_ error: V01.Acknowledgement.ErrorType?) {
+        self =
+            switch error {
+            case nil: .success
+            case .badToken: .badToken
+            case .internalError, .unknown: .internalError
+            }
+    }
+}

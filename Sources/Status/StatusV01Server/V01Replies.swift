@@ -1,0 +1,47 @@
+import PushNode
+import StatusProtocol
+import Core
+import Waku
+import WakuCrypto
+
+/// Makes replies: signed by the node, encrypted to whoever they are for.
+struct V01Replies: Sendable {
+    let identity: PrivateKey
+
+    /// - Parameters:
+    ///   - type: of the reply.
+    ///   - payload: the reply.
+    ///   - recipient: whose topic it is published on.
+    ///   - question: the message that it answers.
+    ///   - isHeld: it waits for the reply delay.
+    func reply(
+        _ type: V01.MessageType, _ payload: [UInt8], to recipient: PublicKey, _ question: Decoded<V01Command>, isHeld: Bool
+    ) -> Reply {
+        reply(payload, question, isHeld: isHeld) { [identity] now in
+            let envelope = V01.Envelope.encode(type, payload: payload, signedBy: identity)
+            return EnvelopeSealing.seal(envelope, to: .partitioned(recipient), wakuSigner: identity, at: now)
+        }
+    }
+
+    /// - Parameters:
+    ///   - error: nil is success.
+    ///   - ackKey: of the request.
+    ///   - question: the request.
+    func acknowledgement(
+        _ error: V01.Acknowledgement.ErrorType?, under ackKey: V01.AckKey, _ question: Decoded<V01Command>
+    ) -> Reply {
+        let payload = V01.Acknowledgement(id: ackKey.named, error: error).encoded()
+        return reply(payload, question, isHeld: true) { [identity] now in
+            let envelope = V01.Envelope.encode(.acknowledgement, payload: payload, signedBy: identity)
+            return [V01.seal(envelope, under: ackKey, wakuSigner: identity, at: now)]
+        }
+    }
+
+    private func reply(
+        _ payload: [UInt8], _ question: Decoded<V01Command>, isHeld: Bool, seal: @escaping @Sendable (Timestamp) -> [WakuMessage]
+    ) -> Reply {
+        Reply(
+            kind: question.kind, isHeld: isHeld, pubsubTopic: question.pubsubTopic, times: question.times, question: question.hash,
+            byteCount: payload.count, seal: seal)
+    }
+}

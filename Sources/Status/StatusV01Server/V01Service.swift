@@ -1,0 +1,129 @@
+import Delivery
+import Logging
+import NodeMetrics
+import PushNode
+import Core
+import StatusProtocol
+import StatusRules
+import Storage
+import Waku
+import WakuCrypto
+
+/// Version 0.1 at work: see ``StatusPushV01``.
+struct V01Service: ProtocolService {
+    private static let expiryChunk = 200
+    /// For how long tombstones of accounts that were never registered are kept.
+    private static let unfoundedLifetime = Duration.seconds(30 * 24 * 3600)
+    private static let unfoundedChunk = 2_000
+
+    private let node: NodeServices
+    private let configuration: StatusPushV01.Configuration
+    private let topic: ContentTopic
+    private let gate: V01Gate
+    private let intake: WakuIntake<V01Handler>
+    private let figures: ThrottledReading<RecordFigures>
+
+    /// - Throws: `StoreError`
+    init(_ identity: PrivateKey, _ configuration: StatusPushV01.Configuration, _ gate: V01Gate, _ node: NodeServices) throws {
+        self.node = node
+        self.configuration = configuration
+        self.gate = gate
+        topic = ContentTopic(TopicTag(of: V01.serverTopic(identity.publicKey)))
+        let store = node.store
+        gate.count(with: node.counters)
+        if let cluster = node.cluster {
+            gate.limiter.exchangeTakes(by: TakeExchange(hash: node.keyedHash) { cluster.tell(V01Storage.protocolNumber, taken: $0) })
+        }
+        // Acknowledgements that were never given are shown as 0.
+        for label in AcknowledgementLabel.allCases { node.counters.increment(.acknowledgements, label, by: 0) }
+        if gate.countsDevices { gate.counted(devices: try store.read(Records.deviceCount())) }
+        figures = ThrottledReading { try await store.fetch(Records.figures()) }
+
+        let records = Records(store.sealer)
+        let rules = V01.RegisterRules(server: identity.publicKey) { [routing = node.delivery.routing] platform in
+            routing.endpoint(for: platform, apnTopic: configuration.apnsTopic) != nil
+        }
+        let ages = RequestRules(maximumAge: configuration.requestAgeLimit)
+        intake = WakuIntake(
+            V01Handler(
+                node: node, decoder: V01Decoder(identity: identity, rules: rules, ages: ages, gate: gate),
+                register: V01RegisterHandler(rules: rules, records: records, gate: gate, drain: node.drain),
+                request: V01RequestHandler(records: records, gate: gate, apnsTopic: configuration.apnsTopic), gate: gate,
+                replies: V01Replies(identity: identity)), node)
+    }
+
+    var receiver: any WakuReceiver { intake }
+
+    // MARK: Maintenance
+
+    func prune(_ retention: Retention) async {
+        do throws(StoreError) {
+            try await node.store.commit(V01Answers.prune(before: retention.cutoff, keeping: retention.rowLimit))
+            let unfounded = retention.now - Self.unfoundedLifetime
+            while try await node.store.commit(Records.forgetUnfounded(before: unfounded, limit: Self.unfoundedChunk))
+                == Self.unfoundedChunk
+            {}
+        } catch {
+            node.logger.error("old acknowledgements not pruned", metadata: ["reason": "\(error.message)"])
+        }
+    }
+
+    func recount() async {
+        guard gate.countsDevices, let count = try? await node.store.fetch(Records.deviceCount()) else { return }
+        gate.counted(devices: count)
+    }
+
+    /// Ends records that were not renewed: as if the client had, so that its old messages don't revive them.
+    func expire(at now: Timestamp) async {
+        guard let lifetime = configuration.registrationLifetime else { return }
+        let cutoff = now - lifetime
+        do throws(StoreError) {
+            let old = try await node.store.fetch(Records.records(unchangedSince: cutoff))
+            for start in stride(from: 0, to: old.count, by: Self.expiryChunk) {
+                let chunk = old[start..<min(start + Self.expiryChunk, old.count)]
+                for result in await node.store.commitEach(chunk.map { Records.expire($0, unchangedSince: cutoff, at: now) })
+                where try result.get() {
+                    node.counters.add(.registrationExpired)
+                }
+            }
+        } catch {
+            node.logger.error("records that were not renewed did not end", metadata: ["reason": "\(error.message)"])
+        }
+    }
+
+    func reload() async throws(StoreError) {
+        await recount()
+    }
+
+    func shared(by nodeCount: Int) {
+        gate.share(among: nodeCount)
+    }
+
+    func takenElsewhere(_ name: String, cost: Int) {
+        gate.limiter.takenElsewhere(name, cost: cost, at: node.now())
+    }
+
+    // MARK: Figures
+
+    var queues: [(queue: QueueLabel, depth: Int, limit: Int?)] { [(.work, intake.load.depth, intake.load.limit)] }
+
+    func updateGauges(_ counters: Counters) async {
+        let registry = counters.registry
+        let figures = await figures.value()
+        registry.set(figures?.deviceFigures, of: .statusV01)
+    }
+
+    func registrations() async -> RegistrationCounts? {
+        await figures.value()?.deviceFigures.counts
+    }
+
+    func facts() async -> [ProtocolFact] {
+        let records = await figures.value().map { String($0.records) }
+        return [ProtocolFact("topic", topic.rawValue), ProtocolFact("records", records ?? "not known")]
+            + (configuration.apnsTopic.isEmpty ? [] : [ProtocolFact("APNs topic", configuration.apnsTopic)])
+    }
+}
+
+extension RecordFigures {
+    fileprivate var deviceFigures: DeviceFigures { DeviceFigures(registered: devices, inDoubt: inDoubt, unregistered: tombstones) }
+}

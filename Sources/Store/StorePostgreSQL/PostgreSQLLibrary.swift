@@ -1,0 +1,34 @@
+package import CPostgres
+package import Core
+
+/// libpq, opened at run time. Whoever has a value can call it.
+package struct PostgreSQLLibrary: Sendable {
+    package static let soname = "libpq.so.5"
+    package static let debianPackage = "libpq5"
+    /// The first with pipeline mode.
+    private static let minimumVersion: Int32 = 14_00_00
+
+    private static let opened = Result { () throws(OptionalLibraryError) in try PostgreSQLLibrary(opening: soname) }
+
+    /// Filled before anyone else can see it, read-only from then on and never freed: safe to share.
+    package nonisolated(unsafe) let table: UnsafePointer<cpostgres>
+
+    /// The library, opened by the first call.
+    ///
+    /// - Throws: ``OptionalLibraryError`` when it is not installed, or lacks a function.
+    package static func load() throws(OptionalLibraryError) -> PostgreSQLLibrary {
+        try opened.get()
+    }
+
+    init(opening soname: String) throws(OptionalLibraryError) {
+        var functions = cpostgres()
+        func failure(_ reason: String) -> OptionalLibraryError {
+            OptionalLibraryError(library: soname, debianPackage: Self.debianPackage, reason: reason)
+        }
+        if let reason = cpostgres_open(soname, &functions) { throw failure(String(cString: reason)) }
+        guard functions.PQlibVersion() >= Self.minimumVersion else { throw failure("it is older than version 14") }
+        let table = UnsafeMutablePointer<cpostgres>.allocate(capacity: 1)
+        table.initialize(to: functions)
+        self.table = UnsafePointer(table)
+    }
+}

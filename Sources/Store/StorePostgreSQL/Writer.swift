@@ -1,0 +1,331 @@
+import Dispatch
+import Core
+import Storage
+import WakuCrypto
+
+/// Commits commands on a connection of its own, which it makes anew when it is lost.
+///
+///     claim ─▶ decide, change ─▶ COMMIT ──(reply)──────────────────────────▶ committed
+///       ▲            │             └─(no reply, or a warning)─▶ look up the claim ─┤
+///       └─(conflict, serialization failure, deadlock)◀──────(not committed)────────┘
+///
+/// The claim is the random id of the batch in this writer's row of `store_writer`, written first in the same transaction. `COMMIT` is sent only
+/// after the row was written and so locked: whoever writes to that row later, on another connection, waits until the first transaction has
+/// ended, and reads how. That write is committed too: with synchronous replication, it is acknowledged only after what came before it.
+final class Writer {
+    enum Event: Sendable {
+        case committing
+        /// - Parameter failure: nil when the database kept what it was given.
+        case committed(failure: StoreError?)
+        /// A command failed, and others may work.
+        case failed(StoreError)
+    }
+
+    private static let conflictLimit = 3
+    private static let repetitionLimit = 10
+    /// Of exclusive writers, with the schema's id. A server may take a moment to notice that the last one was killed.
+    private static let lockKey = 0x7761_6b75
+    private static let lockTimeout = "3s"
+    private static let retryPause = ExponentialBackoff(initial: .milliseconds(200), maximum: .seconds(2))
+
+    private let address: PostgreSQLAddress
+    /// Its row in `store_writer`.
+    private let name: String
+    private let access: PostgreSQLStore.Access
+    /// Its name in `pg_stat_activity`.
+    let session = "waku-push \(randomBytes(4).map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined())"
+    private let closing: DispatchSemaphore
+    private let note: @Sendable (Event) -> Void
+    private let follow: @Sendable (String) -> Void
+    private var connection: PostgreSQLConnection?
+    /// What the row in `store_writer` has; nil before there is one.
+    private var batch: [UInt8]?
+    private var isClosing = false
+    private var failedAttempts = 0
+    /// Until when commands fail without another attempt to connect, and why.
+    private var suspension: (end: ContinuousClock.Instant, reason: StoreError)?
+
+    /// - Parameters:
+    ///   - address: of the server.
+    ///   - access: whom it excludes.
+    ///   - closing: signalled when nothing is to be waited for any more.
+    ///   - follow: gets the timeline of each server that it is connected to: see ``PostgreSQLConnection/timeline``.
+    ///   - note: what happens, in the order in which it does, before those concerned are told.
+    init(
+        _ address: PostgreSQLAddress, _ access: PostgreSQLStore.Access, closing: DispatchSemaphore,
+        follow: @escaping @Sendable (String) -> Void,
+        note: @escaping @Sendable (Event) -> Void
+    ) {
+        self.address = address
+        self.follow = follow
+        self.access = access
+        self.closing = closing
+        self.note = note
+        name = access == .exclusive ? "node" : session
+    }
+
+    // MARK: Commits
+
+    /// Each command is completed or has failed when this returns.
+    func commit(_ commands: [PendingCommand]) {
+        var (commands, repetitions) = (commands, 0)
+        while !commands.isEmpty {
+            note(.committing)
+            do {
+                try attempt(commands)
+                for error in commands.compactMap(\.failure) { note(.failed(StoreError(explaining: error, at: address))) }
+                note(.committed(failure: nil))
+                for command in commands { command.complete() }
+                return
+            } catch let failure as BatchTransaction.Failure {
+                connection?.rollBack()
+                // Where other nodes write too, what one command met others may meet: all look again.
+                for command in commands {
+                    command.reset(keepingDecision: access != .shared && ObjectIdentifier(command) != failure.command)
+                }
+                guard let index = commands.firstIndex(where: { ObjectIdentifier($0) == failure.command }) else { continue }
+                if mustFail(commands[index], failure) {
+                    note(.failed(StoreError(explaining: failure.error ?? failure, at: address)))
+                    commands.remove(at: index).fail(failure.error ?? failure)
+                }
+            } catch {
+                connection?.rollBack()
+                for command in commands { command.reset(keepingDecision: false) }
+                repetitions += 1
+                guard repetitions < limit(error) else {
+                    // Another server may do better.
+                    connection = nil
+                    let explained = StoreError(explaining: error, at: address)
+                    note(.committed(failure: explained))
+                    for command in commands { command.fail(explained) }
+                    return
+                }
+            }
+        }
+        // What failed did so on its own.
+        note(.committed(failure: nil))
+    }
+
+    private func mustFail(_ command: PendingCommand, _ failure: BatchTransaction.Failure) -> Bool {
+        guard failure.error == nil else { return true }
+        command.conflictCount += 1
+        return command.conflictCount >= Self.conflictLimit
+    }
+
+    /// How often a batch is tried that fails in this way.
+    private func limit(_ error: any Error) -> Int {
+        switch error {
+        // A connection that was not used for a while may have been lost for as long.
+        case PostgreSQLError.connectionLost: 2
+        case PostgreSQLError.refused(let state, _) where state.isRepeatable: Self.repetitionLimit
+        case is NotCommitted: Self.repetitionLimit
+        default: 0
+        }
+    }
+
+    private func attempt(_ commands: [PendingCommand]) throws {
+        try begin()
+        let connection = try connected()
+        let claim = randomBytes(16)
+        var write = Statement("UPDATE store_writer SET batch = $3, changed_at = now() WHERE name = $1 AND batch = $2")
+        try write.add(.text(name), as: .text)
+        try write.add(Value(batch), as: .bytes)
+        try write.add(.bytes(claim), as: .bytes)
+        var transaction = BatchTransaction(connection, beginning: [Statement("BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"), write])
+        do {
+            try transaction.run(commands)
+        } catch is Superseded {
+            throw StoreError(code: .locked, message: supersededMessage)
+        }
+        try commit(on: connection, claim)
+    }
+
+    /// Of a transaction that was found not to be committed, after its reply was lost.
+    private struct NotCommitted: Error {}
+
+    private func commit(on connection: PostgreSQLConnection, _ claim: [UInt8]) throws {
+        let warningCount = connection.warningCount
+        do {
+            let result = try connection.run(Statement("COMMIT"))
+            guard result.tag == "COMMIT" else { throw NotCommitted() }
+            if connection.warningCount == warningCount {
+                batch = claim
+                return
+            }
+        } catch PostgreSQLError.connectionLost {}
+        // The reply was lost, or replication was not waited for.
+        self.connection = nil
+        guard try isCommitted(claim) else { throw NotCommitted() }
+        batch = claim
+    }
+
+    /// Waits until a server can tell.
+    private func isCommitted(_ claim: [UInt8]) throws -> Bool {
+        var failures = 0
+        while true {
+            do {
+                return try lookUp(claim)
+            } catch is Superseded {
+                throw StoreError(code: .locked, message: supersededMessage)
+            } catch {
+                let reason = StoreError(explaining: error, at: address)
+                guard !isClosing else {
+                    throw StoreError(code: reason.code, message: "whether the last changes were kept is not known: \(reason.message)")
+                }
+                note(.committed(failure: reason))
+                note(.committing)
+                failures += 1
+                pause(Self.retryPause.delay(afterFailures: failures, jitter: .random(in: 0...1)))
+            }
+        }
+    }
+
+    private func lookUp(_ claim: [UInt8]) throws -> Bool {
+        suspension = nil
+        let connection = try connected()
+        var touch = Statement("UPDATE store_writer SET changed_at = now() WHERE name = $1 RETURNING batch")
+        try touch.add(.text(name), as: .text)
+        let warningCount = connection.warningCount
+        let found = try connection.transaction { try $0.run(touch).rows.first?.bytes(0) }
+        guard connection.warningCount == warningCount else {
+            self.connection = nil
+            throw StoreError(
+                code: .unavailable,
+                message: "PostgreSQL (\(address)) did not wait for its standby: let it, or change synchronous_standby_names")
+        }
+        guard found == claim || found == batch else { throw Superseded() }
+        return found == claim
+    }
+
+    private var supersededMessage: String {
+        "PostgreSQL (\(address)) was taken over by another waku-push, or restored from a backup: stop the other one, and start this anew"
+    }
+
+    private func pause(_ duration: Duration) {
+        let milliseconds = Int(duration / .milliseconds(1))
+        if !isClosing, closing.wait(timeout: .now() + .milliseconds(milliseconds)) == .success { isClosing = true }
+    }
+
+    // MARK: The connection
+
+    /// - Throws: `StoreError`
+    func connected() throws(StoreError) -> PostgreSQLConnection {
+        if let connection, !connection.isLost { return connection }
+        connection = nil
+        if let suspension, suspension.end > .now { throw suspension.reason }
+        do {
+            let made = try PostgreSQLConnection.open(address, name: session)
+            try prepare(made)
+            (connection, suspension, failedAttempts) = (made, nil, 0)
+            follow(made.timeline)
+            return made
+        } catch {
+            let reason = StoreError(explaining: error, at: address)
+            failedAttempts += 1
+            suspension = (.now + Self.retryPause.delay(afterFailures: failedAttempts, jitter: 1), reason)
+            throw reason
+        }
+    }
+
+    private func prepare(_ connection: PostgreSQLConnection) throws {
+        // A server notices late that a connection is gone: until then, what it had locked is locked.
+        var end = Statement(
+            "SELECT pg_terminate_backend(pid, 2000) FROM pg_stat_activity WHERE application_name = $1 AND pid <> pg_backend_pid()",
+            isPrepared: false)
+        try end.add(.text(session), as: .text)
+        _ = try connection.run(end)
+        // A node that is suspended within a transaction keeps others from the rows that it has locked: not for ever.
+        if access == .shared { _ = try connection.run(Statement("SET idle_in_transaction_session_timeout = '3s'", isPrepared: false)) }
+        try Self.lock(connection, at: address, access)
+    }
+
+    /// Excludes others until the connection ends.
+    ///
+    /// - Throws: `StoreError` with `locked`, and errors of the database.
+    static func lock(_ connection: PostgreSQLConnection, at address: PostgreSQLAddress, _ access: PostgreSQLStore.Access) throws {
+        let function: String
+        switch access {
+        case .beside: return
+        case .shared: function = "pg_advisory_lock_shared"
+        case .exclusive: function = "pg_advisory_lock"
+        }
+        let lock = [
+            "SET lock_timeout = '\(lockTimeout)'",
+            "SELECT \(function)(\(lockKey), quote_ident(current_schema())::regnamespace::oid::integer)", "SET lock_timeout = 0",
+        ]
+        do {
+            _ = try connection.run(lock.map { Statement($0, isPrepared: false) })
+        } catch {
+            guard error.state?.description == "55P03" else { throw error }
+            throw StoreError(code: .locked, message: "PostgreSQL (\(address)) is in use by \(access.others)")
+        }
+    }
+
+    /// Makes the row of `store_writer`, once there is the table. Whoever had it can't commit any more.
+    ///
+    /// - Throws: `StoreError`
+    func begin() throws(StoreError) {
+        guard batch == nil else { return }
+        let connection = try connected()
+        let first = randomBytes(16)
+        do {
+            var insert = Statement(
+                "INSERT INTO store_writer (name, batch) VALUES ($1, $2) ON CONFLICT (name) DO UPDATE SET batch = excluded.batch")
+            try insert.add(.text(name), as: .text)
+            try insert.add(.bytes(first), as: .bytes)
+            // Those of commands that were killed; and where nobody else may be, of all that still run, such as an import: they can't commit
+            // any more.
+            let prune = Statement(
+                "DELETE FROM store_writer WHERE name <> 'node'" + (access == .exclusive ? "" : " AND changed_at < now() - interval '1 day'")
+            )
+            _ = try connection.run([prune, insert])
+        } catch {
+            throw StoreError(explaining: error, at: address)
+        }
+        batch = first
+    }
+
+    /// Whether the next batch would be committed, as far as can be told without one.
+    ///
+    /// - Throws: `StoreError`
+    func probe() throws(StoreError) {
+        note(.committing)
+        do {
+            try touch()
+            note(.committed(failure: nil))
+        } catch {
+            let explained = StoreError(explaining: error, at: address)
+            note(.committed(failure: explained))
+            throw explained
+        }
+    }
+
+    private func touch() throws {
+        let connection = try connected()
+        guard batch != nil else { return _ = try connection.run(Statement("SELECT")) }
+        var touch = Statement("UPDATE store_writer SET changed_at = now() WHERE name = $1 AND batch = $2")
+        try touch.add(.text(name), as: .text)
+        try touch.add(Value(batch), as: .bytes)
+        if try connection.run(touch).changedCount == 0 { throw StoreError(code: .locked, message: supersededMessage) }
+    }
+
+    func close() {
+        isClosing = true
+        if access != .exclusive, batch != nil, let connection, !connection.isLost {
+            var remove = Statement("DELETE FROM store_writer WHERE name = $1")
+            try? remove.add(.text(name), as: .text)
+            _ = try? connection.run(remove)
+        }
+        connection = nil
+    }
+}
+
+extension PostgreSQLStore.Access {
+    /// Who may be in the way, and what to do then.
+    fileprivate var others: String {
+        switch self {
+        case .exclusive, .beside: "another waku-push: stop that one, or give another database"
+        case .shared: "a waku-push without --cluster: stop that one, or give another database"
+        }
+    }
+}

@@ -1,0 +1,160 @@
+import Core
+import StatusProtocol
+import Testing
+import Waku
+import WakuCrypto
+
+@testable import PushClient
+
+/// The rules of what is believed of others' devices.
+@Suite struct DiscoveringTests {
+    private let server = newKey()
+    private let friend = Friend()
+
+    private func watching() -> MachineBench {
+        var bench = MachineBench()
+        bench.take(bench.machine.discover(friend.key, at: bench.now))
+        return bench
+    }
+
+    private func hear(_ bench: inout MachineBench, _ rows: [PushNotificationQueryInfo], by owner: PublicKey? = nil, age: Duration = .zero) {
+        let output = bench.machine.advertised(
+            by: owner ?? friend.key, from: InstallationID("friends-phone"), rows: rows, age: age, at: bench.now)
+        bench.take(output)
+    }
+
+    private func installations(_ bench: MachineBench) -> [String] {
+        bench.machine.directory.rows(of: friend.key).map(\.installationID.string)
+    }
+
+    @Test func firstUseWatchesTheTopicAndLooksTheLatestUp() {
+        var bench = watching()
+        #expect(bench.actions.contains(.watch([friend.key])) && bench.actions.lookUps == [[friend.key]])
+        _ = bench.publishAll()
+        bench.take(bench.machine.discover(friend.key, at: bench.now))
+        #expect(bench.actions.isEmpty)
+    }
+
+    /// They are kept for each registrant: a hundred of any length would fill the store.
+    @Test func longInstallationIDsAreNotRemembered() {
+        var bench = watching()
+        for byteCount in [0, InstallationID.maximumByteCount, InstallationID.maximumByteCount + 1] {
+            let id = InstallationID(bytes: [UInt8](repeating: 65, count: byteCount))
+            bench.take(bench.machine.advertised(by: friend.key, from: id, rows: [friend.row(at: server)], age: .zero, at: bench.now))
+        }
+        #expect(bench.machine.directory.registrants[friend.key]?.activities.map(\.installationID.bytes.count) == [128])
+        #expect(installations(bench) == ["friends-phone"])
+    }
+
+    @Test func whatIsWantedBeforeTheStartIsLookedUpWithTheRest() {
+        let bench = MachineBench()
+        var machine = ClientMachine(
+            records: Array(bench.kept.values), installationID: bench.installationID,
+            cryptography: ValueCryptography(publicKey: bench.identity, sealed: bench.sealed), jitter: Jitter(seed: 1), at: bench.now)
+        #expect(machine.discover(friend.key, at: bench.now).actions.lookUps.isEmpty)
+        #expect(machine.start(at: bench.now).actions.lookUps == [[friend.key]])
+    }
+
+    @Test func rejectedAdvertisementIsReportedAndChangesNothing() {
+        var bench = watching()
+        hear(&bench, [friend.row(at: server)])
+        _ = bench.publishAll()
+        bench.take(bench.machine.advertisementRejected(of: friend.key, .unreadable, at: bench.now))
+        #expect(bench.takeActions().events == [.advertisementRejected(friend.key, .unreadable)])
+        hear(&bench, [friend.row(at: server, "tablet", grant: [1])])
+        #expect(bench.takeActions().events == [.advertisementRejected(friend.key, .badRow)])
+        #expect(bench.machine.advertisementFlaws == [friend.key: .badRow])
+        #expect(installations(bench) == ["friends-phone"])
+        hear(&bench, [friend.row(at: server)])
+        #expect(bench.machine.advertisementFlaws.isEmpty)
+        // Nobody asked about this one.
+        bench.take(bench.machine.advertisementRejected(of: newKey(), .unreadable, at: bench.now))
+        #expect(bench.takeActions().isEmpty)
+    }
+
+    @Test func oneLookUpAStartForAllRegistrants() {
+        var bench = watching()
+        let other = newKey()
+        bench.take(bench.machine.discover(other, at: bench.now))
+        _ = bench.publishAll()
+        bench.restart()
+        #expect(bench.actions.lookUps.map(Set.init) == [[friend.key, other]])
+        bench.pass(.seconds(7 * 24 * 3600))
+        #expect(bench.publishAll().lookUps.count == 1)
+    }
+
+    @Test func advertisedRowsAreTaken() {
+        var bench = watching()
+        hear(&bench, [friend.row(at: server)])
+        #expect(bench.actions.events.contains(.discovered(friend.key, deviceCount: 1)))
+        #expect(bench.machine.directory.usableRows(of: InstallationID("friends-phone"), of: friend.key, at: bench.now).count == 1)
+    }
+
+    @Test func advertisementsOfOthersDoNotCount() {
+        var bench = watching()
+        // Signed by somebody else, who copied the rows; and by somebody who is not watched.
+        hear(&bench, [friend.row(at: server)], by: newKey())
+        #expect(installations(bench).isEmpty && bench.machine.directory.registrants.count == 1)
+    }
+
+    @Test func rowWithoutServerKeyOrWithAWrongGrantEndsTheReading() {
+        var bench = watching()
+        var keyless = friend.row(at: server, "b")
+        keyless.serverPublicKey = []
+        hear(&bench, [friend.row(at: server, "a"), keyless, friend.row(at: server, "c")])
+        #expect(installations(bench) == ["a"])
+        hear(&bench, [friend.row(at: server, "d"), friend.row(at: server, "e", grant: [1]), friend.row(at: server, "f")])
+        #expect(installations(bench) == ["a", "d"])
+    }
+
+    @Test func grantForAnotherServerDoesNotCount() {
+        var bench = watching()
+        let other = newKey()
+        let foreign = ValueCryptography.grant(by: friend.key, for: other, accessToken: friend.token)
+        hear(&bench, [friend.row(at: server, grant: foreign)])
+        #expect(installations(bench).isEmpty)
+    }
+
+    @Test func newestVersionOfEachInstallationAndServerWins() {
+        var bench = watching()
+        let other = newKey()
+        var newer = friend
+        newer.token = AccessToken("33333333-3333-4333-8333-333333333333")
+        hear(&bench, [friend.row(at: server, version: 2), friend.row(at: other, version: 1)])
+        hear(&bench, [newer.row(at: server, version: 3)])
+        hear(&bench, [friend.row(at: server, version: 2)])
+        let rows = bench.machine.directory.rows(of: friend.key)
+        #expect(rows.first { $0.server == server }?.version == 3 && rows.first { $0.server == server }?.accessToken == newer.token)
+        #expect(rows.first { $0.server == other }?.version == 1)
+    }
+
+    @Test func oldAdvertisementsTokenIsAskedForAgain() {
+        var bench = watching()
+        hear(&bench, [friend.row(at: server)], age: .seconds(25 * 3600))
+        #expect(installations(bench).count == 1)
+        #expect(bench.machine.directory.usableRows(of: InstallationID("friends-phone"), of: friend.key, at: bench.now).isEmpty)
+    }
+
+    @Test func listIsOpenedAndOneThatIsNotForUsIsRemembered() {
+        var bench = watching()
+        let mine = Array(friend.key.x.prefix(8)) + Array(bench.identity.x.prefix(8)) + friend.token.bytes
+        hear(
+            &bench, [friend.row(at: server, "open", allowedKeyList: [[1], mine]), friend.row(at: server, "closed", allowedKeyList: [[1]])])
+        #expect(bench.machine.directory.activeInstallations(of: friend.key, limit: 5, at: bench.now).map(\.string) == ["open"])
+        #expect(bench.machine.directory.isForOthers(InstallationID("closed"), of: friend.key, at: bench.now))
+    }
+
+    @Test func rowsAreBounded() {
+        var bench = watching()
+        hear(&bench, (0..<500).map { friend.row(at: server, "device-\($0)") })
+        #expect(installations(bench).count == Directory.rowLimit)
+    }
+
+    @Test func whatIsKnownSurvivesARestart() {
+        var bench = watching()
+        hear(&bench, [friend.row(at: server)])
+        let before = bench.machine.directory.rows(of: friend.key)
+        bench.restart()
+        #expect(bench.machine.directory.rows(of: friend.key) == before)
+    }
+}

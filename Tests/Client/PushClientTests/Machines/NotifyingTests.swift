@@ -1,0 +1,464 @@
+import Core
+import StatusProtocol
+import Testing
+import Waku
+import WakuCrypto
+
+@testable import PushClient
+
+/// The rules of querying and notifying.
+@Suite struct NotifyingTests {
+    private let servers = (0..<3).map { _ in newKey() }
+    private let friend = Friend()
+    private let messageID: [UInt8] = [1, 2, 3]
+
+    /// Knows the friend's devices at the first so many servers.
+    private func knowing(_ serverCount: Int = 1, _ installations: [String] = ["friends-phone"]) -> MachineBench {
+        var bench = MachineBench()
+        bench.take(bench.machine.discover(friend.key, at: bench.now))
+        let rows = servers.prefix(serverCount).flatMap { server in installations.map { friend.row(at: server, $0) } }
+        bench.take(bench.machine.advertised(by: friend.key, from: nil, rows: rows, age: .zero, at: bench.now))
+        _ = bench.publishAll()
+        return bench
+    }
+
+    private func notify(_ bench: inout MachineBench, _ installations: [String] = [], of registrant: PublicKey? = nil) {
+        let recipient = OutgoingNotification.Recipient(registrant ?? friend.key, installations: installations.map { InstallationID($0) })
+        let message = OutgoingNotification(messageID: messageID, chatID: "chat", kind: .message, recipients: [recipient])
+        bench.take(bench.machine.notify(message, author: [9], at: bench.now))
+    }
+
+    private func answer(
+        _ bench: inout MachineBench, _ sent: SentRequest, _ error: PushNotificationReport.ErrorType? = nil
+    ) {
+        let reports = sent.request.requests.map {
+            PushNotificationReport(error: error, publicKey: $0.publicKey, installationID: $0.installationID)
+        }
+        let response = PushNotificationResponse(messageID: sent.request.messageID, reports: reports)
+        bench.take(bench.machine.requestAnswered(sent.ticket, by: sent.server, response, at: bench.now))
+    }
+
+    private func answer(_ bench: inout MachineBench, _ query: SentQuery, _ rows: [PushNotificationQueryInfo], by server: PublicKey) {
+        bench.take(bench.machine.queryAnswered(query.ticket, by: server, rows: rows, at: bench.now))
+    }
+
+    private func outcome(_ bench: MachineBench) -> [DeviceOutcome.Result] {
+        bench.machine.notifications.messages[messageID]?.outcomes.map(\.result) ?? []
+    }
+
+    // MARK: Whom
+
+    @Test func installationsThatTheMessageGoesToAreNotified() throws {
+        var bench = knowing(1, ["a", "b", "c", "d", "e", "f"])
+        notify(&bench, ["b", "d", "e", "f"])
+        let sent = try #require(bench.publishAll().requests.first)
+        #expect(Set(sent.request.requests.map(\.installationID.string)) == ["b", "d", "e", "f"])
+    }
+
+    @Test func threeMostRecentlyActiveOtherwise() throws {
+        var bench = knowing(1, ["a", "b", "c", "d", "e"])
+        for (index, name) in ["d", "a", "e"].enumerated() {
+            let time = bench.now + .seconds(index + 1)
+            bench.take(bench.machine.noteActivity(of: InstallationID(name), of: friend.key, at: time))
+        }
+        notify(&bench)
+        let sent = try #require(bench.publishAll().requests.first)
+        #expect(Set(sent.request.requests.map(\.installationID.string)) == ["a", "d", "e"])
+    }
+
+    @Test func atMostFiveWhoeverAsksForMore() throws {
+        var bench = knowing(1, (0..<9).map { "device-\($0)" })
+        bench.machine.setDeviceLimit(20)
+        notify(&bench)
+        #expect(try #require(bench.publishAll().requests.first).request.requests.count == 5)
+    }
+
+    @Test func ownDeviceIsNeverNotified() throws {
+        var bench = MachineBench()
+        let token = AccessToken("44444444-4444-4444-8444-444444444444")
+        let rows = ["own-device", "own-tablet"].map { name in
+            PushNotificationQueryInfo(
+                accessToken: token, installationID: InstallationID(name), publicKey: KeyHash(of: bench.identity).bytes, allowedKeyList: [],
+                grant: ValueCryptography.grant(by: bench.identity, for: servers[0], accessToken: token), version: 1,
+                serverPublicKey: servers[0].compressed)
+        }
+        bench.take(bench.machine.advertised(by: bench.identity, from: nil, rows: rows, age: .zero, at: bench.now))
+        notify(&bench, ["own-device", "own-tablet"], of: bench.identity)
+        let named = try #require(bench.publishAll().requests.first)
+        #expect(named.request.requests.map(\.installationID.string) == ["own-tablet"])
+        let other = OutgoingNotification(
+            messageID: [4], chatID: "chat", kind: .message, recipients: [.init(bench.identity)])
+        bench.take(bench.machine.notify(other, author: [9], at: bench.now))
+        let chosen = try #require(bench.publishAll().requests.first)
+        #expect(chosen.request.requests.map(\.installationID.string) == ["own-tablet"])
+    }
+
+    // MARK: One server for each device
+
+    @Test func oneRequestAServerForAllItsDevices() throws {
+        var bench = knowing(3, ["a", "b", "c"])
+        notify(&bench)
+        let sent = bench.publishAll().requests
+        #expect(sent.count == 1 && sent[0].request.requests.count == 3 && sent[0].request.messageID == messageID)
+        #expect(sent[0].request.requests.allSatisfy { $0.chatID == StatusHashes.chat("chat") && $0.author == [9] && $0.kind == .message })
+    }
+
+    @Test func successIsDoneAndOnNoOtherServer() throws {
+        var bench = knowing(3)
+        notify(&bench)
+        answer(&bench, try #require(bench.publishAll().requests.first))
+        bench.pass(.seconds(3600))
+        let actions = bench.publishAll()
+        #expect(actions.requests.isEmpty && actions.contains(.finished(messageID: messageID)))
+    }
+
+    @Test func nextServerAfter3SecondsEveryServerOnce() throws {
+        var bench = knowing(3)
+        notify(&bench)
+        var asked: [PublicKey] = []
+        for _ in 0..<3 {
+            asked += bench.publishAll().requests.map(\.server)
+            bench.pass(.seconds(3))
+        }
+        #expect(Set(asked) == Set(servers) && asked.count == 3)
+        #expect(bench.publishAll().requests.isEmpty)
+    }
+
+    /// Pauses of 2 s · n · 2^n between rounds, at most a tenth more; four rounds.
+    @Test func fourRoundsWithGrowingPauses() throws {
+        var bench = knowing(1)
+        notify(&bench)
+        var times: [Timestamp] = []
+        while outcome(bench).isEmpty {
+            for _ in bench.publishAll().requests { times.append(bench.now) }
+            bench.pass(try #require(bench.machine.nextWakeUp).since(bench.now))
+        }
+        let pauses = zip(times.dropFirst(), times).map { $0.since($1) - .seconds(3) }
+        #expect(pauses.count == 3)
+        for (pause, wanted) in zip(pauses, [4, 16, 48]) {
+            #expect(pause >= .seconds(wanted) && pause <= .seconds(wanted) + .milliseconds(wanted * 100))
+        }
+        #expect(outcome(bench) == [.gaveUp(.noServer)])
+    }
+
+    @Test func serverThatWasNotKnownIsFoundInTheNextRound() throws {
+        var bench = knowing(1)
+        bench.take(bench.machine.register(.phone, with: [PushServer(key: servers[1])], at: bench.now))
+        notify(&bench)
+        #expect(bench.publishAll().requests.map(\.server) == [servers[0]])
+        bench.pass(.seconds(3 + 5))
+        let actions = bench.publishAll()
+        #expect(actions.requests.map(\.server) == [servers[0]])
+        let query = try #require(actions.queries.first { $0.registrant == friend.key })
+        answer(&bench, query, [friend.row(at: servers[1])], by: servers[1])
+        bench.pass(.seconds(3))
+        #expect(bench.publishAll().requests.map(\.server) == [servers[1]])
+    }
+
+    @Test func switchingSendingOffEndsEveryMessage() {
+        var bench = knowing(1)
+        bench.take(bench.machine.setSending(true, at: bench.now))
+        notify(&bench)
+        _ = bench.publishAll()
+        bench.take(bench.machine.setSending(false, at: bench.now))
+        bench.pass(.seconds(3600))
+        #expect(bench.publishAll().requests.isEmpty && outcome(bench) == [.gaveUp(.cancelled)])
+    }
+
+    @Test func nothingIsSentOnceTheMessageIsTenMinutesOld() throws {
+        var bench = knowing(1)
+        notify(&bench)
+        // The relay takes nothing.
+        while bench.now.since(MachineBench.start) < .seconds(600) {
+            for action in bench.takeActions() { bench.publish(action, isPublished: false) }
+            guard let next = bench.machine.nextWakeUp else { break }
+            bench.pass(next.since(bench.now))
+        }
+        bench.pass(.seconds(600))
+        #expect(bench.publishAll().requests.isEmpty)
+        #expect(outcome(bench).count == 1 && bench.machine.nextWakeUp == nil)
+    }
+
+    @Test func lateAnswerOfTheFirstServerEndsIt() throws {
+        var bench = knowing(2)
+        notify(&bench)
+        let first = try #require(bench.publishAll().requests.first)
+        bench.pass(.seconds(3))
+        _ = bench.publishAll()
+        answer(&bench, first)
+        #expect(outcome(bench) == [.notified(by: first.server)])
+        bench.pass(.seconds(3600))
+        #expect(bench.publishAll().requests.isEmpty)
+    }
+
+    @Test func internalErrorAsksTheSameServerAgainBeforeAnother() throws {
+        var bench = knowing(2)
+        notify(&bench)
+        let first = try #require(bench.publishAll().requests.first)
+        answer(&bench, first, .internalError)
+        #expect(bench.publishAll().requests.isEmpty)
+        bench.pass(.seconds(3))
+        let second = try #require(bench.publishAll().requests.first)
+        #expect(second.server == first.server && second.request.messageID == first.request.messageID)
+        answer(&bench, second, .internalError)
+        let third = try #require(bench.publishAll().requests.first)
+        #expect(third.server != first.server)
+    }
+
+    @Test func reportsOfOtherDevicesAreNotBelieved() throws {
+        var bench = knowing(1)
+        notify(&bench)
+        let sent = try #require(bench.publishAll().requests.first)
+        let foreign = PushNotificationReport(error: nil, publicKey: [1], installationID: InstallationID("friends-phone"))
+        let response = PushNotificationResponse(messageID: messageID, reports: [foreign])
+        bench.take(bench.machine.requestAnswered(sent.ticket, by: sent.server, response, at: bench.now))
+        #expect(outcome(bench).isEmpty)
+    }
+
+    @Test func answersOfAnotherServerOrAboutAnotherMessageAreNotBelieved() throws {
+        var bench = knowing(1)
+        notify(&bench)
+        let sent = try #require(bench.publishAll().requests.first)
+        let report = PushNotificationReport(
+            error: nil, publicKey: KeyHash(of: friend.key).bytes, installationID: InstallationID("friends-phone"))
+        let good = PushNotificationResponse(messageID: messageID, reports: [report])
+        let other = PushNotificationResponse(messageID: [8], reports: [report])
+        bench.take(bench.machine.requestAnswered(sent.ticket, by: servers[1], good, at: bench.now))
+        bench.take(bench.machine.requestAnswered(sent.ticket, by: sent.server, other, at: bench.now))
+        #expect(outcome(bench).isEmpty)
+        bench.take(bench.machine.requestAnswered(sent.ticket, by: sent.server, good, at: bench.now))
+        #expect(outcome(bench) == [.notified(by: sent.server)])
+    }
+
+    // MARK: Tokens
+
+    @Test(arguments: [PushNotificationReport.ErrorType.wrongToken, .notRegistered])
+    func wrongTokenIsForgottenAndQueriedAgainOnceARound(_ error: PushNotificationReport.ErrorType) throws {
+        var bench = knowing(1)
+        notify(&bench)
+        answer(&bench, try #require(bench.publishAll().requests.first), error)
+        #expect(bench.machine.directory.usableRows(of: InstallationID("friends-phone"), of: friend.key, at: bench.now).isEmpty)
+        let after = bench.publishAll()
+        #expect(after.queries.count == 1 && after.requests.isEmpty)
+
+        // Two servers: both are asked for newer tokens.
+        bench = knowing(2)
+        notify(&bench)
+        let first = try #require(bench.publishAll().requests.first)
+        answer(&bench, first, error)
+        let query = try #require(bench.publishAll().queries.first)
+        var newer = friend
+        newer.token = AccessToken("55555555-5555-4555-8555-555555555555")
+        for server in servers.prefix(2) { answer(&bench, query, [newer.row(at: server, version: 2)], by: server) }
+        let second = try #require(bench.publishAll().requests.first)
+        #expect(second.request.requests.first?.accessToken == newer.token)
+        answer(&bench, second, error)
+        // Another server, without another query.
+        let third = bench.publishAll()
+        #expect(third.queries.isEmpty && third.requests.first.map { $0.server != second.server } == true)
+    }
+
+    @Test func wrongTokenForEverEnds() throws {
+        var bench = knowing(2)
+        notify(&bench)
+        var requestCount = 0
+        var queryCount = 0
+        while outcome(bench).isEmpty {
+            let actions = bench.publishAll()
+            requestCount += actions.requests.count
+            queryCount += actions.queries.count
+            for sent in actions.requests { answer(&bench, sent, .wrongToken) }
+            for query in actions.queries {
+                for server in servers.prefix(2) { answer(&bench, query, [friend.row(at: server, version: 1)], by: server) }
+            }
+            if bench.actions.isEmpty, let next = bench.machine.nextWakeUp { bench.pass(next.since(bench.now)) }
+        }
+        #expect(queryCount <= 4 && requestCount <= 4 * 3)
+    }
+
+    @Test func unknownTokenIsQueriedOnBothTopicForms() throws {
+        var bench = MachineBench()
+        bench.take(bench.machine.register(.phone, with: servers.map { PushServer(key: $0) }, at: bench.now))
+        _ = bench.publishAll()
+        notify(&bench)
+        let query = try #require(bench.publishAll().queries.first)
+        #expect(query.registrant == friend.key && query.dialects == Set(PushServer.Dialect.allCases))
+    }
+
+    @Test func knownDialectIsQueriedOnOneTopicForm() throws {
+        var bench = MachineBench()
+        bench.take(bench.machine.register(.phone, with: [PushServer(key: servers[0], dialect: .deployed)], at: bench.now))
+        _ = bench.publishAll()
+        notify(&bench)
+        #expect(try #require(bench.publishAll().queries.first).dialects == [.deployed])
+    }
+
+    @Test func tokenOlderThan24HoursIsQueried() throws {
+        var bench = knowing(1)
+        bench.pass(.seconds(24 * 3600))
+        _ = bench.publishAll()
+        notify(&bench)
+        let actions = bench.publishAll()
+        #expect(actions.requests.isEmpty && actions.queries.count == 1)
+    }
+
+    @Test func answersOfServersThatNobodyNamedAreNotBelieved() throws {
+        var bench = knowing(1)
+        bench.pass(.seconds(24 * 3600))
+        notify(&bench)
+        let query = try #require(bench.publishAll().queries.first)
+        let stranger = newKey()
+        answer(&bench, query, [friend.row(at: stranger)], by: stranger)
+        #expect(bench.machine.directory.servers(of: friend.key) == [servers[0]])
+    }
+
+    @Test func answerNamingAnotherServerOrWithAForeignGrantIsNotBelieved() throws {
+        var bench = knowing(1)
+        bench.pass(.seconds(24 * 3600))
+        notify(&bench)
+        let query = try #require(bench.publishAll().queries.first)
+        answer(&bench, query, [friend.row(at: servers[1], "x"), friend.row(at: servers[0], "y", grant: [1])], by: servers[0])
+        #expect(bench.machine.directory.rows(of: friend.key).map(\.installationID.string) == ["friends-phone"])
+    }
+
+    @Test func actsAsSoonAsEveryInstallationAskedForIsKnown() throws {
+        var bench = knowing(2)
+        bench.pass(.seconds(24 * 3600))
+        notify(&bench, ["friends-phone"])
+        let query = try #require(bench.publishAll().queries.first)
+        answer(&bench, query, [friend.row(at: servers[0])], by: servers[0])
+        #expect(bench.publishAll().requests.map(\.server) == [servers[0]])
+    }
+
+    @Test func actsAfter3SecondsOnWhatIsKnown() throws {
+        var bench = knowing(2)
+        bench.pass(.seconds(24 * 3600))
+        notify(&bench)
+        let query = try #require(bench.publishAll().queries.first)
+        answer(&bench, query, [friend.row(at: servers[1])], by: servers[1])
+        #expect(bench.publishAll().requests.isEmpty)
+        bench.pass(.seconds(3))
+        #expect(bench.publishAll().requests.map(\.server) == [servers[1]])
+    }
+
+    @Test func answerDoesNotBringAForgottenRegistrantBack() throws {
+        var bench = knowing()
+        bench.pass(.seconds(25 * 3600))
+        bench.take(bench.machine.refresh(friend.key, at: bench.now))
+        let query = try #require(bench.publishAll().queries.first)
+        bench.take(bench.machine.forget(friend.key, at: bench.now))
+        answer(&bench, query, [friend.row(at: servers[0])], by: servers[0])
+        #expect(bench.machine.directory.registrants.isEmpty && bench.kept[.registrant(friend.key)] == nil)
+    }
+
+    @Test func lateQueryAnswerCounts() throws {
+        var bench = knowing(1)
+        bench.pass(.seconds(24 * 3600))
+        notify(&bench)
+        let query = try #require(bench.publishAll().queries.first)
+        bench.pass(.seconds(4))
+        _ = bench.publishAll()
+        answer(&bench, query, [friend.row(at: servers[0])], by: servers[0])
+        bench.pass(.seconds(5))
+        #expect(bench.publishAll().requests.count == 1)
+    }
+
+    @Test func deviceThatIsForOthersIsNotTried() throws {
+        var bench = MachineBench()
+        bench.take(bench.machine.discover(friend.key, at: bench.now))
+        let row = friend.row(at: servers[0], allowedKeyList: [[1, 2]])
+        bench.take(bench.machine.advertised(by: friend.key, from: nil, rows: [row], age: .zero, at: bench.now))
+        notify(&bench)
+        let query = try #require(bench.publishAll().queries.first)
+        answer(&bench, query, [row], by: servers[0])
+        #expect(outcome(bench) == [.notAllowed] && bench.publishAll().requests.isEmpty)
+    }
+
+    @Test func registrantWithoutKnownDevicesIsGivenUp() throws {
+        var bench = MachineBench()
+        bench.take(bench.machine.register(.phone, with: [PushServer(key: servers[0])], at: bench.now))
+        bench.answer(try #require(bench.publishAll().registrations.first))
+        _ = bench.publishAll()
+        notify(&bench)
+        var queryCount = 0
+        while outcome(bench).isEmpty {
+            queryCount += bench.publishAll().queries.count
+            bench.pass(try #require(bench.machine.nextWakeUp).since(bench.now))
+        }
+        #expect(queryCount == 4 && outcome(bench) == [.gaveUp(.noDevice)])
+    }
+
+    // MARK: Memory
+
+    @Test func outcomeIsRemembered24Hours() throws {
+        var bench = knowing(1)
+        notify(&bench)
+        answer(&bench, try #require(bench.publishAll().requests.first))
+        _ = bench.publishAll()
+        bench.restart(after: .seconds(23 * 3600))
+        notify(&bench)
+        #expect(bench.publishAll().requests.isEmpty)
+        bench.now = bench.now + .seconds(2 * 3600)
+        bench.take(bench.machine.advertised(by: friend.key, from: nil, rows: [friend.row(at: servers[0])], age: .zero, at: bench.now))
+        notify(&bench)
+        #expect(bench.publishAll().requests.count == 1)
+    }
+
+    @Test func requestInFlightAtAKillGoesToTheSameServerFirst() throws {
+        var bench = knowing(3)
+        notify(&bench)
+        let first = try #require(bench.publishAll().requests.first)
+        bench.restart()
+        let again = try #require(bench.publishAll().requests.first)
+        #expect(again.server == first.server && again.request == first.request)
+    }
+
+    /// The first run was cancelled before the request was published.
+    @Test func secondStartBeginsARequestAnew() throws {
+        var bench = knowing()
+        notify(&bench)
+        let first = try #require(bench.takeActions().requests.first)
+        bench.take(bench.machine.start(at: bench.now))
+        let again = try #require(bench.publishAll().requests.first)
+        #expect(again.server == first.server && again.request == first.request && again.ticket != first.ticket)
+        answer(&bench, again)
+        #expect(outcome(bench) == [.notified(by: again.server)])
+    }
+
+    /// Its answer can't be read any more.
+    @Test(arguments: [false, true]) func queryInFlightIsAskedAgainAfterAStart(_ isKilled: Bool) throws {
+        var bench = knowing()
+        bench.pass(.seconds(25 * 3600))
+        notify(&bench, ["friends-phone"])
+        #expect(bench.takeActions().queries.map(\.registrant) == [friend.key])
+        if isKilled { bench.restart() } else { bench.take(bench.machine.start(at: bench.now)) }
+        let query = try #require(bench.publishAll().queries.first)
+        answer(&bench, query, [friend.row(at: servers[0])], by: servers[0])
+        #expect(bench.publishAll().requests.map(\.server) == [servers[0]])
+    }
+
+    @Test func cancelledMessageIsSentNoMore() throws {
+        var bench = knowing(3)
+        notify(&bench)
+        _ = bench.publishAll()
+        bench.take(bench.machine.cancel(messageID, at: bench.now))
+        bench.pass(.seconds(3600))
+        #expect(bench.publishAll().requests.isEmpty && outcome(bench) == [.gaveUp(.cancelled)])
+    }
+
+    @Test func contentIsForgottenWhenTheMessageIsFinished() throws {
+        var bench = knowing(1)
+        let message = OutgoingNotification(
+            messageID: messageID, chatID: "chat", kind: .message, content: [1, 2, 3], recipients: [.init(friend.key)])
+        bench.take(bench.machine.notify(message, author: [9], at: bench.now))
+        let sent = try #require(bench.publishAll().requests.first)
+        #expect(sent.request.requests.first?.message == [1, 2, 3])
+        answer(&bench, sent)
+        #expect(bench.machine.notifications.messages[messageID]?.content == [])
+    }
+
+    @Test func kindsOfMessages() {
+        let kinds = NotifiableMessage.allCases.map(\.kind)
+        #expect(kinds == [.message, .message, .mention, .mention, nil, .requestToJoinCommunity, .contactRequest])
+    }
+}

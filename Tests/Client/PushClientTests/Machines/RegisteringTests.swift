@@ -1,0 +1,411 @@
+import Core
+import StatusProtocol
+import Testing
+import Waku
+import WakuCrypto
+
+@testable import PushClient
+
+/// The rules of registering, one by one.
+@Suite struct RegisteringTests {
+    private let servers = (0..<3).map { _ in newKey() }
+
+    private func list(_ count: Int = 1) -> [PushServer] { servers.prefix(count).map { PushServer(key: $0) } }
+
+    private func registered(_ count: Int = 1, _ profile: DeviceProfile = .phone) -> MachineBench {
+        var bench = MachineBench()
+        bench.take(bench.machine.register(profile, with: list(count), at: bench.now))
+        for sent in bench.publishAll().registrations { bench.answer(sent) }
+        _ = bench.publishAll()
+        return bench
+    }
+
+    @Test func newClientSendsNothing() {
+        var bench = MachineBench()
+        bench.pass(.seconds(48 * 3600))
+        #expect(bench.actions.isEmpty && bench.machine.nextWakeUp == nil)
+    }
+
+    @Test func sameRegistrationGoesToAllServers() throws {
+        var bench = MachineBench()
+        bench.take(bench.machine.register(.phone, with: list(3), at: bench.now))
+        let sent = bench.publishAll().registrations
+        #expect(Set(sent.map(\.server)) == Set(servers))
+        var registrations = try sent.map { try bench.registration($0.sealed) }
+        #expect(Set(registrations.map(\.grant)).count == 3)
+        for index in registrations.indices { registrations[index].grant = [] }
+        #expect(Set(registrations).count == 1)
+        #expect(registrations[0].version == 1 && registrations[0].installationID == bench.installationID)
+    }
+
+    @Test func registrationBeforeTheStartIsSentOnce() {
+        let bench = MachineBench()
+        var machine = ClientMachine(
+            installationID: bench.installationID, cryptography: ValueCryptography(publicKey: bench.identity, sealed: bench.sealed),
+            at: bench.now)
+        let early = machine.register(.phone, with: list(1), at: bench.now).actions.registrations
+        #expect(early.isEmpty && machine.start(at: bench.now).actions.registrations.count == 1)
+    }
+
+    @Test func threeAtRandomAreTakenFromALongerDefaultList() {
+        let list = (0..<10).map { _ in PushServer(key: newKey()) }
+        var generator = SystemRandomNumberGenerator()
+        let chosen = Set((0..<20).map { _ in Set(PushServer.choose(from: list, using: &generator)) })
+        #expect(chosen.allSatisfy { $0.count == 3 && $0.isSubset(of: Set(list)) } && chosen.count > 1)
+        #expect(PushServer.choose(from: Array(list.prefix(2)), using: &generator) == Array(list.prefix(2)))
+    }
+
+    @Test func versionGrowsWithEveryChangeAlsoAfterRestart() throws {
+        var bench = registered()
+        var versions: [UInt64] = []
+        for number in 0..<3 {
+            bench.restart()
+            var profile = DeviceProfile.phone
+            profile.deviceToken = DeviceToken("token-\(number)")
+            bench.take(bench.machine.register(profile, with: list(), at: bench.now))
+            let sent = try #require(bench.publishAll().registrations.first)
+            versions.append(try bench.registration(sent.sealed).version)
+            bench.answer(sent)
+        }
+        #expect(versions == [2, 3, 4])
+    }
+
+    @Test func nothingIsSentWhenNothingChanged() {
+        var bench = registered(3)
+        _ = bench.takeActions()
+        bench.take(bench.machine.register(.phone, with: list(3).reversed(), at: bench.now))
+        var unlisted = DeviceProfile.phone
+        unlisted.contacts = [newKey()]
+        bench.take(bench.machine.register(unlisted, with: list(3), at: bench.now))
+        bench.restart()
+        #expect(bench.publishAll().registrations.isEmpty)
+    }
+
+    @Test func oneRegistrationIsOnItsWayUntilItWasAnswered() throws {
+        var bench = MachineBench()
+        bench.take(bench.machine.register(.phone, with: list(), at: bench.now))
+        let first = try #require(bench.publishAll().registrations.first)
+        var changed = DeviceProfile.phone
+        changed.blockMentions = true
+        bench.take(bench.machine.register(changed, with: list(), at: bench.now))
+        #expect(bench.publishAll().registrations.isEmpty)
+        bench.answer(first)
+        let second = try #require(bench.publishAll().registrations.first)
+        #expect(try bench.registration(second.sealed).blockMentions)
+        #expect(try bench.registration(second.sealed).version == 2)
+    }
+
+    /// 10 s for an answer; pauses of 15 s · n · 2^n and at most a tenth more; a day after the twelfth; then from the start.
+    @Test func unansweredRegistrationsAreRepeatedAfterGrowingPauses() throws {
+        var bench = MachineBench()
+        bench.take(bench.machine.register(.phone, with: list(), at: bench.now))
+        var times: [Timestamp] = []
+        var sealed: Set<[UInt8]> = []
+        while times.count < 14 {
+            for sent in bench.publishAll().registrations {
+                times.append(bench.now)
+                sealed.insert(sent.sealed)
+            }
+            let next = try #require(bench.machine.nextWakeUp)
+            bench.pass(next.since(bench.now))
+        }
+        let pauses = zip(times.dropFirst(), times).map { $0.since($1) - .seconds(10) }
+        for n in 1...11 {
+            let pause = Duration.seconds(15 * n * (1 << n))
+            #expect(pauses[n - 1] >= pause && pauses[n - 1] <= pause + pause / 10)
+        }
+        #expect(pauses[11] == .seconds(24 * 3600))
+        #expect(pauses[12] >= .seconds(30) && pauses[12] <= .seconds(33))
+        #expect(zip(pauses.prefix(11).dropFirst(), pauses).allSatisfy { $0 > $1 })
+        // Byte for byte the same.
+        #expect(sealed.count == 1)
+    }
+
+    @Test func repetitionAfterRestartIsTheSameToTheByte() throws {
+        var bench = MachineBench()
+        bench.take(bench.machine.register(.phone, with: list(), at: bench.now))
+        let first = try #require(bench.publishAll().registrations.first)
+        bench.restart(after: .seconds(5))
+        #expect(bench.publishAll().registrations.isEmpty)
+        bench.pass(.seconds(60))
+        #expect(bench.publishAll().registrations == [first])
+    }
+
+    @Test func registrationThatWasNotPublishedBeforeAKillGoesOutAtTheNextStart() throws {
+        var bench = MachineBench()
+        bench.take(bench.machine.register(.phone, with: list(), at: bench.now))
+        let first = try #require(bench.takeActions().registrations.first)
+        bench.restart()
+        #expect(bench.takeActions().registrations == [first])
+    }
+
+    @Test func lateAnswerCounts() throws {
+        var bench = MachineBench()
+        bench.take(bench.machine.register(.phone, with: list(), at: bench.now))
+        let sent = try #require(bench.publishAll().registrations.first)
+        bench.pass(.seconds(25))
+        bench.answer(sent)
+        #expect(bench.publishAll().events.contains(.registered(with: servers[0], version: 1)))
+        bench.pass(.seconds(3600))
+        #expect(bench.publishAll().registrations.isEmpty)
+    }
+
+    @Test func answerOfAnotherServerIsNotBelieved() throws {
+        var bench = MachineBench()
+        bench.take(bench.machine.register(.phone, with: list(), at: bench.now))
+        let sent = try #require(bench.publishAll().registrations.first)
+        bench.answer(SentRegistration(server: servers[1], requestID: sent.requestID, sealed: sent.sealed))
+        #expect(bench.publishAll().events.isEmpty)
+    }
+
+    // MARK: VERSION_MISMATCH
+
+    private func mismatched(_ bench: inout MachineBench) throws -> (sent: SentRegistration, query: SentQuery) {
+        bench.take(bench.machine.register(.phone, with: list(), at: bench.now))
+        let sent = try #require(bench.publishAll().registrations.first)
+        bench.answer(sent, .versionMismatch)
+        return (sent, try #require(bench.publishAll().queries.first))
+    }
+
+    private func ownRow(_ bench: MachineBench, version: UInt64, grant: [UInt8]) -> PushNotificationQueryInfo {
+        PushNotificationQueryInfo(
+            accessToken: AccessToken("x"), installationID: bench.installationID, publicKey: KeyHash(of: bench.identity).bytes,
+            allowedKeyList: [], grant: grant, version: version, serverPublicKey: [])
+    }
+
+    @Test func versionMismatchAsksTheServerAndGoesOnAboveTheHigherVersion() throws {
+        var bench = MachineBench()
+        let (_, query) = try mismatched(&bench)
+        #expect(query.registrant == bench.identity)
+        bench.take(bench.machine.queryAnswered(query.ticket, by: servers[0], rows: [ownRow(bench, version: 41, grant: [])], at: bench.now))
+        let second = try #require(bench.publishAll().registrations.first)
+        #expect(try bench.registration(second.sealed).version == 42)
+    }
+
+    @Test func versionMismatchWithoutAnAnswerGoesOnByTwoFourAndMore() throws {
+        var bench = MachineBench()
+        _ = try mismatched(&bench)
+        var versions: [UInt64] = []
+        var times: [Timestamp] = []
+        while versions.count < 4 {
+            bench.pass(try #require(bench.machine.nextWakeUp).since(bench.now))
+            for sent in bench.publishAll().registrations {
+                versions.append(try bench.registration(sent.sealed).version)
+                times.append(bench.now)
+                bench.answer(sent, .versionMismatch)
+                _ = bench.publishAll()
+            }
+        }
+        #expect(versions == [3, 7, 15, 31])
+        // A server that says so for ever is not asked without pause.
+        let pauses = zip(times.dropFirst(), times).map { $0.since($1) }
+        #expect(pauses.allSatisfy { $0 >= .seconds(30) } && zip(pauses.dropFirst(), pauses).allSatisfy { $0 > $1 })
+    }
+
+    @Test func versionMismatchOfARepetitionIsSuccessWhenTheQueryShowsThisVersionAndGrant() throws {
+        var bench = MachineBench()
+        let (sent, query) = try mismatched(&bench)
+        let registration = try bench.registration(sent.sealed)
+        let row = ownRow(bench, version: registration.version, grant: registration.grant)
+        bench.take(bench.machine.queryAnswered(query.ticket, by: servers[0], rows: [row], at: bench.now))
+        let actions = bench.publishAll()
+        #expect(actions.events.contains(.registered(with: servers[0], version: 1)) && actions.registrations.isEmpty)
+    }
+
+    @Test func queryAfterVersionMismatchBelievesThatServerOnly() throws {
+        var bench = MachineBench()
+        let (_, query) = try mismatched(&bench)
+        bench.take(bench.machine.queryAnswered(query.ticket, by: servers[1], rows: [ownRow(bench, version: 9, grant: [])], at: bench.now))
+        #expect(bench.publishAll().registrations.isEmpty)
+    }
+
+    @Test func versionMismatchCheckGoesOnAfterARestart() throws {
+        var bench = MachineBench()
+        _ = try mismatched(&bench)
+        bench.restart()
+        let query = try #require(bench.publishAll().queries.first)
+        bench.take(bench.machine.queryAnswered(query.ticket, by: servers[0], rows: [ownRow(bench, version: 5, grant: [])], at: bench.now))
+        let sent = try #require(bench.publishAll().registrations.first)
+        #expect(try bench.registration(sent.sealed).version == 6)
+    }
+
+    @Test func highestVersionEndsIt() throws {
+        var bench = MachineBench()
+        let (_, query) = try mismatched(&bench)
+        bench.take(
+            bench.machine.queryAnswered(query.ticket, by: servers[0], rows: [ownRow(bench, version: .max, grant: [])], at: bench.now))
+        #expect(bench.publishAll().events.contains(.refused(by: servers[0], .versionExhausted)))
+        // Other servers are not affected by what one claims.
+        bench.take(bench.machine.register(.phone, with: list(2), at: bench.now))
+        let sent = try #require(bench.publishAll().registrations.first)
+        #expect(try sent.server == servers[1] && bench.registration(sent.sealed).version == 1)
+    }
+
+    // MARK: Other errors
+
+    @Test func internalErrorIsTriedAgainAfterAPause() throws {
+        var bench = MachineBench()
+        bench.take(bench.machine.register(.phone, with: list(), at: bench.now))
+        let sent = try #require(bench.publishAll().registrations.first)
+        bench.answer(sent, .internalError)
+        #expect(bench.publishAll().registrations.isEmpty)
+        bench.pass(.seconds(29))
+        #expect(bench.publishAll().registrations.isEmpty)
+        bench.pass(.seconds(5))
+        #expect(bench.publishAll().registrations == [sent])
+    }
+
+    @Test(arguments: [
+        (PushNotificationRegistrationResponse.ErrorType.malformedMessage, RegistrationRefusal.malformedMessage),
+        (.unsupportedTokenType, .unsupportedTokenType),
+    ])
+    func refusedRegistrationIsNotRepeatedUntilSomethingChanges(
+        _ error: PushNotificationRegistrationResponse.ErrorType, _ reason: RegistrationRefusal
+    ) throws {
+        var bench = MachineBench()
+        bench.take(bench.machine.register(.phone, with: list(), at: bench.now))
+        bench.answer(try #require(bench.publishAll().registrations.first), error)
+        #expect(bench.publishAll().events == [.refused(by: servers[0], reason)])
+        bench.pass(.seconds(7 * 24 * 3600))
+        bench.restart()
+        bench.take(bench.machine.register(.phone, with: list(), at: bench.now))
+        #expect(bench.publishAll().registrations.isEmpty)
+        var changed = DeviceProfile.phone
+        changed.deviceToken = DeviceToken("another")
+        bench.take(bench.machine.register(changed, with: list(), at: bench.now))
+        #expect(bench.publishAll().registrations.count == 1)
+    }
+
+    @Test func relayThatRefusesCostsNoTry() throws {
+        var bench = MachineBench()
+        bench.take(bench.machine.register(.phone, with: list(), at: bench.now))
+        for _ in 0..<20 {
+            for action in bench.takeActions() { bench.publish(action, isPublished: false) }
+            bench.pass(try #require(bench.machine.nextWakeUp).since(bench.now))
+        }
+        bench.answer(try #require(bench.publishAll().registrations.first))
+        #expect(bench.publishAll().events.contains(.registered(with: servers[0], version: 1)))
+        #expect(!bench.actions.events.contains { if case .willRetry = $0 { true } else { false } })
+    }
+
+    // MARK: Access tokens
+
+    private func tokens(_ profiles: [DeviceProfile]) throws -> [AccessToken] {
+        var bench = MachineBench()
+        return try profiles.map { profile in
+            bench.take(bench.machine.register(profile, with: list(), at: bench.now))
+            let sent = try #require(bench.publishAll().registrations.first)
+            bench.answer(sent)
+            return try bench.registration(sent.sealed).accessToken
+        }
+    }
+
+    @Test func removedContactMakesANewAccessToken() throws {
+        let (ada, bob) = (newKey(), newKey())
+        var profiles = [DeviceProfile.phone, .phone, .phone]
+        for index in profiles.indices { profiles[index].contactsOnly = true }
+        profiles[0].contacts = [ada]
+        profiles[1].contacts = [ada, bob]
+        profiles[2].contacts = [bob]
+        let tokens = try tokens(profiles)
+        #expect(tokens[0] == tokens[1] && tokens[1] != tokens[2])
+    }
+
+    @Test func contactsOnlySwitchedOnMakesANewAccessTokenAndSwitchedOffKeepsIt() throws {
+        var only = DeviceProfile.phone
+        only.contactsOnly = true
+        let tokens = try tokens([.phone, only, .phone])
+        #expect(tokens[0] != tokens[1] && tokens[1] == tokens[2])
+    }
+
+    @Test func changedOptionsKeepTheAccessToken() throws {
+        var muted = DeviceProfile.phone
+        muted.mutedChats = ["a chat"]
+        muted.isEnabled = false
+        let tokens = try tokens([.phone, muted])
+        #expect(tokens[0] == tokens[1])
+    }
+
+    @Test func contactsGetTheTokenSealedOnlyWhenContactsOnly() throws {
+        var profile = DeviceProfile.phone
+        profile.contacts = [newKey(), newKey()]
+        var bench = registered(1, profile)
+        profile.contactsOnly = true
+        bench.take(bench.machine.register(profile, with: list(), at: bench.now))
+        let sent = try #require(bench.publishAll().registrations.first)
+        let registration = try bench.registration(sent.sealed)
+        #expect(registration.allowFromContactsOnly && registration.allowedKeyList.count == 2)
+    }
+
+    @Test func everyOptionIsRegistered() throws {
+        var profile = DeviceProfile(platform: .firebase, deviceToken: DeviceToken("token"))
+        let author = newKey()
+        profile.isEnabled = false
+        profile.blockedChats = ["blocked"]
+        profile.mutedChats = ["muted"]
+        profile.blockedAuthors = [author]
+        profile.blockMentions = true
+        profile.mentionChats = ["mentions"]
+        var bench = MachineBench()
+        bench.take(bench.machine.register(profile, with: list(), at: bench.now))
+        let registration = try bench.registration(try #require(bench.publishAll().registrations.first).sealed)
+        #expect(registration.platform == .firebase && !registration.enabled && registration.blockMentions)
+        #expect(registration.blockedChatList == [StatusHashes.chat("blocked"), StatusHashes.author(author)])
+        #expect(registration.mutedChatList == [StatusHashes.chat("muted")])
+        #expect(registration.allowedMentionsChatList == [StatusHashes.chat("mentions")])
+    }
+
+    // MARK: Unregistering
+
+    @Test func unregistersFromAllServersUntilAnswered() throws {
+        var bench = registered(3)
+        bench.take(bench.machine.unregister(at: bench.now))
+        let sent = bench.publishAll().registrations
+        #expect(Set(sent.map(\.server)) == Set(servers))
+        for one in sent { #expect(try bench.registration(one.sealed).unregister && bench.registration(one.sealed).version == 2) }
+        bench.answer(sent[0])
+        bench.pass(.seconds(60))
+        #expect(Set(bench.publishAll().registrations) == Set(sent.dropFirst()))
+        bench.restart()
+        for one in sent.dropFirst() { bench.answer(one) }
+        _ = bench.publishAll()
+        bench.pass(.seconds(7 * 24 * 3600))
+        #expect(bench.publishAll().registrations.isEmpty)
+    }
+
+    @Test func removedServerIsUnregisteredFrom() throws {
+        var bench = registered(2)
+        bench.take(bench.machine.register(.phone, with: list(1), at: bench.now))
+        let sent = bench.publishAll().registrations
+        #expect(sent.map(\.server) == [servers[1]])
+        #expect(try bench.registration(sent[0].sealed).unregister)
+    }
+
+    @Test func registrationAfterUnregisteringHasAHigherVersion() throws {
+        var bench = registered()
+        bench.take(bench.machine.unregister(at: bench.now))
+        bench.answer(try #require(bench.publishAll().registrations.first))
+        _ = bench.publishAll()
+        bench.restart()
+        bench.take(bench.machine.register(.phone, with: list(), at: bench.now))
+        let sent = try #require(bench.publishAll().registrations.first)
+        #expect(try bench.registration(sent.sealed).version == 3)
+    }
+
+    @Test func serverThatWasNeverSentAnythingIsNotUnregisteredFrom() {
+        var bench = MachineBench()
+        bench.take(bench.machine.unregister(at: bench.now))
+        #expect(bench.publishAll().isEmpty)
+    }
+
+    @Test func dialectTellsTheTopic() throws {
+        var bench = MachineBench()
+        let server = PushServer(key: servers[0], dialect: .published)
+        bench.take(bench.machine.register(.phone, with: [server], at: bench.now))
+        guard case .register(_, let dialect, _, _) = bench.actions.first(where: { if case .register = $0 { true } else { false } }) else {
+            Issue.record("no registration")
+            return
+        }
+        #expect(dialect == .published)
+    }
+}

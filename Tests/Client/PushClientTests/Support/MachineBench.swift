@@ -1,0 +1,175 @@
+import Core
+import StatusProtocol
+import Testing
+import Waku
+import WakuCrypto
+
+@testable import PushClient
+
+/// A client machine with a clock that stands still until it is moved, and with what it wants done.
+struct MachineBench {
+    static let start = Timestamp(rawValue: 1_800_000_000_000_000_000)
+
+    let sealed = SealedRegistrations()
+    let identity = PrivateKey.generate().publicKey
+    var now = Self.start
+    var machine: ClientMachine
+    /// What was kept, as a store has it.
+    var kept: [ClientRecord.Key: ClientRecord] = [:]
+    /// Since they were taken last.
+    var actions: [ClientAction] = []
+    let installationID = InstallationID("own-device")
+
+    init() {
+        machine = ClientMachine(
+            installationID: installationID, cryptography: ValueCryptography(publicKey: identity, sealed: sealed), jitter: Jitter(seed: 1),
+            at: Self.start)
+        let output = machine.start(at: now)
+        take(output)
+    }
+
+    mutating func take(_ output: ClientOutput) {
+        for (key, record) in output.changes { kept[key] = record }
+        actions += output.actions
+    }
+
+    mutating func takeActions() -> [ClientAction] {
+        defer { actions = [] }
+        return actions
+    }
+
+    /// The process is killed, and started again after a while.
+    mutating func restart(after pause: Duration = .zero) {
+        now = now + pause
+        actions = []
+        machine = ClientMachine(
+            records: Array(kept.values), installationID: InstallationID("another"),
+            cryptography: ValueCryptography(publicKey: identity, sealed: sealed), jitter: Jitter(seed: 2), at: now)
+        let output = machine.start(at: now)
+        take(output)
+    }
+
+    /// Lets time pass, waking the machine whenever it asks for it.
+    mutating func pass(_ duration: Duration) {
+        let end = now + duration
+        while let next = machine.nextWakeUp, next <= end {
+            now = max(now, next)
+            take(machine.wake(at: now))
+        }
+        now = end
+    }
+
+    /// Confirms every publication that is wanted, and returns all actions.
+    mutating func publishAll() -> [ClientAction] {
+        var all: [ClientAction] = []
+        while !actions.isEmpty {
+            let actions = takeActions()
+            all += actions
+            for action in actions { publish(action, isPublished: true) }
+        }
+        return all
+    }
+
+    mutating func publish(_ action: ClientAction, isPublished: Bool) {
+        switch action {
+        case .register(let server, _, let requestID, _):
+            take(machine.registrationPublished(requestID, to: server, isPublished: isPublished, at: now))
+        case .query(let ticket, _, _): take(machine.queryPublished(ticket, isPublished: isPublished, at: now))
+        case .request(let ticket, _, _): take(machine.requestPublished(ticket, isPublished: isPublished, at: now))
+        case .advertise(let advertisement):
+            let count = advertisement.pushNotificationInfo.count
+            take(machine.advertisementPublished(rowCount: count, isPublished: isPublished, at: now))
+        case .lookUp(let registrants): take(machine.lookedUp(registrants, at: now))
+        case .watch, .report, .finished: break
+        }
+    }
+
+    // MARK: What went out
+
+    func registration(_ sealed: [UInt8]) throws -> PushNotificationRegistration {
+        try #require(self.sealed.open(sealed)).registration
+    }
+
+    mutating func answer(_ sent: SentRegistration, _ error: PushNotificationRegistrationResponse.ErrorType? = nil) {
+        let response = PushNotificationRegistrationResponse(error: error, requestID: sent.requestID)
+        take(machine.registrationAnswered(by: sent.server, response, at: now))
+    }
+}
+
+struct SentRegistration: Hashable {
+    let server: PublicKey
+    let requestID: [UInt8]
+    let sealed: [UInt8]
+}
+
+struct SentRequest {
+    let ticket: UInt64
+    let server: PublicKey
+    let request: PushNotificationRequest
+}
+
+struct SentQuery {
+    let ticket: UInt64
+    let registrant: PublicKey
+    let dialects: Set<PushServer.Dialect>
+}
+
+extension [ClientAction] {
+    var registrations: [SentRegistration] {
+        compactMap { action in
+            guard case .register(let server, _, let requestID, let sealed) = action else { return nil }
+            return SentRegistration(server: server, requestID: requestID, sealed: sealed)
+        }
+    }
+
+    var queries: [SentQuery] {
+        compactMap { action in
+            guard case .query(let ticket, let registrant, let dialects) = action else { return nil }
+            return SentQuery(ticket: ticket, registrant: registrant, dialects: dialects)
+        }
+    }
+
+    var requests: [SentRequest] {
+        compactMap { action in
+            guard case .request(let ticket, let server, let request) = action else { return nil }
+            return SentRequest(ticket: ticket, server: server, request: request)
+        }
+    }
+
+    var advertisements: [ContactCodeAdvertisement] {
+        compactMap { if case .advertise(let advertisement) = $0 { advertisement } else { nil } }
+    }
+
+    var events: [PushClientEvent] {
+        compactMap { if case .report(let event) = $0 { event } else { nil } }
+    }
+
+    var lookUps: [[PublicKey]] {
+        compactMap { if case .lookUp(let registrants) = $0 { registrants } else { nil } }
+    }
+}
+
+/// Somebody else with one device, as a row tells of it.
+struct Friend {
+    let key = PrivateKey.generate().publicKey
+    var token = AccessToken("11111111-1111-4111-8111-111111111111")
+
+    func row(
+        at server: PublicKey, _ installation: String = "friends-phone", version: UInt64 = 1, grant: [UInt8]? = nil,
+        allowedKeyList: [[UInt8]] = []
+    ) -> PushNotificationQueryInfo {
+        PushNotificationQueryInfo(
+            accessToken: allowedKeyList.isEmpty ? token : AccessToken(""), installationID: InstallationID(installation),
+            publicKey: KeyHash(of: key).bytes, allowedKeyList: allowedKeyList,
+            grant: grant ?? ValueCryptography.grant(by: key, for: server, accessToken: token), version: version,
+            serverPublicKey: server.compressed)
+    }
+}
+
+func newKey() -> PublicKey { PrivateKey.generate().publicKey }
+
+extension DeviceProfile {
+    static var phone: DeviceProfile {
+        DeviceProfile(platform: .apn, deviceToken: DeviceToken("device-token"), apnTopic: "im.status.ethereum")
+    }
+}

@@ -1,0 +1,223 @@
+import StatusProtocol
+import Synchronization
+import TestSupport
+import Core
+import Waku
+import WakuCrypto
+
+/// A network in this process with servers that seal and sign for real. Messages reach everybody at once.
+final class TestNetwork: Sendable {
+    private struct Inner {
+        var relays: [TestRelay] = []
+        var servers: [PublicKey: TestServer] = [:]
+        var published: [WakuMessage] = []
+    }
+
+    struct TestServer: Sendable {
+        let identity: PrivateKey
+        var node: PlainNode
+        /// Version 0.1, at the same time.
+        var v01: PlainV01Node
+        var isUp = true
+        /// Who signs its answers; nil: itself.
+        var signer: PrivateKey?
+        /// Answers wait here instead of going out.
+        var holdsAnswers = false
+        var held: [WakuMessage] = []
+    }
+
+    private let inner = Mutex(Inner())
+
+    /// Devices that a server of version 0.1 notified.
+    func v01NotifiedCount(by server: PublicKey) -> Int {
+        inner.withLock { $0.servers[server]?.v01.notified.count ?? 0 }
+    }
+
+    func addServer(_ identity: PrivateKey = .generate()) -> PublicKey {
+        inner.withLock {
+            $0.servers[identity.publicKey] = TestServer(
+                identity: identity, node: PlainNode(identity: identity), v01: PlainV01Node(identity: identity))
+        }
+        return identity.publicKey
+    }
+
+    func change(_ server: PublicKey, _ body: (inout TestServer) -> Void) {
+        inner.withLock { inner in
+            guard var changed = inner.servers[server] else { return }
+            body(&changed)
+            inner.servers[server] = changed
+        }
+    }
+
+    /// Lets out what a server held back.
+    func release(_ server: PublicKey) {
+        var held: [WakuMessage] = []
+        change(server) { server in
+            held = server.held
+            server.held = []
+            server.holdsAnswers = false
+        }
+        for message in held { spread(message) }
+    }
+
+    func relay(isAttached: Bool = true) -> TestRelay {
+        let relay = TestRelay(network: self, isAttached: isAttached)
+        inner.withLock { $0.relays.append(relay) }
+        return relay
+    }
+
+    /// Everything that anybody published, servers included.
+    var published: [WakuMessage] { inner.withLock(\.published) }
+
+    func notifiedCount(by server: PublicKey) -> Int {
+        inner.withLock { $0.servers[server]?.node.notified.count ?? 0 }
+    }
+
+    func spread(_ message: WakuMessage) {
+        let relays = inner.withLock { inner in
+            inner.published.append(message)
+            return inner.relays
+        }
+        for relay in relays { relay.receive(message) }
+    }
+
+    func publish(_ message: WakuMessage) {
+        spread(message)
+        let answers = inner.withLock { inner in
+            inner.servers.keys.flatMap { key -> [WakuMessage] in
+                guard var server = inner.servers[key], server.isUp else { return [] }
+                defer { inner.servers[key] = server }
+                let messages = server.answers(to: message)
+                guard server.holdsAnswers else { return messages }
+                server.held += messages
+                return []
+            }
+        }
+        for answer in answers { spread(answer) }
+    }
+}
+
+extension TestNetwork.TestServer {
+    fileprivate mutating func answers(to message: WakuMessage) -> [WakuMessage] {
+        let signer = signer ?? identity
+        if let answer = try? node.receive(message) {
+            let envelope = MetadataEnvelope.encode(answer.kind, payload: answer.payload, signedBy: signer).bytes
+            return EnvelopeSealing.seal(envelope, to: .partitioned(answer.recipient), wakuSigner: signer, at: message.timestamp)
+        }
+        guard let answer = try? v01.receive(message) else { return [] }
+        let envelope = V01.Envelope.encode(answer.type, payload: answer.payload, signedBy: signer)
+        if answer.type == .acknowledgement {
+            guard let acknowledgement = try? V01.Acknowledgement(parsing: answer.payload), let ackKey = V01.AckKey(acknowledgement.id)
+            else { return [] }
+            return [V01.seal(envelope, under: ackKey, wakuSigner: signer, at: message.timestamp)]
+        }
+        guard let asker = try? EnvelopeSealing.open(message, identity: identity).signer else { return [] }
+        return EnvelopeSealing.seal(envelope, to: .partitioned(asker), wakuSigner: signer, at: message.timestamp)
+    }
+}
+
+/// One participant's way onto a ``TestNetwork``: as a light client, it gets what it asked for once that was confirmed.
+final class TestRelay: ConfirmingRelay, StoreReadingRelay {
+    private struct Inner {
+        var isAttached: Bool
+        var watched: Set<ContentTopic> = []
+        var confirmed: Set<ContentTopic> = []
+        var failure: RelayError?
+        var lookUpCount = 0
+        /// Publications whose answers' topic was not confirmed before.
+        var publishedTopics: [(topic: ContentTopic, confirmed: Set<ContentTopic>)] = []
+        var feed: AsyncStream<ReceivedMessage>.Continuation?
+        /// Came before ``run(deliver:)`` was first called: nothing is confirmed before a client is attached, so none of them is lost.
+        var early: [ReceivedMessage] = []
+        var isConfirming = true
+        var topicLimit = Int.max
+        var mostWatched = 0
+    }
+
+    private let network: TestNetwork
+    private let inner: Mutex<Inner>
+
+    init(network: TestNetwork, isAttached: Bool) {
+        self.network = network
+        inner = Mutex(Inner(isAttached: isAttached))
+    }
+
+    var state: RelayState { inner.withLock(\.isAttached) ? .attached : .detached("it was taken away") }
+    var lookUpCount: Int { inner.withLock(\.lookUpCount) }
+    var publishedTopics: [(topic: ContentTopic, confirmed: Set<ContentTopic>)] { inner.withLock(\.publishedTopics) }
+
+    func setAttached(_ isAttached: Bool) { inner.withLock { $0.isAttached = isAttached } }
+    func setFailure(_ failure: RelayError?) { inner.withLock { $0.failure = failure } }
+    func setConfirming(_ isConfirming: Bool) { inner.withLock { $0.isConfirming = isConfirming } }
+
+    var watchedTopics: Set<ContentTopic> { inner.withLock(\.watched) }
+
+    /// As filter nodes, which take 1,000 topics from a client.
+    func setTopicLimit(_ limit: Int) { inner.withLock { $0.topicLimit = limit } }
+    var mostWatchedTopics: Int { inner.withLock(\.mostWatched) }
+
+    func watch(_ contentTopics: [ContentTopic]) {
+        inner.withLock { inner in
+            for topic in contentTopics where inner.watched.count < inner.topicLimit { inner.watched.insert(topic) }
+            inner.mostWatched = max(inner.mostWatched, inner.watched.count)
+        }
+    }
+
+    func unwatch(_ contentTopics: [ContentTopic]) {
+        inner.withLock { inner in
+            inner.watched.subtract(contentTopics)
+            inner.confirmed.subtract(contentTopics)
+        }
+    }
+
+    func confirmWatching(_ contentTopics: [ContentTopic]) async throws(RelayError) {
+        // A subscription takes a moment.
+        await Task.yield()
+        while !inner.withLock({ $0.isAttached && $0.isConfirming }) {
+            if Task.isCancelled { throw RelayError(code: .unavailable, message: "cancelled") }
+            try? await Task.sleep(for: .milliseconds(5))
+        }
+        guard inner.withLock({ $0.watched.isSuperset(of: contentTopics) }) else {
+            throw RelayError(code: .unavailable, message: "no filter node accepted the topic of the answer")
+        }
+        inner.withLock { inner in inner.confirmed.formUnion(contentTopics.filter { inner.watched.contains($0) }) }
+    }
+
+    func run(deliver: @escaping @Sendable ([ReceivedMessage]) async -> Void) async {
+        let (stream, continuation) = AsyncStream.makeStream(of: ReceivedMessage.self)
+        inner.withLock { inner in
+            inner.feed = continuation
+            for message in inner.early { continuation.yield(message) }
+            inner.early = []
+        }
+        for await received in stream { await deliver([received]) }
+    }
+
+    func receive(_ message: WakuMessage) {
+        inner.withLock { inner in
+            guard inner.confirmed.contains(message.contentTopic) || inner.watched.contains(message.contentTopic), inner.isAttached else {
+                return
+            }
+            let received = ReceivedMessage(message: message, pubsubTopic: .statusDefault)
+            if let feed = inner.feed { feed.yield(received) } else { inner.early.append(received) }
+        }
+    }
+
+    @discardableResult
+    func publish(_ message: WakuMessage, on pubsubTopic: PubsubTopic) async throws(RelayError) -> Publication {
+        let failure = inner.withLock { inner in
+            if inner.failure == nil { inner.publishedTopics.append((message.contentTopic, inner.confirmed)) }
+            return inner.failure
+        }
+        if let failure { throw failure }
+        network.publish(message)
+        return .confirmed
+    }
+
+    func storePage(_ query: StoreQuery) async throws(RelayError) -> StorePage {
+        inner.withLock { $0.lookUpCount += 1 }
+        let messages = network.published.filter { query.contentTopics.contains($0.contentTopic) }
+            .map { ReceivedMessage(message: $0, pubsubTopic: .statusDefault) }
+        return StorePage(messages: messages, hashes: messages.map(\.hash), cursor: nil)
+    }
+}

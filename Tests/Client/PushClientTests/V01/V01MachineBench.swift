@@ -1,0 +1,150 @@
+import Core
+import StatusProtocol
+import TestSupport
+import Testing
+import Waku
+import WakuCrypto
+
+@testable import PushClient
+
+/// A client machine of version 0.1 with a clock that stands still until it is moved, its actions, and what it stored.
+struct V01MachineBench {
+    static let start = MachineBench.start
+
+    let identity: PrivateKey
+    var now = Self.start
+    var machine: V01Machine
+    /// As a store has it.
+    var stored: [V01Record.Key: V01Record] = [:]
+    /// Since they were taken last.
+    var actions: [V01Action] = []
+    let installationID = InstallationID("own-device")
+
+    init(identity: PrivateKey = .generate()) {
+        self.identity = identity
+        machine = V01Machine(installationID: installationID, identity: identity, jitter: Jitter(seed: 1), at: Self.start)
+        let output = machine.start(at: now)
+        take(output)
+    }
+
+    mutating func take(_ output: V01Output) {
+        for (key, record) in output.changes { stored[key] = record }
+        actions += output.actions
+    }
+
+    mutating func takeActions() -> [V01Action] {
+        defer { actions = [] }
+        return actions
+    }
+
+    /// The process is killed, and started again after a while. What it stored goes through the bytes that a store has.
+    mutating func restart(after pause: Duration = .zero) throws {
+        now = now + pause
+        actions = []
+        let records = try stored.map { key, record in try V01Record(V01Record.name(of: key), record.encoded()) }
+        machine = V01Machine(
+            records: records, installationID: InstallationID("another"), identity: identity, jitter: Jitter(seed: 2), at: now)
+        let output = machine.start(at: now)
+        take(output)
+    }
+
+    /// Lets time pass, waking the machine whenever it asks for it.
+    mutating func pass(_ duration: Duration) {
+        let end = now + duration
+        while let next = machine.nextWakeUp, next <= end {
+            now = max(now, next)
+            take(machine.wake(at: now))
+        }
+        now = end
+    }
+
+    /// Confirms every publication that is wanted, and returns all actions.
+    mutating func publishAll() -> [V01Action] {
+        var all: [V01Action] = []
+        while !actions.isEmpty {
+            let actions = takeActions()
+            all += actions
+            for action in actions { publish(action, isPublished: true) }
+        }
+        return all
+    }
+
+    mutating func publish(_ action: V01Action, isPublished: Bool) {
+        switch action {
+        case .register(let server, let register):
+            take(machine.registerPublished(register, to: server, isPublished: isPublished, at: now))
+        case .query(let ticket, _, _): take(machine.queryPublished(ticket, isPublished: isPublished, at: now))
+        case .request(let ticket, _, _): take(machine.requestPublished(ticket, isPublished: isPublished, at: now))
+        case .advertise(let advertisement):
+            take(machine.advertisementPublished(rowCount: advertisement.info.count, isPublished: isPublished, at: now))
+        case .lookUp(let registrants): take(machine.lookedUp(registrants, at: now))
+        case .watch, .report, .finished: break
+        }
+    }
+
+    mutating func register(_ profile: V01DeviceProfile = .phone, with servers: [PublicKey]) {
+        take(machine.register(profile, with: servers, at: now))
+    }
+
+    mutating func answer(_ sent: SentRegister, _ error: V01.RegistrationResponse.ErrorType? = nil, _ stored: V01.Preferences? = nil) {
+        let response = V01.RegistrationResponse(error: error, requestID: sent.register.requestID, preferences: stored)
+        take(machine.registerAnswered(by: sent.server, response, at: now))
+    }
+
+    func status(_ server: PublicKey) -> RegistrationStatus? { machine.registrations.servers[server]?.status }
+}
+
+struct SentRegister: Hashable {
+    let server: PublicKey
+    let register: V01.Register
+
+    /// What it says, if its signature holds.
+    func preferences(of account: PublicKey) throws -> V01.Preferences {
+        #expect(register.isSigned(by: account, for: server))
+        return try V01.Preferences(parsing: register.payload)
+    }
+}
+
+struct SentV01Query {
+    let ticket: UInt64
+    let registrant: PublicKey
+    let servers: [PublicKey]
+}
+
+struct SentV01Request {
+    let ticket: UInt64
+    let server: PublicKey
+    let request: NotificationRequest
+}
+
+extension [V01Action] {
+    var registers: [SentRegister] {
+        compactMap { if case .register(let server, let register) = $0 { SentRegister(server: server, register: register) } else { nil } }
+    }
+
+    var queries: [SentV01Query] {
+        compactMap { action in
+            guard case .query(let ticket, let registrant, let servers) = action else { return nil }
+            return SentV01Query(ticket: ticket, registrant: registrant, servers: servers)
+        }
+    }
+
+    var requests: [SentV01Request] {
+        compactMap { action in
+            guard case .request(let ticket, let server, let request) = action else { return nil }
+            return SentV01Request(ticket: ticket, server: server, request: request)
+        }
+    }
+
+    var advertisements: [V01.ContactCodeAdvertisement] {
+        compactMap { if case .advertise(let advertisement) = $0 { advertisement } else { nil } }
+    }
+
+    var events: [PushClientEvent] {
+        compactMap { if case .report(let event) = $0 { event } else { nil } }
+    }
+}
+
+extension V01DeviceProfile {
+    static var phone: V01DeviceProfile { V01DeviceProfile(platform: .apn, deviceToken: DeviceToken("device-token")) }
+}

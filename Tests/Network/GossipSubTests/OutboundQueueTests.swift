@@ -1,0 +1,112 @@
+import TestSupport
+import Wire
+import Testing
+
+@testable import GossipSub
+
+@Suite("Outbound queue")
+struct OutboundQueueTests {
+    private func message(_ byteCount: Int, _ seed: UInt8 = 0) -> GossipMessage {
+        GossipMessage(topic: "/t", data: [UInt8](repeating: seed, count: byteCount))
+    }
+
+    private func id(_ number: UInt8) -> MessageID { MessageID(of: [number][...]) }
+
+    /// All frames, parsed.
+    private func frames(_ queue: inout OutboundQueue) throws -> [GossipRPC] {
+        var framing = LengthFraming(limit: GossipRPC.maximumByteCount)
+        var frames: [GossipRPC] = []
+        while let bytes = queue.nextFrame() {
+            framing.append(bytes)
+            frames.append(try GossipRPC(parsing: try #require(try framing.next())))
+        }
+        return frames
+    }
+
+    @Test("Queued items are combined into one frame and parsed unchanged")
+    func together() throws {
+        var queue = OutboundQueue()
+        let sent = message(3)
+        for item in [
+            .subscription(topic: "/t", isOn: true), .graft(topic: "/a"), .prune(topic: "/b", backoff: .seconds(61)), .message(sent),
+            .reply(message(4)), .ihave(topic: "/t", ids: [id(1), id(2)]), .iwant([id(3)]), .idontwant([id(4)]),
+        ] as [Outgoing] {
+            #expect(queue.append(item) == .kept)
+        }
+        let frames = try frames(&queue)
+        let frame = try #require(frames.first)
+        #expect(frames.count == 1)
+        #expect(frame.subscriptions == [.init(topic: "/t", isOn: true)])
+        #expect(frame.graft == ["/a"])
+        #expect(frame.prune == [.init(topic: "/b", backoff: .seconds(61))])
+        #expect(frame.publications.map(\.data.count) == [3, 4])
+        #expect(frame.ihave == [.init(topic: "/t", ids: [id(1), id(2)])])
+        #expect(frame.iwant == [id(3)])
+        #expect(frame.idontwant == [id(4)])
+        #expect(queue.isEmpty && queue.byteCount == 0)
+    }
+
+    @Test("Frames are filled up to their limit; larger messages get a frame of their own")
+    func sizes() throws {
+        var limits = OutboundQueue.Limits()
+        limits.frameByteCount = 1000
+        var queue = OutboundQueue(limits: limits)
+        for size in [400, 400, 400, 5000, 10] { _ = queue.append(.message(message(size))) }
+        _ = queue.append(.graft(topic: "/t"))
+        #expect(try frames(&queue).map { $0.publications.map(\.data.count) } == [[400, 400], [400], [5000], [10]])
+    }
+
+    @Test("When full, gossip and replies are dropped first, then messages; control overflows")
+    func priorities() throws {
+        var limits = OutboundQueue.Limits()
+        limits.messageByteCount = 3000
+        limits.controlCount = 2
+        limits.gossipIDCount = 3
+        var queue = OutboundQueue(limits: limits)
+        #expect(queue.append(.ihave(topic: "/t", ids: [id(1), id(2)])) == .kept)
+        #expect(queue.append(.iwant([id(3), id(4)])) == .dropped)
+        #expect(queue.append(.reply(message(1000, 1))) == .kept)
+        #expect(queue.append(.message(message(1000, 2))) == .kept)
+        // The reply and the gossip go for it.
+        #expect(queue.append(.message(message(1500, 3))) == .dropped)
+        // The newest.
+        #expect(queue.append(.message(message(1000, 4))) == .dropped)
+        #expect(queue.append(.reply(message(1000, 5))) == .dropped)
+        #expect(queue.append(.graft(topic: "/t")) == .kept)
+        #expect(queue.append(.graft(topic: "/t")) == .kept)
+        #expect(queue.append(.graft(topic: "/t")) == .overflow)
+        let frame = try #require(try frames(&queue).first)
+        #expect(frame.publications.map(\.data.count) == [1000, 1500])
+        #expect(frame.ihave.isEmpty && frame.graft.count == 2)
+    }
+
+    @Test("Large gossip is split over frames")
+    func gossip() throws {
+        var queue = OutboundQueue()
+        for start in 0..<5 {
+            let ids = (0..<1000).map { (number: Int) in MessageID(of: [UInt8(start), UInt8(number & 255), UInt8(number >> 8)][...]) }
+            #expect(queue.append(.ihave(topic: "/t", ids: ids)) == .kept)
+        }
+        let frames = try frames(&queue)
+        #expect(frames.flatMap(\.ihave).flatMap(\.ids).count == 5000)
+        #expect(frames.allSatisfy { $0.frame.count <= 64 << 10 })
+    }
+
+    @Test("The FIFO keeps its order")
+    func fifo() {
+        var fifo = Fifo<Int>()
+        var next = 0
+        for number in 0..<1000 {
+            fifo.append(number)
+            if number % 3 != 0 {
+                #expect(fifo.popFirst() == next)
+                next += 1
+            }
+        }
+        while let number = fifo.popFirst() {
+            #expect(number == next)
+            next += 1
+        }
+        #expect(next == 1000 && fifo.isEmpty)
+    }
+}

@@ -1,0 +1,233 @@
+import TestSupport
+import Synchronization
+import Testing
+import Core
+import Waku
+
+@testable import NwakuRelay
+
+/// Against nodes that answer otherwise than one hopes.
+@Suite(.timeLimit(.minutes(5))) struct MisbehavingNodeTests {
+    private static let payload = "AQID"
+
+    @Test(arguments: [404, 503, 505, 500])
+    func publishesByRelayWhenLightpushFails(status: Int) async throws {
+        let calls = Mutex<[String]>([])
+        try await ScriptedNode.serve { call, _ in
+            calls.withLock { $0.append(call) }
+            return call.contains("lightpush") ? (status, "no") : nil
+        } _: { port in
+            let relay = try makeRelay(port: port)
+            try await relay.publish(message(1), on: .statusDefault)
+            try await relay.publish(message(2), on: .statusDefault)
+        }
+        let push = "POST /lightpush/v3/message"
+        let publish = "POST /relay/v1/messages/%2Fwaku%2F2%2Frs%2F16%2F32"
+        // A node that does not serve lightpush is not asked at every message.
+        let isMissing = status == 404 || status == 503
+        #expect(calls.withLock { $0 } == [push, publish] + (isMissing ? [publish] : [push, publish]))
+    }
+
+    @Test(arguments: [
+        (400, "Message size exceeded maximum of 153600 bytes", RelayError.Code.refused),
+        (400, "Failed to publish: Node not subscribed to topic", .unavailable),
+        (503, "not ready", .unavailable), (404, "", .unavailable),
+    ])
+    func tellsWhetherToTryAgain(status: Int, text: String, code: RelayError.Code) async throws {
+        try await ScriptedNode.serve { call, _ in
+            call.contains("lightpush") ? (404, "") : (status, text)
+        } _: { port in
+            let relay = try makeRelay(port: port)
+            await #expect { try await relay.publish(message(1), on: .statusDefault) } throws: { ($0 as? RelayError)?.code == code }
+        }
+    }
+
+    @Test func anUnreachableNodeIsUnavailable() async throws {
+        let relay = try makeRelay(port: 1)
+        await #expect { try await relay.publish(message(1), on: .statusDefault) } throws: { ($0 as? RelayError)?.code == .unavailable }
+    }
+
+    @Test func readsWhatCanBeReadAndKeepsNanoseconds() async throws {
+        let large = String(repeating: "AAAA", count: (1 << 20) / 3)
+        let poll = """
+            [{"payload": "\(Self.payload)", "contentTopic": "/a", "timestamp": 1800000000123456789, "version": 1, "meta": "/w=="},
+             {"payload": "!", "contentTopic": "/a"}, 7, null, {"contentTopic": "/a"}, {"payload": "", "contentTopic": "/a"},
+             {"payload": "AQ==", "contentTopic": "/a", "timestamp": 1e30}, {"payload": "\(large)", "contentTopic": "/a"},
+             {"payload": "\(Self.payload)", "contentTopic": "/b"}]
+            """
+        try await ScriptedNode.serve { _, _ in
+            (200, poll)
+        } _: { port in
+            let poll = try await makeAPI(port: port).messages(on: .statusDefault)
+            let expected = [
+                WakuMessage(
+                    payload: [1, 2, 3], contentTopic: ContentTopic(rawValue: "/a"), version: 1,
+                    timestamp: Timestamp(rawValue: 1_800_000_000_123_456_789), meta: [0xFF]),
+                WakuMessage(
+                    payload: [1, 2, 3], contentTopic: ContentTopic(rawValue: "/b"), version: 0, timestamp: Timestamp(rawValue: 0)),
+            ]
+            #expect(poll.messages.map(\.message) == expected)
+            #expect(poll.elementCount == 9)
+        }
+    }
+
+    @Test func nullIsAnEmptyPoll() async throws {
+        try await ScriptedNode.serve { _, _ in
+            (200, "null")
+        } _: { port in
+            let poll = try await makeAPI(port: port).messages(on: .statusDefault)
+            #expect(poll.elementCount == 0)
+        }
+    }
+
+    @Test func anUnreadablePollDetaches() async throws {
+        let polls = Mutex(0)
+        try await ScriptedNode.serve { call, _ in
+            guard call.hasPrefix("GET /relay") else { return nil }
+            return polls.withLock { polls in
+                polls += 1
+                return polls == 1 ? (200, "<html>") : nil
+            }
+        } _: { port in
+            let relay = try makeRelay(port: port)
+            try await during({ await relay.run { _ in } }) {
+                try await eventually { relay.state == .attached }
+            }
+        }
+        #expect(polls.withLock { $0 } >= 2)
+    }
+
+    @Test func keepsAskingAStoreThatFails() async throws {
+        // In turn: none, too often, an error within, a page with something broken, and the last page.
+        let answers: [(Int, String)] = [
+            (412, "No suitable service peer & none discovered"), (429, ""), (200, #"{"statusCode": 500, "statusDesc": "oops"}"#),
+            (
+                200,
+                """
+                {"statusCode": 200, "messages": [7, {"messageHash": "0x00", "message": {"payload": "\(Self.payload)", "contentTopic": "\(topicA)",
+                "timestamp": 1}, "pubsubTopic": "/waku/2/rs/16/32"}], "paginationCursor": "0xab"}
+                """
+            ),
+            (200, #"{"statusCode": 200, "messages": []}"#),
+        ]
+        let asked = Mutex<[[String: String]]>([])
+        try await ScriptedNode.serve { call, query in
+            guard call.hasPrefix("GET /store") else { return nil }
+            return asked.withLock { asked in
+                asked.append(query)
+                return answers[min(asked.count, answers.count) - 1]
+            }
+        } _: { port in
+            let relay = try makeRelay(port: port, catchUpTopics: [topicA], lastSeen: .now() - .seconds(600))
+            let inbox = Inbox()
+            try await during({ await relay.run { inbox.deliver($0) } }) {
+                try await eventually { asked.withLock { $0.count } >= answers.count }
+                #expect(inbox.messages.map(\.message.payload) == [[1, 2, 3]])
+            }
+        }
+        let queries = asked.withLock { $0 }
+        #expect(queries.map { $0["cursor"] }.prefix(5) == [nil, nil, nil, nil, "0xab"])
+        #expect(queries[0]["contentTopics"] == topicA.rawValue)
+        #expect(queries[0]["includeData"] == "true")
+    }
+
+    /// A node can't have answers go out on a pubsub topic of its choice, which are sent where a message came from.
+    @Test func messagesThatWereNotAskedForAreLeftOut() async throws {
+        func entry(_ payload: String, _ topic: ContentTopic, _ pubsubTopic: String) -> String {
+            #"{"message": {"payload": "\#(payload)", "contentTopic": "\#(topic)", "timestamp": 1}, "pubsubTopic": "\#(pubsubTopic)"}"#
+        }
+        let own = PubsubTopic.statusDefault.rawValue
+        let entries = [
+            entry("AQ==", topicA, "/waku/2/rs/16/33"), entry("Ag==", topicB, own), entry(Self.payload, topicA, own),
+            entry("Aw==", topicA, ""),
+        ]
+        let hashes = [message(1), message(2)].map { $0.hash(on: .statusDefault) }
+        let answer = entries.joined(separator: ",")
+        try await ScriptedNode.serve { call, query in
+            guard call.hasPrefix("GET /store") else { return nil }
+            let listed = hashes.map { #"{"messageHash": "0x\#($0.hex)"}"# }.joined(separator: ",")
+            return (200, #"{"statusCode": 200, "messages": [\#(query["hashes"] == nil ? answer : listed)]}"#)
+        } _: { port in
+            let api = try makeAPI(port: port)
+            let page = try await api.query(StoreQuery(pubsubTopic: .statusDefault, contentTopics: [topicA]))
+            #expect(page.messages.map(\.message.payload) == [[1, 2, 3]])
+            #expect(try await api.query(StoreQuery(hashes: [hashes[1]], includesMessages: false)).hashes == [hashes[1]])
+        }
+    }
+
+    /// A decoder would make many times as much memory of it.
+    @Test func smallAnswersAreReadUpToASmallLimit() async throws {
+        let long = String(repeating: " ", count: NwakuAPI.maximumSmallResponseByteCount)
+        try await ScriptedNode.serve { call, _ in
+            call.hasPrefix("GET /relay") ? (200, long + "[]") : (200, long + #"{"nodeHealth": "READY", "messages": []}"#)
+        } _: { port in
+            let api = try makeAPI(port: port)
+            await #expect { try await api.health() } throws: { ($0 as? NwakuAPIError)?.code == .tooLong }
+            await #expect { try await api.query(StoreQuery(hashes: [], includesMessages: false)) } throws: {
+                ($0 as? NwakuAPIError)?.code == .tooLong
+            }
+            #expect(try await api.query(StoreQuery(pubsubTopic: .statusDefault)).messages.isEmpty)
+            #expect(try await api.messages(on: .statusDefault).elementCount == 0)
+        }
+    }
+
+    /// Cut to one line of printable ASCII: neither escape sequences nor marks that turn a line's direction.
+    @Test func aNodesWordsAreShownAsPlainText() async throws {
+        let words = "no\u{9b}31m \u{202e}peers\u{1b}[2J\u{7f}\r\nforged " + String(repeating: "x", count: 500)
+        try await ScriptedNode.serve { _, _ in
+            (500, words)
+        } _: { port in
+            let api = try makeAPI(port: port)
+            await #expect { try await api.messages(on: .statusDefault) } throws: {
+                ($0 as? NwakuAPIError)?.message == "the node answered 500 to /relay/v1/messages: no31m peers[2J"
+            }
+        }
+    }
+
+    @Test func anOversizedPageIsFetchedInSmallerOnes() async throws {
+        let tooLong = String(repeating: " ", count: NwakuAPI.maximumResponseByteCount + 1)
+        let page = """
+            {"statusCode": 200, "messages": [{"messageHash": "0x00", "message": {"payload": "\(Self.payload)", "contentTopic": "\(topicA)",
+            "timestamp": 1}, "pubsubTopic": "/waku/2/rs/16/32"}]}
+            """
+        try await ScriptedNode.serve { call, query in
+            call.hasPrefix("GET /store") ? (200, query["pageSize"] == "10" ? page : tooLong) : nil
+        } _: { port in
+            let relay = try makeRelay(port: port, catchUpTopics: [topicA], lastSeen: .now() - .seconds(600))
+            let inbox = Inbox()
+            try await during({ await relay.run { inbox.deliver($0) } }) {
+                try await eventually { inbox.messages.map(\.message.payload) == [[1, 2, 3]] }
+            }
+        }
+    }
+
+    @Test func waitsForANodeThatStarts() async throws {
+        let calls = Mutex(0)
+        try await ScriptedNode.serve { call, _ in
+            let count = calls.withLock { calls in
+                calls += 1
+                return calls
+            }
+            return count < 5 ? (404, "/relay endpoints are not available while initializing.") : nil
+        } _: { port in
+            let relay = try makeRelay(port: port)
+            try await during({ await relay.run { _ in } }) {
+                try await eventually { relay.state == .attached }
+            }
+        }
+    }
+
+    @Test(arguments: [
+        (200, #"{"nodeHealth": "READY", "protocolsHealth": [{"Relay": "READY"}, {"Store": "NOT_READY", "desc": "no peers"}, 7]}"#, "READY"),
+        (501, "", "UNKNOWN"),
+    ])
+    func health(status: Int, body: String, expected: String) async throws {
+        try await ScriptedNode.serve { _, _ in
+            (status, body)
+        } _: { port in
+            let health = try await makeAPI(port: port).health()
+            #expect(health.status == expected)
+            #expect(health.protocols == (status == 200 ? ["Relay": "READY", "Store": "NOT_READY"] : [:]))
+        }
+    }
+}

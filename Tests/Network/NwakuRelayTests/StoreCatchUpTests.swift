@@ -1,0 +1,273 @@
+import Core
+import TestSupport
+import Testing
+import Waku
+
+@testable import NwakuRelay
+
+struct StoreCatchUpTests {
+    private static let day = Timestamp(rawValue: 1_800_000_000_000_000_001)
+    private static let topic = ContentTopic(rawValue: "/waku/1/0x00000001/rfc26")
+
+    private func moment(_ uptime: Duration) -> Moment {
+        Moment(instant: Instant(sinceEpoch: uptime), wallClock: Self.day + uptime)
+    }
+
+    private func catchUp(topicCount: Int = 1, pageLimit: Int = 1000, remembered: Int = 100) -> StoreCatchUp {
+        let topics = (1...topicCount).map { ContentTopic(TopicTag(rawValue: UInt32($0))) }
+        return StoreCatchUp(
+            configuration: StoreCatchUp.Configuration(
+                contentTopics: topics, settling: .zero, pageLimit: pageLimit, rememberedHashCount: remembered))
+    }
+
+    private func query(_ action: StoreCatchUp.Action) throws -> StoreQuery {
+        guard case .query(let query) = action else { throw NotAQuery(action: action) }
+        return query
+    }
+
+    private struct NotAQuery: Error {
+        let action: StoreCatchUp.Action
+    }
+
+    private func page(_ messages: [ReceivedMessage] = [], cursor: String? = nil) -> StorePage {
+        StorePage(messages: messages, hashes: messages.map(\.hash), cursor: cursor)
+    }
+
+    private func message(_ number: UInt8) -> ReceivedMessage {
+        let message = WakuMessage(payload: [number], contentTopic: Self.topic, timestamp: Self.day)
+        return ReceivedMessage(message: message, pubsubTopic: .statusDefault)
+    }
+
+    @Test func isIdleWithoutAGapOrWithoutTopics() {
+        var catchUp = catchUp()
+        let action = catchUp.next(at: moment(.zero))
+        #expect(action == .idle)
+        var empty = StoreCatchUp(configuration: StoreCatchUp.Configuration(contentTopics: []))
+        let matters = empty.noteGap(from: moment(.zero), at: moment(.zero))
+        #expect(!matters)
+        let action2 = empty.next(at: moment(.zero))
+        #expect(action2 == .idle)
+        #expect(empty.missingFrom(at: moment(.seconds(4))) == nil)
+    }
+
+    @Test func windowsStartBeforeTheGap() throws {
+        var catchUp = catchUp()
+        catchUp.noteGap(from: moment(.zero), at: moment(.zero))
+        let query = try query(catchUp.next(at: moment(.seconds(3))))
+        #expect(query.startTime == Self.day - .seconds(60))
+        // The local clock may be behind.
+        #expect(query.endTime == nil)
+        #expect(query.contentTopics == [Self.topic])
+        #expect(query.pageSize == 100)
+        #expect(catchUp.missingFrom(at: moment(.seconds(4))) == Self.day)
+    }
+
+    @Test func followsTheCursorToTheLastPage() throws {
+        var catchUp = catchUp()
+        catchUp.noteGap(from: moment(.zero), at: moment(.zero))
+        _ = try query(catchUp.next(at: moment(.zero)))
+        let summary = catchUp.answered(page(cursor: "0x01"))
+        #expect(summary == nil)
+        #expect(try query(catchUp.next(at: moment(.zero))).cursor == "0x01")
+        let summary2 = catchUp.answered(page())
+        #expect(summary2 == StoreCatchUp.Summary(messageCount: 0, pageCount: 2))
+        let action = catchUp.next(at: moment(.zero))
+        #expect(action == .idle)
+        #expect(catchUp.missingFrom(at: moment(.seconds(4))) == nil)
+    }
+
+    @Test func asksForTenTopicsAtOnce() throws {
+        var catchUp = catchUp(topicCount: 21)
+        catchUp.noteGap(from: moment(.zero), at: moment(.zero))
+        var counts: [Int] = []
+        while case .query(let query) = catchUp.next(at: moment(.zero)) {
+            counts.append(query.contentTopics.count)
+            _ = catchUp.answered(page())
+        }
+        #expect(counts == [10, 10, 1])
+    }
+
+    @Test func gapsDuringAWalkAreMergedIntoOneLaterWalk() throws {
+        var catchUp = catchUp()
+        catchUp.noteGap(from: moment(.zero), at: moment(.zero))
+        _ = try query(catchUp.next(at: moment(.zero)))
+        catchUp.noteGap(from: moment(.seconds(2)), at: moment(.seconds(3)))
+        catchUp.noteGap(from: moment(.seconds(1)), at: moment(.seconds(3)))
+        _ = catchUp.answered(page())
+        #expect(catchUp.missingFrom(at: moment(.seconds(4))) == Self.day + .seconds(1))
+        let action = catchUp.next(at: moment(.seconds(4)))
+        #expect(action == .wait(until: .seconds(5)))
+        #expect(try query(catchUp.next(at: moment(.seconds(5)))).startTime == Self.day - .seconds(59))
+    }
+
+    @Test func aFailedWalkIsResumed() throws {
+        var catchUp = catchUp()
+        catchUp.noteGap(from: moment(.zero), at: moment(.zero))
+        _ = try query(catchUp.next(at: moment(.zero)))
+        _ = catchUp.answered(page(cursor: "0x01"))
+        let isFirst = catchUp.failed(at: moment(.zero), jitter: 1)
+        #expect(isFirst)
+        let action = catchUp.next(at: moment(.zero))
+        #expect(action == .wait(until: .seconds(1)))
+        let isFirst2 = catchUp.failed(at: moment(.seconds(1)), jitter: 1)
+        #expect(!isFirst2)
+        let action2 = catchUp.next(at: moment(.seconds(2)))
+        #expect(action2 == .wait(until: .seconds(3)))
+        // No page told how far it was: from the beginning.
+        let query = try query(catchUp.next(at: moment(.seconds(3))))
+        #expect(query.cursor == nil)
+        #expect(query.startTime == Self.day - .seconds(60))
+        #expect(catchUp.missingFrom(at: moment(.seconds(4))) == Self.day)
+    }
+
+    /// Large messages of others must not stand in the way.
+    @Test func pageSizeShrinksAfterOversizedResponsesAndGrowsAgain() throws {
+        var catchUp = catchUp(pageLimit: 2)
+        catchUp.noteGap(from: moment(.zero), at: moment(.zero))
+        func size(_ second: Int) throws -> Int { try query(catchUp.next(at: moment(.seconds(second)))).pageSize }
+        #expect(try size(0) == 100)
+        _ = catchUp.failed(at: moment(.seconds(0)), jitter: 0)
+        #expect(try size(10) == 100)
+        for expected in [10, 1, 1] {
+            _ = catchUp.failed(isTooMuch: true, at: moment(.seconds(10)), jitter: 0)
+            #expect(try size(100) == expected)
+        }
+        // Ten messages, and a hundred: then whole pages, until there were as many as two of these hold.
+        var sizes: [Int] = []
+        while case .query(let query) = catchUp.next(at: moment(.seconds(1000))) {
+            sizes.append(query.pageSize)
+            _ = catchUp.answered(page(cursor: "0x0\(sizes.count)"))
+        }
+        #expect(sizes == [Int](repeating: 1, count: 10) + [Int](repeating: 10, count: 10) + [100])
+    }
+
+    @Test func aReconnectionEndsThePause() throws {
+        var catchUp = catchUp()
+        catchUp.noteGap(from: moment(.zero), at: moment(.zero))
+        _ = try query(catchUp.next(at: moment(.zero)))
+        _ = catchUp.failed(at: moment(.zero), jitter: 1)
+        catchUp.noteReconnection()
+        _ = try query(catchUp.next(at: moment(.milliseconds(1))))
+        let isFirst = catchUp.failed(at: moment(.milliseconds(1)), jitter: 1)
+        #expect(isFirst)
+    }
+
+    @Test func aMessageIsFreshOnce() {
+        var catchUp = catchUp(remembered: 2)
+        let fresh = catchUp.fresh([message(1), message(2), message(1)])
+        #expect(fresh == [message(1), message(2)])
+        let fresh2 = catchUp.fresh([message(2), message(3)])
+        #expect(fresh2 == [message(3)])
+        // Only two are remembered.
+        let fresh3 = catchUp.fresh([message(1)])
+        #expect(fresh3 == [message(1)])
+    }
+
+    @Test func anEndlessStoreIsLimited() throws {
+        var catchUp = catchUp(pageLimit: 3)
+        catchUp.noteGap(from: moment(.zero), at: moment(.zero))
+        var summary: StoreCatchUp.Summary?
+        for number in 0..<3 {
+            _ = try query(catchUp.next(at: moment(.zero)))
+            summary = catchUp.answered(page(cursor: "0x0\(number)"))
+        }
+        #expect(summary == StoreCatchUp.Summary(messageCount: 0, pageCount: 3, isCutShort: true))
+    }
+
+    @Test func aRepeatedCursorIsTheEnd() throws {
+        var catchUp = catchUp()
+        catchUp.noteGap(from: moment(.zero), at: moment(.zero))
+        _ = try query(catchUp.next(at: moment(.zero)))
+        _ = catchUp.answered(page(cursor: "0x01"))
+        _ = try query(catchUp.next(at: moment(.zero)))
+        let summary = catchUp.answered(page(cursor: "0x01"))
+        #expect(summary != nil)
+    }
+
+    @Test func aGapIsWalkedAtOnceAndAgainAfterSettling() throws {
+        var catchUp = StoreCatchUp(configuration: StoreCatchUp.Configuration(contentTopics: [Self.topic]))
+        catchUp.noteGap(from: moment(.seconds(10)), at: moment(.seconds(12)))
+        #expect(try query(catchUp.next(at: moment(.seconds(12)))).startTime == moment(.seconds(-50)).wallClock)
+        _ = catchUp.answered(page())
+        let action = catchUp.next(at: moment(.seconds(12)))
+        #expect(action == .wait(until: .seconds(17)))
+        #expect(catchUp.missingFrom(at: moment(.seconds(12))) == moment(.seconds(10)).wallClock)
+        catchUp.noteGap(from: moment(.seconds(15)), at: moment(.milliseconds(16_000)))
+        catchUp.noteGap(from: moment(.seconds(16)), at: moment(.milliseconds(16_500)))
+        #expect(try query(catchUp.next(at: moment(.seconds(17)))).startTime == moment(.seconds(-50)).wallClock)
+        _ = catchUp.answered(page())
+        // The first gap had its time, those after it had not.
+        #expect(catchUp.missingFrom(at: moment(.seconds(17))) == moment(.seconds(15)).wallClock)
+        #expect(try query(catchUp.next(at: moment(.seconds(22)))).startTime == moment(.seconds(-45)).wallClock)
+        _ = catchUp.answered(page())
+        let action2 = catchUp.next(at: moment(.seconds(22)))
+        #expect(action2 == .idle)
+    }
+
+    @Test func liveMessagesAreNotFresh() {
+        var catchUp = catchUp()
+        catchUp.noteReceived([message(1)])
+        let fresh = catchUp.fresh([message(1), message(2)])
+        #expect(fresh == [message(2)])
+    }
+
+    @Test func gapsAreFoundAfterTheClockWasSet() throws {
+        for step in [-1000, 1000] {
+            var catchUp = catchUp()
+            catchUp.noteGap(from: moment(.seconds(10)), at: moment(.seconds(20)))
+            let now = Moment(instant: .seconds(30), wallClock: moment(.seconds(30 + step)).wallClock)
+            let start = moment(.seconds(10 + min(step, 0))).wallClock
+            #expect(catchUp.missingFrom(at: now) == start)
+            #expect(try query(catchUp.next(at: now)).startTime == start - .seconds(60))
+        }
+    }
+
+    @Test func walksWithAClockAheadAreRepeatedOnce() throws {
+        var catchUp = catchUp()
+        func ahead(_ uptime: Duration) -> Moment {
+            Moment(instant: Instant(sinceEpoch: uptime), wallClock: moment(uptime + .seconds(500)).wallClock)
+        }
+        catchUp.noteGap(from: ahead(.seconds(100)), at: ahead(.seconds(200)))
+        _ = try query(catchUp.next(at: ahead(.seconds(200))))
+        _ = catchUp.answered(page())
+        let isGap = catchUp.noteClock(at: ahead(.seconds(300)))
+        #expect(!isGap)
+        let isGap2 = catchUp.noteClock(at: moment(.seconds(301)))
+        #expect(isGap2)
+        #expect(try query(catchUp.next(at: moment(.seconds(301)))).startTime == moment(.seconds(40)).wallClock)
+        _ = catchUp.answered(page())
+        // Neither the same step nor one forward makes another.
+        let isGap3 = catchUp.noteClock(at: moment(.seconds(302)))
+        let isGap4 = catchUp.noteClock(at: ahead(.seconds(303)))
+        #expect(!isGap3 && !isGap4)
+        let action = catchUp.next(at: ahead(.seconds(400)))
+        #expect(action == .idle)
+    }
+
+    @Test func repeatedClockChangesDoNotGrowWindows() throws {
+        var catchUp = catchUp()
+        catchUp.noteGap(from: moment(.zero), at: moment(.zero))
+        for round in 1...500 {
+            let uptime = Duration.seconds(round * 20)
+            let now = Moment(instant: Instant(sinceEpoch: uptime), wallClock: moment(uptime + .seconds(round % 2 * 300)).wallClock)
+            catchUp.noteClock(at: now)
+            guard case .query(let query) = catchUp.next(at: now) else { continue }
+            let start = try #require(query.startTime)
+            #expect(now.wallClock.since(start) <= StoreCatchUp.clockLookBack + .seconds(60 + 20))
+            _ = catchUp.answered(page())
+        }
+    }
+
+    @Test func aDeadCursorIsReplacedByATimestamp() throws {
+        var catchUp = catchUp()
+        catchUp.noteGap(from: moment(.zero), at: moment(.zero))
+        _ = try query(catchUp.next(at: moment(.zero)))
+        _ = catchUp.answered(page([message(1)], cursor: "0x01"))
+        _ = catchUp.failed(at: moment(.zero), jitter: 1)
+        #expect(try query(catchUp.next(at: moment(.seconds(1)))).cursor == "0x01")
+        _ = catchUp.failed(at: moment(.seconds(1)), jitter: 1)
+        let query = try query(catchUp.next(at: moment(.seconds(3))))
+        #expect(query.cursor == nil)
+        #expect(query.startTime == message(1).message.timestamp)
+    }
+}

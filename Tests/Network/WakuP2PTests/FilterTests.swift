@@ -1,0 +1,334 @@
+import TestSupport
+import LibP2P
+import Logging
+import NIOCore
+import Synchronization
+import Testing
+import Core
+import Waku
+import WakuCrypto
+
+@testable import WakuP2P
+
+@Suite("Filter client", .timeLimit(.minutes(5)))
+struct FilterTests {
+    private static let topic = PubsubTopic.statusDefault
+
+    /// A filter node with lightpush.
+    private final class FilterNode: Sendable {
+        let key = PrivateKey.generate()
+        let host: Host
+        /// The status of its responses to subscribe requests; nil: it is not a filter node.
+        private let code: UInt32?
+        /// Subscriptions beyond so many are too often for it.
+        private let subscriptionLimit: Int
+        private let hasStore: Bool
+        /// With which it answers lightpush.
+        private let pushCode: UInt32
+        let kinds = Log<FilterSubscribeRequest.Kind>()
+        let subscribed = Log<ContentTopic>()
+        let pushed = Log<WakuMessage>()
+        let client = Mutex<PeerID?>(nil)
+        /// What it pushes at present. As real nodes, it refuses more than 1,000.
+        let topics = Mutex<Set<ContentTopic>>([])
+
+        init(answering code: UInt32? = 200, subscriptionLimit: Int = .max, hasStore: Bool = false, pushCode: UInt32 = 200) {
+            host = Host(key: NodeKey(key), logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
+            self.code = code
+            self.subscriptionLimit = subscriptionLimit
+            self.hasStore = hasStore
+            self.pushCode = pushCode
+        }
+
+        func listen() async throws -> Multiaddr {
+            host.serve(WakuProtocol.metadata) { stream in
+                try await stream.writeMessage(ByteBuffer(bytes: WakuMetadata(clusterID: 16, shards: [32]).encoded()))
+            }
+            if hasStore { host.serve(WakuProtocol.store) { $0.reset() } }
+            guard let code else { return try await host.listen(on: try Multiaddr("/ip4/127.0.0.1/tcp/0")) }
+            host.serve(WakuProtocol.filterSubscribe) { [kinds, subscribed, subscriptionLimit, weak self] stream in
+                var reader = MessageReader(stream, limit: 1 << 16)
+                guard let bytes = try await reader.next() else { return }
+                let request = try FilterSubscribeRequest(parsing: Array(bytes.readableBytesView))
+                self?.client.withLock { $0 = stream.peer }
+                kinds.add([request.kind])
+                let isTooOften = kinds.all.count { $0 == .subscribe } > subscriptionLimit
+                if !isTooOften, request.kind == .subscribe { subscribed.add(request.contentTopics) }
+                let isTooMuch = self?.take(request, isAccepted: code == 200 && !isTooOften) == false
+                let status = WakuStatus(code: isTooOften ? 429 : isTooMuch ? 503 : code)
+                let response = FilterSubscribeResponse(requestID: request.requestID, status: status)
+                try await stream.writeMessage(ByteBuffer(bytes: response.encoded()))
+            }
+            host.serve(WakuProtocol.lightpush) { [pushed, pushCode] stream in
+                var reader = MessageReader(stream, limit: 1 << 18)
+                guard let bytes = try await reader.next() else { return }
+                let request = try LightpushRequest(parsing: Array(bytes.readableBytesView))
+                pushed.add([request.message])
+                let response = LightpushResponse(
+                    requestID: request.requestID, status: WakuStatus(code: pushCode), relayPeerCount: pushCode == 200 ? 1 : nil)
+                try await stream.writeMessage(ByteBuffer(bytes: response.encoded()))
+            }
+            return try await host.listen(on: try Multiaddr("/ip4/127.0.0.1/tcp/0"))
+        }
+
+        /// - Returns: Whether it has room for the topics.
+        private func take(_ request: FilterSubscribeRequest, isAccepted: Bool) -> Bool {
+            topics.withLock { topics in
+                guard isAccepted else { return true }
+                switch request.kind {
+                case .ping: break
+                case .subscribe:
+                    let all = topics.union(request.contentTopics)
+                    guard all.count <= 1000 else { return false }
+                    topics = all
+                case .unsubscribe: topics.subtract(request.contentTopics)
+                case .unsubscribeAll: topics = []
+                }
+                return true
+            }
+        }
+
+        func send(_ message: WakuMessage) async throws {
+            let client = try #require(client.withLock { $0 })
+            let stream = try await host.openStream(to: client, [WakuProtocol.filterPush])
+            let push = FilterPush(message: ReceivedMessage(message: message, pubsubTopic: FilterTests.topic))
+            try await stream.writeMessage(ByteBuffer(bytes: push.encoded()))
+            stream.close()
+        }
+    }
+
+    private func message(on topic: ContentTopic) -> WakuMessage {
+        WakuMessage(payload: [1, 2, 3], contentTopic: topic, timestamp: .now())
+    }
+
+    @Test func watchedTopicsAreConfirmedOnceANodeAcceptedThem() async throws {
+        let node = FilterNode()
+        let address = try await node.listen()
+        var configuration = P2PRelay.Configuration(key: .generate(), peers: [address])
+        configuration.contentTopics = { _ in [] }
+        let relay = RunningRelay(configuration)
+        for name in ["answer", "another answer"] {
+            let topic = ContentTopic(TopicTag(of: name))
+            try await relay.relay.confirmWatching([topic])
+            #expect(node.subscribed.all.contains(topic))
+        }
+        await relay.stop()
+        await node.host.close()
+    }
+
+    @Test("A client that asks more questions than a node takes topics gives up those that were answered")
+    func unwatching() async throws {
+        let node = FilterNode()
+        let address = try await node.listen()
+        var configuration = P2PRelay.Configuration(key: .generate(), peers: [address])
+        configuration.contentTopics = { _ in [] }
+        configuration.filter.pace = .milliseconds(1)
+        configuration.filter.checkPeriod = .milliseconds(5)
+        configuration.filter.linger = .milliseconds(200)
+        let relay = RunningRelay(configuration)
+        let (questionCount, atOnce) = (1500, 100)
+        for start in stride(from: 0, to: questionCount, by: atOnce) {
+            let topics = (start..<start + atOnce).map { ContentTopic(TopicTag(of: "answer \($0)")) }
+            try await relay.relay.confirmWatching(topics)
+            // The answers come, and nothing more is awaited on their topics.
+            let count = relay.received.count
+            let answer = message(on: topics[0])
+            try await node.send(answer)
+            try await eventually { relay.received.count > count }
+            relay.relay.unwatch(topics)
+            #expect(relay.relay.lockedState.withLock { $0.watchedTopics.count + $0.droppedTopics.count } <= 1000)
+        }
+        #expect(node.subscribed.all.count >= questionCount && node.kinds.all.contains(.unsubscribe))
+        #expect(relay.relay.state == .attached)
+        // The last ones are given up as well; one stays.
+        try await eventually { node.topics.withLock(\.count) <= 2 }
+        await relay.stop()
+        await node.host.close()
+    }
+
+    @Test("Topics are subscribed 100 at a time and when added; pushes are received; lightpush publishes")
+    func client() async throws {
+        let node = FilterNode()
+        let address = try await node.listen()
+        let wanted = TopicTag(of: "later")
+        let known = SharedTopics((0..<250).map { ContentTopic(TopicTag(of: "topic \($0)")) })
+        var configuration = P2PRelay.Configuration(key: .generate(), peers: [address])
+        configuration.contentTopics = { Array(known.all.prefix($0)) }
+        configuration.wants = { tag in known.all.contains(ContentTopic(tag)) }
+        let relay = RunningRelay(configuration)
+        try await eventually { node.subscribed.all.count == 250 }
+        #expect(Set(node.subscribed.all) == Set(known.all))
+        try await eventually { relay.relay.state == .attached }
+        #expect(relay.relay.peers.map(\.isFilterNode) == [true] && relay.relay.gossipPeers.isEmpty)
+
+        let (ours, unasked) = (message(on: known.all[0]), message(on: ContentTopic(TopicTag(of: "another"))))
+        try await node.send(unasked)
+        try await node.send(ours)
+        try await eventually { relay.received.map(\.message) == [ours] }
+
+        known.add(ContentTopic(wanted))
+        try await eventually { node.subscribed.all.count == 251 }
+        let later = message(on: ContentTopic(wanted))
+        try await node.send(later)
+        try await eventually { relay.received.map(\.message) == [ours, later] }
+
+        try await eventually { relay.relay.host.peers.first?.info != nil }
+        let answer = message(on: known.all[1])
+        #expect(try await relay.relay.publish(answer, on: Self.topic) == .confirmed)
+        #expect(node.pushed.all == [answer])
+        await relay.stop()
+        await node.host.close()
+    }
+
+    private final class SharedTopics: Sendable {
+        private let topics: Mutex<[ContentTopic]>
+        init(_ topics: [ContentTopic]) { self.topics = Mutex(topics) }
+        var all: [ContentTopic] { topics.withLock { $0 } }
+        func add(_ topic: ContentTopic) { topics.withLock { $0.append(topic) } }
+    }
+
+    @Test("Pushes of peers without a subscription are refused")
+    func stranger() async throws {
+        var configuration = P2PRelay.Configuration(key: .generate(), listenAddresses: [try Multiaddr("/ip4/127.0.0.1/tcp/0")])
+        configuration.contentTopics = { _ in [] }
+        let relay = RunningRelay(configuration)
+        let node = FilterNode()
+        _ = try await node.listen()
+        try await node.host.connect(to: try await relay.address())
+        node.client.withLock { $0 = relay.relay.host.peerID }
+        let stream = try await node.host.openStream(to: relay.relay.host.peerID, [WakuProtocol.filterPush])
+        let push = FilterPush(message: ReceivedMessage(message: message(on: ContentTopic(TopicTag(of: "a"))), pubsubTopic: Self.topic))
+        // It may be closed already.
+        try? await stream.writeMessage(ByteBuffer(bytes: push.encoded()))
+        try await eventually { stream.isClosed }
+        #expect(relay.received.isEmpty)
+        await relay.stop()
+        await node.host.close()
+    }
+
+    @Test("Old subscriptions are removed first; rate limits are respected; malformed pushes are ignored")
+    func oldSubscriptionsRateLimitsAndMalformedPushes() async throws {
+        let node = FilterNode(subscriptionLimit: 1)
+        let topics = (0..<150).map { ContentTopic(TopicTag(of: "topic \($0)")) }
+        var configuration = P2PRelay.Configuration(key: .generate(), peers: [try await node.listen()])
+        configuration.contentTopics = { Array(topics.prefix($0)) }
+        let relay = RunningRelay(configuration)
+        try await eventually { node.kinds.all.count == 3 }
+        #expect(node.kinds.all == [.unsubscribeAll, .subscribe, .subscribe])
+        try await eventually { relay.relay.workingPeers == [node.host.peerID] }
+        let connection = try #require(node.host.connection(to: relay.relay.host.peerID))
+
+        let stream = try await node.host.openStream(to: relay.relay.host.peerID, [WakuProtocol.filterPush])
+        let ours = message(on: topics[0])
+        for bytes in [[0xFF, 0xFF], [], FilterPush(message: ReceivedMessage(message: ours, pubsubTopic: Self.topic)).encoded()] as [[UInt8]]
+        {
+            try await stream.writeMessage(ByteBuffer(bytes: bytes))
+        }
+        try await eventually { relay.received.map(\.message) == [ours] }
+        #expect(!stream.isClosed)
+        #expect(node.subscribed.all == Array(topics.prefix(100)))
+        #expect(node.host.connection(to: relay.relay.host.peerID) === connection)
+        await relay.stop()
+        await node.host.close()
+    }
+
+    @Test("A node that refuses the topics is not a working peer")
+    func refusal() async throws {
+        let node = FilterNode(answering: 503)
+        var configuration = P2PRelay.Configuration(key: .generate(), peers: [try await node.listen()])
+        configuration.contentTopics = { _ in [ContentTopic(TopicTag(of: "a"))] }
+        let relay = RunningRelay(configuration)
+        // It is dialed and asked again.
+        try await eventually { node.subscribed.all.count >= 2 }
+        #expect(relay.relay.state != .attached)
+        #expect(relay.reported.isEmpty)
+        await relay.stop()
+        await node.host.close()
+    }
+
+    /// The DNS with a list of these nodes.
+    private struct ListServer {
+        let url: String
+        let server: DNSServer
+
+        /// Of a client that wants three of them, and knows them by the list alone.
+        var configuration: P2PRelay.Configuration {
+            get throws {
+                var configuration = P2PRelay.Configuration(key: .generate())
+                configuration.nodeLists = [try NodeTreeURL(parsing: url)]
+                configuration.dns = server.client
+                configuration.contentTopics = { _ in [ContentTopic(TopicTag(of: "a"))] }
+                configuration.peerTarget = 3
+                configuration.peerTrial = .seconds(2)
+                return configuration
+            }
+        }
+    }
+
+    private func list(_ nodes: [FilterNode]) async throws -> ListServer {
+        var tree = Tree(domain: "nodes.test")
+        var texts: [String] = []
+        for node in nodes {
+            texts.append(PeerFinderTests.text(of: node.key, port: try #require(try await node.listen().endpoint?.port)))
+        }
+        tree.sign(nodes: texts, links: [])
+        return ListServer(url: tree.url, server: try await DNSServer(tree.zone))
+    }
+
+    @Test("Lightpush uses two nodes, and further ones when nodes refuse")
+    func severalPublishers() async throws {
+        let willing = [FilterNode(), FilterNode()]
+        let refusing = [FilterNode(pushCode: 413), FilterNode(pushCode: 503)]
+        var addresses: [Multiaddr] = []
+        for node in willing + refusing { addresses.append(try await node.listen()) }
+        var configuration = P2PRelay.Configuration(key: .generate(), peers: addresses)
+        configuration.contentTopics = { _ in [ContentTopic(TopicTag(of: "a"))] }
+        let relay = RunningRelay(configuration)
+        try await eventually { relay.relay.peers(speaking: WakuProtocol.lightpush).count == 4 }
+        let answers = (0..<10).map { WakuMessage(payload: [1, $0], contentTopic: ContentTopic(TopicTag(of: "b")), timestamp: .now()) }
+        for answer in answers { #expect(try await relay.relay.publish(answer, on: Self.topic) == .confirmed) }
+        for node in willing { #expect(node.pushed.all == answers) }
+        for node in willing { await node.host.close() }
+        try await eventually { relay.relay.peers(speaking: WakuProtocol.lightpush).count == 2 }
+        await #expect(throws: RelayError.self) { try await relay.relay.publish(answers[0], on: Self.topic) }
+        await relay.stop()
+        for node in refusing { await node.host.close() }
+    }
+
+    @Test("Nodes from a list are kept up to the target; those that are not filter nodes are disconnected")
+    func list() async throws {
+        let nodes = [FilterNode(), FilterNode(), FilterNode(answering: nil)]
+        let server = try await list(nodes)
+        var configuration = try server.configuration
+        // All are dialed, and the third is not good.
+        let wanting = RunningRelay(configuration)
+        let filterNodes = Set(nodes[..<2].map(\.host.peerID))
+        try await eventually { !nodes[2].host.peers.isEmpty }
+        try await eventually {
+            wanting.relay.workingPeers == filterNodes && Set(wanting.relay.host.peers.map(\.connection.peer)) == filterNodes
+        }
+        await wanting.stop()
+
+        configuration.key = .generate()
+        configuration.peerTarget = 1
+        configuration.peerTrial = .milliseconds(500)
+        let content = RunningRelay(configuration)
+        try await eventually { content.relay.workingPeers.count == 1 && !content.relay.lockedState.withLock(\.finder.isDialing) }
+        #expect(content.relay.nodesToDial().isEmpty)
+        await content.stop()
+        for node in nodes { await node.host.close() }
+    }
+
+    @Test("Nodes with only a store are kept while there are few")
+    func stores() async throws {
+        let nodes = (0..<3).map { _ in FilterNode(answering: nil, hasStore: true) }
+        let server = try await list(nodes)
+        let configuration = try server.configuration
+        let relay = RunningRelay(configuration)
+        try await eventually { !nodes.contains { $0.host.peers.isEmpty } }
+        try await eventually { relay.relay.host.peers.count == 2 && !relay.relay.lockedState.withLock(\.finder.isDialing) }
+        #expect(relay.relay.hasStore && relay.relay.workingPeers.isEmpty)
+        await relay.stop()
+        for node in nodes { await node.host.close() }
+    }
+}

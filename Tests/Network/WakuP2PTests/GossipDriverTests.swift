@@ -1,0 +1,171 @@
+import Core
+import TestSupport
+import GossipSub
+import LibP2P
+import NIOCore
+import Wire
+import Synchronization
+import Testing
+import Waku
+
+@testable import WakuP2P
+
+@Suite("Gossip driver")
+struct GossipDriverTests {
+    /// Stands for a connection: only which one it is counts.
+    private final class Life {}
+
+    private static let topic = PubsubTopic.statusDefault
+    private let peer = NodeKey.generate().peerID
+    private let first = Life()
+    private let second = Life()
+
+    private func router(window: Duration = .seconds(60), clock: @escaping @Sendable () -> Moment = Moment.now) -> GossipDriver {
+        GossipDriver(
+            configuration: GossipConfiguration(), topics: [Self.topic], validator: MessageValidator(window: window, wants: nil), seed: 1,
+            clock: clock)
+    }
+
+    private final class SetClock: Sendable {
+        let instant = Mutex(Instant.zero)
+        var now: Moment { Moment(instant: instant.withLock { $0 }, wallClock: .now()) }
+    }
+
+    /// A frame of these, as it comes off the wire, without its length.
+    private func frame(_ items: [Outgoing]) throws -> ByteBuffer {
+        var queue = OutboundQueue()
+        for item in items { _ = queue.append(item) }
+        var framing = LengthFraming(limit: GossipRPC.maximumByteCount)
+        let bytes = queue.nextFrame()
+        framing.append(try #require(bytes))
+        let frame = try framing.next()
+        return ByteBuffer(bytes: try #require(frame))
+    }
+
+    private var hello: [Outgoing] { [.subscription(topic: Self.topic.rawValue, isOn: true)] }
+
+    @Test("A new connection replaces the old one, whose end is noticed later")
+    func replacedConnection() throws {
+        let router = router()
+        _ = router.connected(peer, over: ObjectIdentifier(first), version: .v11, isOutbound: false, isCurrent: { true })
+        _ = router.received([try frame(hello)], from: peer)
+        _ = router.connected(peer, over: ObjectIdentifier(second), version: .v11, isOutbound: false, isCurrent: { true })
+        _ = router.received([try frame(hello)], from: peer)
+        router.disconnected(peer, current: ObjectIdentifier(second))
+        #expect(router.statuses.map(\.status.topics) == [[Self.topic.rawValue]])
+        #expect(router.nextFrame(to: peer, over: ObjectIdentifier(first)) == nil)
+        #expect(router.nextFrame(to: peer, over: ObjectIdentifier(second)) != nil)
+        router.disconnected(peer, current: nil)
+        #expect(router.statuses.isEmpty)
+        #expect(router.nextFrame(to: peer, over: ObjectIdentifier(second)) == nil)
+    }
+
+    @Test("A connection that was replaced before its gossip started is ignored")
+    func lateConnection() async throws {
+        let router = router()
+        _ = router.connected(peer, over: ObjectIdentifier(second), version: .v11, isOutbound: false, isCurrent: { true })
+        let (signals, _) = router.connected(peer, over: ObjectIdentifier(first), version: .v11, isOutbound: true, isCurrent: { false })
+        for await _ in signals { Issue.record("nothing is to be written to it") }
+        _ = router.received([try frame(hello)], from: peer)
+        #expect(router.statuses.map(\.status.topics) == [[Self.topic.rawValue]])
+        #expect(router.nextFrame(to: peer, over: ObjectIdentifier(first)) == nil)
+        #expect(router.nextFrame(to: peer, over: ObjectIdentifier(second)) != nil)
+    }
+
+    @Test("Two streams of one connection are one peer with one set of subscriptions")
+    func twoStreams() {
+        let router = router()
+        _ = router.connected(peer, over: ObjectIdentifier(first), version: .v11, isOutbound: false, isCurrent: { true })
+        _ = router.connected(peer, over: ObjectIdentifier(first), version: .v12, isOutbound: false, isCurrent: { true })
+        #expect(router.statuses.count == 1)
+        #expect(router.nextFrame(to: peer, over: ObjectIdentifier(first)) != nil)
+        #expect(router.nextFrame(to: peer, over: ObjectIdentifier(first)) == nil)
+    }
+
+    @Test("Valid messages are delivered, untimely ones not forwarded, invalid ones lower the score")
+    func validation() throws {
+        let router = router()
+        let other = NodeKey.generate().peerID
+        for number in [peer, other] {
+            _ = router.connected(number, over: ObjectIdentifier(first), version: .v11, isOutbound: false, isCurrent: { true })
+            _ = router.received([try frame(hello)], from: number)
+        }
+        _ = router.heartbeat()
+        while router.nextFrame(to: other, over: ObjectIdentifier(first)) != nil {}
+        func message(_ time: Timestamp) -> WakuMessage {
+            WakuMessage(payload: [1], contentTopic: ContentTopic(rawValue: "/c"), timestamp: time)
+        }
+        func send(_ data: [UInt8]) throws -> GossipDriver.Outcome {
+            router.received([try frame([.message(GossipMessage(topic: Self.topic.rawValue, data: data))])], from: peer)
+        }
+        let old = message(.now() - .seconds(100))
+        #expect(try send(old.encoded()).messages == [ReceivedMessage(message: old, pubsubTopic: Self.topic)])
+        #expect(router.nextFrame(to: other, over: ObjectIdentifier(first)) == nil)
+        let new = message(.now())
+        #expect(try send(new.encoded()).messages.count == 1)
+        #expect(router.nextFrame(to: other, over: ObjectIdentifier(first)) != nil)
+        // A payload alone has no topic; 0xFF is no protobuf.
+        for data in [[0x0A, 1, 1], [0xFF]] as [[UInt8]] { #expect(try send(data).messages.isEmpty) }
+        #expect(router.counters.rejected == 2 && router.counters.ignored == 1 && router.counters.accepted == 1)
+        var left: [PeerID] = []
+        for number in 0..<20 as Range<UInt8> { left += try send([0xFF, number]).peersToLeave }
+        #expect(left == [peer])
+    }
+
+    /// A lock that is held already can't be taken again: the validator would stop there for good.
+    @Test("Messages are validated without holding the driver's lock")
+    func validationOutsideOfTheLock() throws {
+        let used = Mutex<GossipDriver?>(nil)
+        let asked = Mutex(0)
+        let validator = MessageValidator(window: .seconds(60)) { _ in
+            asked.withLock { $0 += used.withLock { $0?.counters.received ?? 0 } }
+            return true
+        }
+        let router = GossipDriver(configuration: GossipConfiguration(), topics: [Self.topic], validator: validator, seed: 1)
+        used.withLock { $0 = router }
+        _ = router.connected(peer, over: ObjectIdentifier(first), version: .v11, isOutbound: false, isCurrent: { true })
+        let message = WakuMessage(payload: [1], contentTopic: ContentTopic(rawValue: "/waku/1/0x01020304/rfc26"), timestamp: .now())
+        let frame = try frame(hello + [.message(GossipMessage(topic: Self.topic.rawValue, data: message.encoded()))])
+        #expect(router.received([frame], from: peer).messages.map(\.message) == [message])
+        #expect(asked.withLock { $0 } == 1)
+        #expect(router.counters.accepted == 1)
+        used.withLock { $0 = nil }
+    }
+
+    @Test("A peer that reads nothing is stalled; one that reads occasionally is not")
+    func peersThatReadNothing() throws {
+        let clock = SetClock()
+        let router = router { clock.now }
+        let life = ObjectIdentifier(first)
+        _ = router.connected(peer, over: life, version: .v11, isOutbound: false, isCurrent: { true })
+        while router.nextFrame(to: peer, over: life) != nil {}
+        // Nothing waits.
+        clock.instant.withLock { $0 += GossipDriver.stallTimeout }
+        #expect(router.stalledPeers == [])
+        // Four frames wait, and one is taken just in time, and another.
+        _ = router.received([try frame(hello)], from: peer)
+        for _ in 0..<4 {
+            let message = WakuMessage(
+                payload: [UInt8](repeating: 1, count: 60_000), contentTopic: ContentTopic(rawValue: "/c"), timestamp: .now())
+            _ = router.publish(message.encoded(), on: Self.topic)
+        }
+        for _ in 0..<2 {
+            clock.instant.withLock { $0 += GossipDriver.stallTimeout - .seconds(1) }
+            #expect(router.stalledPeers == [])
+            #expect(router.nextFrame(to: peer, over: life) != nil)
+        }
+        clock.instant.withLock { $0 += GossipDriver.stallTimeout }
+        #expect(router.stalledPeers == [peer])
+        while router.nextFrame(to: peer, over: life) != nil {}
+        #expect(router.stalledPeers == [])
+    }
+
+    @Test("Frames of unknown peers are ignored; malformed frames disconnect a peer")
+    func strangers() throws {
+        let router = router()
+        #expect(router.received([try frame(hello)], from: peer).messages.isEmpty)
+        #expect(router.statuses.isEmpty)
+        _ = router.connected(peer, over: ObjectIdentifier(first), version: .v11, isOutbound: false, isCurrent: { true })
+        #expect(router.received([ByteBuffer(bytes: [0xFF, 0xFF])], from: peer).peersToLeave == [peer])
+    }
+}

@@ -1,0 +1,65 @@
+import TestSupport
+import Testing
+import Core
+import Waku
+
+@testable import WakuP2P
+
+@Suite("Receive progress")
+struct P2PProgressTests {
+    private static let day = Timestamp(rawValue: 1_800_000_000_000_000_000)
+    private let topic = PubsubTopic.statusDefault
+
+    private func moment(_ seconds: Int) -> Moment { Moment(instant: .seconds(seconds), wallClock: Self.day + .seconds(seconds)) }
+
+    private func progress(lastSeen: [PubsubTopic: Timestamp] = [:]) -> P2PProgress {
+        P2PProgress(
+            pubsubTopics: [topic], catchUp: .init(contentTopics: [ContentTopic(TopicTag(rawValue: 1))], settling: .zero),
+            lastSeen: lastSeen,
+            at: moment(0))
+    }
+
+    @Test("seenUntil is unknown before the first attachment, then current")
+    func fresh() {
+        var progress = progress()
+        #expect(progress.seenUntil(at: moment(1)).isEmpty && !progress.isAttached)
+        #expect(progress.note(hasPeers: [false], isHandedOver: true, at: moment(1)) == 0)
+        #expect(progress.seenUntil(at: moment(1)).isEmpty && progress.detachedTopics == [topic])
+        #expect(progress.note(hasPeers: [true], isHandedOver: true, at: moment(2)) == 0)
+        #expect(progress.isAttached && progress.detachedTopics.isEmpty)
+        #expect(progress.note(hasPeers: [true], isHandedOver: true, at: moment(9)) == 0)
+        #expect(progress.seenUntil(at: moment(9)) == [topic: moment(9).wallClock])
+        // What waits to be taken was not seen yet.
+        _ = progress.note(hasPeers: [true], isHandedOver: false, at: moment(12))
+        #expect(progress.seenUntil(at: moment(12)) == [topic: moment(9).wallClock])
+    }
+
+    @Test("After a detachment the store is queried, and seenUntil waits for it")
+    func gap() {
+        var progress = progress()
+        _ = progress.note(hasPeers: [true], isHandedOver: true, at: moment(10))
+        _ = progress.note(hasPeers: [false], isHandedOver: true, at: moment(20))
+        #expect(progress.seenUntil(at: moment(25)) == [topic: moment(10).wallClock])
+        #expect(progress.next(on: 0, at: moment(25)) == .idle)
+        #expect(progress.note(hasPeers: [true], isHandedOver: true, at: moment(30)) == 1)
+        #expect(progress.seenUntil(at: moment(31)) == [topic: moment(10).wallClock])
+        guard case .query(let query) = progress.next(on: 0, at: moment(31)) else {
+            Issue.record("the store is not asked")
+            return
+        }
+        #expect(query.startTime == moment(10 - 60).wallClock && query.pubsubTopic == topic)
+        #expect(progress.answered(StorePage(messages: [], hashes: [], cursor: nil), on: 0) != nil)
+        _ = progress.note(hasPeers: [true], isHandedOver: true, at: moment(32))
+        #expect(progress.seenUntil(at: moment(33)) == [topic: moment(32).wallClock])
+    }
+
+    @Test("A previous run makes a gap at the first attachment; a future time is replaced")
+    func earlierLife() {
+        var progress = progress(lastSeen: [topic: Self.day - .seconds(500)])
+        #expect(progress.seenUntil(at: moment(0)) == [topic: Self.day - .seconds(500)])
+        #expect(progress.note(hasPeers: [true], isHandedOver: true, at: moment(5)) == 1)
+        #expect(progress.seenUntil(at: moment(5)) == [topic: Self.day - .seconds(500)])
+        let future = self.progress(lastSeen: [topic: Self.day + .seconds(500)])
+        #expect(future.seenUntil(at: moment(0)) == [topic: Self.day - .seconds(3600)])
+    }
+}

@@ -1,0 +1,137 @@
+import LibP2P
+import Core
+import TestSupport
+import Testing
+import Waku
+
+@testable import WakuP2P
+
+/// What concerns several parts of the relay's state at once.
+@Suite struct P2PRelayStateTests {
+    private static let day = Timestamp(rawValue: 1_700_000_000_000_000_000)
+    private static let topic = ContentTopic(TopicTag(rawValue: 7))
+    private let peer = NodeKey.generate().peerID
+    private let connection = ObjectIdentifier(Token())
+
+    private final class Token {}
+
+    private func moment(_ seconds: Int) -> Moment { Moment(instant: .seconds(seconds), wallClock: Self.day + .seconds(seconds)) }
+
+    private func state(isFilterClient: Bool) -> P2PRelayState {
+        var configuration = P2PRelay.Configuration(key: .generate(), catchUpTopics: [Self.topic])
+        if isFilterClient { configuration.contentTopics = { _ in [Self.topic] } }
+        return P2PRelayState(configuration: configuration, own: configuration.key.peerID, at: moment(0))
+    }
+
+    @Test func attachmentFollowsTheMesh() {
+        var state = state(isFilterClient: false)
+        #expect(state.relayState == .detached("no peer was reached yet"))
+        #expect(
+            state.updateAttachment(hasPeers: [true], isInboxEmpty: true, at: moment(1))
+                == .init(wasAttached: false, isAttached: true, gapCount: 0, needsCatchUp: false))
+        #expect(state.relayState == .attached)
+        let lost = state.updateAttachment(hasPeers: [false], isInboxEmpty: true, at: moment(10))
+        #expect(lost.wasAttached && !lost.isAttached)
+        #expect(state.relayState == .detached("no peer gossips on a topic of this node"))
+    }
+
+    @Test func aGapIsNotedWhenTheMeshIsBack() {
+        var state = state(isFilterClient: false)
+        _ = state.updateAttachment(hasPeers: [true], isInboxEmpty: true, at: moment(1))
+        _ = state.updateAttachment(hasPeers: [false], isInboxEmpty: true, at: moment(10))
+        let back = state.updateAttachment(hasPeers: [true], isInboxEmpty: true, at: moment(60))
+        #expect(back.gapCount == 1 && back.needsCatchUp)
+        guard case .query(let query) = state.progress.next(on: 0, at: moment(61)) else {
+            Issue.record("no store query after a gap")
+            return
+        }
+        #expect(query.contentTopics == [Self.topic])
+    }
+
+    /// The mesh says nothing about a filter client: an accepted subscription does.
+    @Test func aFilterClientIsAttachedByASubscription() {
+        var state = state(isFilterClient: true)
+        #expect(state.updateAttachment(hasPeers: [], isInboxEmpty: true, at: moment(1)).isAttached == false)
+        #expect(state.filterPeers.begin(peer, over: connection, at: .seconds(1)) == true)
+        guard case .ask(let request)? = state.filterPeers.next(peer, over: connection, wanted: [Self.topic], at: .seconds(1)) else {
+            Issue.record("nothing to subscribe to")
+            return
+        }
+        _ = state.filterPeers.succeeded(request, peer, over: connection, sent: moment(1), at: .seconds(1))
+        #expect(state.updateAttachment(hasPeers: [], isInboxEmpty: true, at: moment(2)).isAttached == true)
+        state.filterPeers.end(peer, over: connection)
+        #expect(state.updateAttachment(hasPeers: [], isInboxEmpty: true, at: moment(3)).isAttached == false)
+        #expect(state.relayState == .detached("no filter node takes this node's topics"))
+    }
+
+    /// Pushed messages prove the subscription up to when they were received, not up to when they were delivered.
+    @Test func aPushedMessageProvesTheSubscription() {
+        var state = state(isFilterClient: true)
+        _ = state.filterPeers.begin(peer, over: connection, at: .seconds(1))
+        guard case .ask(let request)? = state.filterPeers.next(peer, over: connection, wanted: [Self.topic], at: .seconds(1)) else {
+            Issue.record("nothing to subscribe to")
+            return
+        }
+        _ = state.filterPeers.succeeded(request, peer, over: connection, sent: moment(1), at: .seconds(1))
+        let message = ReceivedMessage(
+            message: WakuMessage(payload: [1], contentTopic: Self.topic, timestamp: Self.day), pubsubTopic: .statusDefault)
+        state.notePushed([message], by: peer, at: moment(8))
+        _ = state.updateAttachment(hasPeers: [], isInboxEmpty: true, at: moment(20))
+        #expect(state.progress.seenUntil(at: moment(20)) == [.statusDefault: moment(8).wallClock])
+    }
+
+    @Test func messagesFromPeersAreNotFetchedAgain() {
+        var state = state(isFilterClient: true)
+        let message = ReceivedMessage(
+            message: WakuMessage(payload: [1], contentTopic: Self.topic, timestamp: Self.day), pubsubTopic: .statusDefault)
+        state.noteReceived([message])
+        #expect(state.progress.fresh([message], on: 0) == [])
+        #expect(state.lookBack.fresh([message]) == [])
+    }
+
+    @Test func watchedAndDroppedTopicsAreBounded() {
+        var state = state(isFilterClient: true)
+        let topics = (0..<3000).map { ContentTopic(TopicTag(rawValue: UInt32($0))) }
+        // Nothing is dropped that no node has.
+        state.watch(Array(topics[..<2000]))
+        #expect(state.watchedTopics == Array(topics[1000..<2000]) && state.droppedTopics.isEmpty)
+        _ = state.filterPeers.begin(peer, over: connection, at: .zero)
+        _ = state.filterPeers.next(peer, over: connection, wanted: state.watchedTopics, at: .zero)
+        state.unwatch(Array(topics[1000..<1500]))
+        #expect(state.watchedTopics == Array(topics[1500..<2000]) && state.droppedTopics == Set(topics[1000..<1500]))
+        // Watched again; and topics that a full list leaves out are dropped.
+        state.watch(Array(topics[1000..<1100]))
+        #expect(state.droppedTopics == Set(topics[1100..<1500]))
+        state.watch(Array(topics[2000..<3000]))
+        #expect(state.watchedTopics == Array(topics[2000...]) && state.droppedTopics.count <= 1000)
+        state.filterPeers.end(peer, over: connection)
+        state.unwatch([])
+        #expect(state.droppedTopics.isEmpty)
+    }
+
+    @Test func lifecycleStepsHappenOnce() async {
+        var state = state(isFilterClient: false)
+        #expect(state.startListening() == true)
+        #expect(state.startListening() == false)
+        #expect(state.shouldReportTopicLimit() == true)
+        #expect(state.shouldReportTopicLimit() == false)
+        var starts = 0
+        for _ in 0..<2 {
+            state.start {
+                starts += 1
+                return Task {}
+            }
+        }
+        #expect(starts == 1)
+        #expect(state.close() != nil)
+    }
+
+    @Test func aClosedRelayDoesNotStart() {
+        var state = state(isFilterClient: false)
+        #expect(state.close() == nil)
+        state.start {
+            Issue.record("started after close")
+            return Task {}
+        }
+    }
+}

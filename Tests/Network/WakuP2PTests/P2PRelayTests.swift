@@ -1,0 +1,331 @@
+import TestSupport
+import GossipSub
+import Logging
+import NIOCore
+import Synchronization
+import Testing
+import Core
+import Waku
+
+@testable import LibP2P
+@testable import WakuP2P
+
+/// A relay that runs, and what it handed over.
+final class RunningRelay: Sendable {
+    let relay: P2PRelay
+    private let messages: Log<ReceivedMessage>
+    private let events: Log<RelayEvent>
+    private let task: Task<Void, Never>
+
+    init(_ configuration: P2PRelay.Configuration) {
+        let (messages, events) = (Log<ReceivedMessage>(), Log<RelayEvent>())
+        var configuration = configuration
+        configuration.report = { events.add([$0]) }
+        let relay = P2PRelay(configuration: configuration, logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
+        (self.relay, self.messages, self.events) = (relay, messages, events)
+        task = Task { await relay.run { messages.add($0) } }
+    }
+
+    var received: [ReceivedMessage] { messages.all }
+    var reported: [RelayEvent] { events.all }
+
+    func stop() async {
+        task.cancel()
+        await task.value
+        await relay.close()
+    }
+
+    /// With its port, once it listens.
+    func address() async throws -> Multiaddr {
+        try await eventually { !self.relay.listenAddresses.isEmpty }
+        return try #require(relay.listenAddresses.first)
+    }
+}
+
+final class Log<Element: Sendable>: Sendable {
+    private let elements = Mutex<[Element]>([])
+    func add(_ new: [Element]) { elements.withLock { $0 += new } }
+    var all: [Element] { elements.withLock { $0 } }
+}
+
+@Suite("The relay over loopback sockets", .timeLimit(.minutes(5)))
+struct P2PRelayTests {
+    private static let topic = PubsubTopic.statusDefault
+    private static let contentTopic = ContentTopic(TopicTag(of: "chat"))
+
+    private func message(_ number: UInt8, at time: Timestamp = .now()) -> WakuMessage {
+        WakuMessage(payload: [number, 1, 2, 3], contentTopic: Self.contentTopic, timestamp: time)
+    }
+
+    private static let loopback = "/ip4/127.0.0.1/tcp/0"
+
+    private func listening(_ change: (inout P2PRelay.Configuration) -> Void = { _ in }) throws -> RunningRelay {
+        var configuration = P2PRelay.Configuration(key: .generate(), listenAddresses: [try Multiaddr(Self.loopback)])
+        change(&configuration)
+        return RunningRelay(configuration)
+    }
+
+    private func dialing(_ addresses: Multiaddr..., change: (inout P2PRelay.Configuration) -> Void = { _ in }) -> RunningRelay {
+        var configuration = P2PRelay.Configuration(key: .generate(), peers: addresses)
+        change(&configuration)
+        return RunningRelay(configuration)
+    }
+
+    @Test("Two nodes receive each other's messages")
+    func twoNodes() async throws {
+        let one = try listening()
+        let two = dialing(try await one.address())
+        try await eventually { one.relay.state == .attached && two.relay.state == .attached }
+        let (first, second) = (message(1), message(2))
+        #expect(try await two.relay.publish(first, on: Self.topic) == .confirmed)
+        #expect(try await one.relay.publish(second, on: Self.topic) == .confirmed)
+        try await eventually { one.received.count == 1 && two.received.count == 1 }
+        #expect(one.received == [ReceivedMessage(message: first, pubsubTopic: Self.topic)])
+        #expect(two.received == [ReceivedMessage(message: second, pubsubTopic: Self.topic)])
+        #expect(try await two.relay.publish(first, on: Self.topic) == .confirmed)
+        #expect(two.relay.seenUntil[Self.topic] != nil)
+        await two.stop()
+        await one.stop()
+        #expect(one.received.count == 1)
+    }
+
+    @Test("An idle peer is evicted for a new one, a mesh peer is not")
+    func eviction() async throws {
+        let one = try listening {
+            $0.host.inboundLimit = 2
+            $0.requiresMetadata = false
+        }
+        let address = try await one.address()
+        // The first to come, and so idle for the longest time if it were.
+        let two = dialing(address) { $0.requiresMetadata = false }
+        try await eventually { one.relay.host.state.withLock { $0.inbound.neededCount } == 1 }
+        let (idle, new) = (Host(key: .generate()), Host(key: .generate()))
+        try await idle.connect(to: address)
+        try await eventually { one.relay.host.peers.count == 2 }
+        let events = one.relay.host.events()
+        try await new.connect(to: address)
+        var gone: PeerID?
+        for await event in events {
+            guard case .disconnected(let peer, _) = event else { continue }
+            gone = peer
+            break
+        }
+        #expect(gone == idle.peerID)
+        #expect(one.relay.host.connection(to: two.relay.host.peerID) != nil)
+        for host in [idle, new] { await host.close() }
+        await two.stop()
+        await one.stop()
+    }
+
+    @Test("The middle one of three nodes forwards messages")
+    func line() async throws {
+        let middle = try listening()
+        let address = try await middle.address()
+        let (left, right) = (dialing(address), dialing(address))
+        try await eventually { middle.relay.gossipPeers.count { !$0.status.meshes.isEmpty } == 2 }
+        try await eventually { left.relay.state == .attached && right.relay.state == .attached }
+        let messages = (0..<500).map { number in
+            WakuMessage(
+                payload: [UInt8(number & 255), UInt8(number >> 8)] + [UInt8](repeating: 7, count: 1000), contentTopic: Self.contentTopic,
+                timestamp: .now())
+        }
+        for message in messages { try await left.relay.publish(message, on: Self.topic) }
+        try await eventually { right.received.count == 500 && middle.received.count == 500 }
+        #expect(Set(right.received.map(\.message)) == Set(messages))
+        #expect(left.received.isEmpty)
+        for node in [left, right, middle] { await node.stop() }
+    }
+
+    @Test("A peer of another cluster is disconnected, one of the same cluster is not")
+    func clusters() async throws {
+        let one = try listening { $0.clusterID = 1 }
+        let address = try await one.address()
+        let events = one.relay.host.events()
+        let other = dialing(address)
+        var wasConnected = false
+        for await event in events {
+            if case .connected(let connection) = event, connection.peer == other.relay.host.peerID { wasConnected = true }
+            if case .disconnected(other.relay.host.peerID, _) = event { break }
+        }
+        #expect(wasConnected)
+        #expect(one.relay.gossipPeers.isEmpty)
+        #expect(other.relay.state != .attached)
+        await #expect(throws: RelayError.self) { try await other.relay.publish(message(1), on: Self.topic) }
+        let same = dialing(address) { $0.clusterID = 1 }
+        try await eventually { one.relay.state == .attached && same.relay.state == .attached }
+        #expect(one.relay.gossipPeers.map(\.peer) == [same.relay.host.peerID])
+        for node in [same, other, one] { await node.stop() }
+    }
+
+    @Test("A lost peer is dialed again, and missed messages are fetched from its store")
+    func comesBack() async throws {
+        let key = NodeKey.generate()
+        var one = try listening { $0.key = key }
+        let address = try await one.address()
+        let two = dialing(address) { $0.catchUpTopics = [Self.contentTopic] }
+        try await eventually { two.relay.state == .attached }
+        #expect(two.reported.isEmpty)
+        await one.stop()
+        try await eventually { two.relay.state != .attached }
+        let seen = two.relay.seenUntil[Self.topic]
+        let missed = message(5)
+        one = try listening {
+            $0.key = key
+            $0.listenAddresses = [address.withoutPeerID]
+        }
+        serveStore(on: one.relay.host, [ReceivedMessage(message: missed, pubsubTopic: Self.topic)])
+        try await eventually { two.received.map(\.message) == [missed] }
+        #expect(two.relay.state == .attached)
+        #expect(two.reported.contains(.gap) && two.reported.contains(.recovered(1)))
+        // Once the store has told all, time goes on.
+        try await eventually { (two.relay.seenUntil[Self.topic] ?? Timestamp(rawValue: 0)) > (seen ?? .now()) + .milliseconds(1) }
+        #expect(
+            try await two.relay.lookUp([missed.hash(on: Self.topic), message(6).hash(on: Self.topic)]) == [missed.hash(on: Self.topic)])
+        await two.stop()
+        await one.stop()
+    }
+
+    @Test("The largest message of Status' nodes is forwarded")
+    func largest() async throws {
+        let middle = try listening()
+        let address = try await middle.address()
+        let (left, right) = (dialing(address), dialing(address))
+        try await eventually { middle.relay.gossipPeers.count { !$0.status.meshes.isEmpty } == 2 }
+        try await eventually { left.relay.state == .attached && right.relay.state == .attached }
+        var large = message(1)
+        large.payload = [UInt8](repeating: 1, count: WakuMessage.maximumByteCount - 100)
+        #expect(large.encoded().count <= WakuMessage.maximumByteCount)
+        #expect(try await left.relay.publish(large, on: Self.topic) == .confirmed)
+        try await eventually { middle.received.count == 1 && right.received.count == 1 }
+        #expect(right.received[0].message == large)
+        for relay in [left, right, middle] { await relay.stop() }
+    }
+
+    /// Answers queries with these, one on each page; when asked for more than `pageLimit`, with more than there is room for.
+    private func serveStore(on host: Host, _ kept: [ReceivedMessage], pageLimit: UInt64 = .max) {
+        host.serve(WakuProtocol.store) { stream in
+            var reader = MessageReader(stream, limit: 1 << 16)
+            guard let bytes = try await reader.next() else { return }
+            let request = try StoreRequest(parsing: Array(bytes.readableBytesView))
+            guard request.pageSize ?? 0 <= pageLimit else {
+                // The length is enough to be told.
+                return try await stream.write(ByteBuffer(bytes: [0xFF, 0xFF, 0xFF, 0x7F]))
+            }
+            let matching = kept.filter { request.hashes.isEmpty || request.hashes.contains($0.hash) }
+            let index = request.cursor.map { Int($0[0]) } ?? 0
+            let page = matching.dropFirst(index).prefix(1)
+            let response = StoreResponse(
+                requestID: request.requestID, status: WakuStatus(code: 200),
+                entries: page.map { .init(hash: $0.hash, message: request.includesMessages ? $0 : nil) },
+                cursor: index + 1 < matching.count ? [UInt8(index + 1)] : nil)
+            try await stream.writeMessage(ByteBuffer(bytes: response.encoded()))
+        }
+    }
+
+    @Test("Messages missed between runs are fetched page by page at the start", arguments: [UInt64.max, 10])
+    func earlierLife(pageLimit: UInt64) async throws {
+        let one = try listening()
+        let kept = (0..<3 as Range<UInt8>).map { ReceivedMessage(message: message($0), pubsubTopic: Self.topic) }
+        serveStore(on: one.relay.host, kept, pageLimit: pageLimit)
+        let two = dialing(try await one.address()) {
+            $0.catchUpTopics = [Self.contentTopic]
+            $0.lastSeen = [Self.topic: .now() - .seconds(100)]
+        }
+        try await eventually { two.received.count == 3 }
+        #expect(Set(two.received) == Set(kept))
+        await two.stop()
+        await one.stop()
+    }
+
+    @Test("The stores of inbound peers are not queried")
+    func inboundStore() async throws {
+        let relay = try listening()
+        let liar = Host(key: .generate(), logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
+        liar.serve(WakuProtocol.metadata) { stream in
+            try await stream.writeMessage(ByteBuffer(bytes: WakuMetadata(clusterID: 16, shards: [32]).encoded()))
+        }
+        serveStore(on: liar, [])
+        try await liar.connect(to: try await relay.address())
+        try await eventually { relay.relay.peers(speaking: WakuProtocol.store) == [liar.peerID] }
+        #expect(!relay.relay.hasStore)
+        await #expect(throws: RelayError.self) { try await relay.relay.lookUp([message(1).hash(on: Self.topic)]) }
+        await relay.stop()
+        await liar.close()
+    }
+
+    @Test("Lightpush publishes when there are no gossip peers", arguments: [true, false])
+    func lightpush(isOld: Bool) async throws {
+        let host = Host(key: .generate(), logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
+        let address = try await host.listen(on: try Multiaddr(Self.loopback))
+        host.serve(WakuProtocol.metadata) { stream in
+            try await stream.writeMessage(ByteBuffer(bytes: WakuMetadata(clusterID: 16, shards: [32]).encoded()))
+        }
+        let pushed = Mutex<[WakuMessage]>([])
+        host.serve(isOld ? WakuProtocol.lightpushOld : WakuProtocol.lightpush) { stream in
+            var reader = MessageReader(stream, limit: 1 << 18)
+            guard let bytes = try await reader.next().map({ Array($0.readableBytesView) }) else { return }
+            if isOld {
+                let request = try OldLightpushMessage(parsing: bytes)
+                if case .request(_, let message) = request.content { pushed.withLock { $0.append(message) } }
+                let response = OldLightpushMessage(requestID: request.requestID, content: .response(isSuccess: true, text: ""))
+                try await stream.writeMessage(ByteBuffer(bytes: response.encoded()))
+            } else {
+                let request = try LightpushRequest(parsing: bytes)
+                pushed.withLock { $0.append(request.message) }
+                let response = LightpushResponse(requestID: request.requestID, status: WakuStatus(code: 200), relayPeerCount: 2)
+                try await stream.writeMessage(ByteBuffer(bytes: response.encoded()))
+            }
+        }
+        let relay = dialing(address)
+        try await eventually { relay.relay.host.peers.contains { $0.info != nil } }
+        let message = message(9)
+        let publication = try await relay.relay.publish(message, on: Self.topic)
+        #expect(publication == (isOld ? .unconfirmed(canBeLookedUp: false) : .confirmed))
+        #expect(pushed.withLock { $0 } == [message])
+        await relay.stop()
+        await host.close()
+    }
+
+    @Test("Unwanted messages are counted and forwarded, but not delivered")
+    func wants() async throws {
+        let wanted = TopicTag(of: "mine")
+        let middle = try listening { $0.wants = { $0 == wanted } }
+        let address = try await middle.address()
+        let (left, right) = (dialing(address), dialing(address))
+        try await eventually { middle.relay.gossipPeers.count { !$0.status.meshes.isEmpty } == 2 }
+        let mine = WakuMessage(payload: [1], contentTopic: ContentTopic(wanted), timestamp: .now())
+        try await left.relay.publish(message(1), on: Self.topic)
+        try await left.relay.publish(mine, on: Self.topic)
+        try await eventually { right.received.count == 2 && middle.received.count == 1 }
+        #expect(middle.received.map(\.message) == [mine])
+        #expect(middle.reported == [.foreign(1)])
+        for node in [left, right, middle] { await node.stop() }
+    }
+
+    @Test("A peer that sends malformed gossip is disconnected, others are not")
+    func hostile() async throws {
+        let one = try listening()
+        let address = try await one.address()
+        let two = dialing(address)
+        let host = Host(key: .generate(), logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
+        host.serve(WakuProtocol.metadata) { stream in
+            try await stream.writeMessage(ByteBuffer(bytes: WakuMetadata(clusterID: 16, shards: [32]).encoded()))
+        }
+        host.serve(WakuProtocol.relay) { stream in while try await stream.read() != nil {} }
+        for bytes in [[3, 0xFF, 0xFF, 0xFF], [UInt8](repeating: 0xFF, count: 11)] as [[UInt8]] {
+            try await host.connect(to: address)
+            let stream = try await host.openStream(to: one.relay.host.peerID, [WakuProtocol.relay])
+            _ = stream.tryWrite(ByteBuffer(bytes: bytes))
+            try await eventually { stream.isClosed }
+            host.disconnect(one.relay.host.peerID)
+            try await eventually { host.connection(to: one.relay.host.peerID) == nil }
+        }
+        try await eventually { two.relay.state == .attached }
+        let sent = message(3)
+        try await two.relay.publish(sent, on: Self.topic)
+        try await eventually { one.received.map(\.message) == [sent] }
+        await host.close()
+        await two.stop()
+        await one.stop()
+    }
+}

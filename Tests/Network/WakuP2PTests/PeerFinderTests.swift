@@ -1,0 +1,130 @@
+import LibP2P
+import TestSupport
+import Testing
+import Core
+import Waku
+import WakuCrypto
+
+@testable import WakuP2P
+
+@Suite("Finding peers", .timeLimit(.minutes(5)))
+struct PeerFinderTests {
+    private func record(
+        _ key: PrivateKey = .generate(), ip: [UInt8] = [127, 0, 0, 1], port: UInt16 = 60000, shards: [UInt8] = [0, 16, 1, 0, 32]
+    ) throws -> NodeRecord {
+        try NodeRecord(
+            parsing: NodeRecordTests.record(
+                [("ip", ip), ("tcp", [UInt8(port >> 8), UInt8(port & 255)]), ("rs", shards)], by: key))
+    }
+
+    private func finder(target: Int = 3) -> PeerFinder {
+        var limits = PeerFinder.Limits()
+        limits.target = target
+        limits.dialCount = 2
+        limits.candidateCount = 10
+        return PeerFinder(own: NodeKey.generate().peerID, limits: limits, generator: SeededGenerator(seed: 1))
+    }
+
+    @Test("Lists are read every minute with too few peers, every hour with enough")
+    func reading() {
+        var finder = finder()
+        var times: [Int] = []
+        for (second, peerCount) in [(5, 0), (64, 0), (65, 2), (200, 3), (3665, 3)]
+        where finder.wantsReading(peerCount: peerCount, at: .seconds(second)) { times.append(second) }
+        #expect(times == [5, 65, 3665])
+    }
+
+    @Test("Nodes of other clusters and shards, and this node, are skipped; candidates are bounded")
+    func candidates() throws {
+        let key = PrivateKey.generate()
+        var finder = PeerFinder(own: NodeKey(key).peerID)
+        let records = [
+            try record(key), try record(shards: [0, 1, 1, 0, 32]), try record(shards: [0, 16, 1, 0, 33]), try record(port: 0),
+            try record(shards: [9]),
+        ]
+        finder.found(records, clusterID: 16, shards: [32])
+        // The last does not say.
+        #expect(finder.candidateCount == 1)
+        var small = self.finder()
+        small.found(try (0..<20).map { _ in try record() }, clusterID: 16, shards: [32])
+        #expect(small.candidateCount == 10)
+    }
+
+    @Test("Missing peers are dialed, a few at a time, with backoff after failures")
+    func dialing() throws {
+        var finder = finder()
+        finder.found(try (0..<3).map { _ in try record() }, clusterID: 16, shards: [32])
+        let first = finder.toDial(connected: [], peerCount: 0, at: .zero)
+        #expect(first.count == 2)
+        let none = finder.toDial(connected: [], peerCount: 0, at: .zero)
+        #expect(none.isEmpty)
+        let peers = first.compactMap(\.peerID)
+        finder.dialed(peers[0], isGood: true, at: .zero, jitter: 0)
+        finder.dialed(peers[1], isGood: false, at: .zero, jitter: 1)
+        let second = finder.toDial(connected: [peers[0]], peerCount: 1, at: .zero)
+        let other = try #require(second.first?.peerID)
+        #expect(second.count == 1 && !peers.contains(other))
+        finder.dialed(other, isGood: true, at: .zero, jitter: 0)
+        let third = finder.toDial(connected: [peers[0], other], peerCount: 2, at: .milliseconds(900))
+        let fourth = finder.toDial(connected: [peers[0], other], peerCount: 2, at: .milliseconds(1100))
+        #expect(third.isEmpty && fourth.map(\.peerID) == [peers[1]])
+        var rest = PeerFinder(own: NodeKey.generate().peerID)
+        rest.found([], clusterID: 16, shards: [])
+        let nobody = rest.toDial(connected: [], peerCount: 0, at: .zero)
+        #expect(nobody.isEmpty)
+    }
+
+    @Test("The dial address of a record is IPv4 first, then multiaddrs, then IPv6")
+    func addresses() throws {
+        let key = PrivateKey.generate()
+        let peer = NodeKey(key).peerID
+        #expect(try record(key).dialAddress?.description == "/ip4/127.0.0.1/tcp/60000/p2p/\(peer)")
+        let name: [UInt8] = [54, 1, 0x78, 6, 0x1F, 0x90]
+        let websocket: [UInt8] = name + [0xDD, 0x03]
+        let listed = try NodeRecord(
+            parsing: NodeRecordTests.record([("multiaddrs", [0, 8] + websocket + [0, 6] + name)], by: key))
+        #expect(listed.dialAddress?.description == "/dns4/x/tcp/8080/p2p/\(peer)")
+        let six = try NodeRecord(
+            parsing: NodeRecordTests.record([("ip6", [UInt8](repeating: 0, count: 15) + [1]), ("tcp6", [9])], by: key))
+        #expect(six.dialAddress?.description == "/ip6/::1/tcp/9/p2p/\(peer)")
+        #expect(try NodeRecord(parsing: NodeRecordTests.record([], by: key)).dialAddress == nil)
+    }
+
+    /// As it is on a list, of a node on this machine.
+    static func text(of key: PrivateKey, port: UInt16) -> String {
+        let pairs: [(String, [UInt8])] = [
+            ("ip", [127, 0, 0, 1]), ("tcp", [UInt8(port >> 8), UInt8(port & 255)]), ("rs", [0, 16, 1, 0, 32]),
+        ]
+        return "enr:" + base64(NodeRecordTests.record(pairs, by: key))
+    }
+
+    /// From the DNS to messages.
+    @Test("A relay with only a node list finds the reachable nodes on it")
+    func relay() async throws {
+        var tree = Tree(domain: "nodes.test")
+        var nodes: [RunningRelay] = []
+        var texts: [String] = []
+        for _ in 0..<2 {
+            let key = PrivateKey.generate()
+            let node = RunningRelay(
+                P2PRelay.Configuration(key: NodeKey(key), listenAddresses: [try Multiaddr("/ip4/127.0.0.1/tcp/0")]))
+            texts.append(Self.text(of: key, port: try #require(try await node.address().endpoint?.port)))
+            nodes.append(node)
+        }
+        let unreachable = try ReservedPort()
+        texts.append(Self.text(of: .generate(), port: unreachable.number))
+        tree.sign(nodes: texts, links: [])
+        let server = try await DNSServer(tree.zone)
+        var configuration = P2PRelay.Configuration(key: .generate())
+        configuration.nodeLists = [try NodeTreeURL(parsing: tree.url)]
+        configuration.dns = server.client
+        let finder = RunningRelay(configuration)
+        try await eventually { finder.relay.peers.count { !$0.meshes.isEmpty } == 2 }
+        let message = WakuMessage(payload: [1], contentTopic: ContentTopic(TopicTag(of: "chat")), timestamp: .now())
+        try await finder.relay.publish(message, on: .statusDefault)
+        let others = nodes
+        try await eventually { others.allSatisfy { $0.received.map(\.message) == [message] } }
+        for node in nodes + [finder] { await node.stop() }
+        withExtendedLifetime(unreachable) {}
+    }
+}

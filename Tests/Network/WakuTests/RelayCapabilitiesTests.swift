@@ -1,0 +1,76 @@
+import Synchronization
+import Testing
+import Core
+import Waku
+
+/// What a client asks of relays beyond receiving and publishing.
+@Suite struct RelayCapabilitiesTests {
+    /// Attached or not; with a store when it has pages.
+    private final class PlainRelay: Relay {
+        let state: RelayState
+        let watched = Mutex<[ContentTopic]>([])
+
+        init(_ state: RelayState) { self.state = state }
+
+        func run(deliver: @escaping @Sendable ([ReceivedMessage]) async -> Void) async {}
+        func publish(_ message: WakuMessage, on pubsubTopic: PubsubTopic) async throws(RelayError) -> Publication { .confirmed }
+        func watch(_ contentTopics: [ContentTopic]) { watched.withLock { $0 += contentTopics } }
+    }
+
+    private final class CapableRelay: ConfirmingRelay, StoreReadingRelay {
+        let failure: RelayError?
+        let confirmed = Mutex<[ContentTopic]>([])
+        var state: RelayState { .detached("it only confirms") }
+
+        init(failure: RelayError? = nil) { self.failure = failure }
+
+        func run(deliver: @escaping @Sendable ([ReceivedMessage]) async -> Void) async {}
+        func publish(_ message: WakuMessage, on pubsubTopic: PubsubTopic) async throws(RelayError) -> Publication { .confirmed }
+
+        func confirmWatching(_ contentTopics: [ContentTopic]) async throws(RelayError) {
+            if let failure { throw failure }
+            confirmed.withLock { $0 += contentTopics }
+        }
+
+        func storePage(_ query: StoreQuery) async throws(RelayError) -> StorePage {
+            if let failure { throw failure }
+            return StorePage(messages: [], hashes: [], cursor: "a cursor")
+        }
+    }
+
+    private let topics = [ContentTopic(TopicTag(rawValue: 7))]
+
+    @Test func relayThatBringsEverythingWatchesAsSoonAsItIsAttached() async throws {
+        let relay = PlainRelay(.attached)
+        try await relay.waitUntilWatching(topics)
+        #expect(relay.watched.withLock { $0 } == topics)
+    }
+
+    @Test func confirmationCountsWhereThereIsOne() async throws {
+        let relay = CapableRelay()
+        try await relay.waitUntilWatching(topics)
+        #expect(relay.confirmed.withLock { $0 } == topics)
+    }
+
+    @Test func oneOfSeveralRelaysIsEnough() async throws {
+        let refusal = RelayError(code: .refused, message: "no")
+        let good = CapableRelay()
+        try await RelaySet([CapableRelay(failure: refusal), good]).waitUntilWatching(topics)
+        #expect(good.confirmed.withLock { $0 } == topics)
+        await #expect(throws: refusal) { try await RelaySet([CapableRelay(failure: refusal)]).waitUntilWatching(topics) }
+        await #expect(throws: RelayError.self) { try await RelaySet([]).waitUntilWatching(topics) }
+    }
+
+    @Test func storeOfAnyRelayIsRead() async throws {
+        let unavailable = RelayError(code: .unavailable, message: "busy")
+        let set = RelaySet([PlainRelay(.attached), CapableRelay(failure: unavailable), CapableRelay()])
+        #expect(try await set.storePage(StoreQuery()).cursor == "a cursor")
+        await #expect(throws: unavailable) { try await RelaySet([CapableRelay(failure: unavailable)]).storePage(StoreQuery()) }
+        do {
+            _ = try await RelaySet([PlainRelay(.attached)]).storePage(StoreQuery())
+            Issue.record("there is no store")
+        } catch {
+            #expect(error.code == .refused)
+        }
+    }
+}

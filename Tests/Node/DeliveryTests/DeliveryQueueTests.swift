@@ -1,0 +1,435 @@
+import Delivery
+import TestSupport
+import Testing
+import Core
+import Waku
+
+/// A test for each transition of the queue's state diagram.
+struct DeliveryQueueTests {
+    private let start = Timestamp(rawValue: 1_000_000_000_000)
+    private var late: Timestamp { start + .seconds(3600) }
+
+    private func queue(_ ids: some Sequence<Int64>, configure: (inout DeliveryQueue.Configuration) -> Void = { _ in }) -> DeliveryQueue {
+        var configuration = DeliveryQueue.Configuration()
+        // Speed is not measured here: batches have their maximum size.
+        configuration.assumedTime = .zero
+        configure(&configuration)
+        var queue = DeliveryQueue(configuration: configuration, generator: SeededGenerator(seed: 7))
+        for id in ids { queue.add(id, device: id, expires: late, now: start) }
+        return queue
+    }
+
+    @Test("The rest of a group goes out with its beginning, however small posts are")
+    func groupsGoOutTogether() throws {
+        var queue = queue([]) { $0.assumedTime = .milliseconds(100) }
+        for id in Int64(1)...30 {
+            queue.add(id, device: DeviceID(ProtocolNumber(rawValue: 1), row: id), expires: late, group: 1, now: start)
+        }
+        queue.add(31, device: 31, expires: late, now: start)
+        #expect(queue.batchLimit(at: start) < 30)
+        #expect(try onlyBatch(&queue, start).deliveries == Array(1...30))
+    }
+
+    private func batches(_ actions: [DeliveryQueue.Action]) -> [DeliveryQueue.Batch] {
+        actions.compactMap { if case .post(let batch) = $0 { batch } else { nil } }
+    }
+
+    private func onlyBatch(_ queue: inout DeliveryQueue, _ now: Timestamp) throws -> DeliveryQueue.Batch {
+        let found = batches(queue.actions(now: now))
+        try #require(found.count == 1)
+        return found[0]
+    }
+
+    @Test func newNotificationsArePostedInOrder() throws {
+        var queue = queue(1...3)
+        #expect(queue.nextWake(now: start) == start)
+        #expect(try onlyBatch(&queue, start).deliveries == [1, 2, 3])
+        #expect(queue.actions(now: start).isEmpty)
+        // When the post becomes overdue.
+        #expect(queue.nextWake(now: start) == start + .seconds(2))
+        #expect(queue.batchesInFlight == 1)
+    }
+
+    @Test func acceptedNotificationsAreRemoved() throws {
+        var queue = queue(1...2)
+        let batch = try onlyBatch(&queue, start)
+        #expect(queue.finished(batch.id, outcome: .accepted, now: start) == [.accepted(1), .accepted(2)])
+        #expect(queue.count == 0)
+        #expect(queue.finished(batch.id, outcome: .accepted, now: start).isEmpty)
+    }
+
+    @Test func batchesAndPostsAreLimited() {
+        var queue = queue(1...2000)
+        let found = batches(queue.actions(now: start))
+        #expect(found.map(\.deliveries.count) == Array(repeating: 100, count: 8))
+        #expect(found.flatMap(\.deliveries) == Array(1...800))
+        #expect(queue.nextWake(now: start) == start + .seconds(2))
+        _ = queue.finished(found[3].id, outcome: .accepted, now: start)
+        #expect(batches(queue.actions(now: start)).map(\.deliveries) == [Array(801...900)])
+    }
+
+    @Test func theRefusedNotificationIsFoundByHalving() throws {
+        var queue = queue(1...100)
+        var now = start
+        var accepted: Set<Int64> = []
+        var dropped: [Int64] = []
+        var posts = 0
+        while queue.count > 0 {
+            let found = batches(queue.actions(now: now))
+            try #require(!found.isEmpty)
+            for batch in found {
+                posts += 1
+                let outcome = batch.deliveries.contains(42) ? PostOutcome.refused : .accepted
+                for resolution in queue.finished(batch.id, outcome: outcome, now: now) {
+                    switch resolution {
+                    case .accepted(let id): accepted.insert(id)
+                    case .dropped(let id): dropped.append(id)
+                    case .retrying: break
+                    }
+                }
+            }
+            now = now + .nanoseconds(1)
+        }
+        #expect(dropped == [42])
+        #expect(accepted.count == 99)
+        // One refusal on each of at most eight levels, and as many good halves.
+        #expect(posts <= 15)
+    }
+
+    @Test func halvesArePostedWithoutDelay() throws {
+        var queue = queue(1...5)
+        let batch = try onlyBatch(&queue, start)
+        #expect(queue.finished(batch.id, outcome: .refused, now: start) == (1...5).map { .retrying($0) })
+        queue.add(6, device: 6, expires: late, now: start)
+        #expect(batches(queue.actions(now: start)).map(\.deliveries) == [[1, 2, 3], [4, 5]])
+        #expect(try onlyBatch(&queue, start + .milliseconds(2)).deliveries == [6])
+    }
+
+    @Test func theRestOfARefusedBatchIsPostedAlone() throws {
+        var queue = queue(1...2)
+        let batch = try onlyBatch(&queue, start)
+        queue.remove(1)
+        #expect(queue.finished(batch.id, outcome: .refused, now: start) == [.retrying(2)])
+        let alone = try onlyBatch(&queue, start)
+        #expect(queue.finished(alone.id, outcome: .refused, now: start) == [.dropped(2)])
+    }
+
+    @Test func failedNotificationsAreRetriedWithGrowingPauses() throws {
+        var queue = queue([1])
+        var now = start
+        let pauses: [Duration] = [250, 500, 1000, 2000, 4000, 8000, 16_000, 30_000, 30_000].map { .milliseconds($0) }
+        for pause in pauses {
+            let batch = try onlyBatch(&queue, now)
+            #expect(queue.finished(batch.id, outcome: .failed(retryAfter: nil), now: now) == [.retrying(1)])
+            let due = try #require(queue.nextWake(now: now))
+            #expect(due.since(now) >= pause / 2 && due.since(now) <= pause)
+            #expect(queue.actions(now: due - .nanoseconds(1)).isEmpty)
+            now = due
+        }
+    }
+
+    @Test(arguments: [(0, 0...1), (10, 10...10), (100_000, 300...300)])
+    func retryAfterIsHonouredWithinReason(seconds: Int, expected: ClosedRange<Int>) throws {
+        var queue = queue([1])
+        let batch = try onlyBatch(&queue, start)
+        _ = queue.finished(batch.id, outcome: .failed(retryAfter: .seconds(seconds)), now: start)
+        let pause = try #require(queue.nextWake(now: start)).since(start)
+        #expect(pause >= .seconds(expected.lowerBound) && pause <= .seconds(expected.upperBound))
+    }
+
+    @Test func retriesAreSpread() throws {
+        var queue = queue(1...100)
+        let batch = try onlyBatch(&queue, start)
+        _ = queue.finished(batch.id, outcome: .failed(retryAfter: nil), now: start)
+        #expect(queue.actions(now: start + .milliseconds(124)).isEmpty)
+        let early = try onlyBatch(&queue, start + .milliseconds(187)).deliveries.count
+        #expect(early > 0 && early <= 50)
+    }
+
+    /// ``CircuitBreakerTests`` tests the details.
+    @Test func whileTheBreakerIsOpenProbesAreSmall() throws {
+        var queue = queue(1...3000)
+        var now = start
+        for _ in 0..<3 {
+            let found = batches(queue.actions(now: now))
+            #expect(found.count == 8)
+            for batch in found { _ = queue.finished(batch.id, outcome: .failed(retryAfter: nil), now: now) }
+            now = now + .seconds(1)
+        }
+        #expect(queue.breaker.isOpen(at: now - .seconds(1)))
+        #expect(queue.actions(now: now - .seconds(1)).isEmpty)
+        let resume = try #require(queue.nextWake(now: now - .seconds(1)))
+        #expect(resume == queue.breaker.opensAgainAt)
+        let probe = try onlyBatch(&queue, resume)
+        #expect(probe.deliveries.count == 10)
+        #expect(queue.nextWake(now: resume) == resume + .seconds(2))
+        _ = queue.finished(probe.id, outcome: .accepted, now: resume)
+        #expect(batches(queue.actions(now: resume)).count == 8)
+    }
+
+    @Test func afterRetryAfterASingleProbeIsPosted() throws {
+        var queue = queue(1...1)
+        let batch = try onlyBatch(&queue, start)
+        _ = queue.finished(batch.id, outcome: .failed(retryAfter: .seconds(20)), now: start)
+        queue.add(2, device: 2, expires: late, now: start)
+        #expect(queue.actions(now: start + .seconds(19)).isEmpty)
+        #expect(queue.nextWake(now: start) == start + .seconds(20))
+        #expect(try onlyBatch(&queue, start + .seconds(20)).deliveries.sorted() == [1, 2])
+    }
+
+    @Test func aLargeHalfIsNotAProbe() throws {
+        var queue = queue(1...100)
+        let batch = try onlyBatch(&queue, start)
+        _ = queue.finished(batch.id, outcome: .refused, now: start)
+        let halves = batches(queue.actions(now: start))
+        _ = queue.finished(halves[0].id, outcome: .failed(retryAfter: .seconds(5)), now: start)
+        _ = queue.finished(halves[1].id, outcome: .refused, now: start)
+        // The refusal shows that it works.
+        #expect(queue.breaker.isClosed)
+        let quarters = batches(queue.actions(now: start))
+        #expect(quarters.map(\.deliveries.count) == [25, 25])
+        _ = queue.finished(quarters[0].id, outcome: .refused, now: start)
+        _ = queue.finished(quarters[1].id, outcome: .failed(retryAfter: .seconds(5)), now: start)
+        let probe = try onlyBatch(&queue, start + .seconds(5))
+        #expect(probe.deliveries.count == 10)
+        _ = queue.finished(probe.id, outcome: .accepted, now: start + .seconds(5))
+        #expect(queue.count == 90)
+    }
+
+    // MARK: Gathering
+
+    @Test func withoutPostsInFlightNotificationsArePostedAtOnce() throws {
+        var queue = queue([1])
+        let first = try onlyBatch(&queue, start)
+        queue.add(2, device: 2, expires: late, now: start + .microseconds(100))
+        queue.add(3, device: 3, expires: late, now: start + .microseconds(200))
+        #expect(queue.actions(now: start + .microseconds(200)).isEmpty)
+        #expect(queue.nextWake(now: start + .microseconds(200)) == start + .microseconds(2100))
+        _ = queue.finished(first.id, outcome: .accepted, now: start + .microseconds(900))
+        #expect(try onlyBatch(&queue, start + .microseconds(900)).deliveries == [2, 3])
+    }
+
+    @Test func behindASlowPostNotificationsAreBatchedFor2Milliseconds() throws {
+        var queue = queue([1])
+        _ = try onlyBatch(&queue, start)
+        queue.add(2, device: 2, expires: late, now: start)
+        queue.add(3, device: 3, expires: late, now: start + .milliseconds(1))
+        #expect(queue.actions(now: start + .microseconds(1999)).isEmpty)
+        #expect(try onlyBatch(&queue, start + .milliseconds(2)).deliveries == [2, 3])
+        for id in Int64(4)...103 { queue.add(id, device: id, expires: late, now: start + .milliseconds(2)) }
+        #expect(try onlyBatch(&queue, start + .milliseconds(2)).deliveries.count == 100)
+    }
+
+    // MARK: Order of a device
+
+    @Test func aDevicesNotificationsArePostedOneAtATime() throws {
+        var queue = queue([])
+        for id in Int64(1)...3 { queue.add(id, device: 7, expires: late, now: start) }
+        queue.add(4, device: 8, expires: late, now: start)
+        let first = try onlyBatch(&queue, start)
+        #expect(first.deliveries == [1, 4])
+        #expect(queue.actions(now: start + .seconds(1)).isEmpty)
+        _ = queue.finished(first.id, outcome: .accepted, now: start + .seconds(1))
+        #expect(try onlyBatch(&queue, start + .seconds(1)).deliveries == [2])
+    }
+
+    @Test func aRetryDelaysOnlyItsOwnDevice() throws {
+        var queue = queue([])
+        queue.add(1, device: 7, expires: start + .seconds(2), now: start)
+        let first = try onlyBatch(&queue, start)
+        _ = queue.finished(first.id, outcome: .failed(retryAfter: nil), now: start)
+        queue.add(2, device: 7, expires: late, now: start)
+        queue.add(3, device: 8, expires: late, now: start)
+        #expect(try onlyBatch(&queue, start).deliveries == [3])
+        // It expires, and the rest is posted.
+        let actions = queue.actions(now: start + .seconds(2))
+        #expect(actions.first == .expire([1]))
+        #expect(batches(actions).map(\.deliveries) == [[2]])
+    }
+
+    @Test func aRefusedNotificationIsDroppedAndTheRestPosted() throws {
+        var queue = queue([])
+        for id in Int64(1)...2 { queue.add(id, device: 7, expires: late, now: start) }
+        let first = try onlyBatch(&queue, start)
+        #expect(queue.finished(first.id, outcome: .refused, now: start) == [.dropped(1)])
+        #expect(try onlyBatch(&queue, start).deliveries == [2])
+    }
+
+    @Test func aNotificationRemovedDuringItsPostStillDelaysItsDevice() throws {
+        var queue = queue([])
+        for id in Int64(1)...2 { queue.add(id, device: 7, expires: late, now: start) }
+        let first = try onlyBatch(&queue, start)
+        queue.remove(1)
+        #expect(queue.actions(now: start + .seconds(1)).isEmpty)
+        #expect(queue.finished(first.id, outcome: .accepted, now: start + .seconds(1)).isEmpty)
+        #expect(try onlyBatch(&queue, start + .seconds(1)).deliveries == [2])
+    }
+
+    @Test func lateArrivalsAreOrderedById() throws {
+        var queue = queue([])
+        for id in [Int64(5), 3, 4] { queue.add(id, device: 7, expires: late, now: start) }
+        var now = start
+        for id in Int64(3)...5 {
+            let batch = try onlyBatch(&queue, now)
+            #expect(batch.deliveries == [id])
+            if id == 3 { queue.add(1, device: 7, expires: late, now: now) }
+            _ = queue.finished(batch.id, outcome: .accepted, now: now)
+            now = now + .seconds(1)
+            // A notification that is being posted can't be overtaken.
+            if id == 3 { _ = queue.finished(try onlyBatch(&queue, now).id, outcome: .accepted, now: now) }
+        }
+    }
+
+    // MARK: Bounds
+
+    @Test func aFullQueueDropsTheOldest() throws {
+        var queue = queue([], configure: { $0.limit = 3 })
+        for id in Int64(1)...3 { queue.add(id, device: 7, expires: late + .seconds(Int(id)), now: start) }
+        let batch = try onlyBatch(&queue, start)
+        queue.add(4, device: 8, expires: late + .seconds(4), now: start)
+        queue.add(5, device: 9, expires: late - .seconds(1), now: start)
+        #expect(queue.nextWake(now: start) == start)
+        // A new notification that is older than all others is dropped itself; those being posted are kept.
+        #expect(queue.actions(now: start) == [.evict([2, 5])])
+        #expect(queue.count == 3)
+        #expect(queue.finished(batch.id, outcome: .accepted, now: start) == [.accepted(1)])
+        #expect(try onlyBatch(&queue, start).deliveries == [3, 4])
+    }
+
+    // MARK: Notifications that make gorush fail
+
+    @Test func notificationsDroppedByAFullQueueAreRetried() throws {
+        var queue = queue(1...3)
+        let batch = try onlyBatch(&queue, start)
+        let resolutions = queue.finished(batch.id, outcome: .accepted, except: [2], now: start)
+        #expect(resolutions == [.accepted(1), .retrying(2), .accepted(3)])
+        #expect(queue.breaker.isClosed)
+        #expect(try onlyBatch(&queue, start + .milliseconds(250)).deliveries == [2])
+    }
+
+    /// One notification makes each of its posts fail. The others are delivered, and it is isolated in the end.
+    @Test func aNotificationThatMakesGorushFailIsIsolated() throws {
+        var queue = queue(1...300, configure: { $0.maximumBatchesInFlight = 2 })
+        var now = start
+        var accepted: Set<Int64> = []
+        while accepted.count < 299 {
+            for batch in batches(queue.actions(now: now)) {
+                let isPoisoned = batch.deliveries.contains(150)
+                for case .accepted(let id) in queue.finished(
+                    batch.id, outcome: isPoisoned ? .failed(retryAfter: nil) : .accepted, now: now)
+                { accepted.insert(id) }
+            }
+            now = max(try #require(queue.nextWake(now: now)), now + .nanoseconds(1))
+            try #require(now.since(start) < .seconds(120))
+        }
+        #expect(!accepted.contains(150))
+        #expect(queue.count == 1)
+    }
+
+    @Test func anEmptyPostDoesNotAffectTheBreaker() throws {
+        var queue = queue(1...2)
+        let batch = try onlyBatch(&queue, start)
+        for id in batch.deliveries { queue.remove(id) }
+        #expect(queue.finished(batch.id, outcome: .notPosted, now: start).isEmpty)
+        #expect(queue.breaker.isClosed)
+        #expect(queue.count == 0)
+    }
+
+    @Test func neitherNewNotificationsNorTheBacklogStarve() {
+        // Two seconds for a post are no reason here to make the next one smaller.
+        var queue = queue([], configure: { $0.batchTarget = .seconds(3600) })
+        for id in Int64(1)...2000 { queue.add(id, device: id, expires: late, isAwaited: false, now: start) }
+        for id in Int64(2001)...3000 { queue.add(id, device: id, expires: late, now: start) }
+        let found = batches(queue.actions(now: start))
+        #expect(found.count == 8)
+        #expect(found.allSatisfy { $0.deliveries.count { $0 > 2000 } == 50 })
+        // Notifications that no request waits for are dropped in favour of new ones.
+        for id in Int64(3001)...3400 { queue.add(id, device: id, expires: late, now: start + .seconds(2)) }
+        for batch in found { _ = queue.finished(batch.id, outcome: .accepted, now: start + .seconds(2)) }
+        #expect(batches(queue.actions(now: start + .seconds(2))).allSatisfy { $0.deliveries.count { $0 > 3000 } == 50 })
+    }
+
+    @Test func newNotificationsExpire() {
+        var queue = queue([], configure: { $0.maximumBatchesInFlight = 0 })
+        queue.add(1, device: 1, expires: start + .seconds(1), now: start)
+        queue.add(2, device: 2, expires: start + .seconds(2), now: start)
+        #expect(queue.nextWake(now: start) == start + .seconds(1))
+        #expect(queue.actions(now: start + .seconds(1)) == [.expire([1])])
+        #expect(queue.contains(2) && !queue.contains(1))
+    }
+
+    @Test func retriesExpire() throws {
+        var queue = queue([])
+        queue.add(1, device: 1, expires: start + .seconds(1), now: start)
+        let batch = try onlyBatch(&queue, start)
+        _ = queue.finished(batch.id, outcome: .failed(retryAfter: .seconds(60)), now: start)
+        #expect(queue.nextWake(now: start) == start + .seconds(1))
+        #expect(queue.actions(now: start + .seconds(1)) == [.expire([1])])
+        #expect(queue.count == 0)
+        #expect(queue.nextWake(now: start) == nil)
+    }
+
+    @Test func halvesExpire() throws {
+        var queue = queue([])
+        queue.add(1, device: 1, expires: start + .seconds(1), now: start)
+        queue.add(2, device: 2, expires: start + .seconds(9), now: start)
+        let batch = try onlyBatch(&queue, start)
+        _ = queue.finished(batch.id, outcome: .refused, now: start)
+        let actions = queue.actions(now: start + .seconds(1))
+        #expect(actions.first == .expire([1]))
+        #expect(batches(actions).map(\.deliveries) == [[2]])
+    }
+
+    @Test func removedNotificationsAreNotPosted() throws {
+        var queue = queue(1...6)
+        queue.remove(1)
+        let batch = try onlyBatch(&queue, start)
+        #expect(batch.deliveries == [2, 3, 4, 5, 6])
+        queue.remove(2)
+        #expect(queue.finished(batch.id, outcome: .refused, now: start).count == 4)
+        queue.remove(3)
+        let halves = batches(queue.actions(now: start))
+        #expect(halves.map(\.deliveries) == [[4], [5, 6]])
+        for half in halves { _ = queue.finished(half.id, outcome: .failed(retryAfter: nil), now: start) }
+        queue.remove(4)
+        queue.remove(99)
+        #expect(try onlyBatch(&queue, start + .seconds(9)).deliveries.sorted() == [5, 6])
+    }
+
+    @Test func anAddedNotificationIsNotAffectedByItsOldBatch() throws {
+        var queue = queue([1])
+        let batch = try onlyBatch(&queue, start)
+        queue.remove(1)
+        queue.add(1, device: 1, expires: late, now: start)
+        queue.add(1, device: 1, expires: start, now: start)
+        #expect(queue.finished(batch.id, outcome: .accepted, now: start).isEmpty)
+        #expect(try onlyBatch(&queue, start).deliveries == [1])
+    }
+
+    @Test func drainingStopsPosts() throws {
+        var queue = queue([1])
+        let batch = try onlyBatch(&queue, start)
+        queue.add(2, device: 2, expires: late, now: start)
+        queue.drain()
+        #expect(queue.actions(now: start).isEmpty)
+        #expect(!queue.isDrained)
+        #expect(queue.finished(batch.id, outcome: .accepted, now: start) == [.accepted(1)])
+        #expect(queue.isDrained)
+        #expect(queue.contains(2))
+    }
+
+    @Test func hastenedRetriesAreDueAtOnce() throws {
+        var queue = queue(1...3)
+        let batch = try onlyBatch(&queue, start)
+        _ = queue.finished(batch.id, outcome: .failed(retryAfter: .seconds(60)), now: start)
+        #expect(batches(queue.actions(now: start)).isEmpty)
+        #expect(queue.hasten([2, 17], now: start) == 1)
+        // gorush requested a pause: a probe tests whether it still does.
+        let probe = try onlyBatch(&queue, start)
+        #expect(probe.deliveries == [2])
+        #expect(queue.hasten(nil, now: start) == 2)
+        _ = queue.finished(probe.id, outcome: .accepted, now: start)
+        #expect(Set(batches(queue.actions(now: start)).flatMap(\.deliveries)) == [1, 3])
+        #expect(queue.hasten(nil, now: start) == 0)
+    }
+}

@@ -1,0 +1,91 @@
+import Delivery
+import Core
+import StatusProtocol
+import Testing
+import Waku
+
+struct FailureGuardTests {
+    private typealias Audience = FailureGuard.Audience
+
+    private let start = Timestamp(rawValue: 1_700_000_000_000_000_000)
+    private let app = FailureGuard.Audience(platform: .apn, topic: "app")
+    private var failureGuard = FailureGuard()
+
+    private mutating func judge(
+        _ failures: [FailureGuard.Failure], of batch: [FailureGuard.Audience: Int] = [:], at now: Timestamp
+    ) -> [Bool] {
+        failureGuard.judge(failures, of: batch, at: now)
+    }
+
+    private func failures(_ count: Int, _ audience: FailureGuard.Audience, _ reason: FailureReason = .badDeviceToken) -> [FailureGuard
+        .Failure]
+    {
+        Array(repeating: FailureGuard.Failure(audience: audience, reason: reason), count: count)
+    }
+
+    @Test mutating func oneDeadTokenInABatchOfOneIsRemoved() {
+        for second in 0..<9 {
+            failureGuard.posted([app: 1], at: start + .seconds(second))
+            let isHeld = judge(failures(1, app, .unregistered), of: [app: 1], at: start + .seconds(second))
+            #expect(isHeld == [true])
+        }
+    }
+
+    @Test mutating func tooManyEqualFailuresInABatchAreSetAside() {
+        failureGuard.posted([app: 5000], at: start)
+        failureGuard.posted([app: 50], at: start)
+        #expect(judge(failures(10, app), of: [app: 50], at: start) == Array(repeating: true, count: 10))
+        failureGuard.posted([app: 50], at: start)
+        #expect(judge(failures(11, app), of: [app: 50], at: start) == Array(repeating: false, count: 11))
+        // A tiny share of all posts, and no batch to compare with.
+        #expect(judge(failures(20, app), at: start) == Array(repeating: true, count: 20))
+    }
+
+    @Test mutating func singleFailuresAreJudgedByTheLastHour() {
+        failureGuard.posted([app: 40], at: start)
+        var isHeld: [Bool] = []
+        for second in 0..<20 { isHeld += judge(failures(1, app), at: start + .seconds(second)) }
+        #expect(isHeld == Array(repeating: true, count: 9) + Array(repeating: false, count: 11))
+        // Successful posts reduce the share.
+        failureGuard.posted([app: 1000], at: start + .seconds(30))
+        #expect(judge(failures(1, app), at: start + .seconds(31)) == [true])
+    }
+
+    @Test mutating func failuresAreForgottenAfterAnHour() {
+        #expect(judge(failures(10, app), at: start) == Array(repeating: false, count: 10))
+        #expect(judge(failures(1, app), at: start + .seconds(3000)) == [false])
+        #expect(judge(failures(1, app), at: start + .seconds(7201)) == [true])
+    }
+
+    @Test mutating func onlyEqualFailuresAreSetAside() {
+        let firebase = Audience(platform: .firebase, topic: "ignored")
+        let other = Audience(platform: .apn, topic: "other app")
+        failureGuard.posted([app: 30, other: 30, firebase: 30], at: start)
+        #expect(judge(failures(20, app), at: start).allSatisfy { !$0 })
+        #expect(judge(failures(2, app, .unregistered), at: start) == [true, true])
+        #expect(judge(failures(1, other), at: start) == [true])
+        #expect(judge(failures(1, firebase, .entityNotFound), at: start) == [true])
+        #expect(firebase == Audience(platform: .firebase, topic: "else"))
+    }
+
+    /// Clients choose topics: with thousands of them the guard's memory is bounded, and it still works.
+    @Test mutating func theNumberOfTrackedTopicsIsBounded() {
+        failureGuard.posted([app: 40], at: start)
+        for index in 0..<5000 { failureGuard.posted([Audience(platform: .apn, topic: "\(index)"): 1], at: start) }
+        #expect(judge(failures(20, app), at: start).allSatisfy { !$0 })
+        // Topics beyond the first hundred are counted together.
+        let rest = (0..<2000).map { FailureGuard.Failure(audience: Audience(platform: .apn, topic: "\(3000 + $0)"), reason: .badTopic) }
+        #expect(judge(rest, at: start).allSatisfy { !$0 })
+        // An hour later there is room for others.
+        let late = start + .seconds(7200)
+        let new = Audience(platform: .apn, topic: "new")
+        failureGuard.posted([new: 100], at: late)
+        #expect(judge(failures(15, new), at: late).allSatisfy { $0 })
+    }
+
+    @Test mutating func aClockThatIsSetBack() {
+        failureGuard.posted([app: 100], at: start)
+        failureGuard.posted([app: 100], at: start - .seconds(86_400))
+        #expect(judge(failures(15, app), at: start).allSatisfy { $0 })
+    }
+}

@@ -1,0 +1,63 @@
+import NodeMetrics
+import Testing
+import Core
+import Waku
+
+@Suite("The log of alarms")
+struct AlarmLogTests {
+    private let start = Timestamp(rawValue: 1_000_000_000_000)
+
+    @Test("One that is raised while it lasts is the same, told by its last reason; cleared and raised again it is another")
+    func lasting() throws {
+        let log = Book()
+        #expect(log.raise(.storeFails, "full", at: start))
+        #expect(!log.raise(.storeFails, "read-only", at: start + .seconds(9000)))
+        #expect(log.alarms.map(\.reason) == ["read-only"])
+        #expect(log.alarms.map(\.count) == [2])
+        #expect(log.isActive(.storeFails, at: start + .seconds(100_000)))
+        log.clear(.storeFails, at: start + .seconds(10_000))
+        log.clear(.storeFails, at: start + .seconds(20_000))
+        #expect(log.alarms.map(\.ended) == [start + .seconds(10_000)])
+        #expect(!log.isActive(.storeFails, at: start + .seconds(10_000)))
+        #expect(log.raise(.storeFails, "full", at: start + .seconds(30_000)))
+        #expect(log.alarms.map(\.since) == [start + .seconds(30_000), start])
+    }
+
+    @Test("What happens rather than lasts is over by itself")
+    func happening() {
+        let log = Book()
+        #expect(log.raise(.gap, "", at: start))
+        #expect(!log.raise(.gap, "", at: start + .seconds(599)))
+        #expect(log.isActive(.gap, at: start + .seconds(1198)))
+        #expect(!log.isActive(.gap, at: start + .seconds(1199)))
+        #expect(log.raise(.gap, "", at: start + .seconds(1199)))
+        #expect(log.alarms.count == 2)
+    }
+
+    @Test("Kinds do not mix, nothing that was not raised is cleared, and only the last are kept")
+    func kinds() {
+        let log = Book()
+        log.clear(.silence, at: start)
+        #expect(log.alarms.isEmpty)
+        for index in 0..<100 {
+            let time = start + .seconds(index)
+            #expect(log.raise(.silence, "\(index)", at: time))
+            if index == 99 { #expect(log.raise(.gorushGivenUp, "", at: time)) }
+            log.clear(.silence, at: time)
+        }
+        #expect(log.alarms.count == AlarmLog.limit)
+        #expect(log.alarms.first?.kind == .gorushGivenUp)
+        #expect(log.isActive(.gorushGivenUp, at: start + .seconds(99)))
+        #expect(log.alarms.last?.reason == "51")
+    }
+}
+
+/// So that what changes it can be expected.
+private final class Book {
+    private var log = AlarmLog()
+    var alarms: [Alarm] { log.alarms }
+
+    func raise(_ kind: AlarmKind, _ reason: String, at now: Timestamp) -> Bool { log.raise(kind, reason, at: now) }
+    func clear(_ kind: AlarmKind, at now: Timestamp) { log.clear(kind, at: now) }
+    func isActive(_ kind: AlarmKind, at now: Timestamp) -> Bool { log.isActive(kind, at: now) }
+}

@@ -1,0 +1,140 @@
+@testable import NodeMetrics
+import StatusServer
+import Testing
+
+private enum ResultLabel: String, MetricLabel {
+    static let labelName = "result"
+    case heard, unheard
+}
+
+extension Metric {
+    fileprivate static let echoes = Metric("echoes_total", ResultLabel.self, help: "Echoes.")
+    fileprivate static let echoTime = Metric("echo_seconds", buckets: [0.1, 1], help: "How long echoes took.")
+    fileprivate static let echoLevel = Metric("echo_level", ResultLabel.self, help: "How loud they are.")
+}
+
+extension Counter {
+    fileprivate static let echoHeard = Counter("echo heard", .echoes, ResultLabel.heard)
+    fileprivate static let echoUnheard = Counter("echo unheard", .echoes, ResultLabel.unheard)
+    fileprivate static let echoLogged = Counter("echo logged")
+}
+
+extension MetricGroup {
+    fileprivate static let echo = MetricGroup(
+        metrics: [.echoes, .echoTime, .echoLevel], counters: [.echoHeard, .echoUnheard, .echoLogged])
+}
+
+@Suite("Counters")
+struct CountersTests {
+    @Test("What is counted is read again, and shows under its name")
+    func counting() {
+        let counters = Counters([.messages, .delivery])
+        counters.add(.foreign, 5)
+        counters.add(.foreign)
+        counters.add(.droppedUnsigned, 2)
+        counters.add(.postFailed)
+        counters.add(.ours, 0)
+        #expect(counters.snapshot == [.foreign: 6, .droppedUnsigned: 2, .postFailed: 1])
+        #expect(counters.count(.foreign) == 6)
+        let text = counters.registry.exposition(as: .text)
+        #expect(text.contains("\nwaku_push_messages_foreign_total 6\n"))
+        #expect(text.contains("\nwaku_push_messages_dropped_total{stage=\"opening\",reason=\"unsigned\"} 2\n"))
+        #expect(text.contains("\nwaku_push_messages_ours_total 0\n"))
+    }
+
+    @Test("A module declares counters and metrics of its own, which are shown as 0 from the start")
+    func ownDeclarations() {
+        let counters = Counters([.echo])
+        #expect(counters.declared.map(\.name) == ["echo heard", "echo unheard", "echo logged"])
+        let start = counters.registry.exposition(as: .text)
+        #expect(start.contains("# HELP echoes_total Echoes.\n# TYPE echoes_total counter\n"))
+        #expect(start.contains("\nechoes_total{result=\"heard\"} 0\nechoes_total{result=\"unheard\"} 0\n"))
+        #expect(start.contains("\necho_seconds_count 0\n"))
+        counters.add(.echoHeard, 3)
+        counters.add(.echoLogged)
+        counters.increment(.echoes, ResultLabel.unheard)
+        counters.record(.milliseconds(500), in: .echoTime)
+        counters.registry.set(.echoLevel, ResultLabel.heard, to: 7)
+        let text = counters.registry.exposition(as: .text)
+        #expect(text.contains("\nechoes_total{result=\"heard\"} 3\nechoes_total{result=\"unheard\"} 1\n"))
+        #expect(text.contains("\necho_seconds_bucket{le=\"0.1\"} 0\necho_seconds_bucket{le=\"1.0\"} 1\n"))
+        #expect(text.contains("\necho_level{result=\"heard\"} 7.0\n"))
+        #expect(!text.contains("logged"))
+        #expect(counters.snapshot == [.echoHeard: 3, .echoUnheard: 1, .echoLogged: 1])
+        #expect(
+            [MetricGroup.echo].markdownTable.dropFirst(2) == [
+                "| `echoes_total` | counter | `result` | Echoes. |", "| `echo_seconds` | histogram | – | How long echoes took. |",
+                "| `echo_level` | gauge | `result` | How loud they are. |",
+            ])
+    }
+
+    @Test("A counter of a group that was not passed has no count")
+    func otherGroup() {
+        let counters = Counters([.answers])
+        #expect(counters.count(.echoHeard) == 0)
+        #expect(counters.count(.foreign) == 0)
+        #expect(counters.snapshot.isEmpty)
+    }
+
+    @Test("Counters keep their own counts apart from those of another node in the process")
+    func twoNodes() {
+        let (first, second) = (Counters([.messages, .echo]), Counters([.echo, .messages]))
+        first.add(.foreign, 2)
+        second.add(.echoHeard, 3)
+        #expect(first.snapshot == [.foreign: 2])
+        #expect(second.snapshot == [.echoHeard: 3])
+    }
+
+    @Test("Labels know their places")
+    func places() {
+        #expect(KindLabel.allCases.map(\.place) == [0, 1, 2])
+        #expect(StageLabel.allCases.map(\.place) == [0, 1, 2, 3, 4])
+        #expect(ProtocolLabel.allCases.map(\.place) == [0, 1, 2, 3, 4])
+    }
+
+    @Test("Each protocol's messages are counted and measured under its own label")
+    func protocols() {
+        let counters = Counters([.messages], protocols: [.status, .statusV01])
+        func times(_ label: ProtocolLabel) -> MessageTimes { MessageTimes(received: .now, delay: .seconds(1), protocol: label) }
+        counters.opened([(kind: .query, times: times(.status)), (kind: .query, times: times(.statusV01))], others: 0)
+        counters.reached(.answered, .query, times(.statusV01))
+        counters.held(.query, for: .seconds(1), times(.statusV01))
+        // Of a protocol that the node does not speak nothing is shown.
+        counters.opened([(kind: .query, times: times(.other))], others: 0)
+        let text = counters.registry.exposition(as: .text)
+        for label in ["status", "status-v0.1"] {
+            #expect(text.contains("\nwaku_push_messages_valid_total{protocol=\"\(label)\",kind=\"query\"} 1\n"))
+        }
+        let answered = "waku_push_message_since_receipt_seconds_count"
+        #expect(text.contains("\n\(answered){protocol=\"status-v0.1\",stage=\"answered\",kind=\"query\"} 1\n"))
+        #expect(text.contains("\n\(answered){protocol=\"status\",stage=\"answered\",kind=\"query\"} 0\n"))
+        #expect(text.contains("\nwaku_push_reply_delay_seconds_count{protocol=\"status-v0.1\",kind=\"query\"} 1\n"))
+        #expect(!text.contains("protocol=\"other\""))
+        #expect(counters.validCounts == [0, 2, 0])
+    }
+
+    @Test("A status of HTTP that nobody knows is another's")
+    func statuses() {
+        #expect(StatusLabel(nil) == .none)
+        #expect(StatusLabel(503) == .serviceUnavailable)
+        #expect(StatusLabel(299) == .other)
+        #expect(StatusLabel(-1) == .other)
+    }
+
+    @Test("Percentiles are of what was added, by the upper ends of the buckets")
+    func percentiles() throws {
+        let counters = Counters([.messages])
+        let old = counters.answerTimes
+        #expect(counters.percentiles(from: old, to: old) == nil)
+        func answer(_ duration: Duration, _ count: Int) {
+            for _ in 0..<count {
+                counters.reached(.answered, .query, MessageTimes(received: .now - duration, delay: nil))
+            }
+        }
+        answer(.milliseconds(1200), 90)
+        answer(.seconds(100), 10)
+        let found = try #require(counters.percentiles(from: old, to: counters.answerTimes))
+        #expect(found.half == 2)
+        #expect(found.most == .infinity)
+    }
+}

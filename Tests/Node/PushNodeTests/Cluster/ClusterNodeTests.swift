@@ -1,0 +1,275 @@
+import Cluster
+import Delivery
+import NodeAssembly
+import NodeMetrics
+import ServiceLifecycle
+import StatusRules
+import StatusServer
+import Storage
+import StorePostgreSQL
+import TestSupport
+import Testing
+import Core
+import Waku
+import WakuCrypto
+
+@testable import PushNode
+
+/// Several nodes in this process, over a real database.
+@Suite("Several nodes", .timeLimit(.minutes(10))) struct ClusterNodeTests {
+    private func clients(_ count: Int, _ fixture: ClusterFixture) -> [TestClient] {
+        (0..<count).map { _ in TestClient(of: fixture.identity.publicKey) }
+    }
+
+    @Test("A message that all hear takes effect once, and is answered once")
+    func effectOnce() async throws {
+        let fixture = try await ClusterFixture()
+        let clients = clients(40, fixture)
+        // Nobody takes what another node is slow with.
+        func wait(_ configuration: inout ServerConfiguration) { configuration.cluster?.times.rankDelay = .seconds(120) }
+        try await fixture.withNodes(["a", "b"], configure: wait) { members in
+            try await members.waitUntilShared()
+            await members.feed(clients.flatMap { fixture.registration($0) })
+            try await members.wait { $0.count(.registrationStored) == 40 }
+            // Each has done a part.
+            #expect(members.allSatisfy { $0.fed.count(.registrationStored) > 5 })
+
+            await members.feed(clients.enumerated().flatMap { fixture.request($1, id: "\($0)") })
+            try await members.wait { $0.count(.requestAnswered) == 40 }
+            #expect(fixture.gorush.accepted.count == 40)
+            #expect(members.count(.requestTaken) == 40)
+
+            await members.feed(clients.flatMap { fixture.query($0) })
+            try await members.wait { $0.count(.queryAnswered) == 40 }
+            try await members.wait { $0.published.count >= 120 }
+            #expect(members.published.count == 120)
+            #expect(members.allSatisfy { $0.fed.count(.requestTaken) > 5 && $0.fed.count(.queryAnswered) > 5 })
+        }
+    }
+
+    @Test("What the node whose turn it is does not hear is taken by the other")
+    func deaf() async throws {
+        let fixture = try await ClusterFixture()
+        let clients = clients(20, fixture)
+        try await fixture.withNodes(["a", "b"]) { members in
+            try await members.waitUntilShared()
+            await members[0].relay.feed(clients.flatMap { fixture.registration($0) })
+            try await members.wait { $0[0].fed.count(.registrationStored) == 20 }
+            #expect(members[1].fed.count(.registrationStored) == 0)
+            // The other listens for those registrants already, by what the database tells.
+            try await members.wait { $0[1].fed.node.topicCount == $0[0].fed.node.topicCount }
+            await members[1].relay.feed(clients.flatMap { fixture.query($0) })
+            try await members.wait { $0[1].fed.count(.queryAnswered) == 20 }
+            await members[1].relay.feed(clients.enumerated().flatMap { fixture.request($1, id: "\($0)") })
+            try await members.wait { $0[1].fed.count(.requestAnswered) == 20 }
+            #expect(fixture.gorush.accepted.count == 20)
+        }
+    }
+
+    @Test("Limits that are too low to divide hold for all nodes together")
+    func lowLimits() async throws {
+        let fixture = try await ClusterFixture()
+        let clients = clients(12, fixture)
+        func limit(_ configuration: inout ServerConfiguration) {
+            configuration.cluster?.times.rankDelay = .seconds(120)
+            configuration.limits.registrations = RateLimit(4, per: .day, burst: 4)
+        }
+        try await fixture.withNodes(["a", "b", "c"], configure: limit) { members in
+            try await members.waitUntilShared()
+            for (count, client) in clients.enumerated() {
+                await members.feed(fixture.registration(client))
+                try await members.wait { $0.count(.registrationStored) + $0.count(.limitRegistrations) == count + 1 }
+                // The two others are told of each that was admitted.
+                try await members.wait { $0.count(.clusterTake) == 2 * $0.count(.registrationStored) }
+            }
+            #expect(members.count(.registrationStored) == 4)
+        }
+    }
+
+    @Test("What is sent in segments takes effect once, and is answered")
+    func segments() async throws {
+        let fixture = try await ClusterFixture()
+        let clients = clients(12, fixture)
+        try await fixture.withNodes(["a", "b"]) { members in
+            try await members.waitUntilShared()
+            let registrations = clients.map { fixture.registration($0, contacts: 13_000) }
+            #expect(registrations.allSatisfy { $0.count > 1 })
+            await members.feed(Array(registrations.joined()))
+            try await members.wait { $0.count(.registrationStored) == 12 && $0.published.count >= 12 }
+            try await members.wait { $0.allSatisfy { $0.fed.node.cluster?.openCount == 0 } }
+            #expect(members.count(.registrationStored) == 12)
+        }
+    }
+
+    @Test("The answer to segments that a node can't publish is published by the other")
+    func answersToSegments() async throws {
+        let fixture = try await ClusterFixture()
+        let clients = clients(12, fixture)
+        try await fixture.withNodes(["a", "b"]) { members in
+            try await members.waitUntilShared()
+            members[0].relay.mute()
+            await members.feed(clients.flatMap { fixture.registration($0, contacts: 13_000) })
+            try await members.wait { $0[1].relay.published.count >= 12 }
+            #expect(members.count(.registrationStored) == 12)
+            #expect(members[0].fed.count(.registrationStored) > 0)
+        }
+    }
+
+    @Test("Segments whose commit fails are tried again")
+    func segmentsOnFailingStore() async throws {
+        let server = try PostgreSQLServer()
+        let fixture = ClusterFixture(address: try PostgreSQLAddress(server.address))
+        let clients = clients(6, fixture)
+        try await fixture.withNodes(["a"]) { members in
+            try await members.waitUntilShared()
+            try server.stop()
+            await members.feed(clients.flatMap { fixture.registration($0, contacts: 13_000) })
+            try await members.wait { $0.count(.failedStore) >= 6 }
+            try server.start()
+            // Those that come back in time are stored; the others are answered with an error.
+            try await members.wait { $0.published.count >= 6 }
+            let repeated = clients.flatMap { fixture.registration($0, version: 2, contacts: 13_000) }
+            let before = members.count(.registrationStored)
+            try await members.wait { $0[0].fed.node.cluster?.failure == nil }
+            await members.feed(repeated)
+            try await members.wait { $0.count(.registrationStored) >= before + 6 }
+        }
+    }
+
+    @Test("A registrant of whom no notification told is found by reading")
+    func changes() async throws {
+        let fixture = try await ClusterFixture()
+        try await fixture.withNodes(["a"], configure: { $0.cluster?.times.changeInterval = .milliseconds(50) }) { members in
+            try await members.waitUntilShared()
+            let before = members[0].fed.node.topicCount
+            let connection = try PostgreSQLConnection.open(fixture.address, name: "test")
+            let name = randomBytes(64).map { $0 < 16 ? "0" + String($0, radix: 16) : String($0, radix: 16) }.joined()
+            _ = try connection.run(
+                Statement("INSERT INTO cluster_change (channel, payload) VALUES ('registrant_1', $1)", [.text(name)], isPrepared: false))
+            try await members.wait { $0[0].fed.node.topicCount > before }
+        }
+    }
+
+    @Test("When a synchronous standby takes over, nothing is missing, and the nodes go on")
+    func failover() async throws {
+        let primary = try PostgreSQLServer()
+        let standby = try PostgreSQLServer(standbyOf: primary)
+        try await primary.run("ALTER SYSTEM SET synchronous_standby_names = '*'", "SELECT pg_reload_conf()")
+        let address = try PostgreSQLAddress("host=\(primary.folder),\(standby.folder) dbname=postgres user=postgres")
+        let fixture = ClusterFixture(address: address)
+        let (before, after) = (clients(20, fixture), clients(20, fixture))
+        try await fixture.withNodes(["a", "b"], configure: { $0.answerDeadline = .milliseconds(100) }) { members in
+            try await members.waitUntilShared()
+            await members.feed(before.flatMap { fixture.registration($0) })
+            try await members.wait { $0.count(.registrationStored) == 20 }
+            fixture.gorush.answer(.failed(retryAfter: nil))
+            await members.feed(before.enumerated().flatMap { fixture.request($1, id: "\($0)") })
+            try await members.wait { $0.count(.requestAnswered) == 20 }
+
+            try primary.kill()
+            try standby.promote()
+            try await members.wait { $0.count(.registrationStored) == 20 && $0.allSatisfy { $0.fed.node.store.failure == nil } }
+            await members.feed(after.flatMap { fixture.registration($0) })
+            // While it is away they are answered with an error, and clients repeat them.
+            try await members.wait { $0.published.count >= 60 }
+            try await members.waitUntilShared()
+            await members.feed(after.flatMap { fixture.registration($0, version: 2) })
+            try await members.wait { $0.published.count >= 80 }
+            fixture.gorush.answer(.accepted)
+            try await members.wait { _ in fixture.gorush.accepted.count >= 20 }
+            let answered = members.count(.queryAnswered)
+            await members.feed((before + after).flatMap { fixture.query($0) })
+            try await members.wait { $0.count(.queryAnswered) >= answered + 40 && $0.published.count >= 120 }
+            try await members.wait { $0.allSatisfy { $0.fed.node.delivery.waitingCount == 0 } }
+            #expect(fixture.gorush.accepted.count == 20)
+        }
+    }
+
+    @Test("A node joins one of a later release that has added to the tables, and is refused where that is not enough")
+    func laterRelease() async throws {
+        let fixture = try await ClusterFixture()
+        let clients = clients(20, fixture)
+        @Sendable func run(_ sql: String) throws {
+            _ = try PostgreSQLConnection.open(fixture.address, name: "test").run(Statement(sql, isPrepared: false))
+        }
+        try await fixture.withNodes(["a"]) { first in
+            try await first.waitUntilShared()
+            try run("ALTER TABLE registration ADD COLUMN later bigint")
+            try run("INSERT INTO store_migration (identifier, only_adds) VALUES ('status 99', true)")
+            try await fixture.withNodes(["b"]) { second in
+                let members = first + second
+                try await members.waitUntilShared()
+                await members.feed(clients.flatMap { fixture.registration($0) })
+                try await members.wait { $0.count(.registrationStored) == 20 }
+                #expect(members.allSatisfy { $0.fed.count(.registrationStored) > 0 })
+            }
+            try run("INSERT INTO store_migration (identifier, only_adds) VALUES ('status 100', false)")
+            let error = await #expect(throws: StoreError.self) { try await fixture.withNodes(["c"]) { _ in } }
+            #expect(error?.code == .newer)
+        }
+    }
+
+    @Test("A node that stops hands its devices over, and what waits is posted by the other")
+    func handover() async throws {
+        let fixture = try await ClusterFixture()
+        let clients = clients(20, fixture)
+        try await fixture.withNodes(["a", "b"], configure: { $0.answerDeadline = .milliseconds(100) }) { members in
+            try await members.waitUntilShared()
+            await members.feed(clients.flatMap { fixture.registration($0) })
+            try await members.wait { $0.count(.registrationStored) == 20 }
+            fixture.gorush.answer(.failed(retryAfter: nil))
+            await members.feed(clients.enumerated().flatMap { fixture.request($1, id: "\($0)") })
+            try await members.wait { $0.count(.requestAnswered) == 20 }
+            await members[1].services.triggerGracefulShutdown()
+            try await members.wait { $0[0].fed.node.cluster?.share == 256 }
+            fixture.gorush.answer(.accepted)
+            try await members.wait { _ in fixture.gorush.accepted.count >= 20 }
+            try await members.wait { $0[0].fed.node.delivery.waitingCount == 0 }
+            #expect(fixture.gorush.accepted.count == 20)
+        }
+    }
+
+    @Test("A query is finished for other nodes while its answer is held")
+    func heldAnswers() async throws {
+        let fixture = try await ClusterFixture()
+        let clients = clients(10, fixture)
+        try await fixture.withNodes(["a"], configure: { $0.replyDelay = .seconds(3) }) { members in
+            let cluster = try #require(members[0].fed.node.cluster)
+            try await members.waitUntilShared()
+            await members.feed(clients.flatMap { fixture.registration($0) })
+            try await members.wait { $0.published.count == 10 && cluster.openCount == 0 }
+            await members.feed(clients.flatMap { fixture.query($0) })
+            try await members.wait { $0.count(.queryAnswered) == 10 }
+            // The answers go out 3 s after the queries.
+            #expect(cluster.openCount == 0)
+        }
+    }
+
+    @Test("A node alone takes everything, and goes on where it stopped")
+    func alone() async throws {
+        let fixture = try await ClusterFixture()
+        let clients = clients(5, fixture)
+        for round in 0..<2 {
+            try await fixture.withNodes(["a"]) { members in
+                try await members.waitUntilShared()
+                await members.feed(clients.flatMap { fixture.registration($0, version: UInt64(round) + 1) })
+                try await members.wait { $0.count(.registrationStored) == 5 }
+                await members.feed(clients.enumerated().flatMap { fixture.request($1, id: "\(round) \($0)") })
+                try await members.wait { $0.count(.requestAnswered) == 5 }
+                #expect(fixture.gorush.accepted.count == 5 * (round + 1))
+            }
+        }
+    }
+
+    @Test("A database that nodes share is refused to a node that has it for itself, and the other way round")
+    func exclusion() async throws {
+        let fixture = try await ClusterFixture()
+        try await fixture.withNodes(["a"]) { members in
+            let error = await #expect(throws: (any Error).self) {
+                try await fixture.withNodes(["b"], configure: { $0.cluster = nil }) { _ in }
+            }
+            let refusal = try #require(error)
+            #expect("\(refusal)".contains("in use"))
+        }
+    }
+}

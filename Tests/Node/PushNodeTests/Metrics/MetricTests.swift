@@ -1,0 +1,62 @@
+import Foundation
+import NodeAssembly
+import NodeMetrics
+import TestSupport
+import Testing
+
+@testable import PushNode
+
+@Suite("The node's metrics")
+struct MetricTests {
+    private let groups = NodeAssembly.metrics
+
+    @Test("Each counter has a unique name and series, with the labels of a metric of the node")
+    func series() {
+        let metrics = groups.flatMap(\.metrics)
+        #expect(Set(metrics.map(\.name)).count == metrics.count)
+        let counters = groups.flatMap(\.counters)
+        #expect(counters.count > 90)
+        #expect(Set(counters.map(\.name)).count == counters.count)
+        var known: Set<[String]> = []
+        for counter in counters {
+            guard let series = counter.series else { continue }
+            #expect(metrics.contains(series.metric), "\(counter)")
+            #expect(series.labels.map { type(of: $0).labelName } == series.metric.labels.map { $0.labelName }, "\(counter)")
+            #expect(zip(series.labels, series.metric.labels).allSatisfy { type(of: $0) == $1 }, "\(counter)")
+            #expect(series.metric.name.hasSuffix("_total"))
+            #expect(known.insert([series.metric.name] + series.labels.map { $0.rawValue }).inserted, "\(counter)")
+        }
+    }
+
+    @Test("All declared counters and metrics are in a group of the node")
+    func allAreListed() throws {
+        let sources = Repository.file("Sources")
+        let files = FileManager.default.enumerator(at: sources, includingPropertiesForKeys: nil)
+        var declared: (counters: Set<String>, metrics: Set<String>) = ([], [])
+        /// What the names begin with of counters that are made one for each case of a label.
+        var families: Set<String> = []
+        while let file = files?.nextObject() as? URL {
+            guard file.pathExtension == "swift" else { continue }
+            let text = try String(contentsOf: file, encoding: .utf8)
+            guard text.contains(" = Counter(") || text.contains(" = Metric(") else { continue }
+            // Without the examples in comments.
+            let code = text.split(separator: "\n").filter { !$0.contains("///") }.joined(separator: "\n")
+            families.formUnion(code.matches(of: /Counter\("([^"\\]+)\\\(/).map { String($0.1) })
+            for declaration in code.components(separatedBy: "    package static let ").dropFirst() {
+                let parts = declaration.components(separatedBy: "\"")
+                guard parts.count > 1 else { continue }
+                if parts[0].contains(" = Counter(") { declared.counters.insert(parts[1]) }
+                if parts[0].contains(" = Metric(") { declared.metrics.insert(parts[1]) }
+            }
+        }
+        let listed = Set(groups.flatMap(\.counters).map(\.name))
+        #expect(declared.counters == listed.filter { name in !families.contains { name.hasPrefix($0) } })
+        #expect(families.allSatisfy { family in listed.contains { $0.hasPrefix(family) } })
+        #expect(declared.metrics == Set(groups.flatMap(\.metrics).map(\.name)))
+    }
+
+    @Test("The table of the article is up to date")
+    func article() throws {
+        #expect(try GeneratedTable("metrics", in: "Metrics.md").isCurrent(groups.markdownTable), "run Deploy/generate-tables")
+    }
+}

@@ -1,0 +1,238 @@
+import NodeAssembly
+import NodeMetrics
+import PushClient
+import PushNode
+import StatusRules
+import Storage
+import StoreSQLite
+import StatusProtocol
+import Synchronization
+import TestSupport
+import Testing
+import Core
+import Waku
+import WakuCrypto
+
+@testable import StatusServer
+
+@Suite("A node with limits")
+struct NodeLimitsTests {
+    private static func limits(_ settings: String...) throws -> Limits {
+        var limits = Limits.none
+        for setting in settings { try limits.set(setting) }
+        return limits
+    }
+
+    private func message(_ payload: [UInt8], _ topic: String) -> WakuMessage {
+        WakuMessage(payload: payload, contentTopic: ContentTopic(TopicTag(of: topic)), timestamp: .now())
+    }
+
+    private func request(of device: TestClient, by sender: PrivateKey, to server: PublicKey) -> WakuMessage {
+        let request = PushNotificationRequest(requests: [device.notification()], messageID: randomBytes(32))
+        let envelope = MetadataEnvelope.encode(.request, payload: request.encoded(), signedBy: sender).bytes
+        return message(TestPayload.sealed(envelope, signedBy: sender, to: server), StatusTopics.partitioned(server))
+    }
+
+    private func query(about registrant: TestClient, by sender: PrivateKey) -> WakuMessage {
+        let topic = StatusTopics.query(registrant.keyHash)
+        let envelope = MetadataEnvelope.encode(
+            .query, payload: PushNotificationQuery(publicKeys: [registrant.keyHash]).encoded(), signedBy: sender
+        ).bytes
+        return message(TestPayload.sealed(envelope, signedBy: sender, topic: topic), topic)
+    }
+
+    private func registration(_ client: TestClient, version: UInt64 = 1) -> WakuMessage {
+        message(
+            TestPayload.sealed(client.envelope(client.registration(version: version)), signedBy: client.identity, to: client.server),
+            StatusTopics.partitioned(client.server))
+    }
+
+    @Test("serves other senders while one key floods it")
+    func flood() async throws {
+        let (folder, identity, gorush) = (try TemporaryFolder(), PrivateKey.generate(), ScriptedGorush())
+        let server = identity.publicKey
+        let device = TestClient(of: server)
+        let (flooder, others) = (PrivateKey.generate(), (0..<20).map { _ in PrivateKey.generate() })
+        let limits = try Self.limits("requests-by-sender=1/d burst 10", "queries-by-sender=1/d burst 5")
+        try await withFedNode(identity, folder.path, gorush, configure: { $0.limits = limits }) { node, relay in
+            await relay.feed([registration(device)])
+            try await node.wait { relay.published.count == 1 }
+            for other in others {
+                // In each batch the flood comes first, with twenty times as many messages.
+                await relay.feed(
+                    (0..<20).map { _ in request(of: device, by: flooder, to: server) }
+                        + (0..<20).map { _ in query(about: device, by: flooder) }
+                        + [request(of: device, by: other, to: server), query(about: device, by: other)])
+            }
+            try await node.wait { relay.published.count >= 1 + 10 + 5 + 2 * others.count }
+            try await node.wait {
+                node.count(.limitRequestsBySender) == 20 * others.count - 10 && node.count(.limitQueriesBySender) == 20 * others.count - 5
+            }
+            #expect(gorush.accepted.count == 10 + others.count)
+            #expect(relay.published.count == 1 + 10 + 5 + 2 * others.count)
+            #expect(node.count(.droppedLimited) == 40 * others.count - 15)
+        }
+    }
+
+    private func unregistration(_ client: TestClient, version: UInt64 = 1) -> WakuMessage {
+        message(
+            TestPayload.sealed(
+                client.envelope(client.unregistration(version: version)), signedBy: client.identity, to: client.server),
+            StatusTopics.partitioned(client.server))
+    }
+
+    @Test(
+        "Unregistering what never was is limited as a new registration is",
+        arguments: ["new-registrations=1/d burst 3", "registration-count=3", "installations-by-key=3"])
+    func unfounded(limit: String) async throws {
+        let (folder, identity) = (try TemporaryFolder(), PrivateKey.generate())
+        let owner = PrivateKey.generate()
+        let devices = (0..<10).map { TestClient(of: identity.publicKey, identity: owner, installationID: InstallationID("device-\($0)")) }
+        let limits = try Self.limits(limit)
+        try await withFedNode(identity, folder.path, ScriptedGorush(), configure: { $0.limits = limits }) { node, relay in
+            for device in devices { await relay.feed([unregistration(device)]) }
+            try await node.wait { relay.published.count == devices.count }
+            #expect(node.count(.registrationEnded) == 3)
+            #expect(node.count(.registrationLimited) == 7)
+            // A registered device may change its registration.
+            await relay.feed([unregistration(devices[0], version: 2)])
+            try await node.wait { node.count(.registrationEnded) == 4 }
+        }
+        let store = try NodeAssembly.store(in: folder.path, of: identity)
+        #expect(try store.read(Registrations.countedRegistrations()) == 3)
+    }
+
+    @Test("Who may not register leaves no rows by unregistering, and may end what was registered before")
+    func deniedUnregistration() async throws {
+        let (folder, identity) = (try TemporaryFolder(), PrivateKey.generate())
+        let registered = TestClient(of: identity.publicKey)
+        let stranger = TestClient(of: identity.publicKey)
+        try await withFedNode(identity, folder.path, ScriptedGorush()) { node, relay in
+            await relay.feed([registration(registered)])
+            try await node.wait { node.count(.registrationStored) == 1 }
+        }
+        var limits = Limits.none
+        limits.allowed = []
+        try await withFedNode(identity, folder.path, ScriptedGorush(), configure: { [limits] in $0.limits = limits }) { node, relay in
+            await relay.feed([unregistration(stranger), unregistration(registered, version: 2)])
+            try await node.wait { relay.published.count == 2 }
+            #expect(node.count(.registrationLimited) == 1 && node.count(.registrationEnded) == 1)
+        }
+        let store = try NodeAssembly.store(in: folder.path, of: identity)
+        #expect(try store.read(Registrations(store.sealer).state(of: stranger.key)) == nil)
+    }
+
+    @Test("knows a flood by its signer, before it knows what it is")
+    func signer() async throws {
+        let (folder, identity) = (try TemporaryFolder(), PrivateKey.generate())
+        let server = identity.publicKey
+        let (flooder, other) = (PrivateKey.generate(), TestClient(of: server))
+        let limits = try Self.limits("messages-by-sender=1/d burst 3")
+        try await withFedNode(identity, folder.path, ScriptedGorush(), configure: { $0.limits = limits }) { node, relay in
+            let junk = (0..<50).map { _ in
+                message(TestPayload.sealed(randomBytes(50), signedBy: flooder, to: server), StatusTopics.partitioned(server))
+            }
+            await relay.feed(junk + [registration(other)])
+            try await node.wait { relay.published.count == 1 && node.count(.limitMessagesBySender) == 47 }
+            #expect(node.count(.registrationStored) == 1)
+        }
+    }
+
+    @Test("answers INTERNAL_ERROR to a registration over the limit, and keeps existing ones")
+    func counts() async throws {
+        let fixture = try NodeFixture()
+        let owner = PrivateKey.generate()
+        let limits = try Self.limits("installations-by-key=2", "registration-count=3")
+        try await fixture.withNode(configure: { $0.limits = limits }) { node async throws in
+            func device(_ name: String, of owner: PrivateKey) -> TestClient {
+                TestClient(of: node.server, identity: owner, installationID: InstallationID(name))
+            }
+            for name in ["phone", "tablet"] { #expect(try await node.register(device(name, of: owner)) == nil) }
+            #expect(try await node.register(device("watch", of: owner)) == .internalError)
+            // Existing registrations may change and end, and be replaced by others.
+            #expect(try await node.register(device("phone", of: owner), version: 2) == nil)
+            #expect(node.count(.limitInstallationsByKey) == 1)
+
+            let stranger = PrivateKey.generate()
+            #expect(try await node.register(device("phone", of: stranger)) == nil)
+            #expect(try await node.register(device("tablet", of: stranger)) == .internalError)
+            #expect(node.count(.limitRegistrationCount) == 1)
+            #expect(node.count(.registrationLimited) == 2)
+        }
+    }
+
+    @Test("takes registrations of those alone who are welcome, and lets the others leave")
+    func lists() async throws {
+        let fixture = try NodeFixture()
+        let (friend, foe) = (PrivateKey.generate(), PrivateKey.generate())
+        try await fixture.withNode { node async throws in
+            #expect(try await node.register(TestClient(of: node.server, identity: foe)) == nil)
+        }
+        var limits = Limits.none
+        limits.allowed = [KeyHash(of: friend.publicKey)]
+        try await fixture.withNode(configure: { [limits] in $0.limits = limits }) { node async throws in
+            #expect(try await node.register(TestClient(of: node.server, identity: friend)) == nil)
+            #expect(try await node.register(TestClient(of: node.server, identity: foe), version: 2) == .internalError)
+            #expect(node.count(.limitDenied) == 1)
+            #expect(
+                try await node.withClient(foe) {
+                    try await $0.unregister(InstallationID("installation-1"), version: 3, with: node.server, timeout: .seconds(60))
+                } == nil)
+        }
+    }
+
+    @Test("answers INTERNAL_ERROR to notifications beyond a device's share")
+    func target() async throws {
+        let fixture = try NodeFixture()
+        let limits = try Self.limits("notifications-by-target=1/d burst 2")
+        try await fixture.withNode(configure: { $0.limits = limits }) { node async throws in
+            let (one, other) = (TestClient(of: node.server), TestClient(of: node.server))
+            for client in [one, other] { #expect(try await node.register(client) == nil) }
+            for _ in 0..<2 { #expect(try await node.notify(one) == nil) }
+            #expect(try await node.notify(one) == .internalError)
+            #expect(try await node.notify(other) == nil)
+            #expect(node.count(.limitNotificationsByTarget) == 1)
+        }
+    }
+
+    @Test("takes other limits while it runs")
+    func replaced() async throws {
+        let fixture = try NodeFixture()
+        try await fixture.withNode { node async throws in
+            let client = TestClient(of: node.server)
+            #expect(try await node.register(client) == nil)
+            node.process.replaceLimits(try Self.limits("notifications-by-target=1/d"))
+            #expect(try await node.notify(client) == nil)
+            #expect(try await node.notify(client) == .internalError)
+            node.process.replaceLimits(.none)
+            #expect(try await node.notify(client) == nil)
+        }
+    }
+
+    @Test("ends registrations that were not renewed, and no others, as their clients would")
+    func expiry() async throws {
+        let fixture = try NodeFixture()
+        let clock = Mutex(Timestamp.now())
+        let (old, renewed) = (PrivateKey.generate(), PrivateKey.generate())
+        let configure: @Sendable (inout ServerConfiguration) -> Void = {
+            $0.registrationLifetime = .seconds(90 * 86_400)
+            $0.maintenanceInterval = .milliseconds(10)
+        }
+        try await fixture.withNode(configure: configure, now: { clock.withLock(\.self) }) { node async throws in
+            for owner in [old, renewed] { #expect(try await node.register(TestClient(of: node.server, identity: owner)) == nil) }
+        }
+        clock.withLock { $0 = $0 + .seconds(60 * 86_400) }
+        try await fixture.withNode(configure: configure, now: { clock.withLock(\.self) }) { node async throws in
+            #expect(try await node.register(TestClient(of: node.server, identity: renewed), version: 2) == nil)
+            #expect(node.count(.registrationExpired) == 0)
+        }
+        clock.withLock { $0 = $0 + .seconds(31 * 86_400) }
+        try await fixture.withNode(configure: configure, now: { clock.withLock(\.self) }) { node async throws in
+            try await node.wait { node.count(.registrationExpired) == 1 }
+            // The version is kept.
+            #expect(try await node.register(TestClient(of: node.server, identity: old), version: 1) == .versionMismatch)
+            #expect(try await node.register(TestClient(of: node.server, identity: old), version: 2) == nil)
+            #expect(try await node.register(TestClient(of: node.server, identity: renewed), version: 2) == .versionMismatch)
+        }
+    }
+}

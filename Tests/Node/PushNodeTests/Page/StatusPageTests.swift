@@ -1,0 +1,77 @@
+import Foundation
+import NodeMetrics
+import Core
+import Testing
+import Waku
+
+@testable import PushNode
+
+@Suite("The status page, as it is written")
+struct StatusPageTests {
+    @Test("What is interpolated is text, whatever it is")
+    func escaping() {
+        let hostile = "<script>alert('x')</script> & \"more\"\u{0}\n"
+        let page: HTML = "<p title=\"\(hostile)\">\(hostile)</p>\(["<i>\(1)</i>" as HTML])"
+        let escaped = "&lt;script&gt;alert(&#39;x&#39;)&lt;/script&gt; &amp; &quot;more&quot;\u{FFFD}\n"
+        #expect(page.text == "<p title=\"\(escaped)\">\(escaped)</p><i>1</i>")
+    }
+
+    @Test("A relay's reason that is markup stays text, on the page and in JSON")
+    func hostileReasons() throws {
+        var status = StatusFigures()
+        status.obstacles = ["relay: <img src=x onerror=alert(1)>"]
+        status.relayObstacle = "<b>bad</b>"
+        status.gorushFailure = "</p><script>"
+        status.breaker = .open
+        status.storeFailure = "'\"&"
+        status.alarms = {
+            var log = AlarmLog()
+            _ = log.raise(.relayDetached, "<i>x</i>", at: .now())
+            return log.alarms
+        }()
+        let text = StatusDocument(status: status).text
+        for markup in ["<img", "<b>bad", "<i>x", "</p><script>", "'\"&"] { #expect(!text.contains(markup), "\(markup)") }
+        #expect(text.contains("relay: &lt;img src=x onerror=alert(1)&gt;"))
+        #expect(text.contains("NOT READY"))
+        let json = try JSONSerialization.jsonObject(with: Data(status.json)) as? [String: Any]
+        #expect(json?["ready"] as? Bool == false)
+        #expect((json?["relay"] as? [String: Any])?["attached"] as? Bool == false)
+        #expect((json?["alarms"] as? [[String: Any]])?.first?["reason"] as? String == "<i>x</i>")
+    }
+
+    @Test("Figures as they are read")
+    func figures() {
+        #expect([0, 7, 999, 1000, 1_234_567, -1000].map(\.grouped) == ["0", "7", "999", "1,000", "1,234,567", "-1,000"])
+        #expect([0, 1023, 1536, 5 << 30].map(\.asBytes) == ["0 bytes", "1023 bytes", "1.5 KiB", "5.0 GiB"])
+        #expect([0.0005, 0.025, 2, .infinity].map(\.asTime) == ["0.5 ms", "25 ms", "2 s", "more than 10 s"])
+        #expect(
+            [Duration.seconds(5), .seconds(600), .seconds(7500), .seconds(266_400)].map(\.inWords) == [
+                "5 s", "10 min", "2 h 5 min", "3 d 2 h",
+            ])
+        #expect([0, 1, 1.5, 4, 7, 20, 21].map(StatusChart.niceTop) == [1, 1, 2, 5, 10, 20, 50])
+        #expect(Timestamp(rawValue: 1_735_689_600_500_000_000).clock == "2025-01-01 00:00:00")
+    }
+
+    @Test("The charts go on to the present, without a last step that is too short to tell a rate, and forget what is old")
+    func history() {
+        func point(_ seconds: Int, _ received: Int) -> StatusHistory.Point {
+            StatusHistory.Point(
+                time: Timestamp(rawValue: 1_000_000_000_000) + .seconds(seconds), counts: [.received: received], valid: [0, 0, 0],
+                waiting: 0,
+                answerTimes: [])
+        }
+        var history = StatusHistory()
+        history.extend(to: point(0, 0))
+        history.extend(to: point(1, 3))
+        #expect(history.rates { $0.count(.received) } == [3])
+        history.extend(to: point(5, 10))
+        history.extend(to: point(6, 20))
+        #expect(history.points.map { $0.count(.received) } == [0, 3, 20])
+        // A clock that was set back.
+        history.add(point(2, 30))
+        #expect(history.rates { $0.count(.received) } == [3, 3.4, 0])
+        for index in 0..<500 { history.add(point(10 + index, 0)) }
+        #expect(history.points.count == StatusHistory.limit)
+    }
+
+}

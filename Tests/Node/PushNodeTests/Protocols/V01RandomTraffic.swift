@@ -1,0 +1,107 @@
+import Core
+import StatusProtocol
+import TestSupport
+import Waku
+import WakuCrypto
+
+/// What a few accounts of version 0.1 and those who ask for them send, at random, by seed: good and bad, new and stale, once and again.
+struct V01RandomTraffic {
+    private let server: PublicKey
+    private var generator: SeededGenerator
+    let accounts: [V01Account]
+    private let askers: [PrivateKey]
+    private let tokens: [AccessToken]
+    let ackKeys: [SymmetricKey]
+    private let ackSecrets: [[UInt8]]
+    private let messageIDs: [[UInt8]]
+    private var sentRequests: [[UInt8]] = []
+    private var sentRegisters: [(account: Int, register: V01.Register)] = []
+
+    init(to server: PublicKey, seed: UInt64, accounts count: Int) {
+        self.server = server
+        generator = SeededGenerator(seed: seed)
+        accounts = (0..<count).map { _ in V01Account(of: server) }
+        askers = (0..<6).map { _ in .generate() }
+        // Fewer than accounts: they are taken by one, and wanted by another.
+        tokens = (0..<count).map { _ in V01Account.newToken() }
+        ackSecrets = (0..<6).map { _ in randomBytes(32) }
+        ackKeys = ackSecrets.compactMap { SymmetricKey(bytes: $0) }
+        messageIDs = (0..<30).map { Array("message \($0)".utf8) }
+    }
+
+    /// All who may be answered.
+    var recipients: [PrivateKey] { accounts.map(\.identity) + askers }
+
+    mutating func registers(_ count: Int) -> [WakuMessage] { mixed(count) { $0.register() } }
+    mutating func requests(_ count: Int) -> [WakuMessage] { mixed(count) { $0.request() } }
+
+    /// Good and bad ones, among damaged ones, repetitions, and messages that are for others.
+    private mutating func mixed(_ count: Int, _ make: (inout V01RandomTraffic) -> WakuMessage) -> [WakuMessage] {
+        var messages: [WakuMessage] = []
+        while messages.count < count {
+            var message = make(&self)
+            switch Int.random(in: 0..<20, using: &generator) {
+            case 0: message = WakuMessage(payload: [1, 2, 3], contentTopic: message.contentTopic, timestamp: .now())
+            case 1: message.payload = generator.damaged(message.payload)
+            case 2: message = messages.randomElement(using: &generator) ?? message
+            default: break
+            }
+            if !message.payload.isEmpty { messages.append(message) }
+        }
+        return messages
+    }
+
+    mutating func queries(_ count: Int) -> [WakuMessage] {
+        (0..<count).map { _ in
+            let asked = (0..<Int.random(in: 1...3, using: &generator)).map { _ in generator.pick(accounts).keyHash }
+            return V01Account.message(.query, V01.Query(asked).encoded(), to: server, signedBy: generator.pick(askers))
+        }
+    }
+
+    private mutating func register() -> WakuMessage {
+        let index = Int.random(in: accounts.indices, using: &generator)
+        let account = accounts[index]
+        // The same Register in another envelope.
+        if let (account, register) = sentRegisters.randomElement(using: &generator), Int.random(in: 0..<5, using: &generator) == 0 {
+            return accounts[account].message(register)
+        }
+        var preferences = V01.Preferences(version: UInt64.random(in: 0...9, using: &generator), accessToken: generator.pick(tokens))
+        for number in 0..<Int.random(in: 0...3, using: &generator) {
+            let isEnabled = Int.random(in: 0..<4, using: &generator) > 0
+            preferences.devices.append(
+                V01Account.device(
+                    "device-\(number)", token: "token-\(index)-\(Int.random(in: 0..<1000, using: &generator))",
+                    tokenType: UInt32.random(in: 1...2, using: &generator), isEnabled: isEnabled,
+                    allowed: number == 1 ? [[1, 2, 3]] : [], blocked: number == 2 ? [V01.chatHash("blocked")] : []))
+        }
+        switch Int.random(in: 0..<12, using: &generator) {
+        case 0: preferences.unregister = true
+        case 1: preferences.accessToken = AccessToken("no uuid")
+        case 2: preferences.devices.append(V01Account.device("other", tokenType: 7))
+        case 3: preferences.devices.append(V01Account.device("device-0"))
+        default: break
+        }
+        let register = account.register(preferences)
+        sentRegisters.append((index, register))
+        return account.message(register)
+    }
+
+    private mutating func request() -> WakuMessage {
+        if let payload = sentRequests.randomElement(using: &generator), Int.random(in: 0..<5, using: &generator) == 0 {
+            return V01Account.message(.request, payload, to: server, signedBy: .generate())
+        }
+        let chats = [V01.chatHash("a chat"), V01.chatHash("blocked"), Array(hexString(V01.chatHash("blocked")).utf8)]
+        let entries = (0..<Int.random(in: 0...3, using: &generator)).map { _ in
+            V01.PushNotification(
+                accessToken: Int.random(in: 0..<8, using: &generator) == 0 ? V01Account.newToken() : generator.pick(tokens),
+                chatID: generator.pick(chats))
+        }
+        let secret = generator.pick(ackSecrets)
+        let ackKey = Int.random(in: 0..<8, using: &generator) == 0 ? Array(hexString(secret).utf8) : secret
+        let payload = V01.Request(
+            requests: entries, message: [1, 2, 3], messageID: generator.pick(messageIDs), ackKey: ackKey
+        ).encoded()
+        sentRequests.append(payload)
+        return V01Account.message(.request, payload, to: server, signedBy: .generate())
+    }
+}

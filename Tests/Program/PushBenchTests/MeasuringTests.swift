@@ -1,0 +1,93 @@
+import Core
+import StatusProtocol
+import Synchronization
+import TestSupport
+import Testing
+import Waku
+
+@testable import PushBench
+
+@Suite("How it is measured")
+struct MeasuringTests {
+    @Test("Answers go to the oldest question on their topic")
+    func matching() {
+        var matcher = AnswerMatcher<Int>()
+        matcher.asked(1, at: 100)
+        matcher.asked(2, at: 110)
+        matcher.asked(1, at: 120)
+        #expect(matcher.answered(3, at: 130) == nil)
+        #expect(matcher.answered(1, at: 150) == 50)
+        #expect(matcher.answered(1, at: 160) == 40)
+        #expect(matcher.answered(1, at: 170) == nil)
+        #expect(matcher.waitingCount == 1)
+        #expect(matcher.answered(2, at: 110) == 0)
+        #expect(matcher.waitingCount == 0)
+    }
+
+    @Test("A post's devices are told by the numbers in their tokens")
+    func tokens() {
+        func numbers(_ text: String) -> [Int] { GorushLog.numbers(in: Array(text.utf8)) }
+        let tokens = [7, 12, 0].map { GorushLog.token($0).revealed }
+        #expect(numbers(#"{"notifications":[{"tokens":["\#(tokens[0])"]},{"tokens":["\#(tokens[1])","\#(tokens[2])"]}]}"#) == [7, 12, 0])
+        #expect(numbers("") == [])
+        #expect(numbers("bench-device-") == [])
+        #expect(numbers("bench-device-x bench-devicebench-device-4.") == [4])
+    }
+
+    @Test("What runs on several threads is counted on all of them")
+    func counts() async throws {
+        let total = Atomic<Int>(0)
+        let run = try await CoreRun.measure(cores: 3, for: .milliseconds(5)) {
+            {
+                total.add(2, ordering: .relaxed)
+                return 2
+            }
+        }
+        // Each thread does one unmeasured.
+        #expect(run.count == total.load(ordering: .relaxed) - 6)
+        #expect(run.wall >= .milliseconds(5))
+        #expect(run.rate > 0)
+        #expect(run.cores == 3)
+    }
+
+    @Test("A thread that fails is no reason to wait for ever", arguments: [true, false])
+    func failure(isFirst: Bool) async {
+        let made = Atomic<Int>(0)
+        await #expect(throws: BenchError.self) {
+            try await CoreRun.measure(cores: 2, for: .milliseconds(1)) {
+                if isFirst, made.add(1, ordering: .relaxed).newValue == 1 { throw BenchError.disk }
+                return { throw BenchError.disk }
+            }
+        }
+    }
+
+    @Test("Each primitive does what it is to do", arguments: Primitive.allCases)
+    func primitive(_ primitive: Primitive) async throws {
+        let folder = try TemporaryFolder()
+        let meter = PrimitiveMeter(folder: folder.path, slice: .milliseconds(1))
+        try meter.prepare()
+        let run = try await meter.measure(primitive, cores: 2)
+        #expect(run.count > 0)
+        #expect(run.cpuMicroseconds > 0)
+    }
+
+    @Test("Messages are made in order, whichever core makes them")
+    func order() async {
+        #expect(await makeInParallel(1000, cores: 4) { $0 * 2 } == (0..<1000).map { $0 * 2 })
+        #expect(await makeInParallel(0, cores: 2) { $0 } == [])
+    }
+
+    @Test("Each kind of message is answered, once for each", arguments: MessageBench.Kind.allCases)
+    func answered(kind: MessageBench.Kind) async throws {
+        let folder = try TemporaryFolder()
+        var settings = BenchSettings(seconds: 0.01, folder: folder.path)
+        settings.rounds = 1
+        let results = try await MessageBench(kind, settings: settings).run()
+        let result = try #require(results.first)
+        #expect(result.name == kind.rawValue)
+        // 32 at least at full speed, and again at half of it.
+        #expect(result.messages ?? 0 >= 64)
+        #expect(result.unanswered == 0)
+        #expect(result.latencies?.count ?? 0 >= 32)
+    }
+}

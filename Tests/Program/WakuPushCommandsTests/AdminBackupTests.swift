@@ -1,0 +1,104 @@
+import Foundation
+import GRDB
+import StoreSQLite
+import StatusProtocol
+import TestSupport
+import Testing
+import Core
+import Waku
+import WakuCrypto
+
+@Suite(.timeLimit(.minutes(5)))
+struct AdminBackupTests {
+    private struct Inspection: Decodable {
+        struct Rows: Decodable {
+            let count, unreadable: Int
+        }
+        let problems: [String]
+        let registrations: Rows?
+        let isRotationUnfinished: Bool
+    }
+
+    @Test func existingFilesAreNotReplaced() async throws {
+        let fixture = try await AdminFixture()
+        let backup = fixture.folder.path + "/backup"
+        #expect(try await fixture.admin("backup", backup).status == 0)
+        let twice = try await fixture.admin("backup", backup)
+        #expect(twice.status == 73)
+        #expect(twice.failure == "backup \(backup) exists already: choose another name")
+        #expect(try await fixture.admin("backup", fixture.folder.path + "/missing/backup").status == 73)
+
+        let before = try await fixture.admin("registrations", "list").output
+        let other = try KeyFile(in: fixture.folder, "other.key")
+        let wrong = try await fixture.admin("restore", backup, "--identity", other.path)
+        #expect(wrong.status == 65)
+        #expect(wrong.failure?.contains("belongs to another identity") == true)
+        #expect(try await fixture.admin("restore", backup).status == 64)
+        #expect(try await fixture.admin("restore", fixture.folder.path + "/missing", identified: true).status == 65)
+        #expect(try await fixture.admin("restore", fixture.server.path, identified: true).status == 65)
+
+        var bytes = try Data(contentsOf: URL(fileURLWithPath: backup))
+        let middle = bytes.count / 4096 / 2 * 4096
+        bytes.replaceSubrange(middle..<middle + 4096, with: Data(repeating: 0xa5, count: 4096))
+        try bytes.write(to: URL(fileURLWithPath: backup + "-damaged"))
+        let damaged = try await fixture.admin("restore", backup + "-damaged", identified: true)
+        #expect(damaged.status == 65)
+        #expect(damaged.failure != nil, "\(damaged.errors)")
+        #expect(try await fixture.admin("registrations", "list").output == before)
+        let left = try FileManager.default.contentsOfDirectory(atPath: fixture.data).filter { $0.contains("restoring") }
+        #expect(left == [])
+    }
+
+    /// The previous database is kept, complete.
+    @Test func thePreviousDatabaseIsKept() async throws {
+        let fixture = try await AdminFixture()
+        let backup = fixture.folder.path + "/backup"
+        #expect(try await fixture.admin("backup", backup).status == 0)
+        #expect(try await fixture.admin("registrations", "remove", fixture.bob.keyHash.hex, "--yes").status == 0)
+        #expect(try await fixture.admin("restore", backup, identified: true).status == 0)
+        #expect(try await fixture.admin("registrations", "stats").field("tombstones") == "1")
+        let kept = try await fixture.admin(
+            "check", "--file", fixture.data + "/waku-push.sqlite.replaced", "--json", identified: true
+        ).json(Inspection.self)
+        #expect(kept.registrations?.count == 1)
+    }
+
+    @Test func check() async throws {
+        let fixture = try await AdminFixture()
+        let sound = try await fixture.admin("check", identified: true)
+        #expect(sound.status == 0, "\(sound.errors)")
+        #expect(sound.field("integrity") == "ok")
+        #expect(sound.field("registrations") == "3, all decrypted")
+        #expect(sound.field("notifications") == "1, all decrypted")
+        #expect(try await fixture.admin("check").field("sealed rows") == "not decrypted: --identity is missing")
+
+        // A row is altered by somebody without the key.
+        let path = fixture.data + "/waku-push.sqlite"
+        let database = try DatabaseQueue(path: path)
+        try await database.write { try $0.execute(sql: "UPDATE registration SET version = version + 1 WHERE id = 1") }
+        try database.close()
+        let damaged = try await fixture.admin("check", identified: true)
+        #expect(damaged.status == 65)
+        #expect(damaged.failure?.contains("is damaged: restore a backup") == true)
+        #expect(damaged.field("registrations") == "1 of 3 can't be decrypted")
+        let backup = try await fixture.admin("backup", fixture.folder.path + "/backup", identified: true)
+        #expect(backup.status == 65)
+    }
+
+    @Test func rotate() async throws {
+        let fixture = try await AdminFixture()
+        let shown = try await fixture.admin("registrations", "show", fixture.bob.keyHash.hex, "--reveal", identified: true).output
+        #expect(shown.contains(AdminFixture.deviceToken))
+        for _ in 0..<2 {
+            let rotated = try await fixture.admin("rotate-storage-key", identified: true)
+            #expect(rotated.status == 0, "\(rotated.errors)")
+            #expect(rotated.output.hasPrefix("4 rows are encrypted with a new storage key."))
+            #expect(try await fixture.admin("check", "--json", identified: true).json(Inspection.self).registrations?.unreadable == 0)
+            #expect(
+                try await fixture.admin("registrations", "show", fixture.bob.keyHash.hex, "--reveal", identified: true).output == shown)
+        }
+        let other = try KeyFile(in: fixture.folder, "other.key")
+        #expect(try await fixture.admin("rotate-storage-key", "--identity", other.path).status == 65)
+        #expect(try await fixture.admin("rotate-storage-key").status == 64)
+    }
+}

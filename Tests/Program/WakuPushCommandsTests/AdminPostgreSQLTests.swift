@@ -1,0 +1,179 @@
+import Cluster
+import ClusterPostgreSQL
+import Foundation
+import Core
+import PushNode
+import StatusProtocol
+import StorePostgreSQL
+import TestSupport
+import Testing
+import WakuCrypto
+
+/// Commands on a node whose store is PostgreSQL.
+@Suite(.timeLimit(.minutes(5)))
+struct AdminPostgreSQLTests {
+    private struct Inspection: Decodable {
+        struct Rows: Decodable, Equatable {
+            let count, unreadable: Int
+        }
+        let problems: [String]
+        let registrations, notifications: Rows?
+    }
+
+    private func fixture() async throws -> (AdminFixture, address: String) {
+        let address = try await PostgreSQLServer.shared().makeDatabase()
+        return (try await AdminFixture(store: address), address)
+    }
+
+    @Test func registrationsAndOutboxAreListed() async throws {
+        let (fixture, _) = try await fixture()
+        let status = try await fixture.admin("status")
+        #expect(status.status == 69)
+        #expect(status.field("registrants") == "2" && status.field("notifications waiting") == "1")
+        #expect(try await fixture.admin("registrations", "list").rows.count == 5)
+        let found = try await fixture.admin("registrations", "show", fixture.bob.keyHash.hex, identified: true)
+        #expect(found.status == 0, "\(found.errors)")
+        #expect(try await fixture.admin("outbox", "list").rows.count == 2)
+        #expect(try await fixture.admin("outbox", "drop", "--all", "--yes").status == 0)
+        #expect(try await fixture.admin("outbox", "list").rows.count == 1)
+        // Nothing was kept in the data folder.
+        #expect(!FileManager.default.fileExists(atPath: fixture.data + "/waku-push.sqlite"))
+    }
+
+    @Test func registrationsAreExportedAndImported() async throws {
+        let (fixture, _) = try await fixture()
+        let file = fixture.folder.path + "/registrations"
+        let exported = try await fixture.admin("registrations", "export", file, identified: true)
+        #expect(exported.status == 0, "\(exported.errors)")
+        let other = try await PostgreSQLServer.shared().makeDatabase()
+        let imported = try await run([
+            "admin", "registrations", "import", file, "--data", fixture.folder.path + "/other", "--store", other, "--identity",
+            fixture.server.path,
+        ])
+        #expect(imported.status == 0, "\(imported.errors)")
+        let listed = try await run("admin", "registrations", "list", "--data", fixture.folder.path + "/other", "--store", other)
+        #expect(listed.rows.count == 5)
+    }
+
+    @Test func checkAndRotation() async throws {
+        let (fixture, _) = try await fixture()
+        for _ in 0..<2 {
+            let checked = try await fixture.admin("check", "--json", identified: true)
+            #expect(checked.status == 0, "\(checked.errors)")
+            let inspection = try checked.json(Inspection.self)
+            #expect(inspection.problems.isEmpty)
+            #expect(inspection.registrations == Inspection.Rows(count: 3, unreadable: 0))
+            #expect(inspection.notifications == Inspection.Rows(count: 1, unreadable: 0))
+            let rotated = try await fixture.admin("rotate-storage-key", identified: true)
+            #expect(rotated.status == 0, "\(rotated.errors)")
+            #expect(rotated.output.hasPrefix("4 rows are encrypted with a new storage key."))
+        }
+        #expect(try await fixture.admin("check").field("sealed rows")?.contains("--identity") == true)
+        let other = try KeyFile(in: fixture.folder, "other.key")
+        let wrong = try await fixture.admin("check", "--identity", other.path)
+        #expect(wrong.status == 65)
+        #expect(wrong.failure?.contains("another identity") == true)
+    }
+
+    @Test func backupAndRestoreNamePostgreSQLsOwnTools() async throws {
+        let (fixture, _) = try await fixture()
+        let file = fixture.folder.path + "/backup"
+        let backup = try await fixture.admin("backup", file)
+        #expect(backup.status == 64)
+        #expect(backup.failure?.contains("pg_dump") == true)
+        let restore = try await fixture.admin("restore", file, identified: true)
+        #expect(restore.status == 64)
+        #expect(restore.failure?.contains("pg_restore") == true)
+    }
+
+    @Test func doctorLooksAtTheDatabase() async throws {
+        let (fixture, address) = try await fixture()
+        func database(_ store: String) async throws -> Substring? {
+            let ended = try await run(["doctor", "--data", fixture.data, "--identity", fixture.server.path, "--store", store])
+            return ended.output.split(separator: "\n").first { $0.hasPrefix("database ") }
+        }
+        #expect(try await database(address)?.contains("intact, all rows decrypted, 3 installations") == true)
+        let weak = try await database(address + " options=-csynchronous_commit=off")
+        #expect(weak?.contains("fail") == true && weak?.contains("synchronous_commit") == true)
+        #expect(try await database(PostgreSQLServer.shared().makeDatabase())?.contains("none yet") == true)
+    }
+
+    @Test(
+        "Addresses that can't be used",
+        arguments: [
+            ("postgresql://push:hunter2@db.example/push", 64, "PGPASSFILE"), ("hunter2", 64, "not a connection string"),
+            ("host=/nonexistent dbname=push", 69, "can't be reached"),
+        ] as [(String, Int32, String)])
+    func refusals(store: String, status: Int32, message: String) async throws {
+        let folder = try TemporaryFolder()
+        for arguments in [["admin", "registrations", "list"], ["admin", "check"]] {
+            let ended = try await run(arguments + ["--data", folder.path, "--store", store])
+            #expect(ended.status == status)
+            #expect(ended.failure?.contains(message) == true, "\(ended.errors)")
+            #expect(!ended.errors.contains("hunter2"))
+        }
+        let fromEnvironment = try await run(
+            ["admin", "registrations", "list", "--data", folder.path], environment: ["WAKU_PUSH_STORE": store])
+        #expect(fromEnvironment.status == status)
+    }
+
+    @Test func theConfigurationFileNamesTheStore() async throws {
+        let (fixture, address) = try await fixture()
+        let file = fixture.folder.path + "/waku-push.yaml"
+        try Data("store: \"\(address)\"\ndata: \(fixture.data)\n".utf8).write(to: URL(fileURLWithPath: file))
+        #expect(try await run("admin", "registrations", "list", "--config", file).rows.count == 5)
+        #expect(try await run("config", "show", "--config", file).field("store")?.hasPrefix(address) == true)
+    }
+
+    @Test func aPasswordIsNotShown() async throws {
+        let shown = try await run("config", "show", "--store", "postgresql://push:hunter2@db.example/push")
+        #expect(shown.field("store")?.hasPrefix("… ") == true)
+        #expect(!shown.output.contains("hunter2"))
+    }
+
+    @Test func nodesAreListed() async throws {
+        struct Overview: Decodable {
+            struct Node: Decodable {
+                let name, state: String
+                let partitions: Int
+            }
+            let nodes: [Node]
+            let partitionsWithoutOwner: Int
+        }
+        let (fixture, address) = try await fixture()
+        // Nobody shares it yet.
+        let none = try await fixture.admin("nodes")
+        #expect(none.status == 65 && none.errors.contains("--cluster"), "\(none.errors)")
+        var member = ClusterMember(
+            NodeID(rawValue: 1), name: "node-1", configuration: ClusterConfiguration(), at: .now)
+        let database = ClusterDatabase(
+            try PostgreSQLAddress(address), configuration: ClusterConfiguration(), outbox: ClusterNode.outbox, version: "1.2.3")
+        defer { database.close() }
+        try database.prepare(notices: [])
+        let now = Instant.now
+        for second in 0..<3 {
+            let time = now + .seconds(second)
+            if let heartbeat = member.heartbeat(at: time) {
+                _ = member.heartbeatCommitted(try database.heartbeat(heartbeat), at: time)
+            }
+        }
+        let listed = try await fixture.admin("nodes")
+        #expect(listed.status == 0, "\(listed.errors)")
+        #expect(listed.output.contains("node-1") && listed.output.contains("1.2.3"), "\(listed.output)")
+        let overview = try await fixture.admin("nodes", "--json").json(Overview.self)
+        #expect(overview.nodes.map(\.name) == ["node-1"] && overview.nodes[0].state == "live")
+        #expect(overview.nodes[0].partitions == 257 && overview.partitionsWithoutOwner == 0)
+        let alone = try await run("admin", "nodes", "--data", fixture.data)
+        #expect(alone.status == 64 && alone.errors.contains("--store"))
+    }
+
+    @Test(arguments: [
+        (["--cluster", "a"], "--cluster needs a PostgreSQL database"),
+        (["--cluster", "a b", "--store", "postgresql://push@127.0.0.1/push"], "--cluster must be a name"),
+    ])
+    func clusterOptions(arguments: [String], message: String) async throws {
+        let (fixture, _) = try await fixture()
+        let checked = try await run(["config", "check", "--identity", fixture.server.path] + arguments)
+        #expect(checked.status == 64 && checked.errors.contains(message), "\(checked.errors)")
+    }
+}

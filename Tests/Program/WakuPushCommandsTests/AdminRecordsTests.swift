@@ -1,0 +1,107 @@
+import Delivery
+import Foundation
+import NodeAssembly
+import Core
+import StatusProtocol
+import StatusV01Server
+import Storage
+import StoreSQLite
+import TestSupport
+import Testing
+import Waku
+import WakuCrypto
+
+/// Records of version 0.1 in a data folder as a daemon leaves it: Bob has two devices, Dave had one.
+@Suite("admin records", .timeLimit(.minutes(5)))
+struct AdminRecordsTests {
+    private let fixture: AdminFixture
+    private let bob: V01Account
+    private let dave: V01Account
+
+    init() async throws {
+        fixture = try await AdminFixture()
+        let server = fixture.server.key.publicKey
+        bob = V01Account(
+            of: server, devices: [V01Account.device("a", token: AdminFixture.deviceToken), V01Account.device("b", tokenType: 2)])
+        dave = V01Account(of: server)
+        let store = try NodeAssembly.existingStore(in: fixture.data, of: fixture.server.key)
+        let records = Records(store.sealer)
+        for (account, version, payload) in [(bob, UInt64(3), bob.preferences(version: 3).encoded()), (dave, 2, nil)] {
+            let record = RecordExport(keyHash: account.keyHash, version: version, changedAt: .now(), preferences: payload)
+            #expect(try await store.commit(records.merge(record)))
+        }
+        try store.close()
+    }
+
+    private struct Row: Decodable, Equatable {
+        let keyHash, state: String
+        let version: UInt64
+    }
+
+    @Test func list() async throws {
+        let rows = try await fixture.admin("records", "list", "--json").json([Row].self)
+        #expect(
+            rows == [
+                Row(keyHash: bob.keyHash.hex, state: "registered", version: 3),
+                Row(keyHash: dave.keyHash.hex, state: "unregistered", version: 2),
+            ])
+        #expect(try await fixture.admin("records", "list", "--limit", "1", "--offset", "1", "--json").json([Row].self) == [rows[1]])
+    }
+
+    @Test func show() async throws {
+        let closed = try await fixture.admin("records", "show", String(bob.keyHash.hex.prefix(20)))
+        #expect(closed.output.contains(bob.keyHash.hex) && !closed.output.contains("installation"))
+        let hidden = try await fixture.admin("records", "show", bob.identity.publicKey.hex, identified: true)
+        #expect(hidden.output.contains("firebase"))
+        for secret in [bob.accessToken.revealed, AdminFixture.deviceToken] { #expect(!hidden.output.contains(secret)) }
+        let shown = try await fixture.admin("records", "show", bob.keyHash.hex, "--reveal", identified: true)
+        for secret in [bob.accessToken.revealed, AdminFixture.deviceToken] { #expect(shown.output.contains(secret)) }
+        #expect(try await fixture.admin("records", "show", hexString(randomBytes(32))).status == 65)
+    }
+
+    @Test func remove() async throws {
+        #expect(try await fixture.admin("records", "remove", bob.keyHash.hex).output.contains("would remove"))
+        #expect(try await fixture.admin("records", "remove", bob.keyHash.hex, "--yes").status == 0)
+        #expect(try await fixture.admin("records", "remove", bob.keyHash.hex, "--yes").status == 65)
+        let rows = try await fixture.admin("records", "list", "--json").json([Row].self)
+        #expect(rows.map(\.state) == ["unregistered", "unregistered"])
+        // The version stays.
+        #expect(rows.map(\.version) == [3, 2])
+    }
+
+    @Test func exportAndImport() async throws {
+        struct Counts: Decodable, Equatable { let imported, kept: Int }
+        let file = fixture.folder.path + "/registrations"
+        #expect(try await fixture.admin("registrations", "export", file, identified: true).status == 0)
+        let other = fixture.folder.path + "/other"
+        let arguments = ["admin", "registrations", "import", file, "--data", other, "--identity", fixture.server.path, "--json"]
+        #expect(try await run(arguments).json(Counts.self) == Counts(imported: 6, kept: 0))
+        #expect(try await run(arguments).json(Counts.self) == Counts(imported: 0, kept: 6))
+        let store = try NodeAssembly.existingStore(in: other, of: fixture.server.key)
+        #expect(try store.read(Records(store.sealer).preferences(of: bob.keyHash)) == bob.preferences(version: 3))
+        try store.close()
+        let some = fixture.folder.path + "/some"
+        #expect(try await fixture.admin("registrations", "export", some, "--platform", "apn", identified: true).output.hasPrefix("3 "))
+    }
+
+    @Test func statistics() async throws {
+        struct Numbers: Decodable { let registrants, v01Records, v01Devices, v01Tombstones: Int }
+        let numbers = try await fixture.admin("registrations", "stats", "--json").json(Numbers.self)
+        #expect(numbers.registrants == 2 && numbers.v01Records == 1 && numbers.v01Devices == 2 && numbers.v01Tombstones == 1)
+    }
+
+    @Test func outboxNamesTheProtocolAndTheDevice() async throws {
+        struct OutboxRow: Decodable { let `protocol`, keyHash, installation: String }
+        let store = try NodeAssembly.existingStore(in: fixture.data, of: fixture.server.key)
+        // Rows of devices are numbered from 1.
+        let waiting = DeliveryStorage.enqueue(
+            DeliveryID(hashing: [1]), for: DeviceID(V01Storage.protocolNumber, row: 1), payload: [],
+            expires: Timestamp(rawValue: 1_800_000_000_000_000_000), by: store.sealer)
+        try await store.commit(StoreCommand.change([waiting]))
+        try store.close()
+        let rows = try await fixture.admin("outbox", "list", "--json").json([OutboxRow].self)
+        #expect(rows.map(\.protocol) == ["status", "status-v0.1"])
+        #expect(rows.map(\.keyHash) == [fixture.bob.keyHash.hex, bob.keyHash.hex])
+        #expect(rows.map(\.installation) == ["installation-1", "a"])
+    }
+}

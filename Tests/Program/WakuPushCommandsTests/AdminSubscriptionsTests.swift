@@ -1,0 +1,123 @@
+import Foundation
+import NodeAssembly
+import PushNode
+import Core
+import SessionProtocol
+import SessionServer
+import Storage
+import StoreSQLite
+import TestSupport
+import Testing
+import WakuCrypto
+
+/// `admin subscriptions`, and export and import of subscriptions, on the data folder of a stopped daemon.
+@Suite(.timeLimit(.minutes(5)))
+struct AdminSubscriptionsTests {
+    private let folder: TemporaryFolder
+    private let server: KeyFile
+    private let account: SessionAccount
+    private let devices = [SessionDevice(.apns), SessionDevice(.firebase), SessionDevice(.huawei)]
+    private var data: String { folder.path + "/data" }
+
+    init() async throws {
+        folder = try TemporaryFolder()
+        server = try KeyFile(in: folder, "id.key")
+        account = try .sessionID()
+        let other = try SessionAccount.group()
+        try FileManager.default.createDirectory(atPath: folder.path + "/data", withIntermediateDirectories: true)
+        let store = try NodeAssembly.store(in: folder.path + "/data", of: server.key)
+        let requests: [SessionRequest] = [
+            .subscribe(account.subscription(devices[0], namespaces: [0, 1], at: .now - 3 * .day)),
+            .subscribe(account.subscription(devices[1])), .subscribe(other.subscription(devices[2])),
+            .subscribe(other.subscription(devices[1])), .unsubscribe(other.unsubscription(devices[1])),
+        ]
+        let rules = SubscriptionRules(availableServices: Set(PushService.allCases))
+        try await store.commit(Subscriptions(store.sealer).apply(requests, rules, at: .now) { nil })
+        try store.close()
+    }
+
+    private func admin(_ arguments: String..., identified: Bool = true) async throws -> Ended {
+        try await run(["admin"] + arguments + ["--data", data] + (identified ? ["--identity", server.path] : []))
+    }
+
+    private struct Row: Decodable {
+        let account: String?
+        let accountHash, service: String
+    }
+
+    @Test func listsAccountsWithTheKeyAndHashesWithout() async throws {
+        let rows: [Row] = try await admin("subscriptions", "list", "--json").json()
+        #expect(rows.map(\.service) == ["apns", "firebase", "huawei"])
+        #expect(rows.map(\.account).prefix(2) == [account.id.hex, account.id.hex])
+        #expect(rows[0].accountHash == rows[1].accountHash && rows[0].accountHash != rows[2].accountHash)
+        let without: [Row] = try await admin("subscriptions", "list", "--json", identified: false).json()
+        #expect(without.allSatisfy { $0.account == nil })
+        #expect(without.map(\.accountHash) == rows.map(\.accountHash))
+        let text = try await admin("subscriptions", "list").output
+        #expect(text.contains(account.id.hex) && text.contains("huawei"))
+    }
+
+    @Test func listIsFiltered() async throws {
+        func services(_ arguments: String...) async throws -> [String] {
+            let ended = try await run(["admin", "subscriptions", "list", "--json", "--data", data] + arguments)
+            return try ended.json([Row].self).map(\.service)
+        }
+        #expect(try await services("--service", "firebase") == ["firebase"])
+        #expect(try await services("--older-than", "2d") == ["apns"])
+        #expect(try await services("--newer-than", "2d") == ["firebase", "huawei"])
+        #expect(try await services("--limit", "1", "--offset", "1") == ["firebase"])
+        #expect(try await run("admin", "subscriptions", "list", "--data", data, "--service", "fcm").status == 64)
+    }
+
+    @Test func showHidesTokensUnlessTheyAreRevealed() async throws {
+        let hidden = try await admin("subscriptions", "show", account.id.hex)
+        #expect(hidden.status == 0 && hidden.output.contains("0, 1"))
+        #expect(!devices.contains { hidden.output.contains($0.token) })
+        let shown = try await admin("subscriptions", "show", account.id.hex, "--reveal").output
+        #expect(shown.contains(devices[0].token) && shown.contains(devices[1].token) && !shown.contains(devices[2].token))
+        #expect(try await admin("subscriptions", "show", account.id.hex, identified: false).status == 64)
+        #expect(try await admin("subscriptions", "show", "05ab").status == 64)
+        #expect(try await admin("subscriptions", "show", try SessionAccount.group().id.hex).status == 65)
+    }
+
+    private struct Numbers: Decodable, Equatable {
+        let accounts: Int
+        let devices: [String: Int]
+        let endedNames: Int
+    }
+
+    @Test func statsCountsDevicesByService() async throws {
+        let numbers: Numbers = try await admin("subscriptions", "stats", "--json", identified: false).json()
+        let devices = ["apns": 1, "apns-sandbox": 0, "firebase": 1, "huawei": 1]
+        #expect(numbers == Numbers(accounts: 2, devices: devices, endedNames: 1))
+        #expect(try await admin("subscriptions", "stats").output.contains("names of ended ones"))
+    }
+
+    private struct Counts: Decodable, Equatable {
+        let imported, kept: Int
+    }
+
+    @Test func exportAndImportTakeSubscriptionsAndTheNamesOfEndedOnesAlong() async throws {
+        let file = folder.path + "/registrations"
+        #expect(try await admin("registrations", "export", file, "--json").json() == ["count": 4])
+        let text = try String(contentsOfFile: file, encoding: .utf8)
+        for secret in devices.map(\.token) + [account.id.hex] { #expect(!text.contains(secret)) }
+        let before = try await admin("subscriptions", "show", account.id.hex, "--reveal").output
+        try FileManager.default.removeItem(atPath: data)
+        #expect(try await admin("registrations", "import", file, "--json").json() == Counts(imported: 4, kept: 0))
+        #expect(try await admin("registrations", "import", file, "--json").json() == Counts(imported: 0, kept: 4))
+        #expect(try await admin("subscriptions", "show", account.id.hex, "--reveal").output == before)
+        let numbers: Numbers = try await admin("subscriptions", "stats", "--json").json()
+        #expect(numbers.accounts == 2 && numbers.endedNames == 1)
+    }
+
+    @Test func checkBackupAndRotationCoverSubscriptions() async throws {
+        let before = try await admin("subscriptions", "show", account.id.hex, "--reveal").output
+        #expect(try await admin("check").output.contains("Session subscriptions"))
+        let backup = folder.path + "/backup"
+        #expect(try await admin("backup", backup).status == 0)
+        #expect(try await admin("rotate-storage-key").status == 0)
+        #expect(try await admin("subscriptions", "show", account.id.hex, "--reveal").output == before)
+        #expect(try await admin("check").status == 0)
+    }
+}

@@ -1,0 +1,84 @@
+import Foundation
+import StatusServer
+import StoreSQLite
+import StatusProtocol
+import TestSupport
+import Testing
+import Core
+import Waku
+import WakuCrypto
+
+@Suite(.timeLimit(.minutes(5)))
+struct AdminTests {
+    private struct OutboxRow: Decodable, Equatable {
+        let id: Int64
+        let keyHash, installation, expires: String
+    }
+
+    @Test func outbox() async throws {
+        let fixture = try await AdminFixture()
+        let hash = fixture.bob.keyHash.hex
+        let rows = try await fixture.admin("outbox", "list", "--json").json([OutboxRow].self)
+        #expect(rows == [OutboxRow(id: 1, keyHash: hash, installation: "installation-1", expires: "2027-01-15T08:00:00Z")])
+        let text = try await fixture.admin("outbox", "list")
+        #expect(text.status == 0)
+        #expect(
+            text.rows == [
+                ["ID", "PROTOCOL", "KEY HASH", "INSTALLATION", "EXPIRES"],
+                ["1", "status", hash.prefix(16) + "…", "installation-1", "2027-01-15T08:00:00Z"],
+            ])
+    }
+
+    private struct TopicRow: Decodable, Hashable {
+        let contentTopic, purpose, keyHash: String
+    }
+
+    @Test func topics() async throws {
+        let fixture = try await AdminFixture()
+        let queries = [fixture.bob, fixture.carol].flatMap { client in
+            let topics = QueryTopics(of: client.keyHash)
+            return [
+                TopicRow(contentTopic: ContentTopic(topics.deployed).rawValue, purpose: "query", keyHash: client.keyHash.hex),
+                TopicRow(
+                    contentTopic: ContentTopic(topics.published).rawValue, purpose: "query, published form", keyHash: client.keyHash.hex),
+            ]
+        }
+        #expect(try await fixture.admin("topics", "--json").json() == queries)
+        #expect(try await fixture.admin("topics", "--json", "--limit", "1").json() == Array(queries.prefix(2)))
+
+        let key = fixture.server.key.publicKey
+        let own = [("personal", StatusTopics.personal(key)), ("partitioned", StatusTopics.partitioned(key))].map { purpose, topic in
+            TopicRow(contentTopic: ContentTopic(TopicTag(of: topic)).rawValue, purpose: purpose, keyHash: KeyHash(of: key).hex)
+        }
+        #expect(try await fixture.admin("topics", "--json", identified: true).json() == own + queries)
+        let text = try await fixture.admin("topics", identified: true)
+        #expect(text.rows.first == ["CONTENT TOPIC", "PURPOSE", "KEY HASH"])
+        let rows = (own + queries).map { [$0.contentTopic, $0.purpose, "\($0.keyHash.prefix(16))…"] }
+        #expect(Array(text.rows.dropFirst()) == rows)
+    }
+
+    /// Ids chosen by clients can't control a terminal.
+    @Test func controlCharactersInIdsAreEscaped() async throws {
+        let fixture = try await AdminFixture(secondPhone: "\u{1B}[31mred\r\n")
+        let hash = fixture.bob.keyHash.hex
+        for arguments in [["list"], ["show", hash], ["remove", hash]] {
+            let ended = try await run(["admin", "registrations"] + arguments + ["--data", fixture.data])
+            #expect(ended.status == 0)
+            #expect(ended.output.contains(#"\u{1b}[31mred\u{d}\u{a}"#))
+            #expect(!ended.output.contains { $0 == "\u{1B}" || $0 == "\r" || $0 == "\r\n" })
+        }
+    }
+
+    @Test(arguments: [
+        ["registrations", "list"], ["registrations", "show", "00"], ["registrations", "stats"], ["registrations", "remove", "00"],
+        ["outbox", "list"], ["topics"],
+    ])
+    func withoutADatabase(command: [String]) async throws {
+        let folder = try TemporaryFolder()
+        let ended = try await run(["admin"] + command + ["--data", folder.path])
+        #expect(ended.status == 65)
+        #expect(ended.failure?.hasPrefix("there is no database at \(folder.path)/") == true)
+        #expect(ended.output == "")
+        #expect(try FileManager.default.contentsOfDirectory(atPath: folder.path).isEmpty)
+    }
+}

@@ -1,0 +1,334 @@
+import Foundation
+import LoopbackRelay
+import PushClient
+import PushClientSQLite
+import Core
+import StatusProtocol
+import TestSupport
+import Testing
+import Waku
+import WakuCrypto
+
+@testable import WakuPushCommands
+
+/// `waku-push client` with `--state`.
+@Suite(.timeLimit(.minutes(5)))
+struct ClientTests {
+    private let folder: TemporaryFolder
+
+    init() throws {
+        folder = try TemporaryFolder()
+    }
+
+    private func state(_ name: String) -> String { folder.path + "/" + name }
+
+    private func client(_ server: LoopbackPushServer, _ command: String, _ arguments: String...) async throws -> Ended {
+        try await run(["client", command, "--relay", server.relayURL, "--timeout", "60s"] + arguments)
+    }
+
+    private func register(_ server: LoopbackPushServer, _ arguments: String...) async throws -> Ended {
+        try await run(
+            [
+                "client", "register", "--relay", server.relayURL, "--timeout", "60s", "--state", state("bob"), "--server", server.publicKey,
+                "--device-token", "bobs-token", "--apn-topic", "im.status.ethereum",
+            ] + arguments)
+    }
+
+    private struct Status: Decodable {
+        struct Server: Decodable {
+            let server, state: String
+            let version: UInt64?
+            let tries: Int
+            let nextTryInSeconds: Int?
+        }
+        struct Contact: Decodable, Equatable {
+            let registrant: String
+            let devices, servers, tokensKnown: Int
+        }
+        let publicKey, installation: String
+        let receiving, sending: Bool
+        let servers: [Server]
+        let contacts: [Contact]
+    }
+
+    private func status(_ name: String) async throws -> Status {
+        try await run("client", "status", "--state", state(name), "--json").json()
+    }
+
+    /// What clients in state folders are known by.
+    private func key(_ name: String) async throws -> String { "0x" + (try await status(name).publicKey) }
+
+    @Test func registersDiscoversNotifiesAndUnregisters() async throws {
+        try await LoopbackPushServer.run { server in
+            let registered = try await register(server)
+            #expect(registered.status == 0 && registered.errors == "", "\(registered.errors)")
+            #expect(registered.rows == [["SERVER", "STATE", "VERSION"], [server.key.hex, "registered", "1"]])
+            let bob = try await status("bob")
+            #expect(bob.receiving && !bob.sending)
+            #expect(bob.servers.map(\.state) == ["registered"] && bob.servers.first?.version == 1)
+            for file in ["identity.key", "client.sqlite"] {
+                let attributes = try FileManager.default.attributesOfItem(atPath: state("bob/" + file))
+                #expect(attributes[.posixPermissions] as? Int == 0o600, "\(file)")
+            }
+
+            // Out of the network's store: Alice was not there when Bob advertised.
+            let discovered = try await client(server, "discover", "--state", state("alice"), "0x" + bob.publicKey)
+            #expect(discovered.rows.last == [bob.installation, "1", "yes", server.key.hex], "\(discovered.errors)")
+            let contacts = try await status("alice").contacts
+            #expect(contacts == [Status.Contact(registrant: bob.publicKey, devices: 1, servers: 1, tokensKnown: 1)])
+
+            let notify = ["--state", state("alice"), "0x" + bob.publicKey, "--chat", "family", "--message-id", "c0ffee", "--json"]
+            for _ in 0..<2 {
+                let notified = try await run(["client", "notify", "--relay", server.relayURL, "--timeout", "60s"] + notify)
+                #expect(notified.status == 0, "\(notified.errors)")
+                #expect(notified.output.contains(#""event":"notified""#) && notified.output.contains(#""message":"c0ffee""#))
+            }
+            #expect(server.postCount == 1)
+            #expect(try await status("alice").sending)
+
+            let ended = try await client(server, "unregister", "--state", state("bob"))
+            #expect(ended.status == 0 && ended.rows.last == [server.key.hex, "unregistered", "-"], "\(ended.errors)")
+            #expect(try await status("bob").receiving == false)
+        }
+    }
+
+    @Test func oneShotCommandsTakeTheSameWishes() async throws {
+        try await LoopbackPushServer.run { server in
+            let bob = try KeyFile(in: folder, "bob.key")
+            let registered = try await client(
+                server, "register", "--server", server.publicKey, "--identity", bob.path, "--device-token", "t", "--apn-topic", "a",
+                "--block-chat", "spam", "--installation", "phone")
+            #expect(registered.field("installation") == "phone", "\(registered.errors)")
+            for (chat, posts) in [("spam", 0), ("family", 1)] {
+                let notified = try await client(
+                    server, "notify", "--server", server.publicKey, "--registrant", bob.publicKey, "--chat", chat)
+                #expect(notified.rows.last == ["phone", "success"], "\(notified.errors)")
+                #expect(server.postCount == posts)
+            }
+        }
+    }
+
+    @Test func nothingIsSentWhenNothingChanged() async throws {
+        try await LoopbackPushServer.run { server in
+            for _ in 0..<2 { #expect(try await register(server).rows.last?.last == "1") }
+            #expect(try await register(server, "--mute-chat", "work").rows.last?.last == "2")
+            // The servers of before.
+            let again = try await client(
+                server, "register", "--state", state("bob"), "--device-token", "bobs-token", "--apn-topic", "im.status.ethereum")
+            #expect(again.rows.last == [server.key.hex, "registered", "3"], "\(again.errors)")
+        }
+    }
+
+    /// Not a server that is still being left.
+    @Test func registersWithTheServersOfBefore() async throws {
+        try await LoopbackPushServer.run { server in
+            let gone = "0x" + PrivateKey.generate().publicKey.hex
+            #expect(try await register(server, "--server", gone, "--timeout", "2s").status == 69)
+            #expect(try await register(server).status == 0)
+            func again() async throws -> Ended {
+                try await client(
+                    server, "register", "--state", state("bob"), "--device-token", "bobs-token", "--apn-topic", "im.status.ethereum")
+            }
+            let registered = try await again()
+            #expect(registered.rows == [["SERVER", "STATE", "VERSION"], [server.key.hex, "registered", "1"]], "\(registered.errors)")
+            // The server that is gone is tried on.
+            #expect(try await client(server, "unregister", "--state", state("bob"), "--timeout", "2s").status == 69)
+            #expect(try await again().rows.map { $0.prefix(2) } == [["SERVER", "STATE"], [server.key.hex, "registered"]])
+        }
+    }
+
+    @Test func wishesReachTheServer() async throws {
+        try await LoopbackPushServer.run { server in
+            #expect(try await run("client", "status", "--state", state("alice")).status == 65)
+            // Keys are made by the first command with a folder.
+            for name in ["alice", "mallory"] {
+                #expect(try await client(server, "discover", "--state", state(name), server.publicKey, "--timeout", "1s").status == 69)
+            }
+            let registered = try await register(
+                server, "--contacts-only", "--contact", try await key("alice"), "--block-chat", "spam", "--mute-chat", "work",
+                "--mentions-in", "work", "--block-author", try await key("mallory"))
+            #expect(registered.status == 0, "\(registered.errors)")
+            let bob = try await key("bob")
+            func notify(_ name: String, _ chat: String, _ kind: String = "message") async throws -> Ended {
+                try await client(server, "notify", "--state", state(name), bob, "--chat", chat, "--kind", kind)
+            }
+            // The server says success, and posts nothing, for what the registrant does not want.
+            for (chat, kind, posts) in [
+                ("spam", "message", 0), ("work", "message", 0), ("work", "mention", 1), ("other", "mention", 1), ("family", "message", 2),
+            ] {
+                let notified = try await notify("alice", chat, kind)
+                #expect(notified.status == 0, "\(notified.errors)")
+                #expect(server.postCount == posts, "\(chat) \(kind)")
+            }
+            let refused = try await notify("mallory", "family")
+            #expect(refused.status == 65)
+            #expect(refused.failure == "not all devices may be notified by this key: their owner did not allow it", "\(refused.errors)")
+            #expect(server.postCount == 2)
+        }
+    }
+
+    // MARK: Bad input
+
+    @Test func unknownServerIsOneClearLine() async throws {
+        try await LoopbackPushServer.run { server in
+            let unknown = PrivateKey.generate().publicKey
+            let ended = try await register(server, "--server", "0x" + unknown.hex, "--timeout", "9s")
+            #expect(ended.status == 69)
+            #expect(
+                ended.failure == "server \(unknown.hex) did not answer within 9s; waku-push client run goes on trying", "\(ended.errors)")
+            // The other one took it.
+            #expect(ended.rows.contains([server.key.hex, "registered", "1"]))
+            #expect(try await status("bob").servers.first { $0.server == unknown.hex }?.state == "pending")
+        }
+        let malformed = try await run("client", "register", "--state", state("x"), "--server", "0x04", "--device-token", "t")
+        #expect(malformed.status == 64 && malformed.failure != nil)
+        #expect(!FileManager.default.fileExists(atPath: state("x")))
+    }
+
+    @Test func relayThatRefusesIsOneClearLine() async throws {
+        let relay = try RawHTTPServer { request in
+            request.head.hasPrefix("POST") ? .status(400, body: "no") : .status(200, body: #"{"statusCode":200,"messages":[]}"#)
+        }
+        defer { relay.stop() }
+        let server = PrivateKey.generate().publicKey
+        for url in [relay.url, "http://127.0.0.1:1"] {
+            let ended = try await run(
+                "client", "register", "--relay", url, "--timeout", "9s", "--state", state("bob"), "--server", "0x" + server.hex,
+                "--device-token", "t", "--apn-topic", "a")
+            #expect(ended.status == 69)
+            let failure = try #require(ended.failure, "\(ended.errors)")
+            #expect(failure.hasPrefix("server \(server.hex) did not get it: "), "\(failure)")
+            #expect(failure.hasSuffix("; waku-push client run goes on trying"))
+        }
+        let filter = try await run("client", "discover", "--state", state("bob"), "0x" + server.hex, "--attach", "filter")
+        #expect(filter.status == 64 && filter.failure == "--attach filter is for a --relay that is a multiaddr, or a --fleet")
+    }
+
+    @Test func stateOfAnotherProcessIsOneClearLine() async throws {
+        let folder = ClientFolder(path: state("bob"))
+        let running = try await folder.open([])
+        for command in [["status"], ["run"], ["unregister"], ["notify", "0x" + PrivateKey.generate().publicKey.hex]] {
+            let ended = try await run(["client"] + command + ["--state", folder.path])
+            #expect(ended.status == 69)
+            #expect(ended.failure?.contains("is in use by another process") == true, "\(ended.errors)")
+            #expect(ended.output == "")
+        }
+        withExtendedLifetime(running) {}
+    }
+
+    @Test(arguments: ["garbage", "open to others", "key of another client", "key missing", "key open to others", "file in the way"])
+    func unusableStateIsOneClearLine(what: String) async throws {
+        let path = state("bob")
+        _ = try await ClientFolder(path: path).open([])
+        let code: Int32
+        switch what {
+        case "garbage":
+            for suffix in ["-wal", "-shm"] { try? FileManager.default.removeItem(atPath: path + "/client.sqlite" + suffix) }
+            try write(String(repeating: "garbage", count: 1000), to: path + "/client.sqlite")
+            code = 65
+        case "open to others":
+            try FileManager.default.setAttributes([.posixPermissions: 0o644], ofItemAtPath: path + "/client.sqlite")
+            code = 77
+        case "key of another client":
+            try FileManager.default.removeItem(atPath: path + "/identity.key")
+            _ = try KeyFile(in: folder, "bob/identity.key")
+            code = 65
+        case "key missing":
+            try FileManager.default.removeItem(atPath: path + "/identity.key")
+            code = 65
+        case "key open to others":
+            try FileManager.default.setAttributes([.posixPermissions: 0o644], ofItemAtPath: path + "/identity.key")
+            code = 77
+        default:
+            try FileManager.default.removeItem(atPath: path)
+            try write("a file", to: path)
+            code = 73
+        }
+        let ended = try await run("client", "discover", "--state", path, "0x" + PrivateKey.generate().publicKey.hex)
+        #expect(ended.status == code)
+        #expect(ended.failure?.contains(path) == true, "\(ended.errors)")
+        #expect(ended.output == "")
+    }
+
+    @Test func damagedAdvertisementIsOneClearLine() async throws {
+        try await LoopbackPushServer.run { server in
+            let bob = PrivateKey.generate()
+            let topic = StatusTopics.contactCode(bob.publicKey)
+            let row = PushNotificationQueryInfo(
+                accessToken: AccessToken("6f1c1e94-3b5a-4c39-9a61-d7e0b1c2a3f4"), installationID: InstallationID("phone"),
+                publicKey: KeyHash(of: bob.publicKey).bytes, allowedKeyList: [], grant: [1, 2, 3], version: 1,
+                serverPublicKey: server.key.compressed)
+            let advertisement = ContactCodeAdvertisement(pushNotificationInfo: [row])
+            let signed = SignedAdvertisement.encode(advertisement, from: InstallationID("phone"), signedBy: bob)
+            let foreign = SignedAdvertisement.encode(advertisement, from: InstallationID("phone"), signedBy: .generate())
+            for (data, text) in [
+                (signed, "has a row without server key or with a wrong grant"), (foreign, "is signed by another key"),
+                (Array("neither protobuf nor signed".utf8), "is damaged"),
+            ] {
+                let key = KeyDerivation.topicKey(topic)
+                for message in EnvelopeSealing.seal(data, to: .topic(topic, key), wakuSigner: bob, at: .now()) {
+                    server.network.publish(message, on: .statusDefault)
+                }
+                let ended = try await client(
+                    server, "discover", "--state", state("alice-" + UUID().uuidString), "0x" + bob.publicKey.hex, "--timeout", "4s")
+                #expect(ended.status == 65)
+                #expect(ended.failure == "no device is known: the registrant's advertisement \(text)", "\(ended.errors)")
+            }
+        }
+    }
+
+    @Test(arguments: [
+        ["run"], ["status"], ["discover", "0x04"], ["notify", "--state", "x"], ["register", "--state", "x", "--server", "0x04"],
+        ["register", "--device-token", "t"], ["unregister"], ["unregister", "--state", "x", "--version", "2"],
+        ["run", "--state", "x", "more"],
+        ["run", "--state", "x", "--receiving", "maybe"], ["query", "--state", "x"], ["status", "--state", "x", "--relay", "y"],
+    ])
+    func wrongUsageOfTheTwoForms(arguments: [String]) async throws {
+        let ended = try await run(["client"] + arguments)
+        #expect(ended.status == 64)
+        #expect(ended.failure != nil, "\(ended.errors)")
+        #expect(!FileManager.default.fileExists(atPath: "x"))
+    }
+
+    @Test func optionsOfTheOtherFormAreRefused() async throws {
+        let key = "0x" + PrivateKey.generate().publicKey.hex
+        for (arguments, option) in [
+            (["register", "--device-token", "t", "--server", key, "--version", "2"], "version"),
+            (["unregister", "--installation", "phone"], "installation"), (["notify", key, "--server", key], "server"),
+        ] {
+            let ended = try await run(["client"] + arguments + ["--state", state("x")])
+            #expect(ended.status == 64)
+            #expect(ended.failure?.hasPrefix("--\(option) is for commands without --state") == true, "\(ended.errors)")
+        }
+        let two = try await run("client", "register", "--device-token", "t", "--server", key, "--server", key, "--identity", "x")
+        #expect(two.status == 64 && two.failure?.hasPrefix("Without --state there is one --server") == true)
+        let without = try await run("client", "register", "--state", state("x"), "--device-token", "t", "--apn-topic", "a")
+        #expect(without.status == 64 && without.failure == "--server is missing: give the public key of a push server")
+    }
+
+    // MARK: Events
+
+    @Test func eventsAreLines() throws {
+        let key = PrivateKey.generate().publicKey
+        let outcome = DeviceOutcome(registrant: key, installationID: InstallationID("phone\u{1B}"), result: .gaveUp(.noServer))
+        let events: [PushClientEvent] = [
+            .registered(with: key, version: 3), .refused(by: key, .malformedMessage), .willRetry(key, tries: 2, after: .seconds(60)),
+            .unregistered(from: key), .advertised(rowCount: 2), .discovered(key, deviceCount: 1), .advertisementRejected(key, .badRow),
+            .notified(messageID: [1], DeviceOutcome(registrant: key, installationID: InstallationID("p"), result: .notified(by: key))),
+            .gaveUp(messageID: [1], outcome), .relayFailed(reason: "refused"), .storeFailed(reason: "disk full"),
+        ]
+        let lines = try events.map { try ClientEventLine($0).text(asJSON: false) }
+        #expect(lines[0] == "registered server=\(key.hex) version=3")
+        #expect(lines[2] == "will-retry server=\(key.hex) tries=2 seconds=60")
+        #expect(lines[6] == "advertisement-rejected registrant=\(key.hex) reason=bad-row")
+        #expect(lines[8] == "gave-up registrant=\(key.hex) installation=phone\\u{1b} message=01 reason=noServer")
+        #expect(lines[10] == "store-failed reason=disk full")
+        let names = try events.map { event in
+            let text = try ClientEventLine(event).text(asJSON: true)
+            #expect(!text.contains { $0.isNewline })
+            struct Named: Decodable { let event: String }
+            return try JSONDecoder().decode(Named.self, from: Data(text.utf8)).event
+        }
+        #expect(names == lines.map { String($0.prefix { $0 != " " }) } && Set(names).count == names.count)
+    }
+}

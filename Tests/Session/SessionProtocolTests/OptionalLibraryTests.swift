@@ -1,0 +1,112 @@
+import Foundation
+import TestSupport
+import Testing
+
+/// What the C targets declare, against the real headers, and the notes by which package builders find the libraries.
+@Suite struct OptionalLibraryTests {
+    private static let sources = Repository.file("Sources/C").path
+
+    @Test func prototypesOfSodiumMatchItsHeader() async throws {
+        try await compile(
+            """
+            #include <sodium.h>
+            #include "CSodium.h"
+            #define CHECK(result, name, parameters) \\
+                _Static_assert(__builtin_types_compatible_p(result(*) parameters, __typeof__(&name)), #name);
+            CSODIUM_FUNCTIONS(CHECK)
+            """)
+    }
+
+    @Test func prototypesOfZeroMQMatchItsHeader() async throws {
+        try await compile(
+            """
+            #include <zmq.h>
+            #include "CZeroMQ.h"
+            _Static_assert(sizeof(czmq_msg_t) == sizeof(zmq_msg_t) && _Alignof(czmq_msg_t) >= _Alignof(zmq_msg_t), "message");
+            // The layout is the same: so the functions may take either.
+            #define czmq_msg_t zmq_msg_t
+            #define CHECK(result, name, parameters) \\
+                _Static_assert(__builtin_types_compatible_p(result(*) parameters, __typeof__(&name)), #name);
+            CZEROMQ_FUNCTIONS(CHECK)
+            #define NUMBER(name, value) _Static_assert(name == value, #name);
+            CZEROMQ_NUMBERS(NUMBER)
+            """)
+    }
+
+    @Test func prototypesOfPostgreSQLMatchItsHeader() async throws {
+        try await compile(
+            """
+            #include <stddef.h>
+            #include <libpq-fe.h>
+            #include "CPostgres.h"
+            #define MEMBER(name) \\
+                _Static_assert(offsetof(cpq_conninfo_option, name) == offsetof(PQconninfoOption, name), #name);
+            MEMBER(keyword) MEMBER(envvar) MEMBER(compiled) MEMBER(val) MEMBER(label) MEMBER(dispchar) MEMBER(dispsize)
+            _Static_assert(sizeof(cpq_conninfo_option) == sizeof(PQconninfoOption), "option");
+            // The layout is the same: so the functions may take either.
+            #define CHECK_NOTIFY(name) \\
+                _Static_assert(offsetof(cpq_notify, name) == offsetof(PGnotify, name), #name);
+            CHECK_NOTIFY(relname) CHECK_NOTIFY(be_pid) CHECK_NOTIFY(extra)
+            #define cpq_notify PGnotify
+            #define cpq_conninfo_option PQconninfoOption
+            #define CHECK(result, name, parameters) \\
+                _Static_assert(__builtin_types_compatible_p(result(*) parameters, __typeof__(&name)), #name);
+            CPOSTGRES_FUNCTIONS(CHECK)
+            #define NUMBER(name, value) _Static_assert(name == value, #name);
+            CPOSTGRES_NUMBERS(NUMBER)
+            """)
+    }
+
+    @Test func mismatchDoesNotCompile() async throws {
+        await #expect(throws: CompilerError.self) {
+            try await compile(
+                """
+                #include <sodium.h>
+                _Static_assert(__builtin_types_compatible_p(int (*)(int), __typeof__(&crypto_scalarmult_base)), "wrong");
+                """)
+        }
+    }
+
+    /// <https://systemd.io/ELF_DLOPEN_METADATA/>: owner FDO, type 0x407c0c0a, JSON with the name of the library.
+    @Test(arguments: [("libsodium.so.23", "session"), ("libzmq.so.5", "session"), ("libpq.so.5", "postgresql")])
+    func programNamesTheLibraryInAnELFNote(soname: String, feature: String) throws {
+        let program = try Data(contentsOf: URL(fileURLWithPath: "/proc/self/exe"))
+        let images = [program] + (CommandLine.arguments.compactMap { try? Data(contentsOf: URL(fileURLWithPath: $0)) })
+        let header = Data([4, 0, 0, 0])
+        let type = Data([0x0A, 0x0C, 0x7C, 0x40]) + Data("FDO\0[".utf8)
+        let notes = images.flatMap { image -> [String] in
+            var (notes, start): ([String], Data.Index) = ([], image.startIndex)
+            while let found = image.range(of: type, in: start..<image.endIndex) {
+                start = found.upperBound
+                let sizes = image[(found.lowerBound - 8)..<found.lowerBound]
+                let size = sizes.suffix(4).reversed().reduce(0) { $0 << 8 | Int($1) }
+                guard sizes.prefix(4) == header, size < 1000 else { continue }
+                notes.append(String(decoding: image[(found.upperBound - 1)..<(found.upperBound - 2 + size)], as: UTF8.self))
+            }
+            return notes
+        }
+        let note = try #require(notes.first { $0.contains(soname) })
+        let entries = try JSONDecoder().decode([Note].self, from: Data(note.utf8))
+        #expect(entries.map(\.soname) == [[soname]])
+        #expect(entries.first?.feature == feature)
+    }
+
+    private struct Note: Decodable {
+        let feature: String
+        let soname: [String]
+    }
+
+    private struct CompilerError: Error, CustomStringConvertible {
+        let description: String
+    }
+
+    /// - Throws: ``CompilerError`` with what the compiler said.
+    private func compile(_ source: String) async throws {
+        let ended = try await ExternalTool.run(
+            "cc",
+            ["-fsyntax-only", "-Wall", "-I/usr/include/postgresql"]
+                + ["CSodium", "CZeroMQ", "CPostgres"].map { "-I\(Self.sources)/\($0)/include" } + ["-xc", "-"],
+            input: source)
+        guard ended.status == 0 else { throw CompilerError(description: ended.errors) }
+    }
+}

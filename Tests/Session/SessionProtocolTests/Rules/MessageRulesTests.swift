@@ -1,0 +1,46 @@
+@testable import SessionProtocol
+import Testing
+import WakuCrypto
+
+@Suite struct MessageRulesTests {
+    private static let now: Int64 = 1_700_000_000_000
+
+    @Test func reportOfAMonitoredAccountIsAdmitted() throws {
+        #expect(try MessageRules.admit(message(storedAt: Self.now - 5), isMonitored: true, at: Self.now) == Self.now - 5)
+    }
+
+    @Test func reportOfAnAccountThatWasNotAskedForIsDropped() throws {
+        let message = try message()
+        #expect(throws: MessageRules.Drop.unsolicited) { try MessageRules.admit(message, isMonitored: false, at: Self.now) }
+    }
+
+    @Test(arguments: [now, now - 1, 0])
+    func expiredMessageIsDropped(expiresAt: Int64) throws {
+        let message = try message(expiresAt: expiresAt)
+        #expect(throws: MessageRules.Drop.expired) { try MessageRules.admit(message, isMonitored: true, at: Self.now) }
+    }
+
+    @Test(arguments: [now + 1, now + 86_400_000, .max])
+    func timeInTheFutureCountsAsNow(storedAt: Int64) throws {
+        #expect(try MessageRules.admit(message(storedAt: storedAt), isMonitored: true, at: Self.now) == Self.now)
+    }
+
+    @Test func onlyNamespacesOfTheSubscriptionAreWanted() {
+        #expect(MessageRules.wants([-400, 0, 17], 0))
+        #expect(MessageRules.wants([-400, 0, 17], -400))
+        #expect(!MessageRules.wants([-400, 0, 17], 1))
+    }
+
+    @Test func deliveryIsNamedBySubscriptionAndHash() {
+        let name = MessageRules.deliveryName(rowName: [1, 2], hash: "hash")
+        #expect(name == SHA256.hash([1, 2] + Array("hash".utf8)))
+        #expect(name != MessageRules.deliveryName(rowName: [1, 3], hash: "hash"))
+        #expect(name != MessageRules.deliveryName(rowName: [1, 2], hash: "hasH"))
+    }
+
+    private func message(storedAt: Int64 = now, expiresAt: Int64 = now + 1) throws -> NotifyMessage {
+        NotifyMessage(
+            account: try #require(AccountID([5] + [UInt8](repeating: 7, count: 32))), hash: String(repeating: "h", count: 43),
+            namespace: 0, storedAt: storedAt, expiresAt: expiresAt, data: nil)
+    }
+}

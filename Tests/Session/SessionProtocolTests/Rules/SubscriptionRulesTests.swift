@@ -1,0 +1,176 @@
+import Core
+@testable import SessionProtocol
+import Testing
+import WakuCrypto
+
+@Suite struct SubscriptionRulesTests {
+    private static let now: Int64 = 1_700_000_000
+    private static let day: Int64 = 86_400
+    private let rules = SubscriptionRules(availableServices: [.firebase, .apns])
+    private var now: Int64 { Self.now }
+    private var day: Int64 { Self.day }
+
+    // MARK: Before signatures are checked
+
+    @Test func serviceWithoutEndpointIsRefused() {
+        #expect(refusal { try rules.admit(subscription(.huawei), at: now) }?.code == .serviceNotAvailable)
+        #expect(refusal { try rules.admit(unsubscription(.huawei), at: now) }?.code == .serviceNotAvailable)
+    }
+
+    @Test func serviceComesBeforeTime() {
+        #expect(refusal { try rules.admit(subscription(.huawei, signedAt: 1), at: now) }?.code == .serviceNotAvailable)
+    }
+
+    @Test(arguments: [0, 1, 14 * day, -day + 1])
+    func subscriptionWithinItsWindowIsAdmitted(age: Int64) {
+        #expect(refusal { try rules.admit(subscription(signedAt: now - age), at: now) } == nil)
+    }
+
+    @Test(arguments: [14 * day + 1, 15 * day, -day, -2 * day])
+    func subscriptionOutsideItsWindowIsRefused(age: Int64) {
+        let refusal = refusal { try rules.admit(subscription(signedAt: now - age), at: now) }
+        #expect(refusal?.code == .error && refusal?.message.hasPrefix("sig_ts") == true)
+    }
+
+    @Test(arguments: [0, day, -day])
+    func unsubscriptionWithinItsWindowIsAdmitted(age: Int64) {
+        #expect(refusal { try rules.admit(unsubscription(signedAt: now - age), at: now) } == nil)
+    }
+
+    @Test(arguments: [day + 1, -day - 1, 14 * day])
+    func unsubscriptionOutsideItsWindowIsRefused(age: Int64) {
+        let refusal = refusal { try rules.admit(unsubscription(signedAt: now - age), at: now) }
+        #expect(refusal?.code == .error && refusal?.message.hasPrefix("sig_ts") == true)
+    }
+
+    @Test(arguments: [Int64(1), 1 << 53])
+    func extremeTimesDoNotOverflow(signedAt: Int64) {
+        #expect(refusal { try rules.admit(subscription(signedAt: signedAt), at: now) }?.code == .error)
+        #expect(refusal { try rules.admit(unsubscription(signedAt: signedAt), at: now) }?.code == .error)
+    }
+
+    // MARK: Subscribing
+
+    @Test func newSubscriptionIsInserted() throws {
+        #expect(try subscribe(signedAt: now) == .insert)
+    }
+
+    @Test func subscribingAgainUpdates() throws {
+        #expect(try subscribe(signedAt: now, stored: now - 10) == .update)
+    }
+
+    @Test func equalTimeRenews() throws {
+        #expect(try subscribe(signedAt: now, stored: now) == .update)
+    }
+
+    @Test func replayedSubscriptionIsRefused() {
+        #expect(refusal { _ = try subscribe(signedAt: now - 1, stored: now) }?.code == .error)
+    }
+
+    @Test func expiredSubscriptionIsAsGone() throws {
+        #expect(try subscribe(signedAt: now - 1, stored: now - 14 * day) == .insert)
+        #expect(try subscribe(signedAt: now, stored: now - 14 * day + 1) == .update)
+    }
+
+    @Test func subscriptionOlderThanTheUnsubscriptionIsRefused() throws {
+        let left = LeftName(signedAt: now - 5, expiresAt: now + 15 * day)
+        #expect(refusal { _ = try subscribe(signedAt: now - 6, left: left) }?.code == .error)
+        #expect(try subscribe(signedAt: now - 5, left: left) == .insert)
+    }
+
+    @Test func nameIsKeptFor15Days() throws {
+        guard case .remove(let left) = try rules.decideUnsubscription(signedAt: now, stored: .init(signedAt: now), at: now) else {
+            Issue.record("nothing was removed")
+            return
+        }
+        let last = now + 15 * day - 1
+        #expect(
+            refusal { _ = try rules.decideSubscription(signedAt: now - 1, stored: nil, left: left, deviceCount: 0, at: last) } != nil)
+        #expect(try rules.decideSubscription(signedAt: now - 1, stored: nil, left: left, deviceCount: 0, at: last + 1) == .insert)
+    }
+
+    @Test func deviceOverTheLimitIsRefused() throws {
+        #expect(try subscribe(signedAt: now, deviceCount: 99) == .insert)
+        let refusal = refusal { _ = try subscribe(signedAt: now, deviceCount: 100) }
+        #expect(refusal?.code == .error && refusal?.message.hasPrefix("pubkey") == true)
+    }
+
+    @Test func renewalAtTheLimitIsTaken() throws {
+        #expect(try subscribe(signedAt: now, stored: now - 1, deviceCount: 100) == .update)
+    }
+
+    @Test func limitCanBeSet() {
+        let rules = SubscriptionRules(availableServices: [], maximumDevicesPerAccount: 2)
+        let refusal = refusal { _ = try rules.decideSubscription(signedAt: now, stored: nil, left: nil, deviceCount: 2, at: now) }
+        #expect(refusal?.message.contains("2 devices") == true)
+    }
+
+    // MARK: Unsubscribing
+
+    @Test func unsubscribingRemovesAndLeavesTheLaterTime() throws {
+        let removal = try rules.decideUnsubscription(signedAt: now - 5, stored: .init(signedAt: now - 10), at: now)
+        #expect(removal == .remove(leaving: LeftName(signedAt: now - 5, expiresAt: now + 15 * day)))
+    }
+
+    @Test func leftTimeIsAtMostNow() throws {
+        let removal = try rules.decideUnsubscription(signedAt: now + day, stored: .init(signedAt: now + 100), at: now)
+        #expect(removal == .remove(leaving: LeftName(signedAt: now, expiresAt: now + 15 * day)))
+    }
+
+    @Test func equalTimeUnsubscribes() throws {
+        #expect(try rules.decideUnsubscription(signedAt: now, stored: .init(signedAt: now), at: now) != .nothingToRemove)
+    }
+
+    @Test func replayedUnsubscriptionIsRefused() {
+        let refusal = refusal { _ = try rules.decideUnsubscription(signedAt: now - 1, stored: .init(signedAt: now), at: now) }
+        #expect(refusal?.code == .error)
+    }
+
+    @Test func unsubscribingWhatIsNotThereRemovesNothing() throws {
+        #expect(try rules.decideUnsubscription(signedAt: now, stored: nil, at: now) == .nothingToRemove)
+        #expect(try rules.decideUnsubscription(signedAt: now, stored: .init(signedAt: now - 14 * day), at: now) == .nothingToRemove)
+    }
+
+    // MARK: Expiry
+
+    @Test func subscriptionIsGoneWhenItsSignatureIs14DaysOld() {
+        let stored = StoredSubscription(signedAt: now)
+        #expect(!stored.isExpired(at: now + 14 * day - 1))
+        #expect(stored.isExpired(at: now + 14 * day))
+    }
+
+    // MARK: Helpers
+
+    private func refusal(_ body: () throws -> Void) -> RequestError? {
+        do {
+            try body()
+            return nil
+        } catch {
+            return error as? RequestError
+        }
+    }
+
+    private func subscribe(
+        signedAt: Int64, stored: Int64? = nil, left: LeftName? = nil, deviceCount: Int = 0
+    ) throws -> SubscriptionRules.Change {
+        try rules.decideSubscription(
+            signedAt: signedAt, stored: stored.map { StoredSubscription(signedAt: $0) }, left: left, deviceCount: deviceCount, at: now)
+    }
+
+    private func authority(_ signedAt: Int64) throws -> SignedAuthority {
+        let account = try #require(AccountID([3] + [UInt8](repeating: 7, count: 32)))
+        return SignedAuthority(
+            account: account, sessionKey: nil, delegation: .none, signedAt: signedAt,
+            signature: Confidential([UInt8](repeating: 0, count: 64)))
+    }
+
+    private func subscription(_ service: PushService = .firebase, signedAt: Int64 = now) throws -> SubscriptionForm {
+        SubscriptionForm(
+            authority: try authority(signedAt), namespaces: [0], wantsData: true,
+            device: SubscriberDevice(service: service, token: "token"), encryptionKey: .random())
+    }
+
+    private func unsubscription(_ service: PushService = .firebase, signedAt: Int64 = now) throws -> UnsubscriptionForm {
+        UnsubscriptionForm(authority: try authority(signedAt), device: SubscriberDevice(service: service, token: "token"))
+    }
+}

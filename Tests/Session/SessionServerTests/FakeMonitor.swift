@@ -1,0 +1,69 @@
+import Core
+import SessionSwarms
+import SessionProtocol
+import Synchronization
+
+@testable import SessionServer
+
+/// Stands in for storage servers: remembers what they would be asked, and reports messages on behalf of them.
+final class FakeMonitor: SubscriptionMonitoring {
+    private struct State {
+        var monitored: [SubscriptionID: MonitoredSubscription] = [:]
+        var reloads = 0
+        var figures = SubscriptionMonitor.Figures()
+        var entries: (any MonitorEntrySource)?
+        var receiver: (any SessionMessageReceiver)?
+        var count: (@Sendable (MonitorEvent) -> Void)?
+    }
+
+    private let state = Mutex(State())
+
+    init() {
+        figures = {
+            var figures = SubscriptionMonitor.Figures()
+            (figures.knownServers, figures.connectedServers, figures.knownSwarms, figures.reachableSwarms) = (4, 4, 2, 2)
+            return figures
+        }()
+    }
+
+    var make: MakeSubscriptionMonitor {
+        { [self] entries, receiver, _, count in
+            state.withLock { ($0.entries, $0.receiver, $0.count) = (entries, receiver, count) }
+            return self
+        }
+    }
+
+    func load(_ all: [MonitoredSubscription]) { state.withLock { state in for one in all { state.monitored[one.id] = one } } }
+    func set(_ subscription: MonitoredSubscription) { state.withLock { $0.monitored[subscription.id] = subscription } }
+    func remove(_ id: SubscriptionID) { state.withLock { $0.monitored[id] = nil } }
+    func unload(where isOthers: @escaping @Sendable (AccountID) -> Bool) {
+        state.withLock { $0.monitored = $0.monitored.filter { !isOthers($0.value.account) } }
+    }
+    func run() async throws { while (try? await Task.sleep(for: .seconds(3600))) != nil {} }
+    func reloadServers() { state.withLock { $0.reloads += 1 } }
+
+    var figures: SubscriptionMonitor.Figures {
+        get { state.withLock(\.figures) }
+        set { state.withLock { $0.figures = newValue } }
+    }
+
+    var monitored: [SubscriptionID: MonitoredSubscription] { state.withLock(\.monitored) }
+    var accounts: [AccountID] { monitored.values.map(\.account) }
+    var reloads: Int { state.withLock(\.reloads) }
+
+    /// What storage servers would be asked about these subscriptions.
+    func entries(of ids: [SubscriptionID]) async throws -> [SubscriptionID: MonitorEntry] {
+        try await state.withLock(\.entries)?.entries(of: ids) ?? [:]
+    }
+
+    /// Returns when the messages are stored or dropped.
+    func report(_ messages: [NotifyMessage]) async {
+        await take(messages)
+        await settle()
+    }
+
+    func take(_ messages: [NotifyMessage]) async { await state.withLock(\.receiver)?.take(messages) }
+    func settle() async { await state.withLock(\.receiver)?.settle() }
+
+    func tell(_ event: MonitorEvent) { state.withLock(\.count)?(event) }
+}

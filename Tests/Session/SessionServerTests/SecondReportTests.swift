@@ -1,0 +1,143 @@
+import Delivery
+import NodeAssembly
+import NodeMetrics
+@testable import PushNode
+import Core
+import SessionProtocol
+import Storage
+import StorePostgreSQL
+import Testing
+import TestSupport
+import Waku
+
+@testable import SessionServer
+
+/// The outbox, the accepted deliveries and `session_seen` together know a delivery for 24 hours, whichever way it ends.
+@Suite("Session: a second report of a message", .timeLimit(.minutes(5)))
+struct SecondReportTests {
+    enum Engine: CaseIterable {
+        case sqlite, postgreSQL
+
+        /// Of a new database.
+        func location() async throws -> StoreLocation {
+            switch self {
+            case .sqlite: .dataFolder
+            case .postgreSQL: .postgreSQL(try PostgreSQLAddress(try await PostgreSQLServer.shared().makeDatabase()))
+            }
+        }
+    }
+
+    /// What becomes of the notification of the first report.
+    enum Ending: CaseIterable {
+        case waits
+        case accepted
+        /// Expired, evicted, refused by gorush, or dropped by the operator.
+        case givenUp
+        case unsubscribed
+        case tokenDead
+        case subscriptionExpired
+    }
+
+    private func end(_ ending: Ending, _ account: SessionAccount, _ device: SessionDevice, in fixture: SessionStoreFixture) async throws {
+        let waiting = try #require(try fixture.waiting.first)
+        let (now, store) = (Timestamp.now(), fixture.store)
+        switch ending {
+        case .waits: break
+        case .accepted:
+            let posted = PostedNotification(delivery: waiting.delivery, device: waiting.device, version: 1)
+            try await store.commit(.change(DeliveryStorage.accept(posted, postedAs: nil, at: now)))
+        case .givenUp:
+            try await store.commit(DeliveryStorage.drop([waiting.id], of: NodeAssembly.deliverySources(of: store), at: now))
+        case .unsubscribed:
+            try await fixture.apply([.unsubscribe(account.unsubscription(device, at: .now - 5))])
+        case .tokenDead:
+            let version = try #require(try fixture.records(of: account).first).authority.signedAt
+            try await store.commit(fixture.source.endDevice(waiting.device.row, version: UInt64(bitPattern: version), at: now))
+        case .subscriptionExpired:
+            #expect(try await store.commit(Subscriptions.expire(at: .now + 15 * .day, limit: 10)).count == 1)
+        }
+        #expect(try fixture.waiting.isEmpty == (ending != .waits))
+    }
+
+    @Test("makes no second notification, however the first one ended", arguments: Ending.allCases, Engine.allCases)
+    func known(ending: Ending, engine: Engine) async throws {
+        let fixture = try SessionStoreFixture(at: try await engine.location())
+        let (account, device) = (try SessionAccount.sessionID(), SessionDevice())
+        try await fixture.subscribe(account, device, at: .now - 10)
+        let report = message(for: account)
+        let prepared = try fixture.prepare(report)
+        #expect(try await fixture.notify(report).queued.count == 1)
+        try await end(ending, account, device, in: fixture)
+        // The device may subscribe again, under another row: it is the same subscription.
+        try await fixture.subscribe(account, device)
+        let second = try await fixture.notify(report)
+        #expect(second.queued.isEmpty && second.duplicates == 1 && second.isWanted)
+        // Also one that was prepared before the first notification was made, by the command of several and by its own.
+        _ = try await fixture.store.commit(fixture.subscriptions.notifyTogether([prepared]))
+        #expect(try await fixture.notify(prepared).queued.isEmpty)
+        #expect(try fixture.waiting.count == (ending == .waits ? 1 : 0))
+        // Another message is notified as ever.
+        #expect(try await fixture.notify(message(for: account)).queued.count == 1)
+        try fixture.store.close()
+    }
+
+    @Test("of which several devices were told is known for each of them", arguments: Engine.allCases)
+    func eachDevice(engine: Engine) async throws {
+        let fixture = try SessionStoreFixture(at: try await engine.location())
+        let (account, devices) = (try SessionAccount.sessionID(), (0..<3).map { _ in SessionDevice() })
+        for device in devices { try await fixture.subscribe(account, device, at: .now - 10) }
+        let reports = (0..<2).map { _ in message(for: account) }
+        for report in reports { #expect(try await fixture.notify(report).queued.count == 3) }
+        // Two end in one body, with two notifications each.
+        try await fixture.apply(devices.prefix(2).map { .unsubscribe(account.unsubscription($0, at: .now - 5)) })
+        #expect(try fixture.waiting.count == 2)
+        for device in devices.prefix(2) { try await fixture.subscribe(account, device) }
+        for report in reports { #expect(try await fixture.notify(report).duplicates == 3) }
+        #expect(try fixture.waiting.count == 2)
+        try fixture.store.close()
+    }
+
+    @Test("is known to nodes of earlier releases where several nodes share the store", arguments: Engine.allCases)
+    func shared(engine: Engine) async throws {
+        let fixture = try SessionStoreFixture(at: try await engine.location(), isShared: true)
+        let (account, device) = (try SessionAccount.sessionID(), SessionDevice())
+        try await fixture.subscribe(account, device)
+        try await fixture.notify(message(for: account))
+        // Those look here alone.
+        let find = Query(SessionStorage.seen, [SessionStorage.delivery])
+        let found = try fixture.store.read(StoreCommand.find(find()) { .done(try $0.map { try $0.bytes(0) }) })
+        #expect(found == (try fixture.waiting.map(\.delivery.bytes)))
+        try fixture.store.close()
+    }
+
+    @Test("is known as long as accepted deliveries are kept: for 24 hours, or for the maximum age if that is longer", arguments: [1, 100])
+    func memory(ageLimit: Int) async throws {
+        let fixture = try SessionNodeFixture()
+        let memory = try await fixture.withNode(configure: { $0.ageLimit = .seconds(ageLimit * 3600) }) { running in
+            try #require(running.session.running.service?.deliveryMemory)
+        }
+        #expect(memory.duration == .seconds(max(24, ageLimit) * 3600) && memory.rowLimit == 50_000_000)
+        let now = Timestamp.now()
+        let kept = Retention(cutoff: now - .seconds(60), rowLimit: 1000, now: now).covering([memory])
+        #expect(kept.cutoff == now - memory.duration && kept.rowLimit == 50_000_000)
+        let longer = Retention(cutoff: now - .seconds(101 * 3600), rowLimit: 100_000_000, now: now).covering([memory])
+        #expect(longer.cutoff == now - .seconds(101 * 3600) && longer.rowLimit == 100_000_000)
+    }
+
+    @Test("after gorush refused the notification makes none")
+    func refused() async throws {
+        let fixture = try SessionNodeFixture()
+        try await fixture.withNode { running in
+            let (account, device) = (try SessionAccount.sessionID(), SessionDevice(.firebase))
+            _ = try await running.subscribe(account, device)
+            fixture.gorush.refuse(device.token)
+            let report = message(for: account)
+            await fixture.monitor.report([report])
+            let counters = running.node.counters
+            try await eventually { counters.count(.notificationRefused) == 1 }
+            try await eventually { running.node.delivery.waitingCount == 0 }
+            await fixture.monitor.report([report])
+            #expect(counters.count(.sessionDuplicate) == 1 && counters.count(.sessionNotification) == 1)
+        }
+    }
+}

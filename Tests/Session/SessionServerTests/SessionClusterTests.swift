@@ -1,0 +1,114 @@
+import Cluster
+import NodeMetrics
+import Core
+import SessionSwarms
+import SessionProtocol
+import StorePostgreSQL
+import TestSupport
+import Testing
+
+@testable import PushNode
+@testable import SessionServer
+
+/// Nodes in this process that share a real database, each on a fake monitor, and one gorush for all.
+@Suite("Session: several nodes", .timeLimit(.minutes(10)))
+struct SessionClusterTests {
+    private let first: SessionNodeFixture
+    private let second: SessionNodeFixture
+
+    init() async throws {
+        let address = try PostgreSQLAddress(try await PostgreSQLServer.shared().makeDatabase())
+        let template = try SessionNodeFixture()
+        first = try SessionNodeFixture("a", of: template, sharing: address)
+        second = try SessionNodeFixture("b", of: template, sharing: address)
+    }
+
+    private func service(_ node: SessionNodeFixture.Running) -> SessionService? { node.session.running.service }
+
+    private func share(_ node: SessionNodeFixture.Running) -> [NodeID]? { service(node)?.sharedMonitoring?.share?.nodes }
+
+    /// Whether both know each other, and each account has one node.
+    private func isDivided(_ accounts: [SessionAccount], _ nodes: SessionNodeFixture.Running...) -> Bool {
+        let monitored = nodes.flatMap(\.fixture.monitor.accounts)
+        return nodes.allSatisfy { share($0)?.count == nodes.count } && monitored.count == accounts.count
+            && Set(monitored) == Set(accounts.map(\.id))
+    }
+
+    @Test("Each account is monitored by one node, and by those that are left when one leaves")
+    func division() async throws {
+        let accounts = try (0..<24).map { _ in try SessionAccount.sessionID() }
+        let devices = accounts.map { _ in SessionDevice(.apns) }
+        func handOverAtOnce(_ configuration: inout SessionPush.Configuration) { configuration.handoverTime = .zero }
+        try await first.withNode(configure: handOverAtOnce) { a async throws in
+            for (account, device) in zip(accounts, devices).prefix(12) { _ = try await a.subscribe(account, device) }
+            try await eventually { isDivided(Array(accounts.prefix(12)), a) }
+            try await second.withNode(configure: handOverAtOnce) { b async throws in
+                // Those of before that are the other's from now on have moved.
+                try await eventually { isDivided(Array(accounts.prefix(12)), a, b) }
+                // The rest is told to one node, and monitored by the one whose it is.
+                for (account, device) in zip(accounts, devices).dropFirst(12) { _ = try await a.subscribe(account, device) }
+                try await eventually { isDivided(accounts, a, b) }
+                #expect(first.monitor.accounts.count > 2 && second.monitor.accounts.count > 2)
+                #expect(await service(b)?.facts().contains { $0.name == "nodes that share the accounts" && $0.value == "2" } == true)
+
+                // During a change both may get a message: it is posted once.
+                let reports = accounts.map { message(for: $0) }
+                async let reported: Void = first.monitor.report(reports)
+                await second.monitor.report(reports.reversed())
+                await reported
+                try await eventually { first.gorush.posted.count >= accounts.count }
+                #expect(first.gorush.tokens.sorted() == devices.map(\.token).sorted())
+                let counters = [a, b].map(\.node.counters)
+                #expect(counters.reduce(0) { $0 + $1.count(.sessionNotification) } == accounts.count)
+                #expect(counters.reduce(0) { $0 + $1.count(.sessionDuplicate) } == accounts.count)
+
+                // A subscription that ends at one node is no longer posted by the other.
+                _ = try await b.ask("/unsubscribe", accounts[0].json(accounts[0].unsubscription(devices[0])))
+                await first.monitor.report([message(for: accounts[0])])
+                #expect(a.node.counters.count(.sessionDropped(.unwanted)) == 1)
+            }
+            let others = accounts.dropFirst().map(\.id)
+            try await eventually { share(a)?.count == 1 && Set(first.monitor.accounts).isSuperset(of: others) }
+        }
+    }
+
+    @Test("An account that moves is monitored by both nodes for a while")
+    func handover() async throws {
+        let accounts = try (0..<16).map { _ in try SessionAccount.sessionID() }
+        func keep(_ configuration: inout SessionPush.Configuration) { configuration.handoverTime = .seconds(3600) }
+        try await first.withNode(configure: keep) { a async throws in
+            for account in accounts { _ = try await a.subscribe(account, SessionDevice()) }
+            // The other one is to know that this one shares them: otherwise it would begin with all.
+            try await eventually { first.monitor.accounts.count == 16 && share(a)?.count == 1 }
+            try await second.withNode(configure: keep) { b async throws in
+                try await eventually {
+                    guard let share = service(b)?.sharedMonitoring?.share, share.nodes.count == 2 else { return false }
+                    return Set(second.monitor.accounts) == Set(accounts.map(\.id).filter { share.contains($0.leadingBits) })
+                }
+                #expect(first.monitor.accounts.count == 16)
+            }
+        }
+    }
+
+    @Test("A node that has no list of storage servers leaves all accounts to the other, until it has one")
+    func withoutServers() async throws {
+        let accounts = try (0..<16).map { _ in try SessionAccount.sessionID() }
+        func handOverAtOnce(_ configuration: inout SessionPush.Configuration) { configuration.handoverTime = .zero }
+        var figures = second.monitor.figures
+        let knownServers = figures.knownServers
+        figures.knownServers = 0
+        second.monitor.figures = figures
+        try await first.withNode(configure: handOverAtOnce) { a async throws in
+            for account in accounts { _ = try await a.subscribe(account, SessionDevice()) }
+            try await eventually { isDivided(accounts, a) }
+            try await second.withNode(configure: handOverAtOnce) { b async throws in
+                try await eventually { share(b) != nil && share(b) == share(a) }
+                #expect(second.monitor.accounts.isEmpty && first.monitor.accounts.count == 16)
+                var figures = second.monitor.figures
+                figures.knownServers = knownServers
+                second.monitor.figures = figures
+                try await eventually { isDivided(accounts, a, b) }
+            }
+        }
+    }
+}

@@ -1,0 +1,491 @@
+import CurlClient
+import Delivery
+import Foundation
+import GRDB
+import NodeAPI
+import NodeMetrics
+import Core
+import SessionSwarms
+import SessionProtocol
+import StatusRules
+import Storage
+import Synchronization
+import TestSupport
+import Testing
+import Waku
+import WakuCrypto
+
+@testable import PushNode
+@testable import SessionServer
+@testable import StoreSQLite
+
+@Suite("Session: the HTTP endpoints")
+struct SessionHTTPTests {
+    private static let added = #"{"success":true,"added":true,"message":"Subscription successful"}"#
+    private static let updated = #"{"success":true,"updated":true,"message":"Resubscription successful"}"#
+    private static let removed = #"{"success":true,"removed":true,"message":"Device unsubscribed from push notifications"}"#
+
+    private let fixture: SessionNodeFixture
+
+    init() throws {
+        fixture = try SessionNodeFixture()
+    }
+
+    private func code(_ json: String) throws -> Int? {
+        struct Answer: Decodable { let error: Int? }
+        return try JSONDecoder().decode(Answer.self, from: Data(json.utf8)).error
+    }
+
+    @Test func subscriptionsAreStoredAndMonitoredAndNotified() async throws {
+        let (account, device) = (try SessionAccount.sessionID(), SessionDevice(.apns))
+        try await fixture.withNode { node async throws in
+            #expect(try await node.subscribe(account, device) == Self.added)
+            #expect(try await node.subscribe(account, device) == Self.updated)
+            #expect(fixture.monitor.accounts == [account.id])
+            await fixture.monitor.report([message(for: account)])
+            try await eventually { fixture.gorush.tokens == [device.token] }
+            #expect(try await node.ask("/unsubscribe", account.json(account.unsubscription(device))) == Self.removed)
+            #expect(fixture.monitor.accounts.isEmpty)
+            await fixture.monitor.report([message(for: account)])
+            #expect(node.node.counters.count(.sessionDropped(.unwanted)) == 1)
+            #expect(node.node.counters.count(.sessionNotification) == 1)
+        }
+    }
+
+    @Test func subscriptionsAndDeliveriesSurviveARestart() async throws {
+        let (account, device) = (try SessionAccount.group(), SessionDevice())
+        let report = message(for: account)
+        try await fixture.withNode { node async throws in
+            #expect(try await node.subscribe(account, device) == Self.added)
+            await fixture.monitor.report([report])
+            try await eventually { fixture.gorush.tokens.count == 1 }
+            for id in fixture.monitor.monitored.keys { fixture.monitor.remove(id) }
+        }
+        try await fixture.withNode { node async throws in
+            #expect(fixture.monitor.accounts == [account.id])
+            #expect(try await fixture.monitor.entries(of: Array(fixture.monitor.monitored.keys)).count == 1)
+            #expect(try await node.subscribe(account, device) == Self.updated)
+            await fixture.monitor.report([report])
+            #expect(node.node.counters.count(.sessionDuplicate) == 1)
+        }
+    }
+
+    @Test func anArrayIsAnsweredInItsOrder() async throws {
+        let account = try SessionAccount.sessionID()
+        let devices = [SessionDevice(), SessionDevice(.huawei)]
+        try await fixture.withNode { node async throws in
+            let body = "[\(account.json(account.subscription(devices[0]))),5,{},\(account.json(account.subscription(devices[1])))]"
+            let answers = try JSONSerialization.jsonObject(with: Data(try await node.ask("/subscribe", body).utf8)) as? [[String: Any]]
+            #expect(answers?.map { $0["added"] as? Bool } == [true, nil, nil, true])
+            #expect(answers?.map { $0["error"] as? Int } == [nil, 1, 1, nil])
+        }
+    }
+
+    @Test func forgedRequestsAndUnservedServicesAreRefused() async throws {
+        let account = try SessionAccount.sessionID()
+        try await fixture.withNode(configure: { $0.apnsTopic = "" }) { node async throws in
+            let forged = account.json(account.subscription()).replacing(#""data":true"#, with: #""data":false"#)
+            #expect(try await code(node.ask("/subscribe", forged)) == 4)
+            for service in [PushService.apns, .apnsSandbox] {
+                #expect(try await code(node.subscribe(account, SessionDevice(service))) == 2)
+            }
+            #expect(try await code(node.ask("/subscribe", "no JSON")) == 1)
+            #expect(try await code(node.ask("/subscribe", "")) == 1)
+            #expect(node.node.obstacles.isEmpty)
+            #expect(node.node.findings.contains { $0.check == "session services" && $0.verdict == .warn })
+        }
+        try await fixture.withNode(endpoints: [EndpointRule(services: [.firebase])]) { node async throws in
+            #expect(try await node.subscribe(account, SessionDevice(.firebase)) == Self.added)
+            #expect(try await code(node.subscribe(account, SessionDevice(.huawei))) == 2)
+        }
+    }
+
+    @Test func bodiesOfUpTo100000BytesAreRead() async throws {
+        let account = try SessionAccount.sessionID()
+        try await fixture.withNode { node async throws in
+            let body = account.json(account.subscription())
+            func padded(_ count: Int) -> String { body + String(repeating: " ", count: count - body.utf8.count) }
+            #expect(try await node.ask("/subscribe", padded(100_000)) == Self.added)
+            #expect(try await code(node.ask("/subscribe", padded(100_001))) == 1)
+            #expect(try await code(node.ask("/subscribe", padded(400_000))) == 1)
+        }
+    }
+
+    @Test func otherPathsAndMethodsHaveTheirStatus() async throws {
+        try await fixture.withNode { node async throws in
+            #expect(try await node.send("GET", "/healthz").status == 200)
+            for (method, path) in [("POST", "/"), ("GET", "/nothing"), ("POST", "/subscribe/x")] {
+                #expect(try await node.send(method, path).status == 404)
+            }
+            for (method, path) in [("GET", "/subscribe"), ("PUT", "/unsubscribe"), ("GET", "/oxen/v4/lsrpc"), ("POST", "/healthz")] {
+                #expect(try await node.send(method, path).status == 405)
+            }
+            for path in ["/subscribe", "/%73ubscribe"] {
+                let response = try await node.send("GET", path)
+                #expect(response.status == 405 && response.header("allow") == "POST")
+            }
+        }
+    }
+
+    @Test func newSubscriptionsAreLimited() async throws {
+        let account = try SessionAccount.sessionID()
+        try await fixture.withNode(configure: { $0.limits.installationsByKey = 1 }) { node async throws in
+            let device = SessionDevice()
+            #expect(try await node.subscribe(account, device) == Self.added)
+            #expect(try await code(node.subscribe(account, SessionDevice())) == 4)
+            #expect(try await node.subscribe(account, device) == Self.updated)
+            var limits = fixture.limits
+            limits.registrationCount = 1
+            node.session.replaceLimits(limits)
+            #expect(try await code(node.subscribe(try .group(), SessionDevice())) == 4)
+            node.session.replaceLimits(fixture.limits)
+            #expect(try await node.subscribe(account, SessionDevice()) == Self.added)
+        }
+    }
+
+    @Test func aDrainingNodeTakesNoSubscriptions() async throws {
+        let account = try SessionAccount.sessionID()
+        try await fixture.withNode { node async throws in
+            node.node.drain.isOn = true
+            #expect(try await code(node.subscribe(account, SessionDevice())) == 5)
+            node.node.drain.isOn = false
+            #expect(try await node.subscribe(account, SessionDevice()) == Self.added)
+        }
+    }
+
+    // MARK: The store
+
+    @Test func aStoreThatFailsIsError5AndKeepsNothing() async throws {
+        let faults = StoreFaults(in: fixture.folder.path)
+        let (account, device) = (try SessionAccount.sessionID(), SessionDevice())
+        try await fixture.withNode { node async throws in
+            faults.add(.code(13), to: .write)
+            #expect(try await code(node.subscribe(account, device)) == 5)
+            #expect(fixture.monitor.accounts.isEmpty)
+            faults.clear()
+            #expect(try await node.subscribe(account, device) == Self.added)
+        }
+    }
+
+    @Test func aStoreThatHangsIsError3AndMayHaveKeptTheSubscription() async throws {
+        let faults = StoreFaults(in: fixture.folder.path)
+        let (account, device) = (try SessionAccount.sessionID(), SessionDevice())
+        try await fixture.withNode(configure: { $0.storeTimeout = .milliseconds(50) }) { node async throws in
+            faults.add(.stall, to: .sync)
+            let answer = try await node.subscribe(account, device)
+            faults.clear()
+            #expect(try code(answer) == 3)
+            try await eventually { fixture.monitor.accounts == [account.id] }
+        }
+    }
+
+    @Test func messagesWaitForAStoreThatFails() async throws {
+        let faults = StoreFaults(in: fixture.folder.path)
+        let (account, device) = (try SessionAccount.sessionID(), SessionDevice())
+        try await fixture.withNode { node async throws in
+            #expect(try await node.subscribe(account, device) == Self.added)
+            faults.add(.code(13), to: .write)
+            async let reported: Void = fixture.monitor.report([message(for: account)])
+            try await eventually { node.node.store.failure != nil }
+            #expect(fixture.gorush.tokens.isEmpty)
+            faults.clear()
+            await reported
+            try await eventually { fixture.gorush.tokens == [device.token] }
+        }
+    }
+
+    /// Two batches are on their way to the store while a third is prepared.
+    @Test func reportsBehindAStoreThatHangsWaitInTheirOrder() async throws {
+        let faults = StoreFaults(in: fixture.folder.path)
+        let (account, device) = (try SessionAccount.sessionID(), SessionDevice())
+        try await fixture.withNode { node async throws in
+            #expect(try await node.subscribe(account, device) == Self.added)
+            let counters = node.node.counters
+            let reports = ["a", "b", "c"].map { message(for: account, hash: String(repeating: $0, count: 40)) }
+            faults.add(.stall, to: .sync)
+            await fixture.monitor.take([reports[0]])
+            await fixture.monitor.take([reports[1]])
+            let hasThirdRoom = Flag()
+            let third = Task {
+                await fixture.monitor.take([reports[2]])
+                hasThirdRoom.raise()
+            }
+            try await eventually { counters.count(.sessionMessage) == 3 }
+            #expect(try await staysDown(hasThirdRoom, on: node))
+            #expect(counters.count(.sessionNotification) == 0 && fixture.gorush.posted.isEmpty)
+            faults.clear()
+            await third.value
+            await fixture.monitor.settle()
+            #expect(counters.count(.sessionNotification) == 3)
+            try await eventually { fixture.gorush.posted.count == 3 }
+            #expect(fixture.gorush.posted.map(\.id) == ids(of: reports, account, device, node))
+        }
+    }
+
+    /// The next batch is stored and posted before one that could not be stored at first.
+    @Test func aBatchThatIsTriedAgainDoesNotHoldUpTheNext() async throws {
+        let (account, device) = (try SessionAccount.sessionID(), SessionDevice())
+        let faults = StoreFaults(in: fixture.folder.path)
+        try await fixture.withNode { node async throws in
+            #expect(try await node.subscribe(account, device) == Self.added)
+            let reports = ["a", "b"].map { message(for: account, hash: String(repeating: $0, count: 40)) }
+            faults.add(.code(13), to: .write)
+            await fixture.monitor.take([reports[0]])
+            try await eventually { node.node.store.failure != nil }
+            faults.clear()
+            await fixture.monitor.take([reports[1]])
+            await fixture.monitor.settle()
+            try await eventually { fixture.gorush.posted.count == 2 }
+            #expect(fixture.gorush.posted.map(\.id) == ids(of: reports.reversed(), account, device, node))
+        }
+    }
+
+    /// Many devices: their notifications fill the memory, so the batch behind waits.
+    @Test func aBatchOfManyNotificationsIsAloneOnItsWay() async throws {
+        let faults = StoreFaults(in: fixture.folder.path)
+        let account = try SessionAccount.sessionID()
+        let devices = (0..<50).map { _ in SessionDevice() }
+        try await fixture.withNode { node async throws in
+            let forms = devices.map { account.json(account.subscription($0)) }
+            #expect(try await node.ask("/subscribe", "[\(forms.joined(separator: ","))]").contains("success"))
+            let counters = node.node.counters
+            faults.add(.stall, to: .sync)
+            await fixture.monitor.take([message(for: account)])
+            let hasRoom = Flag()
+            let many = Task {
+                await fixture.monitor.take((0..<50).map { _ in message(for: account) })
+                hasRoom.raise()
+            }
+            try await eventually { counters.count(.sessionMessage) == 51 }
+            #expect(try await staysDown(hasRoom, on: node))
+            faults.clear()
+            await many.value
+            await fixture.monitor.settle()
+            #expect(counters.count(.sessionNotification) == 51 * 50)
+        }
+    }
+
+    @Test func aLimitIsAskedOnceForAMessageThatIsTriedAgain() async throws {
+        let faults = StoreFaults(in: fixture.folder.path)
+        let (account, device) = (try SessionAccount.sessionID(), SessionDevice())
+        try await fixture.withNode(configure: { $0.limits.notificationsByTarget = RateLimit(1, per: .hour, burst: 1) }) {
+            node async throws in
+            #expect(try await node.subscribe(account, device) == Self.added)
+            faults.add(.code(13), to: .write)
+            await fixture.monitor.take([message(for: account)])
+            try await eventually { node.node.store.failure != nil }
+            faults.clear()
+            await fixture.monitor.report([message(for: account)])
+            // The second found no room; the first had been admitted.
+            try await eventually { fixture.gorush.tokens == [device.token] }
+            #expect(node.node.counters.count(.sessionNotification) == 1)
+        }
+    }
+
+    private final class Flag: Sendable {
+        private let isUp = Atomic(false)
+        var isRaised: Bool { isUp.load(ordering: .relaxed) }
+        func raise() { isUp.store(true, ordering: .relaxed) }
+    }
+
+    /// While the store's readers are asked for as much as preparing some thousand notifications takes.
+    private func staysDown(_ flag: Flag, on node: SessionNodeFixture.Running) async throws -> Bool {
+        for _ in 0..<3000 where !flag.isRaised { _ = try await node.node.store.fetch(DeliveryStorage.waitingCount()) }
+        return !flag.isRaised
+    }
+
+    private func ids(
+        of reports: [NotifyMessage], _ account: SessionAccount, _ device: SessionDevice, _ node: SessionNodeFixture.Running
+    ) -> [String] {
+        let name = Subscriptions(node.node.store.sealer).name(
+            of: account.id, SubscriberDevice(service: device.service, token: device.token))
+        return reports.compactMap { DeliveryID(bytes: MessageRules.deliveryName(rowName: name, hash: $0.hash))?.notificationID }
+    }
+
+    @Test func aNodeThatStopsDoesNotWaitForAStoreThatFails() async throws {
+        let faults = StoreFaults(in: fixture.folder.path)
+        let (account, device) = (try SessionAccount.sessionID(), SessionDevice())
+        let (report, counters) = try await fixture.withNode { node async throws in
+            #expect(try await node.subscribe(account, device) == Self.added)
+            faults.add(.code(13), to: .write)
+            let report = Task { await fixture.monitor.report([message(for: account)]) }
+            try await eventually { node.node.store.failure != nil }
+            return (report, node.node.counters)
+        }
+        await report.value
+        #expect(counters.count(.sessionDropped(.notStored)) == 1)
+    }
+
+    @Test func bodiesThatWaitForTheStoreShareABudget() async throws {
+        let account = try SessionAccount.sessionID()
+        try await fixture.withNode(configure: { $0.pendingByteLimit = 1000 }) { node async throws in
+            let forms = (0..<2).map { _ in account.json(account.subscription(SessionDevice())) }
+            let answers = try await node.ask("/subscribe", "[\(forms.joined(separator: ","))]")
+            #expect(answers.components(separatedBy: #""error":3"#).count == 3)
+            // What was refused, and what was stored, takes no share.
+            for form in forms { #expect(try await node.ask("/subscribe", form) == Self.added) }
+        }
+    }
+
+    @Test func bodiesAreCountedUntilTheStoreHasThem() {
+        var pending = PendingBodies(byteLimit: 100)
+        #expect(pending.add(byteCount: 60) && !pending.add(byteCount: 41) && pending.add(byteCount: 40) && !pending.add(byteCount: 1))
+        pending.remove(byteCount: 60)
+        #expect(pending.add(byteCount: 60) && !pending.add(byteCount: 1))
+        var many = PendingBodies(byteLimit: .max)
+        #expect((0..<4096).allSatisfy { _ in many.add(byteCount: 1) } && !many.add(byteCount: 1))
+    }
+
+    // MARK: Damaged rows
+
+    @Test func anUnreadableRowTakesNoOtherDeviceWithIt() async throws {
+        let account = try SessionAccount.sessionID()
+        let devices = [SessionDevice(), SessionDevice()]
+        try await fixture.withNode { node async throws in
+            for device in devices { #expect(try await node.subscribe(account, device) == Self.added) }
+            let row = try #require(fixture.monitor.monitored.keys.map(\.rawValue).min())
+            let damage = Mutation(SessionStorage.subscription, .updateAny([SessionStorage.name], where: [.equal(.id)]))
+            try await node.node.store.commit(.change([damage(.integer(5), .integer(row))]))
+            await fixture.monitor.report([message(for: account)])
+            try await eventually { fixture.gorush.tokens == [devices[1].token] }
+        }
+    }
+
+    @Test func aMessageThatCannotBeStoredIsGivenUpAndOthersAreNot() async throws {
+        let (account, device) = (try SessionAccount.sessionID(), SessionDevice())
+        try await fixture.withNode { node async throws in
+            #expect(try await node.subscribe(account, device) == Self.added)
+            let (refused, stored) = (message(for: account), message(for: account))
+            let store = try #require(node.node.store as? SQLiteStore)
+            let name = Subscriptions(store.sealer).name(
+                of: account.id, SubscriberDevice(service: device.service, token: device.token))
+            let delivery = hexString(MessageRules.deliveryName(rowName: name, hash: refused.hash))
+            try await store.pool.write { db in
+                try db.execute(
+                    sql: """
+                        CREATE TRIGGER refusal BEFORE INSERT ON outbox WHEN NEW.delivery = x'\(delivery)'
+                        BEGIN SELECT RAISE(ABORT, 'refused'); END
+                        """)
+            }
+            await fixture.monitor.report([refused, stored])
+            #expect(node.node.counters.count(.sessionDropped(.notStored)) == 1)
+            try await eventually { fixture.gorush.tokens == [device.token] }
+        }
+    }
+
+    // MARK: Messages
+
+    @Test func oldAndExpiredMessagesAreDroppedAndCounted() async throws {
+        let account = try SessionAccount.sessionID()
+        try await fixture.withNode { node async throws in
+            #expect(try await node.subscribe(account, SessionDevice()) == Self.added)
+            await fixture.monitor.report([
+                message(for: account, storedAt: (.now - 601) * 1000), message(for: account, expiresAt: (.now - 1) * 1000),
+                message(for: account, storedAt: (.now + 10 * .day) * 1000, expiresAt: .max),
+            ])
+            let counters = node.node.counters
+            #expect(counters.count(.sessionDropped(.tooOld)) == 1)
+            #expect(counters.count(.sessionDropped(.expired)) == 1)
+            // A time in the future counts as now.
+            #expect(counters.count(.sessionNotification) == 1)
+            fixture.monitor.tell(.dropped(.badHash))
+            #expect(counters.count(.sessionDropped(.badHash)) == 1)
+        }
+    }
+
+    @Test func aDeadTokenEndsItsSubscriptionsAndTheirMonitoring() async throws {
+        let accounts = [try SessionAccount.sessionID(), try .group()]
+        let device = SessionDevice(.apns)
+        try await fixture.withNode { node async throws in
+            for account in accounts { #expect(try await node.subscribe(account, device) == Self.added) }
+            let ids = Array(fixture.monitor.monitored.keys)
+            fixture.gorush.end(device.token)
+            await fixture.monitor.report([message(for: accounts[0])])
+            let subscriptions = Subscriptions(node.node.store.sealer)
+            try await eventually {
+                try accounts.allSatisfy {
+                    try node.node.store.read(Subscriptions.ofAccount(subscriptions.accountHash($0.id))).isEmpty
+                }
+            }
+            // When they are to be renewed.
+            #expect(try await fixture.monitor.entries(of: ids).isEmpty)
+            #expect(fixture.monitor.monitored.isEmpty)
+            #expect(try await node.subscribe(accounts[0], device) == Self.added)
+        }
+    }
+
+    // MARK: Operating
+
+    @Test func theNodeIsNotReadyWithoutStorageServersOnceThereAreSubscriptions() async throws {
+        try await fixture.withNode { node async throws in
+            #expect(node.node.obstacles.isEmpty)
+            var figures = fixture.monitor.figures
+            figures.connectedServers = 0
+            fixture.monitor.figures = figures
+            #expect(node.node.obstacles.isEmpty)
+            figures.subscriptions = 1
+            fixture.monitor.figures = figures
+            #expect(node.node.obstacles == ["session: 0 of 4 storage servers connected"])
+            node.session.reloadServers()
+            #expect(fixture.monitor.reloads == 1)
+        }
+    }
+
+    // MARK: Onion requests
+
+    /// What a client does, with a key of its own.
+    private func onion(_ plain: [UInt8], _ encryption: OnionEncryption) throws -> (body: [UInt8], box: OnionBox) {
+        let secret = SecretBytes.random(count: 32)
+        let (sodium, own) = (fixture.sodium, fixture.sodium.x25519PublicKey(of: secret))
+        let shared = try sodium.sharedSecret(secret, with: fixture.onionKey.publicKey)
+        let box = OnionBox(encryption, shared: shared, clientKey: own, serverKey: fixture.onionKey.publicKey, sodium: sodium)
+        let sealed = box.seal(plain)
+        let name = encryption == .xChaCha20 ? "xchacha20" : "aes-gcm"
+        let trailer = Array(#"{"ephemeral_key":"\#(hexString(own))","enc_type":"\#(name)"}"#.utf8)
+        return (withUnsafeBytes(of: UInt32(sealed.count).littleEndian, Array.init) + sealed + trailer, box)
+    }
+
+    private func inner(_ method: String, _ endpoint: String, _ body: String) -> [UInt8] {
+        let head = #"{"method":"\#(method)","endpoint":"\#(endpoint)","headers":{}}"#
+        return BencodeValue.list([.text(head), .text(body)]).encoded()
+    }
+
+    @Test(arguments: OnionEncryption.allCases) func onionRequestsReachTheEndpoints(encryption: OnionEncryption) async throws {
+        let account = try SessionAccount.sessionID()
+        try await fixture.withNode { node async throws in
+            func ask(_ plain: [UInt8]) async throws -> String {
+                let (body, box) = try onion(plain, encryption)
+                let response = try await node.post("/oxen/v4/lsrpc", body)
+                #expect(response.status == 200)
+                return String(decoding: box.open(response.body[...]) ?? [], as: UTF8.self)
+            }
+            let answer = try await ask(inner("POST", "/subscribe", account.json(account.subscription())))
+            #expect(answer.contains(#"{"code":200,"headers":{"content-type":"application/json"}}"#))
+            #expect(answer.contains(Self.added))
+            #expect(try await ask(inner("GET", "/subscribe", "")).contains(#""code":405"#))
+            #expect(try await ask(inner("POST", "/oxen/v4/lsrpc", "")).contains(#""code":404"#))
+            #expect(try await ask(Array("i5e".utf8)).contains(#""code":400"#))
+        }
+    }
+
+    @Test func whatCannotBeDecryptedIs400AndWhatIsTooLarge413() async throws {
+        try await fixture.withNode { node async throws in
+            let response = try await node.post("/oxen/v4/lsrpc", Array("nonsense".utf8))
+            #expect(response.status == 400)
+            #expect(String(decoding: response.body, as: UTF8.self).count { $0 == "\n" } == 1)
+            let (large, _) = try onion(inner("POST", "/nothing", String(repeating: "x", count: 1 << 20)), .xChaCha20)
+            #expect(try await node.post("/oxen/v4/lsrpc", large).status == 200)
+            #expect(try await node.post("/oxen/v4/lsrpc", [UInt8](repeating: 0, count: (10 << 20) + 1)).status == 413)
+        }
+    }
+
+    @Test func largeBodiesShareABudgetAndOthersNeedNone() async throws {
+        let account = try SessionAccount.sessionID()
+        try await fixture.withNode(configure: { $0.largeBodyBudget = 1 << 20 }) { node async throws in
+            #expect(try await node.post("/oxen/v4/lsrpc", [UInt8](repeating: 0, count: 2 << 20)).status == 503)
+            // What was refused has given its share back.
+            #expect(try await node.post("/oxen/v4/lsrpc", [UInt8](repeating: 0, count: 1 << 20)).status == 400)
+            #expect(try await node.subscribe(account, SessionDevice()) == Self.added)
+        }
+    }
+}

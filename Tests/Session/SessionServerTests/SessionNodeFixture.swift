@@ -1,0 +1,153 @@
+import Cluster
+import CurlClient
+import Delivery
+import Foundation
+import Logging
+import NodeAssembly
+@testable import PushNode
+import Core
+import ServiceLifecycle
+import SessionProtocol
+import StatusRules
+import Storage
+import StorePostgreSQL
+import Synchronization
+import TestSupport
+import Waku
+import WakuCrypto
+
+@testable import SessionServer
+
+/// A relay on which nothing happens.
+final class SilentRelay: Relay {
+    func run(deliver: @escaping @Sendable ([ReceivedMessage]) async -> Void) async {
+        while (try? await Task.sleep(for: .seconds(3600))) != nil {}
+    }
+
+    func publish(_ message: WakuMessage, on pubsubTopic: PubsubTopic) async throws(RelayError) -> Publication { .confirmed }
+    var state: RelayState { .attached }
+}
+
+/// Takes notifications, and tells of tokens that are dead.
+final class RecordedGorush: NotificationPosting {
+    private struct State {
+        var posted: [Delivery.Notification] = []
+        var dead: Set<String> = []
+        var refused: Set<String> = []
+    }
+
+    private let state = Mutex(State())
+
+    func end(_ token: String) { state.withLock { _ = $0.dead.insert(token) } }
+    /// Posts with this token are refused from now on.
+    func refuse(_ token: String) { state.withLock { _ = $0.refused.insert(token) } }
+    var posted: [Delivery.Notification] { state.withLock(\.posted) }
+    var tokens: [String] { posted.map(\.deviceToken.revealed) }
+
+    func post(_ notifications: [Delivery.Notification]) async -> PostResult {
+        let (dead, isRefused) = state.withLock { state in
+            state.posted += notifications
+            return (state.dead, notifications.contains { state.refused.contains($0.deviceToken.revealed) })
+        }
+        if isRefused { return PostResult(outcome: .refused, postedTokenCount: notifications.count, countedTokenCount: 0) }
+        let failures = notifications.filter { dead.contains($0.deviceToken.revealed) }.map { notification in
+            PostResult.Failure(notificationID: notification.id, reason: .unregistered)
+        }
+        return PostResult(
+            outcome: .accepted, reason: nil, postedTokenCount: notifications.count, countedTokenCount: notifications.count - failures.count,
+            failures: failures)
+    }
+}
+
+/// A node that is Session's push server, on a fake monitor.
+struct SessionNodeFixture {
+    let folder: TemporaryFolder
+    let identity: PrivateKey
+    let monitor = FakeMonitor()
+    /// Those that apply unless a test changes them.
+    let limits = Limits.none
+    let gorush: RecordedGorush
+    let onionKey: OnionKey
+    let sodium: Sodium
+    private let client = CurlClient()
+    private let quiet = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
+    /// The database that it shares, and its name there.
+    private let shared: (address: PostgreSQLAddress, name: String)?
+
+    init() throws {
+        folder = try TemporaryFolder()
+        sodium = try Sodium.load()
+        guard let key = OnionKey(SecretBytes.random(count: 32), sodium: sodium) else { throw CryptoError.invalidKey }
+        (identity, gorush, onionKey, shared) = (.generate(), RecordedGorush(), key, nil)
+    }
+
+    /// One of several nodes of an identity, with a monitor of its own.
+    init(_ name: String, of first: SessionNodeFixture, sharing address: PostgreSQLAddress) throws {
+        folder = try TemporaryFolder()
+        (identity, gorush, onionKey, sodium) = (first.identity, first.gorush, first.onionKey, first.sodium)
+        shared = (address, name)
+    }
+
+    /// A node while `body` runs.
+    struct Running: Sendable {
+        let fixture: SessionNodeFixture
+        let node: NodeService
+        let session: SessionPush
+
+        func post(_ path: String, _ body: [UInt8]) async throws -> HTTPResponse {
+            try await send("POST", path, body)
+        }
+
+        func send(_ method: String, _ path: String, _ body: [UInt8] = []) async throws -> HTTPResponse {
+            let url = "http://127.0.0.1:\(session.httpPort ?? 0)\(path)"
+            return try await fixture.client.send(HTTPRequest(method: method, url: url, body: body, timeout: .seconds(120)))
+        }
+
+        /// The JSON of an answer, which has status 200.
+        func ask(_ path: String, _ body: String) async throws -> String {
+            let response = try await post(path, Array(body.utf8))
+            guard response.status == 200 else { return "status \(response.status)" }
+            return String(decoding: response.body, as: UTF8.self)
+        }
+
+        func subscribe(_ account: SessionAccount, _ device: SessionDevice, at signedAt: Int64 = .now) async throws -> String {
+            try await ask("/subscribe", account.json(account.subscription(device, at: signedAt)))
+        }
+    }
+
+    func withNode<R: Sendable>(
+        configure: (inout SessionPush.Configuration) -> Void = { _ in }, endpoints: [EndpointRule] = [EndpointRule()],
+        _ body: (Running) async throws -> R
+    ) async throws -> R {
+        var configuration = SessionPush.Configuration(
+            httpAddress: SocketAddress(host: "127.0.0.1", port: 0), onionKey: onionKey, sodium: sodium, makeMonitor: monitor.make)
+        configuration.apnsTopic = "com.session"
+        configure(&configuration)
+        let session = SessionPush(configuration)
+        var nodeConfiguration = NodeConfiguration(identity: identity, dataPath: folder.path)
+        if let shared {
+            nodeConfiguration.store = .postgreSQL(shared.address)
+            var cluster = ClusterNode.Configuration(name: shared.name)
+            // On a busy machine a node may be slow for long.
+            cluster.times.lease = .seconds(60)
+            nodeConfiguration.cluster = cluster
+        }
+        let node = try NodeService(
+            nodeConfiguration, protocols: [session],
+            gorush: endpoints.map { GorushEndpoint(gorush, rule: $0) }, logger: quiet
+        ) { _ in SilentRelay() }
+        let services = ServiceGroup(services: [node], logger: quiet)
+        let running = Task { try await services.run() }
+        do {
+            try await eventually { session.httpPort != nil }
+            let result = try await body(Running(fixture: self, node: node, session: session))
+            await services.triggerGracefulShutdown()
+            try await running.value
+            return result
+        } catch {
+            await services.triggerGracefulShutdown()
+            _ = try? await running.value
+            throw error
+        }
+    }
+}

@@ -1,0 +1,89 @@
+import Delivery
+import NodeAssembly
+import PushNode
+import Core
+import SessionProtocol
+import SessionSwarms
+import Storage
+import TestSupport
+import Waku
+import WakuCrypto
+
+@testable import SessionServer
+
+/// A store of its own for a test, and what a node does with it.
+struct SessionStoreFixture {
+    let folder: TemporaryFolder
+    let identity = PrivateKey.generate()
+    let store: any Store
+    let subscriptions: Subscriptions
+    let source: SessionDeliverySource
+    let sodium: Sodium
+
+    /// - Parameters:
+    ///   - location: of the store.
+    ///   - isShared: whether other nodes use it.
+    init(at location: StoreLocation = .dataFolder, isShared: Bool = false) throws {
+        folder = try TemporaryFolder()
+        sodium = try Sodium.load()
+        store = try NodeAssembly.store(at: location, in: folder.path, of: identity)
+        subscriptions = Subscriptions(store.sealer, isShared: isShared)
+        source = SessionDeliverySource(store.sealer, apnsTopic: "com.session")
+    }
+
+    /// Carries out requests that come in one body.
+    @discardableResult
+    func apply(_ requests: [SessionRequest], at now: Int64 = .now, limit: Int = 100) async throws -> AppliedRequests {
+        let rules = SubscriptionRules(availableServices: Set(PushService.allCases), maximumDevicesPerAccount: limit)
+        return try await store.commit(subscriptions.apply(requests, rules, at: now) { nil })
+    }
+
+    func subscribe(_ account: SessionAccount, _ device: SessionDevice, at signedAt: Int64 = .now) async throws {
+        try await apply([.subscribe(account.subscription(device, at: signedAt))], at: max(signedAt, .now))
+    }
+
+    @discardableResult
+    func notify(
+        _ message: NotifyMessage, at now: Timestamp = .now(),
+        admits: @escaping @Sendable (PreparedMessage.Notification) -> Bool = { _ in true }
+    ) async throws -> NotifiedMessage {
+        try await notify(try prepare(message, at: now), at: now, admits: admits)
+    }
+
+    func preparation(_ message: NotifyMessage, at now: Timestamp = .now()) -> StoreCommand<PreparedMessage> {
+        subscriptions.prepare(message, expires: now + .seconds(600), by: source, sodium, at: now)
+    }
+
+    func prepare(_ message: NotifyMessage, at now: Timestamp = .now()) throws -> PreparedMessage {
+        try store.read(preparation(message, at: now))
+    }
+
+    @discardableResult
+    func notify(
+        _ prepared: PreparedMessage, at now: Timestamp = .now(),
+        admits: @escaping @Sendable (PreparedMessage.Notification) -> Bool = { _ in true }
+    ) async throws -> NotifiedMessage {
+        let again = preparation(prepared.message, at: now)
+        return try await store.commit(subscriptions.notify(prepared, orElse: { again }, admits: admits))
+    }
+
+    func records(of account: SessionAccount) throws -> [SubscriptionRecord] {
+        try store.read(Subscriptions.ofAccount(subscriptions.accountHash(account.id))).map { try subscriptions.open($0) }
+    }
+
+    func rows(of account: SessionAccount) throws -> [SubscriptionSummary] {
+        try store.read(Subscriptions.ofAccount(subscriptions.accountHash(account.id)))
+    }
+
+    var waiting: [WaitingDelivery] {
+        get throws { try store.read(DeliveryStorage.waitingDeliveries()) }
+    }
+}
+
+func message(
+    for account: SessionAccount, hash: String = hexString(randomBytes(20)), namespace: Int16 = 0, data: [UInt8]? = [1, 2, 3],
+    storedAt: Int64 = .now * 1000, expiresAt: Int64 = (.now + .day) * 1000
+) -> NotifyMessage {
+    NotifyMessage(
+        account: account.id, hash: hash, namespace: namespace, storedAt: storedAt, expiresAt: expiresAt, data: data)
+}

@@ -1,0 +1,242 @@
+import Delivery
+import Foundation
+import NodeAssembly
+import Core
+import SessionProtocol
+import SessionSwarms
+import Storage
+import StoreSQLite
+import TestSupport
+import Testing
+import Waku
+import WakuCrypto
+
+@testable import SessionServer
+
+@Suite("Session: stored subscriptions")
+struct SubscriptionStorageTests {
+    private let fixture: SessionStoreFixture
+    private let account: SessionAccount
+    private let device = SessionDevice()
+
+    init() throws {
+        fixture = try SessionStoreFixture()
+        account = try .sessionID()
+    }
+
+    private func error(_ answer: RequestAnswer?) -> RequestError.Code? {
+        if case .failed(let error) = answer { error.code } else { nil }
+    }
+
+    @Test func aRenewalReplacesEverythingAndKeepsTheRow() async throws {
+        let first = try await fixture.apply([.subscribe(account.subscription(device, namespaces: [0], wantsData: true))])
+        #expect(first.answers == [.added])
+        let renewed = SessionDevice(device.service, token: device.token)
+        let second = try await fixture.apply([.subscribe(account.subscription(renewed, namespaces: [1, 2], wantsData: false))])
+        #expect(second.answers == [.updated])
+        let records = try fixture.records(of: account)
+        #expect(records.map(\.namespaces) == [[1, 2]])
+        #expect(records.map(\.wantsData) == [false])
+        let rows = try fixture.rows(of: account).map { SubscriptionID(rawValue: $0.row) }
+        let entry = records[0].monitorEntry.bytes.count
+        #expect(second.monitoring == [.set(rows[0], account.id, entryByteCount: entry)])
+    }
+
+    @Test func pubkeyServiceAndTokenTellSubscriptionsApart() async throws {
+        let other = try SessionAccount.group()
+        let token = device.token
+        let requests: [SessionRequest] = [
+            .subscribe(account.subscription(SessionDevice(.apns, token: token))),
+            .subscribe(account.subscription(SessionDevice(.apnsSandbox, token: token))),
+            .subscribe(other.subscription(SessionDevice(.apns, token: token))),
+            .subscribe(account.subscription(SessionDevice(.apns))),
+        ]
+        #expect(try await fixture.apply(requests).answers == [.added, .added, .added, .added])
+        #expect(try fixture.rows(of: account).map(\.service) == [.apns, .apnsSandbox, .apns])
+        #expect(try await fixture.apply([requests[1]]).answers == [.updated])
+    }
+
+    @Test func aReplayedSubscriptionIsRefused() async throws {
+        try await fixture.subscribe(account, device, at: .now)
+        let older = try await fixture.apply([.subscribe(account.subscription(device, wantsData: false, at: .now - 100))])
+        #expect(error(older.answers.first) == .error)
+        #expect(try fixture.records(of: account).map(\.wantsData) == [true])
+        let unsubscription = try await fixture.apply([.unsubscribe(account.unsubscription(device, at: .now - 100))])
+        #expect(error(unsubscription.answers.first) == .error)
+    }
+
+    @Test func anUnsubscriptionLeavesANameThatRefusesOlderSubscriptionsFor15Days() async throws {
+        let now = Int64.now
+        try await fixture.subscribe(account, device, at: now - 10)
+        let gone = try await fixture.apply([.unsubscribe(account.unsubscription(device, at: now))], at: now)
+        #expect(gone.answers == [.removed(true)])
+        #expect(try fixture.rows(of: account).isEmpty)
+        let again = try await fixture.apply([.unsubscribe(account.unsubscription(device, at: now))], at: now)
+        #expect(again.answers == [.removed(false)])
+        let old = SessionRequest.subscribe(account.subscription(device, at: now - 10))
+        #expect(try await error(fixture.apply([old], at: now).answers.first) == .error)
+        try await fixture.store.commit(Subscriptions.forgetNames(at: now + 15 * .day - 1))
+        #expect(try await error(fixture.apply([old], at: now).answers.first) == .error)
+        try await fixture.store.commit(Subscriptions.forgetNames(at: now + 15 * .day))
+        #expect(try await fixture.apply([old], at: now).answers == [.added])
+    }
+
+    @Test func anArrayIsDecidedInOrderAsOneTransaction() async throws {
+        let other = SessionDevice()
+        let answers = try await fixture.apply([
+            .subscribe(account.subscription(device, at: .now - 5)), .subscribe(account.subscription(device, wantsData: false, at: .now)),
+            .subscribe(account.subscription(other)), .unsubscribe(account.unsubscription(other, at: .now)),
+            .unsubscribe(account.unsubscription(other, at: .now)),
+            .subscribe(account.subscription(device, at: .now - 50)),
+        ])
+        #expect(answers.answers.prefix(5) == [.added, .updated, .added, .removed(true), .removed(false)])
+        #expect(error(answers.answers.last) == .error)
+        #expect(try fixture.records(of: account).map(\.wantsData) == [false])
+        #expect(answers.monitoring.count == 1)
+    }
+
+    @Test func anUnsubscribedRowThatIsSubscribedAgainInTheSameArrayIsAnotherRow() async throws {
+        try await fixture.subscribe(account, device, at: .now - 5)
+        try await fixture.notify(message(for: account))
+        #expect(try fixture.waiting.count == 1)
+        let row = try fixture.rows(of: account)[0].row
+        let applied = try await fixture.apply([
+            .unsubscribe(account.unsubscription(device, at: .now)), .subscribe(account.subscription(device, at: .now + 1)),
+        ])
+        #expect(applied.answers == [.removed(true), .added])
+        let rows = try fixture.rows(of: account)
+        #expect(rows.count == 1 && rows[0].row != row)
+        #expect(applied.monitoring.contains(.remove(SubscriptionID(rawValue: row))))
+        #expect(try fixture.waiting.isEmpty)
+    }
+
+    @Test func devicesAreLimitedWithinAnArrayToo() async throws {
+        let devices = (0..<5).map { _ in SessionDevice() }
+        let many = try await fixture.apply(devices.map { .subscribe(account.subscription($0)) }, limit: 3)
+        #expect(many.answers.prefix(3) == [.added, .added, .added])
+        #expect(many.answers.suffix(2).map(error) == [.error, .error])
+        #expect(try await fixture.apply([.subscribe(account.subscription(devices[0]))], limit: 3).answers == [.updated])
+        let exchanged = try await fixture.apply(
+            [.unsubscribe(account.unsubscription(devices[1])), .subscribe(account.subscription(devices[4]))], limit: 3)
+        #expect(exchanged.answers == [.removed(true), .added])
+    }
+
+    @Test func newSubscriptionsCanBeRefusedAndRenewalsAreNot() async throws {
+        try await fixture.subscribe(account, device)
+        let rules = SubscriptionRules(availableServices: [.firebase])
+        let refusal = RequestError(.error, "no more")
+        let requests: [SessionRequest] = [.subscribe(account.subscription(device)), .subscribe(account.subscription())]
+        let applied = try await fixture.store.commit(fixture.subscriptions.apply(requests, rules, at: .now) { refusal })
+        #expect(applied.answers == [.updated, .failed(refusal)])
+    }
+
+    @Test func anExpiredSubscriptionDoesNotCountAndIsReplaced() async throws {
+        let then = Int64.now - 14 * .day + 1
+        try await fixture.apply([.subscribe(account.subscription(device, at: then))], at: then)
+        let row = try fixture.rows(of: account)[0].row
+        let now = then + 14 * .day
+        #expect(try fixture.store.read(Subscriptions.figures(at: now - 1)).services == [.firebase: 1])
+        #expect(try fixture.store.read(Subscriptions.figures(at: now)).services.isEmpty)
+        let gone = try await fixture.apply([.unsubscribe(account.unsubscription(device, at: now))], at: now)
+        #expect(gone.answers == [.removed(false)])
+        let renewed = try await fixture.apply([.subscribe(account.subscription(device, at: now))], at: now, limit: 1)
+        #expect(renewed.answers == [.added])
+        #expect(try fixture.rows(of: account).map(\.row).allSatisfy { $0 > row })
+    }
+
+    @Test func expiredSubscriptionsAreRemovedWithWhatWaitsForThem() async throws {
+        let then = Int64.now - 14 * .day + 5
+        try await fixture.apply([.subscribe(account.subscription(device, at: then))], at: then)
+        try await fixture.subscribe(account, SessionDevice())
+        try await fixture.notify(message(for: account))
+        #expect(try fixture.waiting.count == 2)
+        let rows = try fixture.rows(of: account)
+        let expired = try await fixture.store.commit(Subscriptions.expire(at: then + 14 * .day, limit: 100))
+        #expect(expired == [SubscriptionID(rawValue: rows[0].row)])
+        #expect(try fixture.waiting.map(\.device.row) == [rows[1].row])
+        #expect(try fixture.rows(of: account).map(\.row) == [rows[1].row])
+    }
+
+    @Test func aDeadTokenEndsItsSubscriptionsUnderEveryPubkey() async throws {
+        let other = try SessionAccount.group()
+        let neighbour = SessionDevice()
+        for owner in [account, other] { try await fixture.subscribe(owner, device) }
+        try await fixture.subscribe(account, neighbour)
+        // The same characters are another token for another service.
+        try await fixture.subscribe(account, SessionDevice(.huawei, token: device.token))
+        let dead = try fixture.rows(of: other)[0]
+        let version = UInt64(bitPattern: dead.signedAt)
+        try await fixture.store.commit(fixture.source.endDevice(dead.row, version: version + 1, at: .now()))
+        #expect(try fixture.rows(of: other).count == 1)
+        try await fixture.store.commit(fixture.source.endDevice(dead.row, version: version, at: .now()))
+        #expect(try fixture.rows(of: other).isEmpty)
+        #expect(try fixture.records(of: account).map(\.token.value) == [neighbour.token, device.token])
+    }
+
+    @Test func entriesForStorageServersAreThoseOfSubscriptionsThatCount() async throws {
+        let other = try SessionAccount.group()
+        try await fixture.subscribe(account, device)
+        try await fixture.subscribe(other, device)
+        let rows = try [account, other].map { SubscriptionID(rawValue: try fixture.rows(of: $0)[0].row) }
+        let gone = SubscriptionID(rawValue: 999)
+        let entries = try fixture.store.read(fixture.subscriptions.monitorEntries(of: rows + [gone], at: .now))
+        #expect(Set(entries.keys) == Set(rows))
+        #expect(try fixture.records(of: account)[0].monitorEntry.bytes == entries[rows[0]]?.bytes)
+        #expect(try fixture.store.read(fixture.subscriptions.monitorEntries(of: rows, at: .now + 15 * .day)).isEmpty)
+    }
+
+    @Test func allAccountsAreFoundAtTheStart() async throws {
+        var expected: Set<AccountID> = []
+        for _ in 0..<20 {
+            let account = try SessionAccount.group()
+            expected.insert(account.id)
+            try await fixture.subscribe(account, SessionDevice())
+        }
+        for count in [1, 3, 100] {
+            var found: [AccountID] = []
+            for range in try fixture.store.read(Subscriptions.ranges(count)) {
+                try fixture.subscriptions.forEachAccount(in: fixture.store, range, at: .now) { _, account, byteCount in
+                    found.append(account)
+                    #expect(byteCount > 100)
+                }
+            }
+            #expect(found.count == 20)
+            #expect(Set(found) == expected)
+        }
+    }
+
+    @Test func nothingSecretAndNoPubkeyIsInTheFilesInClear() async throws {
+        try await fixture.subscribe(account, device)
+        let record = try fixture.records(of: account)[0]
+        let secrets =
+            [Array(device.token.utf8), record.authority.signature.value, account.id.bytes, account.id.key]
+            + [record.encryptionKey.secret.withBytes { Array($0) }]
+        for file in try FileManager.default.contentsOfDirectory(atPath: fixture.folder.path) {
+            let data = try Data(contentsOf: URL(fileURLWithPath: fixture.folder.path + "/" + file))
+            for secret in secrets { #expect(data.range(of: Data(secret)) == nil) }
+        }
+    }
+
+    @Test func exportedSubscriptionsAreImportedUnlessNewerOnesAreThere() async throws {
+        let folder = try TemporaryFolder()
+        let target = try NodeAssembly.store(in: folder.path, of: fixture.identity)
+        let subscriptions = Subscriptions(target.sealer)
+        try await fixture.subscribe(account, device, at: .now - 10)
+        let old = try fixture.records(of: account)[0]
+        #expect(try await target.commit(subscriptions.merge(old, .firebase, at: .now)))
+        #expect(try await !target.commit(subscriptions.merge(old, .firebase, at: .now)))
+        #expect(try await !target.commit(subscriptions.merge(old, .firebase, at: .now + 15 * .day)))
+        try await fixture.subscribe(account, device, at: .now)
+        #expect(try await target.commit(subscriptions.merge(try fixture.records(of: account)[0], .firebase, at: .now)))
+        // The name of an ended subscription ends an older one there, and keeps it from being imported again.
+        try await fixture.apply([.unsubscribe(account.unsubscription(device, at: .now + 5))])
+        var names: [LeftNameExport] = []
+        try Subscriptions.forEachLeftName(in: fixture.store) {
+            names.append($0); return true
+        }
+        #expect(names.count == 1)
+        for name in names { #expect(try await target.commit(Subscriptions.merge(name, at: .now()))) }
+        #expect(try target.read(Subscriptions.ofAccount(subscriptions.accountHash(account.id))).isEmpty)
+        #expect(try await !target.commit(subscriptions.merge(old, .firebase, at: .now)))
+    }
+}

@@ -1,0 +1,92 @@
+import Foundation
+@testable import SessionSwarms
+import SessionProtocol
+import SessionStandIns
+import Synchronization
+import TestSupport
+import Testing
+
+/// What a storage server may send that is no honest one: others are heard meanwhile, what is kept of it is bounded, and it is disconnected where it is of no use.
+@Suite(
+    .enabled(if: OtherLibP2P.python != nil, "LIBP2P_PYTHON names no Python with pyzmq: see Deploy/test"), .serialized,
+    .timeLimit(.minutes(10)))
+struct HostileStorageServerTests {
+    private let swarms: [UInt64] = [1 << 62, 3 << 62]
+
+    /// Subscribes an account at the attacker and one at an honest server, of this process. Attacks, has the honest one heard meanwhile, and waits for
+    /// what has to come of it.
+    ///
+    /// - Parameters:
+    ///   - kind: Of `Tests/Interop/session_network.py`.
+    ///   - isSilent: Whether the attacker answers requests.
+    ///   - outcome: What is waited for during the attack.
+    private func attack(
+        _ kind: String, isSilent: Bool = false, until outcome: (MonitoredNetwork) -> Bool
+    ) async throws -> MonitoredNetwork {
+        let honest = try await StorageServerStandIn(library: try .load(), sodium: try .load(), swarms: [swarms[1]])
+        // Limits that are reached within a second.
+        let test = try await MonitoredNetwork(swarms: [swarms[0]], and: honest.descriptions) {
+            $0.drops.burst = 500
+            $0.drops.rate = 0
+            $0.messages.connectionByteCount = 1 << 20
+            $0.connections.maximumUnreceivedByteCount = 32 << 20
+            $0.connections.checkInterval = .milliseconds(100)
+            // It stays away, so that it is seen why.
+            $0.swarms.pauses = [.seconds(600)]
+        }
+        try await test.connected(2)
+        if isSilent { try await test.network.tell("silent 0 1") }
+        let victim = try test.client(in: swarms[0], of: swarms)
+        let other = try test.client(in: swarms[1], of: swarms)
+        for client in [victim, other] { test.subscribe(client) }
+        try await test.asked(0, victim)
+        try await eventually { honest.isMonitored(other.account) }
+        try test.network.peer.tell("attack 0 \(kind)")
+        for number in 0..<20 {
+            let name = PythonNetwork.hash("honest-\(number)")
+            #expect(
+                honest.report(NotifyMessage(account: other.account, hash: name, namespace: 0, storedAt: 1, expiresAt: .max, data: nil)) == 1
+            )
+            try await eventually { test.inbox.hashes.contains(name) }
+        }
+        try await eventually { outcome(test) }
+        #expect(test.monitor.messages.withLock { $0.byteCount } < 2 << 20)
+        try test.network.peer.tell("stop")
+        try await test.network.peer.says("attacked")
+        // The attacker at most.
+        #expect(honest.figures.connections == 1 && test.log.all.count { $0.contains("disconnected") } <= 1, "\(test.log.all)")
+        return test
+    }
+
+    @Test(arguments: [
+        ("junk", SessionDropReason.malformed), ("foreign", .unsolicited), ("replies", .unknownReply), ("commands", .unknownCommand),
+        ("frames", .tooLarge),
+    ])
+    func serverThatSendsTooManyInvalidMessagesIsDisconnected(kind: String, reason: SessionDropReason) async throws {
+        let test = try await attack(kind) { $0.log.contains("storage server disconnected: too many invalid messages") }
+        // What comes after the last that it may send is not read.
+        #expect(test.events.dropped(reason) > 0 && test.events.dropped(reason) <= 1000)
+        try await test.stop()
+    }
+
+    @Test func partThatIsTooLargeEndsTheConnection() async throws {
+        let test = try await attack("huge") { $0.monitor.figures.connectedServers == 1 }
+        try await test.stop()
+    }
+
+    /// libzmq would keep all of it.
+    @Test func messageWithoutAnEndEndsTheConnection() async throws {
+        let test = try await attack("parts") { $0.log.contains("the server sends a message without an end") }
+        try await test.stop()
+    }
+
+    @Test func replyThatCannotBeUnderstoodEndsTheConnection() async throws {
+        let test = try await attack("deep", isSilent: true) { $0.log.contains("storage server's reply not understood") }
+        try await test.stop()
+    }
+
+    @Test func floodOfValidMessagesTakesTurnsWithOthers() async throws {
+        let test = try await attack("valid") { $0.events.count(.received) > 2000 && $0.events.count(.disconnected) == 0 }
+        try await test.stop()
+    }
+}

@@ -1,0 +1,151 @@
+import Core
+import SessionProtocol
+@testable import SessionSwarms
+import TestSupport
+import Testing
+
+@Suite struct PendingChangesTests {
+    @Test func changesKeepTheirOrderAndNeighboursAreGathered() {
+        var pending = PendingChanges()
+        for id in 1...2 { pending.set(subscription(id)) }
+        pending.remove(SubscriptionID(rawValue: 1))
+        pending.set(subscription(1))
+        #expect(
+            pending.take() == [
+                .set([subscription(1), subscription(2)]), .remove([SubscriptionID(rawValue: 1)]), .set([subscription(1)]),
+            ])
+        #expect(pending.isEmpty)
+    }
+
+    private func subscription(_ id: Int) -> MonitoredSubscription {
+        MonitoredSubscription(id: SubscriptionID(rawValue: Int64(id)), account: account(UInt64(id)), entryByteCount: 200)
+    }
+}
+
+@Suite struct RequestQueueTests {
+    @Test func smallRequestsComeBeforeLargeOnes() {
+        var queue = RequestQueue()
+        func next(_ count: Int) -> [UInt64] { queue.next(maximumCount: count).map(\.tag.rawValue) }
+        queue.append(request(1, entries: 65))
+        queue.append(request(2, entries: 64))
+        queue.append(request(3, entries: 1))
+        #expect(next(65) == [2, 3])
+        #expect(next(65) == [1])
+        #expect(queue.isEmpty)
+    }
+
+    @Test func requestThatIsLargerThanABatchComesAlone() {
+        var queue = RequestQueue()
+        func next(_ count: Int) -> [UInt64] { queue.next(maximumCount: count).map(\.tag.rawValue) }
+        for tag in 1...2 { queue.append(request(UInt64(tag), entries: 1000)) }
+        #expect(next(100) == [1])
+        #expect(next(2000) == [2])
+    }
+
+    @Test func requestsOfAnEndedConnectionAreDropped() {
+        var queue = RequestQueue()
+        func next(_ count: Int) -> [UInt64] { queue.next(maximumCount: count).map(\.tag.rawValue) }
+        queue.append(request(1, connection: 7, entries: 1))
+        queue.append(request(2, connection: 8, entries: 1))
+        queue.append(request(3, connection: 7, entries: 100))
+        queue.removeAll(of: ConnectionNumber(rawValue: 7))
+        #expect(next(1000) == [2])
+        #expect(queue.isEmpty)
+    }
+
+    private func request(_ tag: UInt64, connection: UInt64 = 1, entries: Int) -> RequestQueue.Request {
+        RequestQueue.Request(
+            connection: ConnectionNumber(rawValue: connection), tag: RequestTag(rawValue: tag),
+            ids: (0..<entries).map { SubscriptionID(rawValue: Int64($0)) })
+    }
+}
+
+@Suite struct MessageQueueTests {
+    private let limit = MessageQueue.maximumBatchCount
+
+    @Test func connectionsTakeTurnsAndEachKeepsItsOrder() {
+        var queue = MessageQueue()
+        func append(_ number: Int, _ from: UInt64) -> Bool { queue.append(message(number), from: connection(from)) }
+        for number in 0..<limit + 44 { _ = append(number, 1) }
+        for number in 10_000..<10_003 { _ = append(number, 2) }
+        let first = queue.next().messages.map(\.storedAt)
+        #expect(first.count == limit)
+        #expect(Array(first.prefix(8)) == [0, 10_000, 1, 10_001, 2, 10_002, 3, 4])
+        let second = queue.next().messages.map(\.storedAt)
+        let rest = limit - 3..<limit + 44
+        #expect(second == rest.map(Int64.init))
+        #expect(queue.isEmpty && queue.byteCount == 0)
+    }
+
+    @Test func connectionWithTooMuchIsPausedUntilHalfOfItIsTaken() {
+        // Two batches are just more than half.
+        let room = 4 * limit - 24
+        var queue = MessageQueue(limits: .init(connectionByteCount: room * size, totalByteCount: .max))
+        func append(_ number: Int, _ from: UInt64) -> Bool { queue.append(message(number), from: connection(from)) }
+        for number in 0..<room { #expect(!append(number, 1)) }
+        #expect(append(room, 1))
+        // Others are not affected.
+        #expect(!append(0, 2))
+        let early = queue.next()
+        #expect(early.resumed == [])
+        let batch = queue.next()
+        #expect(batch.resumed == [connection(1)] && batch.messages.count == limit)
+        #expect(!append(room + 1, 1))
+    }
+
+    @Test func allConnectionsTogetherAreLimited() {
+        var queue = MessageQueue(limits: .init(connectionByteCount: .max, totalByteCount: 20 * size))
+        func append(_ number: Int, _ from: UInt64) -> Bool { queue.append(message(number), from: connection(from)) }
+        for number in 0..<20 { #expect(!append(number, UInt64(number))) }
+        #expect(append(20, 3))
+        #expect(append(20, 4))
+        let batch = queue.next()
+        #expect(batch.messages.count == 22 && batch.resumed == [connection(3), connection(4)])
+        #expect(queue.byteCount == 0)
+    }
+
+    @Test func messagesOfAnEndedConnectionAreHandedOver() {
+        var queue = MessageQueue(limits: .init(connectionByteCount: 0, totalByteCount: .max))
+        func append(_ number: Int, _ from: UInt64) -> Bool { queue.append(message(number), from: connection(from)) }
+        #expect(append(1, 1))
+        queue.forgetPause(of: connection(1))
+        let batch = queue.next()
+        #expect(batch.messages.map(\.storedAt) == [1] && batch.resumed == [])
+    }
+
+    private let size = 100 + MessageQueue.overhead
+
+    private func connection(_ number: UInt64) -> ConnectionNumber { ConnectionNumber(rawValue: number) }
+
+    private func message(_ number: Int) -> NotifyMessage {
+        NotifyMessage(
+            account: account(1), hash: String(repeating: "h", count: 32), namespace: 0, storedAt: Int64(number), expiresAt: 0,
+            data: [UInt8](repeating: 0, count: 100))
+    }
+}
+
+@Suite struct DropAllowanceTests {
+    @Test func burstIsAllowedAndRegainedWithTime() {
+        var allowance = DropAllowance(limits: .init(burst: 10, rate: 2), at: .zero)
+        func spend(_ byteCount: Int, at now: Instant) -> Bool { allowance.spend(byteCount: byteCount, at: now) }
+        for _ in 0..<10 { #expect(spend(100, at: .zero)) }
+        #expect(!spend(100, at: .zero))
+        #expect(spend(100, at: .seconds(2)))
+        for _ in 0..<10 { #expect(spend(100, at: .seconds(1000))) }
+        #expect(!spend(100, at: .seconds(1000)))
+    }
+
+    @Test func largeMessagesCostMore() {
+        var allowance = DropAllowance(limits: .init(burst: 10, rate: 0), at: .zero)
+        func spend(_ byteCount: Int, at now: Instant) -> Bool { allowance.spend(byteCount: byteCount, at: now) }
+        #expect(spend(4096 * 9, at: .zero))
+        #expect(!spend(0, at: .zero))
+    }
+}
+
+/// An account at a place of the ring of swarms.
+func account(_ position: UInt64) -> AccountID {
+    let word = (0..<8).map { UInt8(truncatingIfNeeded: position >> (56 - 8 * UInt64($0))) }
+    guard let account = AccountID([3] + [UInt8](repeating: 0, count: 24) + word) else { preconditionFailure("33 bytes") }
+    return account
+}

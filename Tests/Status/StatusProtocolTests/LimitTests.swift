@@ -1,0 +1,120 @@
+import Wire
+import Core
+import StatusProtocol
+import TestSupport
+import Testing
+import Waku
+import WakuCrypto
+
+@Suite struct LimitTests {
+    private static var lists: [WritableKeyPath<PushNotificationRegistration, [[UInt8]]>] {
+        [\.allowedKeyList, \.blockedChatList, \.allowedMentionsChatList, \.mutedChatList]
+    }
+
+    @Test(arguments: 0..<4)
+    func aListHasThirtyThousandEntriesAtMost(_ index: Int) throws {
+        let path = Self.lists[index]
+        var registration = PushNotificationRegistration()
+        registration[keyPath: path] = (0..<30_000).map { [UInt8($0 & 0xFF), UInt8($0 >> 8)] }
+        #expect(try PushNotificationRegistration(parsing: registration.encoded()) == registration)
+        registration[keyPath: path].append([])
+        #expect(throws: ProtobufError.tooMany) { try PushNotificationRegistration(parsing: registration.encoded()) }
+    }
+
+    @Test func allListsMayBeFullAtOnce() throws {
+        var registration = PushNotificationRegistration()
+        for list in Self.lists { registration[keyPath: list] = Array(repeating: [1], count: 30_000) }
+        #expect(try PushNotificationRegistration(parsing: registration.encoded()) == registration)
+    }
+
+    /// Field numbers of the strings of a registration.
+    @Test(arguments: [UInt8(2), 3, 4, 12])
+    func aStringHas4096BytesAtMost(_ number: UInt8) throws {
+        let most = [number << 3 | 2] + hex("8020") + [UInt8](repeating: 0x61, count: 4096)
+        let more = [number << 3 | 2] + hex("8120") + [UInt8](repeating: 0x61, count: 4097)
+        #expect(try PushNotificationRegistration(parsing: most).encoded() == most)
+        #expect(throws: ProtobufError.tooMany) { try PushNotificationRegistration(parsing: more) }
+    }
+
+    @Test func otherFieldsOfARegistrationHaveAnEnd() throws {
+        let most = [[UInt8]](repeating: hex("980601"), count: 256).flatMap { $0 }
+        #expect(try PushNotificationRegistration(parsing: most) == PushNotificationRegistration())
+        #expect(throws: ProtobufError.tooMany) { try PushNotificationRegistration(parsing: most + hex("3001")) }
+    }
+
+    @Test func aQueryHasAThousandKeysAtMost() throws {
+        let hash = KeyHash(of: PrivateKey.generate().publicKey)
+        let most = PushNotificationQuery(publicKeys: Array(repeating: hash, count: 1000))
+        #expect(try PushNotificationQuery(parsing: most.encoded()) == most)
+        let more = PushNotificationQuery(publicKeys: Array(repeating: hash, count: 1001))
+        #expect(throws: ProtobufError.tooMany) { try PushNotificationQuery(parsing: more.encoded()) }
+    }
+
+    @Test func aRequestHasAThousandNotificationsAtMost() throws {
+        let entry = TestClient(of: PrivateKey.generate().publicKey).notification()
+        let most = PushNotificationRequest(requests: Array(repeating: entry, count: 1000), messageID: [1])
+        #expect(try PushNotificationRequest(parsing: most.encoded()) == most)
+        let more = PushNotificationRequest(requests: Array(repeating: entry, count: 1001), messageID: [1])
+        #expect(throws: ProtobufError.tooMany) { try PushNotificationRequest(parsing: more.encoded()) }
+    }
+
+    @Test func manyFieldsInOneNotificationAreTooMany() {
+        let notification = [[UInt8]](repeating: hex("3001"), count: 65).flatMap { $0 }
+        #expect(throws: ProtobufError.tooMany) { try PushNotificationRequest(parsing: hex("0a8201") + notification) }
+    }
+
+    /// The largest version and the largest numbers of an enumeration.
+    @Test func numbersComeBackAtTheEndsOfTheirRange() throws {
+        var registration = PushNotificationRegistration()
+        registration.version = .max
+        registration.tokenType = 0x7FFF_FFFF
+        #expect(try PushNotificationRegistration(parsing: registration.encoded()) == registration)
+        #expect(registration.platform == nil)
+        let client = TestClient(of: PrivateKey.generate().publicKey)
+        for kind in [Int32.max, -1, .min].map(NotificationKind.init) {
+            let request = PushNotificationRequest(requests: [client.notification(kind)], messageID: [1])
+            #expect(try PushNotificationRequest(parsing: request.encoded()) == request)
+        }
+    }
+
+    @Test func aNULEndsNoString() throws {
+        var registration = PushNotificationRegistration()
+        registration.deviceToken = DeviceToken("\0a\0b")
+        registration.installationID = InstallationID("i\0")
+        registration.accessToken = AccessToken("t\0t")
+        registration.apnTopic = "im\0status"
+        #expect(try PushNotificationRegistration(parsing: registration.encoded()) == registration)
+        let client = TestClient(of: PrivateKey.generate().publicKey, installationID: InstallationID("a\0b"), accessToken: AccessToken("\0"))
+        let request = PushNotificationRequest(requests: [client.notification()], messageID: [0])
+        #expect(try PushNotificationRequest(parsing: request.encoded()) == request)
+    }
+
+    /// A lone continuation byte, an overlong form, a surrogate, a code point beyond the last, and one that is cut off.
+    @Test(arguments: ["80", "c080", "eda080", "f4908080", "e282"])
+    func stringsThatAreNotUTF8AreRefused(_ digits: String) {
+        let text = hex(digits)
+        for number: UInt8 in [2, 3, 4, 12] {
+            let field = [number << 3 | 2, UInt8(text.count)] + text
+            #expect(throws: ProtobufError.notUTF8) { try PushNotificationRegistration(parsing: field) }
+        }
+        // access_token and installation_id of a notification, installation_id of a report, and the same of a row.
+        let nested = { (number: UInt8) in [number << 3 | 2, UInt8(text.count)] + text }
+        for number: UInt8 in [1, 4] {
+            let entry = nested(number)
+            #expect(throws: ProtobufError.notUTF8) { try PushNotificationRequest(parsing: [0x0a, UInt8(entry.count)] + entry) }
+        }
+        let report = nested(4)
+        #expect(throws: ProtobufError.notUTF8) { try PushNotificationResponse(parsing: [0x12, UInt8(report.count)] + report) }
+        for number: UInt8 in [1, 2] {
+            let row = nested(number)
+            #expect(throws: ProtobufError.notUTF8) { try PushNotificationQueryResponse(parsing: [0x0a, UInt8(row.count)] + row) }
+        }
+    }
+
+    @Test func aWrongWireTypeIsMalformed() {
+        // version as bytes; a list as a number.
+        for digits in ["320101", "3801"] {
+            #expect(throws: ProtobufError.malformed) { try PushNotificationRegistration(parsing: hex(digits)) }
+        }
+    }
+}

@@ -1,0 +1,244 @@
+import StatusProtocol
+import TestSupport
+import Testing
+import Core
+import Waku
+import WakuCrypto
+
+@Suite struct SegmentTests {
+    private static let signer = PrivateKey.generate().publicKey
+    private static let other = PrivateKey.generate().publicKey
+    private static let start = Timestamp(rawValue: 1_700_000_000_000_000_000)
+
+    private static func segments(of whole: [UInt8], count: Int) -> [SegmentMessage] {
+        let size = (whole.count + count - 1) / count
+        return (0..<count).map { index in
+            let payload = Array(whole.dropFirst(index * size).prefix(size))
+            return SegmentMessage(wholeHash: Keccak256.hash(whole), index: index, count: count, payload: payload)
+        }
+    }
+
+    private static func whole(_ seed: UInt64, count: Int = 100) -> [UInt8] {
+        var generator = SeededGenerator(seed: seed)
+        return generator.bytes(count)
+    }
+
+    @Test func recordedSegmentsMakeTheirWhole() throws {
+        let recorded = StatusGoVectors.recorded.messages.compactMap(\.segment?.bytes)
+        try #require(recorded.count == 2)
+        var assembler = SegmentAssembler()
+        let first = try #require(SegmentMessage(parsing: recorded[0]))
+        let second = try #require(SegmentMessage(parsing: recorded[1]))
+        #expect(first.index == 0 && second.index == 1 && first.count == 2)
+        #expect(first.encoded() == recorded[0] && second.encoded() == recorded[1])
+        #expect(assembler.add(first, from: Self.signer, at: Self.start) == nil)
+        let completed = assembler.add(second, from: Self.signer, at: Self.start)
+        let whole = try #require(completed?.bytes)
+        #expect(Keccak256.hash(whole) == first.wholeHash)
+        #expect(try MetadataEnvelope(parsing: whole, wakuSigner: Self.signer).kind == .registration)
+    }
+
+    @Test func anEnvelopeIsNoSegment() {
+        let envelopes = StatusGoVectors.recorded.messages.compactMap(\.applicationMetadata?.bytes.bytes)
+        #expect(envelopes.count > 150)
+        #expect(envelopes.allSatisfy { SegmentMessage(parsing: $0) == nil })
+        #expect(SegmentMessage(parsing: SegmentMessage(wholeHash: [1], index: 0, count: 2, payload: []).encoded()) == nil)
+    }
+
+    @Test func segmentsComeInAnyOrder() throws {
+        let whole = Self.whole(1)
+        let segments = Self.segments(of: whole, count: 4)
+        var assembler = SegmentAssembler()
+        for index in [2, 0, 3] { #expect(assembler.add(segments[index], from: Self.signer, at: Self.start) == nil) }
+        #expect(assembler.add(segments[1], from: Self.signer, at: Self.start)?.bytes == whole)
+    }
+
+    /// The same at all nodes, whichever segment came last.
+    @Test func theWholeWasSentWithItsFirstSegment() {
+        let segments = Self.segments(of: Self.whole(3), count: 3)
+        for order in [[0, 1, 2], [2, 0, 1], [1, 2, 0]] {
+            var assembler = SegmentAssembler()
+            var sent: [Timestamp?] = []
+            for index in order {
+                let time = Self.start + .seconds(index)
+                sent.append(assembler.add(segments[index], from: Self.signer, sentAt: time, at: Self.start + .seconds(9))?.sentAt)
+            }
+            #expect(sent == [nil, nil, Self.start])
+        }
+    }
+
+    @Test func aDuplicateChangesNothing() {
+        let whole = Self.whole(2)
+        let segments = Self.segments(of: whole, count: 3)
+        var assembler = SegmentAssembler()
+        for index in [0, 0, 1, 1, 0] { #expect(assembler.add(segments[index], from: Self.signer, at: Self.start) == nil) }
+        // Another payload at a place that is taken comes too late.
+        let forged = SegmentMessage(wholeHash: segments[0].wholeHash, index: 0, count: 3, payload: [9])
+        #expect(assembler.add(forged, from: Self.signer, at: Self.start) == nil)
+        #expect(assembler.add(segments[2], from: Self.signer, at: Self.start)?.bytes == whole)
+    }
+
+    @Test func aWholeThatDoesNotFitItsHashIsThrownAway() {
+        let whole = Self.whole(3)
+        let segments = Self.segments(of: whole, count: 2)
+        let forged = SegmentMessage(wholeHash: segments[0].wholeHash, index: 0, count: 2, payload: [9])
+        var assembler = SegmentAssembler()
+        #expect(assembler.add(forged, from: Self.signer, at: Self.start) == nil)
+        #expect(assembler.add(segments[1], from: Self.signer, at: Self.start) == nil)
+        // It begins anew.
+        #expect(assembler.add(segments[1], from: Self.signer, at: Self.start) == nil)
+        #expect(assembler.add(segments[0], from: Self.signer, at: Self.start)?.bytes == whole)
+    }
+
+    @Test func segmentsOfDifferentSignersDoNotMix() {
+        let whole = Self.whole(4)
+        let segments = Self.segments(of: whole, count: 2)
+        let forged = SegmentMessage(wholeHash: segments[0].wholeHash, index: 0, count: 2, payload: [9])
+        var assembler = SegmentAssembler()
+        #expect(assembler.add(forged, from: Self.other, at: Self.start) == nil)
+        #expect(assembler.add(segments[1], from: Self.signer, at: Self.start) == nil)
+        #expect(assembler.add(segments[0], from: Self.signer, at: Self.start)?.bytes == whole)
+    }
+
+    @Test(arguments: [(0, 0), (0, 1), (2, 2), (9, 2), (0, 257), (0, Int(UInt32.max)), (Int(UInt32.max), 3)])
+    func placesThatAreNoneAreRefused(index: Int, count: Int) {
+        let segment = SegmentMessage(wholeHash: Keccak256.hash([1]), index: index, count: count, payload: [1])
+        var assembler = SegmentAssembler()
+        #expect(assembler.add(segment, from: Self.signer, at: Self.start) == nil)
+        // Nothing was kept: a whole with the same hash and another count begins.
+        let halves = Self.segments(of: [1, 2], count: 2)
+        #expect(assembler.add(halves[0], from: Self.signer, at: Self.start) == nil)
+        #expect(assembler.add(halves[1], from: Self.signer, at: Self.start)?.bytes == [1, 2])
+    }
+
+    @Test func anotherCountOrHashLengthIsRefused() {
+        let whole = Self.whole(5)
+        let two = Self.segments(of: whole, count: 2)
+        let three = Self.segments(of: whole, count: 3)
+        var assembler = SegmentAssembler()
+        #expect(assembler.add(two[0], from: Self.signer, at: Self.start) == nil)
+        #expect(assembler.add(three[2], from: Self.signer, at: Self.start) == nil)
+        #expect(assembler.add(two[1], from: Self.signer, at: Self.start)?.bytes == whole)
+        for hash in [[], Array(two[0].wholeHash.dropLast()), two[0].wholeHash + [0]] {
+            for index in 0...1 {
+                let segment = SegmentMessage(wholeHash: hash, index: index, count: 2, payload: [1])
+                #expect(assembler.add(segment, from: Self.signer, at: Self.start) == nil)
+            }
+        }
+    }
+
+    @Test func aWholeIsForgottenWhenItIsTooOld() {
+        let whole = Self.whole(6)
+        let segments = Self.segments(of: whole, count: 2)
+        var assembler = SegmentAssembler()
+        #expect(assembler.add(segments[0], from: Self.signer, at: Self.start) == nil)
+        #expect(assembler.add(segments[1], from: Self.signer, at: Self.start + .seconds(300))?.bytes == whole)
+        #expect(assembler.add(segments[0], from: Self.signer, at: Self.start) == nil)
+        let late = Self.start + .seconds(301)
+        #expect(assembler.add(segments[1], from: Self.signer, at: late) == nil)
+        // The late segment began it anew.
+        #expect(assembler.add(segments[0], from: Self.signer, at: late)?.bytes == whole)
+    }
+
+    @Test func theOldestWholeGivesWayWhenThereAreTooMany() {
+        var limits = SegmentAssembler.Limits()
+        limits.wholeCount = 2
+        var assembler = SegmentAssembler(limits: limits)
+        let wholes = (0..<3).map { Self.whole(10 + $0) }
+        for (index, whole) in wholes.enumerated() {
+            let time = Self.start + .seconds(index)
+            #expect(assembler.add(Self.segments(of: whole, count: 2)[0], from: Self.signer, at: time) == nil)
+        }
+        let now = Self.start + .seconds(3)
+        for index in [1, 2] {
+            #expect(assembler.add(Self.segments(of: wholes[index], count: 2)[1], from: Self.signer, at: now)?.bytes == wholes[index])
+        }
+        #expect(assembler.add(Self.segments(of: wholes[0], count: 2)[1], from: Self.signer, at: now) == nil)
+    }
+
+    @Test func theOldestWholeGivesWayWhenThereAreTooManyBytes() {
+        var limits = SegmentAssembler.Limits()
+        limits.byteCount = 120
+        var assembler = SegmentAssembler(limits: limits)
+        let wholes = (0..<3).map { Self.whole(20 + $0) }
+        // 50 bytes each: the third is too many.
+        for (index, whole) in wholes.enumerated() {
+            _ = assembler.add(Self.segments(of: whole, count: 2)[0], from: Self.signer, at: Self.start + .seconds(index))
+        }
+        let now = Self.start + .seconds(3)
+        #expect(assembler.add(Self.segments(of: wholes[1], count: 2)[1], from: Self.signer, at: now)?.bytes == wholes[1])
+        #expect(assembler.add(Self.segments(of: wholes[2], count: 2)[1], from: Self.signer, at: now)?.bytes == wholes[2])
+        #expect(assembler.add(Self.segments(of: wholes[0], count: 2)[1], from: Self.signer, at: now) == nil)
+        // What was completed takes no room any more.
+        #expect(assembler.add(Self.segments(of: wholes[0], count: 2)[0], from: Self.signer, at: now)?.bytes == wholes[0])
+    }
+
+    @Test func fragmentsOfThrowAwayKeysDoNotPushOutAHalfSentWhole() {
+        let limits = SegmentAssembler.Limits()
+        var assembler = SegmentAssembler()
+        let whole = Self.whole(7, count: 1_000)
+        let halves = Self.segments(of: whole, count: 2)
+        #expect(assembler.add(halves[0], from: Self.signer, at: Self.start) == nil)
+        // Of as many parts, and of more; smaller, or less complete.
+        for index in 0..<2 * limits.wholeCount {
+            let fragment = SegmentMessage(
+                wholeHash: Keccak256.hash(Self.whole(UInt64(index))), index: 0, count: index.isMultiple(of: 2) ? 2 : 256,
+                payload: [UInt8](repeating: 1, count: index.isMultiple(of: 2) ? 10 : 1_000))
+            #expect(assembler.add(fragment, from: PrivateKey.generate().publicKey, at: Self.start + .seconds(1)) == nil)
+        }
+        #expect(assembler.count == limits.wholeCount)
+        #expect(assembler.add(halves[1], from: Self.signer, at: Self.start + .seconds(2))?.bytes == whole)
+    }
+
+    @Test func aWholeThatBeginsFindsRoomAmongMoreCompleteOnes() {
+        var limits = SegmentAssembler.Limits()
+        limits.wholeCount = 4
+        var assembler = SegmentAssembler(limits: limits)
+        for index in 0..<10 {
+            let fragment = Self.segments(of: Self.whole(UInt64(index)), count: 2)[0]
+            _ = assembler.add(fragment, from: PrivateKey.generate().publicKey, at: Self.start)
+        }
+        let whole = Self.whole(50)
+        let thirds = Self.segments(of: whole, count: 3)
+        for third in thirds[..<2] { #expect(assembler.add(third, from: Self.signer, at: Self.start) == nil) }
+        #expect(assembler.add(thirds[2], from: Self.signer, at: Self.start)?.bytes == whole)
+    }
+
+    @Test func aSignerHasRoomOfItsOwnAndNoMore() {
+        let limits = SegmentAssembler.Limits()
+        var assembler = SegmentAssembler()
+        let honest = Self.whole(8)
+        #expect(assembler.add(Self.segments(of: honest, count: 3)[0], from: Self.signer, at: Self.start) == nil)
+        for index in 0..<100 {
+            let fragment = Self.segments(of: Self.whole(UInt64(100 + index)), count: 2)[0]
+            #expect(assembler.add(fragment, from: Self.other, at: Self.start) == nil)
+        }
+        #expect(assembler.count == 1 + limits.wholeCountBySigner)
+        for third in Self.segments(of: honest, count: 3)[1...].dropLast() {
+            #expect(assembler.add(third, from: Self.signer, at: Self.start) == nil)
+        }
+        #expect(assembler.add(Self.segments(of: honest, count: 3)[2], from: Self.signer, at: Self.start)?.bytes == honest)
+    }
+
+    @Test func aSignerHasBytesOfItsOwnAndNoMore() {
+        var limits = SegmentAssembler.Limits()
+        limits.byteCountBySigner = 120
+        var assembler = SegmentAssembler(limits: limits)
+        let wholes = (0..<3).map { Self.whole(60 + $0) }
+        for whole in wholes { _ = assembler.add(Self.segments(of: whole, count: 2)[0], from: Self.signer, at: Self.start) }
+        #expect(assembler.count == 2)
+        #expect(assembler.add(Self.segments(of: wholes[2], count: 2)[1], from: Self.signer, at: Self.start)?.bytes == wholes[2])
+    }
+
+    @Test func aWholeHasAsManyBytesAsItMay() {
+        var limits = SegmentAssembler.Limits()
+        limits.wholeByteCount = 100
+        var assembler = SegmentAssembler(limits: limits)
+        for (count, isTaken) in [(100, true), (101, false)] {
+            let whole = Self.whole(UInt64(count), count: count)
+            let segments = Self.segments(of: whole, count: 2)
+            #expect(assembler.add(segments[0], from: Self.signer, at: Self.start) == nil)
+            #expect(assembler.add(segments[1], from: Self.signer, at: Self.start)?.bytes == (isTaken ? whole : nil))
+        }
+    }
+}

@@ -1,0 +1,161 @@
+import StatusProtocol
+import Synchronization
+import Testing
+import Core
+import Waku
+import WakuCrypto
+
+@testable import StatusRules
+
+/// Limits that several nodes count together.
+@Suite struct SharedTakeTests {
+    private let start = Timestamp(rawValue: 1_700_000_000_000_000_000)
+    private let sender = PrivateKey.generate().publicKey
+    private let other = PrivateKey.generate().publicKey
+
+    /// Gates of nodes that tell each other what they take.
+    private final class Nodes: Sendable {
+        let gates: [LimitGate]
+        let told = Mutex<[(String, Int)]>([])
+        let now = Mutex(Timestamp(rawValue: 1_700_000_000_000_000_000))
+
+        init(_ count: Int, _ limits: Limits) {
+            gates = (0..<count).map { _ in LimitGate(limits) }
+            for (place, gate) in gates.enumerated() {
+                gate.exchangeTakes(
+                    by: TakeExchange { bytes, purpose in
+                        SHA3.hash256(Array(purpose.utf8) + bytes)
+                    } tell: { [unowned self] takes in
+                        told.withLock { $0 += takes }
+                        for index in gates.indices where index != place {
+                            for (name, cost) in takes {
+                                gates[index].takenElsewhere(name, cost: cost, at: now.withLock(\.self))
+                            }
+                        }
+                    })
+                gate.share(among: count)
+            }
+        }
+    }
+
+    private func admits(_ gate: LimitGate, request key: PublicKey, at time: Timestamp? = nil) -> Bool {
+        !gate.refuses { $0.message(.request, from: key, at: time ?? start) }
+    }
+
+    private func limits(_ change: (inout Limits) -> Void) -> Limits {
+        var limits = Limits.none
+        change(&limits)
+        return limits
+    }
+
+    @Test func whatOneNodeAdmitsCountsAtTheOthers() {
+        let nodes = Nodes(3, limits { $0.requestsBySender = RateLimit(3, per: .hour, burst: 3) })
+        let gates = nodes.gates
+        #expect(gates.map { admits($0, request: sender) } == [true, true, true])
+        #expect(gates.map { admits($0, request: sender) } == [false, false, false])
+        #expect(admits(gates[1], request: other))
+        // A token is back, for one of them.
+        nodes.now.withLock { $0 = start + .seconds(1200) }
+        #expect(gates.map { admits($0, request: sender, at: start + .seconds(1200)) } == [true, false, false])
+    }
+
+    @Test func limitsOfAllKindsAreCountedTogether() throws {
+        let rate = RateLimit(1, per: .day)
+        let nodes = Nodes(
+            2,
+            limits { limits in
+                for path in Limits.ratesByRefusal.values { limits[keyPath: path] = rate }
+            })
+        let hash = KeyHash(of: sender)
+        let asks: [(Admission.Refusal, (inout Admission) -> Admission.Refusal?)] = [
+            (.messagesBySender, { $0.message(from: sender, at: start) }),
+            (.registrationsBySender, { $0.message(.registration, from: sender, at: start) }),
+            (.queriesBySender, { $0.message(.query, from: sender, at: start) }),
+            (.requestsBySender, { $0.message(.request, from: sender, at: start) }),
+            (.queriesByTarget, { $0.query(about: hash, at: start) }),
+            (.notificationsByTarget, { $0.notification(forHash: hash.bytes, InstallationID("a"), at: start) }),
+            (.newRegistrations, { $0.newRegistration(installations: 0, count: 0, at: start) }),
+            (.answerKiBByTarget, { $0.answer(byteCount: 1, about: hash, at: start) }), (.answerKiB, { $0.answer(byteCount: 1, at: start) }),
+        ]
+        for (limit, ask) in asks {
+            nodes.gates[1].reportRefusals { #expect($0 == limit) }
+            let refused = nodes.gates.map { $0.refuses(ask) }
+            #expect(refused == [false, true], "\(limit)")
+        }
+        // In total: whoever asks.
+        nodes.gates[1].reportRefusals { #expect($0 == .registrations) }
+        let isRefused = nodes.gates[1].refuses { $0.message(.registration, from: other, at: start) }
+        #expect(isRefused)
+        // Nobody can tell who asked.
+        let told = nodes.told.withLock(\.self).map(\.0)
+        // Three are of a message's sender and in total; the last registration was its sender's first one.
+        #expect(told.count == asks.count + 4)
+        #expect(told.allSatisfy { !$0.contains(sender.hex) && !$0.contains(hexString(hash.bytes)) })
+    }
+
+    @Test func ratesThatAreDividedAreNotTold() {
+        let nodes = Nodes(2, limits { $0.requestsBySender = RateLimit(60, per: .hour, burst: 1) })
+        #expect(nodes.gates.map { admits($0, request: sender) } == [true, true])
+        #expect(nodes.told.withLock(\.count) == 0)
+    }
+
+    /// The first turn may have been counted, and come to nothing.
+    @Test func aLaterTurnIsCountedAndNotRefused() {
+        let nodes = Nodes(2, limits { $0.requests = RateLimit(1, per: .day) })
+        #expect(admits(nodes.gates[0], request: sender))
+        let isRefused = nodes.gates[1].refuses(isLaterTurn: true) { $0.message(.request, from: sender, at: start) }
+        #expect(!isRefused)
+        #expect(!admits(nodes.gates[1], request: sender))
+        // Rates that each counts for itself go by its own count.
+        let divided = Nodes(1, limits { $0.requests = RateLimit(1, per: .day) })
+        #expect(admits(divided.gates[0], request: sender))
+        let isRefusedAlone = divided.gates[0].refuses(isLaterTurn: true) { $0.message(.request, from: sender, at: start) }
+        #expect(isRefusedAlone)
+        let fresh = Nodes(2, limits { $0.requests = RateLimit(1, per: .day) })
+        _ = fresh.gates[1].refuses(isLaterTurn: true) { $0.message(.request, from: sender, at: start) }
+        #expect(!admits(fresh.gates[0], request: sender))
+    }
+
+    @Test func whatWasTakenStaysWhenNodesComeAndGo() {
+        let nodes = Nodes(
+            3,
+            limits { limits in
+                limits.requestsBySender = RateLimit(1, per: .day)
+                limits.requests = RateLimit(100, per: .second)
+            })
+        let gate = nodes.gates[0]
+        #expect(admits(gate, request: sender))
+        gate.share(among: 2)
+        #expect(!admits(gate, request: sender))
+        // Another limit begins anew.
+        var other = limits { $0.requestsBySender = RateLimit(2, per: .day) }
+        other.requests = RateLimit(100, per: .second)
+        gate.replace(other)
+        #expect(admits(gate, request: sender))
+    }
+
+    @Test func aNodeAloneTellsNothing() {
+        let nodes = Nodes(1, limits { $0.requests = RateLimit(1, per: .day) })
+        #expect([sender, other].map { admits(nodes.gates[0], request: $0) } == [true, false])
+        #expect(nodes.told.withLock(\.count) == 0)
+    }
+
+    @Test func namesOfTakesAreReadAsTheyAreWritten() {
+        let take = SharedTake(.requestsBySender, key: [1, 2], cost: 7)
+        #expect(take.name == "requests-by-sender:0102")
+        #expect(SharedTake(name: take.name, cost: 7) == take)
+        for name in ["", ":", "requests-by-sender:", "requests-by-sender:1", "requests-by-sender", "wishes:0102", "a:b:c", "denied:01"] {
+            #expect(SharedTake(name: name, cost: 1) == nil)
+        }
+        #expect(SharedTake(name: take.name, cost: 0) == nil && SharedTake(name: take.name, cost: -1) == nil)
+    }
+
+    @Test func whatOthersTookIsNeverMoreThanTheBucketHolds() {
+        var limiter = RateLimiter<Int>(RateLimit(2, per: .hour, burst: 2))
+        limiter.note(1, cost: .max, at: start)
+        limiter.note(1, cost: 5, at: start)
+        limiter.note(1, cost: -5, at: start)
+        #expect([1799, 1800].map { limiter.admits(1, at: start + .seconds($0)) } == [false, true])
+        #expect(limiter.admits(2, at: start + .seconds(1800)) == true)
+    }
+}

@@ -1,0 +1,275 @@
+import Foundation
+import GRDB
+import Core
+import StatusProtocol
+import StatusRules
+import Storage
+import StoreSQLite
+import TestSupport
+import Testing
+import Waku
+import WakuCrypto
+
+@testable import Delivery
+@testable import StatusServer
+
+@Suite("Registrations in the store")
+struct RegistrationStorageTests {
+    let fixture: StatusStoreFixture
+    var store: SQLiteStore { fixture.store }
+
+    init() throws {
+        fixture = try StatusStoreFixture()
+    }
+
+    @Test("Nothing is known of an installation that never came")
+    func unknown() throws {
+        #expect(try store.state(of: StatusStoreFixture.key()) == nil)
+    }
+
+    @Test("A registration comes back as it went in, also after the store was opened again")
+    func survivesReopening() async throws {
+        let key = StatusStoreFixture.key()
+        try await store.register(key, version: 7, at: Timestamp(rawValue: 99))
+        let expected = StoredRegistration(
+            key: key, registration: StatusStoreFixture.registration(key, version: 7), storedAt: Timestamp(rawValue: 99))
+        #expect(try store.state(of: key) == .registered(expected))
+        try store.close()
+        #expect(try fixture.reopened().state(of: key) == .registered(expected))
+    }
+
+    @Test("Versions keep all their 64 bits", arguments: [1, UInt64(Int64.max), 1 << 63, .max])
+    func versions(version: UInt64) async throws {
+        let key = StatusStoreFixture.key()
+        try await store.register(key, version: version)
+        #expect(try store.state(of: key)?.version == version)
+        try await store.unregister(key, version: version, at: Timestamp(rawValue: 2))
+        #expect(try store.state(of: key) == .tombstone(version: version))
+    }
+
+    @Test("Installation ids with embedded NULs are different ids")
+    func embeddedNul() async throws {
+        let owner = PrivateKey.generate()
+        try await store.register(StatusStoreFixture.key("a\0b", of: owner), version: 3)
+        #expect(try store.state(of: StatusStoreFixture.key("a", of: owner)) == nil)
+        #expect(try store.state(of: StatusStoreFixture.key("a\0b", of: owner))?.version == 3)
+    }
+
+    @Test("All installations of a registrant are found, and of no other; tombstones are not among them")
+    func installations() async throws {
+        let owner = PrivateKey.generate()
+        for name in ["one", "two", "three"] { try await store.register(StatusStoreFixture.key(name, of: owner)) }
+        try await store.register(StatusStoreFixture.key("one"))
+        try await store.unregister(StatusStoreFixture.key("two", of: owner), version: 2, at: Timestamp(rawValue: 2))
+        func found(within budget: QueryBudget?) throws -> [String] {
+            let found = fixture.registrations.registrations(of: [KeyHash(of: owner.publicKey)], within: budget)
+            return try store.read(found).map(\.key.installationID.string)
+        }
+        // The most recently changed first.
+        #expect(try found(within: nil) == ["three", "one"])
+        #expect(try found(within: QueryBudget()) == ["three", "one"])
+        // One that has room for a single row more.
+        var spent = QueryBudget()
+        let stored = StoredRegistration(
+            key: StatusStoreFixture.key("other"), registration: PushNotificationRegistration(), storedAt: Timestamp(rawValue: 1))
+        for _ in 1..<QueryBudget.rowLimit { _ = spent.admits(stored) }
+        #expect(try found(within: spent) == ["three"])
+    }
+
+    @Test("Unregistering leaves key hash, installation and version, and nothing else")
+    func tombstone() async throws {
+        let key = StatusStoreFixture.key()
+        try await store.register(key, token: "tombstone-token")
+        try await store.unregister(key, version: 5, at: Timestamp(rawValue: 2))
+        try store.close()
+        let queue = try DatabaseQueue(path: fixture.path)
+        let left = try await queue.read { db in
+            try Int.fetchOne(
+                db,
+                sql: """
+                    SELECT count(*) FROM registration WHERE version = 5 AND platform IS NULL AND query_topic IS NULL
+                    AND published_query_topic IS NULL AND sealed IS NULL
+                    """)
+        }
+        #expect(left == 1)
+    }
+
+    @Test(
+        "Tombstones of what was never registered are forgotten after a while; those of what was registered stay, and refuse what is older")
+    func unfounded() async throws {
+        let (registered, never, anew) = (StatusStoreFixture.key(), StatusStoreFixture.key(), StatusStoreFixture.key())
+        try await store.register(registered, version: 1)
+        for key in [registered, never, anew] { try await store.unregister(key, version: 2, at: Timestamp(rawValue: 10)) }
+        #expect(try store.read(Registrations.head(of: never))?.isUnfounded == true)
+        #expect(try store.read(Registrations.countedInstallations(of: never.keyHash)) == 1)
+        #expect(try store.read(Registrations.countedInstallations(of: registered.keyHash)) == 0)
+        #expect(try store.read(Registrations.countedRegistrations()) == 2)
+        // Registered after all, and unregistered again: now it stays.
+        try await store.register(anew, version: 3)
+        try await store.unregister(anew, version: 4, at: Timestamp(rawValue: 11))
+        #expect(try await store.commit(Registrations.forgetUnfounded(before: Timestamp(rawValue: 10), limit: 10)) == 0)
+        #expect(try await store.commit(Registrations.forgetUnfounded(before: Timestamp(rawValue: 1_000), limit: 10)) == 1)
+        #expect(try store.state(of: never) == nil)
+        #expect(try store.state(of: registered)?.version == 2)
+        #expect(try store.state(of: anew)?.version == 4)
+        // Imported tombstones are of what was registered elsewhere.
+        let imported = StatusStoreFixture.key()
+        let record = RegistrationRecord(key: imported, version: 7, changedAt: Timestamp(rawValue: 1), registration: nil)
+        #expect(try await store.commit(fixture.registrations.merge(record)))
+        #expect(try await store.commit(Registrations.forgetUnfounded(before: Timestamp(rawValue: 1_000), limit: 10)) == 0)
+    }
+
+    @Test("Unregistering takes doubts about the token along, and with the last installation the keys of the registrant's topics")
+    func unregistrationLeavesNothing() async throws {
+        let phone = StatusStoreFixture.key("phone")
+        let tablet = RegistrationKey(keyHash: phone.keyHash, installationID: InstallationID("tablet"))
+        for key in [phone, tablet] { try await store.register(key) }
+        let topics = [StatusTopics.query(phone.keyHash), StatusTopics.publishedQuery(phone.keyHash)]
+        for topic in topics { try await store.keep(.random(), of: topic) }
+        let devices = [1, 2].map { Registrations.device($0) }
+        let doubt = TokenDoubt(version: 1, at: Timestamp(rawValue: 1))
+        try await store.commit(.change(devices.map { DeliveryStorage.setDoubt(doubt, of: $0) }))
+        try await store.unregister(phone, version: 2, at: Timestamp(rawValue: 2))
+        #expect(try devices.map { try store.read(DeliveryStorage.doubt(of: $0)) } == [nil, doubt])
+        #expect(try store.topicKey(topics[0]) != nil)
+        try await store.unregister(tablet, version: 2, at: Timestamp(rawValue: 2))
+        #expect(try store.read(DeliveryStorage.hasDoubts()) == false)
+        for topic in topics { #expect(try store.topicKey(topic) == nil) }
+    }
+
+    @Test("A row that can't be opened expires like any other, and keeps none from it")
+    func unreadableRowsExpire() async throws {
+        let keys = (0..<3).map { _ in StatusStoreFixture.key() }
+        for key in keys { try await store.register(key, version: 4) }
+        try store.close()
+        let queue = try DatabaseQueue(path: fixture.path)
+        try await queue.write { try $0.execute(sql: "UPDATE registration SET sealed = x'00' WHERE id = 1") }
+        try queue.close()
+        let reopened = try fixture.reopened()
+        let (cutoff, now) = (Timestamp(rawValue: 100), Timestamp(rawValue: 200))
+        let old = try reopened.read(Registrations.registrations(unchangedSince: cutoff))
+        #expect(old == keys)
+        let ended = try await reopened.commit(
+            StoreCommand<[Bool]>.each(old.map { Registrations.expire($0, unchangedSince: cutoff, at: now) }))
+        #expect(ended == [true, true, true])
+        for key in keys { #expect(try reopened.state(of: key)?.version == 4) }
+        #expect(try reopened.read(Registrations.registrationCount()) == 0)
+    }
+
+    @Test("Registrants without a topic key are found, the newest first, in parts")
+    func withoutTopicKey() async throws {
+        let keys = (0..<5).map { _ in StatusStoreFixture.key() }
+        for key in keys { try await store.register(key) }
+        // A second device of the first one, and one that is gone.
+        try await store.register(RegistrationKey(keyHash: keys[0].keyHash, installationID: InstallationID("tablet")))
+        try await store.unregister(keys[3], version: 2, at: Timestamp(rawValue: 2))
+        let topic = StatusTopics.query(keys[2].keyHash)
+        try await store.keep(.random(), of: topic)
+        let hashes = keys.map(\.keyHash)
+        let all = try store.read(TopicKeyStorage.registrantsWithoutKey(before: nil, limit: 100))
+        #expect(all.registrants == [hashes[0], hashes[4], hashes[1]] && all.next == nil)
+        let first = try store.read(TopicKeyStorage.registrantsWithoutKey(before: nil, limit: 3))
+        #expect(first.registrants == [hashes[0], hashes[4]])
+        let second = try store.read(TopicKeyStorage.registrantsWithoutKey(before: first.next, limit: 3))
+        #expect(second.registrants == [hashes[1], hashes[0]] && second.next == nil)
+    }
+
+    @Test("Four bytes of a topic find their registrants, in the form that fits; several on one topic are all found")
+    func topics() async throws {
+        let key = StatusStoreFixture.key()
+        try await store.register(key)
+        let topics = QueryTopics(of: key.keyHash)
+        #expect(try store.read(TopicKeyStorage.queryTopics(withTag: topics.deployed)) == [key.keyHash.hex])
+        #expect(try store.read(TopicKeyStorage.queryTopics(withTag: topics.published)) == ["0x" + key.keyHash.hex])
+
+        // Nobody finds two keys that share four bytes in a test's time: another registrant is moved to the topic by hand.
+        let other = StatusStoreFixture.key()
+        try await store.register(other)
+        try store.close()
+        let queue = try DatabaseQueue(path: fixture.path)
+        try await queue.write {
+            try $0.execute(
+                sql: "UPDATE registration SET query_topic = ? WHERE key_hash = ?",
+                arguments: [Int64(topics.deployed.rawValue), Data(other.keyHash.bytes)])
+        }
+        try queue.close()
+        let found = try fixture.reopened().read(TopicKeyStorage.queryTopics(withTag: topics.deployed))
+        #expect(Set(found) == [key.keyHash.hex, other.keyHash.hex])
+    }
+
+    @Test("The topics of all who are registered are listed, of those who left not")
+    func topicList() async throws {
+        let stays = StatusStoreFixture.key(), leaves = StatusStoreFixture.key()
+        try await store.register(stays)
+        try await store.register(leaves)
+        try await store.unregister(leaves, version: 2, at: Timestamp(rawValue: 2))
+        let tags = try TopicKeyStorage.allTopics(in: store)
+        #expect(tags == [QueryTopics(of: stays.keyHash).deployed, QueryTopics(of: stays.keyHash).published])
+    }
+
+    @Test("The files disclose no device token, and nobody else may read them")
+    func sealed() async throws {
+        let token = "a-token-that-must-not-be-found"
+        try await store.register(StatusStoreFixture.key(), token: token)
+        for file in try FileManager.default.contentsOfDirectory(atPath: fixture.folder.path) {
+            let path = fixture.folder.path + "/" + file
+            let content = try #require(FileManager.default.contents(atPath: path))
+            #expect(content.range(of: Data(token.utf8)) == nil, "\(file) holds the token")
+            let mode = try FileManager.default.attributesOfItem(atPath: path)[.posixPermissions] as? Int
+            #expect(try #require(mode) & 0o077 == 0, "\(file) can be read by others")
+        }
+    }
+
+    @Test("A row that was moved to another installation does not open")
+    func bound() async throws {
+        let key = StatusStoreFixture.key("mine"), other = StatusStoreFixture.key("theirs")
+        try await store.register(key)
+        try await store.register(other)
+        try store.close()
+        let queue = try DatabaseQueue(path: fixture.path)
+        try await queue.write {
+            try $0.execute(sql: "UPDATE registration SET sealed = (SELECT sealed FROM registration WHERE id = 1) WHERE id = 2")
+        }
+        try queue.close()
+        let reopened = try fixture.reopened()
+        #expect(throws: StoreError.self) { try reopened.state(of: other) }
+        #expect(try reopened.state(of: key) != nil)
+    }
+
+    @Test("A registrant is found by the beginning of its hash")
+    func prefixes() async throws {
+        let keys = (0..<20).map { StatusStoreFixture.key(String($0)) }
+        for key in keys { try await store.register(key) }
+        for key in keys {
+            #expect(try store.read(Registrations.keyHashes(prefix: String(key.keyHash.hex.prefix(32)), limit: 2)) == [key.keyHash])
+        }
+        #expect(try store.read(Registrations.keyHashes(prefix: "", limit: 50)).count == 20)
+        #expect(try store.read(Registrations.registeredKeyHashes(limit: 3)) == keys.prefix(3).map(\.keyHash))
+    }
+
+    @Test("Many at once are all kept, and counted")
+    func concurrency() async throws {
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            for index in 0..<200 { group.addTask { try await store.register(StatusStoreFixture.key(String(index))) } }
+            try await group.waitForAll()
+        }
+        let statistics = try store.read(Registrations.statistics())
+        #expect(statistics.apn == 200 && statistics.registrants == 200 && statistics.tombstones == 0)
+    }
+
+    @Test("Versions registered one after the other in one batch: each sees the one before")
+    func batches() async throws {
+        let (key, registrations) = (StatusStoreFixture.key(), fixture.registrations)
+        let results = await store.commitEach(
+            (1...50 as ClosedRange<UInt64>).map { version -> StoreCommand<UInt64> in
+                let registration = StatusStoreFixture.registration(key, version: version)
+                return Registrations.head(of: key).then { head in
+                    let change = registrations.store(
+                        registration, bytes: registration.encoded(), as: key, replacing: head, at: Timestamp(rawValue: 1))
+                    return .change([change], head?.version ?? 0)
+                }
+            })
+        #expect(try results.map { try $0.get() } == Array(0..<50))
+        #expect(try store.state(of: key)?.version == 50)
+    }
+}

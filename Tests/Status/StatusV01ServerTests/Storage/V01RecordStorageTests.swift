@@ -1,0 +1,203 @@
+import Delivery
+import Foundation
+import Core
+import StatusProtocol
+import StatusRules
+import Storage
+import StoreSQLite
+import TestSupport
+import Testing
+import Waku
+import WakuCrypto
+
+@testable import StatusV01Server
+
+@Suite("Version 0.1: stored records")
+struct V01RecordStorageTests {
+    private let fixture: V01StoreFixture
+    private let account: V01Account
+
+    init() throws {
+        fixture = try V01StoreFixture()
+        account = V01Account(
+            of: PrivateKey.generate().publicKey, devices: [V01Account.device("a"), V01Account.device("b", token: "other", tokenType: 2)])
+    }
+
+    @Test func aRecordIsReadBackAsItCame() async throws {
+        #expect(try await fixture.take(account.register(version: 3), of: account) == nil)
+        #expect(try fixture.preferences(of: account) == account.preferences(version: 3))
+        #expect(try fixture.selected(by: account.accessToken) == account.keyHash)
+        let store = try fixture.reopened()
+        #expect(try store.read(Records(store.sealer).preferences(of: account.keyHash)) == account.preferences(version: 3))
+    }
+
+    @Test func anAccessTokenSelectsOneRecordAndIsCompared() async throws {
+        try await fixture.take(account.register(version: 1), of: account)
+        let thief = V01Account(of: account.server, accessToken: account.accessToken)
+        #expect(try await fixture.take(thief.register(version: 1), of: thief) == .malformedMessage)
+        #expect(try fixture.selected(by: account.accessToken) == account.keyHash)
+        #expect(try fixture.selected(by: AccessToken(account.accessToken.revealed.uppercased() + "x")) == nil)
+        // Its owner may use it again, and whoever it was freed for.
+        var changed = account
+        changed.accessToken = V01Account.newToken()
+        #expect(try await fixture.take(changed.register(version: 2), of: changed) == nil)
+        #expect(try fixture.selected(by: account.accessToken) == nil)
+        #expect(try await fixture.take(thief.register(version: 2), of: thief) == nil)
+        #expect(try fixture.selected(by: account.accessToken) == thief.keyHash)
+    }
+
+    @Test func aNewerRecordReplacesTheStoredOneAsAWhole() async throws {
+        try await fixture.take(account.register(version: 1), of: account)
+        let before = try fixture.devices(of: account)
+        for row in before.values { try await fixture.enqueue(for: row) }
+        var changed = account
+        changed.devices = [account.devices[0], V01Account.device("c")]
+        try await fixture.take(changed.register(version: 2), of: changed)
+        let after = try fixture.devices(of: account)
+        #expect(Set(after.keys.map(\.string)) == ["a", "c"])
+        // A device keeps its row, and what waits for it; what waits for one that is gone is dropped.
+        #expect(after[InstallationID("a")] == before[InstallationID("a")])
+        let waiting = try fixture.store.read(DeliveryStorage.waitingDeliveries())
+        #expect(waiting.map(\.device.row) == [before[InstallationID("a")]])
+        #expect(try fixture.preferences(of: account)?.devices == changed.devices)
+    }
+
+    @Test(arguments: [true, false]) func anEndLeavesKeyHashAndVersionAlone(byFlag: Bool) async throws {
+        try await fixture.take(account.register(version: 1), of: account)
+        for row in try fixture.devices(of: account).values { try await fixture.enqueue(for: row) }
+        var empty = account
+        empty.devices = []
+        let end = byFlag ? account.unregister(version: 2) : empty.register(version: 2)
+        #expect(try await fixture.take(end, of: account) == nil)
+        #expect(try fixture.preferences(of: account) == nil)
+        #expect(try fixture.devices(of: account).isEmpty)
+        #expect(try fixture.selected(by: account.accessToken) == nil)
+        #expect(try fixture.store.read(DeliveryStorage.waitingCount()) == 0)
+        #expect(try await fixture.take(account.register(version: 2), of: account) == .versionMismatch)
+        #expect(try await fixture.take(end, of: account) == nil)
+        #expect(try await fixture.take(account.register(version: 3), of: account) == nil)
+    }
+
+    @Test func theStoredRegisterAgainChangesNothing() async throws {
+        let (first, second) = (account.register(version: 1), account.register(version: 2))
+        for register in [first, first, second, second] { #expect(try await fixture.take(register, of: account) == nil) }
+        #expect(try await fixture.take(first, of: account) == .versionMismatch)
+        #expect(try fixture.preferences(of: account)?.version == 2)
+    }
+
+    @Test func tombstonesOfWhatNeverWasAreForgotten() async throws {
+        let stranger = V01Account(of: account.server)
+        #expect(try await fixture.take(stranger.unregister(version: 7), of: stranger, at: Timestamp(rawValue: 10)) == nil)
+        try await fixture.take(account.register(version: 1), of: account)
+        try await fixture.take(account.unregister(version: 2), of: account)
+        #expect(try await fixture.take(stranger.register(version: 7), of: stranger) == .versionMismatch)
+        #expect(try await fixture.store.commit(Records.forgetUnfounded(before: Timestamp(rawValue: 11), limit: 10)) == 1)
+        #expect(try fixture.store.read(Records.head(of: stranger.keyHash)) == nil)
+        #expect(try fixture.store.read(Records.head(of: account.keyHash))?.head.version == 2)
+    }
+
+    @Test func recordsThatWereNotRenewedEndUnderTheirVersion() async throws {
+        try await fixture.take(account.register(version: 5), of: account, at: Timestamp(rawValue: 10))
+        let cutoff = Timestamp(rawValue: 11)
+        #expect(try fixture.store.read(Records.records(unchangedSince: cutoff)) == [account.keyHash])
+        #expect(try await fixture.store.commit(Records.expire(account.keyHash, unchangedSince: cutoff, at: cutoff)))
+        #expect(try await !fixture.store.commit(Records.expire(account.keyHash, unchangedSince: cutoff, at: cutoff)))
+        #expect(try fixture.preferences(of: account) == nil)
+        #expect(try await fixture.take(account.register(version: 5), of: account) == .versionMismatch)
+        #expect(try await fixture.take(account.register(version: 6), of: account) == nil)
+    }
+
+    @Test func aDeadTokenTakesItsDeviceOutOfTheRecord() async throws {
+        try await fixture.take(account.register(version: 4), of: account)
+        let rows = try fixture.devices(of: account)
+        let source = V01DeliverySource(fixture.store.sealer, apnsTopic: "")
+        let row = try #require(rows[InstallationID("a")])
+        try await fixture.enqueue(for: row)
+        try await fixture.store.commit(source.endDevice(row, version: 3, at: Timestamp(rawValue: 2)))
+        #expect(try fixture.devices(of: account).count == 2)
+        try await fixture.store.commit(source.endDevice(row, version: 4, at: Timestamp(rawValue: 2)))
+        #expect(try fixture.preferences(of: account)?.devices == [account.devices[1]])
+        #expect(try fixture.selected(by: account.accessToken) == account.keyHash)
+        #expect(try fixture.store.read(DeliveryStorage.waitingCount()) == 0)
+        let last = try #require(rows[InstallationID("b")])
+        try await fixture.store.commit(source.endDevice(last, version: 4, at: Timestamp(rawValue: 3)))
+        #expect(try fixture.preferences(of: account) == nil)
+        #expect(try fixture.selected(by: account.accessToken) == nil)
+        #expect(try await fixture.take(account.register(version: 5), of: account) == nil)
+    }
+
+    @Test func deliveryFindsDevicesWithTheirTokens() async throws {
+        try await fixture.take(account.register(version: 4), of: account)
+        let source = V01DeliverySource(fixture.store.sealer, apnsTopic: "im.status")
+        let rows = try fixture.devices(of: account)
+        let found = try fixture.store.read(.find(source.devices(ids: Array(rows.values))) { .done($0) })
+        let addresses = try found.map { (try source.owner(of: $0)?.installation, try source.address(of: $0)) }
+        #expect(addresses.count == 2)
+        for (installation, address) in addresses {
+            let isFirst = installation == "a"
+            #expect(address.deviceToken == account.devices[isFirst ? 0 : 1].token)
+            #expect(address.platform == (isFirst ? .apn : .firebase))
+            #expect(address.apnTopic == (isFirst ? "im.status" : ""))
+            #expect(address.version == 4)
+        }
+    }
+
+    @Test func nothingSecretIsInTheFile() async throws {
+        var secret = account
+        secret.devices = [V01Account.device("a", token: "device-token-in-clear")]
+        try await fixture.take(secret.register(version: 1), of: secret)
+        try fixture.store.close()
+        for name in try FileManager.default.contentsOfDirectory(atPath: fixture.folder.path) {
+            let content = try Data(contentsOf: URL(fileURLWithPath: fixture.folder.path + "/" + name))
+            for needle in ["device-token-in-clear", secret.accessToken.revealed] {
+                #expect(content.range(of: Data(needle.utf8)) == nil, "\(name)")
+            }
+        }
+    }
+
+    @Test func theLookUpByTokenSurvivesARotationOfTheStorageKey() async throws {
+        try await fixture.take(account.register(version: 1), of: account)
+        try fixture.store.close()
+        let folder = try DataFolder(locking: fixture.folder.path)
+        #expect(try StorageKeyRotation.run(fixture.storageKey, in: folder, parts: V01StoreFixture.parts) == 3)
+        folder.unlock()
+        let store = try fixture.reopened()
+        let selection = try store.read(Records(store.sealer).selection(by: [account.accessToken]))
+        #expect(selection?.records[account.accessToken]?.preferences == account.preferences(version: 1))
+        let inspection = try StoreInspection(of: fixture.path, storageKey: fixture.storageKey, parts: V01StoreFixture.parts)
+        #expect(inspection.isWhole)
+        #expect(inspection.rows?["v0.1 records"] == StoreInspection.Rows(count: 1))
+        #expect(inspection.rows?["v0.1 devices"] == StoreInspection.Rows(count: 2))
+    }
+
+    @Test func exportedRecordsAreMergedByVersion() async throws {
+        let gone = V01Account(of: account.server)
+        try await fixture.take(account.register(version: 2), of: account)
+        try await fixture.take(gone.register(version: 1), of: gone)
+        try await fixture.take(gone.unregister(version: 2), of: gone)
+        var exported: [RecordExport] = []
+        try fixture.records.forEach(in: fixture.store) {
+            exported.append($0)
+            return true
+        }
+        #expect(exported.count == 2)
+        let other = try V01StoreFixture()
+        for record in exported { #expect(try await other.store.commit(other.records.merge(record))) }
+        for record in exported { #expect(try await !other.store.commit(other.records.merge(record))) }
+        #expect(try other.preferences(of: account) == account.preferences(version: 2))
+        #expect(try other.selected(by: account.accessToken) == account.keyHash)
+        #expect(try await other.take(gone.register(version: 2), of: gone) == .versionMismatch)
+        let figures = try other.store.read(Records.figures())
+        #expect(figures.records == 1 && figures.tombstones == 1)
+        #expect(figures.devices == [.apn: 1, .firebase: 1])
+    }
+
+    @Test func aMergedRecordNeverTakesAnothersToken() async throws {
+        let thief = V01Account(of: account.server, accessToken: account.accessToken)
+        try await fixture.take(account.register(version: 1), of: account)
+        let export = RecordExport(
+            keyHash: thief.keyHash, version: 1, changedAt: Timestamp(rawValue: 1), preferences: thief.preferences().encoded())
+        #expect(try await !fixture.store.commit(fixture.records.merge(export)))
+        #expect(try fixture.selected(by: account.accessToken) == account.keyHash)
+    }
+}

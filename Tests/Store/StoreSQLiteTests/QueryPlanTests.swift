@@ -1,0 +1,102 @@
+import Foundation
+import GRDB
+import Core
+import StatusProtocol
+import Storage
+import TestSupport
+import Testing
+import Waku
+import WakuCrypto
+
+@testable import Delivery
+@testable import StatusServer
+@testable import StoreSQLite
+
+/// SQLite chooses indexes by the text of a statement: what is done for each message must not look at all rows.
+@Suite("Statements of each message use an index")
+struct QueryPlanTests {
+    private let store: SQLiteStore
+    private let folder: TemporaryFolder
+    private let key = RegistrationKey(
+        keyHash: KeyHash(of: PrivateKey.generate().publicKey), installationID: InstallationID("phone"))
+    private let delivery = DeliveryID(hashing: [1])
+    private let device = DeviceID(StatusStorage.protocolNumber, row: 1)
+
+    init() throws {
+        folder = try TemporaryFolder()
+        store = try SQLiteStore(folder: folder.path, storageKey: .random(), parts: [DeliveryStorage.part, StatusStorage.part])
+    }
+
+    /// What SQLite does for a statement, step by step.
+    private func plan(_ sql: String, _ arguments: [Value]) throws -> [String] {
+        let values = arguments.map { value -> (any DatabaseValueConvertible)? in
+            switch value {
+            case .null: nil
+            case .integer(let integer): integer
+            case .text(let text): text
+            case .bytes(let bytes): Data(bytes)
+            }
+        }
+        return try store.pool.read { db in
+            let statement = try db.makeStatement(sql: "EXPLAIN QUERY PLAN " + sql)
+            statement.setUncheckedArguments(StatementArguments(values))
+            return try GRDB.Row.fetchAll(statement).map { $0["detail"] as String }
+        }
+    }
+
+    /// A step that looks at all rows of a table.
+    private func isScan(_ step: String) -> Bool {
+        step.hasPrefix("SCAN") && !step.contains(" INDEX ") && !step.contains("json_each")
+    }
+
+    private func expectIndexes(_ reads: [Read], sourceLocation: SourceLocation = #_sourceLocation) throws {
+        for read in reads {
+            let steps = try plan(read.query.sql, read.arguments)
+            #expect(!steps.isEmpty && !steps.contains(where: isScan), "\(read.query.sql): \(steps)", sourceLocation: sourceLocation)
+        }
+    }
+
+    private func expectIndexes<Outcome>(_ command: StoreCommand<Outcome>, sourceLocation: SourceLocation = #_sourceLocation) throws {
+        guard case .read(let reads, _) = command else { Issue.record("no reads", sourceLocation: sourceLocation); return }
+        try expectIndexes(reads, sourceLocation: sourceLocation)
+    }
+
+    @Test func readsOfRegistrations() throws {
+        let (now, hash) = (Timestamp(rawValue: 1), key.keyHash)
+        let registrations = Registrations(store.sealer)
+        try expectIndexes(Registrations.head(of: key))
+        try expectIndexes(registrations.state(of: key))
+        try expectIndexes(registrations.registrations(of: [hash]))
+        try expectIndexes(Registrations.installationCount(of: hash))
+        try expectIndexes(Registrations.countedInstallations(of: hash))
+        try expectIndexes(Registrations.countedRegistrations())
+        try expectIndexes(Registrations.forgetUnfounded(before: now, limit: 10))
+        try expectIndexes(Registrations.expire(key, unchangedSince: now, at: now))
+        try expectIndexes(Registrations.keyHashes(prefix: "ab", limit: 2))
+        try expectIndexes(Registrations.keys(ofDevices: [1, 2]))
+        try expectIndexes(TopicKeyStorage.queryTopics(withTag: TopicTag(rawValue: 7)))
+        try expectIndexes(TopicKeyStorage(store.sealer).key(of: "topic"))
+        try expectIndexes(TopicKeyStorage.registrantsWithoutKey(before: nil, limit: 10))
+        try expectIndexes(AnswerStorage.answer(to: [1]))
+    }
+
+    @Test func readsOfDeliveries() throws {
+        try expectIndexes(DeliveryStorage.states(of: [delivery]))
+        try expectIndexes(DeliveryStorage.waiting(delivery))
+        try expectIndexes(DeliveryStorage.stored([1, 2]))
+        try expectIndexes(DeliveryStorage.posted(under: [1, 2]))
+        try expectIndexes(DeliveryStorage.haveFailures([delivery]))
+        try expectIndexes(DeliveryStorage.doubt(of: device))
+    }
+
+    @Test func changes() throws {
+        let posted = PostedNotification(delivery: delivery, device: device, version: 1)
+        let changes =
+            DeliveryStorage.forget(device) + DeliveryStorage.accept(posted, postedAs: nil, at: Timestamp(rawValue: 1))
+            + [TopicKeyStorage.forget(key.keyHash)]
+        for change in changes where !change.mutation.sql.hasPrefix("INSERT") {
+            let steps = try plan(change.mutation.sql, change.arguments)
+            #expect(!steps.isEmpty && !steps.contains(where: isScan), "\(change.mutation.sql): \(steps)")
+        }
+    }
+}
