@@ -126,7 +126,7 @@ package.targets += room(
     [
         library("CurlClient", ["CCurl", "Core"]),
         library("GossipSub", ["Core", "WakuCrypto", "Wire"]),
-        library("HTTPService", ["NIOSupport", httpTypes, hummingbird, hummingbirdCore, logging, nio, nioHTTPTypes, lifecycle]),
+        library("HTTPService", ["NIOSupport", httpTypes, hummingbird, hummingbirdCore, lifecycle, logging, nio, nioHTTPTypes]),
         library("LibP2P", ["Core", "NIOSupport", "WakuCrypto", "Wire", logging, nio, nioSockets]),
         library("LoopbackRelay", ["Core", "HTTPService", "Waku", "WakuCrypto", hummingbird, logging, nio]),
         library("NIOSupport", [logging, nio]),
@@ -151,13 +151,14 @@ package.targets += room(
     "Node",
     [
         library("Delivery", ["Core", "CurlClient", "NodeMetrics", "Storage", "Waku", "WakuCrypto", logging]),
-        library("NodeAPI", ["Waku"]),
+        library("RateLimits", ["Core", "WakuCrypto"]),
+        library("NodeAPI", ["Core", "Delivery", "NodeMetrics", "Storage", "Waku", "WakuCrypto", logging]),
         library("NodeMetrics", ["Core", "Waku", metrics]),
         library(
             "PushNode",
             [
-                "Cluster", "ClusterPostgreSQL", "Core", "Delivery", "HTTPService", "NodeAPI", "NodeMetrics", "StatusProtocol", "Storage",
-                "StorePostgreSQL", "StoreSQLite", "Waku", "WakuCrypto", deque, httpTypes, hummingbird, logging, nio, lifecycle,
+                "Core", "Delivery", "HTTPService", "NodeAPI", "NodeMetrics", "Storage", "Waku", "WakuCrypto", deque, httpTypes, hummingbird,
+                lifecycle, logging, nio,
             ]),
     ])
 
@@ -167,7 +168,11 @@ package.targets += room(
     "Cluster",
     [
         library("Cluster", ["Core"]),
-        library("ClusterPostgreSQL", ["Cluster", "Core", "Storage", "StorePostgreSQL"]),
+        library(
+            "ClusterPostgreSQL",
+            [
+                "Cluster", "Core", "Delivery", "NodeAPI", "NodeMetrics", "Storage", "StorePostgreSQL", "Waku", "WakuCrypto", logging,
+            ]),
     ])
 
 // MARK: - Status: protocol, rules and server, version 0.1 beside it
@@ -176,18 +181,20 @@ package.targets += room(
     "Status",
     [
         library("StatusProtocol", ["CPushMessages", "Core", "Waku", "WakuCrypto", "Wire"]),
-        library("StatusRules", ["Core", "StatusProtocol", "Waku", "WakuCrypto"]),
+        library("StatusRules", ["Core", "RateLimits", "StatusProtocol", "Waku", "WakuCrypto"]),
         library(
             "StatusServer",
             [
-                "Core", "Delivery", "NodeMetrics", "PushNode", "StatusProtocol", "StatusRules", "Storage", "Waku", "WakuCrypto", "Wire",
-                logging,
+                "Core", "Delivery", "NodeAPI", "NodeMetrics", "RateLimits", "StatusProtocol", "StatusRules", "Storage", "Waku",
+                "WakuCrypto",
+                "Wire", logging,
             ]),
         library(
             "StatusV01Server",
             [
-                "Core", "Delivery", "NodeMetrics", "PushNode", "StatusProtocol", "StatusRules", "Storage", "Waku", "WakuCrypto", "Wire",
-                logging,
+                "Core", "Delivery", "NodeAPI", "NodeMetrics", "RateLimits", "StatusProtocol", "StatusRules", "Storage", "Waku",
+                "WakuCrypto",
+                "Wire", logging,
             ]),
     ])
 
@@ -200,9 +207,8 @@ package.targets += room(
         library(
             "SessionServer",
             [
-                "Cluster", "Core", "Delivery", "HTTPService", "NodeAPI", "NodeMetrics", "PushNode", "SessionProtocol", "SessionSwarms",
-                "StatusProtocol",
-                "StatusRules", "Storage", "Waku", "WakuCrypto", deque, httpTypes, hummingbird, hummingbirdCore, logging, nio, nioSockets,
+                "Core", "Delivery", "HTTPService", "NodeAPI", "NodeMetrics", "RateLimits", "SessionProtocol", "SessionSwarms", "Storage",
+                "Waku", "WakuCrypto", deque, httpTypes, hummingbird, hummingbirdCore, logging, nio, nioSockets,
             ]),
         library("SessionStandIns", ["Core", "SessionProtocol", "SessionSwarms", "WakuCrypto"]),
         library("SessionSwarms", ["CZeroMQ", "Core", "SessionProtocol", "WakuCrypto", deque, logging]),
@@ -225,8 +231,8 @@ package.targets += room(
         library(
             "NodeAssembly",
             [
-                "Core", "Delivery", "NodeMetrics", "PushNode", "SessionServer", "StatusRules", "StatusServer", "StatusV01Server", "Storage",
-                "StoreSQLite", "Waku", "WakuCrypto", logging,
+                "ClusterPostgreSQL", "Core", "Delivery", "NodeAPI", "NodeMetrics", "PushNode", "RateLimits", "SessionServer", "StatusRules",
+                "StatusServer", "StatusV01Server", "Storage", "StorePostgreSQL", "StoreSQLite", "Waku", "WakuCrypto", logging,
             ]),
         library(
             "Operations",
@@ -237,26 +243,20 @@ package.targets += room(
             "PushBench",
             [
                 "CCurl", "COpenSSL", "CPostgres", "CPushMessages", "CSecp256k1", "Cluster", "Core", "CurlClient", "Delivery", "GossipSub",
-                "HTTPService",
-                "LibP2P", "LoopbackRelay", "NodeAssembly", "NodeMetrics", "NwakuRelay", "PushNode", "SessionProtocol", "SessionServer",
-                "SessionStandIns",
-                "SessionSwarms", "StatusProtocol", "StatusRules", "StatusServer", "StatusV01Server", "Storage", "StorePostgreSQL",
-                "StoreSQLite", "Waku",
-                "WakuCrypto", "WakuP2P", sqlite, hummingbird, logging, nio, lifecycle,
+                "HTTPService", "LibP2P", "LoopbackRelay", "NodeAPI", "NodeAssembly", "NodeMetrics", "NwakuRelay", "PushNode",
+                "SessionProtocol", "SessionServer", "SessionStandIns", "SessionSwarms", "StatusProtocol", "StatusRules", "StatusServer",
+                "StatusV01Server", "Storage", "StorePostgreSQL", "StoreSQLite", "Waku", "WakuCrypto", "WakuP2P", hummingbird, lifecycle,
+                logging, nio, sqlite,
             ]),
         library("StatusGoImport", ["COpenSSL", "Core", "StatusProtocol", "StatusServer", "Waku", "WakuCrypto", grdb, sqlite]),
         library(
             "WakuPushCommands",
             [
                 "CVersion", "Cluster", "ClusterPostgreSQL", "Core", "CurlClient", "Delivery", "HTTPService", "LibP2P", "LoopbackRelay",
-                "NodeAPI",
-                "NodeAssembly", "NodeMetrics", "NwakuRelay", "Operations", "PushBench", "PushClient", "PushClientSQLite", "PushNode",
-                "SessionProtocol",
-                "SessionServer", "SessionStandIns", "SessionSwarms", "StatusGoImport", "StatusProtocol", "StatusRules", "StatusServer",
-                "StatusV01Server",
-                "Storage", "StorePostgreSQL", "StoreSQLite", "Waku", "WakuCrypto", "WakuP2P", arguments, hummingbird, logging, nio,
-                lifecycle, signals,
-                yaml,
+                "NodeAPI", "NodeAssembly", "NodeMetrics", "NwakuRelay", "Operations", "PushBench", "PushClient", "PushClientSQLite",
+                "PushNode", "RateLimits", "SessionProtocol", "SessionServer", "SessionStandIns", "SessionSwarms", "StatusGoImport",
+                "StatusProtocol", "StatusRules", "StatusServer", "StatusV01Server", "Storage", "StorePostgreSQL", "StoreSQLite", "Waku",
+                "WakuCrypto", "WakuP2P", arguments, hummingbird, lifecycle, logging, nio, signals, yaml,
             ]),
         .executableTarget(name: "waku-push", dependencies: ["WakuPushCommands"], swiftSettings: strict),
     ])
@@ -312,7 +312,7 @@ package.targets += tests(
         tests("LibP2P", ["Core", "WakuCrypto", "Wire", nio, nioEmbedded, nioSockets]),
         tests("LoopbackRelay", ["Core", "Waku"]),
         tests("NIOSupport", [logging, nio, nioEmbedded]),
-        tests("NwakuRelay", ["Core", "CurlClient", "LoopbackRelay", "Waku", hummingbird, logging, nio, lifecycle]),
+        tests("NwakuRelay", ["Core", "CurlClient", "LoopbackRelay", "Waku", hummingbird, lifecycle, logging, nio]),
         tests("WakuP2P", ["Core", "GossipSub", "LibP2P", "Waku", "WakuCrypto", "Wire", logging, nio, nioSockets]),
         tests("Waku", ["Core", "WakuCrypto", "Wire"]),
     ])
@@ -322,7 +322,10 @@ package.targets += tests(
     [
         tests("StorePostgreSQL", ["Core", "Storage", "StoreContract", "StoreSQLite", "WakuCrypto"]),
         tests(
-            "StoreSQLite", ["Core", "Delivery", "StatusProtocol", "StatusServer", "Storage", "StoreContract", "Waku", "WakuCrypto", grdb]),
+            "StoreSQLite",
+            [
+                "Core", "Delivery", "StatusProtocol", "StatusServer", "Storage", "StoreContract", "Waku", "WakuCrypto", grdb,
+            ]),
     ])
 
 package.targets += tests(
@@ -330,23 +333,24 @@ package.targets += tests(
     [
         tests(
             "Delivery",
-            ["Core", "CurlClient", "StatusProtocol", "StatusRules", "StatusServer", "Storage", "StoreSQLite", "Waku", "WakuCrypto"]),
+            [
+                "Core", "CurlClient", "StatusProtocol", "StatusRules", "StatusServer", "Storage", "StoreSQLite", "Waku", "WakuCrypto",
+            ]),
+        tests("RateLimits", ["Core", "WakuCrypto"]),
         tests("NodeMetrics", ["Core", "StatusServer", "Waku", metrics]),
         tests(
             "PushNode",
             [
-                "Cluster", "Core", "CurlClient", "Delivery", "HTTPService", "LoopbackRelay", "NodeAPI", "NodeAssembly", "NodeMetrics",
-                "NwakuRelay",
-                "PushClient", "StatusProtocol", "StatusRules", "StatusServer", "StatusV01Server", "Storage", "StorePostgreSQL",
-                "StoreSQLite", "Waku",
-                "WakuCrypto", grdb, hummingbird, logging, lifecycle,
+                "Cluster", "ClusterPostgreSQL", "Core", "CurlClient", "Delivery", "HTTPService", "LoopbackRelay", "NodeAPI", "NodeAssembly",
+                "NodeMetrics", "NwakuRelay", "PushClient", "RateLimits", "StatusProtocol", "StatusRules", "StatusServer", "StatusV01Server",
+                "Storage", "StorePostgreSQL", "StoreSQLite", "Waku", "WakuCrypto", grdb, hummingbird, lifecycle, logging,
             ]),
     ])
 
 package.targets += tests(
     of: "Cluster",
     [
-        tests("ClusterPostgreSQL", ["Cluster", "Core", "Storage", "StorePostgreSQL", "WakuCrypto"]),
+        tests("ClusterPostgreSQL", ["Cluster", "Core", "Delivery", "Storage", "StorePostgreSQL", "WakuCrypto"]),
         tests("Cluster", ["Core"]),
     ])
 
@@ -354,23 +358,25 @@ package.targets += tests(
     of: "Status",
     [
         tests("StatusProtocol", ["Core", "Waku", "WakuCrypto", "Wire"]),
-        tests("StatusRules", ["Core", "StatusProtocol", "Waku", "WakuCrypto"]),
+        tests("StatusRules", ["Core", "RateLimits", "StatusProtocol", "Waku", "WakuCrypto"]),
         tests("StatusServer", ["Core", "Delivery", "StatusProtocol", "StatusRules", "Storage", "StoreSQLite", "Waku", "WakuCrypto", grdb]),
         tests(
             "StatusV01Server",
-            ["Core", "Delivery", "PushNode", "StatusProtocol", "StatusRules", "Storage", "StoreSQLite", "Waku", "WakuCrypto"]),
+            [
+                "Core", "Delivery", "NodeAPI", "PushNode", "StatusProtocol", "StatusRules", "Storage", "StoreSQLite", "Waku", "WakuCrypto",
+            ]),
     ])
 
 package.targets += tests(
     of: "Session",
     [
-        tests("SessionProtocol", ["Core", "WakuCrypto"]),
+        tests("SessionProtocol", ["CPostgres", "CSodium", "CZeroMQ", "Core", "WakuCrypto"]),
         tests(
             "SessionServer",
             [
-                "Cluster", "Core", "CurlClient", "Delivery", "NodeAPI", "NodeAssembly", "NodeMetrics", "PushNode", "SessionProtocol",
-                "SessionSwarms",
-                "StatusRules", "Storage", "StorePostgreSQL", "StoreSQLite", "Waku", "WakuCrypto", grdb, logging, lifecycle,
+                "Cluster", "Core", "CurlClient", "Delivery", "NodeAPI", "NodeAssembly", "NodeMetrics", "PushNode", "RateLimits",
+                "SessionProtocol", "SessionSwarms", "StatusRules", "Storage", "StorePostgreSQL", "StoreSQLite", "Waku", "WakuCrypto", grdb,
+                lifecycle, logging,
             ]),
         tests("SessionStandIns", ["Core", "SessionProtocol", "SessionSwarms", "WakuCrypto"]),
         tests("SessionSwarms", ["Core", "SessionProtocol", "SessionStandIns", "WakuCrypto", logging]),
@@ -402,9 +408,9 @@ package.targets += tests(
         tests(
             "WakuPushCommands",
             [
-                "Cluster", "ClusterPostgreSQL", "Core", "CurlClient", "Delivery", "LibP2P", "LoopbackRelay", "NodeAssembly", "PushClient",
-                "PushClientSQLite", "PushNode", "SessionProtocol", "SessionServer", "StatusProtocol", "StatusRules", "StatusServer",
-                "StatusV01Server",
-                "Storage", "StorePostgreSQL", "StoreSQLite", "Waku", "WakuCrypto", "WakuP2P", arguments, grdb, logging,
+                "Cluster", "ClusterPostgreSQL", "Core", "CurlClient", "Delivery", "LibP2P", "LoopbackRelay", "NodeAPI", "NodeAssembly",
+                "PushClient", "PushClientSQLite", "PushNode", "RateLimits", "SessionProtocol", "SessionServer", "StatusProtocol",
+                "StatusRules", "StatusServer", "StatusV01Server", "Storage", "StorePostgreSQL", "StoreSQLite", "Waku", "WakuCrypto",
+                "WakuP2P", arguments, grdb, logging,
             ]),
     ])

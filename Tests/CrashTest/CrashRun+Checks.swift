@@ -1,3 +1,4 @@
+import NodeAssembly
 import Delivery
 import Foundation
 import GRDB

@@ -1,9 +1,12 @@
+import NodeAPI
+package import ClusterPostgreSQL
 package import Delivery
 package import Logging
 package import NodeMetrics
 package import PushNode
 package import SessionServer
-package import StatusRules
+package import RateLimits
+import StatusRules
 package import StatusServer
 package import StatusV01Server
 package import Storage
@@ -91,6 +94,9 @@ package enum NodeAssembly {
 @dynamicMemberLookup
 package struct ServerConfiguration: Sendable {
     package var node: NodeConfiguration
+    package var store = StoreLocation.dataFolder
+    /// Set for one of several nodes with the same identity, on a PostgreSQL database.
+    package var cluster: ClusterNode.Configuration?
     package var status = StatusPush.Configuration()
     /// nil: the node does not speak version 0.1. Limits, ages and lifetimes are those of ``status``.
     package var statusV01: StatusPushV01.Configuration?
@@ -151,8 +157,8 @@ package struct Server: Sendable {
         let others: [(any NodeProtocol)?] = [statusV01, session]
         let protocols: [any NodeProtocol] = [status] + others.compactMap(\.self)
         node = try NodeService(
-            configuration.node, protocols: protocols, knownParts: NodeAssembly.protocolParts, gorush: gorush, logger: logger, now: now,
-            makeRelay: makeRelay)
+            configuration.node, at: configuration.store, in: configuration.cluster, protocols: protocols,
+            knownParts: NodeAssembly.protocolParts, gorush: gorush, logger: logger, now: now, makeRelay: makeRelay)
     }
 
     /// Creates a server with a single gorush.

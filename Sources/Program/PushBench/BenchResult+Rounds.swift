@@ -1,3 +1,4 @@
+import NodeAssembly
 import PushNode
 
 extension BenchResult {

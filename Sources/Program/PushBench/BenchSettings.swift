@@ -1,5 +1,5 @@
 import Foundation
-package import PushNode
+package import NodeAssembly
 import StorePostgreSQL
 
 /// Settings of all benchmarks.

@@ -1,3 +1,4 @@
+import RateLimits
 import NodeAssembly
 import PushNode
 import StatusRules

@@ -1,3 +1,5 @@
+import NodeAPI
+import ClusterPostgreSQL
 import Cluster
 import NodeAssembly
 import Core
@@ -135,7 +137,7 @@ package struct NodesBench: Sendable {
         let deadline = ContinuousClock.now + BenchRelay.timeout
         let (partitions, least) = (ClusterConfiguration().partitionCount, ClusterConfiguration().partitionCount / nodes.count - 1)
         while true {
-            let shares = nodes.map { $0.service.cluster?.share ?? 0 }
+            let shares = nodes.map { $0.service.cluster.share }
             if shares.reduce(0, +) == partitions, shares.allSatisfy({ $0 >= least }) { return }
             guard ContinuousClock.now < deadline else {
                 throw BenchError(code: .unavailable, message: "the nodes did not divide the work: is the machine too busy?")

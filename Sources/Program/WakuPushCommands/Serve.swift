@@ -1,3 +1,5 @@
+import ClusterPostgreSQL
+import NodeAPI
 import PushNode
 import ArgumentParser
 import Delivery

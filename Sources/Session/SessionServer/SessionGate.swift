@@ -1,7 +1,6 @@
 import NodeMetrics
 import SessionProtocol
-package import StatusRules
-import StatusProtocol
+package import RateLimits
 import Core
 import Waku
 
@@ -50,7 +49,7 @@ package final class SessionGate: Sendable {
     ///   - now: the time.
     func admitsNotification(for row: Int64, at now: Timestamp) -> Bool {
         let name = withUnsafeBytes(of: row, Array.init)
-        return !limiter.refuses { $0.notification(forHash: name, InstallationID(""), at: now) }
+        return !limiter.refuses { $0.notification(for: name, at: now) }
     }
 
     func counted(subscriptions count: Int) {

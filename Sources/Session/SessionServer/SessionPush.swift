@@ -1,10 +1,10 @@
+package import NodeAPI
 package import Delivery
 package import NodeMetrics
 import SessionSwarms
-package import PushNode
 import Core
 package import SessionProtocol
-package import StatusRules
+package import RateLimits
 package import Storage
 import Waku
 

@@ -1,8 +1,6 @@
-import Cluster
 import NodeAPI
 import NodeMetrics
 import Core
-import PushNode
 import SessionSwarms
 import SessionProtocol
 import WakuCrypto
@@ -42,7 +40,7 @@ extension SessionService {
             let parts = PushService.allCases.compactMap { service in stored.services[service].map { "\($0) \(service.rawValue)" } }
             return parts.isEmpty ? "none" : parts.joined(separator: ", ")
         }
-        let share = sharedMonitoring?.share.map { ProtocolFact("nodes that share the accounts", String($0.nodes.count)) }
+        let share = sharedMonitoring?.share.map { ProtocolFact("nodes that share the accounts", String($0.nodeCount)) }
         return [
             ProtocolFact("HTTP", configuration.httpAddress.description),
             ProtocolFact("onion key", configuration.onionKey.publicKeyHex),

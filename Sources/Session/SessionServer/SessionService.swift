@@ -1,4 +1,3 @@
-import Cluster
 import Delivery
 import Dispatch
 import NodeAPI
@@ -9,10 +8,9 @@ import NIOCore
 import NIOPosix
 import NodeMetrics
 import Core
-import PushNode
 import SessionSwarms
 import SessionProtocol
-import StatusRules
+import RateLimits
 import Storage
 import Synchronization
 import Waku
@@ -71,8 +69,10 @@ final class SessionService: ProtocolService {
             })
         preparation = RequestPreparation(SignatureVerifier(sodium: configuration.sodium), services: services)
         gate.count(with: node.counters)
-        if let cluster = node.cluster {
-            gate.limiter.exchangeTakes(by: TakeExchange(hash: node.keyedHash) { cluster.tell(SessionStorage.protocolNumber, taken: $0) })
+        if node.cluster.isShared {
+            gate.limiter.exchangeTakes(
+                by: TakeExchange(hash: node.keyedHash) { [cluster = node.cluster] in cluster.tell(SessionStorage.protocolNumber, taken: $0)
+                })
         }
         let store = node.store
         let now = node.now
@@ -81,7 +81,7 @@ final class SessionService: ProtocolService {
         let source = SessionDeliverySource(store.sealer, apnsTopic: configuration.apnsTopic)
         intake = SessionIntake(node, source, gate, configuration.sodium, ageLimit: configuration.ageLimit)
         let monitor = configuration.makeMonitor(entries, intake, node.logger) { [counters = node.counters] in counters.add($0) }
-        sharedMonitoring = node.cluster.map { _ in SharedMonitoring(monitor) }
+        sharedMonitoring = node.cluster.isShared ? SharedMonitoring(monitor) : nil
         self.monitor = sharedMonitoring ?? monitor
         entries.remove(from: monitor)
     }
@@ -226,7 +226,7 @@ final class SessionService: ProtocolService {
         gate.limiter.takenElsewhere(name, cost: cost, at: node.now())
     }
 
-    func shared(as share: AccountShare) {
+    func shared(as share: KeyShare) {
         sharedMonitoring?.share = share
         shareChanged.signal()
     }
@@ -236,12 +236,12 @@ final class SessionService: ProtocolService {
         while monitor.figures.knownServers == 0 {
             guard (try? await Task.sleep(for: Self.retryInterval)) != nil else { return }
         }
-        node.cluster?.offerAccounts()
+        node.cluster.offerKeys()
     }
 
     /// Takes over what is this node's when the nodes have changed, and lets go what is another's a little later. Until cancelled.
     private func followShare(_ shared: SharedMonitoring) async {
-        var former: AccountShare?
+        var former: KeyShare?
         var handover: Task<Void, Never>?
         defer { handover?.cancel() }
         for await _ in shareChanged {

@@ -1,7 +1,8 @@
+import RateLimits
+import NodeAPI
 import Delivery
 import Logging
 import NodeMetrics
-import PushNode
 import Core
 import StatusProtocol
 import StatusRules

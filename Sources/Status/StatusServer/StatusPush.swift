@@ -1,10 +1,11 @@
+package import NodeAPI
 package import Delivery
 import Logging
 package import NodeMetrics
 import Core
-package import PushNode
 import StatusProtocol
-package import StatusRules
+package import RateLimits
+import StatusRules
 package import Storage
 import Waku
 package import WakuCrypto

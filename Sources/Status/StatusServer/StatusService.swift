@@ -1,9 +1,10 @@
+import NodeAPI
 import Delivery
 import Logging
 import NodeMetrics
 import Core
-import PushNode
 import StatusProtocol
+import RateLimits
 import StatusRules
 import Storage
 import Waku
@@ -22,7 +23,7 @@ struct StatusService: ProtocolService {
     private let topicKeys: TopicKeys
     private let precomputation: TopicKeyPrecomputation?
     private let gate: Gate
-    private let intake: WakuIntake<StatusHandler>
+    let receiver: any WakuReceiver
     private let figures: ThrottledReading<RegistrationFigures>
 
     /// - Throws: `StoreError`
@@ -36,8 +37,10 @@ struct StatusService: ProtocolService {
         let store = node.store
         try topics.load(from: store)
         gate.count(with: node.counters)
-        if let cluster = node.cluster {
-            gate.limiter.exchangeTakes(by: TakeExchange(hash: node.keyedHash) { cluster.tell(StatusStorage.protocolNumber, taken: $0) })
+        if node.cluster.isShared {
+            gate.limiter.exchangeTakes(
+                by: TakeExchange(hash: node.keyedHash) { [cluster = node.cluster] in cluster.tell(StatusStorage.protocolNumber, taken: $0) }
+            )
         }
         // Creates the series, so that results that did not occur are shown as 0.
         for label in ReportLabel.allCases { node.counters.increment(.reports, label, by: 0) }
@@ -55,7 +58,7 @@ struct StatusService: ProtocolService {
             serves: { [routing = node.delivery.routing] in routing.endpoint(for: $0, apnTopic: $1) != nil })
         let requestRules = RequestRules(maximumAge: configuration.requestAgeLimit)
         let versions = RecentVersions()
-        intake = WakuIntake(
+        receiver = node.receiver(
             StatusHandler(
                 node: node, topics: topics, topicKeys: topicKeys, precomputation: precomputation,
                 decoder: StatusDecoder(
@@ -63,10 +66,8 @@ struct StatusService: ProtocolService {
                 versions: versions,
                 registration: RegistrationHandler(rules: rules, registrations: registrations, gate: gate, drain: node.drain),
                 request: RequestHandler(rules: requestRules, registrations: registrations, gate: gate),
-                queries: QueryRules(server: identity.publicKey), gate: gate, replies: StatusReplies(identity: identity)), node)
+                queries: QueryRules(server: identity.publicKey), gate: gate, replies: StatusReplies(identity: identity)))
     }
-
-    var receiver: any WakuReceiver { intake }
 
     func run() async {
         await precomputation?.run()
@@ -135,7 +136,8 @@ struct StatusService: ProtocolService {
 
     var queues: [(queue: QueueLabel, depth: Int, limit: Int?)] {
         [
-            (.work, intake.load.depth, intake.load.limit), (.topicKeys, intake.waitingForKeys, IntakeLimits.waiting),
+            (.work, receiver.load.depth, receiver.load.limit),
+            (.topicKeys, receiver.waitingForKeys.depth, receiver.waitingForKeys.limit),
             (.topicKeysAhead, precomputation?.count ?? 0, precomputation?.limit),
         ]
     }

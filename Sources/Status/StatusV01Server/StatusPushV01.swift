@@ -1,8 +1,9 @@
+package import NodeAPI
 package import Delivery
 package import NodeMetrics
-package import PushNode
 import StatusProtocol
-package import StatusRules
+package import RateLimits
+import StatusRules
 package import Storage
 import Core
 import Waku

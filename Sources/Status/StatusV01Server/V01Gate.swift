@@ -1,7 +1,8 @@
 import NodeMetrics
-import PushNode
+import NodeAPI
 import StatusProtocol
-package import StatusRules
+package import RateLimits
+import StatusRules
 import Core
 
 /// The limits of version 0.1.

@@ -1,6 +1,7 @@
+import RateLimits
+import NodeAPI
 import Delivery
 import NodeMetrics
-import PushNode
 import Core
 import StatusProtocol
 import StatusRules
@@ -101,7 +102,7 @@ struct V01Handler: WakuHandler {
     func answer(_ message: Decoded<V01Command>, at now: Timestamp) -> StoreCommand<Reply?> {
         guard case .query(let query, let sender) = message.command else { return .done(nil) }
         let registrants = V01.QueryRules.registrants(in: query).filter { registrant in
-            !gate.refuses { $0.query(aboutHash: registrant.bytes, at: now) }
+            !gate.refuses { $0.query(about: registrant.bytes, at: now) }
         }
         return register.records.records(of: registrants).map { found in
             let rows = found.flatMap { record -> [V01.QueryInfo] in
@@ -111,7 +112,7 @@ struct V01Handler: WakuHandler {
                 let isRefused =
                     !rows.isEmpty
                     && gate.refuses {
-                        $0.answer(byteCount: byteCount, aboutHash: record.registrant.bytes, at: now)
+                        $0.answer(byteCount: byteCount, about: record.registrant.bytes, at: now)
                     }
                 return isRefused ? [] : rows
             }

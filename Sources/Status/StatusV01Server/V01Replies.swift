@@ -1,4 +1,4 @@
-import PushNode
+import NodeAPI
 import StatusProtocol
 import Core
 import Waku

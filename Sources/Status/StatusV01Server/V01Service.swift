@@ -1,9 +1,10 @@
+import NodeAPI
 import Delivery
 import Logging
 import NodeMetrics
-import PushNode
 import Core
 import StatusProtocol
+import RateLimits
 import StatusRules
 import Storage
 import Waku
@@ -20,7 +21,7 @@ struct V01Service: ProtocolService {
     private let configuration: StatusPushV01.Configuration
     private let topic: ContentTopic
     private let gate: V01Gate
-    private let intake: WakuIntake<V01Handler>
+    let receiver: any WakuReceiver
     private let figures: ThrottledReading<RecordFigures>
 
     /// - Throws: `StoreError`
@@ -31,8 +32,9 @@ struct V01Service: ProtocolService {
         topic = ContentTopic(TopicTag(of: V01.serverTopic(identity.publicKey)))
         let store = node.store
         gate.count(with: node.counters)
-        if let cluster = node.cluster {
-            gate.limiter.exchangeTakes(by: TakeExchange(hash: node.keyedHash) { cluster.tell(V01Storage.protocolNumber, taken: $0) })
+        if node.cluster.isShared {
+            gate.limiter.exchangeTakes(
+                by: TakeExchange(hash: node.keyedHash) { [cluster = node.cluster] in cluster.tell(V01Storage.protocolNumber, taken: $0) })
         }
         // Acknowledgements that were never given are shown as 0.
         for label in AcknowledgementLabel.allCases { node.counters.increment(.acknowledgements, label, by: 0) }
@@ -44,15 +46,13 @@ struct V01Service: ProtocolService {
             routing.endpoint(for: platform, apnTopic: configuration.apnsTopic) != nil
         }
         let ages = RequestRules(maximumAge: configuration.requestAgeLimit)
-        intake = WakuIntake(
+        receiver = node.receiver(
             V01Handler(
                 node: node, decoder: V01Decoder(identity: identity, rules: rules, ages: ages, gate: gate),
                 register: V01RegisterHandler(rules: rules, records: records, gate: gate, drain: node.drain),
                 request: V01RequestHandler(records: records, gate: gate, apnsTopic: configuration.apnsTopic), gate: gate,
-                replies: V01Replies(identity: identity)), node)
+                replies: V01Replies(identity: identity)))
     }
-
-    var receiver: any WakuReceiver { intake }
 
     // MARK: Maintenance
 
@@ -105,7 +105,7 @@ struct V01Service: ProtocolService {
 
     // MARK: Figures
 
-    var queues: [(queue: QueueLabel, depth: Int, limit: Int?)] { [(.work, intake.load.depth, intake.load.limit)] }
+    var queues: [(queue: QueueLabel, depth: Int, limit: Int?)] { [(.work, receiver.load.depth, receiver.load.limit)] }
 
     func updateGauges(_ counters: Counters) async {
         let registry = counters.registry

@@ -1,3 +1,4 @@
+import NodeAPI
 import LoopbackRelay
 import NodeAssembly
 import NodeMetrics

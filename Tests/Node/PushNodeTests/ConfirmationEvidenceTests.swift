@@ -1,3 +1,4 @@
+import NodeAPI
 import StatusProtocol
 import Testing
 import Core

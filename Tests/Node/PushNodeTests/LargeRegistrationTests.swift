@@ -1,6 +1,7 @@
 import NodeAssembly
 import NodeMetrics
 import PushNode
+import RateLimits
 import StatusRules
 import StatusProtocol
 import StatusServer

@@ -2,6 +2,7 @@ import NodeAssembly
 import NodeMetrics
 import PushClient
 import PushNode
+import RateLimits
 import StatusRules
 import Storage
 import StoreSQLite
@@ -169,7 +170,7 @@ struct NodeLimitsTests {
             #expect(try await node.register(TestClient(of: node.server, identity: foe)) == nil)
         }
         var limits = Limits.none
-        limits.allowed = [KeyHash(of: friend.publicKey)]
+        limits.allowed = [KeyHash(of: friend.publicKey).bytes]
         try await fixture.withNode(configure: { [limits] in $0.limits = limits }) { node async throws in
             #expect(try await node.register(TestClient(of: node.server, identity: friend)) == nil)
             #expect(try await node.register(TestClient(of: node.server, identity: foe), version: 2) == .internalError)

@@ -1,3 +1,4 @@
+import NodeAPI
 import Testing
 import Core
 import Waku

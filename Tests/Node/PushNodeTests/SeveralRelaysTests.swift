@@ -1,3 +1,4 @@
+import NodeAPI
 import Logging
 import LoopbackRelay
 import NodeAssembly

@@ -1,3 +1,5 @@
+import RateLimits
+import NodeAPI
 import NodeAssembly
 import NodeMetrics
 import Core

@@ -7,6 +7,7 @@ import NodeMetrics
 import Core
 import SessionSwarms
 import SessionProtocol
+import RateLimits
 import StatusRules
 import Storage
 import Synchronization

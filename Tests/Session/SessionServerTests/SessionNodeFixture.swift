@@ -1,3 +1,5 @@
+import ClusterPostgreSQL
+import NodeAPI
 import Cluster
 import CurlClient
 import Delivery
@@ -8,6 +10,7 @@ import NodeAssembly
 import Core
 import ServiceLifecycle
 import SessionProtocol
+import RateLimits
 import StatusRules
 import Storage
 import StorePostgreSQL
@@ -124,16 +127,15 @@ struct SessionNodeFixture {
         configuration.apnsTopic = "com.session"
         configure(&configuration)
         let session = SessionPush(configuration)
-        var nodeConfiguration = NodeConfiguration(identity: identity, dataPath: folder.path)
-        if let shared {
-            nodeConfiguration.store = .postgreSQL(shared.address)
+        let nodeConfiguration = NodeConfiguration(identity: identity, dataPath: folder.path)
+        let cluster = shared.map { shared in
             var cluster = ClusterNode.Configuration(name: shared.name)
             // On a busy machine a node may be slow for long.
             cluster.times.lease = .seconds(60)
-            nodeConfiguration.cluster = cluster
+            return cluster
         }
         let node = try NodeService(
-            nodeConfiguration, protocols: [session],
+            nodeConfiguration, at: shared.map { .postgreSQL($0.address) } ?? .dataFolder, in: cluster, protocols: [session],
             gorush: endpoints.map { GorushEndpoint(gorush, rule: $0) }, logger: quiet
         ) { _ in SilentRelay() }
         let services = ServiceGroup(services: [node], logger: quiet)

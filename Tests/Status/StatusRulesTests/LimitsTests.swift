@@ -5,6 +5,7 @@ import Core
 import Waku
 import WakuCrypto
 
+@testable import RateLimits
 @testable import StatusRules
 
 @Suite("Rate limits")
@@ -131,10 +132,10 @@ struct LimitsTests {
         var limits = Limits.none
         for text in ["queries=3/h", "queries-by-sender=2/h"] { try limits.set(text) }
         var admission = Admission(limits)
-        let refusals = (0..<9).map { _ in admission.message(.query, from: one, at: now) }
+        let refusals = (0..<9).map { _ in admission.message(MessageClass.query, from: one, at: now) }
         #expect(refusals.count { $0 == nil } == 2)
-        #expect(admission.message(.query, from: other, at: now) == nil)
-        #expect(admission.message(.query, from: other, at: now) == .queries)
+        #expect(admission.message(MessageClass.query, from: other, at: now) == nil)
+        #expect(admission.message(MessageClass.query, from: other, at: now) == .queries)
     }
 
     @Test("of a target hold whoever asks")
@@ -168,10 +169,10 @@ struct LimitsTests {
         var limits = Limits.none
         let (hash, otherHash) = (KeyHash(of: one), KeyHash(of: other))
         #expect(limits.allows(hash))
-        limits.denied = [hash]
+        limits.denied = [hash.bytes]
         #expect(!limits.allows(hash))
         #expect(limits.allows(otherHash))
-        limits.allowed = [hash]
+        limits.allowed = [hash.bytes]
         #expect(!limits.allows(hash))
         #expect(!limits.allows(otherHash))
         limits.denied = []

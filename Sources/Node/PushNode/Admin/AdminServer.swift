@@ -1,3 +1,4 @@
+import NodeAPI
 import Foundation
 import HTTPService
 import HTTPTypes

@@ -4,7 +4,6 @@ import Hummingbird
 import NIOCore
 import NodeMetrics
 import Core
-import StatusProtocol
 import WakuCrypto
 
 /// `POST /feedback`: a JSON object for each failed token, as gorush's `feedback_hook_url` sends it.

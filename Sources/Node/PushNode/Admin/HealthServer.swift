@@ -1,3 +1,4 @@
+import NodeAPI
 import HTTPService
 import HTTPTypes
 import Hummingbird
@@ -18,7 +19,7 @@ struct HealthServer {
     /// Answered for any `Host`: probes use arbitrary names and get little information; `/feedback` is protected by its secret.
     private static let exemptPaths: Set = ["healthz", "readyz", "feedback"]
 
-    let address: SocketAddress
+    let address: NodeAPI.SocketAddress
     /// Host names allowed besides loopback names and the host of ``address``: ``HostPolicy``.
     let hostNames: [String]
     /// nil if it is disabled.

@@ -16,7 +16,7 @@ extension NodeService: AdminOperations {
     package var findings: [Finding] {
         [
             NodeChecks.relay(relay.state), NodeChecks.silence(watch.silenceObstacle), NodeChecks.store(failure: store.failure),
-            cluster.map { NodeChecks.lease(failure: $0.failure) },
+            cluster.isShared ? NodeChecks.lease(failure: cluster.failure) : nil,
         ].compactMap(\.self) + delivery.endpoints.map { NodeChecks.gorush($0.name, obstacle: $0.obstacle, delay: $0.delay) }
             + [
                 NodeChecks.freeDisk(bytes: Disk.freeBytes(at: configuration.dataPath)), NodeChecks.openFiles(OpenFiles.now()),
@@ -35,7 +35,7 @@ extension NodeService: AdminOperations {
             let facts = await service.facts().map { NodeStatus.ProtocolStatus.Fact(name: $0.name, value: $0.value) }
             protocols.append(NodeStatus.ProtocolStatus(name: proto.name, facts: facts))
         }
-        if let cluster {
+        if cluster.isShared {
             let facts = cluster.facts.map { NodeStatus.ProtocolStatus.Fact(name: $0.name, value: $0.value) }
             protocols.append(NodeStatus.ProtocolStatus(name: "cluster", facts: facts))
         }
@@ -54,7 +54,7 @@ extension NodeService: AdminOperations {
     /// other follows while draining.
     func setDrain(_ isOn: Bool) async {
         drain.isOn = isOn
-        cluster?.setDraining(isOn)
+        cluster.setDraining(isOn)
         // Registrations that were accepted earlier are committed before this commit.
         await store.settle()
         logger.notice(isOn ? "draining: registrations are refused" : "registrations are accepted again")

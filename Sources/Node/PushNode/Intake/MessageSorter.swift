@@ -1,3 +1,4 @@
+import NodeAPI
 import NodeMetrics
 import Core
 import Waku
@@ -7,13 +8,13 @@ struct MessageSorter: Sendable {
     private let protocols: [(label: ProtocolLabel, topics: any WakuTopics, receiver: any WakuReceiver)]
     private let seen: SeenMessages
     private let handled: HandledMessages
-    private let cluster: ClusterNode?
+    private let cluster: any ClusterMembership
     private let counters: Counters
     private let now: @Sendable () -> Timestamp
 
     init(
         _ protocols: [(label: ProtocolLabel, topics: any WakuTopics, receiver: any WakuReceiver)], seen: SeenMessages,
-        handled: HandledMessages, cluster: ClusterNode? = nil, counters: Counters, now: @escaping @Sendable () -> Timestamp
+        handled: HandledMessages, cluster: any ClusterMembership, counters: Counters, now: @escaping @Sendable () -> Timestamp
     ) {
         self.protocols = protocols
         self.seen = seen
@@ -27,7 +28,7 @@ struct MessageSorter: Sendable {
     func take(_ batch: [ReceivedMessage]) async {
         counters.received(batch.count)
         let messages = sort(batch)
-        await deliver(cluster?.hear(messages) ?? messages.flatMap(\.arrivals))
+        await deliver(cluster.hear(messages))
     }
 
     /// Hands messages to the protocols, by their places.

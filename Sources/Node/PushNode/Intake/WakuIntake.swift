@@ -1,7 +1,7 @@
-import Cluster
 import Delivery
 import Foundation
 import Logging
+import NodeAPI
 import NodeMetrics
 import Core
 import Storage
@@ -15,7 +15,7 @@ import WakuCrypto
 /// are never shed: `take` waits for them, which is the back-pressure on the relay.
 ///
 /// Messages are committed in the order in which they came in.
-package final class WakuIntake<Handler: WakuHandler>: WakuReceiver {
+final class WakuIntake<Handler: WakuHandler>: WakuReceiver {
     private typealias Message = Decoded<Handler.Command>
 
     /// A message to be decoded.
@@ -132,8 +132,8 @@ package final class WakuIntake<Handler: WakuHandler>: WakuReceiver {
 
     private func drop(_ hash: MessageHash, _ counter: Counter, isLeftToOthers: Bool = false) {
         // Whoever sees the count may stop the node.
-        if counter.mayBeHandledLater || (isLeftToOthers && node.cluster != nil) {
-            node.cluster?.abandoned(hash)
+        if counter.mayBeHandledLater || (isLeftToOthers && node.cluster.isShared) {
+            node.cluster.abandoned(hash)
         } else {
             node.handled.note(hash)
         }
@@ -145,11 +145,10 @@ package final class WakuIntake<Handler: WakuHandler>: WakuReceiver {
 
     /// All nodes hear the segments, each as a message of its own, and each puts the whole together: which one handles it is decided then.
     private func submit(_ messages: [Message]) async {
-        guard let cluster = node.cluster else { return await accept(messages) }
         await accept(
             messages.filter { message in
                 guard let whole = message.whole else { return true }
-                return cluster.hear(whole, completedBy: message.hash) { Task { await self.accept([message]) } }
+                return node.cluster.hear(whole, completedBy: message.hash) { Task { await self.accept([message]) } }
             })
     }
 
@@ -191,35 +190,35 @@ package final class WakuIntake<Handler: WakuHandler>: WakuReceiver {
     }
 
     private func claimed(_ command: StoreCommand<Handler.Outcome>, for message: Message) -> StoreCommand<Claimed<Handler.Outcome>> {
-        guard let cluster = node.cluster, let sentAt = message.sentAt else { return command.map(Claimed.unclaimed) }
-        return cluster.claim(message.wholeHash, message.kind, sentAt: sentAt, for: command)
+        guard let sentAt = message.sentAt else { return command.map(Claimed.unclaimed) }
+        return node.cluster.claim(message.wholeHash, message.kind, sentAt: sentAt, for: command)
     }
 
     private func finish(_ message: Message, _ result: Result<Claimed<Handler.Outcome>, StoreError>) {
         switch result {
         case .success(.here(let outcome)):
             node.counters.reached(.durable, message.kind, message.times)
-            node.cluster?.committed(message.hash)
+            node.cluster.committed(message.hash)
             handler.finish(message, .success(outcome))
         case .success(.unclaimed(let outcome)):
             node.counters.reached(.durable, message.kind, message.times)
             // Before its answer, which may be held, so that nobody else handles it meanwhile.
-            node.cluster?.finished(message.hash)
+            node.cluster.finished(message.hash)
             handler.finish(message, .success(outcome))
-        case .success(.elsewhere(let kind)): node.cluster?.claimedElsewhere(message.hash, kind)
+        case .success(.elsewhere(let kind)): node.cluster.claimedElsewhere(message.hash, kind)
         case .failure(let error):
             node.counters.add(.failedStore)
             node.logger.error("message not stored", metadata: ["reason": "\(error.message)"])
             let giveUp = { @Sendable [handler] in handler.finish(message, .failure(error)) }
             // Another node may still take it.
-            if let cluster = node.cluster { cluster.failed(message.hash, giveUp) } else { giveUp() }
+            node.cluster.failed(message.hash, giveUp)
         }
     }
 
     // MARK: Queries
 
     private func answerSoon(_ messages: [Message]) {
-        let interval = node.cluster?.transactionInterval ?? .zero
+        let interval = node.cluster.transactionInterval
         if let delay = queries.withLock({ $0.add(messages, interval: interval, at: .now) }) { answerWaiting(after: delay) }
     }
 
@@ -254,12 +253,12 @@ package final class WakuIntake<Handler: WakuHandler>: WakuReceiver {
                 do throws(StoreError) {
                     let reply = try result.get()
                     // Without a lease the rows may be those of a server that was replaced.
-                    if let cluster = node.cluster, cluster.failure != nil {
-                        cluster.failed(message.hash) {}
+                    if node.cluster.failure != nil {
+                        node.cluster.failed(message.hash) {}
                         continue
                     }
                     // As above.
-                    node.cluster?.finished(message.hash)
+                    node.cluster.finished(message.hash)
                     handler.answered(message, reply)
                     if let reply { node.replies.publish(reply) } else { node.handled.note(message.hash) }
                 } catch {
@@ -275,19 +274,19 @@ package final class WakuIntake<Handler: WakuHandler>: WakuReceiver {
     private func fail(_ messages: [Message], _ error: StoreError) {
         node.counters.add(.failedStore, messages.count)
         node.logger.error("query not answered", metadata: ["reason": "\(error)"])
-        for message in messages { node.cluster?.failed(message.hash) {} }
+        for message in messages { node.cluster.failed(message.hash) {} }
     }
 
     // MARK: Figures
 
     package var load: (depth: Int, limit: Int) { (budget.acquiredCount, budget.capacity) }
-    package var waitingForKeys: Int { waiting.withLock { $0.total } }
+    package var waitingForKeys: (depth: Int, limit: Int) { (waiting.withLock { $0.total }, IntakeLimits.waiting) }
     package var isIdle: Bool { budget.isUnused && waiting.withLock { $0.total == 0 } }
 }
 
-package enum IntakeLimits {
+enum IntakeLimits {
     /// Limit of messages that wait for a topic key, in units of 4 KiB, at least one for each. More are shed.
-    package static let waiting = 16_384
+    static let waiting = 16_384
     /// The same for a single topic. A larger flood of junk on it, while its key is derived, causes valid queries on it to be shed.
     static let waitingOnTopic = 8_192
     /// Messages decoded without a suspension, so that other tasks get their turn.
@@ -303,4 +302,11 @@ extension Counter {
     private static let laterCounters: Set<Counter> = [
         .segment, .shedWaitingQuery, .shedQuery, .shedRequest, .failedTopicKey, .failedStore,
     ]
+}
+
+/// Makes a ``WakuIntake`` for each protocol that listens on topics.
+struct IntakeMaker: ReceiverMaking {
+    func receiver(_ handler: some WakuHandler, _ node: NodeServices) -> any WakuReceiver {
+        WakuIntake(handler, node)
+    }
 }

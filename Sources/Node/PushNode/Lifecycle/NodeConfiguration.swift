@@ -1,3 +1,4 @@
+package import NodeAPI
 import Core
 package import Waku
 package import WakuCrypto
@@ -5,11 +6,8 @@ package import WakuCrypto
 /// The configuration of a node, except for its relay and gorush.
 package struct NodeConfiguration: Sendable {
     package var identity: PrivateKey
-    /// The data folder, with the lock that excludes a second daemon, and with the database unless ``store`` is another one.
+    /// The data folder, with the lock that excludes a second daemon, the admin socket, and the database unless that is elsewhere.
     package var dataPath: String
-    package var store = StoreLocation.dataFolder
-    /// Set for one of several nodes with the same identity, on a PostgreSQL database.
-    package var cluster: ClusterNode.Configuration?
     package var pubsubTopics: [PubsubTopic] = [.statusDefault]
     /// Requests older than this are dropped. A notification that gorush has not accepted by then expires.
     package var maximumRequestAge = Duration.seconds(600)
@@ -61,30 +59,4 @@ package struct NodeConfiguration: Sendable {
 package struct FeedbackSecret: SecretText {
     package let bytes: [UInt8]
     package init(bytes: [UInt8]) { self.bytes = bytes }
-}
-
-/// A host and a port, `127.0.0.1:9090` or `[::1]:9090`.
-package struct SocketAddress: Hashable, Sendable, CustomStringConvertible {
-    package let host: String
-    package let port: Int
-
-    package init(host: String, port: Int) {
-        self.host = host
-        self.port = port
-    }
-
-    /// nil unless it is `host:port`.
-    package init?(parsing text: String) {
-        guard let colon = text.lastIndex(of: ":"), let port = UInt16(text[text.index(after: colon)...]) else { return nil }
-        var host = text[..<colon]
-        if host.hasPrefix("["), host.hasSuffix("]") {
-            host = host.dropFirst().dropLast()
-        } else if host.contains(":") {
-            return nil
-        }
-        guard !host.isEmpty else { return nil }
-        self.init(host: String(host), port: Int(port))
-    }
-
-    package var description: String { host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)" }
 }

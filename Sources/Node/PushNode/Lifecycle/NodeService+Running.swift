@@ -1,9 +1,9 @@
+import NodeAPI
 import Delivery
 import Logging
 import Core
 import ServiceLifecycle
 import Storage
-import StoreSQLite
 import Waku
 import WakuCrypto
 
@@ -57,11 +57,9 @@ extension NodeService {
                     return .service
                 }
             }
-            if let cluster {
-                group.addTask {
-                    await cluster.run()
-                    return .cluster
-                }
+            group.addTask {
+                await self.cluster.run()
+                return .cluster
             }
             group.addTask {
                 await self.work()
@@ -70,7 +68,7 @@ extension NodeService {
             for try await part in group where part == .work { break }
             group.cancelAll()
         }
-        await cluster?.leave()
+        await cluster.leave()
         await relay.close()
         await maintenance.saveCursors()
         do {
@@ -103,7 +101,7 @@ extension NodeService {
                 await self.relayUntilShutdown()
                 let stopping = ContinuousClock.now
                 self.logger.info("stopping")
-                self.cluster?.beginLeaving()
+                self.cluster.beginLeaving()
                 await self.wait(Self.answerLimit) { self.isIdle && self.delivery.awaitingCount == 0 }
                 self.delivery.stopPosting()
                 await self.wait(Self.postLimit) { !self.delivery.isPosting }
@@ -112,9 +110,7 @@ extension NodeService {
                         "posts to gorush are unanswered at the stop: their notifications are posted again after the start",
                         metadata: ["count": "\(self.delivery.unansweredCount)"])
                 }
-                if let cluster = self.cluster {
-                    await self.wait(max(.zero, Self.handoverEnd - (.now - stopping))) { cluster.hasLeft }
-                }
+                await self.wait(max(.zero, Self.handoverEnd - (.now - stopping))) { self.cluster.hasLeft }
                 self.store.stopWaiting()
                 self.publisher.finish()
                 // Held replies are published when they are due. The group returns earlier if the publisher ends.

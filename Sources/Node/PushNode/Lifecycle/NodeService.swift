@@ -1,12 +1,11 @@
-import ClusterPostgreSQL
 package import Delivery
 import Foundation
 package import Logging
+package import NodeAPI
 package import NodeMetrics
 package import Core
 import ServiceLifecycle
 package import Storage
-import StoreSQLite
 import Synchronization
 package import Waku
 import WakuCrypto
@@ -35,7 +34,7 @@ package final class NodeService: Service {
     let protocols: [any NodeProtocol]
     let services: [any ProtocolService]
     let delivery: DeliveryService
-    package let cluster: ClusterNode?
+    package let cluster: any ClusterMembership
     let publisher: Publisher
     let sorter: MessageSorter
     let maintenance: Maintenance
@@ -71,11 +70,15 @@ package final class NodeService: Service {
     ///   - gorush: the endpoints, at least one.
     ///   - logger: the node's logger.
     ///   - now: the system's clock.
+    ///   - openStore: opens the store, with these tables. The data folder is locked by then.
+    ///   - makeCluster: makes the membership of one of several nodes with the same identity; by default the node works alone.
     ///   - makeRelay: creates the relay.
-    /// - Throws: `StoreError`, and errors of `makeRelay`.
+    /// - Throws: `StoreError`, and errors of the closures.
     package init(
         _ configuration: NodeConfiguration, protocols: [any NodeProtocol], knownParts: [StorePart] = [], gorush: [GorushEndpoint],
-        logger: Logger, now: @escaping @Sendable () -> Timestamp = Timestamp.now, makeRelay: (RelayNeeds) throws -> any Relay
+        logger: Logger, now: @escaping @Sendable () -> Timestamp = Timestamp.now, openStore: ([StorePart]) throws -> any Store,
+        makeCluster: (ClusterNeeds) throws -> any ClusterMembership = { _ in SoleMembership() },
+        makeRelay: (RelayNeeds) throws -> any Relay
     ) throws {
         self.configuration = configuration
         self.protocols = protocols
@@ -84,12 +87,13 @@ package final class NodeService: Service {
         self.counters = counters
         folder = try DataFolder(locking: configuration.dataPath)
         let parts = protocols.map(\.part)
-        let store = try configuration.store.open(
-            in: configuration.dataPath, storageKey: Sealer.storageKey(of: configuration.identity),
-            parts: Self.parts + parts + knownParts.filter { known in !parts.contains { $0.name == known.name } },
-            isShared: configuration.cluster != nil)
+        let store = try openStore(Self.parts + parts + knownParts.filter { known in !parts.contains { $0.name == known.name } })
         self.store = store
-        let cluster = try Self.makeCluster(configuration, protocols, gorush, counters, logger)
+        let registrants = protocols.compactMap { spoken in spoken.registrants.map { (spoken.number, $0) } }
+        let cluster = try makeCluster(
+            ClusterNeeds(
+                gorushTimeout: gorush.map(\.timeout).max() ?? .seconds(60), waitingLimit: configuration.workLimit,
+                registrants: Dictionary(uniqueKeysWithValues: registrants), counters: counters, logger: logger))
         self.cluster = cluster
         firstExpiryReading = ThrottledReading(pause: .zero, restFactor: 0) { try await store.fetch(DeliveryStorage.firstExpiry()) }
         let topics = protocols.map(\.topics)
@@ -97,26 +101,17 @@ package final class NodeService: Service {
         probe = SelfProbe(topic: ownTopics.first ?? ContentTopic(TopicTag(rawValue: 0)))
         let alarms = Alarms(registry: counters.registry, now: now)
 
-        let handled = HandledMessages { [cluster] in cluster?.finished($0) }
+        let handled = HandledMessages { [cluster] in cluster.finished($0) }
         let seen = SeenMessages()
         for hash in try store.read(NodeStorage.handledMessages()) { _ = seen.insert(hash) }
         var deliveryConfiguration = DeliveryService.Configuration()
         deliveryConfiguration.awaitLimit = configuration.answerDeadline
         deliveryConfiguration.outboxLimit = configuration.outboxLimit
         delivery = DeliveryService(
-            deliveryConfiguration, store: store, share: cluster,
+            deliveryConfiguration, store: store, share: cluster.outboxShare,
             sources: DeliverySources(protocols.map { $0.makeDeliverySource(store.sealer) }),
             gorush: gorush, counters: counters, alarms: alarms, logger: logger, now: now)
 
-        // Services need the publisher, which needs the relay, which needs the services' topics.
-        let replies = DeferredReplyPublisher()
-        let nodeServices = NodeServices(
-            store: store, delivery: delivery, replies: replies, handled: handled, drain: drain, cluster: cluster, counters: counters,
-            logger: logger, now: now, workLimit: configuration.workLimit)
-        let services = try protocols.map { try $0.makeService(nodeServices) }
-        self.services = services
-        // One of several takes up what its devices have once it knows which these are.
-        if cluster == nil { try delivery.load() }
         relay = try makeRelay(
             RelayNeeds(
                 pubsubTopics: configuration.pubsubTopics, ownTopics: ownTopics,
@@ -131,12 +126,20 @@ package final class NodeService: Service {
                 }))
         publisher = Publisher(
             relay: relay, seen: seen, handled: handled, counters: counters, logger: logger, replyDelay: configuration.replyDelay)
-        replies.set(publisher)
+
+        let nodeServices = NodeServices(
+            store: store, delivery: delivery, replies: publisher, handled: handled, drain: drain, cluster: cluster,
+            receivers: IntakeMaker(),
+            counters: counters, logger: logger, now: now, workLimit: configuration.workLimit)
+        let services = try protocols.map { try $0.makeService(nodeServices) }
+        self.services = services
+        // One of several takes up what its devices have once it knows which these are.
+        if !cluster.isShared { try delivery.load() }
         sorter = MessageSorter(
             zip(protocols, services).map { ($0.label, $0.topics, $1.receiver) }, seen: seen, handled: handled, cluster: cluster,
             counters: counters, now: now)
-        cluster?.attach(
-            Self.hooks(zip(protocols, services).map { (spoken: $0, service: $1) }, sorter, logger), store: store, delivery: delivery)
+        cluster.attach(
+            Self.duties(zip(protocols, services).map { (spoken: $0, service: $1) }, sorter, logger), store: store, delivery: delivery)
         maintenance = Maintenance(
             interval: configuration.maintenanceInterval, handledInterval: configuration.handledInterval,
             retention: configuration.retention, relay: relay, store: store, delivery: delivery,

@@ -1,3 +1,4 @@
+import NodeAPI
 import Delivery
 import Logging
 import NodeMetrics
@@ -28,7 +29,7 @@ struct Maintenance: Sendable {
     let handled: HandledMessages
     let protocols: [any ProtocolService]
     /// nil: no other node has the same database.
-    let cluster: ClusterNode?
+    let cluster: any ClusterMembership
     let counters: Counters
     /// Number of topics besides the node's own.
     let topicCount: @Sendable () -> Int
@@ -58,7 +59,7 @@ struct Maintenance: Sendable {
             last = counts
             for service in protocols { await service.recount() }
             // For all nodes, one of them.
-            if let cluster, !cluster.isMaintainer { continue }
+            if !cluster.isMaintainer { continue }
             await prune(Retention(cutoff: cutoff, rowLimit: Self.retainedRowLimit, now: cutoff + retention))
             if ContinuousClock.now - lastExpiry > Self.expiryInterval {
                 lastExpiry = .now
@@ -71,7 +72,7 @@ struct Maintenance: Sendable {
     func saveHandledMessages() async {
         for await _ in handled.wakeUp {
             // Several nodes store theirs more rarely, so that all of them together do it as often.
-            guard (try? await Task.sleep(for: handledInterval * (cluster?.nodeCount ?? 1))) != nil else { return }
+            guard (try? await Task.sleep(for: handledInterval * cluster.nodeCount)) != nil else { return }
             let hashes = handled.take()
             guard !hashes.isEmpty else { continue }
             do throws(StoreError) {

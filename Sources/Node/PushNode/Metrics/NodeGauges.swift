@@ -1,3 +1,4 @@
+import NodeAPI
 import Delivery
 import NodeMetrics
 import Storage
@@ -12,14 +13,14 @@ struct NodeGauges: Sendable {
     private let delivery: DeliveryService
     private let publisher: Publisher
     private let services: [(label: ProtocolLabel, service: any ProtocolService)]
-    private let cluster: ClusterNode?
+    private let cluster: any ClusterMembership
     private let alarms: Alarms
     private let now: @Sendable () -> Timestamp
     private let outboxReading: ThrottledReading<Duration>
 
     init(
         counters: Counters, relay: any Relay, store: any Store, delivery: DeliveryService, publisher: Publisher,
-        services: [(label: ProtocolLabel, service: any ProtocolService)], cluster: ClusterNode?, alarms: Alarms,
+        services: [(label: ProtocolLabel, service: any ProtocolService)], cluster: any ClusterMembership, alarms: Alarms,
         maximumRequestAge: Duration,
         now: @escaping @Sendable () -> Timestamp
     ) {
@@ -54,7 +55,7 @@ struct NodeGauges: Sendable {
         let registry = counters.registry
         registry.set(.ready, to: isReady ? 1 : 0)
         registry.set(.storeWorks, to: store.failure == nil ? 1 : 0)
-        if let cluster {
+        if cluster.isShared {
             registry.set(.clusterLease, to: cluster.failure == nil ? 1 : 0)
             registry.set(.clusterNodes, to: Double(cluster.nodeCount))
             registry.set(.clusterPartitions, to: Double(cluster.share))

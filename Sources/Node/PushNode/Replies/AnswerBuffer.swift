@@ -1,3 +1,4 @@
+import NodeAPI
 import DequeModule
 
 /// Answers that wait for publication: some held until they are due, the others ready to be sealed and published. Time is an input.

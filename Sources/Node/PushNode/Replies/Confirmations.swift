@@ -1,3 +1,4 @@
+import NodeAPI
 import Core
 import Waku
 

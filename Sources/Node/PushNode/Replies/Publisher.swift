@@ -1,3 +1,4 @@
+import NodeAPI
 import Logging
 import NodeMetrics
 import Core

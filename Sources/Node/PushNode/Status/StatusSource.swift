@@ -1,3 +1,4 @@
+import NodeAPI
 import Delivery
 import NodeMetrics
 import Storage
@@ -16,7 +17,7 @@ struct StatusSource: Sendable {
     let delivery: DeliveryService
     let protocols: [any NodeProtocol]
     let services: [any ProtocolService]
-    let cluster: ClusterNode?
+    let cluster: any ClusterMembership
     let now: @Sendable () -> Timestamp
     let started: ContinuousClock.Instant
 
@@ -52,7 +53,7 @@ struct StatusSource: Sendable {
             status.protocols.append(
                 StatusFigures.ProtocolLines(name: proto.name, lines: await service.facts().map { ($0.name, $0.value) }))
         }
-        if let cluster {
+        if cluster.isShared {
             status.protocols.append(StatusFigures.ProtocolLines(name: "cluster", lines: cluster.facts.map { ($0.name, $0.value) }))
         }
         status.alarms = watch.alarms.all

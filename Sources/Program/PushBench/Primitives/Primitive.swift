@@ -1,3 +1,4 @@
+import NodeAssembly
 import PushNode
 
 /// A bare library call. The floor of a message is a sum of these.

@@ -1,5 +1,7 @@
+import Core
+package import NodeAssembly
 import Foundation
-package import PushNode
+import PushNode
 
 /// Measures primitives in a temporary folder.
 package struct PrimitiveMeter: Sendable {

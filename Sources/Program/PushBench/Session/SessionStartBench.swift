@@ -1,3 +1,4 @@
+import NodeAPI
 import Foundation
 import NodeAssembly
 import SessionSwarms

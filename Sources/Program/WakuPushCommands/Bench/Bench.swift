@@ -1,3 +1,4 @@
+import NodeAssembly
 import ArgumentParser
 import Foundation
 import PushBench

@@ -1,3 +1,4 @@
+import NodeAPI
 import ArgumentParser
 import Foundation
 public import Delivery

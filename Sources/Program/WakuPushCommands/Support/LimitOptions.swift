@@ -1,6 +1,7 @@
 import ArgumentParser
 import Foundation
 import PushNode
+import RateLimits
 import StatusRules
 import StatusProtocol
 import WakuCrypto
@@ -38,19 +39,19 @@ struct LimitOptions: ParsableArguments {
         return limits
     }
 
-    private static func keys(in path: String) throws(CommandFailure) -> Set<KeyHash> {
+    private static func keys(in path: String) throws(CommandFailure) -> Set<[UInt8]> {
         guard let content = FileManager.default.contents(atPath: path) else {
             throw CommandFailure(.data, "list of keys \(path) can't be read: is it there, and may this user read it?")
         }
-        var keys: Set<KeyHash> = []
+        var keys: Set<[UInt8]> = []
         for (index, line) in String(decoding: content, as: UTF8.self).split(separator: "\n", omittingEmptySubsequences: false).enumerated()
         {
             let text = line.prefix { $0 != "#" }.trimmingCharacters(in: .whitespaces)
             guard !text.isEmpty else { continue }
             if let key = PublicKeyArgument(argument: text)?.key {
-                keys.insert(KeyHash(of: key))
+                keys.insert(KeyHash(of: key).bytes)
             } else if let hash = bytes(hex: text.hasPrefix("0x") ? text.dropFirst(2) : text[...]).flatMap(KeyHash.init(bytes:)) {
-                keys.insert(hash)
+                keys.insert(hash.bytes)
             } else {
                 throw CommandFailure(.data, "\(path):\(index + 1): not a public key or its hash in hexadecimal digits")
             }

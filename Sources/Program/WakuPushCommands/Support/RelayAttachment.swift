@@ -1,3 +1,4 @@
+import NodeAPI
 import CurlClient
 import LibP2P
 import Logging

@@ -2,7 +2,7 @@ import HTTPTypes
 import Hummingbird
 import NIOCore
 import NodeMetrics
-import PushNode
+import NodeAPI
 import SessionProtocol
 import Core
 import Waku

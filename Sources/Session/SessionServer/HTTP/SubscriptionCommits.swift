@@ -1,8 +1,8 @@
+import NodeAPI
 import DequeModule
 import Logging
 import NodeMetrics
 import Core
-import PushNode
 import SessionProtocol
 import SessionSwarms
 import Storage

@@ -1,5 +1,5 @@
+import RateLimits
 import Core
-import StatusRules
 import Synchronization
 
 /// Asks the limit of a device for its notifications. Of one that was admitted it is asked once, however often the store decides about it: when what was

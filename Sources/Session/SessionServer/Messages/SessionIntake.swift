@@ -1,8 +1,8 @@
+import NodeAPI
 import Delivery
 import Dispatch
 import Logging
 import NodeMetrics
-import PushNode
 import SessionSwarms
 import SessionProtocol
 import Storage
@@ -37,7 +37,7 @@ final class SessionIntake: SessionMessageReceiver {
         admission = NotificationAdmission(gate)
         self.sodium = sodium
         self.ageLimit = ageLimit
-        subscriptions = Subscriptions(node.store.sealer, isShared: node.cluster != nil)
+        subscriptions = Subscriptions(node.store.sealer, isShared: node.cluster.isShared)
     }
 
     /// Messages that the store fails to keep are given up from now on.

@@ -1,4 +1,4 @@
-import Cluster
+import NodeAPI
 import SessionSwarms
 import SessionProtocol
 import Synchronization
@@ -9,13 +9,13 @@ import Synchronization
 final class SharedMonitoring: SubscriptionMonitoring {
     private let monitor: any SubscriptionMonitoring
     /// nil until the nodes are known: then there are none to monitor.
-    private let current = Mutex<AccountShare?>(nil)
+    private let current = Mutex<KeyShare?>(nil)
 
     init(_ monitor: any SubscriptionMonitoring) {
         self.monitor = monitor
     }
 
-    var share: AccountShare? {
+    var share: KeyShare? {
         get { current.withLock(\.self) }
         set { current.withLock { $0 = newValue } }
     }
@@ -27,7 +27,7 @@ final class SharedMonitoring: SubscriptionMonitoring {
     }
 
     /// Of what is stored, what has become this node's.
-    func take(_ all: [MonitoredSubscription], from former: AccountShare?, to share: AccountShare) {
+    func take(_ all: [MonitoredSubscription], from former: KeyShare?, to share: KeyShare) {
         monitor.load(all.filter { share.contains($0.account) && former?.contains($0.account) != true })
     }
 
@@ -54,6 +54,6 @@ final class SharedMonitoring: SubscriptionMonitoring {
     var figures: SubscriptionMonitor.Figures { monitor.figures }
 }
 
-extension AccountShare {
+extension KeyShare {
     fileprivate func contains(_ account: AccountID) -> Bool { contains(account.leadingBits) }
 }

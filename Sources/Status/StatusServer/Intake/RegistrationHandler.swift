@@ -1,5 +1,5 @@
+import NodeAPI
 import NodeMetrics
-import PushNode
 import StatusProtocol
 import StatusRules
 import Storage

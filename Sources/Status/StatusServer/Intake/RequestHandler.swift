@@ -1,6 +1,6 @@
 import Delivery
 import NodeMetrics
-import PushNode
+import NodeAPI
 import Core
 import StatusProtocol
 import StatusRules

@@ -1,6 +1,7 @@
+import RateLimits
+import NodeAPI
 import NodeMetrics
 import Wire
-import PushNode
 import StatusProtocol
 import StatusRules
 import Synchronization

@@ -1,4 +1,4 @@
-import PushNode
+import NodeAPI
 import StatusProtocol
 import Storage
 import Synchronization

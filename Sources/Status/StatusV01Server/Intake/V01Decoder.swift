@@ -1,7 +1,8 @@
+import NodeAPI
 import NodeMetrics
 import Wire
-import PushNode
 import StatusProtocol
+import RateLimits
 import StatusRules
 import Synchronization
 import Core
@@ -92,17 +93,17 @@ final class V01Decoder: Sendable {
         switch envelope.type {
         case .register:
             let sender = try signedSender(of: envelope, frame)
-            try admit(part) { $0.message(.registration, from: sender, at: now) }
+            try admit(part) { $0.message(MessageClass.registration, from: sender, at: now) }
             let register = try parse { () throws(ProtobufError) in try V01.Register(parsing: envelope.payload) }
             guard let claim = rules.claim(in: register, from: sender) else { throw Drop(.droppedBadSignature) }
             return .register(claim)
         case .query:
             let sender = try signedSender(of: envelope, frame)
-            try admit(part) { $0.message(.query, from: sender, at: now) }
+            try admit(part) { $0.message(MessageClass.query, from: sender, at: now) }
             let query = try parse { () throws(ProtobufError) in try V01.Query(parsing: envelope.payload) }
             return .query(query, sender: sender)
         case .request:
-            try admit(part) { $0.message(.request, from: envelope.sender, at: now) }
+            try admit(part) { $0.message(MessageClass.request, from: envelope.sender, at: now) }
             let request = try parse { () throws(ProtobufError) in try V01.Request(parsing: envelope.payload) }
             guard !request.messageID.isEmpty else { throw Drop(.droppedNoMessageID) }
             guard V01.RequestRules.isComplete(request) else { throw Drop(.droppedMalformedMessage) }

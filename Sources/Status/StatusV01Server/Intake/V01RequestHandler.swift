@@ -1,6 +1,7 @@
+import RateLimits
 import Delivery
 import NodeMetrics
-import PushNode
+import NodeAPI
 import Core
 import StatusProtocol
 import StatusRules
@@ -99,7 +100,7 @@ struct V01RequestHandler: Sendable {
         for notification in decision.started {
             let (registrant, installation) = (notification.registrant, notification.device.installationID)
             guard let row = selection.devices[registrant]?[installation], let version = versions[registrant],
-                !gate.refuses({ $0.notification(forHash: registrant.bytes, installation, at: now) })
+                !gate.refuses({ $0.notification(for: registrant.bytes + installation.bytes, at: now) })
             else {
                 isRefused = true
                 continue

@@ -1,4 +1,5 @@
 package import NodeMetrics
+import RateLimits
 import StatusRules
 
 extension MetricGroup {

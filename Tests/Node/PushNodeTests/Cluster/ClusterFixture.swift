@@ -1,3 +1,4 @@
+import NodeAPI
 import Cluster
 import Delivery
 import Logging
@@ -12,6 +13,7 @@ import TestSupport
 import Waku
 import WakuCrypto
 
+@testable import ClusterPostgreSQL
 @testable import PushNode
 
 /// Several nodes of one identity on a database of their own, each with a relay to which the test feeds messages, and one gorush for all.
@@ -117,9 +119,14 @@ extension [ClusterFixture.Member] {
     /// Returns once each node has its part of the partitions.
     func waitUntilShared() async throws {
         try await wait { members in
-            let shares = members.map { $0.fed.node.cluster?.share ?? 0 }
+            let shares = members.map { $0.fed.node.cluster.share }
             // One more partition is for maintenance.
             return shares.reduce(0, +) == 256 && shares.allSatisfy { $0 >= 256 / members.count - 1 }
         }
     }
+}
+
+extension NodeService {
+    /// This node as one of several.
+    var clusterNode: ClusterNode? { cluster as? ClusterNode }
 }

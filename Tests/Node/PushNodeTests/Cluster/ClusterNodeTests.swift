@@ -1,8 +1,10 @@
+import NodeAPI
 import Cluster
 import Delivery
 import NodeAssembly
 import NodeMetrics
 import ServiceLifecycle
+import RateLimits
 import StatusRules
 import StatusServer
 import Storage
@@ -13,6 +15,7 @@ import Core
 import Waku
 import WakuCrypto
 
+@testable import ClusterPostgreSQL
 @testable import PushNode
 
 /// Several nodes in this process, over a real database.
@@ -96,7 +99,7 @@ import WakuCrypto
             #expect(registrations.allSatisfy { $0.count > 1 })
             await members.feed(Array(registrations.joined()))
             try await members.wait { $0.count(.registrationStored) == 12 && $0.published.count >= 12 }
-            try await members.wait { $0.allSatisfy { $0.fed.node.cluster?.openCount == 0 } }
+            try await members.wait { $0.allSatisfy { $0.fed.node.clusterNode?.openCount == 0 } }
             #expect(members.count(.registrationStored) == 12)
         }
     }
@@ -130,7 +133,7 @@ import WakuCrypto
             try await members.wait { $0.published.count >= 6 }
             let repeated = clients.flatMap { fixture.registration($0, version: 2, contacts: 13_000) }
             let before = members.count(.registrationStored)
-            try await members.wait { $0[0].fed.node.cluster?.failure == nil }
+            try await members.wait { $0[0].fed.node.cluster.failure == nil }
             await members.feed(repeated)
             try await members.wait { $0.count(.registrationStored) >= before + 6 }
         }
@@ -221,7 +224,7 @@ import WakuCrypto
             await members.feed(clients.enumerated().flatMap { fixture.request($1, id: "\($0)") })
             try await members.wait { $0.count(.requestAnswered) == 20 }
             await members[1].services.triggerGracefulShutdown()
-            try await members.wait { $0[0].fed.node.cluster?.share == 256 }
+            try await members.wait { $0[0].fed.node.cluster.share == 256 }
             fixture.gorush.answer(.accepted)
             try await members.wait { _ in fixture.gorush.accepted.count >= 20 }
             try await members.wait { $0[0].fed.node.delivery.waitingCount == 0 }
@@ -234,7 +237,7 @@ import WakuCrypto
         let fixture = try await ClusterFixture()
         let clients = clients(10, fixture)
         try await fixture.withNodes(["a"], configure: { $0.replyDelay = .seconds(3) }) { members in
-            let cluster = try #require(members[0].fed.node.cluster)
+            let cluster = try #require(members[0].fed.node.clusterNode)
             try await members.waitUntilShared()
             await members.feed(clients.flatMap { fixture.registration($0) })
             try await members.wait { $0.published.count == 10 && cluster.openCount == 0 }

@@ -1,3 +1,5 @@
+import NodeAssembly
+import NodeAPI
 import CurlClient
 import Delivery
 import Logging

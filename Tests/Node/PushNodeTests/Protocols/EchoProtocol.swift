@@ -1,3 +1,4 @@
+import NodeAPI
 import Delivery
 import NodeMetrics
 import PushNode
@@ -28,13 +29,13 @@ struct EchoProtocol: NodeProtocol, WakuTopics, DeliverySource, ProtocolService {
     private static let counted = Counter("echo message", .handled, ProtocolLabel.other, KindLabel.registration, OutcomeLabel.taken)
 
     private let sealer: Sealer?
-    private let intake: WakuIntake<EchoProtocol>?
+    private let intake: (any WakuReceiver)?
     let node: NodeServices?
 
     init(_ node: NodeServices? = nil, sealer: Sealer? = nil) {
         self.node = node
         self.sealer = sealer ?? node?.store.sealer
-        intake = node.map { WakuIntake(EchoProtocol(handlerOf: $0), $0) }
+        intake = node.map { $0.receiver(EchoProtocol(handlerOf: $0)) }
     }
 
     private init(handlerOf node: NodeServices) {

@@ -1,3 +1,4 @@
+import NodeAPI
 import CurlClient
 import Delivery
 import NodeAssembly
@@ -5,6 +6,7 @@ import NodeMetrics
 import PushNode
 import Core
 import StatusProtocol
+import RateLimits
 import StatusRules
 import StatusServer
 import StatusV01Server

@@ -1,3 +1,4 @@
+import NodeAPI
 import CurlClient
 import Foundation
 import Delivery

@@ -1,3 +1,5 @@
+import RateLimits
+import NodeAPI
 import Delivery
 import PushNode
 import Core

@@ -1,3 +1,4 @@
+import NodeAPI
 package import Delivery
 package import Waku
 

@@ -9,7 +9,7 @@ package struct ReassembledMessage: Sendable {
     /// When the first of its segments was sent.
     package let sentAt: Timestamp
     /// In units of 4 KiB.
-    let cost: Int
+    package let cost: Int
 
     package init(_ bytes: [UInt8], sentAt: Timestamp) {
         hash = MessageHash(bytes: SHA256.hash(bytes + withUnsafeBytes(of: sentAt.rawValue.bigEndian, Array.init)))

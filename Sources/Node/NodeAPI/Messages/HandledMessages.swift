@@ -1,4 +1,4 @@
-import Core
+package import Core
 import Synchronization
 package import Waku
 
@@ -13,7 +13,7 @@ package final class HandledMessages: Sendable {
     private let unsaved = Mutex<[MessageHash]>([])
     private let observer: (@Sendable (MessageHash) -> Void)?
     /// Signals that there are unsaved hashes, after there were none.
-    let wakeUp = WakeUpSignal()
+    package let wakeUp = WakeUpSignal()
 
     /// - Parameter observer: is told of each of them.
     package init(observer: (@Sendable (MessageHash) -> Void)? = nil) {
@@ -30,7 +30,7 @@ package final class HandledMessages: Sendable {
     }
 
     /// Takes the hashes that are not stored yet.
-    func take() -> [MessageHash] {
+    package func take() -> [MessageHash] {
         unsaved.withLock { hashes in
             defer { hashes = [] }
             return hashes
@@ -38,7 +38,7 @@ package final class HandledMessages: Sendable {
     }
 
     /// Returns hashes that could not be stored.
-    func putBack(_ hashes: [MessageHash]) {
+    package func putBack(_ hashes: [MessageHash]) {
         unsaved.withLock { $0 = Array((hashes + $0).prefix(Self.capacity)) }
     }
 }

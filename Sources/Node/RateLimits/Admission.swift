@@ -1,7 +1,12 @@
-package import StatusProtocol
 package import Core
-import Waku
 package import WakuCrypto
+
+/// The messages that limits tell apart.
+package enum MessageClass: Hashable, Sendable {
+    case registration
+    case query
+    case request
+}
 
 /// Applies ``Limits``. Checked before each step that takes resources.
 package struct Admission: Sendable {
@@ -27,22 +32,14 @@ package struct Admission: Sendable {
     /// The key of the single bucket for limits in total.
     private struct All: Hashable, Sendable {}
 
-    private struct Device: Hashable, Sendable {
-        /// The hash of the registrant's key.
-        let registrant: [UInt8]
-        let installationID: InstallationID
-
-        var bytes: [UInt8] { registrant + installationID.bytes }
-    }
-
     package let limits: Limits
     private var messagesBySender: RateLimiter<PublicKey>?
     private var registrationsBySender: RateLimiter<PublicKey>?
     private var queriesBySender: RateLimiter<PublicKey>?
     private var requestsBySender: RateLimiter<PublicKey>?
-    /// By the registrant's hash, of whichever protocol.
+    /// By the registrant's hash.
     private var queriesByTarget: RateLimiter<[UInt8]>?
-    private var notificationsByTarget: RateLimiter<Device>?
+    private var notificationsByTarget: RateLimiter<[UInt8]>?
     private var newRegistrations: RateLimiter<All>?
     private var registrations: RateLimiter<All>?
     private var queries: RateLimiter<All>?
@@ -100,7 +97,7 @@ package struct Admission: Sendable {
     ///   - kind: The kind of the message.
     ///   - sender: nil if it has none: then only the limits for all senders together count.
     ///   - now: The time of receipt.
-    package mutating func message(_ kind: MessageKind, from sender: PublicKey?, at now: Timestamp) -> Refusal? {
+    package mutating func message(_ kind: MessageClass, from sender: PublicKey?, at now: Timestamp) -> Refusal? {
         switch kind {
         case .registration:
             guard take(sender, .registrationsBySender, \.registrationsBySender, at: now) else { return .registrationsBySender }
@@ -111,32 +108,24 @@ package struct Admission: Sendable {
         case .request:
             guard take(sender, .requestsBySender, \.requestsBySender, at: now) else { return .requestsBySender }
             guard take(All(), [], .requests, \.requests, at: now) else { return .requests }
-        case .registrationResponse, .queryResponse, .response: break
         }
         return nil
     }
 
     /// Admits a part of a query.
-    package mutating func query(about registrant: KeyHash, at now: Timestamp) -> Refusal? {
-        query(aboutHash: registrant.bytes, at: now)
-    }
-
-    /// Admits a part of a query.
     ///
-    /// - Parameter registrant: The protocol's hash of the registrant's key.
-    package mutating func query(aboutHash registrant: [UInt8], at now: Timestamp) -> Refusal? {
+    /// - Parameter registrant: the protocol's hash of the registrant's key.
+    package mutating func query(about registrant: [UInt8], at now: Timestamp) -> Refusal? {
         take(registrant, registrant, .queriesByTarget, \.queriesByTarget, at: now) ? nil : .queriesByTarget
     }
 
     /// Admits rows about a registrant in an answer.
-    package mutating func answer(byteCount: Int, about registrant: KeyHash, at now: Timestamp) -> Refusal? {
-        answer(byteCount: byteCount, aboutHash: registrant.bytes, at: now)
-    }
-
-    /// Admits rows about a registrant in an answer.
     ///
-    /// - Parameter registrant: The protocol's hash of the registrant's key.
-    package mutating func answer(byteCount: Int, aboutHash registrant: [UInt8], at now: Timestamp) -> Refusal? {
+    /// - Parameters:
+    ///   - byteCount: their size.
+    ///   - registrant: the protocol's hash of the registrant's key.
+    ///   - now: the time of the answer.
+    package mutating func answer(byteCount: Int, about registrant: [UInt8], at now: Timestamp) -> Refusal? {
         take(
             registrant, registrant, .answerKiBByTarget, \.answerKiBByTarget, cost: Self.kibibytes(byteCount), at: now)
             ? nil : .answerKiBByTarget
@@ -148,18 +137,12 @@ package struct Admission: Sendable {
     }
 
     /// Admits a notification that passed all checks and filters: others do not count against the target's limit.
-    package mutating func notification(for device: RegistrationKey, at now: Timestamp) -> Refusal? {
-        notification(forHash: device.keyHash.bytes, device.installationID, at: now)
-    }
-
-    /// As ``notification(for:at:)``.
     ///
-    /// - Parameter registrant: The protocol's hash of the registrant's key.
-    package mutating func notification(
-        forHash registrant: [UInt8], _ installationID: InstallationID, at now: Timestamp
-    ) -> Refusal? {
-        let device = Device(registrant: registrant, installationID: installationID)
-        return take(device, device.bytes, .notificationsByTarget, \.notificationsByTarget, at: now) ? nil : .notificationsByTarget
+    /// - Parameters:
+    ///   - device: bytes that identify the device within its protocol.
+    ///   - now: the time of the request.
+    package mutating func notification(for device: [UInt8], at now: Timestamp) -> Refusal? {
+        take(device, device, .notificationsByTarget, \.notificationsByTarget, at: now) ? nil : .notificationsByTarget
     }
 
     /// Admits a registration of an installation that is not registered now.

@@ -1,5 +1,4 @@
 import Cluster
-import ClusterPostgreSQL
 package import Delivery
 import Logging
 import Core
@@ -9,6 +8,8 @@ import Waku
 
 /// Deliveries: which devices this node posts for, and since when.
 extension ClusterNode: OutboxShare {
+    package var outboxShare: (any OutboxShare)? { self }
+
     /// Between two looks at the outbox, when no other node gives notice.
     private static let scanInterval = Duration.seconds(1)
     /// With more in the outbox than this, looks are rarer.

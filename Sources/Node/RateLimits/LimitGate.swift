@@ -1,6 +1,5 @@
 import Synchronization
 package import Core
-import Waku
 
 /// An ``Admission`` for any thread, which reports what it refuses. Each protocol has one: limits count for each protocol by itself.
 package final class LimitGate: Sendable {

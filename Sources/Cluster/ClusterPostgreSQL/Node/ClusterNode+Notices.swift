@@ -1,17 +1,11 @@
+import NodeAPI
 import Cluster
-import ClusterPostgreSQL
 import Delivery
 import Logging
 import Core
 import Storage
 import Synchronization
 import WakuCrypto
-
-/// A registrant who registered with another node.
-struct RegistrantNotice: Sendable {
-    let `protocol`: ProtocolNumber
-    let name: [UInt8]
-}
 
 /// What nodes tell each other by the database's notifications. These only save time: what they tell of is looked for without them too. What is taken
 /// from limits alone is told in no other way: see `takeLimits(_:)`.
@@ -93,7 +87,7 @@ extension ClusterNode {
         for (channel, names) in payloads where channel.hasPrefix(Self.registrantPrefix) {
             guard let number = Int64(channel.dropFirst(Self.registrantPrefix.count)) else { continue }
             for name in Set(names).compactMap({ bytes(hex: $0) }) {
-                attached?.registered(RegistrantNotice(protocol: ProtocolNumber(rawValue: number), name: name))
+                attached?.registered(ProtocolNumber(rawValue: number), name)
             }
         }
         let partitions = (payloads[Self.outboxChannel] ?? []).compactMap { Int64($0) }.map(partition(ofRow:))

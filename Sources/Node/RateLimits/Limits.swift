@@ -1,6 +1,4 @@
-package import StatusProtocol
-
-/// Limits of the node by sender, by target and in total. nil disables a limit.
+/// Limits of a node by sender, by target and in total. nil disables a limit.
 ///
 /// Messages over a rate are dropped and counted. A notification over its target's rate, a registration over a count, and a registration by a denied
 /// key are answered INTERNAL_ERROR.
@@ -27,10 +25,10 @@ package struct Limits: Hashable, Sendable {
     package var installationsByKey: Int?
     /// Registered installations in total.
     package var registrationCount: Int?
-    /// The keys that may register; nil for all.
-    package var allowed: Set<KeyHash>?
-    /// The keys that may not register, even if they are in ``allowed``.
-    package var denied: Set<KeyHash> = []
+    /// The hashes of keys that may register; nil for all.
+    package var allowed: Set<[UInt8]>?
+    /// The hashes of keys that may not register, even if they are in ``allowed``.
+    package var denied: Set<[UInt8]> = []
 
     package static let none = Limits()
 
@@ -70,7 +68,8 @@ package struct Limits: Hashable, Sendable {
         return share
     }
 
-    package func allows(_ key: KeyHash) -> Bool {
+    /// - Parameter key: the hash of a key.
+    package func allows(_ key: [UInt8]) -> Bool {
         !denied.contains(key) && allowed?.contains(key) ?? true
     }
 }

@@ -1,5 +1,5 @@
+import NodeAPI
 import Cluster
-import ClusterPostgreSQL
 package import Delivery
 import NodeMetrics
 import Core

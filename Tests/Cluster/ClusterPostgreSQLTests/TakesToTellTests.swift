@@ -2,7 +2,7 @@ import Cluster
 import Delivery
 import Testing
 
-@testable import PushNode
+@testable import ClusterPostgreSQL
 
 @Suite struct TakesToTellTests {
     private let node = NodeID(rawValue: 0xAB)

@@ -1,5 +1,4 @@
 package import NodeMetrics
-import Synchronization
 package import Core
 package import Waku
 
@@ -7,7 +6,7 @@ package import Waku
 package struct Reply: Sendable {
     /// The kind of the message that it answers.
     package let kind: KindLabel
-    /// Whether it is held for ``NodeConfiguration/replyDelay``: the client subscribes only now to the topic of the key that it made for the
+    /// Whether it is held for the reply delay: the client subscribes only now to the topic of the key that it made for the
     /// answer. Registrations are answered on a topic that the client is subscribed to already.
     package let isHeld: Bool
     /// The pubsub topic of the message that it answers.
@@ -38,17 +37,4 @@ package struct Reply: Sendable {
 package protocol ReplyPublishing: Sendable {
     /// Publishes a reply as soon as it is due.
     func publish(_ reply: Reply)
-}
-
-/// Forwards to a publisher that is set later, before anything runs.
-final class DeferredReplyPublisher: ReplyPublishing {
-    private let publisher = Mutex<Publisher?>(nil)
-
-    func set(_ publisher: Publisher) {
-        self.publisher.withLock { $0 = publisher }
-    }
-
-    func publish(_ reply: Reply) {
-        publisher.withLock(\.self)?.publish(reply)
-    }
 }

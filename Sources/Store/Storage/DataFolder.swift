@@ -1,5 +1,4 @@
 import Foundation
-package import Storage
 
 /// The folder that a daemon keeps its data in, and the lock that keeps a second one out.
 package final class DataFolder: Sendable {

@@ -12,7 +12,7 @@ package struct Incoming: Sendable {
     package let tag: TopicTag
     package let times: MessageTimes
     /// Its first turn, at this or another of several nodes, came to nothing, or nobody knows what it came to: it may have been counted then.
-    package internal(set) var isLaterTurn = false
+    package var isLaterTurn = false
 
     package init(received: ReceivedMessage, hash: MessageHash, tag: TopicTag, times: MessageTimes) {
         self.received = received
@@ -40,10 +40,10 @@ package struct Decoded<Command: Sendable>: Sendable {
     package let kind: KindLabel
     package let hash: MessageHash
     /// nil: the message was not one of several segments.
-    let whole: ReassembledMessage?
-    let sentAt: Timestamp?
+    package let whole: ReassembledMessage?
+    package let sentAt: Timestamp?
     package let pubsubTopic: PubsubTopic
-    let cost: Int
+    package let cost: Int
     package let times: MessageTimes?
 
     /// - Parameter whole: what the message completed, as the last one of its segments.
@@ -71,7 +71,7 @@ package struct Decoded<Command: Sendable>: Sendable {
     package var wholeHash: MessageHash { whole?.hash ?? hash }
 }
 
-/// How a protocol handles messages: ``WakuIntake`` calls it at each step.
+/// How a protocol handles messages: the node calls it at each step.
 ///
 /// A message of the kind `query` is answered from a snapshot and changes nothing. Registrations and requests are decided and committed in the
 /// order in which they came in. Under overload queries are dropped first, then requests; registrations are never dropped.
@@ -131,6 +131,15 @@ package protocol WakuReceiver: Sendable {
     var isIdle: Bool { get }
     /// Messages that are accepted and not yet stored, in units of 4 KiB, and the limit.
     var load: (depth: Int, limit: Int) { get }
-    /// Messages that wait for topic keys, in the same units.
-    var waitingForKeys: Int { get }
+    /// Messages that wait for topic keys, and the limit, in the same units.
+    var waitingForKeys: (depth: Int, limit: Int) { get }
+}
+
+/// Of a protocol that listens on no topic.
+package struct NoReceiver: WakuReceiver {
+    package init() {}
+    package func take(_ incoming: [Incoming]) async {}
+    package var isIdle: Bool { true }
+    package var load: (depth: Int, limit: Int) { (0, 0) }
+    package var waitingForKeys: (depth: Int, limit: Int) { (0, 0) }
 }

@@ -1,5 +1,4 @@
 package import Core
-import Waku
 
 /// A token bucket for each key. Time is an input.
 ///

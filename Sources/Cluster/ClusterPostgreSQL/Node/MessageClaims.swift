@@ -1,27 +1,7 @@
 import Cluster
-import ClusterPostgreSQL
+import NodeAPI
 import NodeMetrics
 import Storage
-
-/// What became of a message whose effect another node may have committed before.
-enum Claimed<Outcome: Sendable>: Sendable {
-    case here(Outcome)
-    /// Nothing was changed, or the message is too old for claims: nobody takes its answer over.
-    case unclaimed(Outcome)
-    /// Another node had claimed it: nothing was changed.
-    case elsewhere(Claim.Kind)
-
-    var outcome: Outcome? {
-        switch self {
-        case .here(let outcome), .unclaimed(let outcome): outcome
-        case .elsewhere: nil
-        }
-    }
-
-    fileprivate var withoutClaim: Claimed {
-        if case .here(let outcome) = self { .unclaimed(outcome) } else { self }
-    }
-}
 
 /// Claims as rows: the first change of the transaction in which a message takes effect.
 enum MessageClaims {
@@ -52,7 +32,7 @@ enum MessageClaims {
             }
             // Known, because an earlier transaction of this process was committed without its reply.
             if try row.unsigned(0) == claim.node.rawValue { return try effect() }
-            guard takesOver else { return .done(.elsewhere(Claim.Kind(rawValue: Int(try row.integer(1))) ?? claim.kind)) }
+            guard takesOver else { return .done(.elsewhere((Claim.Kind(rawValue: Int(try row.integer(1))) ?? claim.kind).label)) }
             return try effect().claimed { _ in [takeOver(node, hour, bytes)] }
         }
     }
@@ -81,5 +61,18 @@ extension Claim.Kind {
         case .request: self = .request
         case .query: return nil
         }
+    }
+
+    fileprivate var label: KindLabel {
+        switch self {
+        case .registration: .registration
+        case .request: .request
+        }
+    }
+}
+
+extension Claimed {
+    fileprivate var withoutClaim: Claimed {
+        if case .here(let outcome) = self { .unclaimed(outcome) } else { self }
     }
 }

@@ -1,11 +1,9 @@
-import StatusProtocol
 import Synchronization
 import Testing
 import Core
-import Waku
 import WakuCrypto
 
-@testable import StatusRules
+@testable import RateLimits
 
 /// Limits that several nodes count together.
 @Suite struct SharedTakeTests {
@@ -66,14 +64,14 @@ import WakuCrypto
             limits { limits in
                 for path in Limits.ratesByRefusal.values { limits[keyPath: path] = rate }
             })
-        let hash = KeyHash(of: sender)
+        let hash = Shake256.hash64(sender.compressed)
         let asks: [(Admission.Refusal, (inout Admission) -> Admission.Refusal?)] = [
             (.messagesBySender, { $0.message(from: sender, at: start) }),
             (.registrationsBySender, { $0.message(.registration, from: sender, at: start) }),
             (.queriesBySender, { $0.message(.query, from: sender, at: start) }),
             (.requestsBySender, { $0.message(.request, from: sender, at: start) }),
             (.queriesByTarget, { $0.query(about: hash, at: start) }),
-            (.notificationsByTarget, { $0.notification(forHash: hash.bytes, InstallationID("a"), at: start) }),
+            (.notificationsByTarget, { $0.notification(for: hash, at: start) }),
             (.newRegistrations, { $0.newRegistration(installations: 0, count: 0, at: start) }),
             (.answerKiBByTarget, { $0.answer(byteCount: 1, about: hash, at: start) }), (.answerKiB, { $0.answer(byteCount: 1, at: start) }),
         ]
@@ -90,7 +88,7 @@ import WakuCrypto
         let told = nodes.told.withLock(\.self).map(\.0)
         // Three are of a message's sender and in total; the last registration was its sender's first one.
         #expect(told.count == asks.count + 4)
-        #expect(told.allSatisfy { !$0.contains(sender.hex) && !$0.contains(hexString(hash.bytes)) })
+        #expect(told.allSatisfy { !$0.contains(sender.hex) && !$0.contains(hexString(hash)) })
     }
 
     @Test func ratesThatAreDividedAreNotTold() {

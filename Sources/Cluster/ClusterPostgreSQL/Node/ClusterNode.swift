@@ -1,12 +1,12 @@
+package import NodeAPI
 package import Cluster
-package import ClusterPostgreSQL
-import Delivery
+package import Delivery
 import Dispatch
 import Logging
 import NodeMetrics
 import Core
-import Storage
-import StorePostgreSQL
+package import Storage
+package import StorePostgreSQL
 import Synchronization
 import Waku
 
@@ -14,7 +14,7 @@ import Waku
 ///
 /// Statements of its own go through ``ClusterDatabase``, on threads of its own; what belongs to a message's effect or to a delivery goes through
 /// the store. See the articles of `Cluster`.
-package final class ClusterNode: Sendable {
+package final class ClusterNode: ClusterMembership {
     package struct Configuration: Sendable {
         /// For operators: the host's, as a rule.
         package var name: String
@@ -25,22 +25,6 @@ package final class ClusterNode: Sendable {
         package init(name: String) {
             self.name = name
         }
-    }
-
-    /// What the node does for the cluster's decisions; set before anything runs.
-    struct Hooks: Sendable {
-        /// A message whose turn it is at this node.
-        let deliver: @Sendable ([(place: Int, incoming: Incoming)]) async -> Void
-        /// Devices that were registered by other nodes: what names a registrant in its protocol's rows.
-        let registered: @Sendable (RegistrantNotice) -> Void
-        /// What other nodes have taken from limits: see ``ProtocolService/takenElsewhere(_:cost:)``.
-        let taken: @Sendable (ProtocolNumber, _ name: String, _ cost: Int) -> Void
-        /// How many nodes share the messages from now on.
-        let shared: @Sendable (Int) -> Void
-        /// Which share of the accounts is this node's from now on.
-        let sharedAccounts: @Sendable (AccountShare) -> Void
-        /// What other nodes changed in general is to be read anew: false when that failed.
-        let reload: @Sendable () async -> Bool
     }
 
     /// A message whose outcome is open here.
@@ -107,6 +91,8 @@ package final class ClusterNode: Sendable {
         var nodeCount = 1
         /// The accounts of this node, likewise.
         var accounts: AccountShare?
+        /// Counts the changes of ``accounts``.
+        var accountGeneration = 0
     }
 
     package static let outbox = Outbox(
@@ -121,7 +107,7 @@ package final class ClusterNode: Sendable {
     let state: Mutex<State>
     /// The id that the process began with, in its claims and rows of finished messages: it stays when the node joins again.
     let first: NodeID
-    private let hooks = Mutex<Hooks?>(nil)
+    private let duties = Mutex<ClusterDuties?>(nil)
     private let parts = Mutex<(store: any Store, delivery: DeliveryService)?>(nil)
     let waitingLimit: Int
     let notices: [Notice]
@@ -142,24 +128,19 @@ package final class ClusterNode: Sendable {
     /// - Parameters:
     ///   - configuration: times that all nodes must have the same, and this node's name.
     ///   - address: of the database, whose tables the store has created.
-    ///   - gorushTimeout: after how long an unanswered post is given up.
-    ///   - waitingLimit: messages that wait for other nodes, in units of 4 KiB.
-    ///   - registrants: see ``NodeProtocol/registrants``.
+    ///   - needs: of the node.
     /// - Throws: `StoreError`
-    init(
-        _ configuration: Configuration, _ address: PostgreSQLAddress, gorushTimeout: Duration, waitingLimit: Int,
-        registrants: [ProtocolNumber: (table: Table, column: Column)], counters: Counters, logger: Logger
-    ) throws(StoreError) {
+    package init(_ configuration: Configuration, _ address: PostgreSQLAddress, for needs: ClusterNeeds) throws(StoreError) {
         var configuration = configuration
-        configuration.times.gorushTimeout = gorushTimeout
+        configuration.times.gorushTimeout = needs.gorushTimeout
         self.configuration = configuration
         self.address = address
-        self.counters = counters
-        self.logger = logger
-        self.waitingLimit = waitingLimit
+        counters = needs.counters
+        logger = needs.logger
+        waitingLimit = needs.waitingLimit
         database = ClusterDatabase(
             address, configuration: configuration.times, outbox: Self.outbox, version: configuration.version)
-        notices = Self.notices(registrants)
+        notices = Self.notices(needs.registrants)
         try database.prepare(notices: notices)
         var generator = SystemRandomNumberGenerator()
         first = NodeID(using: &generator)
@@ -172,19 +153,21 @@ package final class ClusterNode: Sendable {
                 clockOffset: try database.now() - Timestamp.now().wholeSeconds))
     }
 
-    func attach(_ hooks: Hooks, store: any Store, delivery: DeliveryService) {
-        self.hooks.withLock { $0 = hooks }
+    package let isShared = true
+
+    package func attach(_ node: ClusterDuties, store: any Store, delivery: DeliveryService) {
+        duties.withLock { $0 = node }
         parts.withLock { $0 = (store, delivery) }
     }
 
-    var attached: Hooks? { hooks.withLock(\.self) }
+    var attached: ClusterDuties? { duties.withLock(\.self) }
     var store: (any Store)? { parts.withLock { $0?.store } }
     var delivery: DeliveryService? { parts.withLock { $0?.delivery } }
 
     // MARK: Running
 
     /// Until cancelled.
-    func run() async {
+    package func run() async {
         await withDiscardingTaskGroup { group in
             group.addTask { await self.beat() }
             group.addTask { await self.shareMessages() }
@@ -235,16 +218,17 @@ package final class ClusterNode: Sendable {
     }
 
     private func noteNodes() {
-        let (count, accounts) = state.withLock { state -> (Int?, AccountShare?) in
+        let (count, accounts, generation) = state.withLock { state -> (Int?, AccountShare?, Int) in
             let workers = state.member.workers
             let count = max(1, workers.count)
             let accounts = state.member.accounts
             // Without a view nobody is known: what was known still holds.
             let isOther = state.member.view != nil && accounts != state.accounts
             defer { (state.nodeCount, state.accounts) = (count, isOther ? accounts : state.accounts) }
-            return (count == state.nodeCount ? nil : count, isOther ? accounts : nil)
+            if isOther { state.accountGeneration += 1 }
+            return (count == state.nodeCount ? nil : count, isOther ? accounts : nil, state.accountGeneration)
         }
-        if let accounts { attached?.sharedAccounts(accounts) }
+        if let accounts { attached?.sharedKeys(KeyShare(accounts, generation: generation)) }
         guard let count else { return }
         logger.info("nodes share the work", metadata: ["nodes": "\(count)"])
         attached?.shared(count)
@@ -295,14 +279,14 @@ package final class ClusterNode: Sendable {
     }
 
     /// This node can have storage servers report the messages of a part of the accounts.
-    package func offerAccounts() {
+    package func offerKeys() {
         state.withLock { $0.member.monitorsAccounts = true }
     }
 
     // MARK: Stopping
 
     /// From now on others take this node's share, as soon as they know.
-    func beginLeaving() {
+    package func beginLeaving() {
         state.withLock { state in
             state.isLeaving = true
             state.member.isDraining = true
@@ -310,7 +294,7 @@ package final class ClusterNode: Sendable {
     }
 
     /// Whether other nodes have all of this node's partitions, or there are none.
-    var hasLeft: Bool {
+    package var hasLeft: Bool {
         state.withLock { state in
             guard let view = state.member.view else { return true }
             let id = state.member.id
@@ -320,7 +304,7 @@ package final class ClusterNode: Sendable {
     }
 
     /// Ends the lease, so that nobody waits for it to run out.
-    func leave() async {
+    package func leave() async {
         await writeFinished()
         let id = state.withLock(\.member.id)
         _ = await onThread(heartbeatThread) { [database] () throws(StoreError) in
@@ -332,10 +316,10 @@ package final class ClusterNode: Sendable {
     // MARK: Figures
 
     /// Whether this node does at present what only one node may do.
-    var isMaintainer: Bool { state.withLock { $0.member.maintenanceMark(at: .now) != nil } }
+    package var isMaintainer: Bool { state.withLock { $0.member.maintenanceMark(at: .now) != nil } }
 
     /// nil while the node is a member whose lease is valid.
-    var failure: String? {
+    package var failure: String? {
         state.withLock { state in
             state.member.lease.isValid(at: .now) ? nil : "the node's lease in the database is not renewed: others take its share"
         }
@@ -352,10 +336,10 @@ package final class ClusterNode: Sendable {
     }
 
     /// Nodes that share the messages.
-    var nodeCount: Int { state.withLock(\.nodeCount) }
+    package var nodeCount: Int { state.withLock(\.nodeCount) }
 
     /// See `Primitives/Pacing/interval`.
-    var transactionInterval: Duration {
+    package var transactionInterval: Duration {
         let count = nodeCount
         return count > 1 ? configuration.times.transactionInterval * count : .zero
     }
@@ -364,7 +348,7 @@ package final class ClusterNode: Sendable {
     var openCount: Int { state.withLock(\.share.openCount) }
 
     /// For `admin status` and the status page.
-    var facts: [ProtocolFact] {
+    package var facts: [ProtocolFact] {
         [
             ProtocolFact("node", configuration.name), ProtocolFact("nodes that share the messages", "\(nodeCount)"),
             ProtocolFact("partitions of this node", "\(share) of \(configuration.times.partitionCount)"),
@@ -372,8 +356,14 @@ package final class ClusterNode: Sendable {
         ]
     }
 
-    func setDraining(_ isDraining: Bool) {
+    package func setDraining(_ isDraining: Bool) {
         state.withLock { $0.member.isDraining = isDraining }
+    }
+}
+
+extension KeyShare {
+    init(_ accounts: AccountShare, generation: Int) {
+        self.init(generation: generation, nodeCount: accounts.nodes.count) { accounts.contains($0) }
     }
 }
 

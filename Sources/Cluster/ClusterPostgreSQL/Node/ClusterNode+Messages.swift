@@ -1,11 +1,11 @@
+package import NodeAPI
 import Cluster
-import ClusterPostgreSQL
 import Logging
-import NodeMetrics
-import Core
-import Storage
+package import NodeMetrics
+package import Core
+package import Storage
 import Synchronization
-import Waku
+package import Waku
 
 /// Messages: which node handles them, and when another one has to.
 extension ClusterNode {
@@ -18,7 +18,8 @@ extension ClusterNode {
     /// Messages that came in, and for each the protocols that listen on its topic.
     ///
     /// - Returns: those that this node handles at once, in their order.
-    func hear(_ messages: [(hash: MessageHash, arrivals: [(place: Int, incoming: Incoming)])]) -> [(place: Int, incoming: Incoming)] {
+    package func hear(_ messages: [(hash: MessageHash, arrivals: [(place: Int, incoming: Incoming)])]) -> [(place: Int, incoming: Incoming)]
+    {
         let now = Instant.now
         let taken = state.withLock { state in
             var taken: [(place: Int, incoming: Incoming)] = []
@@ -41,7 +42,7 @@ extension ClusterNode {
     ///   - hash: of that segment.
     ///   - handle: called when it is this node's turn later.
     /// - Returns: whether this node handles it at once.
-    func hear(_ whole: ReassembledMessage, completedBy hash: MessageHash, handle: @escaping @Sendable () -> Void) -> Bool {
+    package func hear(_ whole: ReassembledMessage, completedBy hash: MessageHash, handle: @escaping @Sendable () -> Void) -> Bool {
         guard let key = MessageKey(whole.hash.bytes), let segment = MessageKey(hash.bytes) else { return true }
         let now = Instant.now
         let entry = Entry(turn: .reassembled(handle), heardAt: now, sentAt: whole.sentAt, cost: whole.cost)
@@ -60,12 +61,12 @@ extension ClusterNode {
     // MARK: What became of them here
 
     /// Handled to the end: answered, or without an answer.
-    func finished(_ hash: MessageHash) {
+    package func finished(_ hash: MessageHash) {
         settle(hash) { _ in }
     }
 
     /// Its effect is durable; the answer is not out. It is not handled here again: its contents are let go.
-    func committed(_ hash: MessageHash) {
+    package func committed(_ hash: MessageHash) {
         state.withLock { state in
             guard let key = state.key(of: hash) else { return }
             state.share.handled(key, .committed, at: .now)
@@ -74,19 +75,20 @@ extension ClusterNode {
     }
 
     /// Not handled, for lack of room or because it is a segment: others take it.
-    func abandoned(_ hash: MessageHash) {
+    package func abandoned(_ hash: MessageHash) {
         settle(hash) { $0.isAbandoned = true }
     }
 
-    func claimedElsewhere(_ hash: MessageHash, _ kind: Claim.Kind) {
+    package func claimedElsewhere(_ hash: MessageHash, _ kind: KindLabel) {
         counters.add(.clusterElsewhere)
+        guard let kind = Claim.Kind(kind) else { return }
         settle(hash) { $0.outcome = .claimedElsewhere(kind) }
     }
 
     /// It could not be stored, and is tried again.
     ///
     /// - Parameter giveUp: answers with an error, when nobody else has answered in time.
-    func failed(_ hash: MessageHash, _ giveUp: @escaping @Sendable () -> Void) {
+    package func failed(_ hash: MessageHash, _ giveUp: @escaping @Sendable () -> Void) {
         settle(hash) {
             $0.outcome = .failed
             $0.giveUp = giveUp
@@ -122,7 +124,7 @@ extension ClusterNode {
     /// - Parameters:
     ///   - hash: the same at every node: of the whole, if there were segments.
     ///   - sentAt: likewise.
-    func claim<Outcome>(
+    package func claim<Outcome>(
         _ hash: MessageHash, _ kind: KindLabel, sentAt: Timestamp, for command: StoreCommand<Outcome>
     ) -> StoreCommand<Claimed<Outcome>> {
         guard let key = MessageKey(hash.bytes), let kind = Claim.Kind(kind) else { return command.map(Claimed.here) }

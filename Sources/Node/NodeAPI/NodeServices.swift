@@ -1,0 +1,56 @@
+package import Core
+package import Delivery
+package import Logging
+package import NodeMetrics
+package import Storage
+
+/// The parts of a node that a protocol uses.
+package struct NodeServices: Sendable {
+    package let store: any Store
+    package let delivery: DeliveryService
+    /// Publishes replies.
+    package let replies: any ReplyPublishing
+    /// Messages that are not to be handled again after a restart.
+    package let handled: HandledMessages
+    package let drain: Drain
+    package let cluster: any ClusterMembership
+    package let receivers: any ReceiverMaking
+    package let counters: Counters
+    package let logger: Logger
+    package let now: @Sendable () -> Timestamp
+    /// Limit of messages that are accepted and not yet stored, in units of 4 KiB.
+    package let workLimit: Int
+
+    package init(
+        store: any Store, delivery: DeliveryService, replies: any ReplyPublishing, handled: HandledMessages, drain: Drain,
+        cluster: any ClusterMembership, receivers: any ReceiverMaking, counters: Counters, logger: Logger,
+        now: @escaping @Sendable () -> Timestamp, workLimit: Int
+    ) {
+        self.store = store
+        self.delivery = delivery
+        self.replies = replies
+        self.handled = handled
+        self.drain = drain
+        self.cluster = cluster
+        self.receivers = receivers
+        self.counters = counters
+        self.logger = logger
+        self.now = now
+        self.workLimit = workLimit
+    }
+
+    /// What receives the messages on a protocol's topics, and handles them by `handler`.
+    package func receiver(_ handler: some WakuHandler) -> any WakuReceiver {
+        receivers.receiver(handler, self)
+    }
+
+    /// The same at all nodes of an identity, and nobody else can tell from it what it is of: 32 bytes.
+    package func keyedHash(of bytes: [UInt8], for purpose: String) -> [UInt8] {
+        store.sealer.lookUpHash(of: bytes, in: purpose)
+    }
+}
+
+/// Makes the receivers of protocols' messages: the node's intake.
+package protocol ReceiverMaking: Sendable {
+    func receiver(_ handler: some WakuHandler, _ node: NodeServices) -> any WakuReceiver
+}

@@ -1,0 +1,120 @@
+package import Core
+package import NodeMetrics
+package import Storage
+
+/// A running protocol.
+package protocol ProtocolService: Sendable {
+    /// Receives the messages on its topics; none by default.
+    var receiver: any WakuReceiver { get }
+
+    /// Background work, which includes listening on endpoints other than topics. Runs until cancelled; the store is open meanwhile.
+    ///
+    /// - Throws: ``NodeError`` if it can't run at all, for example because an address is in use: the node stops with this error.
+    func run() async throws
+
+    /// How long accepted deliveries must be known, and how many; nil: as long as the node remembers them for its own sake.
+    var deliveryMemory: DeliveryMemory? { get }
+    /// Called once a minute: deletes rows that are older than the cutoff.
+    func prune(_ retention: Retention) async
+    /// Called once a minute, on each of several nodes: counts what limits rest on.
+    func recount() async
+    /// Called once an hour: ends registrations that were not renewed.
+    func expire(at now: Timestamp) async
+    /// Called after another process changed the stored rows.
+    ///
+    /// - Throws: `StoreError`
+    func reload() async throws(StoreError)
+
+    /// A registrant's rows were changed by another node: its name, as in ``NodeProtocol/registrants``. It may be this node's own change.
+    func registeredElsewhere(_ name: [UInt8])
+    /// So many nodes share the messages from now on.
+    func shared(by nodeCount: Int)
+    /// Another node has used part of a limit that nodes count together: see ``ClusterMembership/tell(_:taken:)``.
+    func takenElsewhere(_ name: String, cost: Int)
+    /// The part of the protocol's keys that this node serves has changed: see ``ClusterMembership/offerKeys()``.
+    func shared(as share: KeyShare)
+
+    /// Its queues with their limits; nil for those without a limit of their own.
+    var queues: [(queue: QueueLabel, depth: Int, limit: Int?)] { get }
+    /// Sets its gauges. Called when metrics are scraped.
+    func updateGauges(_ counters: Counters) async
+    /// Numbers of registered devices; nil if the protocol has none or they can't be read now.
+    func registrations() async -> RegistrationCounts?
+    /// Results of its checks at this moment: a failed one makes the node not ready; `admin status` and `doctor` list all.
+    var findings: [Finding] { get }
+    /// Additional lines for `admin status` and the status page: names and values without secrets.
+    func facts() async -> [ProtocolFact]
+}
+
+extension ProtocolService {
+    package var receiver: any WakuReceiver { NoReceiver() }
+    package func run() async throws {}
+    package var deliveryMemory: DeliveryMemory? { nil }
+    package func prune(_ retention: Retention) async {}
+    package func recount() async {}
+    package func expire(at now: Timestamp) async {}
+    package func reload() async throws(StoreError) {}
+    package func registeredElsewhere(_ name: [UInt8]) {}
+    package func shared(by nodeCount: Int) {}
+    package func takenElsewhere(_ name: String, cost: Int) {}
+    package func shared(as share: KeyShare) {}
+    package var queues: [(queue: QueueLabel, depth: Int, limit: Int?)] { [] }
+    package func updateGauges(_ counters: Counters) async {}
+    package func registrations() async -> RegistrationCounts? { nil }
+    package var findings: [Finding] { [] }
+    package func facts() async -> [ProtocolFact] { [] }
+}
+
+/// Which accepted deliveries a protocol needs.
+package struct DeliveryMemory: Sendable {
+    package let duration: Duration
+    /// The maximum number of rows, of all protocols together.
+    package let rowLimit: Int
+
+    package init(duration: Duration, rowLimit: Int) {
+        (self.duration, self.rowLimit) = (duration, rowLimit)
+    }
+}
+
+/// Which rows to keep when tables are pruned.
+package struct Retention: Sendable {
+    /// Deliveries and answers before this time are deleted.
+    package let cutoff: Timestamp
+    /// Maximum number of rows of each kind.
+    package let rowLimit: Int
+    /// The current time, for tables with a retention of their own.
+    package let now: Timestamp
+
+    package init(cutoff: Timestamp, rowLimit: Int, now: Timestamp) {
+        self.cutoff = cutoff
+        self.rowLimit = rowLimit
+        self.now = now
+    }
+
+    /// Keeps what any of them needs, too.
+    package func covering(_ memories: [DeliveryMemory]) -> Retention {
+        Retention(
+            cutoff: memories.map { now - $0.duration }.reduce(cutoff, min), rowLimit: memories.map(\.rowLimit).reduce(rowLimit, max),
+            now: now)
+    }
+}
+
+package struct RegistrationCounts: Sendable {
+    package var apn = 0
+    package var firebase = 0
+    /// Those with a token in doubt.
+    package var inDoubt = 0
+    package var unregistered = 0
+
+    package init() {}
+}
+
+package struct ProtocolFact: Sendable {
+    package let name: String
+    package let value: String
+
+    package init(_ name: String, _ value: String) {
+        self.name = name
+        self.value = value
+    }
+}

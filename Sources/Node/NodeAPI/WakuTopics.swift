@@ -1,0 +1,23 @@
+package import Waku
+
+/// Topics of a protocol: a look-up on 4 bytes decides whether a message is processed.
+package protocol WakuTopics: Sendable {
+    /// The node's own topics, for registrations and requests. Missed messages on them are caught up.
+    var own: [ContentTopic] { get }
+    /// The number of other topics that the protocol listens on now.
+    var otherCount: Int { get }
+    /// Whether the protocol listens on this topic.
+    func contains(_ tag: TopicTag) -> Bool
+    /// The node's own topics, and others up to the limit.
+    func contentTopics(limit: Int) -> [ContentTopic]
+}
+
+extension WakuTopics {
+    package var otherCount: Int { 0 }
+    package func contains(_ tag: TopicTag) -> Bool { own.contains { $0.tag == tag } }
+    package func contentTopics(limit: Int) -> [ContentTopic] { Array(own.prefix(limit)) }
+}
+
+struct NoTopics: WakuTopics {
+    let own: [ContentTopic] = []
+}

@@ -1,0 +1,57 @@
+package import ClusterPostgreSQL
+package import Core
+package import Delivery
+package import Logging
+package import NodeAPI
+package import PushNode
+package import Storage
+package import Waku
+import WakuCrypto
+
+extension NodeService {
+    /// Creates a node on one of the store's engines.
+    ///
+    /// - Parameters:
+    ///   - configuration: of the node, without that of its protocols.
+    ///   - location: where the store is.
+    ///   - cluster: set for one of several nodes with the same identity, on a PostgreSQL database.
+    ///   - protocols: at least one, with distinct numbers and names.
+    ///   - knownParts: tables of protocols that the node does not speak now. They are created too, so that commands can read them.
+    ///   - gorush: the endpoints, at least one.
+    ///   - logger: the node's logger.
+    ///   - now: the system's clock.
+    ///   - makeRelay: creates the relay.
+    /// - Throws: `StoreError`, ``NodeError`` when the store can't be shared, and errors of `makeRelay`.
+    package convenience init(
+        _ configuration: NodeConfiguration, at location: StoreLocation = .dataFolder, in cluster: ClusterNode.Configuration? = nil,
+        protocols: [any NodeProtocol], knownParts: [StorePart] = [], gorush: [GorushEndpoint], logger: Logger,
+        now: @escaping @Sendable () -> Timestamp = Timestamp.now, makeRelay: (RelayNeeds) throws -> any Relay
+    ) throws {
+        try self.init(
+            configuration, protocols: protocols, knownParts: knownParts, gorush: gorush, logger: logger, now: now,
+            openStore: { parts in
+                try location.open(
+                    in: configuration.dataPath, storageKey: Sealer.storageKey(of: configuration.identity), parts: parts,
+                    isShared: cluster != nil)
+            },
+            makeCluster: { needs in try location.makeMembership(cluster, for: needs) }, makeRelay: makeRelay)
+    }
+}
+
+extension StoreLocation {
+    /// - Throws: `StoreError`, and ``NodeError`` when the store can't be shared.
+    fileprivate func makeMembership(
+        _ cluster: ClusterNode.Configuration?, for needs: ClusterNeeds
+    ) throws -> any ClusterMembership {
+        switch (self, cluster) {
+        case (.dataFolder, nil): return SoleMembership()
+        case (.dataFolder, _?):
+            throw NodeError(message: "several nodes need a PostgreSQL database: give --store, or leave out --cluster")
+        case (.postgreSQL(let address), nil):
+            // Those of the time when it was one of several.
+            try ClusterDatabase.withdrawNotices(at: address)
+            return SoleMembership()
+        case (.postgreSQL(let address), let cluster?): return try ClusterNode(cluster, address, for: needs)
+        }
+    }
+}

@@ -1,0 +1,38 @@
+package import Core
+package import RateLimits
+package import StatusProtocol
+package import WakuCrypto
+
+/// The limits in the terms of Status.
+extension Admission {
+    /// Admits a message of a known kind.
+    ///
+    /// - Parameters:
+    ///   - kind: of the message; answers are not limited.
+    ///   - sender: nil if it has none: then only the limits for all senders together count.
+    ///   - now: the time of receipt.
+    package mutating func message(_ kind: MessageKind, from sender: PublicKey?, at now: Timestamp) -> Refusal? {
+        switch kind {
+        case .registration: message(MessageClass.registration, from: sender, at: now)
+        case .query: message(MessageClass.query, from: sender, at: now)
+        case .request: message(MessageClass.request, from: sender, at: now)
+        case .registrationResponse, .queryResponse, .response: nil
+        }
+    }
+
+    package mutating func query(about registrant: KeyHash, at now: Timestamp) -> Refusal? {
+        query(about: registrant.bytes, at: now)
+    }
+
+    package mutating func answer(byteCount: Int, about registrant: KeyHash, at now: Timestamp) -> Refusal? {
+        answer(byteCount: byteCount, about: registrant.bytes, at: now)
+    }
+
+    package mutating func notification(for device: RegistrationKey, at now: Timestamp) -> Refusal? {
+        notification(for: device.keyHash.bytes + device.installationID.bytes, at: now)
+    }
+}
+
+extension Limits {
+    package func allows(_ key: KeyHash) -> Bool { allows(key.bytes) }
+}
