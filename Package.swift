@@ -164,7 +164,7 @@ let package = Package(
             ]),
         library(
             "StatusGoImport",
-            ["COpenSSL", "PushTypes", "StatusProtocol", "StatusServer", "Waku", "WakuCrypto", grdb, sqlite]),
+            ["COpenSSL", "CSQLite", "PushTypes", "StatusProtocol", "StatusServer", "Waku", "WakuCrypto", grdb, sqlite]),
         library("Systemd"),
         library("PushClient", ["Primitives", "PushTypes", "StatusProtocol", "Waku", "WakuCrypto"]),
         library("PushClientSQLite", ["PushClient", "WakuCrypto", grdb, sqlite]),
@@ -309,7 +309,7 @@ let package = Package(
             dependencies: [
                 "waku-push", "TestSupport", "Delivery", "NodeAssembly", "PushClient", "PushTypes", "SessionProtocol", "StatusServer",
                 "Storage", "StoreSQLite",
-                "NwakuRelay", "LibP2P", "StatusProtocol", "Waku", "WakuCrypto",
+                "LoopbackRelay", "NwakuRelay", "LibP2P", "StatusProtocol", "Waku", "WakuCrypto",
                 "WakuP2P", "CurlClient", grdb, logging,
             ],
             path: "Tests/waku-pushTests", swiftSettings: testing),
