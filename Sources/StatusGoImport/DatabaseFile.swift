@@ -117,7 +117,7 @@ package struct DatabaseFile {
         }
     }
 
-    /// Whether another process has a lock of SQLite's on it: those that use a write-ahead log always have.
+    /// Whether another process holds a lock of SQLite: with a write-ahead log, every process that has the database open does.
     private static func isLocked(_ file: InputFile) -> Bool {
         // PENDING, RESERVED and SHARED of https://www.sqlite.org/lockingv3.html
         var lock = flock(l_type: Int16(F_WRLCK), l_whence: Int16(SEEK_SET), l_start: 0x4000_0000, l_len: 512, l_pid: 0)

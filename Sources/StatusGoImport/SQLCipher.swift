@@ -19,7 +19,7 @@ struct SQLCipher {
     private static let pageByteCounts = [8192, 4096, 1024, 2048, 16384, 32768, 65536, 512]
 
     let pageByteCount: Int
-    /// SQLite never writes the page with this byte, whose locks other processes see: it stays zero, and has no HMAC. Another value is for tests: files
+    /// The byte that SQLite locks. Its page is never written: it stays zero, and has no HMAC. Another value is for tests: files
     /// that reach it have 1 GiB.
     var lockByte = 0x4000_0000
     private let key: SecretBytes
@@ -49,7 +49,7 @@ struct SQLCipher {
 
     /// Decrypts all pages in their place.
     ///
-    /// - Parameter file: as in the initializer; becomes a plain SQLite database, whose pages have 48 unused bytes at their end.
+    /// - Parameter file: as in the initializer. It becomes a plain SQLite database with 48 unused bytes at the end of each page.
     /// - Returns: the number of the first damaged page, nil if all are whole.
     func decrypt(_ file: UnsafeMutableRawBufferPointer) -> Int? {
         let context = EVP_CIPHER_CTX_new()

@@ -38,7 +38,7 @@ struct RequestHandler: Sendable {
             guard let registered else { return .done(Outcome(pending: pending, queued: [])) }
             return decide(request, pending, registered, expires: expires, at: now)
         }
-        // Few requests come again: what others need is read along.
+        // Few requests are repeated, so the registrations are read in the same step.
         return AnswerStorage.answer(to: pending.envelopeID).then(besides: decision) { codes, decision in
             if codes == AnswerStorage.handledElsewhere {
                 return registered.map { answerHandled(request, pending, $0 ?? [:]) }

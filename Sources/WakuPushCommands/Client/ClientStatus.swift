@@ -34,7 +34,7 @@ extension Client {
     }
 }
 
-/// What a client knows, without any token.
+/// The state of a client, without any token.
 struct ClientStatusReport: Encodable {
     struct Server: Encodable {
         let server: String

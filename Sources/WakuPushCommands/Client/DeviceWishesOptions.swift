@@ -4,7 +4,7 @@ import PushTypes
 import StatusProtocol
 import WakuCrypto
 
-/// A device and what its user wants to be notified about.
+/// A device and its user's preferences for notifications.
 struct DeviceWishesOptions: ParsableArguments {
     @Option(help: "apn or firebase.") var platform: PlatformArgument = .apn
     @Option(help: "What APNs or Firebase knows the device by.") var deviceToken: String

@@ -1,6 +1,6 @@
 import ArgumentParser
 
-/// Whose devices a command is about.
+/// The registrant that a command is about.
 struct RegistrantOptions: ParsableArguments {
     @Argument(help: "The registrant's public key, full or compressed.") var key: PublicKeyArgument?
     @Option(help: "The same as the argument.") var registrant: PublicKeyArgument?
