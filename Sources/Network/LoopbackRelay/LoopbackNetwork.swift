@@ -25,9 +25,14 @@ package final class LoopbackNetwork: Sendable {
     ///   - cacheCapacity: Messages cached for pollers: nwaku's default is 50. At least 1.
     ///   - archiveCount: Messages in the store.
     ///   - archiveByteCount: Bytes of payloads and topics in the store.
-    package init(cacheCapacity: Int = 50, archiveCount: Int = 10_000, archiveByteCount: Int = 64 << 20) {
+    ///   - archiveClockTolerance: The store refuses messages whose timestamp differs from its clock by more than this.
+    package init(
+        cacheCapacity: Int = 50, archiveCount: Int = 10_000, archiveByteCount: Int = 64 << 20,
+        archiveClockTolerance: Duration = .seconds(20)
+    ) {
         let limits = LoopbackState.Limits(
-            cacheCapacity: max(cacheCapacity, 1), archiveCount: archiveCount, archiveByteCount: archiveByteCount)
+            cacheCapacity: max(cacheCapacity, 1), archiveCount: archiveCount, archiveByteCount: archiveByteCount,
+            archiveClockTolerance: archiveClockTolerance)
         inner = Mutex(Inner(state: LoopbackState(limits: limits)))
     }
 

@@ -19,7 +19,7 @@ struct SQLCipher {
     private static let pageByteCounts = [8192, 4096, 1024, 2048, 16384, 32768, 65536, 512]
 
     let pageByteCount: Int
-    /// SQLite never writes the page with this byte, whose locks other processes see: it stays zero, and has no HMAC. Another value is for tests: files
+    /// The byte that SQLite locks. Its page is never written: it stays zero, and has no HMAC. Another value is for tests: files
     /// that reach it have 1 GiB.
     var lockByte = 0x4000_0000
     private let key: SecretBytes
@@ -47,35 +47,33 @@ struct SQLCipher {
         return nil
     }
 
-    /// - Parameters:
-    ///   - file: as in the initializer.
-    ///   - output: of the same size: a plain SQLite database, whose pages have 48 unused bytes at their end.
+    /// Decrypts all pages in their place.
+    ///
+    /// - Parameter file: as in the initializer. It becomes a plain SQLite database with 48 unused bytes at the end of each page.
     /// - Returns: the number of the first damaged page, nil if all are whole.
-    func decrypt(_ file: UnsafeRawBufferPointer, into output: UnsafeMutableRawBufferPointer) -> Int? {
+    func decrypt(_ file: UnsafeMutableRawBufferPointer) -> Int? {
         let context = EVP_CIPHER_CTX_new()
         defer { EVP_CIPHER_CTX_free(context) }
         for index in 0..<file.count / pageByteCount where index != lockByte / pageByteCount {
             let start = index * pageByteCount + (index == 0 ? Self.saltByteCount : 0)
-            let end = (index + 1) * pageByteCount
-            let page = UnsafeRawBufferPointer(rebasing: file[start..<end])
-            guard Self.isAuthentic(page, number: UInt32(truncatingIfNeeded: index + 1), tagKey) else { return index + 1 }
-            decrypt(page, into: UnsafeMutableRawBufferPointer(rebasing: output[start..<end]), context)
+            let page = UnsafeMutableRawBufferPointer(rebasing: file[start..<(index + 1) * pageByteCount])
+            guard Self.isAuthentic(UnsafeRawBufferPointer(page), number: UInt32(truncatingIfNeeded: index + 1), tagKey) else {
+                return index + 1
+            }
+            decrypt(page: page, context)
         }
-        output.copyBytes(from: DatabaseFile.header)
+        file.copyBytes(from: DatabaseFile.header)
         return nil
     }
 
-    private func decrypt(_ page: UnsafeRawBufferPointer, into output: UnsafeMutableRawBufferPointer, _ context: OpaquePointer?) {
+    private func decrypt(page: UnsafeMutableRawBufferPointer, _ context: OpaquePointer?) {
         let count = page.count - Self.reservedByteCount
-        let iv = UnsafeRawBufferPointer(rebasing: page[count...]).assumingMemoryBound(to: UInt8.self).baseAddress
+        let bytes = page.assumingMemoryBound(to: UInt8.self).baseAddress
         var written: Int32 = 0
         key.withBytes { key in
-            precondition(EVP_DecryptInit_ex(context, EVP_aes_256_cbc(), nil, key.baseAddress, iv) == 1)
+            precondition(EVP_DecryptInit_ex(context, EVP_aes_256_cbc(), nil, key.baseAddress, bytes.map { $0 + count }) == 1)
             precondition(EVP_CIPHER_CTX_set_padding(context, 0) == 1)
-            precondition(
-                EVP_DecryptUpdate(
-                    context, output.assumingMemoryBound(to: UInt8.self).baseAddress, &written,
-                    page.assumingMemoryBound(to: UInt8.self).baseAddress, Int32(count)) == 1)
+            precondition(EVP_DecryptUpdate(context, bytes, &written, bytes, Int32(count)) == 1)
         }
     }
 

@@ -15,14 +15,17 @@ struct StatusGoDatabaseTests {
 
     private func open(_ fixture: StatusGoFixture, password: String? = nil, iterations: Int = 3_200) throws -> StatusGoDatabase {
         let password = password.map { SecretBytes(Array($0.utf8)) }
-        let image = try DatabaseFile.read(fixture.path, password: password, iterations: iterations)
-        return try StatusGoDatabase(image, path: fixture.path)
+        let file = try DatabaseFile(fixture.path, password: password, iterations: iterations)
+        return try StatusGoDatabase(file.image, path: fixture.path)
     }
 
     /// Bytes that a test made. As a file they could be in use: a process that another test starts has what this one has open, until it runs its own program.
     private func open(_ bytes: Data, password: String? = nil) throws -> StatusGoDatabase {
         let password = password.map { SecretBytes(Array($0.utf8)) }
-        let image = try bytes.withUnsafeBytes { try DatabaseFile.plain($0, "file", password: password, iterations: 3_200) }
+        let image = try SecretBytes(count: bytes.count) { image in
+            image.copyBytes(from: bytes)
+            _ = try DatabaseFile.makePlain(image, "file", password: password, iterations: 3_200)
+        }
         return try StatusGoDatabase(image, path: "file")
     }
 
@@ -78,13 +81,12 @@ struct StatusGoDatabaseTests {
         let password = SecretBytes(Array(StatusGoFixture.password.utf8))
         var cipher = try #require(file.withUnsafeBytes { SQLCipher($0, password: password, iterations: 3_200) })
         #expect(cipher.lockByte == 1 << 30)
-        var output = [UInt8](repeating: 0, count: file.count)
-        var damagedPage = file.withUnsafeBytes { input in output.withUnsafeMutableBytes { cipher.decrypt(input, into: $0) } }
-        #expect(damagedPage == 3)
+        var output = file
+        #expect(output.withUnsafeMutableBytes { cipher.decrypt($0) } == 3)
         // As if it were this page's.
         cipher.lockByte = page.lowerBound + 512
-        damagedPage = file.withUnsafeBytes { input in output.withUnsafeMutableBytes { cipher.decrypt(input, into: $0) } }
-        #expect(damagedPage == nil)
+        output = file
+        #expect(output.withUnsafeMutableBytes { cipher.decrypt($0) } == nil)
         #expect(output[page].allSatisfy { $0 == 0 } && output[page.upperBound...].contains { $0 != 0 })
     }
 
@@ -125,7 +127,9 @@ struct StatusGoDatabaseTests {
     @Test func otherFilesAreRefused() async throws {
         let folder = try TemporaryFolder()
         let path = folder.path + "/file"
-        func message() -> String { failure { _ = try StatusGoDatabase(DatabaseFile.read(path, password: nil, iterations: 1), path: path) } }
+        func message() -> String {
+            failure { _ = try StatusGoDatabase(DatabaseFile(path, password: nil, iterations: 1).image, path: path) }
+        }
         #expect(message().contains("can't be read"))
         #expect(failure { _ = try open(Data("short".utf8)) }.contains("is not a SQLite database"))
         #expect(failure { _ = try open(Data(repeating: 0x78, count: 4_096)) }.contains("is encrypted, or is not a SQLite database"))
@@ -136,14 +140,15 @@ struct StatusGoDatabaseTests {
         #expect(message().contains("is not a push server's database"))
     }
 
-    @Test func databasesWithUnwrittenChangesAreRefused() async throws {
+    @Test func databasesWithAHotRollbackJournalAreRefused() async throws {
         let fixture = try await StatusGoFixture(.python, "")
-        for suffix in ["-wal", "-journal"] {
-            try write("changes", to: fixture.path + suffix)
-            #expect(failure { _ = try open(fixture) }.hasPrefix(fixture.path + suffix + " contains changes"))
-            try write("", to: fixture.path + suffix)
+        let journal = fixture.path + "-journal"
+        try write("changes of a transaction", to: journal)
+        #expect(failure { _ = try open(fixture) }.hasPrefix(journal + " is left over from a transaction that did not end"))
+        // As SQLite leaves it with journal_mode TRUNCATE and PERSIST.
+        for text in ["", String(repeating: "\0", count: 512)] {
+            try write(text, to: journal)
             #expect(failure { _ = try open(fixture) } == "no error")
-            try FileManager.default.removeItem(atPath: fixture.path + suffix)
         }
     }
 
@@ -190,6 +195,11 @@ struct StatusGoDatabaseTests {
             #expect(try await open(StatusGoFixture(.python, sql)).identities().map(\.publicKey) == [key.publicKey])
         }
         #expect(try await open(StatusGoFixture(.python, config + StatusGoFixture.identity(.generate()))).identities().count == 2)
+        // Every database of a Status account has such a row.
+        let empty = try await open(StatusGoFixture(.python, StatusGoFixture.emptyConfiguration))
+        #expect(try empty.identities().isEmpty)
+        let besides = try await open(StatusGoFixture(.python, StatusGoFixture.emptyConfiguration + StatusGoFixture.identity(key)))
+        #expect(try besides.identities().map(\.publicKey) == [key.publicKey])
         let fixture = try await StatusGoFixture(.python, "INSERT INTO push_notification_server_identity (private_key) VALUES (X'00');\n")
         #expect(failure { _ = try open(fixture).identities() }.contains("does not contain a secp256k1 key"))
     }

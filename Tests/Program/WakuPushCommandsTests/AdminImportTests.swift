@@ -2,6 +2,7 @@ import Foundation
 import NodeAssembly
 import StatusProtocol
 import Storage
+import StorePostgreSQL
 import StoreSQLite
 import TestSupport
 import Testing
@@ -10,6 +11,7 @@ import Waku
 import WakuCrypto
 
 @testable import PushNode
+@testable import StatusServer
 @testable import WakuPushCommands
 
 /// `admin import status-go`, with the rows that a recorded server of status-go had.
@@ -20,6 +22,12 @@ struct AdminImportTests {
         var refused: [String: Int]
         var identity: String
         var isDryRun: Bool
+        var tables: [String: Int]
+        var newestRow: String?
+        var catchUpFrom: String
+        var logFrames: Int?
+        var isLogMissing: Bool
+        var handledRequests: Int
     }
 
     private let folder: TemporaryFolder
@@ -83,16 +91,89 @@ struct AdminImportTests {
         #expect(try await list() == inDatabase && inDatabase.count == 5)
     }
 
-    /// What came since the server stopped is caught up by the first run.
-    @Test func theFirstRunCatchesUpFromTheTimeOfTheDatabase() async throws {
+    private func cursor(_ store: any Store) throws -> Timestamp? {
+        try store.read(RelayCursors.read(of: [.statusDefault]))[.statusDefault]
+    }
+
+    private func cursor() throws -> Timestamp? {
+        let store = try NodeAssembly.existingStore(in: data, of: server)
+        defer { try? store.close() }
+        return try cursor(store)
+    }
+
+    /// A checkpoint by hand changes the file's time, long after the server stopped.
+    @Test func theFirstRunCatchesUpFromTheLastHandledMessage() async throws {
+        let last: Int64 = 1_700_000_000_123
+        // A time in the future is not when a message was handled.
+        let messages = [last - 5_000, last, 99_999_999_999_999].map(StatusGoFixture.message).joined()
+        try await makeDatabase(key: server, rows: messages)
+        let report = try await importing("--json").json(Report.self)
+        #expect(report.newestRow == "2023-11-14T22:13:20Z" && report.catchUpFrom == "2023-11-14T22:13:20Z")
+        #expect(try cursor() == Timestamp(rawValue: last * 1_000_000))
+        // The earlier of two imports counts, unless the operator says when.
+        try await makeDatabase(key: server, rows: messages + StatusGoFixture.message(at: last + 60_000))
+        #expect(try await importing().status == 0)
+        #expect(try cursor() == Timestamp(rawValue: last * 1_000_000))
+        #expect(try await importing("--since", "2023-11-14T22:00:00Z").status == 0)
+        #expect(try cursor() == Timestamp(rawValue: 1_699_999_200_000_000_000))
+        #expect(try await importing("--since", "yesterday").status == 64)
+    }
+
+    /// The time of a file says little, but requests are known to have been handled.
+    @Test func withoutAnyMessageTheFirstRunCatchesUpFromADayBeforeTheFilesTime() async throws {
         try await makeDatabase(key: server)
         let stopped = Date(timeIntervalSince1970: 1_700_000_000)
         try FileManager.default.setAttributes([.modificationDate: stopped], ofItemAtPath: database)
-        #expect(try await importing().status == 0)
-        let store = try NodeAssembly.existingStore(in: data, of: server)
-        let cursors = try store.read(RelayCursors.read(of: [.statusDefault]))
-        #expect(cursors == [.statusDefault: Timestamp(rawValue: 1_700_000_000_000_000_000)])
-        try store.close()
+        let report = try await importing("--json").json(Report.self)
+        #expect(report.newestRow == nil && report.catchUpFrom == "2023-11-13T22:13:20Z")
+        #expect(try cursor() == Timestamp(rawValue: 1_699_913_600_000_000_000))
+    }
+
+    @Test func handledRequestsAreImportedIntoBothStores() async throws {
+        let ids = (1...700).map { Array(repeating: UInt8($0 & 0xFF), count: 31) + [UInt8($0 >> 8)] }
+        // An id of another length is none of a request.
+        let rows = (ids + [[1, 2, 3]]).map(StatusGoFixture.handled).joined() + StatusGoFixture.message(at: 1_700_000_000_000)
+        try await makeDatabase(key: server, rows: rows)
+        let location = try await PostgreSQLServer.shared().makeDatabase()
+        for arguments in [[], ["--store", location]] {
+            for _ in 1...2 {
+                let ended = try await run(
+                    ["admin", "import", "status-go", database, "--data", data, "--identity", identity, "--json"] + arguments)
+                #expect(try ended.json(Report.self).handledRequests == 700, "\(ended.errors)")
+            }
+        }
+        let stores: [any Store] = [
+            try NodeAssembly.existingStore(in: data, of: server),
+            try NodeAssembly.existingStore(at: .postgreSQL(PostgreSQLAddress(location)), in: data, of: server),
+        ]
+        for store in stores {
+            for id in [ids[0], ids[699]] { #expect(try store.read(AnswerStorage.answer(to: id)) == AnswerStorage.handledElsewhere) }
+            #expect(try store.read(AnswerStorage.answer(to: [1, 2, 3])) == nil)
+            #expect(try cursor(store) == Timestamp(rawValue: 1_700_000_000_000_000_000))
+            try store.close()
+        }
+    }
+
+    @Test func aDatabaseWithoutRegistrationsNeedsAllowEmpty() async throws {
+        // The file alone, copied from beside a running server.
+        let recorded = StatusGoFixture.rows(after: "unregister").map(StatusGoFixture.row).joined()
+        try await StatusGoFixture.kill(.python, ["PRAGMA wal_checkpoint;\n", recorded + StatusGoFixture.identity(server)], at: database)
+        let whole = try await importing("--dry-run", "--json").json(Report.self)
+        #expect(whole.registrations == 4 && whole.tables["push_notification_server_registrations"] == 5)
+        #expect(whole.logFrames ?? 0 > 0 && !whole.isLogMissing)
+        try FileManager.default.removeItem(atPath: database + "-wal")
+        for arguments in [[], ["--dry-run"]] {
+            let ended = try await run(["admin", "import", "status-go", database, "--data", data, "--identity", identity] + arguments)
+            #expect(ended.status == 65)
+            #expect(
+                ended.failure
+                    == "\(database) has no registrations: its write-ahead log \(database)-wal is missing (--allow-empty accepts that)")
+            #expect(ended.output.contains("missing: copy the -wal file too"))
+        }
+        #expect(!FileManager.default.fileExists(atPath: data) && !FileManager.default.fileExists(atPath: identity))
+        try await makeDatabase(after: "none", key: server)
+        #expect(try await importing().status == 65)
+        #expect(try await importing("--allow-empty").status == 0)
     }
 
     @Test func encryptedDatabasesNeedThePasswordFile() async throws {

@@ -281,7 +281,7 @@ struct ClientTests {
         ["run"], ["status"], ["discover", "0x04"], ["notify", "--state", "x"], ["register", "--state", "x", "--server", "0x04"],
         ["register", "--device-token", "t"], ["unregister"], ["unregister", "--state", "x", "--version", "2"],
         ["run", "--state", "x", "more"],
-        ["run", "--state", "x", "--receiving", "maybe"], ["query", "--state", "x"], ["status", "--state", "x", "--relay", "y"],
+        ["run", "--state", "x", "--receiving", "maybe"], ["query", "--state", "x"],
     ])
     func wrongUsageOfTheTwoForms(arguments: [String]) async throws {
         let ended = try await run(["client"] + arguments)

@@ -20,8 +20,13 @@ package enum RelayCursors {
     }
 
     /// Has the first run of a node catch up from a time, on all topics that it never listened on.
-    package static func begin(at time: Timestamp) -> StoreCommand<Void> {
-        Properties.property(common).then { value in .change(value == nil ? [Properties.set(common, to: time.bytes)] : []) }
+    ///
+    /// - Parameter replaces: whether a time that was set before is replaced; otherwise the earlier of both counts.
+    package static func begin(at time: Timestamp, replaces: Bool = false) -> StoreCommand<Void> {
+        Properties.property(common).then { value in
+            let earlier = replaces ? nil : value.flatMap(Timestamp.init(bytes:)).map { min($0, time) }
+            return .change([Properties.set(common, to: (earlier ?? time).bytes)])
+        }
     }
 
     static func write(_ cursors: [PubsubTopic: Timestamp]) -> [Change] {

@@ -29,6 +29,7 @@ struct FilterOptions: ParsableArguments {
     }
 }
 
+/// A device's platform. A type of its own, because help shows the raw values of an enumeration's cases.
 enum PlatformArgument: String, ExpressibleByArgument, CaseIterable {
     case apn
     case firebase

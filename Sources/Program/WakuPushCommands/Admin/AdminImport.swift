@@ -19,10 +19,13 @@ extension Admin {
             static let configuration = CommandConfiguration(
                 commandName: "status-go", abstract: "Imports identity and registrations from the database of status-go's push server.",
                 discussion: """
-                    Stop that server first. Its database is only read; it may be encrypted with SQLCipher as status-go does. All rows are \
-                    examined before the first is written; stored registrations with the same or a higher version are kept, so that the \
-                    import can be repeated. If the database contains the server's key, it is written to --identity, unless that file has \
-                    the same key already.
+                    Stop that server first. Its database is only read, together with the write-ahead log (DATABASE-wal) that it left; both may \
+                    be encrypted with SQLCipher as status-go does. All rows are examined before the first is written; stored registrations with \
+                    the same or a higher version are kept, so that the import can be repeated. If the database contains the server's key, it is \
+                    written to --identity, unless that file has the same key already.
+
+                    The daemon's first run catches up from the last message that the server handled. Requests that the server handled are not \
+                    notified again. A database without registrations is refused, with exit code 65, unless --allow-empty is given.
 
                     EXAMPLES
                       waku-push admin import status-go pushserver.db --dry-run
@@ -32,6 +35,8 @@ extension Admin {
 
             /// Rows that are read at once.
             private static let pageLimit = 500
+            /// The newest handled requests that are imported. A node drops requests older than `--max-request-age`, by default 10 minutes.
+            private static let handledLimit = 500_000
 
             @ParentCommand var command: Admin
             @OptionGroup var admin: AdminOptions
@@ -40,6 +45,12 @@ extension Admin {
             @Option(help: "Iterations of SQLCipher's key derivation.") var kdfIterations = 3_200
             @Option(help: "The APNs topic of registrations that have none.") var defaultApnTopic: String?
             @Flag(help: "Leave out rows that can't be imported.") var skip = false
+            @Flag(help: "Accept a database without registrations.") var allowEmpty = false
+            @Option(
+                help: ArgumentHelp(
+                    "When the server stopped, such as 2026-05-04T13:00:00Z, or how long ago, such as 90m: the daemon's first run catches up from then. [default: the last message in the database]",
+                    valueName: "time"))
+            var since: TimeArgument?
             @Flag(help: "Derive the keys of all query topics now, 12 ms of a core each; by default the daemon does it when idle.")
             var deriveKeys = false
             @Flag(help: "Only examine the database.") var dryRun = false
@@ -49,15 +60,14 @@ extension Admin {
                     guard (1...10_000_000).contains(kdfIterations) else {
                         throw CommandFailure(.usage, "--kdf-iterations must be from 1 to 10,000,000")
                     }
-                    let source = try open()
+                    let source = try ImportSource(database, passwordFile: passwordFile, iterations: kdfIterations)
                     var report = try await examine(source)
-                    let server = try identity(in: source)
-                    report.identity = server.map { KeyHash(of: $0.key.publicKey).hex } ?? ""
-                    guard report.refused.isEmpty || skip || dryRun else {
+                    if let failure = objection(to: report) {
                         try report.print(asJSON: admin.json)
-                        throw CommandFailure(
-                            .data, "\(report.refusedCount) rows can't be imported, so nothing was: see the reasons, and --skip")
+                        throw failure
                     }
+                    let server = try identity(in: source.database)
+                    report.identity = server.map { KeyHash(of: $0.key.publicKey).hex } ?? ""
                     guard !dryRun, let server else { return try report.print(asJSON: admin.json) }
                     if server.isNew, let file = admin.identityFile { try IdentityFile.write(server.key, to: file) }
                     try await write(source, as: server.key, &report)
@@ -65,19 +75,23 @@ extension Admin {
                 }
             }
 
-            private func open() throws -> StatusGoDatabase {
-                let password = try passwordFile.map(SecretInput.password)
-                let image = try DatabaseFile.read(database, password: password, iterations: kdfIterations)
-                return try StatusGoDatabase(image, path: database)
+            private func objection(to report: ImportReport) -> CommandFailure? {
+                if report.refusedCount > 0, !skip, !dryRun {
+                    return CommandFailure(
+                        .data, "\(report.refusedCount) rows can't be imported, so nothing was: see the reasons, and --skip")
+                }
+                guard report.registrations == 0, !allowEmpty else { return nil }
+                let reason = report.isLogMissing ? "its write-ahead log \(database)-wal is missing" : "is it the server's, and complete?"
+                return CommandFailure(.data, "\(database) has no registrations: \(reason) (--allow-empty accepts that)")
             }
 
             /// Rows with their records, or why they have none; page by page, so that a large database is not copied once more.
             private func forEachPage(
-                _ source: StatusGoDatabase, _ body: ([Result<RegistrationRecord, StatusGoRow.Refusal>]) async throws -> Void
+                _ source: ImportSource, _ body: ([Result<RegistrationRecord, StatusGoRow.Refusal>]) async throws -> Void
             ) async throws {
                 let now = Timestamp.now()
                 var last: Int64?
-                while let page = try source.rows(after: last, limit: Self.pageLimit) {
+                while let page = try source.database.rows(after: last, limit: Self.pageLimit) {
                     try await body(
                         page.rows.map { row in
                             Result { () throws(StatusGoRow.Refusal) in try row.record(defaultTopic: defaultApnTopic ?? "", at: now) }
@@ -86,8 +100,8 @@ extension Admin {
                 }
             }
 
-            private func examine(_ source: StatusGoDatabase) async throws -> ImportReport {
-                var report = ImportReport(isDryRun: dryRun)
+            private func examine(_ source: ImportSource) async throws -> ImportReport {
+                var report = ImportReport(source, catchUpFrom: since?.time ?? source.catchUpStart, isDryRun: dryRun)
                 try await forEachPage(source) { page in
                     for row in page {
                         do throws(StatusGoRow.Refusal) {
@@ -98,11 +112,6 @@ extension Admin {
                     }
                 }
                 return report
-            }
-
-            /// When the server last changed the database: what came since then has to be caught up.
-            private var stoppedAt: Date? {
-                (try? FileManager.default.attributesOfItem(atPath: database))?[.modificationDate] as? Date
             }
 
             /// The server's key, and whether `--identity` is still to be written. nil only for a dry run, which needs none.
@@ -128,10 +137,11 @@ extension Admin {
                 return (key, false)
             }
 
-            private func write(_ source: StatusGoDatabase, as identity: PrivateKey, _ report: inout ImportReport) async throws {
+            private func write(_ source: ImportSource, as identity: PrivateKey, _ report: inout ImportReport) async throws {
                 let target = try ImportTarget(folder: admin.folder(of: command), at: admin.location(), identity)
                 // Before the rows: a daemon that starts after an interrupted import has to catch up as well.
-                if let stopped = stoppedAt { try await target.catchUp(since: stopped) }
+                try await target.catchUp(since: since?.time ?? source.catchUpStart, replaces: since != nil)
+                report.handledRequests = try await noteHandledRequests(of: source.database, in: target)
                 let total = report.registrations + report.tombstones
                 let progress = ProgressBar()
                 var done = 0
@@ -148,6 +158,17 @@ extension Admin {
                     }
                 }
                 progress.clear()
+            }
+
+            /// - Returns: the number of requests.
+            private func noteHandledRequests(of source: StatusGoDatabase, in target: ImportTarget) async throws -> Int {
+                var (last, count) = (Int64?.none, 0)
+                while count < Self.handledLimit, let page = try source.handledRequests(before: last, limit: Self.pageLimit) {
+                    try await target.noteHandled(page.ids)
+                    last = page.last
+                    count += page.ids.count
+                }
+                return count
             }
         }
     }

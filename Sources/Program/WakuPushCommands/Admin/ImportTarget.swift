@@ -86,10 +86,15 @@ final class ImportTarget {
     }
 
     /// Has the daemon ask for messages since then when it starts for the first time.
-    func catchUp(since time: Date) async throws {
-        // Files may have any time.
-        let seconds = min(max(time.timeIntervalSince1970, 0), Date.now.timeIntervalSince1970)
-        try await store.commit(RelayCursors.begin(at: Timestamp(rawValue: Int64(seconds) * 1_000_000_000)))
+    ///
+    /// - Parameter replaces: whether a time of an earlier import is replaced; otherwise the earlier of both counts.
+    func catchUp(since time: Timestamp, replaces: Bool) async throws {
+        try await store.commit(RelayCursors.begin(at: time, replaces: replaces))
+    }
+
+    /// Requests that the server handled: their notifications are not sent again.
+    func noteHandled(_ envelopes: [[UInt8]]) async throws {
+        try await store.commit(HandledRequests.remember(envelopes, at: .now()))
     }
 
     /// Stores the rest, and tells a running daemon to use what was imported.

@@ -17,7 +17,7 @@ extension Client {
 
         @OptionGroup var state: ClientStateOptions
         @OptionGroup var client: ClientOptions
-        @Argument(help: "The registrant's public key, full or compressed.") var registrant: PublicKeyArgument
+        @OptionGroup var registrant: RegistrantOptions
 
         func validate() throws {
             _ = try state.required()
@@ -25,9 +25,10 @@ extension Client {
 
         func run() async throws {
             try await reportingFailures {
-                let found = try await ClientSession.run(state.required(), client) { [client, registrant] session in
-                    let devices = await session.client.discover(registrant.key, timeout: client.timeout.duration)
-                    return (devices: devices, flaw: session.client.advertisementFlaw(of: registrant.key), obstacle: session.obstacle)
+                let key = try registrant.required().key
+                let found = try await ClientSession.run(state.required(), client) { [client] session in
+                    let devices = await session.client.discover(key, timeout: client.timeout.duration)
+                    return (devices: devices, flaw: session.client.advertisementFlaw(of: key), obstacle: session.obstacle)
                 }
                 try KnownDeviceRow.print(found.devices, asJSON: client.json)
                 guard found.devices.isEmpty else { return }

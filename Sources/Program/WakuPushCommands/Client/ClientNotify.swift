@@ -23,8 +23,7 @@ extension Client {
         @Option(name: .customLong("server"), help: "Without --state: the push server's public key, full or compressed.")
         var servers: [PublicKeyArgument] = []
         @OptionGroup var asker: OneShotOptions
-        @Argument(help: "The registrant's public key, full or compressed.") var key: PublicKeyArgument?
-        @Option(help: "The same as the argument.") var registrant: PublicKeyArgument?
+        @OptionGroup var registrant: RegistrantOptions
         @Option(help: "message, mention, join-community or contact-request.") var kind: Kind = .message
         @Option(help: "The chat's id: devices get its hash.") var chat = "waku-push"
         @Option(help: "The encrypted message, in hex.") var message = ""
@@ -47,10 +46,6 @@ extension Client {
         }
 
         func validate() throws {
-            guard key != nil || registrant != nil else { throw ValidationError("Missing expected argument '<key>'") }
-            guard key == nil || registrant == nil else {
-                throw ValidationError("Give the registrant once: as the argument or by --registrant")
-            }
             if state.folder == nil {
                 _ = try servers.single()
             } else {
@@ -64,7 +59,7 @@ extension Client {
                 guard let messageID = messageId.map({ bytes(hex: $0) }) ?? randomBytes(32), !messageID.isEmpty else {
                     throw CommandFailure(.usage, "--message-id is not hexadecimal")
                 }
-                guard let registrant = (key ?? registrant)?.key else { return }
+                let registrant = try registrant.required().key
                 if let folder = state.folder {
                     try await notify(registrant, content, messageID, folder)
                 } else {

@@ -12,13 +12,14 @@ extension Client {
         @OptionGroup var client: ClientOptions
         @Option(help: "The push server's public key, full or compressed.") var server: PublicKeyArgument
         @OptionGroup var asker: OneShotOptions
-        @Option(help: "The public key asked about.") var registrant: PublicKeyArgument
+        @OptionGroup var registrant: RegistrantOptions
         @Flag(help: "Show access tokens.") var reveal = false
 
         func run() async throws {
             try await reportingFailures {
-                let devices = try await client.withClient(asker.orEphemeral()) { [client, server, registrant] in
-                    try await $0.query(registrant.key, at: server.key, timeout: client.timeout.duration)
+                let key = try registrant.required().key
+                let devices = try await client.withClient(asker.orEphemeral()) { [client, server] in
+                    try await $0.query(key, at: server.key, timeout: client.timeout.duration)
                 }
                 let rows = devices.map { Row($0, reveal: reveal) }
                 if client.json { return try Output.json(rows) }

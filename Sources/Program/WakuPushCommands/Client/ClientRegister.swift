@@ -1,19 +1,9 @@
-public import ArgumentParser
+import ArgumentParser
 import Foundation
 import PushClient
-public import Core
+import Core
 import StatusProtocol
 import WakuCrypto
-
-extension Platform: ExpressibleByArgument {
-    public init?(argument: String) {
-        guard let platform = Platform.ofStatus.first(where: { $0.name == argument }) else { return nil }
-        self = platform
-    }
-
-    public static var allValueStrings: [String] { ofStatus.map(\.name) }
-    public var defaultValueDescription: String { name }
-}
 
 extension Client {
     struct Register: AsyncParsableCommand {
@@ -78,7 +68,7 @@ extension Client {
 
         private func registration(_ version: UInt64) -> DeviceRegistration {
             var device = DeviceRegistration(
-                platform: wishes.platform, deviceToken: DeviceToken(wishes.deviceToken), apnTopic: wishes.apnTopic,
+                platform: wishes.platform.platform, deviceToken: DeviceToken(wishes.deviceToken), apnTopic: wishes.apnTopic,
                 installationID: InstallationID(oneShot.installation ?? UUID().uuidString.lowercased()),
                 accessToken: AccessToken(oneShot.accessToken ?? UUID().uuidString.lowercased()), version: version)
             device.contacts = (oneShot.allowed + wishes.contact).map(\.key)

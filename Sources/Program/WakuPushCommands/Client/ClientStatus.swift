@@ -9,15 +9,15 @@ extension Client {
             abstract: "Shows what a remembered client knows.",
             discussion: """
                 Of each server: whether the device is registered there, with which version, after how many tries, and when the next one is. Of each \
-                contact: devices, servers, and for how many of them the access token is known. Nothing is sent. A client that runs has its folder \
-                for itself.
+                contact: devices, servers, and for how many of them the access token is known. Nothing is sent: the options for the \
+                network are accepted, as by the other commands, and not used. A client that runs has its folder for itself.
 
                 EXAMPLE
                   waku-push client status --state bob
                 """)
 
         @OptionGroup var state: ClientStateOptions
-        @Flag(help: "Print JSON.") var json = false
+        @OptionGroup var client: ClientOptions
 
         func validate() throws {
             _ = try state.required()
@@ -28,13 +28,13 @@ extension Client {
                 let folder = try state.required()
                 try folder.expectClient()
                 let report = ClientStatusReport(try await folder.open([]))
-                if json { try Output.json(report) } else { report.print() }
+                if client.json { try Output.json(report) } else { report.print() }
             }
         }
     }
 }
 
-/// What a client knows, without any token.
+/// The state of a client, without any token.
 struct ClientStatusReport: Encodable {
     struct Server: Encodable {
         let server: String

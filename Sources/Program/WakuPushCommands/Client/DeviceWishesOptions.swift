@@ -4,9 +4,9 @@ import Core
 import StatusProtocol
 import WakuCrypto
 
-/// A device and what its user wants to be notified about.
+/// A device and its user's preferences for notifications.
 struct DeviceWishesOptions: ParsableArguments {
-    @Option(help: "apn or firebase.") var platform: Platform = .apn
+    @Option(help: "apn or firebase.") var platform: PlatformArgument = .apn
     @Option(help: "What APNs or Firebase knows the device by.") var deviceToken: String
     @Option(help: "The app, for APNs.") var apnTopic = ""
     @Option(help: "The id of a chat that never notifies; repeat it for several.") var blockChat: [String] = []
@@ -19,7 +19,7 @@ struct DeviceWishesOptions: ParsableArguments {
     @Flag(help: "Register, but want no notifications.") var disabled = false
 
     var profile: DeviceProfile {
-        var profile = DeviceProfile(platform: platform, deviceToken: DeviceToken(deviceToken), apnTopic: apnTopic)
+        var profile = DeviceProfile(platform: platform.platform, deviceToken: DeviceToken(deviceToken), apnTopic: apnTopic)
         profile.isEnabled = !disabled
         profile.blockedChats = Set(blockChat)
         profile.mutedChats = Set(muteChat)

@@ -33,12 +33,16 @@ struct RequestHandler: Sendable {
         _ request: PushNotificationRequest, _ pending: PendingRequest, expires: Timestamp, at now: Timestamp
     ) -> StoreCommand<Outcome> {
         let keys = Set(request.requests.compactMap(\.key))
-        let decision = read(Array(keys)[...], [:], 0).then { registered -> StoreCommand<Outcome> in
+        let registered = read(Array(keys)[...], [:], 0)
+        let decision = registered.then { registered -> StoreCommand<Outcome> in
             guard let registered else { return .done(Outcome(pending: pending, queued: [])) }
             return decide(request, pending, registered, expires: expires, at: now)
         }
-        // Few requests come again: what others need is read along.
+        // Few requests are repeated, so the registrations are read in the same step.
         return AnswerStorage.answer(to: pending.envelopeID).then(besides: decision) { codes, decision in
+            if codes == AnswerStorage.handledElsewhere {
+                return registered.map { answerHandled(request, pending, $0 ?? [:]) }
+            }
             guard let codes, codes.count == request.requests.count else { return try decision() }
             return .done(Outcome(pending: pending.with(codes.map { .known(AnswerCode.error($0)) }), queued: []))
         }
@@ -60,6 +64,17 @@ struct RequestHandler: Sendable {
             }
             return read(keys.dropFirst(Self.chunkCount), found, byteCount)
         }
+    }
+
+    /// The answer to a request whose notifications another server sent.
+    private func answerHandled(
+        _ request: PushNotificationRequest, _ pending: PendingRequest, _ registered: [RegistrationKey: Registered]
+    ) -> Outcome {
+        let outcomes = rules.decide(request, registration: { registered[$0]?.registration }, delivery: { _ in .accepted })
+        let results = outcomes.map { outcome -> PendingRequest.Entry.Result in
+            if case .report(let error) = outcome { .known(error) } else { .known(nil) }
+        }
+        return Outcome(pending: pending.with(results), queued: [])
     }
 
     private func decide(

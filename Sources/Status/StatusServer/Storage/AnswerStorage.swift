@@ -9,7 +9,10 @@ enum AnswerStorage {
         StatusStorage.answer, .insertOrIgnore([StatusStorage.answered, StatusStorage.codes, StatusStorage.at]))
     private static let rows = TimedRows(StatusStorage.answer, by: StatusStorage.at)
 
-    /// The answer as one byte for each part; nil if there is no final answer.
+    /// The answer to a message that another server handled: it does not say what that one answered.
+    static let handledElsewhere: [UInt8] = []
+
+    /// The answer as one byte for each part, or ``handledElsewhere``; nil if there is no final answer.
     static func answer(to message: [UInt8]) -> StoreCommand<[UInt8]?> {
         .find(find(.bytes(message))) { .done(try $0.first?.bytes(0)) }
     }

@@ -32,7 +32,7 @@ struct ClientV01: AsyncParsableCommand {
 
 /// A device and what its user wants to be notified about, as version 0.1 knows it.
 struct V01DeviceOptions: ParsableArguments {
-    @Option(help: "apn or firebase.") var platform: Platform = .apn
+    @Option(help: "apn or firebase.") var platform: PlatformArgument = .apn
     @Option(help: "What APNs or Firebase knows the device by.") var deviceToken: String
     @Option(help: "The id of a chat that never notifies; repeat it for several.") var blockChat: [String] = []
     @Flag(help: "Only contacts may notify.") var contactsOnly = false
@@ -40,7 +40,7 @@ struct V01DeviceOptions: ParsableArguments {
     @Flag(help: "Register, but want no notifications.") var disabled = false
 
     var profile: V01DeviceProfile {
-        var profile = V01DeviceProfile(platform: platform, deviceToken: DeviceToken(deviceToken))
+        var profile = V01DeviceProfile(platform: platform.platform, deviceToken: DeviceToken(deviceToken))
         profile.isEnabled = !disabled
         profile.contactsOnly = contactsOnly
         profile.contacts = Set(contact.map(\.key))

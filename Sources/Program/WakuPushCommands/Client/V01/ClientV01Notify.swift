@@ -12,7 +12,7 @@ struct V01ContactOptions: ParsableArguments {
         help: "A push server to query besides those that the registrant advertises, by its public key; repeat it for several.")
     var servers: [PublicKeyArgument] = []
     @OptionGroup(title: "Without --state") var asker: OneShotOptions
-    @Argument(help: "The registrant's public key, full or compressed.") var registrant: PublicKeyArgument
+    @OptionGroup var registrant: RegistrantOptions
 
     func validate() throws {
         if state.folder != nil { try state.refuse(["identity": asker.identity != nil]) }
@@ -24,9 +24,9 @@ struct V01ContactOptions: ParsableArguments {
     func discovering<R: Sendable>(
         _ body: @Sendable @escaping (V01ClientSession, [KnownDevice]) async throws -> R
     ) async throws -> R {
-        let timeout = client.timeout.duration
-        let discover: @Sendable (V01ClientSession) async throws -> R = { [registrant, servers] session in
-            let devices = await session.client.discover(registrant.key, askingAlso: servers.map(\.key), timeout: timeout)
+        let (timeout, key) = (client.timeout.duration, try registrant.required().key)
+        let discover: @Sendable (V01ClientSession) async throws -> R = { [servers] session in
+            let devices = await session.client.discover(key, askingAlso: servers.map(\.key), timeout: timeout)
             return try await body(session, devices)
         }
         if let folder = state.folder { return try await V01ClientSession.run(folder, client, discover) }
@@ -55,7 +55,7 @@ extension ClientV01 {
 
         func run() async throws {
             try await reportingFailures {
-                let registrant = contact.registrant.key
+                let registrant = try contact.registrant.required().key
                 let found = try await contact.discovering { session, devices in
                     (devices: devices, flaw: session.client.advertisementFlaw(of: registrant), obstacle: session.obstacle)
                 }
@@ -110,8 +110,9 @@ extension ClientV01 {
                 guard let messageID = messageId.map({ bytes(hex: $0) }) ?? randomBytes(32), !messageID.isEmpty else {
                     throw CommandFailure(.usage, "--message-id is not hexadecimal")
                 }
-                let outgoing = OutgoingNotification(
-                    messageID: messageID, chatID: chat, kind: .message, content: content, recipients: [.init(contact.registrant.key)])
+                let outgoing = try OutgoingNotification(
+                    messageID: messageID, chatID: chat, kind: .message, content: content,
+                    recipients: [.init(contact.registrant.required().key)])
                 let timeout = contact.client.timeout
                 let (outcomes, obstacle) = try await contact.discovering { session, devices in
                     session.client.setSending(true)

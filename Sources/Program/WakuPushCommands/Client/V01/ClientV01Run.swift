@@ -37,14 +37,14 @@ extension ClientV01 {
         static let configuration = CommandConfiguration(
             abstract: "Shows what a remembered client knows.",
             discussion: """
-                As client status does. Nothing is sent. A client that runs has its folder for itself.
+                As client status does. Nothing is sent: the options for the network are accepted and not used. A client that runs has its folder for itself.
 
                 EXAMPLE
                   waku-push client v0.1 status --state bob
                 """)
 
         @OptionGroup var state: ClientStateOptions
-        @Flag(help: "Print JSON.") var json = false
+        @OptionGroup var client: ClientOptions
 
         func validate() throws {
             _ = try state.required()
@@ -55,7 +55,7 @@ extension ClientV01 {
                 let folder = try state.required()
                 try folder.expectClient()
                 let report = ClientStatusReport(try await folder.open(as: StatusV01PushClient.self, []))
-                if json { try Output.json(report) } else { report.print() }
+                if client.json { try Output.json(report) } else { report.print() }
             }
         }
     }

@@ -1,0 +1,35 @@
+import GRDBSQLite
+
+/// Limits the work that SQLite spends on a database in all statements together. The pages of a hostile one can contain each other, so that few
+/// bytes have endless rows.
+final class ReadingBudget {
+    /// The number of operations of SQLite's virtual machine after which the budget is asked.
+    private static let interval: Int32 = 1_000
+    /// Reading all tables twice takes fewer than 2 operations a byte.
+    private static let operationsPerByte = 16
+    private static let minimum = 20_000_000
+
+    private var remaining: Int
+    var isSpent: Bool { remaining <= 0 }
+
+    /// - Parameter byteCount: of the database.
+    convenience init(byteCount: Int) {
+        self.init(operations: Self.minimum + byteCount * Self.operationsPerByte)
+    }
+
+    init(operations: Int) {
+        remaining = operations / Int(Self.interval)
+    }
+
+    /// Interrupts a connection's statements once the budget is spent. The connection must not outlive it.
+    func limit(_ connection: OpaquePointer) {
+        sqlite3_progress_handler(
+            connection, Self.interval,
+            { budget in
+                guard let budget else { return 1 }
+                let this = Unmanaged<ReadingBudget>.fromOpaque(budget).takeUnretainedValue()
+                this.remaining -= 1
+                return this.isSpent ? 1 : 0
+            }, Unmanaged.passUnretained(self).toOpaque())
+    }
+}

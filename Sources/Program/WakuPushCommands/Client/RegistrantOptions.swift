@@ -1,0 +1,19 @@
+import ArgumentParser
+
+/// The registrant that a command is about.
+struct RegistrantOptions: ParsableArguments {
+    @Argument(help: "The registrant's public key, full or compressed.") var key: PublicKeyArgument?
+    @Option(help: "The same as the argument.") var registrant: PublicKeyArgument?
+
+    func validate() throws {
+        guard key != nil || registrant != nil else { throw ValidationError("Missing expected argument '<key>'") }
+        guard key == nil || registrant == nil else {
+            throw ValidationError("Give the registrant once: as the argument or by --registrant")
+        }
+    }
+
+    func required() throws -> PublicKeyArgument {
+        guard let given = key ?? registrant else { throw CommandFailure(.usage, "the registrant's public key is missing") }
+        return given
+    }
+}
