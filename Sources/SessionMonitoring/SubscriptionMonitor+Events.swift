@@ -76,15 +76,16 @@ extension SubscriptionMonitor {
         do throws(NotifyMessage.Defect) {
             guard parts.count == 1 else { throw .malformed }
             let message = try NotifyMessage(parsing: parts[0])
+            let now = Self.unixMilliseconds
             let isMonitored = state.withLock { $0.monitor.accepts(message.account, from: number) }
             do throws(MessageRules.Drop) {
-                _ = try MessageRules.admit(message, isMonitored: isMonitored, at: Self.unixMilliseconds)
+                try MessageRules.admit(message, isMonitored: isMonitored, at: now)
             } catch {
                 drop(error == .expired ? .expired : .unsolicited, parts, from: number)
                 return .goOn
             }
             count(.received)
-            let (isFirst, isFull) = messages.withLock { ($0.isEmpty, $0.append(message, from: number)) }
+            let (isFirst, isFull) = messages.withLock { ($0.isEmpty, $0.append(ReportedMessage(message, receivedAt: now), from: number)) }
             // All that is there is taken before the next signal is waited for.
             if isFirst { messageAdded.signal() }
             return isFull ? .pause : .goOn

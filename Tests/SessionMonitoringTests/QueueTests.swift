@@ -70,10 +70,10 @@ import Testing
         func append(_ number: Int, _ from: UInt64) -> Bool { queue.append(message(number), from: connection(from)) }
         for number in 0..<limit + 44 { _ = append(number, 1) }
         for number in 10_000..<10_003 { _ = append(number, 2) }
-        let first = queue.next().messages.map(\.storedAt)
+        let first = queue.next().messages.map(\.message.storedAt)
         #expect(first.count == limit)
         #expect(Array(first.prefix(8)) == [0, 10_000, 1, 10_001, 2, 10_002, 3, 4])
-        let second = queue.next().messages.map(\.storedAt)
+        let second = queue.next().messages.map(\.message.storedAt)
         let rest = limit - 3..<limit + 44
         #expect(second == rest.map(Int64.init))
         #expect(queue.isEmpty && queue.byteCount == 0)
@@ -112,17 +112,18 @@ import Testing
         #expect(append(1, 1))
         queue.forgetPause(of: connection(1))
         let batch = queue.next()
-        #expect(batch.messages.map(\.storedAt) == [1] && batch.resumed == [])
+        #expect(batch.messages.map(\.message.storedAt) == [1] && batch.resumed == [])
     }
 
     private let size = 100 + MessageQueue.overhead
 
     private func connection(_ number: UInt64) -> ConnectionNumber { ConnectionNumber(rawValue: number) }
 
-    private func message(_ number: Int) -> NotifyMessage {
-        NotifyMessage(
-            account: account(1), hash: String(repeating: "h", count: 32), namespace: 0, storedAt: Int64(number), expiresAt: 0,
-            data: [UInt8](repeating: 0, count: 100))
+    private func message(_ number: Int) -> ReportedMessage {
+        ReportedMessage(
+            NotifyMessage(
+                account: account(1), hash: String(repeating: "h", count: 32), namespace: 0, storedAt: Int64(number), expiresAt: 0,
+                data: [UInt8](repeating: 0, count: 100)), receivedAt: 0)
     }
 }
 
