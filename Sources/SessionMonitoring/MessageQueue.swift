@@ -50,6 +50,8 @@ package struct MessageQueue: Sendable {
         return true
     }
 
+    func isPaused(_ connection: ConnectionNumber) -> Bool { lines[connection]?.isPaused ?? false }
+
     /// The connection has ended. What it reported is still handed over.
     mutating func forgetPause(of connection: ConnectionNumber) {
         guard lines[connection]?.isPaused == true else { return }

@@ -130,19 +130,19 @@ import Testing
 @Suite struct DropAllowanceTests {
     @Test func burstIsAllowedAndRegainedWithTime() {
         var allowance = DropAllowance(limits: .init(burst: 10, rate: 2), at: .zero)
-        func spend(_ byteCount: Int, at now: Instant) -> Bool { allowance.spend(byteCount: byteCount, at: now) }
-        for _ in 0..<10 { #expect(spend(100, at: .zero)) }
-        #expect(!spend(100, at: .zero))
-        #expect(spend(100, at: .seconds(2)))
-        for _ in 0..<10 { #expect(spend(100, at: .seconds(1000))) }
-        #expect(!spend(100, at: .seconds(1000)))
+        func spend(_ byteCount: Int, at now: Instant) -> Duration? { allowance.spend(byteCount: byteCount, at: now) }
+        for _ in 0..<10 { #expect(spend(100, at: .zero) == nil) }
+        #expect(spend(100, at: .zero) == .milliseconds(1500))
+        #expect(spend(100, at: .seconds(2)) == nil)
+        for _ in 0..<10 { #expect(spend(100, at: .seconds(1000)) == nil) }
+        #expect(spend(100, at: .seconds(1000)) != nil)
     }
 
     @Test func largeMessagesCostMore() {
         var allowance = DropAllowance(limits: .init(burst: 10, rate: 0), at: .zero)
-        func spend(_ byteCount: Int, at now: Instant) -> Bool { allowance.spend(byteCount: byteCount, at: now) }
-        #expect(spend(4096 * 9, at: .zero))
-        #expect(!spend(0, at: .zero))
+        func spend(_ byteCount: Int, at now: Instant) -> Duration? { allowance.spend(byteCount: byteCount, at: now) }
+        #expect(spend(4096 * 9, at: .zero) == nil)
+        #expect(spend(0, at: .zero) == .seconds(2))
     }
 }
 
