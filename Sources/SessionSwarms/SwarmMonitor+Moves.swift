@@ -83,8 +83,7 @@ extension SwarmMonitor {
     private mutating func swarm(named hint: SwarmHint, by source: Int, at now: Instant) -> Int? {
         if let known = swarmIndex[hint.swarm] { return known }
         if let named = namedIndex[hint.swarm] {
-            swarms[named].sources?.insert(source)
-            addServers(hint.servers, to: named, at: now)
+            if swarms[named].sources?.insert(source).inserted == true { addServers(hint.servers, to: named, at: now) }
             return named
         }
         let named = namedIndex.values.filter { swarms[$0].sources?.contains(source) ?? false }

@@ -229,7 +229,8 @@ struct Serve: AsyncParsableCommand {
     /// Does not listen or dial yet.
     private func attachment(of identity: PrivateKey, logger: Logger) throws -> RelayAttachment {
         try RelayAttachment(
-            hasRelay ? relay : nil, network, peers, loopbackAddress: loopbackListen.address, loopbackNames: httpHost, pollInterval: pollInterval.duration,
+            hasRelay ? relay : nil, network, peers, loopbackAddress: loopbackListen.address, loopbackNames: httpHost,
+            pollInterval: pollInterval.duration,
             logger: logger
         ) { [peers, data] () throws(CommandFailure) in
             try NodeKeyFile.readOrCreate(peers.keyFile(in: data), besides: identity)

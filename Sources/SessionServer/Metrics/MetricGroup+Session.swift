@@ -11,7 +11,8 @@ extension MetricGroup {
             .sessionSwarms, .sessionMonitored, .sessionMapAge,
         ],
         counters: [
-            .sessionMessage, .sessionNotification, .sessionDuplicate, .sessionMonitorEnded, .sessionLimitSubscriptions, .sessionLimitNewSubscriptions,
+            .sessionMessage, .sessionNotification, .sessionDuplicate, .sessionMonitorEnded, .sessionLimitSubscriptions,
+            .sessionLimitNewSubscriptions,
             .sessionLimitNotifications,
         ] + SessionDropLabel.allCases.map(Counter.sessionDropped))
 }
