@@ -281,7 +281,7 @@ def attack(server, kind):
             elif kind == "frames":
                 server.send(peer, b"notify.message", bytes(900_000))
             elif kind == "huge":
-                server.send(peer, b"notify.message", bytes(3_000_000))
+                server.send(peer, b"notify.message", bytes(6_000_000))
             elif kind == "parts":
                 # libzmq sends a message once it is complete: one of 300 MB.
                 server.send(peer, *[bytes(1_000_000)] * 300)

@@ -61,7 +61,10 @@ struct Serve: AsyncParsableCommand {
     )
     var cluster: String?
 
-    @Option(help: "A Waku node, its REST API's URL or its multiaddr; repeat it for several. \"loopback\" is a network in this process.")
+    @Option(
+        help:
+            "A Waku node, its REST API's URL or its multiaddr; repeat it for several. \"loopback\" is a network in this process, and is used without this option unless --session-http is given."
+    )
     var relay: [String] = Environment.list("relay")
 
     @Option(help: "Where the loopback relay serves the REST API of a Waku node.")
@@ -178,6 +181,7 @@ struct Serve: AsyncParsableCommand {
         configuration.httpHosts = try httpHosts()
         configuration.servesAdmin = true
         configuration.version = Version.current
+        configuration.hasRelay = hasRelay
         configuration.silenceAlarm = silenceAlarm.limit(isAlone: relay.allSatisfy { $0 == "loopback" } && network.fleet.isEmpty)
         guard (1...100_000_000).contains(outboxLimit) else {
             throw CommandFailure(.usage, "--outbox-limit must be from 1 to 100000000")
@@ -217,10 +221,17 @@ struct Serve: AsyncParsableCommand {
         return member
     }
 
+    /// Without `--relay` there is the loopback relay, but none for Session's push server, unless options of the loopback relay ask for it.
+    var hasRelay: Bool {
+        let asksForLoopback = !peers.listen.allSatisfy { $0 == "off" } || ServeOption.isGiven(["loopback-listen"])
+        return !session.isOn || !relay.isEmpty || !network.fleet.isEmpty || asksForLoopback
+    }
+
     /// Does not listen or dial yet.
     private func attachment(of identity: PrivateKey, logger: Logger) throws -> RelayAttachment {
         try RelayAttachment(
-            relay, network, peers, loopbackAddress: loopbackListen.address, loopbackNames: httpHost, pollInterval: pollInterval.duration,
+            hasRelay ? relay : nil, network, peers, loopbackAddress: loopbackListen.address, loopbackNames: httpHost,
+            pollInterval: pollInterval.duration,
             logger: logger
         ) { [peers, data] () throws(CommandFailure) in
             try NodeKeyFile.readOrCreate(peers.keyFile(in: data), besides: identity)
@@ -293,6 +304,7 @@ struct Serve: AsyncParsableCommand {
         setup.store = store ?? Environment.string("store")
         setup.relays = relay
         setup.fleets = network.fleet
+        setup.hasRelay = plan.configuration.hasRelay
         setup.pubsubTopics = plan.configuration.pubsubTopics.map(\.rawValue)
         setup.speaksStatusV01 = plan.configuration.statusV01 != nil
         if plan.configuration.session != nil {

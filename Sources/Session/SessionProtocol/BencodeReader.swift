@@ -30,6 +30,62 @@ struct BencodeReader {
         }
     }
 
+    // MARK: Without making values
+
+    /// A dictionary's values as they stand there, in the order of `names`; nil for those that are missing.
+    ///
+    /// - Throws: ``BencodeValue/ParsingError``
+    static func rawFields(
+        of bytes: [UInt8], named names: [[UInt8]]
+    ) throws(BencodeValue.ParsingError) -> [ArraySlice<UInt8>?] {
+        var reader = BencodeReader(bytes[...], maximumValueCount: .max)
+        let fields = try reader.rawFields(named: names)
+        guard reader.rest.isEmpty else { throw .trailingBytes }
+        return fields
+    }
+
+    mutating func rawFields(named names: [[UInt8]]) throws(BencodeValue.ParsingError) -> [ArraySlice<UInt8>?] {
+        guard rest.popFirst() == UInt8(ascii: "d") else { throw .malformed }
+        var fields = [ArraySlice<UInt8>?](repeating: nil, count: names.count)
+        var last: ArraySlice<UInt8>?
+        while try !takeEnd() {
+            let key = try bytes()
+            if let last, !last.lexicographicallyPrecedes(key) { throw .unsortedKey }
+            last = key
+            let start = rest
+            try skip(depth: 1)
+            if let index = names.firstIndex(where: { $0.elementsEqual(key) }) { fields[index] = start[..<rest.startIndex] }
+        }
+        return fields
+    }
+
+    /// `l`: the entries of a list follow, up to ``takeEnd()``.
+    mutating func takeListStart() -> Bool {
+        guard rest.first == UInt8(ascii: "l") else { return false }
+        rest.removeFirst()
+        return true
+    }
+
+    private mutating func skip(depth: Int) throws(BencodeValue.ParsingError) {
+        guard depth <= BencodeValue.maximumDepth else { throw .tooDeep }
+        switch rest.first {
+        case nil: throw .truncated
+        case UInt8(ascii: "i"):
+            rest.removeFirst()
+            _ = try integer(endingWith: UInt8(ascii: "e"))
+        case UInt8(ascii: "l"):
+            rest.removeFirst()
+            while try !takeEnd() { try skip(depth: depth + 1) }
+        case UInt8(ascii: "d"):
+            rest.removeFirst()
+            while try !takeEnd() {
+                _ = try bytes()
+                try skip(depth: depth + 1)
+            }
+        case .some: _ = try bytes()
+        }
+    }
+
     private mutating func dictionary(depth: Int) throws(BencodeValue.ParsingError) -> BencodeDictionary {
         var dictionary = BencodeDictionary()
         var last: ArraySlice<UInt8>?
@@ -80,7 +136,7 @@ struct BencodeReader {
         return number
     }
 
-    private mutating func takeEnd() throws(BencodeValue.ParsingError) -> Bool {
+    mutating func takeEnd() throws(BencodeValue.ParsingError) -> Bool {
         guard let first = rest.first else { throw .truncated }
         guard first == UInt8(ascii: "e") else { return false }
         rest.removeFirst()

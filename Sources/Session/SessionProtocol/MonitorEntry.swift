@@ -43,7 +43,8 @@ package struct MonitorEntry: Sendable {
 /// A storage server's answer to one entry of `monitor.messages`.
 package enum MonitorOutcome: Hashable, Sendable {
     case success
-    case refused(MonitorRefusal)
+    /// The hint comes with ``MonitorRefusal/wrongSwarm`` of newer servers.
+    case refused(MonitorRefusal, SwarmHint? = nil)
 
     /// The reply to a request: a dictionary, or a list of as many as were asked.
     ///
@@ -52,22 +53,34 @@ package enum MonitorOutcome: Hashable, Sendable {
     ///   - count: Entries of the request.
     /// - Returns: nil for what is no reply to so many entries.
     package static func outcomes(parsing bytes: [UInt8], count: Int) -> [MonitorOutcome]? {
-        // A dictionary of success, or of errcode and error; a little more is ignored.
-        guard let reply = try? BencodeValue(parsing: bytes[...], maximumValueCount: 8 * count + 8) else { return nil }
-        let entries = reply.list ?? [reply]
-        guard entries.count == count else { return nil }
+        var reader = BencodeReader(bytes[...], maximumValueCount: .max)
+        var hints = SwarmHintReader()
         var outcomes: [MonitorOutcome] = []
         outcomes.reserveCapacity(count)
-        for entry in entries {
-            guard let fields = entry.dictionary else { return nil }
-            if fields["success"]?.integer == 1 {
-                outcomes.append(.success)
-            } else {
-                guard let code = fields["errcode"]?.integer else { return nil }
-                outcomes.append(.refused(MonitorRefusal(rawValue: code)))
+        let isList = reader.takeListStart()
+        do throws(BencodeValue.ParsingError) {
+            while isList ? try !reader.takeEnd() : outcomes.isEmpty {
+                guard outcomes.count < count, let outcome = try outcome(&reader, &hints) else { return nil }
+                outcomes.append(outcome)
             }
+        } catch {
+            return nil
         }
-        return outcomes
+        return outcomes.count == count && reader.rest.isEmpty ? outcomes : nil
+    }
+
+    private static let fields = ["success", "errcode", "swarm", "snodes"].map { Array($0.utf8) }
+
+    /// A dictionary of success, or of errcode, error and a hint; more is ignored.
+    private static func outcome(
+        _ reader: inout BencodeReader, _ hints: inout SwarmHintReader
+    ) throws(BencodeValue.ParsingError) -> MonitorOutcome? {
+        let fields = try reader.rawFields(named: fields)
+        func integer(_ raw: ArraySlice<UInt8>?) -> Int64? { raw.flatMap { try? BencodeValue(parsing: $0, maximumValueCount: 1) }?.integer }
+        if integer(fields[0]) == 1 { return .success }
+        guard let code = integer(fields[1]) else { return nil }
+        let refusal = MonitorRefusal(rawValue: code)
+        return .refused(refusal, refusal == .wrongSwarm ? hints.hint(swarm: fields[2], snodes: fields[3]) : nil)
     }
 }
 

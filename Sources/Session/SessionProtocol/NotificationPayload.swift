@@ -1,4 +1,5 @@
 import Foundation
+package import Core
 package import WakuCrypto
 
 /// What a device is sent about a message: `enc_payload`.
@@ -6,7 +7,7 @@ package import WakuCrypto
 ///     bencoded list [metadata, data?] ‖ NUL bytes to a multiple of 256, sealed by XChaCha20-Poly1305, in base64
 ///
 /// Metadata is JSON: `@` hex account, `#` hash, `n` namespace, `t` and `z` ms and, if the subscription wants data and there is some, `l` its length
-/// and `"B": true` when it is left out for being over 2,500 bytes.
+/// and `B` when it is left out for being over 2,500 bytes: `true`, for iOS the number 1. Its app reads a number there, and fails on `true`.
 package struct NotificationPayload: Sendable {
     package static let maximumDataByteCount = 2500
     static let blockByteCount = 256
@@ -18,7 +19,8 @@ package struct NotificationPayload: Sendable {
     /// - Parameters:
     ///   - message: What a storage server reported.
     ///   - wantsData: Whether the subscription asked for data.
-    package init(_ message: NotifyMessage, wantsData: Bool) {
+    ///   - service: The device's.
+    package init(_ message: NotifyMessage, wantsData: Bool, service: PushService) {
         let wanted = wantsData ? message.data : nil
         let isTooLong = (wanted?.count ?? 0) > Self.maximumDataByteCount
         data = isTooLong ? nil : wanted
@@ -36,7 +38,8 @@ package struct NotificationPayload: Sendable {
         add(", \"t\": ", String(message.storedAt))
         add(", \"z\": ", String(message.expiresAt))
         if let wanted { add(", \"l\": ", String(wanted.count)) }
-        text += isTooLong ? ", \"B\": true}" : "}"
+        if isTooLong { add(", \"B\": ", service.isApple ? "1" : "true") }
+        text += "}"
         metadata = text
     }
 

@@ -82,8 +82,11 @@ package struct OnionInnerResponse: Hashable, Sendable {
         self.body = body
     }
 
-    package static func json(_ text: String) -> OnionInnerResponse {
-        OnionInnerResponse(code: 200, headers: [("content-type", "application/json")], body: Array(text.utf8))
+    /// - Parameter retryAfter: Seconds: the code is 503. nil: it is 200.
+    package static func json(_ text: String, retryAfter: Int? = nil) -> OnionInnerResponse {
+        let retry = retryAfter.map { [(name: "retry-after", value: String($0))] } ?? []
+        return OnionInnerResponse(
+            code: retryAfter == nil ? 200 : 503, headers: [("content-type", "application/json")] + retry, body: Array(text.utf8))
     }
 
     /// One line of text.

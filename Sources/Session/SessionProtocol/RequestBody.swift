@@ -44,6 +44,11 @@ package enum RequestAnswer: Hashable, Sendable {
         }
     }
 
+    /// nil unless it failed for a cause that passes: ``RequestError/retryAfter``.
+    package var retryAfter: Int? {
+        if case .failed(let error) = self { error.retryAfter } else { nil }
+    }
+
     /// The answer to an array.
     package static func json(of answers: [RequestAnswer]) -> String {
         "[" + answers.map(\.json).joined(separator: ",") + "]"

@@ -16,10 +16,14 @@ package struct RequestError: Error, Hashable, Sendable {
     package let code: Code
     /// Names the field. Holds no token, key or signature, nor any other text of the request.
     package let message: String
+    /// When the cause will probably have passed, in seconds: the request may be repeated as it is, and the HTTP status is 503. nil for errors of the
+    /// request itself.
+    package let retryAfter: Int?
 
-    package init(_ code: Code, _ message: String) {
+    package init(_ code: Code, _ message: String, retryAfter: Int? = nil) {
         self.code = code
         self.message = message
+        self.retryAfter = retryAfter
     }
 
     static func badInput(_ field: StaticString, _ problem: String) -> RequestError {

@@ -17,6 +17,14 @@ package struct StorageServer: Hashable, Sendable {
         self.swarm = swarm
     }
 
+    /// nil unless it can be connected to: a key of 64 hex digits, an address in numbers and a port, in a swarm.
+    init?(key: String, ip: String, port: Int64, swarm: UInt64) {
+        guard !ip.isEmpty, ip != "0.0.0.0", StorageServerList.isAddress(ip), port > 0, let port = UInt16(exactly: port),
+            swarm != SwarmRing.noSwarm, let key = bytes(hex: key), key.count == 32
+        else { return nil }
+        self.init(publicKey: key, ip: ip, port: port, swarm: swarm)
+    }
+
     /// For ZeroMQ.
     package var endpoint: String { ip.contains(":") ? "tcp://[\(ip)]:\(port)" : "tcp://\(ip):\(port)" }
 }
@@ -104,7 +112,7 @@ package struct StorageServerList: Hashable, Sendable {
     }
 
     /// IPv4 or IPv6 in numbers: nothing that would need a look-up, or be another kind of endpoint.
-    private static func isAddress(_ text: String) -> Bool {
+    fileprivate static func isAddress(_ text: String) -> Bool {
         var (v4, v6) = (in_addr(), in6_addr())
         return inet_pton(AF_INET, text, &v4) == 1 || inet_pton(AF_INET6, text, &v6) == 1
     }

@@ -41,7 +41,7 @@ package final class SessionGate: Sendable {
 
     /// - Returns: Why there can be no other subscription now; nil if there can: then it is counted.
     func admitsNew(at now: Timestamp) -> RequestError? {
-        limiter.refusesNew(at: now) ? RequestError(.error, "the server takes no more subscriptions at present") : nil
+        limiter.refusesNew(at: now) ? .limited : nil
     }
 
     /// - Parameters:

@@ -18,7 +18,7 @@ package struct SessionPush: NodeProtocol {
         package var makeMonitor: MakeSubscriptionMonitor
         /// The topic of notifications for APNs. Empty: there are none, and such devices are refused.
         package var apnsTopic = ""
-        /// A notification that gorush did not accept so long after its message was stored is given up.
+        /// A notification that gorush did not accept so long after its message came is given up.
         package var ageLimit = Duration.seconds(600)
         package var limits = Limits.none
         /// Memory for bodies of more than 160 KiB, all together, in bytes.

@@ -349,6 +349,7 @@ extension Counters {
         case .received: break
         case .dropped(let reason): add(.sessionDropped(SessionDropLabel(reason)))
         case .asked(let count): increment(.sessionAsked, by: Int64(count))
+        case .ended: add(.sessionMonitorEnded)
         case .refused(let refusal): increment(.sessionRefused, SessionRefusalLabel(refusal))
         case .connected: increment(.sessionConnections, SessionConnectionLabel.made)
         case .disconnected: increment(.sessionConnections, SessionConnectionLabel.ended)

@@ -25,7 +25,7 @@ package struct ReceivedNotification: Hashable, Sendable {
         let storedAt: Int64
         let expiresAt: Int64
         let length: Int?
-        let isLeftOut: Bool?
+        let isLeftOut: Flag?
 
         enum CodingKeys: String, CodingKey {
             case account = "@"
@@ -35,6 +35,16 @@ package struct ReceivedNotification: Hashable, Sendable {
             case expiresAt = "z"
             case length = "l"
             case isLeftOut = "B"
+        }
+    }
+
+    /// As JSON's `true` or `false`, or as a number: the form depends on the service.
+    private struct Flag: Decodable {
+        let isSet: Bool
+
+        init(from decoder: any Decoder) throws {
+            let container = try decoder.singleValueContainer()
+            isSet = try (try? container.decode(Bool.self)) ?? (container.decode(Int.self) != 0)
         }
     }
 
@@ -58,6 +68,6 @@ package struct ReceivedNotification: Hashable, Sendable {
         }
         self.account = account
         (hash, namespace, storedAt, expiresAt) = (metadata.hash, metadata.namespace, metadata.storedAt, metadata.expiresAt)
-        (dataByteCount, isDataLeftOut) = (metadata.length, metadata.isLeftOut ?? false)
+        (dataByteCount, isDataLeftOut) = (metadata.length, metadata.isLeftOut?.isSet ?? false)
     }
 }

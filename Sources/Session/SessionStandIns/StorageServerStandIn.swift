@@ -118,6 +118,50 @@ package final class StorageServerStandIn: Sendable {
         return peers.count
     }
 
+    /// Accounts leave for a swarm: servers of others end their monitoring and say where they are, as today's do.
+    ///
+    /// - Returns: How many notices were sent.
+    @discardableResult
+    package func move(_ accounts: [AccountID], to swarm: UInt64) -> Int {
+        let servers = descriptions.filter { $0.swarm == swarm }
+        let snodes = BencodeValue.list(
+            servers.map { server in
+                let key = BencodeValue.text(hexString(server.publicKey))
+                return .dictionary([
+                    "ip": .text(server.ip), "port_https": .integer(22021), "port_omq": .integer(Int64(server.port)), "pubkey_ed25519": key,
+                    "pubkey_legacy": key, "pubkey_x25519": key,
+                ])
+            })
+        let name = String(swarm, radix: 16)
+        let padded = BencodeValue.text(String(repeating: "0", count: 16 - name.count) + name)
+        var count = 0
+        for account in accounts {
+            let peers = monitors.state.withLock { state in
+                let peers = (state.monitors[account] ?? []).filter { swarms[$0.listener] != swarm }
+                state.monitors[account]?.subtract(peers)
+                return peers
+            }
+            guard !peers.isEmpty else { continue }
+            let notice = BencodeValue.dictionary([
+                "@": .bytes(account.bytes), "errcode": .integer(MonitorRefusal.wrongSwarm.rawValue), "error": .text("left this swarm"),
+                "snodes": snodes, "swarm": padded,
+            ]).encoded()
+            for peer in peers { server.send([Array(MonitorEnded.command.utf8), notice], to: peer) }
+            count += peers.count
+        }
+        return count
+    }
+
+    /// How many connections monitor accounts at servers of a swarm.
+    package func monitorCount(in swarm: UInt64) -> Int {
+        monitors.state.withLock { $0.monitors.values.reduce(0) { $0 + $1.count { swarms[$0.listener] == swarm } } }
+    }
+
+    /// Sends a command to all clients.
+    package func send(command: String, _ part: [UInt8]) {
+        for peer in monitors.state.withLock(\.peers) { server.send([Array(command.utf8), part], to: peer) }
+    }
+
     /// As if every connection had ended: to be called after the clients were killed, who say no BYE. What they sent before counts no more.
     package func forgetConnections() {
         monitors.state.withLock { state in

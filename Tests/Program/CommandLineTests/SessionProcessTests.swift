@@ -46,6 +46,36 @@ struct SessionProcessTests {
         return String(decoding: response.body, as: UTF8.self)
     }
 
+    @Test func withoutARelayNothingListensForOne() async throws {
+        // The default address of the loopback relay, unless another program has it already.
+        let blocker = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+        defer { close(blocker) }
+        var address = sockaddr_in()
+        (address.sin_family, address.sin_port, address.sin_addr.s_addr) = (sa_family_t(AF_INET), in_port_t(8645).bigEndian, 0x0100_007F)
+        _ = withUnsafePointer(to: &address) {
+            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { bind(blocker, $0, socklen_t(MemoryLayout<sockaddr_in>.size)) }
+        }
+        _ = listen(blocker, 1)
+        let http = try freePort()
+        let process = try ChildProcess(
+            [
+                "serve", "--http", "127.0.0.1:\(http)", "--identity", key.path, "--data", folder.path + "/data", "--session-http",
+                "127.0.0.1:\(port)", "--session-onion-key", folder.path + "/onion.key", "--session-nodes", nodes,
+            ], environment: [:], limit: .seconds(300), shell: nil)
+        let daemon = Daemon(process: process, relayURL: "", httpURL: "http://127.0.0.1:\(http)")
+        try await eventually {
+            if !process.isRunning { return true }
+            return (try? await daemon.get("/readyz").status) == 200
+        }
+        #expect(process.isRunning, "\(process.errors)")
+        let page = try await daemon.get("/")
+        #expect(String(decoding: page.body, as: UTF8.self).contains("Session needs none"))
+        let doctor = try await run("doctor", "--identity", key.path, "--data", folder.path + "/data")
+        #expect(doctor.output.contains("none: Session needs none"), "\(doctor.output)")
+        #expect(await daemon.stop().status == 0)
+        #expect(!process.errors.contains("loopback relay listening") && !process.errors.contains("libp2p listening"), "\(process.errors)")
+    }
+
     @Test func whatWasAnsweredSurvivesAKill() async throws {
         let (account, device) = (try SessionAccount.sessionID(), SessionDevice())
         let daemon = try await start()

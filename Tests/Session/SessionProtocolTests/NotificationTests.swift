@@ -102,7 +102,7 @@ import WakuCrypto
             (vectors.notificationTooBig, try message([UInt8](repeating: 1, count: 3000)), true, false),
         ]
         for (vector, message, wantsData, carriesData) in cases {
-            let payload = NotificationPayload(message, wantsData: wantsData)
+            let payload = NotificationPayload(message, wantsData: wantsData, service: .firebase)
             #expect(payload.metadata == vector.metadata)
             #expect(payload.padded == vector.plaintextPaddedHex.bytes)
             #expect(payload.carriesData == carriesData)
@@ -112,22 +112,28 @@ import WakuCrypto
     }
 
     @Test func wantedDataThatIsMissingHasNoLength() throws {
-        let payload = NotificationPayload(try message(nil), wantsData: true)
+        let payload = NotificationPayload(try message(nil), wantsData: true, service: .firebase)
         #expect(payload.metadata == vectors.notificationNoData.metadata && !payload.carriesData)
     }
 
     @Test func dataIsSentUpTo2500Bytes() throws {
-        let most = NotificationPayload(try message([UInt8](repeating: 1, count: 2500)), wantsData: true)
+        let most = NotificationPayload(try message([UInt8](repeating: 1, count: 2500)), wantsData: true, service: .firebase)
         #expect(most.data?.count == 2500 && most.metadata.hasSuffix("\"l\": 2500}"))
-        let more = NotificationPayload(try message([UInt8](repeating: 1, count: 2501)), wantsData: true)
+        let more = NotificationPayload(try message([UInt8](repeating: 1, count: 2501)), wantsData: true, service: .firebase)
         #expect(more.data == nil && more.metadata.hasSuffix("\"l\": 2501, \"B\": true}"))
-        let none = NotificationPayload(try message([]), wantsData: true)
+        for service in PushService.allCases {
+            let metadata = NotificationPayload(
+                try message([UInt8](repeating: 1, count: 2501)), wantsData: true, service: service
+            ).metadata
+            #expect(metadata.hasSuffix(service.isApple ? "\"l\": 2501, \"B\": 1}" : "\"l\": 2501, \"B\": true}"))
+        }
+        let none = NotificationPayload(try message([]), wantsData: true, service: .firebase)
         #expect(none.data == [] && none.metadata.hasSuffix("\"l\": 0}") && none.carriesData)
     }
 
     @Test func paddingReachesTheNextMultipleOf256() throws {
         for count in 0..<600 {
-            let payload = NotificationPayload(try message([UInt8](repeating: 1, count: count)), wantsData: true)
+            let payload = NotificationPayload(try message([UInt8](repeating: 1, count: count)), wantsData: true, service: .firebase)
             let (value, rest) = try BencodeValue.parsePrefix(payload.padded[...], maximumValueCount: 3)
             #expect(payload.padded.count.isMultiple(of: 256) && rest.count < 256 && rest.allSatisfy { $0 == 0 })
             #expect(value.list?.last?.bytes?.count == count)
@@ -136,12 +142,12 @@ import WakuCrypto
 
     @Test func oddHashesMakeValidJSON() throws {
         let hash = "\"\\\"\\abcdefghijklmnopqrstuvwxyz0123456789"
-        let payload = NotificationPayload(try message(nil, hash: hash), wantsData: true)
+        let payload = NotificationPayload(try message(nil, hash: hash), wantsData: true, service: .firebase)
         #expect(try JSONValue(parsing: payload.metadata.utf8).object?["#"]?.text == hash)
     }
 
     @Test func noncesAreFresh() throws {
-        let payload = NotificationPayload(try message(nil), wantsData: true)
+        let payload = NotificationPayload(try message(nil), wantsData: true, service: .firebase)
         let key = SymmetricKey.random()
         let sealed = (0..<100).map { _ in payload.sealed(with: key, sodium: sodium) }
         #expect(Set(sealed.map { $0.prefix(32) }).count == 100)

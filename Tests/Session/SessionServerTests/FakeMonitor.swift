@@ -2,6 +2,7 @@ import Core
 import SessionSwarms
 import SessionProtocol
 import Synchronization
+import TestSupport
 
 @testable import SessionServer
 
@@ -62,7 +63,9 @@ final class FakeMonitor: SubscriptionMonitoring {
         await settle()
     }
 
-    func take(_ messages: [NotifyMessage]) async { await state.withLock(\.receiver)?.take(messages) }
+    func take(_ messages: [NotifyMessage], receivedAt: Int64 = .now * 1000) async {
+        await state.withLock(\.receiver)?.take(messages.map { ReportedMessage($0, receivedAt: receivedAt) })
+    }
     func settle() async { await state.withLock(\.receiver)?.settle() }
 
     func tell(_ event: MonitorEvent) { state.withLock(\.count)?(event) }

@@ -106,6 +106,13 @@ struct SessionNodeFixture {
             return try await fixture.client.send(HTTPRequest(method: method, url: url, body: body, timeout: .seconds(120)))
         }
 
+        /// The JSON of an answer with status 503.
+        func refused(_ path: String, _ body: String) async throws -> (json: String, retryAfter: Int?) {
+            let response = try await post(path, Array(body.utf8))
+            guard response.status == 503 else { return ("status \(response.status)", nil) }
+            return (String(decoding: response.body, as: UTF8.self), response.header("retry-after").flatMap { Int($0) })
+        }
+
         /// The JSON of an answer, which has status 200.
         func ask(_ path: String, _ body: String) async throws -> String {
             let response = try await post(path, Array(body.utf8))

@@ -81,6 +81,87 @@ struct SubscriptionStorageTests {
         #expect(try await fixture.apply([old], at: now).answers == [.added])
     }
 
+    private func aheadTimes() throws -> [AheadTimeExport] {
+        var times: [AheadTimeExport] = []
+        try Subscriptions.forEachAheadTime(in: fixture.store) {
+            times.append($0); return true
+        }
+        return times
+    }
+
+    @Test(arguments: SecondReportTests.Engine.allCases)
+    func aDeviceWhoseClockWasAheadCanRenewAndLeave(engine: SecondReportTests.Engine) async throws {
+        let fixture = try SessionStoreFixture(at: try await engine.location())
+        let (account, device, now) = (try SessionAccount.sessionID(), SessionDevice(), Int64.now)
+        func subscribe(_ signedAt: Int64, at time: Int64) async throws -> RequestAnswer? {
+            try await fixture.apply([.subscribe(account.subscription(device, at: signedAt))], at: time).answers.first
+        }
+        func unsubscribe(_ signedAt: Int64, at time: Int64) async throws -> RequestAnswer? {
+            try await fixture.apply([.unsubscribe(account.unsubscription(device, at: signedAt))], at: time).answers.first
+        }
+        func isRefused(_ answer: RequestAnswer?) -> Bool { if case .failed(let error) = answer { error.code == .error } else { false } }
+        let ahead = now + 36_000
+        #expect(try await subscribe(ahead, at: now) == .added)
+        // The same request, repeated.
+        #expect(try await subscribe(ahead, at: now + 1) == .updated)
+        #expect(try await isRefused(subscribe(now - 301, at: now + 1)))
+        #expect(try await subscribe(now - 300, at: now + 2) == .updated)
+        #expect(try await isRefused(subscribe(ahead, at: now + 3)))
+        #expect(try await subscribe(ahead + 1, at: now + 4) == .updated)
+        #expect(try await unsubscribe(now + 5, at: now + 5) == .removed(true))
+        for replayed in [ahead, ahead + 1] { #expect(try await isRefused(subscribe(replayed, at: now + 6))) }
+        #expect(try await isRefused(subscribe(now + 4, at: now + 6)))
+        #expect(try await subscribe(now + 6, at: now + 6) == .added)
+        // Until it is 14 days old, when nothing accepts it any more.
+        let last = ahead + 14 * .day
+        try await fixture.store.commit(Subscriptions.forgetNames(at: last))
+        #expect(try await isRefused(subscribe(ahead, at: last)))
+        try await fixture.store.commit(Subscriptions.forgetNames(at: last + 2))
+        var left = 0
+        try Subscriptions.forEachAheadTime(in: fixture.store) { _ in
+            left += 1; return true
+        }
+        #expect(left == 0)
+    }
+
+    @Test func anUnsubscriptionThatWasAheadIsNoneTwice() async throws {
+        let now = Int64.now
+        try await fixture.subscribe(account, device, at: now - 10)
+        let gone = SessionRequest.unsubscribe(account.unsubscription(device, at: now + 36_000))
+        #expect(try await fixture.apply([gone], at: now).answers == [.removed(true)])
+        #expect(try await fixture.apply([gone], at: now + 1).answers == [.removed(false)])
+        #expect(try await fixture.apply([.subscribe(account.subscription(device, at: now + 2))], at: now + 2).answers == [.added])
+        #expect(try await error(fixture.apply([gone], at: now + 3).answers.first) == .error)
+        #expect(try fixture.rows(of: account).count == 1)
+    }
+
+    /// As an earlier release, or another node of one, wrote it: without its arrival.
+    private func storeAsEarlierRelease(at signedAt: Int64, arrived: Int64) async throws {
+        try await fixture.apply([.subscribe(account.subscription(device, at: signedAt))], at: arrived)
+        try await fixture.store.commit(.change([Mutation(SessionStorage.aheadTime, .delete(where: [.present(.id)]))()]))
+        #expect(try aheadTimes().isEmpty)
+    }
+
+    @Test func rowsOfEarlierReleasesAreOrderedByTheNextRequest() async throws {
+        let now = Int64.now
+        let ahead = now + 36_000
+        try await storeAsEarlierRelease(at: ahead, arrived: now)
+        let old = try await fixture.apply([.subscribe(account.subscription(device, at: now + 99))], at: now + 400)
+        #expect(error(old.answers.first) == .error)
+        let renewed = try await fixture.apply([.subscribe(account.subscription(device, at: now + 100))], at: now + 400)
+        #expect(renewed.answers == [.updated])
+        #expect(try aheadTimes().map(\.signedAt) == [ahead])
+        let replayed = try await fixture.apply([.subscribe(account.subscription(device, at: ahead))], at: now + 500)
+        #expect(error(replayed.answers.first) == .error)
+    }
+
+    @Test func timesOfADeviceAreBounded() async throws {
+        let now = Int64.now
+        let requests = (1...200).map { SessionRequest.subscribe(account.subscription(device, at: now + 1000 + Int64($0))) }
+        for start in stride(from: 0, to: 200, by: 10) { try await fixture.apply(Array(requests[start..<start + 10]), at: now) }
+        #expect(try aheadTimes().map(\.signedAt) == (169...200).map { now + 1000 + Int64($0) })
+    }
+
     @Test func anArrayIsDecidedInOrderAsOneTransaction() async throws {
         let other = SessionDevice()
         let answers = try await fixture.apply([
@@ -238,5 +319,22 @@ struct SubscriptionStorageTests {
         for name in names { #expect(try await target.commit(Subscriptions.merge(name, at: .now()))) }
         #expect(try target.read(Subscriptions.ofAccount(subscriptions.accountHash(account.id))).isEmpty)
         #expect(try await !target.commit(subscriptions.merge(old, .firebase, at: .now)))
+    }
+
+    @Test func exportedTimesThatWereAheadStayReplays() async throws {
+        let folder = try TemporaryFolder()
+        let target = try NodeAssembly.store(in: folder.path, of: fixture.identity)
+        let subscriptions = Subscriptions(target.sealer)
+        try await fixture.apply([.subscribe(account.subscription(device, at: .now + 36_000))])
+        let ahead = try fixture.records(of: account)[0]
+        try await fixture.subscribe(account, device)
+        let current = try fixture.records(of: account)[0]
+        #expect(try await target.commit(subscriptions.merge(ahead, .firebase, at: .now)))
+        // It is the later one, though its time is lower.
+        #expect(try await target.commit(subscriptions.merge(current, .firebase, at: .now)))
+        let times = try aheadTimes()
+        #expect(times.count == 1)
+        for time in times { #expect(try await target.commit(Subscriptions.merge(time))) }
+        #expect(try await !target.commit(subscriptions.merge(ahead, .firebase, at: .now)))
     }
 }

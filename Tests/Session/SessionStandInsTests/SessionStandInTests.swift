@@ -51,11 +51,13 @@ import WakuCrypto
     @Test func notificationIsReadByItsDevice() throws {
         let key = SymmetricKey.random()
         let account = try client().account
-        for (byteCount, wantsData) in [(10, true), (2501, true), (10, false)] {
+        for (byteCount, wantsData, service) in [
+            (10, true, PushService.apns), (2501, true, .apns), (2501, true, .firebase), (10, false, .huawei),
+        ] {
             let message = NotifyMessage(
                 account: account, hash: String(repeating: "h", count: 43), namespace: -3, storedAt: 1, expiresAt: 2,
                 data: [UInt8](repeating: 7, count: byteCount))
-            let payload = NotificationPayload(message, wantsData: wantsData).sealed(with: key, sodium: sodium)
+            let payload = NotificationPayload(message, wantsData: wantsData, service: service).sealed(with: key, sodium: sodium)
             let read = try ReceivedNotification(opening: payload, key: key, sodium: sodium)
             #expect(read.account == account && read.hash == message.hash && read.namespace == -3)
             #expect(read.storedAt == 1 && read.expiresAt == 2)

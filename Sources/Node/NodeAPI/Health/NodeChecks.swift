@@ -2,8 +2,9 @@ package import Waku
 
 /// The checks of a running node, as pure functions of facts. Readiness, `admin status` and `doctor` share them.
 package enum NodeChecks {
-    package static func relay(_ state: RelayState) -> Finding {
+    package static func relay(_ state: RelayState?) -> Finding {
         switch state {
+        case nil: Finding("relay", .ok, "none: Session needs none")
         case .attached: Finding("relay", .ok, "attached")
         case .detached(let reason): Finding("relay", .fail, reason, remedy: "check that the Waku node runs and --relay is its REST API")
         }

@@ -15,7 +15,8 @@ extension NodeService: AdminOperations {
     /// The results of all checks, made now.
     package var findings: [Finding] {
         [
-            NodeChecks.relay(relay.state), NodeChecks.silence(watch.silenceObstacle), NodeChecks.store(failure: store.failure),
+            NodeChecks.relay(configuration.hasRelay ? relay.state : nil), NodeChecks.silence(watch.silenceObstacle),
+            NodeChecks.store(failure: store.failure),
             cluster.isShared ? NodeChecks.lease(failure: cluster.failure) : nil,
         ].compactMap(\.self) + delivery.endpoints.map { NodeChecks.gorush($0.name, obstacle: $0.obstacle, delay: $0.delay) }
             + [

@@ -30,6 +30,8 @@ package struct NodeConfiguration: Sendable {
     /// The time from the first handled message to the commit that stores its hash: messages that are handled meanwhile share the commit. A node
     /// that is killed before handles them again. Several nodes wait so many times longer.
     package var handledInterval = Duration.milliseconds(50)
+    /// Whether it is attached to a Waku network: Session's push server needs none.
+    package var hasRelay = true
     /// Time without any message on the pubsub topics after which an alarm is raised; nil disables it.
     package var silenceAlarm: Duration?
     /// Address of `/`, `/metrics`, `/healthz`, `/readyz` and `/feedback`; nil disables HTTP.

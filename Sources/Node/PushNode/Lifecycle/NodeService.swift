@@ -154,7 +154,8 @@ package final class NodeService: Service {
             alarms: alarms, relay: relay, store: store, counters: counters, delivery: delivery,
             silenceAlarm: configuration.silenceAlarm, logger: logger, now: now)
         statusSource = StatusSource(
-            counters: counters, gauges: gauges, watch: watch, relay: relay, store: store, delivery: delivery, protocols: protocols,
+            counters: counters, gauges: gauges, watch: watch, relay: configuration.hasRelay ? relay : nil, store: store, delivery: delivery,
+            protocols: protocols,
             services: services, cluster: cluster, now: now, started: .now)
     }
 }

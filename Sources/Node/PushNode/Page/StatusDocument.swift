@@ -119,6 +119,7 @@ package struct StatusDocument {
     }
 
     private var relay: HTML {
+        guard status.hasRelay else { return card("relay", "Relay", "none", isWell: true, [("reason", "Session needs none")], nil) }
         let isWell = status.relayObstacle == nil && !status.isSilent
         let state: HTML = status.relayObstacle != nil ? "detached" : status.isSilent ? "silent" : "attached"
         return card(

@@ -88,6 +88,8 @@ package struct StatusFigures: Sendable {
     package var uptime = Duration.zero
     package var obstacles: [String] = []
 
+    /// Whether the node is attached to a Waku network, or is to be.
+    package var hasRelay = true
     /// Why the relay is detached; nil while it is attached.
     package var relayObstacle: String?
     package var silence = Duration.zero
@@ -159,7 +161,7 @@ extension StatusFigures: Encodable {
         try root.encode(obstacles, forKey: .obstacles)
 
         var relay = root.nestedContainer(keyedBy: Key.self, forKey: .relay)
-        try relay.encode(relayObstacle == nil, forKey: .attached)
+        try relay.encode(hasRelay && relayObstacle == nil, forKey: .attached)
         try relay.encode(silence.seconds, forKey: .lastMessageSeconds)
         try relay.encode(isSilent, forKey: .silent)
         try relay.encode(gaps, forKey: .gaps)

@@ -12,7 +12,8 @@ struct StatusSource: Sendable {
     let counters: Counters
     let gauges: NodeGauges
     let watch: NodeWatch
-    let relay: any Relay
+    /// nil: the node is attached to no Waku network.
+    let relay: (any Relay)?
     let store: any Store
     let delivery: DeliveryService
     let protocols: [any NodeProtocol]
@@ -27,7 +28,8 @@ struct StatusSource: Sendable {
         status.time = now()
         status.uptime = started.duration(to: .now)
         status.obstacles = obstacles
-        if case .detached(let reason) = relay.state { status.relayObstacle = reason }
+        status.hasRelay = relay != nil
+        if case .detached(let reason)? = relay?.state { status.relayObstacle = reason }
         status.silence = counters.silence
         status.isSilent = watch.silenceObstacle != nil
         let endpoints = delivery.endpoints

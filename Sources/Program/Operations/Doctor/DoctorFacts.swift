@@ -37,6 +37,8 @@ package struct DoctorFacts: Sendable {
     }
 
     package enum Relay: Sendable {
+        /// None, as Session's push server needs none.
+        case none
         /// The loopback relay in the daemon's process.
         case loopback
         case unreachable(address: String, reason: String)

@@ -134,6 +134,6 @@ private final class AskedCount: Sendable {
 }
 
 private struct NobodysMessages: SessionMessageReceiver {
-    func take(_ messages: [NotifyMessage]) async {}
+    func take(_ messages: [ReportedMessage]) async {}
     func settle() async {}
 }

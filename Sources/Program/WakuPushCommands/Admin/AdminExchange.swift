@@ -130,7 +130,7 @@ extension Admin.Registrations {
             if let failure { throw failure }
         }
 
-        /// Those of Session, and the names of ended ones.
+        /// Those of Session, the names of ended ones, and times that were ahead of the clock.
         private func exportSubscriptions(from store: any Store, to writer: inout RegistrationsFileWriter) throws {
             let wanted = filter.filter
             var failure: (any Error)?
@@ -147,6 +147,13 @@ extension Admin.Registrations {
             if wanted.isRegistered != true, failure == nil {
                 try SessionServer.Subscriptions.forEachLeftName(in: store) { left in
                     do { try writer.add(left) } catch { failure = error }
+                    return failure == nil
+                }
+            }
+            // Last: a subscription whose time is known already would be a replay.
+            if wanted.isRegistered != true, failure == nil {
+                try SessionServer.Subscriptions.forEachAheadTime(in: store) { ahead in
+                    do { try writer.add(ahead) } catch { failure = error }
                     return failure == nil
                 }
             }

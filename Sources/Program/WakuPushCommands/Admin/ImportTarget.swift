@@ -67,6 +67,7 @@ final class ImportTarget {
         case .subscription(let record, let service):
             SessionServer.Subscriptions(store.sealer).merge(record, service, at: Timestamp.now().rawValue / 1_000_000_000)
         case .leftName(let left): SessionServer.Subscriptions.merge(left, at: .now())
+        case .aheadTime(let ahead): SessionServer.Subscriptions.merge(ahead)
         }
     }
 

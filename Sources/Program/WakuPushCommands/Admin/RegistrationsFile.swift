@@ -55,10 +55,19 @@ enum RegistrationsFile {
             let expiresAt: Int64
         }
 
+        /// A `sig_ts` of Session that was ahead of the clock when it came.
+        struct AheadTime: Codable {
+            let name: Data
+            let kind: Int64
+            let signedAt: Int64
+            let arrivedAt: Int64
+        }
+
         var record: Record?
         var v01: V01Record?
         var subscription: Subscription?
         var leftName: LeftName?
+        var aheadTime: AheadTime?
         var end: Int?
     }
 
@@ -67,13 +76,14 @@ enum RegistrationsFile {
         case v01(RecordExport)
         case subscription(SubscriptionRecord, PushService)
         case leftName(LeftNameExport)
+        case aheadTime(AheadTimeExport)
 
         /// Approximately, in memory.
         var byteCount: Int {
             switch self {
             case .registration(let record): record.registration?.count ?? 0
             case .v01(let record): record.preferences?.count ?? 0
-            case .subscription, .leftName: 0
+            case .subscription, .leftName, .aheadTime: 0
             }
         }
     }
@@ -137,6 +147,13 @@ struct RegistrationsFileWriter {
     mutating func add(_ left: LeftNameExport) throws {
         let content = RegistrationsFile.Line.LeftName(name: Data(left.name), signedAt: left.signedAt, expiresAt: left.expiresAt)
         try seal(RegistrationsFile.Line(leftName: content))
+        count += 1
+    }
+
+    mutating func add(_ ahead: AheadTimeExport) throws {
+        let content = RegistrationsFile.Line.AheadTime(
+            name: Data(ahead.name), kind: ahead.kind, signedAt: ahead.signedAt, arrivedAt: ahead.arrivedAt)
+        try seal(RegistrationsFile.Line(aheadTime: content))
         count += 1
     }
 
@@ -225,6 +242,12 @@ struct RegistrationsFileReader {
         if let left = line.leftName {
             count += 1
             return .leftName(LeftNameExport(name: Array(left.name), signedAt: left.signedAt, expiresAt: left.expiresAt))
+        }
+        if let ahead = line.aheadTime {
+            count += 1
+            return .aheadTime(
+                AheadTimeExport(
+                    name: Array(ahead.name), kind: ahead.kind, signedAt: ahead.signedAt, arrivedAt: ahead.arrivedAt))
         }
         guard let record = line.record, let keyHash = KeyHash(bytes: Array(record.keyHash)) else {
             throw CommandFailure(.data, "line \(count + 2) of \(path) contains no registration")

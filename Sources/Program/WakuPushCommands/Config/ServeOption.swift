@@ -41,6 +41,11 @@ struct ServeOption {
 
     static let names = Set(all.map(\.name))
 
+    /// Whether one of these options is on the command line, in the environment or in the configuration file.
+    static func isGiven(_ names: [String]) -> Bool {
+        all.contains { names.contains($0.name) && $0.value(Invocation.current.arguments).source != "default" }
+    }
+
     /// An effective value and its source.
     struct Value: Encodable, Equatable {
         let option: String

@@ -39,13 +39,16 @@ struct DoctorExamination {
         var topics = try options.topics().map(\.rawValue)
         if let setup, !isGiven("pubsub-topic") { topics = setup.pubsubTopics }
         var (relayNames, fleets) = (options.relay, options.network.fleet)
-        if let setup, !isGiven("relay", "fleet") { (relayNames, fleets) = (setup.relays, setup.fleets) }
+        var hasRelay = options.hasRelay
+        if let setup, !isGiven("relay", "fleet") {
+            (relayNames, fleets, hasRelay) = (setup.relays, setup.fleets, setup.hasRelay ?? true)
+        }
         let (identity, keyProblem) = identity(setup)
         let nodes = try relayNames.filter { $0 != "loopback" && !$0.hasPrefix("/") }.map { try NodeAddress($0) }
         var relays: [DoctorFacts.Relay] = []
         for node in nodes { relays.append(await look(at: node, topics)) }
         relays += try await peers(relayNames, fleets: fleets, ofDaemon: daemon != nil)
-        if relayNames.contains("loopback") || relays.isEmpty { relays.append(.loopback) }
+        if relayNames.contains("loopback") || relays.isEmpty { relays.append(hasRelay ? .loopback : .none) }
         let takesFeedback = try options.gorush.feedbackSecret() != nil
         var facts = DoctorFacts(
             keyProblem: keyProblem, folder: folder(), freeBytes: Disk.freeBytes(at: nearestFolder),
@@ -120,7 +123,7 @@ struct DoctorExamination {
 
     /// Whether one of these options is set: on the command line, in the environment or in the file.
     private func isGiven(_ names: String...) -> Bool {
-        ServeOption.all.contains { names.contains($0.name) && $0.value(Invocation.current.arguments).source != "default" }
+        ServeOption.isGiven(names)
     }
 
     // MARK: This machine

@@ -26,17 +26,17 @@ final class RelayAttachment {
     private var gossip: P2PRelay?
 
     /// - Parameters:
-    ///   - names: URLs, multiaddrs, or `loopback`; empty means `loopback`, unless there is a fleet.
+    ///   - names: URLs, multiaddrs, or `loopback`; empty means `loopback`, unless there is a fleet. nil: the node is attached to none.
     ///   - nodeKey: called when the key is needed: its file may be in the data folder, which is created later.
     init(
-        _ names: [String], _ network: NetworkOptions, _ peers: PeerOptions, loopbackAddress: SocketAddress, loopbackNames: [String],
+        _ names: [String]?, _ network: NetworkOptions, _ peers: PeerOptions, loopbackAddress: SocketAddress, loopbackNames: [String],
         pollInterval: Duration, logger: Logger,
         nodeKey: @escaping () throws(CommandFailure) -> NodeKey
     ) throws {
-        let targets = try RelayTargets(names.filter { $0 != "loopback" }, network)
+        let targets = try RelayTargets((names ?? []).filter { $0 != "loopback" }, network)
         self.targets = targets
         exemptAddresses = try peers.exemptAddresses()
-        let hasLoopback = names.isEmpty && !targets.hasPeers || names.contains("loopback")
+        let hasLoopback = names.map { $0.isEmpty && !targets.hasPeers || $0.contains("loopback") } ?? false
         listenAddresses = try peers.addresses(hasLoopback: hasLoopback)
         isListeningOptional = peers.listen.isEmpty
         guard listenAddresses.isEmpty || hasLoopback || targets.hasPeers else {
@@ -98,6 +98,8 @@ final class RelayAttachment {
             if targets.isFilterClient { configuration.contentTopics = needs.contentTopics }
             relays.insert(gossip(configuration), at: 0)
         }
+        // A network of its own, which nobody else can reach.
+        if relays.isEmpty { return LoopbackNetwork().relay(pubsubTopics: needs.pubsubTopics, hearsItself: true) }
         return relays.count == 1 ? relays[0] : RelaySet(relays)
     }
 

@@ -38,6 +38,7 @@ struct SessionOptions: ParsableArguments {
     /// With the part that is added at random it must stay below 65 minutes.
     private static let renewals = Duration.seconds(1)...Duration.seconds(53 * 60)
 
+    var isOn: Bool { sessionHttp != nil || Environment.string("session-http") != nil }
     var nodesFile: String? { sessionNodes ?? Environment.string("session-nodes") }
     var oxend: String? { sessionOxend ?? Environment.string("session-oxend") }
     var onionKeyFile: String? { sessionOnionKey ?? Environment.string("session-onion-key") }

@@ -16,12 +16,23 @@ package enum MessageRules {
     ///   - message: A report.
     ///   - isMonitored: Whether the connection was asked for this account, and has not refused it.
     ///   - now: Unix milliseconds.
-    /// - Returns: When the message was stored, for the age limit: `t`, or now if that is in the future. Unix milliseconds.
     /// - Throws: ``Drop/unsolicited``, ``Drop/expired``
-    package static func admit(_ message: NotifyMessage, isMonitored: Bool, at now: Int64) throws(Drop) -> Int64 {
+    package static func admit(_ message: NotifyMessage, isMonitored: Bool, at now: Int64) throws(Drop) {
         guard isMonitored else { throw .unsolicited }
         guard message.expiresAt > now else { throw .expired }
-        return min(message.storedAt, now)
+    }
+
+    /// When the notifications of a message are given up: at the age limit, which counts from its arrival since `t` is the sender's clock, and never
+    /// after `z`.
+    ///
+    /// - Parameters:
+    ///   - message: A report.
+    ///   - receivedAt: Unix milliseconds.
+    ///   - ageLimit: Milliseconds.
+    /// - Returns: Unix milliseconds.
+    package static func expiry(of message: NotifyMessage, receivedAt: Int64, ageLimit: Int64) -> Int64 {
+        let (limit, isOverflow) = receivedAt.addingReportingOverflow(ageLimit)
+        return isOverflow ? message.expiresAt : min(limit, message.expiresAt)
     }
 
     /// Whether a subscription is notified of a message.

@@ -4,10 +4,15 @@ package import Core
 package struct StoredSubscription: Hashable, Sendable {
     /// `sig_ts` of the request that made or renewed it, Unix seconds.
     package let signedAt: Int64
+    /// When it came, if `sig_ts` was ahead then: ``AheadTimes``. Unix seconds.
+    package let arrivedAt: Int64?
 
-    package init(signedAt: Int64) {
-        self.signedAt = signedAt
+    package init(signedAt: Int64, arrivedAt: Int64? = nil) {
+        (self.signedAt, self.arrivedAt) = (signedAt, arrivedAt)
     }
+
+    /// A request that was signed before is a replay.
+    var order: Int64 { arrivedAt.map { min($0 - SessionTimes.arrivalTolerance, signedAt) } ?? signedAt }
 
     /// Unix seconds.
     package var expiresAt: Int64 { signedAt + SessionTimes.subscriptionLifetime }
@@ -40,6 +45,10 @@ package enum SessionTimes {
     package static let unsubscriptionWindow = day
     /// How long the name of an unsubscribed device is kept.
     package static let nameRetention = 15 * day
+    /// A `sig_ts` that is further ahead is ordered by its arrival.
+    package static let clockTolerance: Int64 = 60
+    /// A request that replaces such a one may be signed so long before that arrived: the clocks differ.
+    package static let arrivalTolerance: Int64 = 300
     /// A second report of a message within this makes no second notification.
     package static let duplicateWindow = day
 }
@@ -104,16 +113,20 @@ package struct SubscriptionRules: Sendable {
     ///   - signedAt: `sig_ts` of a subscription that was admitted and verified.
     ///   - stored: The row with the same account, service and token.
     ///   - left: What an unsubscription of this name left.
+    ///   - used: Of this name.
     ///   - deviceCount: The account's subscriptions that are not expired.
     ///   - now: Unix seconds.
     /// - Throws: ``RequestError/Code/error`` for a replay, or a device too many.
     package func decideSubscription(
-        signedAt: Int64, stored: StoredSubscription?, left: LeftName?, deviceCount: Int, at now: Int64
+        signedAt: Int64, stored: StoredSubscription?, left: LeftName?, used: AheadTimes = AheadTimes(), deviceCount: Int, at now: Int64
     ) throws(RequestError) -> Change {
         if let stored, !stored.isExpired(at: now) {
-            guard signedAt >= stored.signedAt else { throw RequestError(.error, "sig_ts: older than that of the subscription") }
+            guard signedAt >= stored.order else { throw RequestError(.error, "sig_ts: older than that of the subscription") }
+            // The same request again changes nothing.
+            if signedAt != stored.signedAt { try checkUnused(.subscription, signedAt, used) }
             return .update
         }
+        try checkUnused(.subscription, signedAt, used)
         if let left, now < left.expiresAt, signedAt < left.signedAt {
             throw RequestError(.error, "sig_ts: older than the unsubscription")
         }
@@ -123,14 +136,22 @@ package struct SubscriptionRules: Sendable {
         return .insert
     }
 
+    private func checkUnused(_ kind: AheadTime.Kind, _ signedAt: Int64, _ used: AheadTimes) throws(RequestError) {
+        guard !used.contains(kind, signedAt) else { throw RequestError(.error, "sig_ts: of a request that was replaced") }
+    }
+
     /// - Parameters:
     ///   - signedAt: `sig_ts` of an unsubscription that was admitted and verified.
     ///   - stored: The row with the same account, service and token.
+    ///   - used: Of this name.
     ///   - now: Unix seconds.
     /// - Throws: ``RequestError/Code/error`` for a replay.
-    package func decideUnsubscription(signedAt: Int64, stored: StoredSubscription?, at now: Int64) throws(RequestError) -> Removal {
+    package func decideUnsubscription(
+        signedAt: Int64, stored: StoredSubscription?, used: AheadTimes = AheadTimes(), at now: Int64
+    ) throws(RequestError) -> Removal {
         guard let stored, !stored.isExpired(at: now) else { return .nothingToRemove }
-        guard signedAt >= stored.signedAt else { throw RequestError(.error, "sig_ts: older than that of the subscription") }
+        guard signedAt >= stored.order else { throw RequestError(.error, "sig_ts: older than that of the subscription") }
+        try checkUnused(.unsubscription, signedAt, used)
         // One that is in the future would lock the device out until then. Both may be, by up to a day.
         let latest = min(max(signedAt, stored.signedAt), now)
         return .remove(leaving: LeftName(signedAt: latest, expiresAt: now + SessionTimes.nameRetention))

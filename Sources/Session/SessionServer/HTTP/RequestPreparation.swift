@@ -17,12 +17,6 @@ struct PreparedBody: Sendable {
     /// Those that go to the store.
     var requests: [SessionRequest] { entries.compactMap { try? $0.get() } }
 
-    /// - Parameter answers: of ``requests``.
-    func json(_ answers: [RequestAnswer]) -> String {
-        let all = all(answers)
-        return isArray ? RequestAnswer.json(of: all) : all.first?.json ?? ""
-    }
-
     /// Of all entries.
     ///
     /// - Parameter answers: of ``requests``.
@@ -39,10 +33,13 @@ struct PreparedBody: Sendable {
 }
 
 extension RequestError {
-    static let storeFailed = RequestError(.internalError, "the store failed: nothing was kept")
-    static let storeTimeout = RequestError(.serviceTimeout, "the store did not answer in time")
-    static let draining = RequestError(.internalError, "the server takes no subscriptions at present: nothing was kept")
-    static let busy = RequestError(.serviceTimeout, "too many large requests at present")
+    static let storeFailed = RequestError(.internalError, "the store failed: nothing was kept", retryAfter: 30)
+    static let storeTimeout = RequestError(.serviceTimeout, "the store did not answer in time", retryAfter: 30)
+    static let draining = RequestError(
+        .internalError, "the server takes no subscriptions at present: nothing was kept", retryAfter: 60)
+    static let busy = RequestError(.serviceTimeout, "too many large requests at present", retryAfter: 10)
+    /// Its code is that of other refusals by a rule.
+    static let limited = RequestError(.error, "the server takes no more subscriptions at present", retryAfter: 60)
 }
 
 /// Parses requests, checks their times, and verifies their signatures, on threads of its own: a signature takes 60 to 130 µs, and an array has hundreds.

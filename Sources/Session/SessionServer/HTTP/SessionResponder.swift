@@ -41,27 +41,34 @@ struct SessionResponder: HTTPResponder {
 
     // MARK: Subscriptions
 
-    /// JSON.
-    private func answer(_ body: [UInt8], at endpoint: SessionEndpoint) async throws -> String {
+    /// JSON, and when to try again, in seconds, if anything failed for a cause that passes: then the status is 503.
+    private struct Answer {
+        let json: String
+        let retryAfter: Int?
+    }
+
+    private func answer(_ body: [UInt8], at endpoint: SessionEndpoint) async throws -> Answer {
         let (prepared, answers) = try await preparation.onThread {
             [preparation, commits, now] (pass: @escaping @Sendable (Committed) -> Void) in
             let prepared = preparation.prepare(body, isSubscription: endpoint == .subscribe, at: now().seconds)
             commits.commit(prepared.requests, byteCount: prepared.byteCount) { pass((prepared, $0)) }
         }
-        return json(prepared, answers, at: endpoint)
+        return answer(to: prepared, answers, at: endpoint)
     }
 
     /// Requests, and the answers to those of them that went to the store.
     private typealias Committed = (prepared: PreparedBody, answers: [RequestAnswer])
 
-    private func json(_ prepared: PreparedBody, _ answers: [RequestAnswer], at endpoint: SessionEndpoint) -> String {
-        for answer in prepared.all(answers) { counters.increment(.sessionRequests, endpoint.label, SessionAnswerLabel(answer)) }
-        return prepared.json(answers)
+    private func answer(to prepared: PreparedBody, _ answers: [RequestAnswer], at endpoint: SessionEndpoint) -> Answer {
+        let all = prepared.all(answers)
+        for answer in all { counters.increment(.sessionRequests, endpoint.label, SessionAnswerLabel(answer)) }
+        return Answer(
+            json: prepared.isArray ? RequestAnswer.json(of: all) : all.first?.json ?? "", retryAfter: all.compactMap(\.retryAfter).max())
     }
 
-    private func refused(_ error: RequestError, at endpoint: SessionEndpoint) -> String {
+    private func refused(_ error: RequestError, at endpoint: SessionEndpoint) -> Answer {
         counters.increment(.sessionRequests, endpoint.label, SessionAnswerLabel(.failed(error)))
-        return RequestAnswer.failed(error).json
+        return Answer(json: RequestAnswer.failed(error).json, retryAfter: error.retryAfter)
     }
 
     // MARK: Onion requests
@@ -77,7 +84,7 @@ struct SessionResponder: HTTPResponder {
             switch body {
             case .body(let bytes): try await onion(bytes)
             case .tooLarge: refused(.tooLarge)
-            case .busy: Self.text(.serviceUnavailable, "too many large requests at present")
+            case .busy: Self.text(.serviceUnavailable, RequestError.busy.message, retryAfter: RequestError.busy.retryAfter)
             }
         }
     }
@@ -98,7 +105,7 @@ struct SessionResponder: HTTPResponder {
             let answer: OnionInnerResponse =
                 switch inside {
                 case .answered(let response): response
-                case .requests(let prepared, let endpoint, let answers): .json(json(prepared, answers, at: endpoint))
+                case .requests(let prepared, let endpoint, let answers): Self.inner(answer(to: prepared, answers, at: endpoint))
                 }
             counters.increment(.sessionOnionRequests, SessionOnionLabel.answered)
             return Response(
@@ -127,13 +134,20 @@ struct SessionResponder: HTTPResponder {
 
     // MARK: Responses
 
-    private static func json(_ text: String) -> Response {
-        Response(status: .ok, headers: [.contentType: "application/json"], body: .init(byteBuffer: ByteBuffer(string: text)))
+    private static func json(_ answer: Answer) -> Response {
+        response(answer.retryAfter == nil ? .ok : .serviceUnavailable, "application/json", answer.json, answer.retryAfter)
     }
 
-    private static func text(_ status: HTTPResponse.Status, _ line: String) -> Response {
-        Response(
-            status: status, headers: [.contentType: "text/plain; charset=utf-8"], body: .init(byteBuffer: ByteBuffer(string: line + "\n")))
+    private static func inner(_ answer: Answer) -> OnionInnerResponse { .json(answer.json, retryAfter: answer.retryAfter) }
+
+    private static func text(_ status: HTTPResponse.Status, _ line: String, retryAfter: Int? = nil) -> Response {
+        response(status, "text/plain; charset=utf-8", line + "\n", retryAfter)
+    }
+
+    private static func response(_ status: HTTPResponse.Status, _ type: String, _ text: String, _ retryAfter: Int?) -> Response {
+        var headers: HTTPFields = [.contentType: type]
+        if let retryAfter { headers[.retryAfter] = String(retryAfter) }
+        return Response(status: status, headers: headers, body: .init(byteBuffer: ByteBuffer(string: text)))
     }
 }
 

@@ -13,8 +13,8 @@ package struct SessionPayload: Hashable, Sendable {
     /// What `enc_payload` is in base64.
     package let sealed: [UInt8]
 
-    package init(_ message: NotifyMessage, for record: SubscriptionRecord, _ sodium: Sodium) {
-        let payload = NotificationPayload(message, wantsData: record.wantsData)
+    package init(_ message: NotifyMessage, for record: SubscriptionRecord, _ service: PushService, _ sodium: Sodium) {
+        let payload = NotificationPayload(message, wantsData: record.wantsData, service: service)
         carriesData = payload.carriesData
         namespace = message.namespace
         sealed = payload.sealedBytes(with: record.encryptionKey, sodium: sodium)

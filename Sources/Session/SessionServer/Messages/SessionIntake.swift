@@ -50,7 +50,7 @@ final class SessionIntake: SessionMessageReceiver {
     /// While the store fails they are tried again until they are too old, or the node stops: until then the storage servers are not read, and none
     /// of their messages is lost. A message that fails although the store works, or since rows of its account are damaged, is given up at once:
     /// those behind it do not wait for it.
-    func take(_ messages: [NotifyMessage]) async {
+    func take(_ messages: [ReportedMessage]) async {
         node.counters.add(.sessionMessage, messages.count)
         let prepared = await prepare(messages)
         let count = prepared.reduce(0) { $0 + ($1.prepared?.notifications.count ?? 1) }
@@ -70,7 +70,7 @@ final class SessionIntake: SessionMessageReceiver {
     }
 
     /// - Parameter first: the first attempt, which tells what the store failed to keep.
-    private func keep(_ first: Task<[NotifyMessage], Never>) async {
+    private func keep(_ first: Task<[ReportedMessage], Never>) async {
         var left = await first.value
         while !left.isEmpty {
             if !isStopping.load(ordering: .relaxed) { try? await Task.sleep(for: Self.retryInterval) }
@@ -81,31 +81,36 @@ final class SessionIntake: SessionMessageReceiver {
 
     /// A message that is young enough, with what it came to when it was read; nil when it could not be read.
     private struct Admitted: Sendable {
-        let message: NotifyMessage
+        let message: ReportedMessage
         /// Reads and encrypts.
         let preparation: StoreCommand<PreparedMessage>
         var prepared: PreparedMessage?
     }
 
-    private func admit(_ message: NotifyMessage, at now: Timestamp) -> Admitted? {
-        guard let storedAt = try? MessageRules.admit(message, isMonitored: true, at: now.milliseconds) else {
+    private func admit(_ reported: ReportedMessage, at now: Timestamp) -> Admitted? {
+        let message = reported.message
+        do throws(MessageRules.Drop) {
+            try MessageRules.admit(message, isMonitored: true, at: now.milliseconds)
+        } catch {
             node.counters.add(.sessionDropped(.expired))
             return nil
         }
-        let expires = min(Timestamp(milliseconds: storedAt) + ageLimit, Timestamp(milliseconds: message.expiresAt))
+        let expires = Timestamp(
+            milliseconds: MessageRules.expiry(
+                of: message, receivedAt: min(reported.receivedAt, now.milliseconds), ageLimit: Int64(ageLimit / .milliseconds(1))))
         guard expires > now else {
             node.counters.add(.sessionDropped(.tooOld))
             return nil
         }
         return Admitted(
-            message: message,
+            message: reported,
             preparation: subscriptions.prepare(message, expires: expires, by: source, sodium, at: now) { [recent] in
                 recent.contains($0, at: now)
             })
     }
 
     /// Reads what the messages come to, on one of the store's threads. The writer decides, and prepares those that could not be read.
-    private func prepare(_ messages: [NotifyMessage]) async -> [Admitted] {
+    private func prepare(_ messages: [ReportedMessage]) async -> [Admitted] {
         let now = node.now()
         let admitted = messages.compactMap { admit($0, at: now) }
         guard !admitted.isEmpty else { return [] }
@@ -151,10 +156,10 @@ final class SessionIntake: SessionMessageReceiver {
     }
 
     /// - Returns: Those that the store failed to keep, and may keep later.
-    private func finish(_ batch: Batch) async -> [NotifyMessage] {
+    private func finish(_ batch: Batch) async -> [ReportedMessage] {
         let (results, isStoreWorking) = await batch.results.value
         var alone = batch.alone
-        var failed: [NotifyMessage] = []
+        var failed: [ReportedMessage] = []
         for (group, result) in zip(batch.groups, results) {
             switch result {
             case .success(let outcomes):
@@ -172,10 +177,10 @@ final class SessionIntake: SessionMessageReceiver {
     }
 
     /// The same, each for itself: messages that could not be read before, whose subscriptions have changed since, or that failed together.
-    private func commitEach(_ messages: [Admitted]) async -> [NotifyMessage] {
+    private func commitEach(_ messages: [Admitted]) async -> [ReportedMessage] {
         let now = node.now()
         let (results, isStoreWorking) = await submit(messages.map { command(for: $0, at: now) }, \.queued).value
-        var (failed, givenUp): ([NotifyMessage], [StoreError]) = ([], [])
+        var (failed, givenUp): ([ReportedMessage], [StoreError]) = ([], [])
         for (message, result) in zip(messages, results) {
             switch result {
             case .success(let notified): count(notified)

@@ -7,11 +7,12 @@ extension MetricGroup {
     package static let session = MetricGroup(
         metrics: [
             .sessionRequests, .sessionOnionRequests, .sessionMessages, .sessionDropped, .sessionNotifications, .sessionDuplicates,
-            .sessionAsked, .sessionRefused, .sessionConnections, .sessionSubscriptions, .sessionAccounts, .sessionServers,
+            .sessionAsked, .sessionRefused, .sessionEndings, .sessionConnections, .sessionSubscriptions, .sessionAccounts, .sessionServers,
             .sessionSwarms, .sessionMonitored, .sessionMapAge,
         ],
         counters: [
-            .sessionMessage, .sessionNotification, .sessionDuplicate, .sessionLimitSubscriptions, .sessionLimitNewSubscriptions,
+            .sessionMessage, .sessionNotification, .sessionDuplicate, .sessionMonitorEnded, .sessionLimitSubscriptions,
+            .sessionLimitNewSubscriptions,
             .sessionLimitNotifications,
         ] + SessionDropLabel.allCases.map(Counter.sessionDropped))
 }
@@ -35,6 +36,9 @@ extension Metric {
     package static let sessionRefused = Metric(
         "waku_push_session_monitor_refusals_total", SessionRefusalLabel.self,
         help: "Subscriptions that a storage server refused to monitor, by its error code.")
+    package static let sessionEndings = Metric(
+        "waku_push_session_monitor_endings_total",
+        help: "Accounts that a storage server does not monitor any more, since they left its swarm.")
     package static let sessionConnections = Metric(
         "waku_push_session_connections_total", SessionConnectionLabel.self,
         help: "Connections to storage servers: made, and ended. Attempts that failed count as ended alone.")
@@ -54,6 +58,7 @@ extension Metric {
 extension Counter {
     package static let sessionMessage = Counter("session: message reported", .sessionMessages)
     package static let sessionNotification = Counter("session: notification queued", .sessionNotifications)
+    package static let sessionMonitorEnded = Counter("session: monitoring ended by a storage server", .sessionEndings)
     package static let sessionDuplicate = Counter("session: message reported again", .sessionDuplicates)
     package static let sessionLimitSubscriptions = Counter(
         "session limit: subscriptions", .limited, ProtocolLabel.session, LimitLabel.registrationCount)

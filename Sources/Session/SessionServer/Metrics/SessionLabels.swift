@@ -71,7 +71,7 @@ package enum SessionDropLabel: String, MetricLabel {
     case unknownCommand = "unknown_command"
     case unknownReply = "unknown_reply"
     case notOxenMQ = "not_oxenmq"
-    /// Stored on the storage server longer ago than `--max-request-age`.
+    /// It waited here for longer than `--max-request-age`.
     case tooOld = "too_old"
     /// The store failed until the node stopped, or fails for this message alone: damaged rows.
     case notStored = "not_stored"

@@ -2,12 +2,14 @@ package import Delivery
 import Core
 package import Storage
 
-/// The tables of Session: subscriptions, names of those that ended, and deliveries that were made.
+/// The tables of Session: subscriptions, names of those that ended, times that were ahead, and deliveries that were made.
 package enum SessionStorage {
     /// In stored rows.
     package static let protocolNumber = ProtocolNumber(rawValue: 3)
 
-    package static let part = StorePart("session", tables: [subscription, leftName, seen])
+    package static let part = StorePart(
+        "session", tables: [subscription, leftName, seen, aheadTime],
+        migrations: [[.create(subscription), .create(leftName), .create(seen)], [.create(aheadTime)]])
 
     // MARK: Subscriptions
 
@@ -43,6 +45,19 @@ package enum SessionStorage {
     static let leftName = Table(
         "session_left_name", columns: [name, signedAt, expiresAt], unique: [name],
         indexes: [Index("session_left_name_expires", on: [expiresAt])])
+
+    // MARK: Clocks that were ahead
+
+    /// ``SessionRules/AheadTime/Kind``
+    static let kind = Column("kind", .integer)
+    /// Unix seconds.
+    static let arrivedAt = Column("arrived_at", .integer)
+
+    /// Each `sig_ts` that was ahead of our clock when it came, for 14 days from then: whether it is in force or was replaced. Nodes of earlier
+    /// releases replace subscriptions without it.
+    static let aheadTime = Table(
+        "session_ahead_time", columns: [name, kind, signedAt, arrivedAt], unique: [name, kind, signedAt],
+        indexes: [Index("session_ahead_time_signed", on: [signedAt])])
 
     // MARK: Deliveries
 

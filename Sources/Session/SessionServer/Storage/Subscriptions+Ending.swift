@@ -46,11 +46,13 @@ extension Subscriptions {
 
     private static let removeNames = Mutation(SessionStorage.leftName, .delete(where: [.less(SessionStorage.expiresAt)]))
 
-    /// Forgets the names of subscriptions that ended 15 days ago.
+    private static let removeAhead = Mutation(SessionStorage.aheadTime, .delete(where: [.less(SessionStorage.signedAt)]))
+
+    /// Forgets the names of subscriptions that ended 15 days ago, and times that were ahead and are more than 14 days old.
     ///
     /// - Parameter now: Unix seconds.
     static func forgetNames(at now: Int64) -> StoreCommand<Void> {
-        .change([removeNames(.integer(now + 1))])
+        .change([removeNames(.integer(now + 1)), removeAhead(.integer(now - SessionTimes.subscriptionLifetime))])
     }
 }
 

@@ -23,7 +23,7 @@ extension Subscriptions {
     private static let findSignedAt = Query(
         SessionStorage.subscription, [SessionStorage.signedAt], where: [.equal(SessionStorage.name)])
 
-    /// Stores an exported subscription, unless one with the same name, account and at least its `sig_ts` is there, or it is expired.
+    /// Stores an exported subscription, unless one with the same name, account and `sig_ts`, or a later one, is there, or it is expired.
     ///
     /// - Parameters:
     ///   - record: as exported.
@@ -38,7 +38,7 @@ extension Subscriptions {
             encryptionKey: record.encryptionKey)
         guard !StoredSubscription(signedAt: record.authority.signedAt).isExpired(at: now) else { return .done(false) }
         return .find(Self.findSignedAt(.bytes(name))) { rows in
-            if let row = rows.first, try row.integer(0) >= record.authority.signedAt { return .done(false) }
+            if let row = rows.first, try row.integer(0) == record.authority.signedAt { return .done(false) }
             let rules = SubscriptionRules(availableServices: [service], maximumDevicesPerAccount: .max)
             return apply([.subscribe(form)], rules, at: now) { nil }.map { applied in
                 applied.answers.allSatisfy { answer in if case .failed = answer { false } else { true } }

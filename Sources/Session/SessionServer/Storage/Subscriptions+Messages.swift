@@ -113,7 +113,7 @@ extension Subscriptions {
         let service = try PushService(stored: try row.integer(3))
         let record = try open(try row.bytes(4), named: try row.bytes(1), signedAt: signedAt)
         guard MessageRules.wants(record.namespaces, message.namespace) else { return nil }
-        let payload = SessionPayload(message, for: record, sodium)
+        let payload = SessionPayload(message, for: record, service, sodium)
         return PreparedMessage.Notification(
             row: id, signedAt: signedAt, delivery: delivery, address: source.address(of: record, service),
             content: source.content(payload, service),

@@ -46,16 +46,24 @@ struct RequestBatch {
         let row: (id: Int64, signedAt: Int64)?
         var current: StoredSubscription?
         var left: LeftName?
+        var used: AheadTimes
         /// What is to be stored; nil when nothing is new.
         var form: SubscriptionForm?
         /// The row ends, with what waits for its device, even if the name is subscribed again.
         var endsRow = false
         var leavesName = false
 
-        init(row: (id: Int64, signedAt: Int64)?, left: LeftName?) {
+        init(row: (id: Int64, signedAt: Int64)?, left: LeftName?, used: AheadTimes, at now: Int64) {
             self.row = row
             self.left = left
-            current = row.map { StoredSubscription(signedAt: $0.signedAt) }
+            self.used = used
+            current = row.map { used.stored(signedAt: $0.signedAt, at: now) }
+        }
+
+        /// A request was accepted. What it replaces is noted too, if an earlier release stored it, which did not note it.
+        mutating func noteTimes(_ kind: AheadTime.Kind, _ signedAt: Int64, at now: Int64) {
+            if let current { used.note(.subscription, current.signedAt, at: now) }
+            used.note(kind, signedAt, at: now)
         }
     }
 
@@ -81,7 +89,7 @@ struct RequestBatch {
     }
 
     mutating func apply(_ request: SessionRequest, named name: [UInt8]) -> RequestAnswer {
-        var state = names[name] ?? NameState(row: nil, left: nil)
+        var state = names[name] ?? NameState(row: nil, left: nil, used: AheadTimes(), at: now)
         let account = request.authority.account
         let signedAt = request.authority.signedAt
         do throws(RequestError) {
@@ -89,7 +97,8 @@ struct RequestBatch {
             switch request {
             case .subscribe(let form):
                 let change = try rules.decideSubscription(
-                    signedAt: signedAt, stored: state.current, left: state.left, deviceCount: deviceCounts[account, default: 0], at: now)
+                    signedAt: signedAt, stored: state.current, left: state.left, used: state.used,
+                    deviceCount: deviceCounts[account, default: 0], at: now)
                 if change == .insert {
                     if let refusal = refusesNew() { throw refusal }
                     // What is replaced here is expired.
@@ -97,16 +106,18 @@ struct RequestBatch {
                     deviceCounts[account, default: 0] += 1
                 }
                 state.form = form
-                state.current = StoredSubscription(signedAt: signedAt)
+                state.noteTimes(.subscription, signedAt, at: now)
+                state.current = state.used.stored(signedAt: signedAt, at: now)
                 answer = change == .insert ? .added : .updated
             case .unsubscribe:
-                switch try rules.decideUnsubscription(signedAt: signedAt, stored: state.current, at: now) {
+                switch try rules.decideUnsubscription(signedAt: signedAt, stored: state.current, used: state.used, at: now) {
                 case .nothingToRemove: return .removed(false)
                 case .remove(let left):
                     deviceCounts[account, default: 0] -= 1
                     state.left = left
                     state.leavesName = true
                     state.form = nil
+                    state.noteTimes(.unsubscription, signedAt, at: now)
                     state.current = nil
                     state.endsRow = state.row != nil
                     answer = .removed(true)
@@ -125,6 +136,9 @@ extension Subscriptions {
         SessionStorage.subscription, [.id, SessionStorage.signedAt], where: [.equal(SessionStorage.name)])
     private static let findLeft = Query(
         SessionStorage.leftName, [SessionStorage.signedAt, SessionStorage.expiresAt], where: [.equal(SessionStorage.name)])
+    private static let findAhead = Query(
+        SessionStorage.aheadTime, [SessionStorage.kind, SessionStorage.signedAt, SessionStorage.arrivedAt],
+        where: [.equal(SessionStorage.name)], order: [.descending(SessionStorage.signedAt)])
     private static let countDevices = Query(
         SessionStorage.subscription, [.count], where: [.equal(SessionStorage.account), .atLeast(SessionStorage.signedAt)])
 
@@ -157,17 +171,20 @@ extension Subscriptions {
         let accounts = Self.distinct(requests.map(\.authority.account))
         let oldest = Value.integer(Self.oldestSignature(at: now))
         let reads =
-            names.flatMap { [Self.findRow(.bytes($0)), Self.findLeft(.bytes($0))] }
+            names.flatMap {
+                [Self.findRow(.bytes($0)), Self.findLeft(.bytes($0)), Self.findAhead(.bytes($0), limit: 2 * AheadTimes.countLimit)]
+            }
             + accounts.map { Self.countDevices(.bytes(accountHash($0)), oldest) }
         return .read(reads) { found in
             var states: [[UInt8]: RequestBatch.NameState] = [:]
             for (index, name) in names.enumerated() {
                 states[name] = RequestBatch.NameState(
-                    row: try found[2 * index].first.map { (try $0.integer(0), try $0.integer(1)) },
-                    left: try found[2 * index + 1].first.map { LeftName(signedAt: try $0.integer(0), expiresAt: try $0.integer(1)) })
+                    row: try found[3 * index].first.map { (try $0.integer(0), try $0.integer(1)) },
+                    left: try found[3 * index + 1].first.map { LeftName(signedAt: try $0.integer(0), expiresAt: try $0.integer(1)) },
+                    used: AheadTimes(try found[3 * index + 2].map { try Self.aheadTime($0) }), at: now)
             }
             var counts: [AccountID: Int] = [:]
-            for (account, rows) in zip(accounts, found[(2 * names.count)...]) { counts[account] = Int(try rows[0].integer(0)) }
+            for (account, rows) in zip(accounts, found[(3 * names.count)...]) { counts[account] = Int(try rows[0].integer(0)) }
             var batch = RequestBatch(rules, names: states, deviceCounts: counts, at: now, refusesNew: refusesNew)
             var applied = AppliedRequests()
             for (request, name) in named { applied.answers.append(batch.apply(request, named: name)) }
@@ -205,6 +222,7 @@ extension Subscriptions {
             if state.leavesName, let left = state.left {
                 changes.append(Self.writeLeft(.bytes(name), .integer(left.signedAt), .integer(left.expiresAt)))
             }
+            changes += Self.noteAhead(state.used, of: name)
             guard let form = state.form else { continue }
             let record = SubscriptionRecord(form)
             let entryByteCount = record.monitorEntry.bytes.count

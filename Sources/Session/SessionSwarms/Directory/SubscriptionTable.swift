@@ -2,7 +2,7 @@ import SessionProtocol
 
 /// Subscriptions by id and by account, in slots that are used again: a million of them without an allocation each.
 struct SubscriptionTable: Sendable {
-    private struct Slot: Sendable {
+    struct Slot: Sendable {
         var id: SubscriptionID
         /// 0: in no swarm, or free.
         var sequence: UInt64
@@ -14,19 +14,23 @@ struct SubscriptionTable: Sendable {
         var byteCount: Int32
     }
 
-    private struct Account: Sendable {
+    struct Account: Sendable {
         var id: AccountID
         /// −1 for none.
         var swarm: Int32
         var first: Int32
+        /// The account that this is a further place of, with copies of its slots; −1 for an account itself.
+        var owner: Int32 = -1
     }
 
-    private var slots: ContiguousArray<Slot> = []
+    var slots: ContiguousArray<Slot> = []
     private var freeSlots: [Int32] = []
     private var slotIndex = PlaceIndex()
-    private var accounts: ContiguousArray<Account> = []
-    private var freeAccounts: [Int32] = []
+    var accounts: ContiguousArray<Account> = []
+    var freeAccounts: [Int32] = []
     private var accountIndex = PlaceIndex()
+    /// By account: few have any.
+    var places: [Int32: [Place]] = [:]
     private let hashKey = AccountHashKey()
 
     var count: Int { slotIndex.count }
@@ -50,7 +54,7 @@ struct SubscriptionTable: Sendable {
 
     private func slot(of id: SubscriptionID) -> Int? { slotIndex.find(Self.hash(id)) { slots[$0].id == id } }
 
-    private func index(of account: AccountID) -> Int? {
+    func index(of account: AccountID) -> Int? {
         accountIndex.find(account.hash(keyedBy: hashKey)) { accounts[$0].id == account }
     }
 
@@ -59,15 +63,24 @@ struct SubscriptionTable: Sendable {
     ///   - account: Its account.
     ///   - byteCount: Of its entry.
     ///   - swarm: Finds the swarm of a new account.
-    /// - Returns: Its slot, in which it keeps its number, if it has one.
-    mutating func set(_ id: SubscriptionID, account: AccountID, byteCount: Int, swarm: (AccountID) -> Int?) -> Int {
+    /// - Returns: Its slots, in which it keeps its numbers, if it has any: one, and one for each further place of its account.
+    mutating func set(_ id: SubscriptionID, account: AccountID, byteCount: Int, swarm: (AccountID) -> Int?) -> [Int] {
         let size = Int32(clamping: byteCount)
         if let slot = slot(of: id) {
             slots[slot].byteCount = size
-            return slot
+            let copies = copies(ofSlot: slot)
+            for copy in copies { slots[copy].byteCount = size }
+            return [slot] + copies
         }
         let owner = index(of: account) ?? add(account, swarm: swarm(account))
-        let made = Slot(id: id, sequence: 0, account: Int32(owner), next: accounts[owner].first, byteCount: size)
+        let slot = link(id, byteCount: size, to: owner)
+        slotIndex.insert(slot) { [slots] in Self.hash(slots[$0].id) }
+        guard let further = places[Int32(owner)] else { return [slot] }
+        return [slot] + further.map { link(id, byteCount: size, to: Int($0.account)) }
+    }
+
+    mutating func link(_ id: SubscriptionID, byteCount: Int32, to owner: Int) -> Int {
+        let made = Slot(id: id, sequence: 0, account: Int32(owner), next: accounts[owner].first, byteCount: byteCount)
         let slot: Int
         if let free = freeSlots.popLast() {
             slot = Int(free)
@@ -77,12 +90,16 @@ struct SubscriptionTable: Sendable {
             slots.append(made)
         }
         accounts[owner].first = Int32(slot)
-        slotIndex.insert(slot) { [slots] in Self.hash(slots[$0].id) }
         return slot
     }
 
     private mutating func add(_ account: AccountID, swarm: Int?) -> Int {
-        let made = Account(id: account, swarm: swarm.map { Int32($0) } ?? -1, first: -1)
+        let index = append(Account(id: account, swarm: swarm.map { Int32($0) } ?? -1, first: -1))
+        accountIndex.insert(index) { [accounts, hashKey] in accounts[$0].id.hash(keyedBy: hashKey) }
+        return index
+    }
+
+    mutating func append(_ made: Account) -> Int {
         let index: Int
         if let free = freeAccounts.popLast() {
             index = Int(free)
@@ -91,23 +108,30 @@ struct SubscriptionTable: Sendable {
             index = accounts.count
             accounts.append(made)
         }
-        accountIndex.insert(index) { [accounts, hashKey] in accounts[$0].id.hash(keyedBy: hashKey) }
         return index
     }
 
-    /// - Returns: The swarm that it was a member of, if any.
-    mutating func remove(_ id: SubscriptionID) -> Int? {
-        guard let slot = slot(of: id) else { return nil }
+    /// - Returns: The swarms that it was a member of.
+    mutating func remove(_ id: SubscriptionID) -> [Int] {
+        guard let slot = slot(of: id) else { return [] }
+        let owner = Int(slots[slot].account)
+        let left = ([slot] + copies(ofSlot: slot)).compactMap { free($0) }
         slotIndex.remove(slot) { [slots] in Self.hash(slots[$0].id) }
+        if accounts[owner].first < 0 {
+            freeAccounts += places.removeValue(forKey: Int32(owner))?.map(\.account) ?? []
+            accountIndex.remove(owner) { [accounts, hashKey] in accounts[$0].id.hash(keyedBy: hashKey) }
+            freeAccounts.append(Int32(owner))
+        }
+        return left
+    }
+
+    /// - Returns: The swarm that it was a member of, if any.
+    mutating func free(_ slot: Int) -> Int? {
         let owner = Int(slots[slot].account)
         let swarm = slots[slot].sequence == 0 ? nil : swarm(ofAccount: owner)
         unlink(Int32(slot), from: owner)
         slots[slot].sequence = 0
         freeSlots.append(Int32(slot))
-        if accounts[owner].first < 0 {
-            accountIndex.remove(owner) { [accounts, hashKey] in accounts[$0].id.hash(keyedBy: hashKey) }
-            freeAccounts.append(Int32(owner))
-        }
         return swarm
     }
 
@@ -125,7 +149,7 @@ struct SubscriptionTable: Sendable {
     /// Of all accounts that fulfil the condition.
     func ids(where condition: (AccountID) -> Bool) -> [SubscriptionID] {
         var ids: [SubscriptionID] = []
-        for account in accounts where account.first >= 0 && condition(account.id) {
+        for account in accounts where account.first >= 0 && account.owner < 0 && condition(account.id) {
             var slot = account.first
             while slot >= 0 {
                 ids.append(slots[Int(slot)].id)
@@ -158,9 +182,11 @@ struct SubscriptionTable: Sendable {
 
     func swarm(of account: AccountID) -> Int? { index(of: account).flatMap { swarm(ofAccount: $0) } }
 
-    /// Whether the number of one of the account's subscriptions meets a condition.
-    func contains(_ account: AccountID, where condition: (_ first: UInt64, _ last: UInt64) -> Bool) -> Bool {
-        guard let index = index(of: account) else { return false }
+    func contains(_ account: AccountID) -> Bool { index(of: account) != nil }
+
+    /// Whether the number that one of the account's subscriptions has in a swarm meets a condition.
+    func contains(_ account: AccountID, inSwarm swarm: Int, where condition: (_ first: UInt64, _ last: UInt64) -> Bool) -> Bool {
+        guard let owner = index(of: account), let index = place(of: owner, inSwarm: swarm) else { return false }
         var slot = accounts[index].first
         while slot >= 0 {
             let one = slots[Int(slot)]
@@ -170,13 +196,21 @@ struct SubscriptionTable: Sendable {
         return false
     }
 
+    func place(of owner: Int, inSwarm swarm: Int) -> Int? {
+        if accounts[owner].swarm == Int32(swarm) { return owner }
+        guard let further = places[Int32(owner)] else { return nil }
+        return further.first { accounts[Int($0.account)].swarm == Int32(swarm) }.map { Int($0.account) }
+    }
+
+    func account(ofSlot slot: Int32) -> AccountID { accounts[Int(slots[Int(slot)].account)].id }
+
     /// The map has changed: finds the swarm of every account again.
     ///
     /// - Parameter swarm: Index of the swarm of an account.
     /// - Returns: Slots of those that are in another swarm now, which have lost their numbers, and the swarm.
     mutating func assign(_ swarm: (AccountID) -> Int?) -> [(slot: Int, swarm: Int)] {
         var moved: [(slot: Int, swarm: Int)] = []
-        for index in accounts.indices where accounts[index].first >= 0 {
+        for index in accounts.indices where accounts[index].first >= 0 && accounts[index].owner < 0 {
             let found = swarm(accounts[index].id).map { Int32($0) } ?? -1
             guard found != accounts[index].swarm else { continue }
             accounts[index].swarm = found

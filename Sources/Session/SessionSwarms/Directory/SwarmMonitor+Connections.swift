@@ -8,6 +8,7 @@ extension SwarmMonitor {
         connectingCount -= 1
         servers[index].state = .connected(number, since: now)
         servers[index].forgetAsked()
+        servers[index].lateEndings = 0
         askForNewMembers(index, at: now)
         connect(at: now)
     }
@@ -83,10 +84,10 @@ extension SwarmMonitor {
     package mutating func update(_ list: [StorageServer], at now: Instant) {
         mapWantedAt = nil
         let kept = Set(list.map(\.publicKey))
-        for index in servers.indices where !servers[index].isUnused && !kept.contains(servers[index].description.publicKey) {
+        for index in servers.indices where servers[index].isOfMap && !kept.contains(servers[index].description.publicKey) {
             removeServer(index)
         }
-        let moved = updateSwarms(SwarmRing(list.map(\.swarm)))
+        let moved = updateSwarms(SwarmRing(list.map(\.swarm)), at: now)
         for server in list { place(server, at: now) }
         for index in swarms.indices { swarms[index].servers = [] }
         for index in servers.indices where !servers[index].isUnused { swarms[servers[index].swarm].servers.append(index) }
@@ -95,22 +96,23 @@ extension SwarmMonitor {
             _ = subscriptions.setSequence(lastSequence, ofSlot: slot)
             swarms[swarm].append(sequence: lastSequence, slot: slot)
         }
-        for index in servers.indices { askForNewMembers(index, at: now) }
+        allowLateEndings(moved.count)
+        for index in swarms.indices { askForNewMembers(ofSwarm: index, at: now) }
         connect(at: now)
         askBacklog(at: now)
     }
 
-    private mutating func removeServer(_ index: Int) {
+    mutating func removeServer(_ index: Int) {
         if let number = servers[index].connection { actions.append(.close(number)) }
         disconnect(index)
-        serverIndex[servers[index].description.publicKey] = nil
+        if !servers[index].isNamed { serverIndex[servers[index].description.publicKey] = nil }
         servers[index].state = .unused
         servers[index].updateWakeUp()
         freeServers.append(index)
     }
 
     /// - Returns: Slots of subscriptions that are in another swarm now, without a number.
-    private mutating func updateSwarms(_ new: SwarmRing) -> [(slot: Int, swarm: Int)] {
+    private mutating func updateSwarms(_ new: SwarmRing, at now: Instant) -> [(slot: Int, swarm: Int)] {
         guard new != ring else { return [] }
         let old = swarms
         var places: [Int: Int] = [:]
@@ -119,13 +121,18 @@ extension SwarmMonitor {
             places[known] = place
             return old[known]
         }
+        keepNamedSwarms(of: old, &places, at: now, ring: new)
         ring = new
         swarmIndex = Dictionary(uniqueKeysWithValues: new.ids.enumerated().map { ($1, $0) })
         subscriptions.renumberSwarms { places[$0] }
+        swarmsToAsk = []
+        askAt = nil
         for index in servers.indices where !servers[index].isUnused { servers[index].swarm = places[servers[index].swarm] ?? -1 }
         let moved = subscriptions.assign { [ring, swarmIndex] account in
             ring.swarm(at: account.swarmPosition).flatMap { swarmIndex[$0] }
         }
+        // Those that the map puts where they were sent, and those whose swarm is gone.
+        _ = subscriptions.removePlaces { _, swarm, own in swarm < 0 || swarm == own }
         for index in swarms.indices {
             swarms[index].liveCount = swarms[index].members.lazy.filter { [subscriptions] in subscriptions.isLive($0) }.count
             swarms[index].compact { [subscriptions] in subscriptions.isLive($0) }
@@ -168,6 +175,8 @@ extension SwarmMonitor.Server {
         case .idle, .unused: nil
         }
     }
+
+    var isOfMap: Bool { !isNamed && !isUnused }
 
     var isUnused: Bool {
         if case .unused = state { return true }

@@ -35,9 +35,9 @@ extension SwarmMonitor {
         figures.subscriptions = subscriptions.count
         figures.accounts = subscriptions.accountCount
         figures.connectingServers = connectingCount
-        figures.knownSwarms = swarms.count
+        figures.knownSwarms = ring.ids.count
         var reachable: Set<Int> = []
-        for server in servers where !server.isUnused {
+        for server in servers where server.isOfMap {
             figures.knownServers += 1
             guard case .connected = server.state else { continue }
             figures.connectedServers += 1
@@ -45,7 +45,8 @@ extension SwarmMonitor {
             reachable.insert(server.swarm)
         }
         figures.reachableSwarms = reachable.count
-        figures.monitoredSubscriptions = reachable.reduce(0) { $0 + swarms[$1].liveCount }
+        let further = subscriptions.furtherCounts
+        figures.monitoredSubscriptions = reachable.reduce(0) { $0 + swarms[$1].liveCount - further[$1, default: 0] }
         return figures
     }
 }

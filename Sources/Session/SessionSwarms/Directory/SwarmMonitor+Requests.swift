@@ -24,7 +24,11 @@ extension SwarmMonitor {
             for (sequence, outcome) in zip(request.sequences, outcomes) {
                 switch outcome {
                 case .success: servers[index].wrongSwarmCounts[sequence] = nil
-                case .refused(let refusal): refused(sequence, refusal, by: index, at: now)
+                case .refused(let refusal, let hint):
+                    refused(sequence, refusal, by: index, at: now)
+                    if let hint, let member = member(index, sequence) {
+                        move(subscriptions.account(ofSlot: member.slot), to: hint, by: index, at: now)
+                    }
                 }
             }
             servers[index].updateWakeUp()
@@ -42,7 +46,7 @@ extension SwarmMonitor {
         replied(tag, [MonitorOutcome](repeating: refusal, count: request.sequences.count), at: now)
     }
 
-    private mutating func refused(_ sequence: UInt64, _ refusal: MonitorRefusal, by index: Int, at now: Instant) {
+    mutating func refused(_ sequence: UInt64, _ refusal: MonitorRefusal, by index: Int, at now: Instant) {
         servers[index].refused[sequence] = refusal
         guard refusal == .wrongSwarm else { return }
         wantMap(at: now)
@@ -66,13 +70,34 @@ extension SwarmMonitor {
         wake(at: time)
     }
 
+    /// A connection is not read for a while: answers that are late for this reason do not count.
+    package mutating func postpone(_ connection: ConnectionNumber, by duration: Duration) {
+        guard let index = connections[connection] else { return }
+        for place in servers[index].outstanding.indices {
+            servers[index].outstanding[place].deadline = servers[index].outstanding[place].deadline + duration
+        }
+        servers[index].updateWakeUp()
+    }
+
     // MARK: Asking
 
     /// Asks for members that the connection was not asked for.
     mutating func askForNewMembers(_ index: Int, at now: Instant) {
-        guard case .connected = servers[index].state, !servers[index].isInBacklog else { return }
-        while let batch = batch(index, after: servers[index].askedThrough, through: .max) {
-            guard send(batch.members, to: index, at: now) else { break }
+        while askForNextMembers(index, at: now) {}
+    }
+
+    /// All servers of a swarm in turn: those that are asked for the same subscriptions one after the other share what is read for that.
+    mutating func askForNewMembers(ofSwarm swarm: Int, at now: Instant) {
+        var asking = swarms[swarm].servers
+        while !asking.isEmpty { asking = asking.filter { askForNextMembers($0, at: now) } }
+    }
+
+    /// - Returns: Whether there may be more.
+    private mutating func askForNextMembers(_ index: Int, at now: Instant) -> Bool {
+        guard case .connected = servers[index].state, !servers[index].isInBacklog else { return false }
+        var isAsked = false
+        if let batch = batch(index, after: servers[index].askedThrough, through: .max), send(batch.members, to: index, at: now) {
+            isAsked = true
             let after = servers[index].askedThrough
             servers[index].askedThrough = batch.through
             if let last = servers[index].ranges.indices.last, now - servers[index].ranges[last].firstAskedAt <= configuration.gathering,
@@ -85,6 +110,7 @@ extension SwarmMonitor {
         }
         servers[index].updateWakeUp()
         if let due = servers[index].wakeUp { wake(at: due) }
+        return isAsked
     }
 
     /// Asks again for what is due, and with it for all that was asked long enough ago.
@@ -139,7 +165,7 @@ extension SwarmMonitor {
         var rest = due.compactMap { member(index, $0) }[...]
         while !rest.isEmpty {
             var size = 2
-            let batch = rest.prefix { member in
+            let batch = rest.prefix(configuration.maximumRequestEntryCount).prefix { member in
                 size += subscriptions.byteCount(ofSlot: member.slot)
                 return size <= configuration.maximumRequestByteCount
             }
@@ -170,7 +196,8 @@ extension SwarmMonitor {
             let member = swarm.members[place]
             if subscriptions.isLive(member) {
                 size += subscriptions.byteCount(ofSlot: member.slot)
-                guard size <= configuration.maximumRequestByteCount || chosen.isEmpty else { break }
+                let isWithin = size <= configuration.maximumRequestByteCount && chosen.count < configuration.maximumRequestEntryCount
+                guard isWithin || chosen.isEmpty else { break }
                 chosen.append(member)
             }
             last = member.sequence

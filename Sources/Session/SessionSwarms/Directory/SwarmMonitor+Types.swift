@@ -37,8 +37,18 @@ extension SwarmMonitor {
         package var maximumRequestByteCount = MonitorEntry.maximumRequestByteCount
         /// Of all requests without an answer: bounds the memory that a start takes.
         package var maximumUnansweredByteCount = 64 << 20
+        /// Of a request.
+        package var maximumRequestEntryCount = Int.max
         /// Between two requests for the map because of errcode 6.
         package var mapInterval: Duration = .seconds(60)
+        /// Between two swarms that an account is sent to by storage servers.
+        package var moveInterval: Duration = .seconds(1)
+        /// Within which accounts that are sent to a swarm are gathered.
+        package var moveGathering: Duration = .milliseconds(50)
+        /// How long an account is asked for where a storage server sent it, unless it is sent there again: renewals ask where the map says, too.
+        package var moveLifetime: Duration = .seconds(65 * 60)
+        /// How long servers that were named by others are kept when the map knows their swarm: until those of the map are connected.
+        package var moveLinger: Duration = .seconds(60)
 
         package init() {}
 
@@ -83,6 +93,10 @@ extension SwarmMonitor {
         /// Index of its swarm.
         var swarm: Int
         var state: State
+        /// Named by another storage server, and not of the map.
+        var isNamed = false
+        /// Notices about accounts that the map has moved away, and that the server may still send.
+        var lateEndings = 0
         /// In a row: since it last answered a request, or had a connection for a while. HELLO alone is not enough, or a server that never answers
         /// would be connected every 10 s.
         var failures = 0
@@ -167,12 +181,16 @@ extension SwarmMonitor {
 
         let id: UInt64
         var servers: [Int] = []
+        /// Those that named it, by index; nil: it is of the map.
+        var sources: Set<Int>?
+        /// Of one that is not of the map.
+        var endsAt: Instant?
         /// In order of the sequence. Some have left.
         private(set) var members: ContiguousArray<Member> = []
         var liveCount = 0
 
-        init(id: UInt64) {
-            self.id = id
+        init(id: UInt64, sources: Set<Int>? = nil, endsAt: Instant? = nil) {
+            (self.id, self.sources, self.endsAt) = (id, sources, endsAt)
         }
 
         mutating func append(sequence: UInt64, slot: Int) {

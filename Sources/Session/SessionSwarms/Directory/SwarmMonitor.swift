@@ -18,6 +18,15 @@ package struct SwarmMonitor: Sendable {
     var swarms: [Swarm] = []
     var swarmIndex: [UInt64: Int] = [:]
     var ring = SwarmRing([])
+    /// Swarms that storage servers named, and that the map does not know.
+    var namedIndex: [UInt64: Int] = [:]
+    /// Accounts that were sent on a moment after they were sent elsewhere, and where.
+    var heldMoves: [AccountID: (hint: SwarmHint, source: Int, due: Instant)] = [:]
+    /// With accounts that are still to be asked for.
+    var swarmsToAsk: Set<Int> = []
+    var askAt: Instant?
+    /// Of held moves, and of places that end.
+    var movesAt: Instant?
     var servers: [Server] = []
     /// By public key.
     var serverIndex: [[UInt8]: Int] = [:]
@@ -62,8 +71,7 @@ package struct SwarmMonitor: Sendable {
     ///   - byteCount: Of its bencoded entry.
     ///   - now: The time.
     package mutating func set(_ id: SubscriptionID, account: AccountID, entryByteCount byteCount: Int, at now: Instant) {
-        guard let swarm = place(id, account, byteCount) else { return }
-        for server in swarms[swarm].servers { askForNewMembers(server, at: now) }
+        for swarm in place(id, account, byteCount) { askForNewMembers(ofSwarm: swarm, at: now) }
     }
 
     /// Several at once: each server is asked for its part in one request, as far as that has room. For the start, and for those that come within
@@ -72,26 +80,26 @@ package struct SwarmMonitor: Sendable {
         subscriptions.reserveCapacity(adding: all.count)
         var isChanged = [Bool](repeating: false, count: swarms.count)
         for one in all {
-            if let swarm = place(one.id, one.account, one.entryByteCount) { isChanged[swarm] = true }
+            for swarm in place(one.id, one.account, one.entryByteCount) { isChanged[swarm] = true }
         }
-        for swarm in swarms.indices where isChanged[swarm] {
-            for server in swarms[swarm].servers { askForNewMembers(server, at: now) }
-        }
+        for swarm in swarms.indices where isChanged[swarm] { askForNewMembers(ofSwarm: swarm, at: now) }
     }
 
-    /// - Returns: Its swarm.
-    private mutating func place(_ id: SubscriptionID, _ account: AccountID, _ byteCount: Int) -> Int? {
-        let slot = subscriptions.set(id, account: account, byteCount: byteCount) { [ring, swarmIndex] account in
+    /// - Returns: Its swarms: mostly one.
+    private mutating func place(_ id: SubscriptionID, _ account: AccountID, _ byteCount: Int) -> [Int] {
+        let slots = subscriptions.set(id, account: account, byteCount: byteCount) { [ring, swarmIndex] account in
             ring.swarm(at: account.swarmPosition).flatMap { swarmIndex[$0] }
         }
-        guard let swarm = subscriptions.swarm(ofSlot: slot) else { return nil }
-        join(swarm, slot)
-        return swarm
+        return slots.compactMap { slot in
+            guard let swarm = subscriptions.swarm(ofSlot: slot) else { return nil }
+            join(swarm, slot)
+            return swarm
+        }
     }
 
     /// Storage servers cannot be told: what they report from here on is not accepted.
     package mutating func remove(_ id: SubscriptionID) {
-        if let swarm = subscriptions.remove(id) { leave(swarm) }
+        for swarm in subscriptions.remove(id) { leave(swarm) }
     }
 
     /// All of the accounts that fulfil the condition.
@@ -101,16 +109,14 @@ package struct SwarmMonitor: Sendable {
 
     /// Whether a report about an account is accepted from a connection: it was asked to monitor the account, and has not refused.
     package func accepts(_ account: AccountID, from connection: ConnectionNumber) -> Bool {
-        guard let index = connections[connection], case .connected = servers[index].state,
-            let swarm = subscriptions.swarm(of: account), servers[index].swarm == swarm
-        else { return false }
+        guard let index = connections[connection], case .connected = servers[index].state else { return false }
         let (askedThrough, refused) = (servers[index].askedThrough, servers[index].refused)
-        return subscriptions.contains(account) { first, last in
+        return subscriptions.contains(account, inSwarm: servers[index].swarm) { first, last in
             first <= askedThrough && refused[last <= askedThrough ? last : first] == nil
         }
     }
 
-    private mutating func join(_ swarm: Int, _ slot: Int) {
+    mutating func join(_ swarm: Int, _ slot: Int) {
         lastSequence += 1
         let wasMember = subscriptions.setSequence(lastSequence, ofSlot: slot)
         if wasMember { leave(swarm) }
@@ -118,7 +124,7 @@ package struct SwarmMonitor: Sendable {
     }
 
     /// The member's place stays until there are many such.
-    private mutating func leave(_ swarm: Int) {
+    mutating func leave(_ swarm: Int) {
         swarms[swarm].liveCount -= 1
         swarms[swarm].compact { [subscriptions] in subscriptions.isLive($0) }
     }
@@ -131,13 +137,14 @@ package struct SwarmMonitor: Sendable {
             guard let due = servers[index].wakeUp, due <= now else { continue }
             check(index, at: now)
         }
+        moveOn(at: now)
         connect(at: now)
         if let wanted = mapWantedAt, wanted <= now {
             mapWantedAt = nil
             mapRequestedAt = now
             actions.append(.requestMap)
         }
-        wakeUp = mapWantedAt
+        wakeUp = [mapWantedAt, askAt, movesAt].compactMap(\.self).min()
         for server in servers {
             if let due = server.wakeUp { wake(at: due) }
             if case .idle(let retryAt) = server.state, connectingCount < configuration.maximumConnecting { wake(at: retryAt) }

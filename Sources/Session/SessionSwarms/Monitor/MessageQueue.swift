@@ -17,7 +17,7 @@ package struct MessageQueue: Sendable {
     static let overhead = 512
 
     private struct Line: Sendable {
-        var messages: Deque<NotifyMessage> = []
+        var messages: Deque<ReportedMessage> = []
         var byteCount = 0
         var isPaused = false
     }
@@ -36,7 +36,7 @@ package struct MessageQueue: Sendable {
     var isEmpty: Bool { turns.isEmpty }
 
     /// - Returns: Whether the connection has to be paused until ``next()`` names it.
-    mutating func append(_ message: NotifyMessage, from connection: ConnectionNumber) -> Bool {
+    mutating func append(_ message: ReportedMessage, from connection: ConnectionNumber) -> Bool {
         let size = Self.byteCount(of: message)
         byteCount += size
         if lines[connection]?.messages.isEmpty ?? true { turns.append(connection) }
@@ -49,6 +49,8 @@ package struct MessageQueue: Sendable {
         return true
     }
 
+    func isPaused(_ connection: ConnectionNumber) -> Bool { lines[connection]?.isPaused ?? false }
+
     /// The connection has ended. What it reported is still handed over.
     mutating func forgetPause(of connection: ConnectionNumber) {
         guard lines[connection]?.isPaused == true else { return }
@@ -58,8 +60,8 @@ package struct MessageQueue: Sendable {
     }
 
     /// The next messages, one of each connection in turn, and the connections that are read again from here on.
-    mutating func next() -> (messages: [NotifyMessage], resumed: [ConnectionNumber]) {
-        var (messages, touched): ([NotifyMessage], Set<ConnectionNumber>) = ([], [])
+    mutating func next() -> (messages: [ReportedMessage], resumed: [ConnectionNumber]) {
+        var (messages, touched): ([ReportedMessage], Set<ConnectionNumber>) = ([], [])
         while messages.count < Self.maximumBatchCount, let connection = turns.popFirst() {
             guard let message = lines[connection]?.messages.popFirst() else { continue }
             let size = Self.byteCount(of: message)
@@ -84,5 +86,5 @@ package struct MessageQueue: Sendable {
             .sorted { $0.rawValue < $1.rawValue }
     }
 
-    private static func byteCount(of message: NotifyMessage) -> Int { (message.data?.count ?? 0) + overhead }
+    private static func byteCount(of message: ReportedMessage) -> Int { (message.message.data?.count ?? 0) + overhead }
 }

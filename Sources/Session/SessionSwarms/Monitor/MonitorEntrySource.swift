@@ -15,7 +15,7 @@ package protocol SessionMessageReceiver: Sendable {
     ///
     /// - Parameter messages: At most ``MessageQueue/maximumBatchCount``, in the order in which each server reported them. Their account is monitored at the server, and they had
     ///   not expired when they arrived. The same message comes from every server of its swarm.
-    func take(_ messages: [NotifyMessage]) async
+    func take(_ messages: [ReportedMessage]) async
 
     /// Returns once all messages that were taken are stored or dropped.
     func settle() async

@@ -10,6 +10,8 @@ package enum MonitorEvent: Hashable, Sendable {
     case asked(Int)
     /// A storage server refused to monitor a subscription.
     case refused(MonitorRefusal)
+    /// A storage server ended the monitoring of an account, since the account left its swarm.
+    case ended
     /// A connection to a storage server was made.
     case connected
     /// A connection to a storage server ended or could not be made.
@@ -29,7 +31,7 @@ package enum SessionDropReason: String, Hashable, Sendable, CaseIterable {
     case expired
     /// No subscription of the account wants this namespace: counted by the receiver.
     case unwanted
-    /// A command other than `notify.message`.
+    /// A command other than `notify.message` and `notify.monitor_ended`.
     case unknownCommand = "unknown_command"
     /// A reply to a request that this connection was not sent, or that was answered before.
     case unknownReply = "unknown_reply"

@@ -16,11 +16,12 @@ extension SubscriptionMonitor {
                 noteConnections(&state)
             }
         case .closed(let reason): closed(number, reason)
-        case .reply(let tag, let parts): replied(number, tag, parts)
-        case .refused(_, let tag): refused(number, tag)
+        case .reply(let tag, let parts): return replied(number, tag, parts)
+        case .refused(_, let tag): return refused(number, tag)
         case .command("notify.message", let parts): return reported(number, parts)
-        case .command(_, let parts): drop(.unknownCommand, parts, from: number)
-        case .ignored: drop(.notOxenMQ, [], from: number)
+        case .command(MonitorEnded.command, let parts): return ended(number, parts)
+        case .command(_, let parts): return drop(.unknownCommand, parts, from: number)
+        case .ignored: return drop(.notOxenMQ, [], from: number)
         }
         return .goOn
     }
@@ -31,7 +32,7 @@ extension SubscriptionMonitor {
             if let server = state.monitor.server(of: number) {
                 logger.debug("storage server disconnected", metadata: ["address": "\(server.endpoint)", "reason": "\(reason)"])
             }
-            state.allowances[number] = nil
+            state.forget(number)
             state.monitor.failed(number, at: now)
             noteConnections(&state)
         }
@@ -40,27 +41,29 @@ extension SubscriptionMonitor {
 
     // MARK: Replies
 
-    private func replied(_ number: ConnectionNumber, _ tag: [UInt8], _ parts: [[UInt8]]) {
+    private func replied(_ number: ConnectionNumber, _ tag: [UInt8], _ parts: [[UInt8]]) -> OxenMQClient.Flow {
         // Another server's request is not answered by this one.
         guard let tag = RequestTag(tag), let entryCount = entryCount(of: tag, on: number) else {
             return drop(.unknownReply, parts, from: number)
         }
         let outcomes = parts.count == 1 ? MonitorOutcome.outcomes(parsing: parts[0], count: entryCount) : nil
-        for case .refused(let refusal) in outcomes ?? [] { count(.refused(refusal)) }
+        for case .refused(let refusal, _) in outcomes ?? [] { count(.refused(refusal)) }
         change { state, now in
             if outcomes == nil, let server = state.monitor.server(of: number) {
                 logger.warning("storage server's reply not understood", metadata: ["address": "\(server.endpoint)"])
             }
             state.monitor.replied(tag, outcomes, at: now)
         }
+        return .goOn
     }
 
-    private func refused(_ number: ConnectionNumber, _ tag: [UInt8]?) {
+    private func refused(_ number: ConnectionNumber, _ tag: [UInt8]?) -> OxenMQClient.Flow {
         guard let tag = tag.flatMap({ RequestTag($0) }), let entryCount = entryCount(of: tag, on: number) else {
             return drop(.unknownReply, [], from: number)
         }
         for _ in 0..<entryCount { count(.refused(MonitorRefusal(rawValue: 0))) }
         change { state, now in state.monitor.refused(tag, at: now) }
+        return .goOn
     }
 
     private func entryCount(of tag: RequestTag, on number: ConnectionNumber) -> Int? {
@@ -73,47 +76,86 @@ extension SubscriptionMonitor {
         do throws(NotifyMessage.Defect) {
             guard parts.count == 1 else { throw .malformed }
             let message = try NotifyMessage(parsing: parts[0])
+            let now = Self.unixMilliseconds
             let isMonitored = state.withLock { $0.monitor.accepts(message.account, from: number) }
             do throws(MessageRules.Drop) {
-                _ = try MessageRules.admit(message, isMonitored: isMonitored, at: Self.unixMilliseconds)
+                try MessageRules.admit(message, isMonitored: isMonitored, at: now)
             } catch {
-                drop(error == .expired ? .expired : .unsolicited, parts, from: number)
-                return .goOn
+                return drop(error == .expired ? .expired : .unsolicited, parts, from: number)
             }
             count(.received)
-            let (isFirst, isFull) = messages.withLock { ($0.isEmpty, $0.append(message, from: number)) }
+            let (isFirst, isFull) = messages.withLock { ($0.isEmpty, $0.append(ReportedMessage(message, receivedAt: now), from: number)) }
             // All that is there is taken before the next signal is waited for.
             if isFirst { messageAdded.signal() }
             return isFull ? .pause : .goOn
         } catch {
-            drop(SessionDropReason(error), parts, from: number)
-            return .goOn
+            return drop(SessionDropReason(error), parts, from: number)
         }
+    }
+
+    /// An account has left the server's swarm.
+    private func ended(_ number: ConnectionNumber, _ parts: [[UInt8]]) -> OxenMQClient.Flow {
+        var reason: SessionDropReason?
+        change { state, now in
+            do throws(MonitorEnded.Malformed) {
+                guard parts.count == 1 else { throw MonitorEnded.Malformed() }
+                let notice = try MonitorEnded(parsing: parts[0], &state.hints)
+                if !state.monitor.ended(notice.account, hint: notice.hint, by: number, at: now) { reason = .unsolicited }
+            } catch {
+                reason = .malformed
+            }
+        }
+        if let reason { return drop(reason, parts, from: number) }
+        count(.ended)
+        return .goOn
     }
 
     private static var unixMilliseconds: Int64 { Int64(Date().timeIntervalSince1970 * 1000) }
 
-    /// Counts a message that is not used, and disconnects a server that sends too many.
-    private func drop(_ reason: SessionDropReason, _ parts: [[UInt8]], from number: ConnectionNumber) {
+    /// Counts a message that is not used. A server that sends too many is read slowly: it has to wait, and keeps its connection.
+    private func drop(_ reason: SessionDropReason, _ parts: [[UInt8]], from number: ConnectionNumber) -> OxenMQClient.Flow {
         count(.dropped(reason))
         let byteCount = parts.reduce(0) { $0 + $1.count }
-        change { state, now in
+        let until = state.withLock { state -> Instant? in
             // What was read of a connection after it ended counts no more.
-            guard let server = state.monitor.server(of: number) else { return }
+            guard let server = state.monitor.server(of: number) else { return nil }
+            let now = Instant.now
             var allowance = state.allowances[number] ?? DropAllowance(limits: configuration.drops, at: now)
-            let isWithin = allowance.spend(byteCount: byteCount, at: now)
+            let pause = allowance.spend(byteCount: byteCount, at: now)
             state.allowances[number] = allowance
-            guard !isWithin else { return }
-            logger.warning(
-                "storage server disconnected: too many invalid messages",
-                metadata: ["address": "\(server.endpoint)", "last": "\(reason.rawValue)"])
-            state.allowances[number] = nil
-            client.withLock { $0 }?.close(.init(number))
-            count(.disconnected)
-            forget(number)
-            state.monitor.failed(number, at: now)
-            noteConnections(&state)
+            guard let pause else { return nil }
+            if state.slow.insert(number).inserted {
+                logger.warning(
+                    "storage server is read slowly: too many invalid messages",
+                    metadata: ["address": "\(server.endpoint)", "last": "\(reason.rawValue)"])
+            }
+            state.throttled[number] = now + pause
+            // Its answers may be behind these messages.
+            state.monitor.postpone(number, by: pause)
+            return now + pause
         }
+        guard let until else { return .goOn }
+        let pause = max(until - .now, .zero)
+        queue.asyncAfter(deadline: .now() + .milliseconds(Int(pause / .milliseconds(1)) + 1)) { [weak self] in
+            self?.unthrottle(number, until)
+        }
+        return .pause
+    }
+
+    private func unthrottle(_ number: ConnectionNumber, _ until: Instant) {
+        let isDue = state.withLock { state in
+            guard state.throttled[number] == until else { return false }
+            state.throttled[number] = nil
+            return true
+        }
+        if isDue, !messages.withLock({ $0.isPaused(number) }) { resume([number]) }
+    }
+
+    /// Reads connections again, but for those that wait for their allowance.
+    func resume(_ numbers: [ConnectionNumber]) {
+        guard !numbers.isEmpty, let client = client.withLock({ $0 }) else { return }
+        let waiting = state.withLock(\.throttled)
+        for number in numbers where waiting[number] == nil { client.resume(.init(number)) }
     }
 
     /// Logs when the first server is connected, and when none is left.

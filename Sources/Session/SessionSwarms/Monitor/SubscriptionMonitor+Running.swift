@@ -129,7 +129,7 @@ extension SubscriptionMonitor {
         for await _ in messageAdded {
             while true {
                 let (batch, resumed) = messages.withLock { $0.next() }
-                if !resumed.isEmpty, let client = client.withLock({ $0 }) { for number in resumed { client.resume(.init(number)) } }
+                resume(resumed)
                 guard !batch.isEmpty else { break }
                 await receiver.take(batch)
             }

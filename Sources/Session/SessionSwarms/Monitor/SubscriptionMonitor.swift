@@ -8,6 +8,7 @@ import Synchronization
 ///
 ///     nodes file, oxend ──▶ map ──┐                              ┌──▶ OxenMQClient ──▶ storage servers
 ///     load, set, remove ──────────┴──▶ SwarmMonitor ──▶ actions ─┴──▶ RequestQueue ──▶ entries of the store ──▶ monitor.messages
+///     notify.monitor_ended, errcode 6 ──▶ SwarmMonitor
 ///     notify.message ──▶ parsed, checked against SwarmMonitor ──▶ MessageQueue ──▶ receiver
 ///
 /// The state machine is behind a lock that three kinds of threads take: the ZeroMQ client's, for an event; the queue of this object, for changes,
@@ -42,7 +43,9 @@ package final class SubscriptionMonitor: Sendable {
             swarms.renewal = renewal
             // Replies to larger requests would need larger parts of messages, which a hostile server could have us keep.
             swarms.maximumRequestByteCount = 500_000
-            connections.maximumPartByteCount = 1 << 20
+            // A reply that refuses all entries names the servers of a swarm for each: some 4 KB.
+            swarms.maximumRequestEntryCount = 500
+            connections.maximumPartByteCount = 4 << 20
             connections.receiveQueue = 100
             connections.maximumConnections = min(
                 connections.maximumConnections, OxenMQClient.connectionCount(descriptors: descriptors))
@@ -52,9 +55,20 @@ package final class SubscriptionMonitor: Sendable {
     struct State {
         var monitor: SwarmMonitor
         var allowances: [ConnectionNumber: DropAllowance] = [:]
+        /// Connections that are not read because of their allowance, and until when.
+        var throttled: [ConnectionNumber: Instant] = [:]
+        /// Connections of which the log says so.
+        var slow: Set<ConnectionNumber> = []
+        var hints = SwarmHintReader()
         var mapReceivedAt: Instant?
         /// Whether the log says that servers are connected.
         var isConnectedLogged = false
+
+        /// The connection has ended.
+        mutating func forget(_ number: ConnectionNumber) {
+            (allowances[number], throttled[number]) = (nil, nil)
+            slow.remove(number)
+        }
     }
 
     let configuration: Configuration
@@ -172,7 +186,7 @@ package final class SubscriptionMonitor: Sendable {
                 client.connect(.init(number), to: OxenAddress(endpoint: server.endpoint, serverKey: server.publicKey))
             case .close(let number):
                 client.close(.init(number))
-                state.allowances[number] = nil
+                state.forget(number)
                 count(.disconnected)
                 forget(number)
             case .ask(let number, let tag, let ids):

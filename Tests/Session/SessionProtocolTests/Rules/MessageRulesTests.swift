@@ -6,7 +6,7 @@ import WakuCrypto
     private static let now: Int64 = 1_700_000_000_000
 
     @Test func reportOfAMonitoredAccountIsAdmitted() throws {
-        #expect(try MessageRules.admit(message(storedAt: Self.now - 5), isMonitored: true, at: Self.now) == Self.now - 5)
+        #expect(throws: Never.self) { try MessageRules.admit(message(storedAt: Self.now - 5), isMonitored: true, at: Self.now) }
     }
 
     @Test func reportOfAnAccountThatWasNotAskedForIsDropped() throws {
@@ -20,9 +20,17 @@ import WakuCrypto
         #expect(throws: MessageRules.Drop.expired) { try MessageRules.admit(message, isMonitored: true, at: Self.now) }
     }
 
-    @Test(arguments: [now + 1, now + 86_400_000, .max])
-    func timeInTheFutureCountsAsNow(storedAt: Int64) throws {
-        #expect(try MessageRules.admit(message(storedAt: storedAt), isMonitored: true, at: Self.now) == Self.now)
+    @Test(arguments: [0, now - 86_400_000, now, now + 86_400_000, .max])
+    func ageCountsFromTheArrivalAndNotFromTheSendersClock(storedAt: Int64) throws {
+        let message = try message(storedAt: storedAt, expiresAt: .max)
+        #expect(throws: Never.self) { try MessageRules.admit(message, isMonitored: true, at: Self.now) }
+        #expect(MessageRules.expiry(of: message, receivedAt: Self.now, ageLimit: 600_000) == Self.now + 600_000)
+        #expect(MessageRules.expiry(of: message, receivedAt: Self.now, ageLimit: .max) == .max)
+    }
+
+    @Test func nothingIsPostedAfterTheMessageExpires() throws {
+        let message = try message(expiresAt: Self.now + 1)
+        #expect(MessageRules.expiry(of: message, receivedAt: Self.now, ageLimit: 600_000) == Self.now + 1)
     }
 
     @Test func onlyNamespacesOfTheSubscriptionAreWanted() {

@@ -105,6 +105,68 @@ import WakuCrypto
         #expect(refusal?.message.contains("2 devices") == true)
     }
 
+    // MARK: Clocks that were ahead
+
+    /// Signed by a clock that was 10 h ahead, and arrived now.
+    private var ahead: Int64 { now + 36_000 }
+    private var used: AheadTimes { AheadTimes([AheadTime(.subscription, signedAt: ahead, arrivedAt: now)]) }
+
+    private func replace(signedAt: Int64, _ used: AheadTimes, stored: Int64, at time: Int64) throws -> SubscriptionRules.Change {
+        try rules.decideSubscription(
+            signedAt: signedAt, stored: used.stored(signedAt: stored, at: time), left: nil, used: used, deviceCount: 1, at: time)
+    }
+
+    @Test func aTimeThatWasAheadIsOrderedByItsArrival() throws {
+        for signedAt in [now - 300, now, now + 5, ahead, ahead + 1] {
+            #expect(try replace(signedAt: signedAt, used, stored: ahead, at: now + 5) == .update)
+            #expect(
+                try rules.decideUnsubscription(
+                    signedAt: signedAt, stored: used.stored(signedAt: ahead, at: now + 5), used: used, at: now + 5)
+                    == .remove(leaving: LeftName(signedAt: now + 5, expiresAt: now + 5 + 15 * day)))
+        }
+        #expect(refusal { _ = try replace(signedAt: now - 301, used, stored: ahead, at: now + 5) }?.code == .error)
+        // Also when it is ahead no more.
+        #expect(try replace(signedAt: now, used, stored: ahead, at: ahead + day) == .update)
+    }
+
+    @Test func aMinuteAheadIsNoWrongClock() throws {
+        var used = AheadTimes()
+        used.note(.subscription, now + 60, at: now)
+        #expect(used.added.isEmpty)
+        #expect(refusal { _ = try replace(signedAt: now + 59, used, stored: now + 60, at: now) }?.code == .error)
+        used.note(.subscription, now + 61, at: now)
+        #expect(used.added == [AheadTime(.subscription, signedAt: now + 61, arrivedAt: now)])
+        #expect(try replace(signedAt: now - 1, used, stored: now + 61, at: now) == .update)
+    }
+
+    @Test func aReplacedTimeThatWasAheadIsAReplay() throws {
+        #expect(refusal { _ = try replace(signedAt: ahead, used, stored: now + 5, at: now + 10) }?.code == .error)
+        #expect(refusal { _ = try subscribe(signedAt: ahead, used: used) }?.code == .error)
+        #expect(try replace(signedAt: ahead + 1, used, stored: now + 5, at: now + 10) == .update)
+        // Another text was signed.
+        let stored = used.stored(signedAt: now + 5, at: now + 10)
+        #expect(try rules.decideUnsubscription(signedAt: ahead, stored: stored, used: used, at: now + 10) != .nothingToRemove)
+        let unsubscribed = AheadTimes([AheadTime(.unsubscription, signedAt: ahead, arrivedAt: now)])
+        #expect(
+            refusal { _ = try rules.decideUnsubscription(signedAt: ahead, stored: stored, used: unsubscribed, at: now + 10) }?.code
+                == .error)
+    }
+
+    @Test func aTimeThatAnEarlierReleaseStoredCountsAsArrivedNowWhileItIsAhead() throws {
+        #expect(try replace(signedAt: now - 300, AheadTimes(), stored: ahead, at: now) == .update)
+        #expect(refusal { _ = try replace(signedAt: now - 301, AheadTimes(), stored: ahead, at: now) }?.code == .error)
+        #expect(refusal { _ = try replace(signedAt: ahead - 61, AheadTimes(), stored: ahead, at: ahead - 60) }?.code == .error)
+    }
+
+    @Test func theFirstArrivalCountsAndTimesAreBounded() {
+        var used = used
+        used.note(.subscription, ahead, at: now + 100)
+        #expect(used.added.isEmpty && used.stored(signedAt: ahead, at: now + 100).arrivedAt == now)
+        for second in 1...Int64(AheadTimes.countLimit) { used.note(.subscription, ahead + second, at: now + 100) }
+        #expect(used.lowestKept == ahead + 1 && !used.contains(.subscription, ahead) && used.contains(.subscription, ahead + 1))
+        #expect(used.added.count == AheadTimes.countLimit)
+    }
+
     // MARK: Unsubscribing
 
     @Test func unsubscribingRemovesAndLeavesTheLaterTime() throws {
@@ -151,10 +213,11 @@ import WakuCrypto
     }
 
     private func subscribe(
-        signedAt: Int64, stored: Int64? = nil, left: LeftName? = nil, deviceCount: Int = 0
+        signedAt: Int64, stored: Int64? = nil, left: LeftName? = nil, used: AheadTimes = AheadTimes(), deviceCount: Int = 0
     ) throws -> SubscriptionRules.Change {
         try rules.decideSubscription(
-            signedAt: signedAt, stored: stored.map { StoredSubscription(signedAt: $0) }, left: left, deviceCount: deviceCount, at: now)
+            signedAt: signedAt, stored: stored.map { StoredSubscription(signedAt: $0) }, left: left, used: used,
+            deviceCount: deviceCount, at: now)
     }
 
     private func authority(_ signedAt: Int64) throws -> SignedAuthority {

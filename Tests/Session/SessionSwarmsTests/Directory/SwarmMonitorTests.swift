@@ -510,7 +510,7 @@ import Testing
 // MARK: -
 
 /// A monitor, and what the network does for it.
-private struct Network {
+struct Network {
     var monitor: SwarmMonitor
 
     init(configuration: SwarmMonitor.Configuration = .init(), seed: UInt64 = 1) {
@@ -560,9 +560,9 @@ private struct Network {
     }
 }
 
-private func server(_ number: UInt16, swarm: UInt64) -> StorageServer {
+func server(_ number: UInt16, swarm: UInt64) -> StorageServer {
     StorageServer(
         publicKey: [UInt8(number >> 8), UInt8(number & 255)] + [UInt8](repeating: 0, count: 30), ip: "10.0.0.1", port: 22, swarm: swarm)
 }
 
-private func id(_ number: Int) -> SubscriptionID { SubscriptionID(rawValue: Int64(number)) }
+func id(_ number: Int) -> SubscriptionID { SubscriptionID(rawValue: Int64(number)) }

@@ -237,7 +237,7 @@ final class Inbox: SessionMessageReceiver {
 
     func settle() async {}
 
-    func take(_ messages: [NotifyMessage]) async {
+    func take(_ messages: [ReportedMessage]) async {
         await withCheckedContinuation { continuation in
             let isOpen = state.withLock { state in
                 if !state.isOpen { state.waiting.append(continuation) }
@@ -246,7 +246,7 @@ final class Inbox: SessionMessageReceiver {
             if isOpen { continuation.resume() }
         }
         // Data is not kept: a test may receive a lot of it.
-        let kept = messages.map {
+        let kept = messages.map(\.message).map {
             NotifyMessage(
                 account: $0.account, hash: $0.hash, namespace: $0.namespace, storedAt: $0.storedAt, expiresAt: $0.expiresAt, data: nil)
         }

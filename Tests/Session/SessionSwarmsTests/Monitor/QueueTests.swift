@@ -68,10 +68,10 @@ import Testing
         func append(_ number: Int, _ from: UInt64) -> Bool { queue.append(message(number), from: connection(from)) }
         for number in 0..<limit + 44 { _ = append(number, 1) }
         for number in 10_000..<10_003 { _ = append(number, 2) }
-        let first = queue.next().messages.map(\.storedAt)
+        let first = queue.next().messages.map(\.message.storedAt)
         #expect(first.count == limit)
         #expect(Array(first.prefix(8)) == [0, 10_000, 1, 10_001, 2, 10_002, 3, 4])
-        let second = queue.next().messages.map(\.storedAt)
+        let second = queue.next().messages.map(\.message.storedAt)
         let rest = limit - 3..<limit + 44
         #expect(second == rest.map(Int64.init))
         #expect(queue.isEmpty && queue.byteCount == 0)
@@ -110,36 +110,37 @@ import Testing
         #expect(append(1, 1))
         queue.forgetPause(of: connection(1))
         let batch = queue.next()
-        #expect(batch.messages.map(\.storedAt) == [1] && batch.resumed == [])
+        #expect(batch.messages.map(\.message.storedAt) == [1] && batch.resumed == [])
     }
 
     private let size = 100 + MessageQueue.overhead
 
     private func connection(_ number: UInt64) -> ConnectionNumber { ConnectionNumber(rawValue: number) }
 
-    private func message(_ number: Int) -> NotifyMessage {
-        NotifyMessage(
-            account: account(1), hash: String(repeating: "h", count: 32), namespace: 0, storedAt: Int64(number), expiresAt: 0,
-            data: [UInt8](repeating: 0, count: 100))
+    private func message(_ number: Int) -> ReportedMessage {
+        ReportedMessage(
+            NotifyMessage(
+                account: account(1), hash: String(repeating: "h", count: 32), namespace: 0, storedAt: Int64(number), expiresAt: 0,
+                data: [UInt8](repeating: 0, count: 100)), receivedAt: 0)
     }
 }
 
 @Suite struct DropAllowanceTests {
     @Test func burstIsAllowedAndRegainedWithTime() {
         var allowance = DropAllowance(limits: .init(burst: 10, rate: 2), at: .zero)
-        func spend(_ byteCount: Int, at now: Instant) -> Bool { allowance.spend(byteCount: byteCount, at: now) }
-        for _ in 0..<10 { #expect(spend(100, at: .zero)) }
-        #expect(!spend(100, at: .zero))
-        #expect(spend(100, at: .seconds(2)))
-        for _ in 0..<10 { #expect(spend(100, at: .seconds(1000))) }
-        #expect(!spend(100, at: .seconds(1000)))
+        func spend(_ byteCount: Int, at now: Instant) -> Duration? { allowance.spend(byteCount: byteCount, at: now) }
+        for _ in 0..<10 { #expect(spend(100, at: .zero) == nil) }
+        #expect(spend(100, at: .zero) == .milliseconds(1500))
+        #expect(spend(100, at: .seconds(2)) == nil)
+        for _ in 0..<10 { #expect(spend(100, at: .seconds(1000)) == nil) }
+        #expect(spend(100, at: .seconds(1000)) != nil)
     }
 
     @Test func largeMessagesCostMore() {
         var allowance = DropAllowance(limits: .init(burst: 10, rate: 0), at: .zero)
-        func spend(_ byteCount: Int, at now: Instant) -> Bool { allowance.spend(byteCount: byteCount, at: now) }
-        #expect(spend(4096 * 9, at: .zero))
-        #expect(!spend(0, at: .zero))
+        func spend(_ byteCount: Int, at now: Instant) -> Duration? { allowance.spend(byteCount: byteCount, at: now) }
+        #expect(spend(4096 * 9, at: .zero) == nil)
+        #expect(spend(0, at: .zero) == .seconds(2))
     }
 }
 

@@ -64,7 +64,8 @@ struct SubscriptionMonitorTests {
         try await eventually {
             test.network.peer.said("request").compactMap { Int($0[1]) }.reduce(0, +) == 3000
         }
-        #expect(test.network.peer.said("request").count <= 4)
+        // 500 at once.
+        #expect(test.network.peer.said("request").count <= 7)
         try await test.stop()
     }
 

@@ -106,6 +106,8 @@ package enum AdminAPI {
         package var store: String?
         /// The values of `--relay`.
         package var relays: [String] = []
+        /// Whether it is attached to a Waku network; nil from an older node, which always is.
+        package var hasRelay: Bool?
         /// The values of `--fleet`.
         package var fleets: [String] = []
         package var pubsubTopics: [String] = []

@@ -1,0 +1,67 @@
+import SessionProtocol
+package import Storage
+
+/// A time that was ahead, for another database of the same node.
+package struct AheadTimeExport: Hashable, Sendable {
+    /// Of the subscription.
+    package let name: [UInt8]
+    /// `AheadTime.Kind`
+    package let kind: Int64
+    /// Unix seconds.
+    package let signedAt: Int64
+    /// Unix seconds.
+    package let arrivedAt: Int64
+
+    package init(name: [UInt8], kind: Int64, signedAt: Int64, arrivedAt: Int64) {
+        (self.name, self.kind, self.signedAt, self.arrivedAt) = (name, kind, signedAt, arrivedAt)
+    }
+}
+
+/// Values of `sig_ts` that were ahead of the clock when they came.
+extension Subscriptions {
+    private static let insertAhead = Mutation(
+        SessionStorage.aheadTime,
+        .insertOrIgnore([SessionStorage.name, SessionStorage.kind, SessionStorage.signedAt, SessionStorage.arrivedAt]))
+    private static let removeLowest = Mutation(
+        SessionStorage.aheadTime, .delete(where: [.equal(SessionStorage.name), .less(SessionStorage.signedAt)]))
+
+    /// - Parameter row: kind, `sig_ts` and arrival.
+    static func aheadTime(_ row: Row) throws -> AheadTime {
+        guard let kind = AheadTime.Kind(rawValue: try row.integer(0)) else { throw UnexpectedValue() }
+        return AheadTime(kind, signedAt: try row.integer(1), arrivedAt: try row.integer(2))
+    }
+
+    /// What is new of a name's times.
+    static func noteAhead(_ used: AheadTimes, of name: [UInt8]) -> [Change] {
+        used.added.map { insertion($0, of: name) } + (used.lowestKept.map { [removeLowest(.bytes(name), .integer($0))] } ?? [])
+    }
+
+    private static func insertion(_ time: AheadTime, of name: [UInt8]) -> Change {
+        insertAhead(.bytes(name), .integer(time.kind.rawValue), .integer(time.signedAt), .integer(time.arrivedAt))
+    }
+
+    // MARK: Export and import
+
+    private static let findAll = Query(
+        SessionStorage.aheadTime, [SessionStorage.name, SessionStorage.kind, SessionStorage.signedAt, SessionStorage.arrivedAt],
+        order: [.ascending(.id)])
+
+    /// All of them, until `visit` returns false. Blocks as the store's `scan` does.
+    ///
+    /// - Throws: `StoreError`
+    package static func forEachAheadTime(in store: any Store, _ visit: (AheadTimeExport) throws -> Bool) throws(StoreError) {
+        try store.scan(findAll()) { row in
+            try visit(
+                AheadTimeExport(
+                    name: try row.bytes(0), kind: try row.integer(1), signedAt: try row.integer(2), arrivedAt: try row.integer(3)))
+        }
+    }
+
+    /// Stores a time that was ahead, unless it is there.
+    ///
+    /// - Returns: Whether it is there now: false for a kind that is unknown.
+    package static func merge(_ ahead: AheadTimeExport) -> StoreCommand<Bool> {
+        guard let kind = AheadTime.Kind(rawValue: ahead.kind) else { return .done(false) }
+        return .change([insertion(AheadTime(kind, signedAt: ahead.signedAt, arrivedAt: ahead.arrivedAt), of: ahead.name)], true)
+    }
+}

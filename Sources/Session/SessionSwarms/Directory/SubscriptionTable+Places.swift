@@ -1,0 +1,106 @@
+import Core
+import SessionProtocol
+
+/// Swarms beside its own that an account is a member of: storage servers said that it is there, and the map does not say so.
+///
+/// A place is another account with copies of the slots, which no look-up by id or account finds.
+extension SubscriptionTable {
+    struct Place: Sendable {
+        /// Index.
+        let account: Int32
+        /// The server that said so.
+        let source: Int
+        let addedAt: Instant
+        /// Unless it is said again.
+        var until: Instant
+    }
+
+    enum Placement {
+        /// Slots there, without numbers yet, and the swarms that the account was a member of until now.
+        case made([Int], left: [Int])
+        /// It is a member already, is unknown, or has too many places.
+        case none
+        /// It was given a place a moment ago.
+        case tooEarly(until: Instant)
+    }
+
+    static let maximumPlaceCount = 3
+
+    /// - Parameters:
+    ///   - account: which account.
+    ///   - swarm: where it is to be a member.
+    ///   - source: the server that says so: what it said before is void.
+    ///   - now: the time.
+    ///   - until: how long, unless it is said again.
+    ///   - interval: between two places of an account.
+    mutating func addPlace(
+        of account: AccountID, inSwarm swarm: Int, source: Int, at now: Instant, until: Instant, interval: Duration
+    ) -> Placement {
+        guard let owner = index(of: account) else { return .none }
+        var all = places[Int32(owner)] ?? []
+        if let known = place(of: owner, inSwarm: swarm) {
+            if let index = all.firstIndex(where: { $0.account == Int32(known) }) { all[index].until = max(all[index].until, until) }
+            if !all.isEmpty { places[Int32(owner)] = all }
+            return .none
+        }
+        if let last = all.map(\.addedAt).max(), now - last < interval { return .tooEarly(until: last + interval) }
+        var left: [Int] = []
+        if let index = all.firstIndex(where: { $0.source == source }) {
+            left = freePlace(all.remove(at: index))
+        } else if all.count >= Self.maximumPlaceCount {
+            return .none
+        }
+        let index = append(Account(id: account, swarm: Int32(swarm), first: -1, owner: Int32(owner)))
+        all.append(Place(account: Int32(index), source: source, addedAt: now, until: until))
+        places[Int32(owner)] = all
+        let made = slots(ofAccount: owner).map { link(slots[$0].id, byteCount: slots[$0].byteCount, to: index) }
+        return .made(made, left: left)
+    }
+
+    /// Removes the places for which the condition is true.
+    ///
+    /// - Returns: The swarm of each subscription that was a member.
+    mutating func removePlaces(where condition: (Place, _ swarm: Int, _ ownSwarm: Int) -> Bool) -> [Int] {
+        var left: [Int] = []
+        for (owner, all) in places {
+            let isRemoved = all.map { condition($0, Int(accounts[Int($0.account)].swarm), Int(accounts[Int(owner)].swarm)) }
+            guard isRemoved.contains(true) else { continue }
+            for (place, isRemoved) in zip(all, isRemoved) where isRemoved { left += freePlace(place) }
+            let kept = zip(all, isRemoved).filter { !$1 }.map(\.0)
+            places[owner] = kept.isEmpty ? nil : kept
+        }
+        return left
+    }
+
+    var nextPlaceEnd: Instant? { places.values.lazy.joined().map(\.until).min() }
+
+    private mutating func freePlace(_ place: Place) -> [Int] {
+        let left = slots(ofAccount: Int(place.account)).compactMap { free($0) }
+        freeAccounts.append(place.account)
+        return left
+    }
+
+    private func slots(ofAccount index: Int) -> [Int] {
+        var (found, slot) = ([Int](), accounts[index].first)
+        while slot >= 0 {
+            found.append(Int(slot))
+            slot = slots[Int(slot)].next
+        }
+        return found
+    }
+
+    /// Of a subscription, in the further places of its account.
+    func copies(ofSlot slot: Int) -> [Int] {
+        guard !places.isEmpty, let all = places[slots[slot].account] else { return [] }
+        let id = slots[slot].id
+        return all.compactMap { place in slots(ofAccount: Int(place.account)).first { slots[$0].id == id } }
+    }
+
+    /// Subscriptions in further places, which ``count`` leaves out, by swarm.
+    var furtherCounts: [Int: Int] {
+        places.values.joined().reduce(into: [:]) { counts, place in
+            let account = Int(place.account)
+            counts[Int(accounts[account].swarm), default: 0] += slots(ofAccount: account).count { slots[$0].sequence != 0 }
+        }
+    }
+}
