@@ -252,7 +252,11 @@ let package = Package(
         tests("StatusRules", ["PushTypes", "StatusProtocol", "Waku", "WakuCrypto"]),
         // What every engine of the store must keep to.
         .target(
-            name: "StoreContract", dependencies: ["Storage", "TestSupport", "WakuCrypto"], path: "Tests/StoreContract",
+            name: "StoreContract",
+            dependencies: [
+                "Delivery", "NodeAssembly", "PushNode", "PushTypes", "SessionProtocol", "SessionRules", "SessionServer", "StatusProtocol",
+                "StatusRules", "StatusServer", "StatusV01Server", "Storage", "TestSupport", "Waku", "WakuCrypto",
+            ], path: "Tests/StoreContract",
             swiftSettings: testing),
         tests(
             "StoreSQLite",
@@ -308,7 +312,7 @@ let package = Package(
             name: "CommandLineTests",
             dependencies: [
                 "waku-push", "TestSupport", "Delivery", "NodeAssembly", "PushClient", "PushTypes", "SessionProtocol", "StatusServer",
-                "Storage", "StoreSQLite",
+                "Storage", "StorePostgreSQL", "StoreSQLite",
                 "NwakuRelay", "LibP2P", "StatusProtocol", "Waku", "WakuCrypto",
                 "WakuP2P", "CurlClient", grdb, logging,
             ],

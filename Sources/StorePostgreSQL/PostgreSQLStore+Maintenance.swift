@@ -46,12 +46,11 @@ extension PostgreSQLStore {
         inspection.isRotationUnfinished = try read(Properties.property(PostgreSQLKeyRotation.unfinishedProperty)) != nil
         guard isUnsealing else { return inspection }
         var found: [String: StoreInspection.Rows] = [:]
-        for (table, sealed) in schema.sealedTables where !sealed.isCache {
-            let query = Query(table, [sealed.column] + sealed.binding, where: [.present(sealed.column)])
+        for sealed in schema.parts.sealedRows {
             var rows = found[sealed.label] ?? StoreInspection.Rows()
-            try scan(query(limit: limit)) { row in
+            try scan(sealed.contents()(limit: limit)) { row in
                 do {
-                    _ = try sealer.open(try row.bytes(0), boundTo: Array(row.values.dropFirst()))
+                    _ = try sealed.open(row, by: sealer)
                     rows.add(nil)
                 } catch {
                     rows.add(error)

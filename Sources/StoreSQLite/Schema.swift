@@ -51,9 +51,4 @@ struct Schema: Sendable {
     func isKnown(_ db: Database) throws -> Bool {
         try !migrator.appliedIdentifiers(db).isEmpty
     }
-
-    /// Tables with encrypted contents.
-    var sealedTables: [(table: Table, column: SealedColumn)] {
-        parts.flatMap(\.tables).compactMap { table in table.sealed.map { (table, $0) } }
-    }
 }

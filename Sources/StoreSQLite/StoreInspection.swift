@@ -39,11 +39,11 @@ extension StoreInspection {
         let sealer = try Sealer(storageKey: storageKey, in: db)
         guard try sealer.fits(db) != false else { throw StoreError(otherIdentityIn: path) }
         var found: [String: Rows] = [:]
-        for (table, sealed) in schema.sealedTables where !sealed.isCache {
-            try sealer.openAll(of: table, sealed, in: db, limit: isThorough ? nil : Self.sampleSize) { failure in
-                found[sealed.label, default: Rows()].add(failure)
+        for sealed in schema.parts.sealedRows {
+            found[sealed.label] = found[sealed.label] ?? Rows()
+            try sealer.openAll(sealed, in: db, limit: isThorough ? nil : Self.sampleSize) { failure in
+                found[sealed.label]?.add(failure)
             }
-            found[sealed.label, default: Rows()].count += 0
         }
         rows = found
     }
