@@ -113,7 +113,7 @@ package struct StoreTransfer {
         let counts = try source.tables.map { table in (table, try source.read(Self.count(of: table))) }
         let caches = counts.filter(\.0.isCache)
         let kept = counts.filter { !$0.0.isCache }
-        // What a store has that was itself moved: of registrants that have left meanwhile too.
+        // Rows of an earlier move may belong to registrants that have left since.
         for (cache, _) in caches { try await TableCopy(cache, from: source, to: target).clear() }
         let total = kept.reduce(0) { $0 + $1.1 }
         var done = 0

@@ -185,9 +185,9 @@ package final class SQLiteStore: Store {
 
     private static func open(_ path: String, mayCreate: Bool) throws(StoreError) -> DatabasePool {
         setUpLibrary()
-        let exists = FileManager.default.fileExists(atPath: path)
+        let exists = try DatabaseFile.exists(at: path)
         guard exists || mayCreate else {
-            throw StoreError(code: .missing, message: "there is no database at \(path): has the daemon run with this data folder?")
+            throw StoreError(noDatabaseAt: path)
         }
         if !exists {
             // SQLite gives its other files the mode of this one.

@@ -45,12 +45,15 @@ package enum StoreBackup {
         _ backup: String, into folder: DataFolder, storageKey: SymmetricKey, parts: [StorePart]
     ) throws(StoreError) -> StoreInspection {
         let path = DataFolder.databasePath(in: folder.path)
+        guard try DatabaseFile.exists(at: backup) else {
+            throw StoreError(code: .missing, message: "backup \(backup) is missing: give the file that admin backup made")
+        }
         let candidate = path + ".restoring"
         defer { for suffix in ["", "-wal", "-shm"] { unlink(candidate + suffix) } }
         for suffix in ["", "-wal", "-shm"] { unlink(candidate + suffix) }
         try copy(backup, to: candidate)
         // A copy of a folder has a log beside the database.
-        if FileManager.default.fileExists(atPath: backup + "-wal") { try copy(backup + "-wal", to: candidate + "-wal") }
+        if try DatabaseFile.exists(at: backup + "-wal") { try copy(backup + "-wal", to: candidate + "-wal") }
         let inspection = try inspect(candidate, named: backup, storageKey, Schema(parts: parts))
         guard inspection.isWhole else {
             throw StoreError(
@@ -110,7 +113,7 @@ package enum StoreBackup {
 
     private static func copy(_ source: String, to target: String) throws(StoreError) {
         let unreadable = StoreError(code: .missing, message: "backup \(source) can't be read: is it there, and may this user read it?")
-        let from = open(source, O_RDONLY | O_CLOEXEC)
+        let from = open(source, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
         guard from >= 0 else { throw unreadable }
         defer { close(from) }
         let to = try create(target)

@@ -10,8 +10,9 @@ extension StoreInspection {
     ///   - storageKey: nil to leave sealed rows unopened.
     ///   - parts: all that have tables in it.
     ///   - isThorough: false for a quicker look, without the indexes and with no more than ``sampleSize`` rows of each table.
-    /// - Throws: `StoreError` when it is no database of this program, a newer one, or sealed with another key.
+    /// - Throws: `StoreError` when it is missing, no database of this program, a newer one, or sealed with another key.
     package init(of path: String, storageKey: SymmetricKey?, parts: [StorePart], isThorough: Bool = true) throws(StoreError) {
+        guard try DatabaseFile.exists(at: path) else { throw StoreError(noDatabaseAt: path) }
         do {
             var configuration = Configuration()
             configuration.readonly = true
