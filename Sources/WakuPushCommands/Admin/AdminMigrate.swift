@@ -71,7 +71,7 @@ extension Admin {
                 node.state != .ended && node.secondsSinceRenewal < Self.silenceLimit && node.version != Version.current
             }
             guard others.isEmpty else {
-                let names = others.map { "\(Output.printable($0.name)) (\(Output.printable($0.version)))" }.joined(separator: ", ")
+                let names = others.map { "\($0.name) (\($0.version))" }.joined(separator: ", ")
                 throw CommandFailure(
                     .unavailable,
                     "nodes of another release than \(Version.current) share the database: \(names): upgrade or stop them first")

@@ -91,8 +91,9 @@ extension ParsableCommand {
 }
 
 extension CommandFailure {
+    /// One line on standard error, whatever text of a file, an argument or a peer the message quotes.
     static func report(_ message: String) {
-        _ = Invocation.current.writeError("waku-push: \(message)\n")
+        _ = Invocation.current.writeError("waku-push: \(Output.printable(message))\n")
     }
 
     /// nil for errors that ArgumentParser reports itself.
