@@ -49,7 +49,7 @@ private struct StoreCheck {
 
     /// - Parameter prepare: done first, on the thread of the check.
     func run(prepare: @escaping @Sendable () -> Void) async throws {
-        var configuration = Configuration()
+        var configuration = Configuration.hardened
         configuration.readonly = true
         let database = try DatabaseQueue(path: path, configuration: configuration)
         do {

@@ -197,8 +197,8 @@ package final class SQLiteStore: Store {
             }
             Foundation.close(file)
         }
-        var configuration = Configuration()
-        // Who asks waits for 3 s.
+        var configuration = Configuration.hardened
+        // Clients wait 3 s for an answer.
         configuration.busyMode = .timeout(2)
         configuration.journalMode = .wal
         do {

@@ -68,7 +68,7 @@ package enum StoreBackup {
         _ path: String, named name: String, _ storageKey: SymmetricKey, _ schema: Schema
     ) throws(StoreError) -> StoreInspection {
         do {
-            let database = try DatabaseQueue(path: path)
+            let database = try DatabaseQueue(path: path, configuration: .untrusted)
             let inspection = try database.read { try StoreInspection(db: $0, storageKey: storageKey, name, schema: schema) }
             try database.close()
             try sync(path)
@@ -83,7 +83,7 @@ package enum StoreBackup {
         for suffix in ["", "-wal"] { unlink(replaced + suffix) }
         if FileManager.default.fileExists(atPath: path) {
             // Its log becomes part of it; one that can't be opened any more is kept with its log.
-            if let old = try? DatabaseQueue(path: path) {
+            if let old = try? DatabaseQueue(path: path, configuration: .hardened) {
                 _ = try? old.writeWithoutTransaction { try $0.checkpoint(.truncate) }
                 try? old.close()
             }

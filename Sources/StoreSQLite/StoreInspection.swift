@@ -14,7 +14,7 @@ extension StoreInspection {
     package init(of path: String, storageKey: SymmetricKey?, parts: [StorePart], isThorough: Bool = true) throws(StoreError) {
         guard try DatabaseFile.exists(at: path) else { throw StoreError(noDatabaseAt: path) }
         do {
-            var configuration = Configuration()
+            var configuration = Configuration.untrusted
             configuration.readonly = true
             configuration.busyMode = .timeout(2)
             let database = try DatabaseQueue(path: path, configuration: configuration)
@@ -32,6 +32,7 @@ extension StoreInspection {
         guard try schema.isKnown(db) else {
             throw StoreError(code: .damaged, message: "\(path) is no database of waku-push: give one that admin backup made")
         }
+        try SchemaCheck(schema).verify(db, in: path)
         let check = isThorough ? "integrity_check" : "quick_check"
         self.init()
         problems = try String.fetchAll(db, sql: "PRAGMA \(check)(\(Self.problemLimit))").filter { $0 != "ok" }

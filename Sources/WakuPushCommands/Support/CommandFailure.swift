@@ -91,7 +91,7 @@ extension ParsableCommand {
 }
 
 extension CommandFailure {
-    /// One line on standard error, whatever text of a file, an argument or a peer the message quotes.
+    /// Writes one line to standard error. Control characters that the message quotes from files, arguments or peers are escaped.
     static func report(_ message: String) {
         _ = Invocation.current.writeError("waku-push: \(Output.printable(message))\n")
     }
