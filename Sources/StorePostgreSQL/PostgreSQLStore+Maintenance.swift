@@ -35,13 +35,18 @@ extension PostgreSQLStore {
         }
     }
 
-    /// Reads the sealed rows. Blocks as `readEach` does.
+    /// Compares the tables with their declarations, and reads the sealed rows. Blocks as `readEach` does.
     ///
     /// - Parameters:
     ///   - isUnsealing: false when the store was opened without its key: rows are not opened.
     ///   - limit: rows of each table at most; nil: all.
-    /// - Throws: `StoreError`
+    /// - Throws: `StoreError`, with `unsuitable` for tables that are not as declared.
     package func inspect(isUnsealing: Bool = true, limit: Int?) throws(StoreError) -> StoreInspection {
+        do {
+            try pool.read { try SchemaCheck(schema).verify($0, at: address) }
+        } catch {
+            throw StoreError(explaining: error, at: address)
+        }
         var inspection = StoreInspection()
         inspection.isRotationUnfinished = try read(Properties.property(PostgreSQLKeyRotation.unfinishedProperty)) != nil
         guard isUnsealing else { return inspection }
