@@ -13,7 +13,7 @@ package enum SharedObjects {
 /// Compares the parts' tables with their declarations: a restored or altered database could hold a trigger or rule that removes each row again,
 /// or an index that refuses rows.
 ///
-/// Accepted beside them is what leaves every row as it was written: optional columns and indexes over columns, which a later release adds while
+/// Additions that leave every row as it was written are accepted: optional columns and indexes over columns, which a later release adds while
 /// nodes of this one run and an operator may add, and ``SharedObjects``. Other tables are not looked at.
 struct SchemaCheck {
     private let tables: [Table]

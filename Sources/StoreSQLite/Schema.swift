@@ -25,7 +25,7 @@ struct Schema: Sendable {
     /// - Throws: ``StoreError`` with `newer` or `unsuitable`, and errors of the database.
     func migrate(_ pool: DatabasePool, in place: String) throws {
         guard try !pool.read(isNewer) else { throw StoreError(newerIn: place) }
-        // Before: a trigger could act on what is migrated. After: a table may have been there already.
+        // Before the migrations, on which a trigger could act, and after them, since some tables may have been there already.
         let check = SchemaCheck(self)
         try pool.read { try check.verify($0, in: place) }
         if try pool.read(isComplete) { return }
