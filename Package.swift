@@ -279,7 +279,8 @@ let package = Package(
         tests(
             "StatusV01Server",
             [
-                "Delivery", "Gorush", "NodeMetrics", "PushNode", "PushTypes", "StatusProtocol", "StatusRules", "Storage", "StoreSQLite", "Waku",
+                "Delivery", "Gorush", "NodeMetrics", "PushNode", "PushTypes", "StatusProtocol", "StatusRules", "Storage", "StoreSQLite",
+                "Waku",
                 "WakuCrypto",
                 grdb,
             ]),

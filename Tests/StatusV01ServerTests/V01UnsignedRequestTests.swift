@@ -24,7 +24,8 @@ struct V01UnsignedRequestTests {
 
     private func request(envelopeSigner: PrivateKey?, frameSigner: PrivateKey?) -> WakuMessage {
         let entry = V01.PushNotification(accessToken: V01Account.newToken(), chatID: V01.chatHash("a chat"))
-        let request = V01.Request(requests: [entry], message: [1], messageID: Array(hexString(randomBytes(16)).utf8), ackKey: randomBytes(32))
+        let request = V01.Request(
+            requests: [entry], message: [1], messageID: Array(hexString(randomBytes(16)).utf8), ackKey: randomBytes(32))
         let envelope = V01.Envelope.encode(.request, payload: request.encoded(), signedBy: envelopeSigner)
         let frame = PayloadFrame.encode(envelope, signedBy: frameSigner, padding: randomBytes)
         return WakuMessage(

@@ -87,7 +87,8 @@ extension Admin {
 
     struct Check: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Verifies the database, with or without a running node: its integrity, and that each encrypted row can be decrypted.",
+            abstract:
+                "Verifies the database, with or without a running node: its schema and integrity, and that each encrypted row can be decrypted.",
             discussion: """
                 EXAMPLES
                   waku-push admin check --data data --identity id.key
@@ -96,7 +97,7 @@ extension Admin {
 
                 EXIT CODES
                   0   the database is intact
-                  65  something is damaged, or the key is the wrong one
+                  65  something is damaged or of another origin, or the key is the wrong one
                 """)
 
         @ParentCommand var command: Admin
