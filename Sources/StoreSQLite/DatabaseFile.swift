@@ -21,9 +21,10 @@ package enum DatabaseFile {
     private static func refusal(of path: String) -> StoreError {
         let folder = URL(fileURLWithPath: path).deletingLastPathComponent().path
         let owner = owner(of: path) ?? owner(of: folder)
+        let user = owner == "root" ? "root" : "\(owner.map { "its owner, \($0)," } ?? "the daemon's user") or root"
         return StoreError(
             code: .permission,
-            message: "this user may not read \(path): run this as \(owner.map { "its owner, \($0)," } ?? "the daemon's user") or as root")
+            message: "this user may not read \(path): run this as \(user)")
     }
 
     /// The name of a user; nil when this user may not see that, or it has none.

@@ -49,7 +49,7 @@ struct AdminClient {
     }
 
     private static func refusal(of folder: String) -> CommandFailure {
-        CommandFailure(.permission, "this user may not use data folder \(folder): run this as the daemon's user or as root")
+        CommandFailure(.permission, "this user may not use data folder \(folder): run this as the daemon's user or root")
     }
 
     private func send(
