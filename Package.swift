@@ -242,13 +242,13 @@ package.targets += room(
         library(
             "PushBench",
             [
-                "CCurl", "COpenSSL", "CPostgres", "CPushMessages", "CSecp256k1", "Cluster", "Core", "CurlClient", "Delivery", "GossipSub",
-                "HTTPService", "LibP2P", "LoopbackRelay", "NodeAPI", "NodeAssembly", "NodeMetrics", "NwakuRelay", "PushNode",
-                "SessionProtocol", "SessionServer", "SessionStandIns", "SessionSwarms", "StatusProtocol", "StatusRules", "StatusServer",
-                "StatusV01Server", "Storage", "StorePostgreSQL", "StoreSQLite", "Waku", "WakuCrypto", "WakuP2P", hummingbird, lifecycle,
-                logging, nio, sqlite,
+                "CCurl", "COpenSSL", "CPostgres", "CPushMessages", "CSecp256k1", "Cluster", "ClusterPostgreSQL", "Core", "CurlClient",
+                "Delivery", "GossipSub", "HTTPService", "LibP2P", "LoopbackRelay", "NodeAPI", "NodeAssembly", "NodeMetrics", "NwakuRelay",
+                "PushNode", "RateLimits", "SessionProtocol", "SessionServer", "SessionStandIns", "SessionSwarms", "StatusProtocol",
+                "StatusRules", "StatusServer", "StatusV01Server", "Storage", "StorePostgreSQL", "StoreSQLite", "Waku", "WakuCrypto",
+                "WakuP2P", hummingbird, lifecycle, logging, nio, sqlite,
             ]),
-        library("StatusGoImport", ["COpenSSL", "Core", "StatusProtocol", "StatusServer", "Waku", "WakuCrypto", grdb, sqlite]),
+        library("StatusGoImport", ["COpenSSL", "CSQLite", "Core", "StatusProtocol", "StatusServer", "Waku", "WakuCrypto", grdb, sqlite]),
         library(
             "WakuPushCommands",
             [
@@ -274,7 +274,12 @@ package.targets += [
         path: "Tests/TestSupport", resources: [.copy("Vectors")], swiftSettings: strict),
     // What every engine of the store must keep to.
     .target(
-        name: "StoreContract", dependencies: ["Storage", "TestSupport", "WakuCrypto"], path: "Tests/StoreContract", swiftSettings: testing),
+        name: "StoreContract",
+        dependencies: [
+            "Core", "Delivery", "NodeAPI", "NodeAssembly", "PushNode", "SessionProtocol", "SessionServer", "StatusProtocol", "StatusRules",
+            "StatusServer", "StatusV01Server", "Storage", "TestSupport", "Waku", "WakuCrypto",
+        ],
+        path: "Tests/StoreContract", swiftSettings: testing),
     .testTarget(
         name: "FuzzTests",
         dependencies: [
@@ -363,7 +368,8 @@ package.targets += tests(
         tests(
             "StatusV01Server",
             [
-                "Core", "Delivery", "NodeAPI", "PushNode", "StatusProtocol", "StatusRules", "Storage", "StoreSQLite", "Waku", "WakuCrypto",
+                "Core", "Delivery", "NodeAPI", "NodeMetrics", "PushNode", "RateLimits", "StatusProtocol", "StatusRules", "Storage",
+                "StoreSQLite", "Waku", "WakuCrypto",
             ]),
     ])
 
@@ -374,9 +380,9 @@ package.targets += tests(
         tests(
             "SessionServer",
             [
-                "Cluster", "Core", "CurlClient", "Delivery", "NodeAPI", "NodeAssembly", "NodeMetrics", "PushNode", "RateLimits",
-                "SessionProtocol", "SessionSwarms", "StatusRules", "Storage", "StorePostgreSQL", "StoreSQLite", "Waku", "WakuCrypto", grdb,
-                lifecycle, logging,
+                "Cluster", "ClusterPostgreSQL", "Core", "CurlClient", "Delivery", "NodeAPI", "NodeAssembly", "NodeMetrics", "PushNode",
+                "RateLimits", "SessionProtocol", "SessionSwarms", "StatusRules", "Storage", "StorePostgreSQL", "StoreSQLite", "Waku",
+                "WakuCrypto", grdb, lifecycle, logging,
             ]),
         tests("SessionStandIns", ["Core", "SessionProtocol", "SessionSwarms", "WakuCrypto"]),
         tests("SessionSwarms", ["Core", "SessionProtocol", "SessionStandIns", "WakuCrypto", logging]),
@@ -399,11 +405,11 @@ package.targets += tests(
                 "TestSupport", "waku-push",
                 "Core", "CurlClient", "LibP2P", "NodeAssembly", "NwakuRelay", "PushClient", "SessionProtocol", "StatusProtocol",
                 "StatusServer",
-                "Storage", "StoreSQLite", "Waku", "WakuCrypto", "WakuP2P", grdb, logging, nio,
+                "Storage", "StorePostgreSQL", "StoreSQLite", "Waku", "WakuCrypto", "WakuP2P", grdb, logging, nio,
             ],
             swiftSettings: testing),
         tests("Operations", ["Core", "Delivery", "NodeAPI", "NodeMetrics", "NwakuRelay", "PushNode", "StatusServer", "Storage", "Waku"]),
-        tests("PushBench", ["Core", "PushNode", "StatusProtocol", "Storage", "StorePostgreSQL", "Waku"]),
+        tests("PushBench", ["Core", "NodeAssembly", "PushNode", "StatusProtocol", "Storage", "StorePostgreSQL", "Waku"]),
         tests("StatusGoImport", ["Core", "StatusProtocol", "StatusServer", "Waku", "WakuCrypto"]),
         tests(
             "WakuPushCommands",

@@ -21,7 +21,10 @@ enum Sample {
     static let letter = Table(
         "letter", columns: [number, member, content], sealed: SealedColumn(content, boundTo: [number, member], label: "letters"))
 
-    static let part = StorePart("sample", tables: [item, pair, ticket, letter])
+    static let cached = Column("cached", .bytes)
+    static let cache = Table("cache", columns: [cached], sealed: SealedColumn(cached: cached, boundTo: .text, label: "cached keys"))
+
+    static let part = StorePart("sample", tables: [item, pair, ticket, letter, cache])
 
     // MARK: Items
 

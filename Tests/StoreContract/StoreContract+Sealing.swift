@@ -17,7 +17,7 @@ extension StoreContract {
                 let store = try fixture.open()
                 let secret = Array("a secret".utf8)
                 try await store.commit(
-                    .change(bindings.map { insertLetter($0[0], $0[1], store.sealer.seal(secret, boundTo: $0)) }))
+                    .change(bindings.map { insertLetter($0[0], $0[1], store.sealer.seal(secret, in: Sample.letter, boundTo: $0)) }))
                 try store.close()
                 let reopened = try fixture.open()
                 let sealed = try letters(in: reopened)
@@ -25,24 +25,25 @@ extension StoreContract {
                 for (index, content) in sealed.enumerated() {
                     #expect(content.count > secret.count && !content.starts(with: secret))
                     for (other, binding) in bindings.enumerated() {
-                        #expect((try? reopened.sealer.open(content, boundTo: binding)) == (index == other ? secret : nil))
+                        #expect(
+                            (try? reopened.sealer.open(content, in: Sample.letter, boundTo: binding)) == (index == other ? secret : nil))
                     }
                     var altered = content
                     altered[altered.count / 2] ^= 1
-                    #expect(throws: (any Error).self) { try reopened.sealer.open(altered, boundTo: bindings[index]) }
+                    #expect(throws: (any Error).self) { try reopened.sealer.open(altered, in: Sample.letter, boundTo: bindings[index]) }
                 }
             },
             StoreContract("A sealed key opens in its place alone") { fixture in
                 let store = try fixture.open()
                 let key = SymmetricKey.random()
-                let letter = insertLetter(.integer(1), .bytes([]), store.sealer.seal(key, boundTo: [.text("mine")]))
+                let letter = insertLetter(.integer(1), .bytes([]), store.sealer.seal(key, in: Sample.cache, boundTo: [.text("mine")]))
                 try await store.commit(.change([letter]))
                 let sealed = try letters(in: store)[0]
-                let opened = try #require(store.sealer.openKey(sealed, boundTo: [.text("mine")]))
+                let opened = try #require(store.sealer.openKey(sealed, in: Sample.cache, boundTo: [.text("mine")]))
                 // Keys show themselves only by what they do.
                 let sealer = Sealer(storageKey: key, salt: nil)
                 #expect(Sealer(storageKey: opened, salt: nil).opensCheck(sealer.sealCheck()))
-                #expect(store.sealer.openKey(sealed, boundTo: [.text("yours")]) == nil)
+                #expect(store.sealer.openKey(sealed, in: Sample.cache, boundTo: [.text("yours")]) == nil)
             },
             StoreContract("Another storage key is refused as another identity's; the right one still opens") { fixture in
                 let store = try await fixture.open(with: [Sample.Item(number: 1)])

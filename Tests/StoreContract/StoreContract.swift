@@ -4,7 +4,7 @@ import Testing
 package import WakuCrypto
 
 /// Opens the database that belongs to a folder, making it first if there is none. Several stores of one database may be open at once.
-package typealias OpenStore = @Sendable (_ folder: String, _ storageKey: SymmetricKey, _ parts: [StorePart]) throws -> any Store
+package typealias OpenStore = @Sendable (_ folder: String, _ storageKey: SymmetricKey, _ parts: [StorePart]) throws -> any TransferableStore
 
 /// A requirement on every engine of a store, with its test. An engine's suite runs ``all`` of them.
 package struct StoreContract: Sendable, CustomTestStringConvertible {
@@ -17,7 +17,7 @@ package struct StoreContract: Sendable, CustomTestStringConvertible {
     }
 
     package static var all: [StoreContract] {
-        order + combinators + conflicts + conditions + outputs + mutations + reading + sealing + migrations
+        order + combinators + conflicts + conditions + outputs + mutations + reading + sealing + migrations + moving
     }
 
     package func run(on open: @escaping OpenStore) async throws {
@@ -30,16 +30,23 @@ package struct StoreContract: Sendable, CustomTestStringConvertible {
 /// A database of its own for one requirement.
 final class ContractFixture: Sendable {
     let folder: TemporaryFolder
+    private let other: TemporaryFolder
     let storageKey = SymmetricKey.random()
     private let engine: OpenStore
 
     init(_ engine: @escaping OpenStore) throws {
         folder = try TemporaryFolder()
+        other = try TemporaryFolder()
         self.engine = engine
     }
 
-    func open(_ parts: [StorePart] = [Sample.part], storageKey: SymmetricKey? = nil) throws -> any Store {
+    func open(_ parts: [StorePart] = [Sample.part], storageKey: SymmetricKey? = nil) throws -> any TransferableStore {
         try engine(folder.path, storageKey ?? self.storageKey, parts)
+    }
+
+    /// Another database of the same engine, with the same storage key.
+    func openOther(_ parts: [StorePart]) throws -> any TransferableStore {
+        try engine(other.path, storageKey, parts)
     }
 
     /// A store with these rows of ``Sample``.

@@ -161,10 +161,3 @@ extension NodeID {
         self.init(rawValue: UInt64(bitPattern: stored))
     }
 }
-
-extension Row {
-    func text(_ index: Int) throws(UnexpectedValue) -> String {
-        guard case .text(let text) = values[index] else { throw UnexpectedValue() }
-        return text
-    }
-}

@@ -69,7 +69,7 @@ extension ClusterDatabase {
 
     /// By which rows of a partition are found.
     private func createIndex(_ connection: PostgreSQLConnection) throws {
-        let name = "cluster_partition_of_" + outbox.table.name
+        let name = SharedObjects.partitionIndexPrefix + outbox.table.name
         // Looked up first: even what exists already would wait for everybody who writes to the table.
         let find = Statement(
             "SELECT indexname::text FROM pg_indexes WHERE schemaname = current_schema() AND indexname = $1", [.text(name)],
@@ -82,7 +82,7 @@ extension ClusterDatabase {
     /// A delivery that was accepted is not enqueued again. A node that decides to enqueue it may have looked before another node enqueued it, and
     /// write after that one has posted it: the insert then fails as one with a known key does, and is decided again.
     private func createGuard(_ connection: PostgreSQLConnection) throws {
-        let name = "enqueued_once"
+        let name = SharedObjects.guardName
         let function = Statement(
             """
             SELECT format('CREATE OR REPLACE FUNCTION \(name)() RETURNS trigger LANGUAGE plpgsql AS \
@@ -128,7 +128,7 @@ extension ClusterDatabase {
 extension Notice {
     /// Also the trigger's name.
     fileprivate var function: String { Self.functionPrefix + channel }
-    fileprivate static let functionPrefix = "notify_"
+    fileprivate static let functionPrefix = SharedObjects.noticePrefix
 
     fileprivate var payload: String {
         let value = "NEW." + column.quoted

@@ -32,11 +32,14 @@ package struct Admission: Sendable {
     /// The key of the single bucket for limits in total.
     private struct All: Hashable, Sendable {}
 
+    /// nil: all messages without a signature, which nothing tells apart.
+    private typealias Sender = PublicKey?
+
     package let limits: Limits
-    private var messagesBySender: RateLimiter<PublicKey>?
-    private var registrationsBySender: RateLimiter<PublicKey>?
-    private var queriesBySender: RateLimiter<PublicKey>?
-    private var requestsBySender: RateLimiter<PublicKey>?
+    private var messagesBySender: RateLimiter<Sender>?
+    private var registrationsBySender: RateLimiter<Sender>?
+    private var queriesBySender: RateLimiter<Sender>?
+    private var requestsBySender: RateLimiter<Sender>?
     /// By the registrant's hash.
     private var queriesByTarget: RateLimiter<[UInt8]>?
     private var notificationsByTarget: RateLimiter<[UInt8]>?
@@ -87,26 +90,31 @@ package struct Admission: Sendable {
     }
 
     /// Admits a message of which only the signer is known.
-    package mutating func message(from signer: PublicKey, at now: Timestamp) -> Refusal? {
-        take(signer, .messagesBySender, \.messagesBySender, at: now) ? nil : .messagesBySender
+    ///
+    /// - Parameters:
+    ///   - signer: nil if it is not signed: all such messages count as those of one sender.
+    ///   - now: The time of receipt.
+    package mutating func message(from signer: PublicKey?, at now: Timestamp) -> Refusal? {
+        take(signer, signer?.uncompressed ?? [], .messagesBySender, \.messagesBySender, at: now) ? nil : .messagesBySender
     }
 
     /// Admits a message of a known kind.
     ///
     /// - Parameters:
     ///   - kind: The kind of the message.
-    ///   - sender: nil if it has none: then only the limits for all senders together count.
+    ///   - sender: nil if it is not signed: all such messages count as those of one sender.
     ///   - now: The time of receipt.
     package mutating func message(_ kind: MessageClass, from sender: PublicKey?, at now: Timestamp) -> Refusal? {
+        let name = sender?.uncompressed ?? []
         switch kind {
         case .registration:
-            guard take(sender, .registrationsBySender, \.registrationsBySender, at: now) else { return .registrationsBySender }
+            guard take(sender, name, .registrationsBySender, \.registrationsBySender, at: now) else { return .registrationsBySender }
             guard take(All(), [], .registrations, \.registrations, at: now) else { return .registrations }
         case .query:
-            guard take(sender, .queriesBySender, \.queriesBySender, at: now) else { return .queriesBySender }
+            guard take(sender, name, .queriesBySender, \.queriesBySender, at: now) else { return .queriesBySender }
             guard take(All(), [], .queries, \.queries, at: now) else { return .queries }
         case .request:
-            guard take(sender, .requestsBySender, \.requestsBySender, at: now) else { return .requestsBySender }
+            guard take(sender, name, .requestsBySender, \.requestsBySender, at: now) else { return .requestsBySender }
             guard take(All(), [], .requests, \.requests, at: now) else { return .requests }
         }
         return nil
@@ -174,13 +182,6 @@ package struct Admission: Sendable {
     }
 
     // MARK: -
-
-    private mutating func take(
-        _ sender: PublicKey?, _ limit: Refusal, _ path: WritableKeyPath<Admission, RateLimiter<PublicKey>?>, at now: Timestamp
-    ) -> Bool {
-        guard let sender else { return true }
-        return take(sender, sender.uncompressed, limit, path, at: now)
-    }
 
     /// - Parameter bytes: of the key, which differ from those of any other.
     private mutating func take<Key>(

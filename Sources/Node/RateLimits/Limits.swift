@@ -1,6 +1,6 @@
 /// Limits of a node by sender, by target and in total. nil disables a limit.
 ///
-/// Messages over a rate are dropped and counted. A notification over its target's rate, a registration over a count, and a registration by a denied
+/// Messages over a rate are dropped and counted. All messages without a signature together have the limits of one sender. A notification over its target's rate, a registration over a count, and a registration by a denied
 /// key are answered INTERNAL_ERROR.
 package struct Limits: Hashable, Sendable {
     /// All messages signed by a key, checked before most of the processing.

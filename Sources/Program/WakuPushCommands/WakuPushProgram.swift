@@ -29,7 +29,7 @@ package enum WakuPushProgram {
         let code = WakuPush.exitCode(for: error)
         let text = WakuPush.fullMessage(for: error, columns: Invocation.current.columns)
         guard code != .success else {
-            if !text.isEmpty { Output.line(text) }
+            if !text.isEmpty { Output.text(text) }
             return code.rawValue
         }
         let message = WakuPush.message(for: error)

@@ -22,14 +22,27 @@ package struct Sealer: Sendable {
         identity.derivedKey(purpose: "waku-push storage 1")
     }
 
-    /// - Parameter binding: values of ``SealedColumn/binding``.
-    package func seal(_ content: [UInt8], boundTo binding: [Value]) -> Value {
-        .bytes(AESGCM.seal(content, key: key, layout: .nonceFirst, associatedData: SealedColumn.associatedData(binding)))
+    /// - Parameters:
+    ///   - content: of the table's sealed column.
+    ///   - table: has one.
+    ///   - values: of ``SealedColumn/binding``, in its order and of its kinds.
+    package func seal(_ content: [UInt8], in table: Table, boundTo values: [Value]) -> Value {
+        .bytes(AESGCM.seal(content, key: key, layout: .nonceFirst, associatedData: Self.associatedData(table, values)))
     }
 
-    /// - Throws: `CryptoError` when it was altered, is another row's, or is sealed with another key.
-    package func open(_ sealed: [UInt8], boundTo binding: [Value]) throws -> [UInt8] {
-        try AESGCM.open(sealed, key: key, layout: .nonceFirst, associatedData: SealedColumn.associatedData(binding))
+    /// - Parameters: as in ``seal(_:in:boundTo:)``.
+    /// - Throws: `CryptoError` when it was altered, is another row's, or is sealed with another key; ``UnexpectedValue`` when the values are of
+    ///   other kinds.
+    package func open(_ sealed: [UInt8], in table: Table, boundTo values: [Value]) throws -> [UInt8] {
+        guard let bound = table.sealed?.associatedData(values) else { throw UnexpectedValue() }
+        return try AESGCM.open(sealed, key: key, layout: .nonceFirst, associatedData: bound)
+    }
+
+    private static func associatedData(_ table: Table, _ values: [Value]) -> [UInt8] {
+        guard let bound = table.sealed?.associatedData(values) else {
+            preconditionFailure("contents of \(table.name) are bound to other values than the table declares")
+        }
+        return bound
     }
 
     /// Known text, by which a store recognizes its key.
@@ -45,18 +58,20 @@ package struct Sealer: Sendable {
 }
 
 extension Sealer {
-    /// What stands for a secret in a column that rows are looked up by: HMAC-SHA256(look-up key, name of the table ‖ 0 ‖ secret), 32 bytes. The key
+    /// A keyed hash of a secret, for columns that rows are looked up by: HMAC-SHA256(look-up key, name of the table ‖ 0 ‖ secret), 32 bytes. The key
     /// comes from the identity, so that the database alone does not tell whether a guess is right.
     package func lookUpHash(of secret: [UInt8], in table: String) -> [UInt8] {
         lookUpKey.authenticationCode(of: Array(table.utf8) + [0] + secret)
     }
 
-    package func seal(_ secret: SymmetricKey, boundTo binding: [Value]) -> Value {
-        .bytes(AESGCM.seal(secret, key: key, layout: .nonceFirst, associatedData: SealedColumn.associatedData(binding)))
+    /// - Parameters: as in ``seal(_:in:boundTo:)``.
+    package func seal(_ secret: SymmetricKey, in table: Table, boundTo values: [Value]) -> Value {
+        .bytes(AESGCM.seal(secret, key: key, layout: .nonceFirst, associatedData: Self.associatedData(table, values)))
     }
 
     /// nil when it was altered, is another row's, or is sealed with another key.
-    package func openKey(_ sealed: [UInt8], boundTo binding: [Value]) -> SymmetricKey? {
-        try? AESGCM.openKey(sealed, key: key, layout: .nonceFirst, associatedData: SealedColumn.associatedData(binding))
+    package func openKey(_ sealed: [UInt8], in table: Table, boundTo values: [Value]) -> SymmetricKey? {
+        guard let bound = table.sealed?.associatedData(values) else { return nil }
+        return try? AESGCM.openKey(sealed, key: key, layout: .nonceFirst, associatedData: bound)
     }
 }

@@ -22,6 +22,7 @@ package protocol TransferableStore: Store {
 ///
 /// The marks of both have the random id of the move, so that one that lacks its last step alone is not taken for another's.
 /// Rows keep their ids, since rows of other tables and ids of notifications have them; contents are encrypted anew with the target's key.
+/// Rows of caches are left behind: the target computes its own.
 /// An interrupted move is repeated: it goes on after the last row of each table, or from the beginning of those that are not the same as
 /// the source's any more, because that was used in between. At every moment at most one of the two lets a daemon start.
 package struct StoreTransfer {
@@ -30,6 +31,13 @@ package struct StoreTransfer {
         /// Of all tables.
         package let rows: Int
         package let total: Int
+    }
+
+    package struct Report: Sendable {
+        /// Number of rows, by table.
+        package var moved: [String: Int] = [:]
+        /// Number of rows of caches that were not moved, by table.
+        package var leftBehind: [String: Int] = [:]
     }
 
     private static let property = "transfer"
@@ -100,13 +108,16 @@ package struct StoreTransfer {
     ///
     /// - Throws: ``StoreError``; `unsuitable` when the target has rows of its own or the source is not a whole store, `damaged` when a row
     ///   can't be opened.
-    /// - Returns: the number of rows, by table.
-    package func run() async throws -> [String: Int] {
+    package func run() async throws -> Report {
         let id = try await prepare()
         let counts = try source.tables.map { table in (table, try source.read(Self.count(of: table))) }
-        let total = counts.reduce(0) { $0 + $1.1 }
+        let caches = counts.filter(\.0.isCache)
+        let kept = counts.filter { !$0.0.isCache }
+        // Rows of an earlier move may belong to registrants that have left since.
+        for (cache, _) in caches { try await TableCopy(cache, from: source, to: target).clear() }
+        let total = kept.reduce(0) { $0 + $1.1 }
         var done = 0
-        for (table, count) in counts {
+        for (table, count) in kept {
             let copy = TableCopy(table, from: source, to: target)
             try await copy.run(page: Self.page) { report(Progress(table: table.name, rows: done + $0, total: total)) }
             guard try copy.isSame(through: .max) else {
@@ -120,7 +131,8 @@ package struct StoreTransfer {
         try target.continueIDs(after: try source.lastIDs())
         try await source.commit(.change([Properties.set(Self.property, to: Mark.moved(id: id, to: targetName).bytes)]))
         try await target.commit(.change([Properties.remove(Self.property)]))
-        return Dictionary(uniqueKeysWithValues: counts.map { ($0.0.name, $0.1) })
+        func byName(_ counts: [(Table, Int)]) -> [String: Int] { Dictionary(uniqueKeysWithValues: counts.map { ($0.0.name, $0.1) }) }
+        return Report(moved: byName(kept), leftBehind: byName(caches))
     }
 
     /// - Returns: the id of the move.
@@ -133,7 +145,7 @@ package struct StoreTransfer {
             throw StoreError(code: .unsuitable, message: try source.read(Self.obstacle()) ?? "this store can't be moved")
         }
         if isContinued, let found { return found.id }
-        let copies = target.tables.map { TableCopy($0, from: source, to: target) }
+        let copies = target.tables.filter { !$0.isCache }.map { TableCopy($0, from: source, to: target) }
         if found == nil {
             for copy in copies where try target.read(Self.count(of: copy.table)) > 0 {
                 throw StoreError(
@@ -151,112 +163,5 @@ package struct StoreTransfer {
 
     private static func count(of table: Table) -> StoreCommand<Int> {
         .find(Query(table, [.count])()) { .done(Int(try $0[0].integer(0))) }
-    }
-}
-
-/// The rows of a table on their way from one store to another.
-private struct TableCopy {
-    let table: Table
-    private let source: any TransferableStore
-    private let target: any TransferableStore
-    private let columns: [Column]
-    private let rows: Query
-    private let write: Mutation
-    /// Of the encrypted column and of those that it is bound to, in `columns`.
-    private let sealed: (column: Int, binding: [Int])?
-
-    init(_ table: Table, from source: any TransferableStore, to target: any TransferableStore) {
-        (self.table, self.source, self.target) = (table, source, target)
-        let columns = [.id] + table.columns
-        self.columns = columns
-        rows = Query(table, columns, where: [.atLeast(.id)], order: [.ascending(.id)])
-        write = Mutation(table, .upsert(columns))
-        sealed = table.sealed.flatMap { sealed in
-            columns.firstIndex { $0.name == sealed.column.name }.map { column in
-                (column, sealed.binding.compactMap { bound in columns.firstIndex { $0.name == bound.name } })
-            }
-        }
-    }
-
-    /// Copies the rows behind those that the target has already; all, if these are not the source's.
-    func run(page: Int, report: (Int) -> Void) async throws {
-        var (next, done) = (Int64.min, 0)
-        let (last, count) = try target.read(
-            .find(Query(table, [.maximum(.id), .count])()) { .done((try $0[0].optionalInteger(0), Int(try $0[0].integer(1)))) })
-        if let last {
-            if try isSame(through: last) {
-                guard last < .max else { return }
-                (next, done) = (last + 1, count)
-            } else {
-                try await clear()
-            }
-        }
-        while true {
-            let found = try source.read(.find(rows(.integer(next), limit: page)) { .done($0) })
-            guard let end = try found.last?.integer(0) else { return }
-            try await target.commit(.change(try found.map { write.change(try moved($0)) }))
-            done += found.count
-            report(done)
-            guard found.count == page, end < .max else { return }
-            next = end + 1
-        }
-    }
-
-    /// A row's values, with its content as the target encrypts it.
-    private func moved(_ row: Row) throws -> [Value] {
-        guard let sealed, !row.isNull(sealed.column) else { return row.values }
-        let binding = sealed.binding.map { row.values[$0] }
-        var values = row.values
-        values[sealed.column] = target.sealer.seal(try open(row, sealed, source.sealer), boundTo: binding)
-        return values
-    }
-
-    private func open(_ row: Row, _ sealed: (column: Int, binding: [Int]), _ sealer: Sealer) throws(StoreError) -> [UInt8] {
-        do {
-            return try sealer.open(try row.bytes(sealed.column), boundTo: sealed.binding.map { row.values[$0] })
-        } catch {
-            throw StoreError(
-                code: .damaged,
-                message: "a row of \(table.name) can't be decrypted, so it can't be moved: see waku-push admin check, and remove it first")
-        }
-    }
-
-    /// In pages: a transaction that deletes millions of rows takes minutes.
-    func clear() async throws {
-        let ids = Query(table, [.id], order: [.ascending(.id)])
-        let delete = Mutation(table, .delete(where: [.less(.id)]))
-        while let next = try target.read(.find(ids(limit: 1, offset: 20_000)) { .done(try $0.first?.integer(0)) }) {
-            try await target.commit(.change([delete(.integer(next))]))
-        }
-        try await target.commit(.change([Mutation(table, .delete(where: []))()]))
-    }
-
-    /// Whether both stores have the same rows up to an id, with the same contents.
-    func isSame(through last: Int64) throws -> Bool {
-        try digest(of: source, through: last) == digest(of: target, through: last)
-    }
-
-    private func digest(of store: any TransferableStore, through last: Int64) throws -> [UInt8] {
-        var digest: [UInt8] = []
-        try store.scan(rows(.integer(.min))) { row in
-            guard try row.integer(0) <= last else { return false }
-            var bytes = digest
-            for (index, value) in row.values.enumerated() {
-                let part: [UInt8]
-                switch value {
-                case .null: part = []
-                case .integer(let integer): part = withUnsafeBytes(of: integer.bigEndian, Array.init)
-                case .text(let text): part = Array(text.utf8)
-                case .bytes(let stored):
-                    if let sealed, sealed.column == index { part = try open(row, sealed, store.sealer) } else { part = stored }
-                }
-                bytes.append(value == .null ? 0 : 1)
-                withUnsafeBytes(of: UInt32(part.count).bigEndian) { bytes += $0 }
-                bytes += part
-            }
-            digest = SHA256.hash(bytes)
-            return true
-        }
-        return digest
     }
 }

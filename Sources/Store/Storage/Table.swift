@@ -68,34 +68,59 @@ package struct Index: Sendable {
     }
 }
 
-/// A column with contents encrypted by a ``Sealer``, bound to other columns of the row so that rows can't be exchanged.
+/// A column with contents encrypted by a ``Sealer``, each bound to values so that contents can't be exchanged between rows.
 package struct SealedColumn: Sendable {
-    package let column: Column
-    /// Integers are bound as 8 bytes, big-endian; texts as UTF-8.
-    package let binding: [Column]
-    /// How operators call such rows: in `admin check`.
-    package let label: String
-    /// The rows only save work: when they can't be opened, they are made again.
-    package let isCache: Bool
-
-    package init(_ column: Column, boundTo binding: [Column], label: String, isCache: Bool = false) {
-        self.column = column
-        self.binding = binding
-        self.label = label
-        self.isCache = isCache
+    package enum Binding: Sendable {
+        /// Values of the same row: whoever has the key opens the row.
+        case columns([Column])
+        /// A value of this kind that is in no column. Only for a cache: rows that can't be opened without it can be neither moved nor encrypted
+        /// with another key.
+        case unstored(Column.Kind)
     }
 
-    /// What a row's content is bound to.
+    package let column: Column
+    package let binding: Binding
+    /// The name of such rows in the output of `admin check`.
+    package let label: String
+
+    package init(_ column: Column, boundTo binding: [Column], label: String) {
+        self.column = column
+        self.binding = .columns(binding)
+        self.label = label
+    }
+
+    /// Of a table whose rows only save work: they are deleted or left behind where they would have to be opened, and computed again.
+    package init(cached column: Column, boundTo kind: Column.Kind, label: String) {
+        self.column = column
+        binding = .unstored(kind)
+        self.label = label
+    }
+
+    /// The columns that contents are bound to; nil for a cache.
+    package var boundColumns: [Column]? {
+        if case .columns(let columns) = binding { columns } else { nil }
+    }
+
+    /// Integers are bound as 8 bytes, big-endian; texts as UTF-8.
     ///
     /// - Parameter values: of ``binding``, in its order.
-    package static func associatedData(_ values: [Value]) -> [UInt8] {
-        values.reduce(into: []) { bytes, value in
-            switch value {
-            case .null: break
-            case .integer(let integer): withUnsafeBytes(of: integer.bigEndian) { bytes += $0 }
-            case .text(let text): bytes += Array(text.utf8)
-            case .bytes(let part): bytes += part
+    /// - Returns: nil when they are not of its kinds, as values of a damaged row may be.
+    func associatedData(_ values: [Value]) -> [UInt8]? {
+        let kinds =
+            switch binding {
+            case .columns(let columns): columns.map(\.kind)
+            case .unstored(let kind): [kind]
+            }
+        guard values.count == kinds.count else { return nil }
+        var bytes: [UInt8] = []
+        for (value, kind) in zip(values, kinds) {
+            switch (value, kind) {
+            case (.integer(let integer), .integer): withUnsafeBytes(of: integer.bigEndian) { bytes += $0 }
+            case (.text(let text), .text): bytes += Array(text.utf8)
+            case (.bytes(let part), .bytes): bytes += part
+            default: return nil
             }
         }
+        return bytes
     }
 }

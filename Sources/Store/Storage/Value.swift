@@ -36,6 +36,12 @@ package struct Row: Hashable, Sendable {
         return bytes
     }
 
+    /// - Throws: ``UnexpectedValue``
+    package func text(_ index: Int) throws(UnexpectedValue) -> String {
+        guard case .text(let text) = values[index] else { throw UnexpectedValue() }
+        return text
+    }
+
     /// nil for null.
     ///
     /// - Throws: ``UnexpectedValue``

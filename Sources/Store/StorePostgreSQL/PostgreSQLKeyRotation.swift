@@ -8,7 +8,7 @@ package import WakuCrypto
 /// key. After it, the tables are rewritten, so that none of their pages has what the old key opens; interrupted before the end of that, the
 /// database says so, and another rotation mends it. The server's write-ahead log, its archive, standbys' logs and backups are not changed.
 ///
-/// Rows that only save work (``Storage/SealedColumn/isCache``) are deleted instead: they are made again when they are needed.
+/// Rows of caches (`Storage/Table/isCache`) are deleted instead: they are computed again when they are needed.
 package struct PostgreSQLKeyRotation {
     static let unfinishedProperty = "storage key rotation unfinished"
     private static let page = 500
@@ -50,7 +50,7 @@ package struct PostgreSQLKeyRotation {
             try rotation.setKey(salt)
             return count
         }
-        for (table, _) in store.schema.sealedTables {
+        for table in store.schema.parts.tables where table.sealed != nil {
             _ = try connection.run(Statement("VACUUM (FULL) \(table.quoted)", isPrepared: false))
         }
         try connection.perform(.change([Properties.remove(unfinishedProperty)]))
@@ -66,30 +66,24 @@ package struct PostgreSQLKeyRotation {
     }
 
     private func sealAll(_ schema: Schema) throws -> Int {
-        try schema.sealedTables.reduce(0) { count, sealed in
+        for table in schema.parts.tables where table.sealed != nil {
             // Others, such as an import, wait until this is done.
-            _ = try connection.run(Statement("LOCK TABLE \(sealed.table.quoted) IN SHARE ROW EXCLUSIVE MODE", isPrepared: false))
-            guard !sealed.column.isCache else {
-                try connection.perform(.change([Mutation(sealed.table, .delete(where: []))()]))
-                return count
-            }
-            return try count + sealAll(of: sealed.table, sealed.column)
+            _ = try connection.run(Statement("LOCK TABLE \(table.quoted) IN SHARE ROW EXCLUSIVE MODE", isPrepared: false))
+            if table.isCache { try connection.perform(.change([Mutation(table, .delete(where: []))()])) }
         }
+        return try schema.parts.sealedRows.reduce(0) { try $0 + sealAll($1) }
     }
 
     /// In pages, by the row's id: what is read is not changed at the same time.
-    private func sealAll(of table: Table, _ sealed: SealedColumn) throws -> Int {
-        let select = Query(
-            table, [.id, sealed.column] + sealed.binding, where: [.atLeast(.id), .present(sealed.column)], order: [.ascending(.id)])
-        let update = Mutation(table, .update([sealed.column], where: [.equal(.id)]))
+    private func sealAll(_ sealed: SealedRows) throws -> Int {
+        let (select, replacement) = (sealed.page, sealed.replacement)
         var (next, count) = (Int64.min, 0)
         while true {
             let page = try connection.rows(select(.integer(next), limit: Self.page))
             let changes = try page.map { row in
-                let (id, binding) = (try row.integer(0), Array(row.values[2...]))
-                let content = try old.open(try row.bytes(1), boundTo: binding)
+                let (id, change) = try sealed.reseal(row, by: replacement, from: old, to: new)
                 next = id == .max ? id : id + 1
-                return update(new.seal(content, boundTo: binding), .integer(id))
+                return change
             }
             try connection.perform(.change(changes))
             count += page.count

@@ -35,23 +35,27 @@ extension PostgreSQLStore {
         }
     }
 
-    /// Reads the sealed rows. Blocks as `readEach` does.
+    /// Compares the tables with their declarations, and reads the sealed rows. Blocks as `readEach` does.
     ///
     /// - Parameters:
     ///   - isUnsealing: false when the store was opened without its key: rows are not opened.
     ///   - limit: rows of each table at most; nil: all.
-    /// - Throws: `StoreError`
+    /// - Throws: `StoreError`, with `unsuitable` for tables that are not as declared.
     package func inspect(isUnsealing: Bool = true, limit: Int?) throws(StoreError) -> StoreInspection {
+        do {
+            try pool.read { try SchemaCheck(schema).verify($0, at: address) }
+        } catch {
+            throw StoreError(explaining: error, at: address)
+        }
         var inspection = StoreInspection()
         inspection.isRotationUnfinished = try read(Properties.property(PostgreSQLKeyRotation.unfinishedProperty)) != nil
         guard isUnsealing else { return inspection }
         var found: [String: StoreInspection.Rows] = [:]
-        for (table, sealed) in schema.sealedTables where !sealed.isCache {
-            let query = Query(table, [sealed.column] + sealed.binding, where: [.present(sealed.column)])
+        for sealed in schema.parts.sealedRows {
             var rows = found[sealed.label] ?? StoreInspection.Rows()
-            try scan(query(limit: limit)) { row in
+            try scan(sealed.contents()(limit: limit)) { row in
                 do {
-                    _ = try sealer.open(try row.bytes(0), boundTo: Array(row.values.dropFirst()))
+                    _ = try sealed.open(row, by: sealer)
                     rows.add(nil)
                 } catch {
                     rows.add(error)

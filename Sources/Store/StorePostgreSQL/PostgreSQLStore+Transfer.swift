@@ -1,7 +1,7 @@
 package import Storage
 
 extension PostgreSQLStore: TransferableStore {
-    package var tables: [Table] { schema.parts.flatMap(\.tables) }
+    package var tables: [Table] { schema.parts.tables }
 
     package func lastIDs() throws(StoreError) -> [String: Int64] {
         try eachSequence { table, sequence in

@@ -71,7 +71,9 @@ package final class PostgreSQLStore: Store {
             sealer = try queue.runAndWait { writer in
                 let connection = try writer.connected()
                 try connection.withoutTimeLimit {
-                    if mustExist { try schema.require(connection, at: address) } else { try schema.migrate(connection, at: address) }
+                    if mustExist { return try schema.require(connection, at: address) }
+                    try schema.migrate(connection, at: address)
+                    try SchemaCheck(schema).verify(connection, at: address)
                 }
                 let sealer = try Sealer(storageKey: storageKey ?? SymmetricKey.random(), in: connection)
                 if storageKey != nil { try sealer.checkKey(in: connection, at: address, mayWrite: !mustExist) }

@@ -129,9 +129,4 @@ struct Schema: Sendable {
     func requireNothingAdded(_ connection: PostgreSQLConnection, at address: PostgreSQLAddress) throws {
         guard unknown(try applied(connection) ?? [:]).isEmpty else { throw StoreError(newerAt: address) }
     }
-
-    /// Tables with encrypted contents.
-    var sealedTables: [(table: Table, column: SealedColumn)] {
-        parts.flatMap(\.tables).compactMap { table in table.sealed.map { (table, $0) } }
-    }
 }

@@ -224,7 +224,7 @@ extension [Column] {
 }
 
 extension Index {
-    fileprivate func sql(on table: Table) -> String {
+    func sql(on table: Table) -> String {
         let rows =
             switch condition {
             case .present(let column): " WHERE \(column.quoted) IS NOT NULL"

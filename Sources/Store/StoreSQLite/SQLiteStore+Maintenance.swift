@@ -49,7 +49,7 @@ private struct StoreCheck {
 
     /// - Parameter prepare: done first, on the thread of the check.
     func run(prepare: @escaping @Sendable () -> Void) async throws {
-        var configuration = Configuration()
+        var configuration = Configuration.hardened
         configuration.readonly = true
         let database = try DatabaseQueue(path: path, configuration: configuration)
         do {
@@ -70,8 +70,8 @@ private struct StoreCheck {
 
     private func look(_ db: Database) throws {
         guard try String.fetchOne(db, sql: "PRAGMA quick_check(1)") == "ok" else { throw DatabaseError(resultCode: .SQLITE_CORRUPT) }
-        for (table, sealed) in schema.sealedTables where !sealed.isCache {
-            try sealer.openAll(of: table, sealed, in: db) { error in
+        for rows in schema.parts.sealedRows {
+            try sealer.openAll(rows, in: db) { error in
                 if let error { throw error }
             }
         }

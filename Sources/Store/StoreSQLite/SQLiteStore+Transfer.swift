@@ -2,7 +2,7 @@ import GRDB
 package import Storage
 
 extension SQLiteStore: TransferableStore {
-    package var tables: [Storage.Table] { schema.parts.flatMap(\.tables) }
+    package var tables: [Storage.Table] { schema.parts.tables }
 
     /// SQLite keeps what it assigned in a table of its own.
     package func lastIDs() throws(StoreError) -> [String: Int64] {

@@ -185,9 +185,9 @@ package final class SQLiteStore: Store {
 
     private static func open(_ path: String, mayCreate: Bool) throws(StoreError) -> DatabasePool {
         setUpLibrary()
-        let exists = FileManager.default.fileExists(atPath: path)
+        let exists = try DatabaseFile.exists(at: path)
         guard exists || mayCreate else {
-            throw StoreError(code: .missing, message: "there is no database at \(path): has the daemon run with this data folder?")
+            throw StoreError(noDatabaseAt: path)
         }
         if !exists {
             // SQLite gives its other files the mode of this one.
@@ -197,8 +197,8 @@ package final class SQLiteStore: Store {
             }
             Foundation.close(file)
         }
-        var configuration = Configuration()
-        // Who asks waits for 3 s.
+        var configuration = Configuration.hardened
+        // Clients wait 3 s for an answer.
         configuration.busyMode = .timeout(2)
         configuration.journalMode = .wal
         do {

@@ -5,10 +5,13 @@ import Storage
 struct Schema: Sendable {
     let parts: [StorePart]
 
-    private var migrator: DatabaseMigrator {
+    private var migrator: DatabaseMigrator { migrator { _ in true } }
+
+    /// - Parameter isIncluded: gets the identifier of each migration.
+    func migrator(_ isIncluded: (String) -> Bool) -> DatabaseMigrator {
         var migrator = DatabaseMigrator()
         for part in parts {
-            for (index, migration) in part.migrations.enumerated() {
+            for (index, migration) in part.migrations.enumerated() where isIncluded(Self.identifier(part.name, index + 1)) {
                 migrator.registerMigration(Self.identifier(part.name, index + 1)) { db in
                     for sql in migration.steps.flatMap(\.sql) { try db.execute(sql: sql) }
                 }
@@ -19,23 +22,28 @@ struct Schema: Sendable {
 
     private static func identifier(_ part: String, _ number: Int) -> String { "\(part) \(number)" }
 
-    /// - Throws: ``StoreError`` with `newer`, and errors of the database.
+    /// - Throws: ``StoreError`` with `newer` or `unsuitable`, and errors of the database.
     func migrate(_ pool: DatabasePool, in place: String) throws {
         guard try !pool.read(isNewer) else { throw StoreError(newerIn: place) }
+        // Before the migrations, on which a trigger could act, and after them, since some tables may have been there already.
+        let check = SchemaCheck(self)
+        try pool.read { try check.verify($0, in: place) }
+        if try pool.read(isComplete) { return }
         try pool.write { try $0.execute(sql: Self.properties) }
         try LegacySchema.upgrade(pool)
         try migrator.migrate(pool)
+        try pool.read { try check.verify($0, in: place) }
     }
 
     /// Before anything else: the engine has properties of its own.
-    private static let properties =
+    static let properties =
         "CREATE TABLE IF NOT EXISTS property (name TEXT PRIMARY KEY NOT NULL, value BLOB NOT NULL) WITHOUT ROWID"
 
     /// Whether a later version of this program has changed the tables of a part that this one knows. Parts that it does not know are left
     /// alone.
     func isNewer(_ db: Database) throws -> Bool {
         let known = Set(migrator.migrations)
-        return try migrator.appliedIdentifiers(db).contains { identifier in
+        return try applied(db).contains { identifier in
             guard !known.contains(identifier), !LegacySchema.isIdentifier(identifier) else { return false }
             // Before tables belonged to parts, identifiers began with a number.
             if let number = identifier.split(separator: " ").first, Int(number) != nil { return true }
@@ -49,11 +57,12 @@ struct Schema: Sendable {
 
     /// Whether the database is this program's at all.
     func isKnown(_ db: Database) throws -> Bool {
-        try !migrator.appliedIdentifiers(db).isEmpty
+        try !applied(db).isEmpty
     }
 
-    /// Tables with encrypted contents.
-    var sealedTables: [(table: Table, column: SealedColumn)] {
-        parts.flatMap(\.tables).compactMap { table in table.sealed.map { (table, $0) } }
+    /// Identifiers of the migrations that were applied. None when that table is none: see ``SchemaCheck``.
+    func applied(_ db: Database) throws -> [String] {
+        guard try String.fetchOne(db, sql: "SELECT type FROM sqlite_master WHERE name = 'grdb_migrations'") == "table" else { return [] }
+        return try String.fetchAll(db, sql: "SELECT identifier FROM grdb_migrations")
     }
 }

@@ -19,19 +19,15 @@ extension Sealer {
     /// Opens the sealed rows of a table, or the first ones. `visit` gets what went wrong with each; nil when nothing did.
     ///
     /// A database of an older version, or a backup of one, may be without the table or some of its columns.
-    func openAll(of table: Table, _ sealed: SealedColumn, in db: Database, limit: Int? = nil, _ visit: ((any Error)?) throws -> Void) throws
-    {
-        guard try db.tableExists(table.name) else { return }
-        let present = Set(try db.columns(in: table.name).map(\.name))
-        let columns = table.columns.filter { present.contains($0.name) }
-        let query = Query(table, [sealed.column] + sealed.binding + columns, where: [.present(sealed.column)])
-        try StoreSession(db: db).scan(query(limit: limit)) { row in
+    func openAll(_ sealed: SealedRows, in db: Database, limit: Int? = nil, _ visit: ((any Error)?) throws -> Void) throws {
+        guard try db.tableExists(sealed.table.name) else { return }
+        let present = Set(try db.columns(in: sealed.table.name).map(\.name))
+        let columns = sealed.table.columns.filter { present.contains($0.name) }
+        try StoreSession(db: db).scan(sealed.contents(and: columns)(limit: limit)) { row in
             do {
-                let (binding, values) = (
-                    row.values.dropFirst().prefix(sealed.binding.count), row.values.dropFirst(sealed.binding.count + 1)
-                )
+                let values = row.values.dropFirst(sealed.boundColumns.count + 1)
                 guard zip(columns, values).allSatisfy({ $0.admits($1) }) else { throw UnexpectedValue() }
-                _ = try open(try row.bytes(0), boundTo: Array(binding))
+                _ = try sealed.open(row, by: self)
             } catch let error as DatabaseError {
                 throw error
             } catch {

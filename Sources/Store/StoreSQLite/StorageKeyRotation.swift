@@ -12,7 +12,7 @@ package import WakuCrypto
 /// - It does not protect against whoever has the identity itself and the database: the identity opens everything. Nor does it change copies
 ///   and backups made before, or blocks that a file system or an SSD kept.
 ///
-/// Rows that only save work (``Storage/SealedColumn/isCache``) are deleted instead: they are made again when they are needed.
+/// Rows of caches (`Storage/Table/isCache`) are deleted instead: they are computed again when they are needed.
 ///
 /// One transaction changes every row, the salt and the check of the key: a process that is killed leaves either all old or all new. After
 /// it, the file is rewritten, so that no page and no log has what the old key opens; killed before the end of that, the database says so
@@ -71,29 +71,21 @@ package struct StorageKeyRotation {
     }
 
     private func sealAll(_ schema: Schema) throws -> Int {
-        try schema.sealedTables.reduce(0) { count, sealed in
-            guard !sealed.column.isCache else {
-                try StoreSession(db: db).perform(StoreCommand.change([Mutation(sealed.table, .delete(where: []))()]))
-                return count
-            }
-            return try count + sealAll(of: sealed.table, sealed.column)
+        for cache in schema.parts.tables where cache.isCache {
+            try StoreSession(db: db).perform(StoreCommand.change([Mutation(cache, .delete(where: []))()]))
         }
+        return try schema.parts.sealedRows.reduce(0) { try $0 + sealAll($1) }
     }
 
     /// In pages, by the row's id: what is read is not changed at the same time.
-    private func sealAll(of table: Table, _ sealed: SealedColumn) throws -> Int {
-        let select = Query(
-            table, [.id, sealed.column] + sealed.binding, where: [.atLeast(.id), .present(sealed.column)], order: [.ascending(.id)])
-        let update = Mutation(table, .update([sealed.column], where: [.equal(.id)]))
-        let session = StoreSession(db: db)
+    private func sealAll(_ sealed: SealedRows) throws -> Int {
+        let (select, replacement, session) = (sealed.page, sealed.replacement, StoreSession(db: db))
         var (next, count) = (Int64.min, 0)
         while true {
             let page = try session.rows(select(.integer(next), limit: Self.page))
             for row in page {
-                let id = try row.integer(0)
-                let binding = Array(row.values[2...])
-                let content = try old.open(try row.bytes(1), boundTo: binding)
-                try session.perform(StoreCommand.change([update(new.seal(content, boundTo: binding), .integer(id))]))
+                let (id, change) = try sealed.reseal(row, by: replacement, from: old, to: new)
+                try session.perform(StoreCommand.change([change]))
                 next = id == .max ? id : id + 1
             }
             count += page.count

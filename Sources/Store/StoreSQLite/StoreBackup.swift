@@ -45,12 +45,15 @@ package enum StoreBackup {
         _ backup: String, into folder: DataFolder, storageKey: SymmetricKey, parts: [StorePart]
     ) throws(StoreError) -> StoreInspection {
         let path = DataFolder.databasePath(in: folder.path)
+        guard try DatabaseFile.exists(at: backup) else {
+            throw StoreError(code: .missing, message: "backup \(backup) is missing: give the file that admin backup made")
+        }
         let candidate = path + ".restoring"
         defer { for suffix in ["", "-wal", "-shm"] { unlink(candidate + suffix) } }
         for suffix in ["", "-wal", "-shm"] { unlink(candidate + suffix) }
         try copy(backup, to: candidate)
         // A copy of a folder has a log beside the database.
-        if FileManager.default.fileExists(atPath: backup + "-wal") { try copy(backup + "-wal", to: candidate + "-wal") }
+        if try DatabaseFile.exists(at: backup + "-wal") { try copy(backup + "-wal", to: candidate + "-wal") }
         let inspection = try inspect(candidate, named: backup, storageKey, Schema(parts: parts))
         guard inspection.isWhole else {
             throw StoreError(
@@ -65,7 +68,7 @@ package enum StoreBackup {
         _ path: String, named name: String, _ storageKey: SymmetricKey, _ schema: Schema
     ) throws(StoreError) -> StoreInspection {
         do {
-            let database = try DatabaseQueue(path: path)
+            let database = try DatabaseQueue(path: path, configuration: .untrusted)
             let inspection = try database.read { try StoreInspection(db: $0, storageKey: storageKey, name, schema: schema) }
             try database.close()
             try sync(path)
@@ -80,7 +83,7 @@ package enum StoreBackup {
         for suffix in ["", "-wal"] { unlink(replaced + suffix) }
         if FileManager.default.fileExists(atPath: path) {
             // Its log becomes part of it; one that can't be opened any more is kept with its log.
-            if let old = try? DatabaseQueue(path: path) {
+            if let old = try? DatabaseQueue(path: path, configuration: .hardened) {
                 _ = try? old.writeWithoutTransaction { try $0.checkpoint(.truncate) }
                 try? old.close()
             }
@@ -110,7 +113,7 @@ package enum StoreBackup {
 
     private static func copy(_ source: String, to target: String) throws(StoreError) {
         let unreadable = StoreError(code: .missing, message: "backup \(source) can't be read: is it there, and may this user read it?")
-        let from = open(source, O_RDONLY | O_CLOEXEC)
+        let from = open(source, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
         guard from >= 0 else { throw unreadable }
         defer { close(from) }
         let to = try create(target)

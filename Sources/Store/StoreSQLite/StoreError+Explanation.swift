@@ -19,6 +19,10 @@ extension StoreError {
         }
     }
 
+    init(noDatabaseAt path: String) {
+        self.init(code: .missing, message: "there is no database at \(path): has the daemon run with this data folder?")
+    }
+
     init(newerIn place: String) {
         self.init(code: .newer, message: "the database in \(place) was made by a newer waku-push: run that version")
     }

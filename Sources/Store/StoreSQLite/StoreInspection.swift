@@ -10,10 +10,11 @@ extension StoreInspection {
     ///   - storageKey: nil to leave sealed rows unopened.
     ///   - parts: all that have tables in it.
     ///   - isThorough: false for a quicker look, without the indexes and with no more than ``sampleSize`` rows of each table.
-    /// - Throws: `StoreError` when it is no database of this program, a newer one, or sealed with another key.
+    /// - Throws: `StoreError` when it is missing, no database of this program, a newer one, or sealed with another key.
     package init(of path: String, storageKey: SymmetricKey?, parts: [StorePart], isThorough: Bool = true) throws(StoreError) {
+        guard try DatabaseFile.exists(at: path) else { throw StoreError(noDatabaseAt: path) }
         do {
-            var configuration = Configuration()
+            var configuration = Configuration.untrusted
             configuration.readonly = true
             configuration.busyMode = .timeout(2)
             let database = try DatabaseQueue(path: path, configuration: configuration)
@@ -31,6 +32,7 @@ extension StoreInspection {
         guard try schema.isKnown(db) else {
             throw StoreError(code: .damaged, message: "\(path) is no database of waku-push: give one that admin backup made")
         }
+        try SchemaCheck(schema).verify(db, in: path)
         let check = isThorough ? "integrity_check" : "quick_check"
         self.init()
         problems = try String.fetchAll(db, sql: "PRAGMA \(check)(\(Self.problemLimit))").filter { $0 != "ok" }
@@ -39,11 +41,11 @@ extension StoreInspection {
         let sealer = try Sealer(storageKey: storageKey, in: db)
         guard try sealer.fits(db) != false else { throw StoreError(otherIdentityIn: path) }
         var found: [String: Rows] = [:]
-        for (table, sealed) in schema.sealedTables where !sealed.isCache {
-            try sealer.openAll(of: table, sealed, in: db, limit: isThorough ? nil : Self.sampleSize) { failure in
-                found[sealed.label, default: Rows()].add(failure)
+        for sealed in schema.parts.sealedRows {
+            found[sealed.label] = found[sealed.label] ?? Rows()
+            try sealer.openAll(sealed, in: db, limit: isThorough ? nil : Self.sampleSize) { failure in
+                found[sealed.label]?.add(failure)
             }
-            found[sealed.label, default: Rows()].count += 0
         }
         rows = found
     }

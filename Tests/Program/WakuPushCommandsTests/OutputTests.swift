@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 @testable import WakuPushCommands
@@ -49,5 +50,41 @@ struct OutputTests {
     ])
     func controlCharactersAreEscaped(text: String, expected: String) {
         #expect(Output.printable(text) == expected)
+    }
+
+    /// Text of clients, peers, files and databases must not reach the terminal as control characters.
+    @Test func everyLineIsPrintable() {
+        let hostile = "\u{1B}[31mred\n\u{9B}2J"
+        let texts = [
+            printed { Output.line(hostile) }, printed { Output.table([hostile], [[hostile]]) },
+            printed { Output.fields([(hostile, hostile)]) },
+            LineLogHandler.line([("message", hostile)], [("reason", hostile), ("agent", "\u{1B}c")], .text) + "\n",
+        ]
+        for text in texts {
+            #expect(!text.unicodeScalars.contains { $0 != "\n" && $0.properties.generalCategory == .control }, "\(text)")
+        }
+        #expect(texts.map { $0.count { $0 == "\n" } } == [1, 2, 1, 1])
+    }
+
+    @Test(arguments: [
+        #""no\e[31msuch\noption": 1"#, #"log-level: "\e[31mloud\n""#, #"relay: "ftp://\e[31m\nhost""#,
+        #"gorush-endpoints: [{name: "\e[31m\n", url: "\e[31m", platforms: "\e[2J"}]"#, #"notifications: [{"\e[31m": 1}]"#,
+        #"store: "\e[31m\n://""#, #"session-http: "\e[31m\n""#,
+    ])
+    func valuesOfConfigurationFilesAreEscapedInErrors(yaml: String) async throws {
+        let folder = try TemporaryFolder()
+        let path = folder.path + "/waku-push\u{1B}[31m.yaml"
+        try yaml.write(toFile: path, atomically: true, encoding: .utf8)
+        let ended = try await run(["config", "check", "--config", path])
+        #expect([64, 65].contains(ended.status), "\(ended.status)")
+        #expect(!ended.errors.isEmpty && !ended.errors.contains("\u{1B}"), "\(ended.errors)")
+        #expect(ended.errors.count { $0 == "\n" } == 1, "\(ended.errors)")
+    }
+
+    @Test(arguments: [["admin", "registrations", "show", "\u{1B}[31m\nx"], ["serve", "--relay", "\u{1B}[31m"], ["\u{1B}[31m"]])
+    func argumentsAreEscapedInErrors(arguments: [String]) async throws {
+        let ended = try await run(arguments)
+        #expect(ended.status == 64 && !ended.errors.contains("\u{1B}"), "\(ended.errors)")
+        #expect(ended.errors.count { $0 == "\n" } == 1, "\(ended.errors)")
     }
 }

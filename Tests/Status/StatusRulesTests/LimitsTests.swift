@@ -127,6 +127,21 @@ struct LimitsTests {
         for _ in 0..<10 { #expect(admission.message(.queryResponse, from: one, at: now) == nil) }
     }
 
+    @Test("of a sender hold for all unsigned messages together, and leave signed ones alone")
+    func unsigned() throws {
+        var limits = Limits.none
+        for text in ["requests-by-sender=3/h", "messages-by-sender=4/h"] { try limits.set(text) }
+        for shared in [[], [.requestsBySender, .messagesBySender]] as [Set<Admission.Refusal>] {
+            var admission = Admission(limits, sharing: shared)
+            let requests = (0..<9).map { _ in admission.message(.request, from: nil, at: now) }
+            #expect(requests.count { $0 == nil } == 3 && requests.last == .requestsBySender)
+            let messages = (0..<9).map { _ in admission.message(from: nil, at: now) }
+            #expect(messages.count { $0 == nil } == 4 && messages.last == .messagesBySender)
+            #expect(admission.message(.request, from: one, at: now) == nil)
+            #expect(admission.message(from: one, at: now) == nil)
+        }
+    }
+
     @Test("of all together count everybody, but not who was refused before")
     func totals() throws {
         var limits = Limits.none

@@ -242,12 +242,12 @@ struct FaultTests {
     func damagedRow() async throws {
         let fixture = try StoreFixture()
         let store = try fixture.open()
-        let sealed = store.sealer.seal([1, 2, 3], boundTo: [.integer(1)])
+        let sealed = store.sealer.seal([1, 2, 3], in: Counters.table, boundTo: [.integer(1)])
         try await store.commit(.change([Counters.insertSealed(.integer(1), .integer(0), sealed)]))
         #expect(try store.inspect(limit: nil).rows == ["counters": StoreInspection.Rows(count: 1)])
         _ = try fixture.connection().run(Statement("UPDATE counter SET number = 2"))
         let read = StoreCommand<[UInt8]>.find(Counters.sealedRows()) { [sealer = store.sealer] rows in
-            .done(try sealer.open(rows[0].bytes(1), boundTo: [rows[0].values[0]]))
+            .done(try sealer.open(rows[0].bytes(1), in: Counters.table, boundTo: [rows[0].values[0]]))
         }
         let error = #expect(throws: StoreError.self) { try store.read(read) }
         #expect(error?.code == .damaged)

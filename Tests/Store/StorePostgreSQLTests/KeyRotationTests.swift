@@ -18,7 +18,8 @@ struct KeyRotationTests {
         try await store.commit(
             .change(
                 (0..<1200 as Range<Int64>).map { number in
-                    Counters.insertSealed(.integer(number), .integer(0), store.sealer.seal([7], boundTo: [.integer(number)]))
+                    Counters.insertSealed(
+                        .integer(number), .integer(0), store.sealer.seal([7], in: Counters.table, boundTo: [.integer(number)]))
                 }))
         try await store.commit(Counters.add(5000))
         let before = try contents(store)
@@ -36,7 +37,7 @@ struct KeyRotationTests {
     func damage() async throws {
         let fixture = try StoreFixture()
         let store = try fixture.open()
-        let sealed = store.sealer.seal([7], boundTo: [.integer(1)])
+        let sealed = store.sealer.seal([7], in: Counters.table, boundTo: [.integer(1)])
         try await store.commit(
             .change([
                 Counters.insertSealed(.integer(1), .integer(0), sealed),

@@ -30,11 +30,13 @@ struct LegacyMigrationTests {
     private func filled(version: Int) throws -> LegacyDatabase {
         let database = try LegacyDatabase(version: version)
         let sealer = database.sealer
-        func sealed(_ content: String, _ binding: Value...) -> Value { sealer.seal(Array(content.utf8), boundTo: binding) }
+        func sealed(_ content: String, in table: Storage.Table, _ binding: Value...) -> Value {
+            sealer.seal(Array(content.utf8), in: table, boundTo: binding)
+        }
         var statements: [(sql: String, arguments: [Value])] = [
             (
                 "INSERT INTO registration VALUES (3, ?, ?, -2, 11, 1, 100, 200, ?\(version >= 3 ? ", NULL" : "")\(version >= 4 ? ", NULL" : ""))",
-                [keyHash, .bytes([1]), sealed("registration", keyHash, .integer(-2), .bytes([1]))]
+                [keyHash, .bytes([1]), sealed("registration", in: StatusStorage.registration, keyHash, .integer(-2), .bytes([1]))]
             ),
             (
                 "INSERT INTO registration (id, key_hash, installation, version, changed_at) VALUES (5, ?, ?, 9, 12)",
@@ -43,9 +45,12 @@ struct LegacyMigrationTests {
             // One row was deleted: its id is not to be assigned again.
             (
                 "INSERT INTO outbox VALUES (41, ?, 3, 1000, ?)",
-                [Self.bytes(1, 32), sealed("waits", Self.bytes(1, 32))]
+                [Self.bytes(1, 32), sealed("waits", in: DeliveryStorage.outbox, Self.bytes(1, 32))]
             ),
-            ("INSERT INTO outbox VALUES (42, ?, 3, 1001, ?)", [Self.bytes(2, 32), sealed("gone", Self.bytes(2, 32))]),
+            (
+                "INSERT INTO outbox VALUES (42, ?, 3, 1001, ?)",
+                [Self.bytes(2, 32), sealed("gone", in: DeliveryStorage.outbox, Self.bytes(2, 32))]
+            ),
             ("DELETE FROM outbox WHERE id = 42", []),
             ("INSERT INTO accepted (id, delivery, at) VALUES (1, ?, 20)", [Self.bytes(3, 32)]),
             ("INSERT INTO answer VALUES (6, ?, ?, 31)", [Self.bytes(4, 32), .bytes([0, 2])]),
@@ -63,7 +68,10 @@ struct LegacyMigrationTests {
         if version >= 3 {
             statements += [
                 ("UPDATE registration SET message = 77 WHERE id = 3", []),
-                ("INSERT INTO topic_key VALUES (-88, ?)", [sealer.seal(SymmetricKey.random(), boundTo: [.text(topic)])]),
+                (
+                    "INSERT INTO topic_key VALUES (-88, ?)",
+                    [sealer.seal(SymmetricKey.random(), in: StatusStorage.topicKey, boundTo: [.text(topic)])]
+                ),
             ]
         }
         if version >= 4 {
@@ -153,11 +161,12 @@ struct LegacyMigrationTests {
         let registration = try #require(
             try values("SELECT key_hash, version, installation, sealed FROM registration WHERE id = 3", store).first)
         guard case .bytes(let sealed) = registration[3] else { Issue.record("no content"); return }
-        #expect(try store.sealer.open(sealed, boundTo: Array(registration[..<3])) == Array("registration".utf8))
+        #expect(
+            try store.sealer.open(sealed, in: StatusStorage.registration, boundTo: Array(registration[..<3])) == Array("registration".utf8))
         let stored = try #require(try store.read(DeliveryStorage.stored([41])).first)
-        #expect(try store.sealer.open(stored.sealed, boundTo: [Self.bytes(1, 32)]) == Array("waits".utf8))
+        #expect(try store.sealer.open(stored.sealed, in: DeliveryStorage.outbox, boundTo: [Self.bytes(1, 32)]) == Array("waits".utf8))
         if version >= 3, case .bytes(let sealed)? = try values("SELECT sealed FROM topic_key", store).first?[0] {
-            #expect(store.sealer.openKey(sealed, boundTo: [.text(topic)]) != nil)
+            #expect(store.sealer.openKey(sealed, in: StatusStorage.topicKey, boundTo: [.text(topic)]) != nil)
         }
         try store.close()
         let inspection = try StoreInspection(of: database.path, storageKey: database.storageKey, parts: Self.parts)

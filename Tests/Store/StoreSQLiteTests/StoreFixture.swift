@@ -49,7 +49,7 @@ enum Records {
 
     static let sealedMemo = Column("sealed", .bytes)
     static let memo = Table(
-        "memo", columns: [sealedMemo], sealed: SealedColumn(sealedMemo, boundTo: [], label: "memos", isCache: true))
+        "memo", columns: [sealedMemo], sealed: SealedColumn(cached: sealedMemo, boundTo: .text, label: "memos"))
 
     static let part = StorePart("records", tables: [table, memo])
 
@@ -71,7 +71,7 @@ enum Records {
             guard let row = rows.first else { return .done(nil) }
             let version = try row.integer(1)
             _ = try row.integer(2)
-            return .done((version, try row.optionalBytes(3).map { try sealer.open($0, boundTo: [key, .integer(version)]) }))
+            return .done((version, try row.optionalBytes(3).map { try sealer.open($0, in: table, boundTo: [key, .integer(version)]) }))
         }
     }
 
@@ -83,7 +83,7 @@ enum Records {
     static func put(_ record: String, version: Int64 = 1, content: [UInt8]? = [1, 2, 3], _ sealer: Sealer) -> StoreCommand<Void> {
         let key = Value.bytes(Array(record.utf8))
         return .find(find(key)) { rows in
-            let sealed = content.map { sealer.seal($0, boundTo: [key, .integer(version)]) } ?? .null
+            let sealed = content.map { sealer.seal($0, in: table, boundTo: [key, .integer(version)]) } ?? .null
             guard let row = rows.first else { return .change([insert(key, .integer(version), .integer(1), sealed)]) }
             // Also over what is damaged.
             return .change([update(.integer(version), .integer(1), sealed, .integer(try row.integer(0)), row.values[1])])
@@ -95,7 +95,7 @@ enum Records {
     }
 
     static func addMemo(_ sealer: Sealer) -> StoreCommand<Void> {
-        .change([insertMemo(sealer.seal([4, 5], boundTo: []))])
+        .change([insertMemo(sealer.seal([4, 5], in: memo, boundTo: [.text("memo")]))])
     }
 
     static func memos() -> StoreCommand<[[UInt8]]> {

@@ -4,8 +4,8 @@
 /// initialized, as it is when a database was opened.
 void waku_sqlite_disable_memory_statistics(void);
 
-/// Prepares a connection for reading a database that somebody else made: its schema can't call functions with side effects, run triggers, read
-/// views or attach other databases, and no value is larger than `length` bytes.
-///
-/// - Returns: an SQLite result code.
-int waku_sqlite_distrust(void *connection, int length);
+/// Defensive mode, no trust in functions of the schema, no triggers and no views, for a connection (`sqlite3 *`). Returns SQLite's code.
+int waku_sqlite_harden(void *connection);
+
+/// Limits rows and blobs to 64 MiB, tables to 100 columns and expressions to a depth of 100, for a connection to a file from elsewhere.
+void waku_sqlite_limit(void *connection);

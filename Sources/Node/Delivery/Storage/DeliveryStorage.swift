@@ -79,7 +79,7 @@ package enum DeliveryStorage {
     ) -> Change {
         insert(
             .bytes(delivery.bytes), .integer(device.protocol.rawValue), .integer(device.row), .integer(expires.rawValue),
-            sealer.seal(payload, boundTo: [.bytes(delivery.bytes)]))
+            sealer.seal(payload, in: outbox, boundTo: [.bytes(delivery.bytes)]))
     }
 
     /// Each finds a row if the delivery is in the outbox or accepted, respectively.

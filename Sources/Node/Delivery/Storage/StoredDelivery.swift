@@ -33,7 +33,7 @@ package struct StoredDelivery: Sendable {
 
     /// As the protocol made it.
     func payload(_ sealer: Sealer) throws -> [UInt8] {
-        try sealer.open(sealed, boundTo: [.bytes(waiting.delivery.bytes)])
+        try sealer.open(sealed, in: DeliveryStorage.outbox, boundTo: [.bytes(waiting.delivery.bytes)])
     }
 }
 

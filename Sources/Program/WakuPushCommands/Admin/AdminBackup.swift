@@ -74,9 +74,6 @@ extension Admin {
             try await reportingFailures {
                 try admin.requireDataFolder("restore it with pg_restore, or by its archive")
                 let identity = try admin.requiredIdentity("it is needed to verify that every row can be decrypted")
-                guard FileManager.default.isReadableFile(atPath: file) else {
-                    throw CommandFailure(.data, "backup \(file) can't be read: is it there, and may this user read it?")
-                }
                 let folder = try DataFolder(locking: admin.folder(of: command))
                 defer { folder.unlock() }
                 let inspection = try StoreBackup.restore(
@@ -90,7 +87,8 @@ extension Admin {
 
     struct Check: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Verifies the database, with or without a running node: its integrity, and that each encrypted row can be decrypted.",
+            abstract:
+                "Verifies the database, with or without a running node: its schema and integrity, and that each encrypted row can be decrypted.",
             discussion: """
                 EXAMPLES
                   waku-push admin check --data data --identity id.key
@@ -99,7 +97,7 @@ extension Admin {
 
                 EXIT CODES
                   0   the database is intact
-                  65  something is damaged, or the key is the wrong one
+                  65  something is damaged or of another origin, or the key is the wrong one
                 """)
 
         @ParentCommand var command: Admin
@@ -111,9 +109,6 @@ extension Admin {
                 let key = try admin.identityFile.map { Sealer.storageKey(of: try IdentityFile.read($0)) }
                 if file == nil, case .postgreSQL(let address) = try admin.location() { return try check(address, key) }
                 let path = file ?? DataFolder.databasePath(in: admin.folder(of: command))
-                guard FileManager.default.fileExists(atPath: path) else {
-                    throw CommandFailure(.data, "there is no database at \(path): has the daemon run with this data folder?")
-                }
                 let inspection = try StoreInspection(of: path, storageKey: key, parts: NodeAssembly.parts)
                 if admin.json { try Output.json(inspection) } else { Output.fields(inspection.fields) }
                 guard inspection.isWhole else {
@@ -153,7 +148,7 @@ extension Admin {
                 let identity = try admin.requiredIdentity("the storage key is derived from the node's key")
                 let path = admin.folder(of: command)
                 let location = try admin.location()
-                guard location != .dataFolder || FileManager.default.fileExists(atPath: DataFolder.databasePath(in: path)) else {
+                guard try location != .dataFolder || DatabaseFile.exists(at: DataFolder.databasePath(in: path)) else {
                     throw CommandFailure(.data, "there is no database in \(path): has the daemon run with this data folder?")
                 }
                 let folder = try DataFolder(locking: path)
@@ -174,7 +169,7 @@ extension Admin {
 
 extension StoreInspection {
     fileprivate var fields: [(String, String)] {
-        var fields = [("integrity", problems.isEmpty ? "ok" : "damaged: " + problems.map(Output.printable).joined(separator: "; "))]
+        var fields = [("integrity", problems.isEmpty ? "ok" : "damaged: " + problems.joined(separator: "; "))]
         for (name, rows) in (rows ?? [:]).sorted(by: { $0.key > $1.key }) {
             fields.append(
                 (name, rows.unreadable == 0 ? "\(rows.count), all decrypted" : "\(rows.unreadable) of \(rows.count) can't be decrypted"))

@@ -11,6 +11,7 @@ struct AdminClient {
 
     /// - Throws: ``CommandFailure`` when the folder can't be opened.
     init(folder: String) throws(CommandFailure) {
+        if access(folder, X_OK) != 0, errno == EACCES { throw Self.refusal(of: folder) }
         guard let socket = AdminSocket(in: folder) else {
             throw CommandFailure(.data, "data folder \(folder) can't be opened: set --data to the daemon's data folder")
         }
@@ -42,9 +43,12 @@ struct AdminClient {
     }
 
     var noDaemon: CommandFailure {
-        CommandFailure(
-            .unavailable,
-            "no daemon answers on data folder \(folder): is one running with this --data, and is this command run as its user or as root?")
+        if access(socket.path, W_OK) != 0, errno == EACCES { return Self.refusal(of: folder) }
+        return CommandFailure(.unavailable, "no daemon answers on data folder \(folder): is one running with this --data?")
+    }
+
+    private static func refusal(of folder: String) -> CommandFailure {
+        CommandFailure(.permission, "this user may not use data folder \(folder): run this as the daemon's user or root")
     }
 
     private func send(

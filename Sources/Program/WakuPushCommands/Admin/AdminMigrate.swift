@@ -16,8 +16,9 @@ extension Admin {
                 "Moves a stopped node's store from its data folder to PostgreSQL, or back; or finishes an upgrade of nodes that share one.",
             discussion: """
                 With --to, everything is moved: registrations, waiting notifications, what was answered and delivered, and what the node is to catch up \
-                on. Every row is compared afterwards. Then the old store is marked, so that no daemon starts with it by mistake. What is \
-                interrupted is repeated: it continues where it ended. The target must be empty, or be what an earlier move left behind.
+                on. Every row is compared afterwards. Rows that only save work, such as the keys of topics, are left behind: the node computes them \
+                again. Then the old store is marked, so that no daemon starts with it by mistake. What is interrupted is repeated: it continues \
+                where it ended. The target must be empty, or be what an earlier move left behind.
 
                 With --finish, what only older releases need is removed from a PostgreSQL database, while nodes of this release go on: a new \
                 release only adds to its tables when it starts, so that nodes of two releases can share it during an upgrade. Afterwards older \
@@ -42,6 +43,7 @@ extension Admin {
         private struct Report: Encodable {
             let from, to: String
             let rows: [String: Int]
+            let leftBehind: [String: Int]
         }
 
         private struct FinishReport: Encodable {
@@ -69,7 +71,7 @@ extension Admin {
                 node.state != .ended && node.secondsSinceRenewal < Self.silenceLimit && node.version != Version.current
             }
             guard others.isEmpty else {
-                let names = others.map { "\(Output.printable($0.name)) (\(Output.printable($0.version)))" }.joined(separator: ", ")
+                let names = others.map { "\($0.name) (\($0.version))" }.joined(separator: ", ")
                 throw CommandFailure(
                     .unavailable,
                     "nodes of another release than \(Version.current) share the database: \(names): upgrade or stop them first")
@@ -112,9 +114,9 @@ extension Admin {
             let transfer = StoreTransfer(from: from, to: into, named: target.description) { done in
                 progress.show("\(done.rows) of \(done.total) rows", Double(done.rows) / Double(max(done.total, 1)))
             }
-            let rows = try await transfer.run()
+            let moved = try await transfer.run()
             progress.clear()
-            try print(Report(from: source.description, to: target.description, rows: rows))
+            try print(Report(from: source.description, to: target.description, rows: moved.moved, leftBehind: moved.leftBehind))
         }
 
         /// A folder's contents come from PostgreSQL. What goes to PostgreSQL comes from the data folder: that the daemon's configuration may
@@ -132,8 +134,12 @@ extension Admin {
 
         private func print(_ report: Report) throws {
             if admin.json { return try Output.json(report) }
-            let rows = report.rows.filter { $0.value > 0 }.sorted { $0.key < $1.key }
-            Output.fields([("from", report.from), ("to", report.to)] + rows.map { ($0.key, "\($0.value) rows") })
+            func fields(_ counts: [String: Int], _ text: String) -> [(String, String)] {
+                counts.filter { $0.value > 0 }.sorted { $0.key < $1.key }.map { ($0.key, "\($0.value) rows\(text)") }
+            }
+            Output.fields(
+                [("from", report.from), ("to", report.to)] + fields(report.rows, "")
+                    + fields(report.leftBehind, " left behind: the node computes them again"))
         }
     }
 }

@@ -51,10 +51,10 @@ extension Admin {
             let secondsSinceRenewal, partitions: Int
 
             init(_ node: ClusterOverview.Node) {
-                name = Output.printable(node.name)
+                name = node.name
                 id = node.id.description
                 state = node.state.rawValue
-                version = Output.printable(node.version)
+                version = node.version
                 secondsSinceRenewal = Int(node.secondsSinceRenewal)
                 partitions = node.partitionCount
             }

@@ -28,7 +28,7 @@ extension Admin.Outbox {
                     ["ID", "PROTOCOL", "KEY HASH", "INSTALLATION", "EXPIRES"],
                     rows.map { row in
                         let keyHash = row.keyHash.isEmpty ? "" : row.keyHash.prefix(16) + "…"
-                        return [String(row.id), row.protocol, keyHash, Output.printable(row.installation), row.expires]
+                        return [String(row.id), row.protocol, keyHash, row.installation, row.expires]
                     })
             }
         }

@@ -38,7 +38,7 @@ extension Admin {
                 peer.score.map { String(($0 * 10).rounded() / 10) } ?? "–", String(peer.bytesReceived / 1024),
                 String(peer.bytesSent / 1024), String(peer.messagesReceived), String(peer.messagesSent),
                 // The agent string is chosen by the peer.
-                Output.printable(peer.agent ?? "–"), peer.address ?? "–",
+                peer.agent ?? "–", peer.address ?? "–",
             ]
         }
     }

@@ -168,13 +168,13 @@ private struct RecordDetail: Encodable {
             ("key hash", row.keyHash), ("state", row.state), ("version", String(row.version)), ("changed", row.changed),
         ]
         guard let opened else { return fields }
-        fields.append(("access token", opened.accessToken.map(Output.printable) ?? hidden))
+        fields.append(("access token", opened.accessToken ?? hidden))
         for device in opened.devices {
             fields += [
-                ("installation", Output.printable(device.installation)), ("  platform", device.platform),
+                ("installation", device.installation), ("  platform", device.platform),
                 ("  enabled", device.enabled ? "yes" : "no"),
                 ("  allowed keys", String(device.allowedKeys)), ("  blocked chats", String(device.blockedChats)),
-                ("  device token", device.deviceToken.map(Output.printable) ?? hidden),
+                ("  device token", device.deviceToken ?? hidden),
             ]
         }
         return fields

@@ -117,7 +117,7 @@ extension Admin.Registrations {
                 if admin.json { return try Output.json(rows.map(RegistrationRow.init)) }
                 for row in rows {
                     Output.line(
-                        "\(yes ? "removed" : "would remove") \(keyHash.hex.prefix(16))… \(Output.printable(row.key.installationID.string))")
+                        "\(yes ? "removed" : "would remove") \(keyHash.hex.prefix(16))… \(row.key.installationID.string)")
                 }
                 if !yes { Output.line("Nothing was removed: repeat with --yes.") }
             }
@@ -147,7 +147,7 @@ extension [RegistrationRow] {
         if asJSON { return try Output.json(self) }
         Output.table(
             ["KEY HASH", "INSTALLATION", "STATE", "VERSION", "CHANGED"],
-            map { [String($0.keyHash.prefix(16)) + "…", Output.printable($0.installation), $0.state, String($0.version), $0.changed] })
+            map { [String($0.keyHash.prefix(16)) + "…", $0.installation, $0.state, String($0.version), $0.changed] })
     }
 }
 
@@ -181,14 +181,14 @@ private struct RegistrationDetail: Encodable {
 
     var fields: [(String, String)] {
         var fields = [
-            ("key hash", row.keyHash), ("installation", Output.printable(row.installation)), ("state", row.state),
+            ("key hash", row.keyHash), ("installation", row.installation), ("state", row.state),
             ("version", String(row.version)), ("changed", row.changed),
         ]
         guard let opened else { return fields }
         fields += [
-            ("enabled", opened.enabled ? "yes" : "no"), ("APN topic", Output.printable(opened.apnTopic)),
-            ("device token", opened.deviceToken.map(Output.printable) ?? "<hidden: --reveal shows it>"),
-            ("access token", opened.accessToken.map(Output.printable) ?? "<hidden: --reveal shows it>"),
+            ("enabled", opened.enabled ? "yes" : "no"), ("APN topic", opened.apnTopic),
+            ("device token", opened.deviceToken ?? "<hidden: --reveal shows it>"),
+            ("access token", opened.accessToken ?? "<hidden: --reveal shows it>"),
             ("contacts only", opened.contactsOnly ? "yes" : "no"), ("allowed keys", String(opened.allowedKeys)),
             ("blocked", String(opened.blockedChats)), ("muted chats", String(opened.mutedChats)),
             ("mentions", opened.blockMentions ? "blocked" : "from \(opened.allowedMentionChats) chats"),

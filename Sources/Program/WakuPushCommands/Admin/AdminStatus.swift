@@ -113,7 +113,7 @@ extension [Finding] {
         for finding in self {
             let name = finding.check + String(repeating: " ", count: width - finding.check.count)
             let verdict = finding.verdict.rawValue + String(repeating: " ", count: 4 - finding.verdict.rawValue.count)
-            Output.line("\(name)  \(verdict)  \(Output.printable(finding.text))")
+            Output.line("\(name)  \(verdict)  \(finding.text)")
             if let remedy = finding.remedy, finding.verdict > .ok {
                 Output.line(String(repeating: " ", count: width + 8) + "→ " + remedy)
             }

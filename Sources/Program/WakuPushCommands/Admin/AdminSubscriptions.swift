@@ -195,7 +195,7 @@ private struct SubscriptionDetail: Encodable {
         return fields + [
             ("namespaces", opened.namespaces.map(String.init).joined(separator: ", ")),
             ("data", opened.wantsData ? "wanted" : "not wanted"),
-            ("signed by", opened.signedBy), ("device token", opened.deviceToken.map(Output.printable) ?? "<hidden: --reveal shows it>"),
+            ("signed by", opened.signedBy), ("device token", opened.deviceToken ?? "<hidden: --reveal shows it>"),
         ]
     }
 }

@@ -71,7 +71,7 @@ extension Admin {
                 if preview {
                     let format = NotificationFormat(settings[place].profile, settings: settings[place].notifications)
                     let shown = reveal ? notification : notification.with(DeviceToken("<redacted>"), isForSandbox: isForSandbox)
-                    return Output.line(String(decoding: format.encode([shown], at: .now()), as: UTF8.self))
+                    return Output.text(String(decoding: format.encode([shown], at: .now()), as: UTF8.self))
                 }
                 let result = await (try settings[place].client()).post([notification])
                 let verdict = Verdict(result)
@@ -159,7 +159,7 @@ private struct Verdict: Encodable {
 
     var fields: [(String, String)] {
         var fields = [("gorush", outcome)]
-        if let reason { fields.append(("reason", Output.printable(reason))) }
+        if let reason { fields.append(("reason", reason)) }
         if counted == 0 { fields.append(("counted", "none: is the platform switched off in gorush?")) }
         if let tokenFailure { fields.append(("token", tokenFailure + (tokenVerdict.map { ", verdict \($0)" } ?? ""))) }
         if isGood { fields.append(("token", "no failure reported")) }

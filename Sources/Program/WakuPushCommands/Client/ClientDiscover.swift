@@ -72,6 +72,6 @@ private struct KnownDeviceRow: Encodable {
         guard !rows.isEmpty else { return }
         Output.table(
             ["INSTALLATION", "VERSION", "MAY BE NOTIFIED", "SERVER"],
-            rows.map { [Output.printable($0.installation), String($0.version), $0.mayBeNotified ? "yes" : "by others only", $0.server] })
+            rows.map { [$0.installation, String($0.version), $0.mayBeNotified ? "yes" : "by others only", $0.server] })
     }
 }

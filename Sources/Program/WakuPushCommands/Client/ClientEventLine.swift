@@ -105,6 +105,6 @@ struct ClientEventLine: Encodable {
     }
 
     func print(asJSON: Bool) throws {
-        Output.line(try text(asJSON: asJSON))
+        Output.text(try text(asJSON: asJSON))
     }
 }

@@ -107,7 +107,7 @@ extension Client {
             if client.json {
                 try Output.json(rows)
             } else {
-                Output.table(["INSTALLATION", "RESULT"], rows.map { [Output.printable($0.installation), $0.error ?? "success"] })
+                Output.table(["INSTALLATION", "RESULT"], rows.map { [$0.installation, $0.error ?? "success"] })
             }
             if let error = rows.lazy.compactMap(\.error).first {
                 throw CommandFailure(.data, "not all devices were notified: \(error)")

@@ -27,8 +27,8 @@ extension Client {
                 Output.table(
                     header,
                     rows.map { row in
-                        [Output.printable(row.installation), String(row.version), row.mayBeNotified ? "yes" : "by others only"]
-                            + (reveal ? [row.accessToken.map(Output.printable) ?? ""] : [])
+                        [row.installation, String(row.version), row.mayBeNotified ? "yes" : "by others only"]
+                            + (reveal ? [row.accessToken ?? ""] : [])
                     })
             }
         }

@@ -166,7 +166,7 @@ struct RegistrationResult: Encodable {
         if asJSON {
             try Output.json(self)
         } else if success {
-            Output.fields([("success", "yes"), ("installation", Output.printable(installation)), ("version", String(version))])
+            Output.fields([("success", "yes"), ("installation", installation), ("version", String(version))])
         }
         if let error { throw CommandFailure(.data, "the server refused: \(error)") }
     }

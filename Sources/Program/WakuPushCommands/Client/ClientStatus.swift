@@ -79,7 +79,7 @@ struct ClientStatusReport: Encodable {
 
     func print() {
         Output.fields([
-            ("public key", publicKey), ("installation", Output.printable(installation)), ("receiving", receiving ? "on" : "off"),
+            ("public key", publicKey), ("installation", installation), ("receiving", receiving ? "on" : "off"),
             ("sending", sending ? "on" : "off"),
         ])
         if !servers.isEmpty {

@@ -65,7 +65,7 @@ struct ConfigCommand: ParsableCommand {
             abstract: "Prints a configuration file with all options and their defaults, commented out.")
 
         func run() throws {
-            Output.line(Self.text)
+            Output.text(Self.text)
         }
 
         /// All options, commented out.

@@ -37,7 +37,7 @@ struct DemoScript {
         try check(try await notify(notification, messageID) == .some(nil), "the node answers success")
         let posts = gorush.posts
         try check(posts.count == 1, "gorush received one post:")
-        Output.line(posts.first.map(\.indented) ?? "")
+        Output.text(posts.first.map(\.indented) ?? "")
 
         step("Alice repeats the request, which was delivered already.")
         try check(try await notify(notification, messageID) == .some(nil), "the node answers success again")
@@ -62,7 +62,7 @@ struct DemoScript {
 
     private func step(_ text: String) {
         Output.line()
-        Output.line(text)
+        Output.text(text)
     }
 
     private func check(_ condition: Bool, _ expectation: String) throws {

@@ -35,7 +35,7 @@ struct SessionDemoScript {
         step("A message for Carol arrives in her swarm. Both of its storage servers report it.")
         try check(report("first", for: carol.account, data: Array("sealed for Carol".utf8)) == 2, "two reports")
         try await wait("gorush received one post:") { !gorush.posts.isEmpty }
-        Output.line(gorush.posts[0].split(separator: "\n").map { "    " + $0 }.joined(separator: "\n"))
+        Output.text(gorush.posts[0].split(separator: "\n").map { "    " + $0 }.joined(separator: "\n"))
         let notification = try opened(gorush.posts[0], device)
         try check(
             notification.account == carol.account && notification.data == Array("sealed for Carol".utf8),
@@ -111,7 +111,7 @@ struct SessionDemoScript {
 
     private func step(_ text: String) {
         Output.line()
-        Output.line(text)
+        Output.text(text)
     }
 
     private func wait(_ expectation: String, _ condition: () -> Bool) async throws {

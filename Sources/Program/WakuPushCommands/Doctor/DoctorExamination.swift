@@ -108,7 +108,6 @@ struct DoctorExamination {
     /// nil when there is none, or it can't be read.
     private func existingStore(_ setup: AdminAPI.Setup?) -> (any Store)? {
         guard let location = try? location(setup) else { return nil }
-        if location == .dataFolder, !FileManager.default.fileExists(atPath: DataFolder.databasePath(in: options.data)) { return nil }
         return try? NodeAssembly.existingStore(at: location, in: options.data, of: nil)
     }
 
@@ -142,7 +141,8 @@ struct DoctorExamination {
     }
 
     private func daemon() async throws(CommandFailure) -> NodeStatus? {
-        guard FileManager.default.fileExists(atPath: options.data) else { return nil }
+        // A folder that is missing or another user's is another finding.
+        guard access(options.data, X_OK) == 0 else { return nil }
         return try await AdminClient(folder: options.data).status()
     }
 
@@ -164,8 +164,8 @@ struct DoctorExamination {
         let path = DataFolder.databasePath(in: options.data)
         let key = identity.map(Sealer.storageKey)
         if case .postgreSQL(let address) = try location(setup) { return database(at: address, key) }
-        guard FileManager.default.fileExists(atPath: path) else { return .missing }
         do throws(StoreError) {
+            guard try DatabaseFile.exists(at: path) else { return .missing }
             let inspection = try StoreInspection(of: path, storageKey: key, parts: NodeAssembly.parts, isThorough: false)
             let statistics = try NodeAssembly.existingStore(in: options.data, of: identity).read(Registrations.statistics())
             return .inspected(inspection, statistics)

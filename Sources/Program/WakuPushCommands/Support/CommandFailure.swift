@@ -92,8 +92,9 @@ extension ParsableCommand {
 }
 
 extension CommandFailure {
+    /// Writes one line to standard error. Control characters that the message quotes from files, arguments or peers are escaped.
     static func report(_ message: String) {
-        _ = Invocation.current.writeError("waku-push: \(message)\n")
+        _ = Invocation.current.writeError("waku-push: \(Output.printable(message))\n")
     }
 
     /// nil for errors that ArgumentParser reports itself.

@@ -40,26 +40,31 @@ struct LineLogHandler: LogHandler {
     func log(event: LogEvent) {
         let fields = metadata.merging(event.metadata ?? [:]) { _, new in new }.sorted { $0.key < $1.key }
         let time = Date().formatted(Date.ISO8601FormatStyle(includingFractionalSeconds: true))
-        let line =
-            switch format {
-            case .text:
-                ([time, event.level.rawValue, event.message.description] + fields.map { "\($0.key)=\(Self.quoted($0.value.description))" })
-                    .joined(separator: " ")
-            case .json:
-                Self.json(
-                    [("time", time), ("level", event.level.rawValue), ("message", event.message.description)]
-                        + fields.map { ($0.key, $0.value.description) })
-            }
+        let line = Self.line(
+            [("time", time), ("level", event.level.rawValue), ("message", event.message.description)],
+            fields.map { ($0.key, $0.value.description) }, format)
         // A line that can't be written is dropped: a failing log must not stop the node.
         StandardStream.write(line + "\n", to: StandardStream.error)
     }
 
-    private static func quoted(_ text: String) -> String {
-        text.contains { $0.isWhitespace || $0 == "\"" || $0 == "=" } ? json(text) : text
+    /// - Parameters:
+    ///   - head: time, level and message, without their names in a text.
+    ///   - fields: of the metadata.
+    ///   - format: of the line.
+    static func line(_ head: [(name: String, value: String)], _ fields: [(name: String, value: String)], _ format: LogFormat) -> String {
+        switch format {
+        case .text: Output.printable((head.map(\.value) + fields.map { "\($0.name)=\(quoted($0.value))" }).joined(separator: " "))
+        case .json: json(head + fields)
+        }
     }
 
-    private static func json(_ fields: [(String, String)]) -> String {
-        "{" + fields.map { "\(json($0.0)):\(json($0.1))" }.joined(separator: ",") + "}"
+    private static func quoted(_ text: String) -> String {
+        // JSON's escapes for control characters, where it has some; the others are escaped with the line.
+        text.unicodeScalars.contains { $0.properties.isWhitespace || $0.value < 0x20 || $0 == "\"" || $0 == "=" } ? json(text) : text
+    }
+
+    private static func json(_ fields: [(name: String, value: String)]) -> String {
+        "{" + fields.map { "\(json($0.name)):\(json($0.value))" }.joined(separator: ",") + "}"
     }
 
     private static func json(_ text: String) -> String {

@@ -1,8 +1,13 @@
 import Foundation
 
-/// Output of commands: text, tables and JSON.
+/// Output of commands: text, tables and JSON. Lines, tables and fields are ``printable(_:)``: they may hold text from files, clients or peers.
 enum Output {
     static func line(_ text: String = "") {
+        self.text(printable(text))
+    }
+
+    /// Text of any number of lines, as it is.
+    static func text(_ text: String) {
         guard Invocation.current.writeOutput(text + "\n") else {
             CommandFailure.report("can't write to standard output")
             exit(CommandFailure.Code.cannotCreate.rawValue)
@@ -13,12 +18,12 @@ enum Output {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
         encoder.dateEncodingStrategy = .iso8601
-        line(String(decoding: try encoder.encode(value), as: UTF8.self))
+        text(String(decoding: try encoder.encode(value), as: UTF8.self))
     }
 
     /// Prints columns as wide as their widest cell.
     static func table(_ header: [String], _ rows: [[String]]) {
-        let all = [header] + rows
+        let all = [header] + rows.map { $0.map(printable) }
         let widths = header.indices.map { column in all.map { $0[column].count }.max() ?? 0 }
         for row in all {
             let cells = zip(row, widths).map { cell, width in cell + String(repeating: " ", count: width - cell.count) }
@@ -28,13 +33,14 @@ enum Output {
 
     /// Prints names and values in two aligned columns.
     static func fields(_ fields: [(String, String)]) {
+        let fields = fields.map { (printable($0), printable($1)) }
         let width = fields.map(\.0.count).max() ?? 0
         for (name, value) in fields {
             line(name + String(repeating: " ", count: width - name.count + 2) + value)
         }
     }
 
-    /// Escapes characters that could control a terminal, for text that clients or peers chose.
+    /// Escapes characters that could control a terminal or begin a new line.
     static func printable(_ text: String) -> String {
         text.unicodeScalars.map { scalar in
             switch scalar.properties.generalCategory {

@@ -44,12 +44,12 @@ package struct Subscriptions: Sendable {
     static func binding(_ name: [UInt8], _ signedAt: Int64) -> [Value] { [.bytes(name), .integer(signedAt)] }
 
     func seal(_ record: SubscriptionRecord, named name: [UInt8]) -> Value {
-        sealer.seal(record.encoded(), boundTo: Self.binding(name, record.authority.signedAt))
+        sealer.seal(record.encoded(), in: SessionStorage.subscription, boundTo: Self.binding(name, record.authority.signedAt))
     }
 
     /// - Throws: `CryptoError`, `UnexpectedValue`
     func open(_ sealed: [UInt8], named name: [UInt8], signedAt: Int64) throws -> SubscriptionRecord {
-        try SubscriptionRecord(parsing: try sealer.open(sealed, boundTo: Self.binding(name, signedAt)))
+        try SubscriptionRecord(parsing: try sealer.open(sealed, in: SessionStorage.subscription, boundTo: Self.binding(name, signedAt)))
     }
 
     // MARK: Which count
@@ -115,7 +115,7 @@ package struct Subscriptions: Sendable {
                 try found.joined().compactMap { row in
                     let signedAt = try row.integer(2)
                     let (sealed, binding) = (try row.bytes(4), Self.binding(try row.bytes(1), signedAt))
-                    guard let plain = try? sealer.open(sealed, boundTo: binding),
+                    guard let plain = try? sealer.open(sealed, in: SessionStorage.subscription, boundTo: binding),
                         let account = try? SubscriptionRecord.account(in: plain)
                     else { return nil }
                     let id = SubscriptionID(rawValue: try row.integer(0))
@@ -144,7 +144,8 @@ package struct Subscriptions: Sendable {
             let signedAt = try row.integer(2)
             guard signedAt >= oldest else { return true }
             let binding = Self.binding(try row.bytes(1), signedAt)
-            guard let plain = try? sealer.open(try row.bytes(4), boundTo: binding), let account = try? SubscriptionRecord.account(in: plain)
+            guard let plain = try? sealer.open(try row.bytes(4), in: SessionStorage.subscription, boundTo: binding),
+                let account = try? SubscriptionRecord.account(in: plain)
             else { return true }
             visit(SubscriptionID(rawValue: try row.integer(0)), account, Int(clamping: try row.integer(3)))
             return true

@@ -95,7 +95,9 @@ extension Registrations {
             return try visit(
                 RegistrationRecord(
                     key: key, version: version, changedAt: Timestamp(rawValue: try row.integer(3)),
-                    registration: try row.optionalBytes(4).map { try sealer.open($0, boundTo: Self.binding(key, version)) }))
+                    registration: try row.optionalBytes(4).map {
+                        try sealer.open($0, in: StatusStorage.registration, boundTo: Self.binding(key, version))
+                    }))
         }
     }
 

@@ -74,7 +74,8 @@ package struct Registrations: Sendable {
 
     func open(_ sealed: [UInt8], of key: RegistrationKey, version: UInt64) throws -> PushNotificationRegistration {
         do {
-            return try PushNotificationRegistration(parsing: try sealer.open(sealed, boundTo: Self.binding(key, version)))
+            return try PushNotificationRegistration(
+                parsing: try sealer.open(sealed, in: StatusStorage.registration, boundTo: Self.binding(key, version)))
         } catch is ProtobufError {
             throw UnexpectedValue()
         }
@@ -115,7 +116,7 @@ package struct Registrations: Sendable {
         replacing head: RegistrationHead?, at now: Timestamp
     ) -> Change {
         let version = Value.integer(Int64(bitPattern: registration.version))
-        let sealed = sealer.seal(bytes, boundTo: Self.binding(key, registration.version))
+        let sealed = sealer.seal(bytes, in: StatusStorage.registration, boundTo: Self.binding(key, registration.version))
         let platform = Value(registration.platform.map { Int64($0.rawValue) })
         let time = Value.integer(now.rawValue)
         if let head, head.isRegistered {

@@ -46,7 +46,7 @@ package enum StatusStorage {
     static let sealedKey = Column("sealed", .bytes)
     /// Symmetric keys of query topics, by the first 8 bytes of Keccak-256 of the topic string.
     static let topicKey = Table(
-        "topic_key", columns: [sealedKey], sealed: SealedColumn(sealedKey, boundTo: [], label: "topic keys", isCache: true))
+        "topic_key", columns: [sealedKey], sealed: SealedColumn(cached: sealedKey, boundTo: .text, label: "topic keys"))
 
     // MARK: Answers
 

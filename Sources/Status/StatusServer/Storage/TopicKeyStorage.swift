@@ -59,12 +59,12 @@ struct TopicKeyStorage: Sendable {
     /// The stored key of a topic string.
     func key(of topic: String) -> StoreCommand<SymmetricKey?> {
         .find(Self.findKey(.integer(Self.id(topic)))) { rows in
-            .done(try rows.first.flatMap { sealer.openKey(try $0.bytes(0), boundTo: [.text(topic)]) })
+            .done(try rows.first.flatMap { sealer.openKey(try $0.bytes(0), in: StatusStorage.topicKey, boundTo: [.text(topic)]) })
         }
     }
 
     func keep(_ key: SymmetricKey, of topic: String) -> Change {
-        Self.writeKey(.integer(Self.id(topic)), sealer.seal(key, boundTo: [.text(topic)]))
+        Self.writeKey(.integer(Self.id(topic)), sealer.seal(key, in: StatusStorage.topicKey, boundTo: [.text(topic)]))
     }
 
     /// Deletes the keys of a registrant's topics.

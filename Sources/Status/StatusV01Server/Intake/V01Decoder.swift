@@ -64,6 +64,8 @@ final class V01Decoder: Sendable {
         } catch {
             throw Drop(error)
         }
+        // A request may lack either signature. Those without any have no sender, so they share the limits of one.
+        if frame.signer == nil { try admit(part) { $0.message(from: envelope.sender, at: now) } }
         return (try command(in: envelope, frame, part, sentAt: message.timestamp, now: now), whole)
     }
 

@@ -49,7 +49,7 @@ extension Records {
     ) -> [Change] {
         let version = preferences.version
         let token = tokenHash(preferences.accessToken)
-        let content = sealer.seal(payload, boundTo: Self.binding(keyHash, version))
+        let content = sealer.seal(payload, in: V01Storage.record, boundTo: Self.binding(keyHash, version))
         let values: [Value] = [.integer(Int64(bitPattern: version)), .integer(now.rawValue), Value(mark?.rawValue), content, token, .null]
         var changes: [Change] = []
         if let row {
@@ -67,7 +67,8 @@ extension Records {
                 Self.writeDevice(
                     .bytes(keyHash.bytes), .bytes(device.installationID.bytes), .integer(Int64(bitPattern: version)),
                     .integer(Int64(platform.rawValue)),
-                    sealer.seal(device.token.bytes, boundTo: Self.deviceBinding(keyHash, version, device.installationID))))
+                    sealer.seal(
+                        device.token.bytes, in: V01Storage.device, boundTo: Self.deviceBinding(keyHash, version, device.installationID))))
         }
         let kept = Set(preferences.devices.map(\.installationID))
         return changes + Self.remove(devices.lazy.filter { !kept.contains($0.key) }.map(\.value))

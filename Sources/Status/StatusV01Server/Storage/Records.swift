@@ -79,7 +79,7 @@ package struct Records: Sendable {
     }
 
     func open(_ sealed: [UInt8], of keyHash: V01.KeyHash, version: UInt64) throws -> [UInt8] {
-        try sealer.open(sealed, boundTo: Self.binding(keyHash, version))
+        try sealer.open(sealed, in: V01Storage.record, boundTo: Self.binding(keyHash, version))
     }
 
     func parse(_ payload: [UInt8]) throws -> V01.Preferences {

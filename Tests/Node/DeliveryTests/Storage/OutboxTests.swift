@@ -28,9 +28,9 @@ struct OutboxTests {
         #expect(try store.state(of: delivery) == .waiting)
         let stored = try #require(try store.read(DeliveryStorage.stored([waiting.id])).first)
         #expect(stored.waiting == waiting)
-        #expect(try store.sealer.open(stored.sealed, boundTo: [.bytes(delivery.bytes)]) == [9, 8, 7])
+        #expect(try store.sealer.open(stored.sealed, in: DeliveryStorage.outbox, boundTo: [.bytes(delivery.bytes)]) == [9, 8, 7])
         #expect(throws: CryptoError.self) {
-            try store.sealer.open(stored.sealed, boundTo: [.bytes(DeliveryStoreFixture.delivery(2).bytes)])
+            try store.sealer.open(stored.sealed, in: DeliveryStorage.outbox, boundTo: [.bytes(DeliveryStoreFixture.delivery(2).bytes)])
         }
     }
 
@@ -48,7 +48,7 @@ struct OutboxTests {
         for stored in found {
             let number = try #require(waiting.firstIndex(of: stored.waiting)) + 1
             let binding = Value.bytes(stored.waiting.delivery.bytes)
-            #expect(try store.sealer.open(stored.sealed, boundTo: [binding]) == [UInt8(number)])
+            #expect(try store.sealer.open(stored.sealed, in: DeliveryStorage.outbox, boundTo: [binding]) == [UInt8(number)])
         }
         #expect(try store.read(DeliveryStorage.waitingDeliveries()) == Array(waiting.dropFirst()))
         #expect(try store.read(DeliveryStorage.waitingDeliveries(limit: 2)) == Array(waiting[1...2]))

@@ -60,7 +60,7 @@ struct EchoProtocol: NodeProtocol, WakuTopics, DeliverySource, ProtocolService {
     let devices = Query(table, [.id, version, deviceName, token], where: [.idAmong])
 
     func address(of device: Row) throws -> DeviceAddress {
-        let token = try sealer?.open(try device.bytes(3), boundTo: [.bytes(try device.bytes(2))]) ?? []
+        let token = try sealer?.open(try device.bytes(3), in: Self.table, boundTo: [.bytes(try device.bytes(2))]) ?? []
         return DeviceAddress(version: try device.unsigned(1), platform: .firebase, deviceToken: DeviceToken(bytes: token), apnTopic: "")
     }
 
@@ -102,7 +102,7 @@ extension EchoProtocol: WakuHandler {
         return .find(Self.find(name)) { rows in
             guard let sealer else { return .done(nil) }
             if command.isRegistration {
-                let token = sealer.seal(command.rest, boundTo: [name])
+                let token = sealer.seal(command.rest, in: Self.table, boundTo: [name])
                 guard let row = rows.first else { return .change([Self.insert(name, .integer(1), token)], nil) }
                 let version = try row.integer(1)
                 return .change([Self.update(.integer(version + 1), token, .integer(try row.integer(0)), .integer(version))], nil)

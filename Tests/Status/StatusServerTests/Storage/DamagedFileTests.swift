@@ -157,7 +157,9 @@ struct DamagedFileTests {
                 try attempt {
                     for stored in try store.read(DeliveryStorage.stored([id])) {
                         let binding = Value.bytes(stored.waiting.delivery.bytes)
-                        guard let payload = try? store.sealer.open(stored.sealed, boundTo: [binding]) else { continue }
+                        guard let payload = try? store.sealer.open(stored.sealed, in: DeliveryStorage.outbox, boundTo: [binding]) else {
+                            continue
+                        }
                         #expect(payload == Self.payload)
                     }
                     guard let key = try store.read(Registrations.keys(ofDevices: [id]))[id],

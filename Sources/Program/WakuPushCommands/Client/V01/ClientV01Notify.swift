@@ -82,7 +82,7 @@ extension ClientV01 {
                 guard !rows.isEmpty else { return }
                 Output.table(
                     ["INSTALLATION", "MAY BE NOTIFIED", "SERVER"],
-                    rows.map { [Output.printable($0.installation), $0.mayBeNotified ? "yes" : "no", $0.server] })
+                    rows.map { [$0.installation, $0.mayBeNotified ? "yes" : "no", $0.server] })
             }
         }
     }

@@ -1,0 +1,34 @@
+import Foundation
+package import Storage
+
+/// The file of a database, before SQLite opens it.
+package enum DatabaseFile {
+    /// - Throws: `StoreError` with `permission` when this user may not read it or look for it, with `unsuitable` when it is not a regular file:
+    ///   SQLite would wait for the other end of a pipe.
+    package static func exists(at path: String) throws(StoreError) -> Bool {
+        var status = stat()
+        guard stat(path, &status) == 0 else {
+            guard errno == EACCES else { return false }
+            throw refusal(of: path)
+        }
+        guard status.st_mode & S_IFMT == S_IFREG else {
+            throw StoreError(code: .unsuitable, message: "\(path) is not a regular file: give a database file")
+        }
+        guard access(path, R_OK) == 0 else { throw refusal(of: path) }
+        return true
+    }
+
+    private static func refusal(of path: String) -> StoreError {
+        let folder = URL(fileURLWithPath: path).deletingLastPathComponent().path
+        let owner = owner(of: path) ?? owner(of: folder)
+        let user = owner == "root" ? "root" : "\(owner.map { "its owner, \($0)," } ?? "the daemon's user") or root"
+        return StoreError(
+            code: .permission,
+            message: "this user may not read \(path): run this as \(user)")
+    }
+
+    /// The name of a user; nil when this user may not see that, or it has none.
+    private static func owner(of path: String) -> String? {
+        (try? FileManager.default.attributesOfItem(atPath: path))?[.ownerAccountName] as? String
+    }
+}
