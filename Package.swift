@@ -403,7 +403,8 @@ package.targets += tests(
             name: "CommandLineTests",
             dependencies: [
                 "TestSupport", "waku-push",
-                "Core", "CurlClient", "LibP2P", "NodeAssembly", "NwakuRelay", "PushClient", "SessionProtocol", "StatusProtocol",
+                "Core", "CurlClient", "LibP2P", "LoopbackRelay", "NodeAssembly", "NwakuRelay", "PushClient", "SessionProtocol",
+                "StatusProtocol",
                 "StatusServer",
                 "Storage", "StorePostgreSQL", "StoreSQLite", "Waku", "WakuCrypto", "WakuP2P", grdb, logging, nio,
             ],
