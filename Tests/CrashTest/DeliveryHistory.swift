@@ -1,3 +1,5 @@
+import Core
+
 /// What was promised of a notification, and what came of it.
 struct DeliveryHistory {
     typealias Instant = ContinuousClock.Instant

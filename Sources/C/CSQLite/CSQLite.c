@@ -21,10 +21,11 @@ int waku_sqlite_harden(void *connection) {
     return SQLITE_OK;
 }
 
-void waku_sqlite_limit(void *connection) {
-    sqlite3_limit(connection, SQLITE_LIMIT_LENGTH, 64 << 20);
+void waku_sqlite_limit(void *connection, int length) {
+    sqlite3_limit(connection, SQLITE_LIMIT_LENGTH, length);
     sqlite3_limit(connection, SQLITE_LIMIT_COLUMN, 100);
     sqlite3_limit(connection, SQLITE_LIMIT_EXPR_DEPTH, 100);
+    sqlite3_limit(connection, SQLITE_LIMIT_VDBE_OP, 100000);
     sqlite3_limit(connection, SQLITE_LIMIT_FUNCTION_ARG, 16);
     sqlite3_limit(connection, SQLITE_LIMIT_ATTACHED, 0);
     sqlite3_limit(connection, SQLITE_LIMIT_TRIGGER_DEPTH, 1);

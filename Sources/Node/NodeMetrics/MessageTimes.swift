@@ -1,3 +1,5 @@
+import Core
+
 /// The start times for measuring how long a message takes.
 package struct MessageTimes: Sendable {
     package let received: ContinuousClock.Instant

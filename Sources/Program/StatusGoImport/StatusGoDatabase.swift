@@ -1,7 +1,8 @@
+package import Core
 import CSQLite
 import GRDB
 import GRDBSQLite
-package import Waku
+import Waku
 package import WakuCrypto
 
 /// The push server's tables in a database of status-go.
@@ -74,8 +75,9 @@ package final class StatusGoDatabase {
                 Int64(bytes.count), UInt32(SQLITE_DESERIALIZE_READONLY))
         }
         guard status == SQLITE_OK, let handle = database.sqliteConnection else { throw DatabaseError(resultCode: .SQLITE_NOMEM) }
-        let limited = waku_sqlite_distrust(UnsafeMutableRawPointer(handle), valueByteLimit)
-        guard limited == SQLITE_OK else { throw DatabaseError(resultCode: ResultCode(rawValue: limited)) }
+        let hardened = waku_sqlite_harden(UnsafeMutableRawPointer(handle))
+        guard hardened == SQLITE_OK else { throw DatabaseError(resultCode: ResultCode(rawValue: hardened)) }
+        waku_sqlite_limit(UnsafeMutableRawPointer(handle), valueByteLimit)
         budget.limit(handle)
     }
 

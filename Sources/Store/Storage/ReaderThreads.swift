@@ -1,3 +1,4 @@
+import Core
 import DequeModule
 import Dispatch
 import Synchronization

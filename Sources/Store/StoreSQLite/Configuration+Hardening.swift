@@ -15,7 +15,7 @@ extension Configuration {
     static var untrusted: Configuration {
         var configuration = hardened
         configuration.prepareDatabase { db in
-            if let connection = db.sqliteConnection { waku_sqlite_limit(UnsafeMutableRawPointer(connection)) }
+            if let connection = db.sqliteConnection { waku_sqlite_limit(UnsafeMutableRawPointer(connection), 64 << 20) }
             try db.execute(sql: "PRAGMA cell_size_check = ON")
         }
         return configuration

@@ -1,3 +1,4 @@
+import Core
 import GRDB
 import Storage
 import Synchronization

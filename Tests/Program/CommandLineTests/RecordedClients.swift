@@ -1,3 +1,4 @@
+import Core
 import CurlClient
 import Foundation
 import NwakuRelay

@@ -133,11 +133,11 @@ struct LimitsTests {
         for text in ["requests-by-sender=3/h", "messages-by-sender=4/h"] { try limits.set(text) }
         for shared in [[], [.requestsBySender, .messagesBySender]] as [Set<Admission.Refusal>] {
             var admission = Admission(limits, sharing: shared)
-            let requests = (0..<9).map { _ in admission.message(.request, from: nil, at: now) }
+            let requests = (0..<9).map { _ in admission.message(MessageClass.request, from: nil, at: now) }
             #expect(requests.count { $0 == nil } == 3 && requests.last == .requestsBySender)
             let messages = (0..<9).map { _ in admission.message(from: nil, at: now) }
             #expect(messages.count { $0 == nil } == 4 && messages.last == .messagesBySender)
-            #expect(admission.message(.request, from: one, at: now) == nil)
+            #expect(admission.message(MessageClass.request, from: one, at: now) == nil)
             #expect(admission.message(from: one, at: now) == nil)
         }
     }

@@ -7,5 +7,6 @@ void waku_sqlite_disable_memory_statistics(void);
 /// Defensive mode, no trust in functions of the schema, no triggers and no views, for a connection (`sqlite3 *`). Returns SQLite's code.
 int waku_sqlite_harden(void *connection);
 
-/// Limits rows and blobs to 64 MiB, tables to 100 columns and expressions to a depth of 100, for a connection to a file from elsewhere.
-void waku_sqlite_limit(void *connection);
+/// Limits rows and values to `length` bytes, tables to 100 columns, expressions to a depth of 100 and statements to 100,000 operations, for a
+/// connection to a file from elsewhere.
+void waku_sqlite_limit(void *connection, int length);

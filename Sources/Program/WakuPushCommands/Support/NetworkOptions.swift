@@ -1,4 +1,5 @@
 import NodeAPI
+import NodeAPI
 import ArgumentParser
 import LibP2P
 import PushNode

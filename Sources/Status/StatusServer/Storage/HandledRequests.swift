@@ -1,5 +1,6 @@
+package import Core
 package import Storage
-package import Waku
+import Waku
 
 /// Requests that another server handled before this node took over: their senders are answered, and devices are not notified again.
 package enum HandledRequests {
