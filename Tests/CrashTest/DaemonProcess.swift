@@ -1,4 +1,3 @@
-import Core
 import CurlClient
 import Foundation
 import TestSupport

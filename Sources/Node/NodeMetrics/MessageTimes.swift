@@ -1,5 +1,3 @@
-import Core
-
 /// The start times for measuring how long a message takes.
 package struct MessageTimes: Sendable {
     package let received: ContinuousClock.Instant

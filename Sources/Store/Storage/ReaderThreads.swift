@@ -1,4 +1,3 @@
-import Core
 import DequeModule
 import Dispatch
 import Synchronization

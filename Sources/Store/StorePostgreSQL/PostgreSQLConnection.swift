@@ -1,4 +1,3 @@
-import Core
 import CPostgres
 import Foundation
 import Storage

@@ -1,4 +1,3 @@
-import Core
 import GRDB
 import Storage
 import Synchronization
