@@ -32,7 +32,7 @@ struct BencodeReader {
 
     // MARK: Without making values
 
-    /// A dictionary's values as they stand there, in the order of `names`; nil for those that are missing.
+    /// The encoded values of a dictionary, in the order of `names`; nil for missing keys.
     ///
     /// - Throws: ``BencodeValue/ParsingError``
     static func rawFields(

@@ -10,7 +10,7 @@ package struct SwarmHint: Hashable, Sendable {
     package static let maximumServerCount = 16
 
     package let swarm: UInt64
-    /// Those that can be connected to: as of the map's entries.
+    /// Valid entries only, by the same rules as the map's.
     package let servers: [StorageServer]
 
     package init(swarm: UInt64, servers: [StorageServer]) {

@@ -28,7 +28,7 @@ package struct AheadTimes: Hashable, Sendable {
     private var times: [AheadTime]
     /// Not stored yet.
     package private(set) var added: [AheadTime] = []
-    /// Those that were signed before are to be removed; nil for none.
+    /// Stored times below this are to be removed; nil for none.
     package private(set) var lowestKept: Int64?
 
     package init(_ stored: [AheadTime] = []) {

@@ -2,7 +2,7 @@ package import Delivery
 import Core
 package import Storage
 
-/// The tables of Session: subscriptions, names of those that ended, times that were ahead, and deliveries that were made.
+/// The tables of Session: subscriptions, names of ended subscriptions, times that were ahead, and deliveries.
 package enum SessionStorage {
     /// In stored rows.
     package static let protocolNumber = ProtocolNumber(rawValue: 3)

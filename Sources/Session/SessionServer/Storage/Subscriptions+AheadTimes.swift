@@ -31,7 +31,7 @@ extension Subscriptions {
         return AheadTime(kind, signedAt: try row.integer(1), arrivedAt: try row.integer(2))
     }
 
-    /// What is new of a name's times.
+    /// Stores the new times of a name.
     static func noteAhead(_ used: AheadTimes, of name: [UInt8]) -> [Change] {
         used.added.map { insertion($0, of: name) } + (used.lowestKept.map { [removeLowest(.bytes(name), .integer($0))] } ?? [])
     }

@@ -60,7 +60,7 @@ struct RequestBatch {
             current = row.map { used.stored(signedAt: $0.signedAt, at: now) }
         }
 
-        /// A request was accepted. What it replaces is noted too, if an earlier release stored it, which did not note it.
+        /// A request was accepted. The replaced subscription's time is noted too: an earlier release stores it without.
         mutating func noteTimes(_ kind: AheadTime.Kind, _ signedAt: Int64, at now: Int64) {
             if let current { used.note(.subscription, current.signedAt, at: now) }
             used.note(kind, signedAt, at: now)

@@ -29,7 +29,7 @@ extension SubscriptionTable {
     /// - Parameters:
     ///   - account: which account.
     ///   - swarm: where it is to be a member.
-    ///   - source: the server that says so: what it said before is void.
+    ///   - source: the server that named the swarm: a swarm that it named before is left.
     ///   - now: the time.
     ///   - until: how long, unless it is said again.
     ///   - interval: between two places of an account.

@@ -131,7 +131,7 @@ extension SwarmMonitor {
         let moved = subscriptions.assign { [ring, swarmIndex] account in
             ring.swarm(at: account.swarmPosition).flatMap { swarmIndex[$0] }
         }
-        // Those that the map puts where they were sent, and those whose swarm is gone.
+        // Places in an account's own swarm, and in swarms that do not exist any more.
         _ = subscriptions.removePlaces { _, swarm, own in swarm < 0 || swarm == own }
         for index in swarms.indices {
             swarms[index].liveCount = swarms[index].members.lazy.filter { [subscriptions] in subscriptions.isLive($0) }.count

@@ -4,7 +4,7 @@ package import SessionProtocol
 /// Accounts that storage servers send elsewhere, before the map says so.
 ///
 ///     errcode 6, notify.monitor_ended ──▶ the map is asked for
-///                                     └─▶ a further place of the account: the swarm that is named, by the map's servers or those that are named
+///                                     └─▶ a further place of the account: the named swarm, with the map's servers or the named ones
 ///
 /// One server's word takes nothing away: the account stays where the map has it, at this server too, which is asked again as after every errcode 6.
 extension SwarmMonitor {
@@ -79,7 +79,7 @@ extension SwarmMonitor {
         wake(at: time)
     }
 
-    /// By the map, or else by what servers said: nil if that is too much, or names no server.
+    /// A swarm of the map, or else a named one: nil beyond ``NamedLimits``, or without servers.
     private mutating func swarm(named hint: SwarmHint, by source: Int, at now: Instant) -> Int? {
         if let known = swarmIndex[hint.swarm] { return known }
         if let named = namedIndex[hint.swarm] {
@@ -123,8 +123,8 @@ extension SwarmMonitor {
         swarms[index] = Swarm(id: swarms[index].id, sources: [])
     }
 
-    /// The map has other swarms: those that were named stay behind them. One that the map knows now ends when the map's servers had time to be
-    /// connected and asked.
+    /// The map has other swarms; named swarms follow them. A named swarm that the map knows now ends a little later, so that the map's
+    /// servers are connected and asked before.
     mutating func keepNamedSwarms(of old: [Swarm], _ places: inout [Int: Int], at now: Instant, ring: SwarmRing) {
         namedIndex = [:]
         let known = Set(ring.ids)

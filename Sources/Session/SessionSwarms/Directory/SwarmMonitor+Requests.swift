@@ -86,7 +86,7 @@ extension SwarmMonitor {
         while askForNextMembers(index, at: now) {}
     }
 
-    /// All servers of a swarm in turn: those that are asked for the same subscriptions one after the other share what is read for that.
+    /// All servers of a swarm in turn, so that requests for the same subscriptions are adjacent and their entries are read once.
     mutating func askForNewMembers(ofSwarm swarm: Int, at now: Instant) {
         var asking = swarms[swarm].servers
         while !asking.isEmpty { asking = asking.filter { askForNextMembers($0, at: now) } }

@@ -181,7 +181,7 @@ extension SwarmMonitor {
 
         let id: UInt64
         var servers: [Int] = []
-        /// Those that named it, by index; nil: it is of the map.
+        /// Indexes of the servers that named it; nil for a swarm of the map.
         var sources: Set<Int>?
         /// Of one that is not of the map.
         var endsAt: Instant?

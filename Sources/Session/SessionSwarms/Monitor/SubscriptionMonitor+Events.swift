@@ -151,7 +151,7 @@ extension SubscriptionMonitor {
         if isDue, !messages.withLock({ $0.isPaused(number) }) { resume([number]) }
     }
 
-    /// Reads connections again, but for those that wait for their allowance.
+    /// Reads connections again, except throttled ones.
     func resume(_ numbers: [ConnectionNumber]) {
         guard !numbers.isEmpty, let client = client.withLock({ $0 }) else { return }
         let waiting = state.withLock(\.throttled)

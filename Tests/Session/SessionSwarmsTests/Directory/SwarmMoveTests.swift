@@ -21,7 +21,7 @@ import Testing
         #expect(isEnded == expected)
     }
 
-    /// What happens until `end`.
+    /// The actions until `end`.
     private func advance(_ network: inout Network, to end: Instant) -> [SwarmMonitor.Action] {
         var actions = network.monitor.takeActions()
         while let wake = network.monitor.nextWakeUp, wake <= end {
@@ -139,7 +139,7 @@ import Testing
         // All accounts are heard from the honest one.
         #expect((0..<400).allSatisfy { network.monitor.accepts(account(UInt64($0)), from: connections[1]) })
         #expect(network.monitor.swarms.count < 100 && network.monitor.figures.monitoredSubscriptions == 400)
-        // An account is sent to a few places at most, and what one server says replaces what it said before.
+        // An account has few places, and a server's later hint replaces its earlier one.
         for round in 1..<10 {
             let now = Instant.seconds(10_000 * round)
             _ = advance(&network, to: now)

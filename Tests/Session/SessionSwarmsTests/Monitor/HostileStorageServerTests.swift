@@ -6,7 +6,7 @@ import Synchronization
 import TestSupport
 import Testing
 
-/// What a storage server may send that is no honest one: others are heard meanwhile, and what is kept of it is bounded.
+/// Messages of a hostile storage server: other servers are heard meanwhile, and the memory that it takes is bounded.
 @Suite(
     .enabled(if: OtherLibP2P.python != nil, "LIBP2P_PYTHON names no Python with pyzmq: see Deploy/test"), .serialized,
     .timeLimit(.minutes(10)))
@@ -64,7 +64,7 @@ struct HostileStorageServerTests {
     ])
     func serverThatSendsTooManyInvalidMessagesIsReadSlowly(kind: String, reason: SessionDropReason) async throws {
         let test = try await attack(kind) { $0.log.contains("storage server is read slowly: too many invalid messages") }
-        // What comes after the last that it may send is not read for a while, and the connection stays.
+        // Messages beyond the allowance are not read for a while, and the connection stays.
         #expect(test.events.count(.disconnected) == 0 && test.monitor.figures.connectedServers == 2)
         #expect(test.events.dropped(reason) > 0 && test.events.dropped(reason) <= 1000)
         try await test.stop()
