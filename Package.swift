@@ -218,7 +218,7 @@ let package = Package(
         tests("WakuCrypto"),
         tests("Primitives"),
         tests("ProtobufWire"),
-        tests("Cluster", ["Primitives"]),
+        tests("Cluster", ["Delivery", "Primitives", "Waku"]),
         tests("Sodium", ["CPostgres", "CSodium", "CZeroMQ", "Primitives", "WakuCrypto"]),
         tests("SessionProtocol", ["PushTypes", "Sodium", "WakuCrypto"]),
         tests("SessionRules", ["PushTypes", "SessionProtocol", "WakuCrypto"]),

@@ -14,6 +14,8 @@ struct DeliveryTable {
         let delivery: DeliveryID
         /// By the place of its endpoint.
         let endpoint: Int
+        /// See ``Arrival/heldUntil``.
+        let heldUntil: Timestamp?
     }
 
     private struct Endpoint {
@@ -50,6 +52,9 @@ struct DeliveryTable {
         let endpoint: Int
         /// See ``QueuedDelivery/group``.
         var group: Int64?
+        /// A post by an earlier run or another node has an unknown outcome: unless the device shows it once, it is not posted again before this
+        /// time, by the queue's clock.
+        var heldUntil: Timestamp?
     }
 
     /// - Parameters:
@@ -59,7 +64,8 @@ struct DeliveryTable {
         for arrival in arrivals where endpointByDelivery[arrival.waiting.delivery] == nil {
             let waiting = arrival.waiting
             endpointByDelivery[waiting.delivery] = arrival.endpoint
-            deliveries[waiting.id] = Queued(delivery: waiting.delivery, endpoint: arrival.endpoint)
+            deliveries[waiting.id] = Queued(
+                delivery: waiting.delivery, endpoint: arrival.endpoint, heldUntil: arrival.heldUntil)
             times[waiting.id] = arrival.times
             if postable.count < Self.postableLimit { postable[waiting.id] = arrival.postable }
             endpoints[arrival.endpoint].queue.add(
@@ -125,6 +131,16 @@ struct DeliveryTable {
     var isAnySlow: Bool { endpoints.contains(where: \.isSlow) }
 
     // MARK: Posts
+
+    /// See ``Arrival/heldUntil``; those without are left out.
+    func heldUntil(_ ids: some Sequence<Int64>) -> [Int64: Timestamp] {
+        ids.reduce(into: [:]) { $0[$1] = deliveries[$1]?.heldUntil }
+    }
+
+    /// These of a batch are not posted before some time.
+    mutating func postpone(_ due: [Int64: Timestamp], of batch: DeliveryQueue.Batch, at endpoint: Int) {
+        endpoints[endpoint].queue.postpone(due, of: batch.id)
+    }
 
     /// Those of a batch that need not be read from the outbox, if their devices have not changed.
     mutating func takePostable(of batch: DeliveryQueue.Batch) -> [Int64: PostableDelivery] {

@@ -4,6 +4,14 @@ import NodeMetrics
 /// Takes notifications to a gorush server, and tells what it said.
 package protocol NotificationPosting: Sendable {
     func post(_ notifications: [Notification]) async -> PostResult
+
+    /// See `NotificationFormat.showsRepetitionOnce`.
+    func showsRepetitionOnce(_ notification: Notification) -> Bool
+}
+
+extension NotificationPosting {
+    /// As gorush would without settings of the operator.
+    package func showsRepetitionOnce(_ notification: Notification) -> Bool { NotificationFormat().showsRepetitionOnce(notification) }
 }
 
 /// A gorush server, and what it is for.

@@ -50,6 +50,9 @@ package final class GorushClient: Sendable {
         }
     }
 
+    /// See ``NotificationFormat/showsRepetitionOnce(_:)``.
+    package func showsRepetitionOnce(_ notification: Notification) -> Bool { format.showsRepetitionOnce(notification) }
+
     /// The meaning of a status. gorush itself sends 200 and 400; others come from a proxy or another server.
     ///
     /// | status | meaning | outcome |

@@ -42,7 +42,7 @@ import Testing
         try await fixture.store.commit(
             StoreCommand<Void>.change([ClusterFixture.mark(.integer(ids[1]), .integer(-1), .integer(3))]))
         let found = try database.waiting([ids[2], ids[1], ids[0], 4711], [.id, ClusterFixture.device]) { row, mark in
-            try row.integer(1) == 9 ? nil : (id: try row.integer(0), device: try row.integer(1), mark: mark)
+            try row.integer(1) == 9 ? nil : (id: try row.integer(0), device: try row.integer(1), mark: mark?.mark)
         }
         #expect(found.map(\.id) == [ids[0], ids[1]] && found.map(\.device) == [7, 8])
         #expect(found.map(\.mark) == [nil, DeliveryMark(owner: NodeID(rawValue: .max), epoch: 3)])

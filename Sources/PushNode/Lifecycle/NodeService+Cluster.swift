@@ -14,7 +14,9 @@ extension NodeService {
     ) throws -> ClusterNode? {
         guard let settings = configuration.cluster else {
             // Nothing is left of the time when it was one of several.
-            if case .postgreSQL(let address) = configuration.store { try ClusterDatabase.withdrawNotices(at: address) }
+            if case .postgreSQL(let address) = configuration.store {
+                try ClusterDatabase.leaveCluster(at: address, outbox: ClusterNode.outbox)
+            }
             return nil
         }
         guard case .postgreSQL(let address) = configuration.store else {

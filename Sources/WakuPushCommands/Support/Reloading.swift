@@ -39,6 +39,10 @@ final class ReplaceableGorush: NotificationPosting {
         await current.withLock(\.client).post(notifications)
     }
 
+    func showsRepetitionOnce(_ notification: Gorush.Notification) -> Bool {
+        current.withLock(\.client).showsRepetitionOnce(notification)
+    }
+
     /// URL and rule, without credentials.
     var endpoint: AdminAPI.Setup.Endpoint {
         current.withLock { AdminAPI.Setup.Endpoint(url: $0.settings.url, rule: $0.settings.rule) }
