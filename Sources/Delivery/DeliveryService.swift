@@ -209,6 +209,7 @@ package final class DeliveryService: Sendable {
     package func run() async {
         await withDiscardingTaskGroup { group in
             group.addTask { await self.feedback.run() }
+            for endpoint in gorush.indices { group.addTask { await self.probe(endpoint) } }
             var timer: Task<Void, Never>?
             var timerEnd: Timestamp?
             for await _ in wakeUp {

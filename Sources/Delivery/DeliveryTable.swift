@@ -25,6 +25,10 @@ struct DeliveryTable {
         var failure = ""
         /// Whether it was slow when that was last looked at.
         var isSlow = false
+        /// Whether it has answered a post.
+        var hasAnswered = false
+        /// See ``EndpointState/healthFailure``.
+        var healthFailure: String?
     }
 
     private var endpoints: [Endpoint]
@@ -130,6 +134,19 @@ struct DeliveryTable {
 
     var isAnySlow: Bool { endpoints.contains(where: \.isSlow) }
 
+    // MARK: Health checks
+
+    /// - Returns: whether to ask again.
+    mutating func healthCheckFailed(_ reason: String, at endpoint: Int) -> Bool {
+        guard !endpoints[endpoint].hasAnswered else { return false }
+        endpoints[endpoint].healthFailure = reason
+        return true
+    }
+
+    mutating func healthCheckAnswered(by endpoint: Int) {
+        endpoints[endpoint].healthFailure = nil
+    }
+
     // MARK: Posts
 
     /// See ``Arrival/heldUntil``; those without are left out.
@@ -153,6 +170,12 @@ struct DeliveryTable {
 
     /// Returns whether the endpoint was slow: then other posts may go out.
     mutating func answered(_ batch: DeliveryQueue.Batch, _ outcome: PostOutcome, by endpoint: Int, now: Timestamp) -> Bool {
+        switch outcome {
+        case .accepted, .refused:
+            endpoints[endpoint].hasAnswered = true
+            endpoints[endpoint].healthFailure = nil
+        case .failed, .notPosted: break
+        }
         defer { endpoints[endpoint].queue.answered(batch.id, outcome: outcome, now: now) }
         return endpoints[endpoint].queue.slowness(at: now) != nil
     }
@@ -298,7 +321,8 @@ struct DeliveryTable {
             EndpointState(
                 name: rule.name, breaker: endpoint.queue.breaker, isOpen: endpoint.queue.breaker.isOpen(at: now),
                 slowness: endpoint.queue.slowness(at: now), unanswered: endpoint.queue.unanswered(at: now),
-                batchLimit: endpoint.queue.batchLimit(at: now), waitingCount: endpoint.queue.count, failure: endpoint.failure)
+                batchLimit: endpoint.queue.batchLimit(at: now), waitingCount: endpoint.queue.count, failure: endpoint.failure,
+                healthFailure: endpoint.healthFailure)
         }
     }
 }

@@ -5,11 +5,16 @@ import NodeMetrics
 package protocol NotificationPosting: Sendable {
     func post(_ notifications: [Notification]) async -> PostResult
 
+    /// Asks for its health: why there was no sensible answer; nil if there was one.
+    func healthFailure() async -> String?
+
     /// See `NotificationFormat.showsRepetitionOnce`.
     func showsRepetitionOnce(_ notification: Notification) -> Bool
 }
 
 extension NotificationPosting {
+    package func healthFailure() async -> String? { nil }
+
     /// As gorush would without settings of the operator.
     package func showsRepetitionOnce(_ notification: Notification) -> Bool { NotificationFormat().showsRepetitionOnce(notification) }
 }

@@ -270,6 +270,10 @@ struct Serve: AsyncParsableCommand {
                 setup.gorush = posters.map(\.endpoint)
                 return setup
             }
+            plan.configuration.testPush = { push in
+                await push.carryOut(
+                    rules: posters.map(\.endpoint.rule), format: { posters[$0].format }, post: { await posters[$0].post([$1]) })
+            }
             plan.configuration.inspectGorush = {
                 var found: [AdminAPI.InspectedGorush] = []
                 for poster in posters { found.append(await poster.inspect()) }

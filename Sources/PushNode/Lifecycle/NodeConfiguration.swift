@@ -54,6 +54,8 @@ package struct NodeConfiguration: Sendable {
     package var version = ""
     /// The current configuration for `doctor`. It must not contain secrets.
     package var setup: @Sendable () -> AdminAPI.Setup = { AdminAPI.Setup() }
+    /// Posts a test notification as the node would.
+    package var testPush: @Sendable (AdminAPI.TestPush) async -> AdminAPI.TestedPush = { _ in AdminAPI.TestedPush() }
     /// Inspects each gorush server with the credentials for posts.
     package var inspectGorush: @Sendable () async -> [AdminAPI.InspectedGorush] = { [] }
 

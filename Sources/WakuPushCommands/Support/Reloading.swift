@@ -39,9 +39,13 @@ final class ReplaceableGorush: NotificationPosting {
         await current.withLock(\.client).post(notifications)
     }
 
+    func healthFailure() async -> String? { await current.withLock(\.client).healthFailure() }
+
     func showsRepetitionOnce(_ notification: Gorush.Notification) -> Bool {
         current.withLock(\.client).showsRepetitionOnce(notification)
     }
+
+    var format: NotificationFormat { current.withLock(\.settings.format) }
 
     /// URL and rule, without credentials.
     var endpoint: AdminAPI.Setup.Endpoint {
