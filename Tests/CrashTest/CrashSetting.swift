@@ -1,3 +1,4 @@
+import Core
 import ArgumentParser
 import Foundation
 
@@ -15,7 +16,7 @@ struct CrashSetting: Sendable {
                 posted: { [ledger] taken, daemon in
                     ledger.withLock { ledger in
                         let now = ContinuousClock.now
-                        for one in taken { ledger.posted(one.delivery, token: one.token, by: daemon, at: now) }
+                        for one in taken { ledger.posted(one.delivery, token: one.token, showsOnce: one.showsOnce, by: daemon, at: now) }
                     }
                 },
                 replied: { [ledger, replies] taken, daemon in

@@ -1,3 +1,5 @@
+import Core
+
 /// What was promised of a notification, and what came of it.
 struct DeliveryHistory {
     typealias Instant = ContinuousClock.Instant
@@ -22,8 +24,8 @@ struct DeliveryHistory {
 
     enum Repetition {
         /// Its daemon was killed, or one of several nodes was suspended, before it could note that gorush took it. The time from gorush's reply to
-        /// the kill; nil if there was no reply, or no kill.
-        case allowed(Duration?)
+        /// the kill, nil if there was no reply, or no kill; and the time from the post before to this one.
+        case allowed(Duration?, delay: Duration)
         case wrong(String)
     }
 
@@ -42,24 +44,20 @@ struct DeliveryHistory {
     /// - Parameters:
     ///   - daemon: the one that posted it.
     ///   - now: when.
-    ///   - pause: how long after a post, at least, another of several nodes may post it.
     ///   - ends: how daemons ended, by their numbers.
     /// - Returns: nil when it is the first post.
-    mutating func post(by daemon: Int, at now: Instant, pause: Duration, _ ends: (Int) -> DaemonEnd?) -> Repetition? {
+    mutating func post(by daemon: Int, at now: Instant, _ ends: (Int) -> DaemonEnd?) -> Repetition? {
         defer { posts.append(Post(daemon: daemon, at: now)) }
         guard let last = posts.last else { return nil }
         // It may have been suspended between its last look and the socket, or have lost gorush's reply and its share meanwhile.
-        if case .suspended(let time) = ends(daemon), time >= last.at - Self.longestSuspension { return .allowed(nil) }
+        if case .suspended(let time) = ends(daemon), time >= last.at - Self.longestSuspension { return .allowed(nil, delay: now - last.at) }
         guard daemon != last.daemon else { return .wrong("posted twice by daemon \(daemon)") }
         if let acceptedBy {
             return .wrong("posted again by daemon \(daemon), though daemon \(acceptedBy) had noted that gorush took it")
         }
-        guard now - last.at >= pause else {
-            return .wrong("posted again by daemon \(daemon) \((now - last.at).inMilliseconds) after the post of daemon \(last.daemon)")
-        }
         switch ends(last.daemon) {
-        case .killed(let killed): return .allowed(last.replied.flatMap { $0 <= killed ? killed - $0 : nil })
-        case .suspended(let time) where time >= last.at - Self.longestSuspension: return .allowed(nil)
+        case .killed(let killed): return .allowed(last.replied.flatMap { $0 <= killed ? killed - $0 : nil }, delay: now - last.at)
+        case .suspended(let time) where time >= last.at - Self.longestSuspension: return .allowed(nil, delay: now - last.at)
         case .suspended, .stopped, nil: return .wrong("posted again by daemon \(daemon), though daemon \(last.daemon) was not killed")
         }
     }

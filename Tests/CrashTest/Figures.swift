@@ -16,6 +16,7 @@ struct Figures {
         case posts = "notifications posted to gorush"
         case duplicatesBeforeReply = "posted again: killed before gorush's reply"
         case duplicatesBeforeCommit = "posted again: killed between gorush's reply and its commit"
+        case duplicatesShownTwice = "of those posted again: shown twice by the device"
         case checkedRegistrations = "checks: registrations"
         case checkedTombstones = "checks: tombstones"
         case checkedNotifications = "checks: notifications"
@@ -41,6 +42,8 @@ struct Figures {
     private var sufferings: [String: Int] = [:]
     /// Between gorush's reply and the kill, where that led to a second post.
     private var longestGap: Duration = .zero
+    /// From a post to its repetition, by whether the device shows it once.
+    private var delays: [Bool: [Duration]] = [:]
     var startTimes: [Duration] = []
     var stopTimes: [Duration] = []
 
@@ -58,8 +61,13 @@ struct Figures {
 
     /// A second post that is right.
     ///
-    /// - Parameter gap: between gorush's reply and the kill; nil when there was no reply.
-    mutating func noteDuplicate(between gap: Duration?) {
+    /// - Parameters:
+    ///   - gap: between gorush's reply and the kill; nil when there was no reply.
+    ///   - delay: since the post before.
+    ///   - showsOnce: it replaces the first on the device.
+    mutating func noteDuplicate(between gap: Duration?, after delay: Duration, showsOnce: Bool) {
+        delays[showsOnce, default: []].append(delay)
+        if !showsOnce { add(.duplicatesShownTwice) }
         add(gap == nil ? .duplicatesBeforeReply : .duplicatesBeforeCommit)
         longestGap = max(longestGap, gap ?? .zero)
     }
@@ -68,6 +76,7 @@ struct Figures {
     mutating func add(_ other: Figures) {
         for (count, number) in other.counts { add(count, number) }
         longestGap = max(longestGap, other.longestGap)
+        delays.merge(other.delays) { $0 + $1 }
     }
 
     /// A line for each.
@@ -76,6 +85,9 @@ struct Figures {
         lines += sufferings.sorted { $0.key < $1.key }.map { ("rounds with \($0.key)", "\($0.value)") }
         lines += Count.allCases.map { ($0.rawValue, "\(counts[$0] ?? 0)") }
         if longestGap > .zero { lines.append(("longest time from such a reply to the kill", longestGap.inMilliseconds)) }
+        for (showsOnce, name) in [(true, "shown once"), (false, "shown twice")] {
+            lines.append(("from a post to its repetition, \(name), median and longest", Self.middleAndEnd(delays[showsOnce] ?? [])))
+        }
         lines.append(("start until ready, median and longest", Self.middleAndEnd(startTimes)))
         lines.append(("SIGTERM until exit, median and longest", Self.middleAndEnd(stopTimes)))
         let width = lines.map(\.0.count).max() ?? 0

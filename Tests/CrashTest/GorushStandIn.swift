@@ -24,6 +24,8 @@ final class GorushStandIn: Sendable {
     struct Taken: Sendable {
         let delivery: DeliveryID
         let token: String
+        /// A repetition replaces the first on the device.
+        let showsOnce: Bool
     }
 
     struct Events: Sendable {
@@ -51,6 +53,7 @@ final class GorushStandIn: Sendable {
                 }
             }
             let tokens: [String]
+            let collapseID: String?
             let data: Content?
             /// JSON of a ``Content``, for Huawei's devices.
             let huaweiData: String?
@@ -61,6 +64,7 @@ final class GorushStandIn: Sendable {
 
             enum CodingKeys: String, CodingKey {
                 case tokens, data
+                case collapseID = "collapse_id"
                 case huaweiData = "huawei_data"
             }
         }
@@ -146,7 +150,7 @@ final class GorushStandIn: Sendable {
             } else if let message = content.encryptedMessage {
                 guard let bytes = bytes(hex: message.dropFirst(2)), let delivery = DeliveryID(bytes: bytes), entry.tokens.count == 1
                 else { return nil }
-                parsed.taken.append(Taken(delivery: delivery, token: entry.tokens[0]))
+                parsed.taken.append(Taken(delivery: delivery, token: entry.tokens[0], showsOnce: entry.collapseID != nil))
             } else {
                 guard let bytes = content.message.flatMap({ bytes(hex: $0.dropFirst(2)) }) else { return nil }
                 v01Posts.note(bytes, entry.tokens)

@@ -58,8 +58,6 @@ struct Ledger {
     private(set) var daemons: [Daemon] = []
     private(set) var broken: [String] = []
     var figures = Figures()
-    /// How long after a post, at least, another of several nodes may post the same.
-    var repetitionPause = Duration.zero
     /// A node may be without its database: then INTERNAL_ERROR promises nothing.
     var mayFailToStore = false
 
@@ -177,7 +175,9 @@ struct Ledger {
     }
 
     /// gorush was posted a notification, and will take it.
-    mutating func posted(_ delivery: DeliveryID, token: String, by daemon: Int, at now: Instant) {
+    ///
+    /// - Parameter showsOnce: a repetition replaces the first on the device.
+    mutating func posted(_ delivery: DeliveryID, token: String, showsOnce: Bool, by daemon: Int, at now: Instant) {
         figures.add(.posts)
         guard var notice = notices[delivery], daemons.indices.contains(daemon) else {
             breaks("\(name(delivery)) posted, but nobody asked for it")
@@ -189,9 +189,9 @@ struct Ledger {
         if !device.attempts.contains(where: { $0.key >= floor && $0.value.accessToken != nil && $0.value.deviceToken.revealed == token }) {
             breaks("\(name(delivery)) posted to a device token older than version \(floor), which was acknowledged")
         }
-        switch notice.history.post(by: daemon, at: now, pause: repetitionPause, { daemons[$0].end }) {
+        switch notice.history.post(by: daemon, at: now, { daemons[$0].end }) {
         case nil: break
-        case .allowed(let gap): figures.noteDuplicate(between: gap)
+        case .allowed(let gap, let delay): figures.noteDuplicate(between: gap, after: delay, showsOnce: showsOnce)
         case .wrong(let complaint): breaks("\(name(delivery)) \(complaint)")
         }
     }

@@ -1,5 +1,4 @@
-/// Times and bounds of the cluster. All nodes of a cluster must agree on them: they are constants of a release, except for ``gorushTimeout``,
-/// for which the highest value of the live nodes counts (``LeaseRow/gorushTimeout``).
+/// Times and bounds of the cluster. All nodes of a cluster must agree on them: they are constants of a release, except for ``gorushTimeout``.
 package struct ClusterConfiguration: Hashable, Sendable {
     // MARK: Leases
 
@@ -16,10 +15,11 @@ package struct ClusterConfiguration: Hashable, Sendable {
 
     /// Partitions of the devices.
     package var partitionCount = 256
-    /// After how long an unanswered post is given up: `--gorush-timeout`.
+    /// After how long an unanswered post is given up: `--gorush-timeout`. Told to nodes of earlier releases, which wait so long before they repeat
+    /// the post of a former owner.
     package var gorushTimeout: Duration = .seconds(60)
     /// How long a node that hands a partition over waits for its unanswered posts. Then it hands over without their outcomes, and the next
-    /// owner waits for ``gorushTimeout`` before it repeats them.
+    /// owner repeats them: see ``PostingVerdict/markAndRepeat(_:)``.
     package var handoverTimeout: Duration = .seconds(5)
 
     // MARK: Messages

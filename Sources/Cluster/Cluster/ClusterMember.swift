@@ -27,13 +27,13 @@ package struct ClusterMember: Sendable {
     }
 
     private enum Ownership: Sendable {
-        case posting(epoch: UInt64, since: Instant)
-        case stopping(epoch: UInt64, since: Instant, stoppedAt: Instant, isSettled: Bool)
+        case posting(epoch: UInt64)
+        case stopping(epoch: UInt64, stoppedAt: Instant, isSettled: Bool)
         case releasing(epoch: UInt64, isSettled: Bool)
 
         var epoch: UInt64 {
             switch self {
-            case .posting(let epoch, _), .stopping(let epoch, _, _, _), .releasing(let epoch, _): epoch
+            case .posting(let epoch), .stopping(let epoch, _, _), .releasing(let epoch, _): epoch
             }
         }
     }
@@ -55,8 +55,6 @@ package struct ClusterMember: Sendable {
     private var owned: [PartitionNumber: Ownership] = [:]
     private var sentAt: Instant?
     private var nextHeartbeat: Instant
-    /// The highest of all nodes that were ever seen: for the posts of those that are gone.
-    private var longestGorushTimeout: Duration
 
     package init(_ id: NodeID, name: String, configuration: ClusterConfiguration, at now: Instant) {
         self.id = id
@@ -66,7 +64,6 @@ package struct ClusterMember: Sendable {
         hashingRules = configuration.hashingRules.last
         observer = LeaseObserver(configuration)
         nextHeartbeat = now
-        longestGorushTimeout = configuration.gorushTimeout
     }
 
     // MARK: Heartbeats
@@ -106,11 +103,10 @@ package struct ClusterMember: Sendable {
         if !lease.isValid(at: now) { observer.restart() }
         lease.renewed(sentAt: sentAt)
         observer.observed(view.leases, at: now)
-        longestGorushTimeout = view.leases.reduce(longestGorushTimeout) { max($0, $1.gorushTimeout) }
         self.view = view
         hashingRules = HashingRules.common(
             to: view.leases.lazy.filter { $0.state != .ended }.map(\.hashingVersion), among: configuration.hashingRules)
-        let changes = updateOwnership(view, at: now) + stopSurplus(view, at: now)
+        let changes = updateOwnership(view) + stopSurplus(view, at: now)
         // Nobody posts for what is free: no need to wait a second.
         if !takes(view, ending: []).isEmpty { nextHeartbeat = min(nextHeartbeat, now + configuration.takeoverDelay) }
         return changes
@@ -125,18 +121,16 @@ package struct ClusterMember: Sendable {
 
     /// Whether a row may be posted that has this mark, or none.
     package func verdict(on mark: DeliveryMark?, in partition: PartitionNumber, at now: Instant) -> PostingVerdict {
-        guard lease.isValid(at: now), case .posting(let epoch, let since)? = owned[partition] else { return .notOwner }
+        guard lease.isValid(at: now), case .posting(let epoch)? = owned[partition] else { return .notOwner }
         let own = DeliveryMark(owner: id, epoch: epoch)
         guard let mark else { return .markAndPost(own) }
-        if mark == own { return .inProgress }
-        // Every former owner had stopped posting before this node's take was committed, and that was before `since`.
-        let until = since + longestGorushTimeout
-        return now >= until ? .markAndPost(own) : .wait(until: until)
+        // Every former owner had stopped posting before this node's take was committed.
+        return mark == own ? .inProgress : .markAndRepeat(own)
     }
 
     /// The last check, right before a post is written to its socket: the lease is valid, and the partition still is this ownership's.
     package func mayPost(under mark: DeliveryMark, in partition: PartitionNumber, at now: Instant) -> Bool {
-        guard mark.owner == id, lease.isValid(at: now), case .posting(mark.epoch, _)? = owned[partition] else { return false }
+        guard mark.owner == id, lease.isValid(at: now), case .posting(mark.epoch)? = owned[partition] else { return false }
         return true
     }
 
@@ -148,8 +142,8 @@ package struct ClusterMember: Sendable {
 
     /// After ``Change/stop(_:)``: nothing of it is unanswered, and no outcome is uncommitted.
     package mutating func settled(_ partition: PartitionNumber) {
-        guard case .stopping(let epoch, let since, let stoppedAt, _)? = owned[partition] else { return }
-        owned[partition] = .stopping(epoch: epoch, since: since, stoppedAt: stoppedAt, isSettled: true)
+        guard case .stopping(let epoch, let stoppedAt, _)? = owned[partition] else { return }
+        owned[partition] = .stopping(epoch: epoch, stoppedAt: stoppedAt, isSettled: true)
     }
 
     // MARK: The other nodes
@@ -204,7 +198,7 @@ package struct ClusterMember: Sendable {
         for (partition, ownership) in owned {
             switch ownership {
             case .posting: break
-            case .stopping(let epoch, _, let stoppedAt, let isSettled):
+            case .stopping(let epoch, let stoppedAt, let isSettled):
                 guard isSettled || now - stoppedAt >= configuration.handoverTimeout else { break }
                 owned[partition] = .releasing(epoch: epoch, isSettled: isSettled)
                 releases.append(.init(partition: partition, epoch: epoch, isSettled: isSettled))
@@ -215,7 +209,7 @@ package struct ClusterMember: Sendable {
         return releases.sorted { $0.partition < $1.partition }
     }
 
-    private mutating func updateOwnership(_ view: ClusterView, at now: Instant) -> [Change] {
+    private mutating func updateOwnership(_ view: ClusterView) -> [Change] {
         var changes: [Change] = []
         for (partition, row) in view.partitions.enumerated() {
             let known = owned[partition]
@@ -228,7 +222,7 @@ package struct ClusterMember: Sendable {
             }
             guard known?.epoch != row.epoch else { continue }
             if known != nil { changes.append(.lost(partition)) }
-            owned[partition] = .posting(epoch: row.epoch, since: now)
+            owned[partition] = .posting(epoch: row.epoch)
             changes.append(.gained(partition, epoch: row.epoch))
         }
         return changes
@@ -238,11 +232,11 @@ package struct ClusterMember: Sendable {
         var changes: [Change] = []
         for (partition, target) in targets(view, ending: []).enumerated() {
             switch owned[partition] {
-            case .posting(let epoch, let since)? where target != id:
-                owned[partition] = .stopping(epoch: epoch, since: since, stoppedAt: now, isSettled: false)
+            case .posting(let epoch)? where target != id:
+                owned[partition] = .stopping(epoch: epoch, stoppedAt: now, isSettled: false)
                 changes.append(.stop(partition))
-            case .stopping(let epoch, let since, _, _)? where target == id:
-                owned[partition] = .posting(epoch: epoch, since: since)
+            case .stopping(let epoch, _, _)? where target == id:
+                owned[partition] = .posting(epoch: epoch)
                 changes.append(.resume(partition))
             default: break
             }

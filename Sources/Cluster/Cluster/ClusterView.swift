@@ -19,7 +19,7 @@ package struct LeaseRow: Hashable, Sendable {
     /// The host, for `admin nodes`.
     package var name: String
     package var hashingVersion: Int
-    /// The node's `--gorush-timeout`: whoever takes its partitions over waits for the highest of the cluster.
+    /// The node's `--gorush-timeout`, for nodes of earlier releases: see ``ClusterConfiguration/gorushTimeout``.
     package var gorushTimeout: Duration
     /// Whether it takes part in monitoring accounts: see ``AccountShare``.
     package var monitorsAccounts: Bool

@@ -3,7 +3,9 @@ package import Core
 /// What an outbox row says about posts of it: which ownership of its partition was about to post it. Written by a committed transaction before
 /// the post, with the row's own commit where it is posted at once.
 ///
-///     owner(8) · epoch(8) · marked_at(database's clock, for operators)
+///     owner(8) · epoch(8) · marked_at(database's clock)
+///
+/// A later owner that marks the row again leaves `marked_at` as it is: a row whose post has an unknown outcome is held from its first mark on.
 ///
 /// A row without a mark was never posted, except by posts whose outcome is known and was a failure.
 package struct DeliveryMark: Hashable, Sendable {
@@ -21,8 +23,8 @@ package enum PostingVerdict: Hashable, Sendable {
     /// Mark it with this epoch, where the partition's row still has this owner and epoch and where the device has no earlier row; after the
     /// commit ask again, and post.
     case markAndPost(DeliveryMark)
-    /// A former owner may have posted it, and may still record the outcome.
-    case wait(until: Instant)
+    /// A former owner marked it, so the outcome of its post is unknown: when it is time to post it again, mark it with this epoch, and post.
+    case markAndRepeat(DeliveryMark)
     /// It was marked by this ownership: its own queue knows the rest.
     case inProgress
     /// Not this node's to post, or not now.

@@ -21,17 +21,33 @@ extension ClusterDatabase {
                 try createClaimPartitions(connection)
                 try createIndex(connection)
                 try createGuard(connection)
+                try adoptMarks(connection)
                 for notice in notices { try create(notice, connection) }
             }
         }
     }
 
-    /// For a node that has the database for itself: nobody listens, and nobody prunes what is logged. ``prepare(notices:)`` makes the triggers
-    /// again.
+    /// Marks of a node that had the database for itself become marks of no node, with the time of the first mark.
+    private func adoptMarks(_ connection: PostgreSQLConnection) throws {
+        let (table, markedAt) = (outbox.table.quoted, outbox.markedAt.quoted)
+        _ = try connection.run([
+            Statement(
+                """
+                INSERT INTO cluster_mark (row_id, node, epoch, marked_at) SELECT id, 0, 0, to_timestamp(\(markedAt) / 1e9) FROM \(table) \
+                WHERE \(markedAt) IS NOT NULL ON CONFLICT DO NOTHING
+                """, isPrepared: false),
+            Statement("UPDATE \(table) SET \(markedAt) = NULL WHERE \(markedAt) IS NOT NULL", isPrepared: false),
+        ])
+    }
+
+    /// For a node that has the database for itself. Marks of the nodes that shared it move into the outbox, with the time of the first mark. Nobody
+    /// listens, and nobody prunes the logged changes: ``prepare(notices:)`` makes the triggers again.
     ///
-    /// - Parameter address: of a database, which need not have been prepared.
+    /// - Parameters:
+    ///   - address: of a database, which need not have been prepared.
+    ///   - outbox: its table of notifications that wait.
     /// - Throws: `StoreError`
-    package static func withdrawNotices(at address: PostgreSQLAddress) throws(StoreError) {
+    package static func leaveCluster(at address: PostgreSQLAddress, outbox: Outbox) throws(StoreError) {
         let connection = try PostgreSQLConnection.open(address, name: "waku-push")
         let find = Statement(
             """
@@ -41,8 +57,14 @@ extension ClusterDatabase {
             WHERE relname = 'cluster_change' AND relnamespace = \(schemaID)
             """, isPrepared: false)
         do {
-            let statements = try connection.run(find).rows.map { try $0.text(0) }
+            var statements = try connection.run(find).rows.map { try $0.text(0) }
             guard !statements.isEmpty else { return }
+            statements += [
+                """
+                UPDATE \(outbox.table.quoted) o SET \(outbox.markedAt.quoted) = (extract(epoch FROM m.marked_at) * 1e9)::bigint \
+                FROM cluster_mark m WHERE m.row_id = o.id
+                """, "DELETE FROM cluster_mark",
+            ]
             // What fails is rolled back with the connection.
             _ = try connection.run((["BEGIN"] + statements + ["COMMIT"]).map { Statement($0, isPrepared: false) })
         } catch {

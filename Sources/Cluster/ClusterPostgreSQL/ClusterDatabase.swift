@@ -80,20 +80,24 @@ package final class ClusterDatabase: Sendable {
     /// - Parameters:
     ///   - ids: of the rows; others are left out.
     ///   - columns: what is wanted of each.
-    ///   - value: what a row is read as; nil to leave it out.
+    ///   - value: makes a value of a row, its mark and the time since its first mark; nil to leave the row out.
     /// - Throws: `StoreError`
     package func waiting<Value: Sendable>(
-        _ ids: [Int64], _ columns: [Column], _ value: (Row, DeliveryMark?) throws -> Value?
+        _ ids: [Int64], _ columns: [Column], _ value: (Row, _ mark: (mark: DeliveryMark, age: Duration)?) throws -> Value?
     ) throws(StoreError) -> [Value] {
         let select = Statement(
             """
-            SELECT \(columns.map { "o." + $0.quoted }.joined(separator: ", ")), m.node, m.epoch \
+            SELECT \(columns.map { "o." + $0.quoted }.joined(separator: ", ")), m.node, m.epoch, \
+            (extract(epoch FROM clock_timestamp() - m.marked_at) * 1000)::bigint \
             FROM \(outbox.table.quoted) o LEFT JOIN cluster_mark m ON m.row_id = o.id WHERE o.id = ANY($1) ORDER BY o.id
             """, [.integers(ids)])
         return try deliveries.read([select]) { found in
             try found[0].compactMap { row in
                 let mark = try row.optionalInteger(columns.count).map { owner in
-                    DeliveryMark(owner: NodeID(stored: owner), epoch: try row.unsigned(columns.count + 1))
+                    (
+                        mark: DeliveryMark(owner: NodeID(stored: owner), epoch: try row.unsigned(columns.count + 1)),
+                        age: Duration.milliseconds(try row.integer(columns.count + 2))
+                    )
                 }
                 return try value(row, mark)
             }

@@ -28,8 +28,11 @@ package struct Outbox: Sendable {
     package let device: Column
     /// What names a delivery in both tables.
     package let delivery: Column
+    /// When a node that had the table for itself marked a row first, in nanoseconds since 1970; null while nodes share it.
+    package let markedAt: Column
 
-    package init(_ table: Table, accepted: Table, device: Column, delivery: Column) {
+    package init(_ table: Table, accepted: Table, device: Column, delivery: Column, markedAt: Column) {
+        self.markedAt = markedAt
         self.table = table
         self.accepted = accepted
         self.device = device

@@ -47,17 +47,20 @@ struct NwakuProgress {
     ///   - messageCount: The number of messages of all topics together.
     ///   - sent: When the first of the requests was sent.
     ///   - now: The current time.
-    /// - Returns: The number of topics on which messages may have been lost, to be fetched from the store.
-    mutating func polled(messageCount: Int, sent: Moment, at now: Moment) -> Int {
+    /// - Returns: The number of topics on which messages may have been lost; and whether there is anything to fetch from the store.
+    mutating func polled(messageCount: Int, sent: Moment, at now: Moment) -> (gapCount: Int, needsCatchUp: Bool) {
         let isBack = attachment.state != .attached
+        let newTopics = attachment.newTopics
         let lostFrom = attachment.polled(messageCount: messageCount, sent: sent)
-        var gapCount = 0
+        var (gapCount, needsCatchUp) = (0, false)
         for index in catchUps.indices {
             if isBack { catchUps[index].noteReconnection() }
             let isLost = lostFrom[catchUps[index].pubsubTopic].map { catchUps[index].noteGap(from: $0, at: now) } ?? false
             let isToRepeat = catchUps[index].noteClock(at: now)
-            if isLost || isToRepeat { gapCount += 1 }
+            guard isLost || isToRepeat else { continue }
+            needsCatchUp = true
+            if isToRepeat || !newTopics.contains(catchUps[index].pubsubTopic) { gapCount += 1 }
         }
-        return gapCount
+        return (gapCount, needsCatchUp)
     }
 }

@@ -192,9 +192,9 @@ package final class NwakuRESTRelay: Relay {
         // Messages fetched during cancellation may not have been processed.
         guard !Task.isCancelled else { return }
         if state != .attached { publisher.noteReconnection() }
-        let gapCount = progress.withLock { $0.polled(messageCount: count, sent: sent, at: .now()) }
+        let (gapCount, needsCatchUp) = progress.withLock { $0.polled(messageCount: count, sent: sent, at: .now()) }
         for _ in 0..<gapCount { report(.gap) }
-        if gapCount > 0 { gapFound() }
+        if needsCatchUp { gapFound() }
     }
 
     private func log(from before: RelayState, to after: RelayState) {

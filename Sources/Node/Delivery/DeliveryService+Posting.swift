@@ -8,9 +8,9 @@ import Waku
 /// The way of a batch: load, post, note in one commit what gorush took, settle what it said of tokens, tell who waits.
 extension DeliveryService {
     func post(_ batch: DeliveryQueue.Batch, to endpoint: Int) async {
-        guard let loaded = await load(batch, for: endpoint) else { return await finished(batch, of: endpoint, .notPosted) }
-        let deliveries = await marked(loaded)
-        guard !deliveries.isEmpty else { return await finished(batch, of: endpoint, .notPosted) }
+        guard let loaded = await load(batch, for: endpoint),
+            let deliveries = await marked(withoutPostponed(loaded, of: batch, at: endpoint)), !deliveries.isEmpty
+        else { return await finished(batch, of: endpoint, .notPosted) }
         let post = PostID(endpoint: endpoint, batch: batch.id)
         feedback.began(post, deliveries.map(\.waiting.delivery))
         let sandbox = routing.rules[endpoint].sandboxTopics
@@ -36,7 +36,8 @@ extension DeliveryService {
     private struct Loaded: Sendable {
         var postable: [PostableDelivery] = []
         var unreadable: [Int64] = []
-        /// In the outbox, though their devices are not registered: enqueued by another node while this one ended the device.
+        /// In the outbox, though their devices are not registered: enqueued by another node while this one ended the device; or the registration has
+        /// ended by its age and is not removed yet.
         var orphaned: [Int64] = []
         /// For apps that no gorush is configured for.
         var unroutable: [Int64] = []
@@ -84,6 +85,7 @@ extension DeliveryService {
 
     private func sort(_ batch: DeliveryQueue.Batch, _ recent: [Int64: PostableDelivery], _ found: Found, for endpoint: Int) -> Loaded {
         var loaded = Loaded()
+        let clock = now()
         for id in batch.deliveries {
             let postable: PostableDelivery
             if let stored = found.stored[id] {
@@ -109,6 +111,11 @@ extension DeliveryService {
             } else if let current = recent[id] {
                 postable = current
             } else {
+                continue
+            }
+            if let end = postable.address.endsAt, end <= clock {
+                loaded.gone.append((id, .unregistered))
+                loaded.orphaned.append(id)
                 continue
             }
             switch self.endpoint(for: postable.address) {
@@ -144,10 +151,12 @@ extension DeliveryService {
             return nil
         }
         if !loaded.replaced.isEmpty {
-            table.withLock { table in
+            let held = table.withLock { table in
+                let held = table.heldUntil(loaded.replaced.lazy.filter { $0.id == $0.by.id }.map(\.id))
                 for (id, _) in loaded.replaced { table.forget(id) }
+                return held
             }
-            await enqueueFromOutbox(loaded.replaced.map(\.by))
+            await enqueueFromOutbox(loaded.replaced.map(\.by), heldUntil: held)
         }
         if !loaded.gone.isEmpty { tell(table.withLock { table in loaded.gone.flatMap { table.end($0.id, as: $0.outcome) } }) }
         if !loaded.orphaned.isEmpty {

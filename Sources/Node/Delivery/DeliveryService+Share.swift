@@ -1,12 +1,15 @@
 package import Core
+import Logging
 package import Storage
 import Synchronization
+import Waku
 
 /// The outbox that several nodes share: each has the deliveries of its own devices in its queues, and leaves the others alone.
 extension DeliveryService {
-    /// Takes up deliveries that are in the outbox and of this node's devices; of those that it has already nothing changes.
+    /// Takes up deliveries that are in the outbox and of this node's devices; of those that it has already nothing changes. Those that a former
+    /// owner marked have the time of the first mark.
     package func take(_ waiting: [WaitingDelivery]) async {
-        await enqueueFromOutbox(waiting, isAwaited: false)
+        await enqueueFromOutbox(waiting, isAwaited: false, heldUntil: holds(of: waiting))
     }
 
     /// Those that are in no queue of this node.
@@ -43,14 +46,46 @@ extension DeliveryService {
         for delivery in deliveries { tell(table.withLock { $0.resolve(delivery, as: .accepted) }) }
     }
 
-    /// What of a batch may be posted now. The rest leaves the queue: another node has it, or it comes back in its place.
-    func marked(_ deliveries: [PostableDelivery]) async -> [PostableDelivery] {
-        guard let share, !deliveries.isEmpty else { return deliveries }
-        let marked = await share.mark(deliveries.map(\.waiting))
+    /// The deliveries of a batch that may be posted now. The others leave the queue: another node has them, or they come back in their place. nil
+    /// when no mark could be stored.
+    func marked(_ deliveries: [PostableDelivery]) async -> [PostableDelivery]? {
+        guard !deliveries.isEmpty else { return deliveries }
+        guard let share else { return await markUnmarked(deliveries) ? deliveries : nil }
+        let unknown = table.withLock { $0.heldUntil(deliveries.lazy.map(\.waiting.id)) }
+        let marked = await share.mark(deliveries.map { ($0.waiting, hasUnknownOutcome: unknown[$0.waiting.id] != nil) })
         guard marked.count < deliveries.count else { return deliveries }
         table.withLock { table in
             for delivery in deliveries where !marked.contains(delivery.waiting.id) { table.forget(delivery.waiting.id) }
         }
         return deliveries.filter { marked.contains($0.waiting.id) }
+    }
+
+    /// Most entered the outbox with a mark: the exceptions are from an earlier release, or from several nodes that shared the outbox.
+    private func markUnmarked(_ deliveries: [PostableDelivery]) async -> Bool {
+        let ids = deliveries.lazy.filter { $0.waiting.markedAt == nil }.map(\.waiting.id)
+        guard !ids.isEmpty else { return true }
+        do throws(StoreError) {
+            try await store.commit(DeliveryStorage.mark(Array(ids), at: now()))
+            return true
+        } catch {
+            logger.error("notifications not marked for posting", metadata: ["reason": "\(error.message)"])
+            return false
+        }
+    }
+
+    /// The deliveries of a batch that may be posted now; the others return to the queue until their time has come.
+    func withoutPostponed(
+        _ deliveries: [PostableDelivery], of batch: DeliveryQueue.Batch, at endpoint: Int
+    ) -> [PostableDelivery] {
+        let ends = table.withLock { $0.heldUntil(deliveries.lazy.map(\.waiting.id)) }
+        guard !ends.isEmpty else { return deliveries }
+        let (now, sandbox) = (steadyNow, routing.rules[endpoint].sandboxTopics)
+        let due = deliveries.reduce(into: [Int64: Timestamp]()) { due, delivery in
+            due[delivery.waiting.id] = UnknownOutcome.wait(
+                until: ends[delivery.waiting.id],
+                showsOnce: gorush[endpoint].posting.showsRepetitionOnce(delivery.notification(sandbox: sandbox)), now: now)
+        }
+        table.withLock { $0.postpone(due, of: batch, at: endpoint) }
+        return deliveries.filter { due[$0.waiting.id] == nil }
     }
 }

@@ -30,6 +30,8 @@ package final class DeliveryService: Sendable {
         package var awaitLimit = Duration.seconds(2)
         /// At most so many notifications wait for gorush; beyond, the oldest are dropped.
         package var outboxLimit = 100_000
+        /// See ``UnknownOutcome/hold``.
+        package var unknownHold = Duration.seconds(5)
 
         package init() {}
     }
@@ -47,6 +49,7 @@ package final class DeliveryService: Sendable {
     /// nil: the whole outbox is this node's.
     let share: (any OutboxShare)?
     private let awaitLimit: Duration
+    private let unknownOutcome: UnknownOutcome
     /// For the queue, whose time must not go back: where the clock was at the start, and how long that is ago.
     private let started: (clock: Timestamp, uptime: ContinuousClock.Instant)
     /// There may be something to do.
@@ -65,6 +68,7 @@ package final class DeliveryService: Sendable {
         self.counters = counters
         self.logger = logger
         awaitLimit = configuration.awaitLimit
+        unknownOutcome = UnknownOutcome(hold: configuration.unknownHold)
         self.now = now
         started = (now(), .now)
         table = Mutex(
@@ -87,11 +91,20 @@ package final class DeliveryService: Sendable {
 
     // MARK: What comes in
 
-    /// Takes up what an earlier run left in the outbox. Blocks: to be called before the node runs.
+    /// Takes up the deliveries that an earlier run left in the outbox. Blocks: to be called before the node runs.
     ///
     /// - Throws: `StoreError`
     package func load() throws(StoreError) {
-        enqueue(try store.read(DeliveryStorage.waitingDeliveries()), isAwaited: false)
+        let waiting = try store.read(DeliveryStorage.waitingDeliveries())
+        enqueue(waiting, isAwaited: false, heldUntil: holds(of: waiting))
+    }
+
+    /// When each may be posted again that an earlier run or another node marked.
+    func holds(of waiting: [WaitingDelivery]) -> [Int64: Timestamp] {
+        let (clock, now) = (now(), steadyNow)
+        return waiting.reduce(into: [:]) { ends, waiting in
+            ends[waiting.id] = waiting.markedAt.map { unknownOutcome.end(markedAt: $0, clock: clock, now: now) }
+        }
     }
 
     /// Notifications that were put into the outbox, in the order of their commits, and that somebody waits for.
@@ -105,18 +118,22 @@ package final class DeliveryService: Sendable {
     }
 
     /// Notifications that are in the outbox now, in the order of their commits. Reads them if there are several endpoints, and blocks.
-    private func enqueue(_ waiting: [WaitingDelivery], isAwaited: Bool) {
+    ///
+    /// - Parameter heldUntil: see ``DeliveryTable/Arrival/heldUntil``.
+    private func enqueue(_ waiting: [WaitingDelivery], isAwaited: Bool, heldUntil: [Int64: Timestamp] = [:]) {
         let endpoints = endpoints(of: waiting)
         add(
-            waiting.map { DeliveryTable.Arrival(waiting: $0, postable: nil, times: nil, endpoint: endpoints[$0.id] ?? 0) },
-            isAwaited: isAwaited)
+            waiting.map {
+                DeliveryTable.Arrival(
+                    waiting: $0, postable: nil, times: nil, endpoint: endpoints[$0.id] ?? 0, heldUntil: heldUntil[$0.id])
+            }, isAwaited: isAwaited)
     }
 
     /// The same, on one of the store's threads.
-    func enqueueFromOutbox(_ waiting: [WaitingDelivery], isAwaited: Bool = true) async {
+    func enqueueFromOutbox(_ waiting: [WaitingDelivery], isAwaited: Bool = true, heldUntil: [Int64: Timestamp] = [:]) async {
         await withCheckedContinuation { continuation in
             store.onReader {
-                self.enqueue(waiting, isAwaited: isAwaited)
+                self.enqueue(waiting, isAwaited: isAwaited, heldUntil: heldUntil)
                 continuation.resume()
             }
         }
@@ -190,6 +207,7 @@ package final class DeliveryService: Sendable {
     package func run() async {
         await withDiscardingTaskGroup { group in
             group.addTask { await self.feedback.run() }
+            for endpoint in gorush.indices { group.addTask { await self.probe(endpoint) } }
             var timer: Task<Void, Never>?
             var timerEnd: Timestamp?
             for await _ in wakeUp {

@@ -54,9 +54,15 @@ package struct DeviceAddress: Sendable {
     package let apnTopic: String
     /// Of a Session device; nil for those of other protocols.
     package let service: PushService?
+    /// When the registration ends by its age; nil: never. From then on nothing is posted to it, also while its row is not removed yet.
+    package let endsAt: Timestamp?
 
-    package init(version: UInt64, platform: Platform, deviceToken: DeviceToken, apnTopic: String, service: PushService? = nil) {
+    package init(
+        version: UInt64, platform: Platform, deviceToken: DeviceToken, apnTopic: String, service: PushService? = nil,
+        endsAt: Timestamp? = nil
+    ) {
         self.service = service
+        self.endsAt = endsAt
         self.version = version
         self.platform = platform
         self.deviceToken = deviceToken

@@ -12,6 +12,8 @@ struct DeliveryTable {
         let delivery: DeliveryID
         /// By the place of its endpoint.
         let endpoint: Int
+        /// See ``Arrival/heldUntil``.
+        let heldUntil: Timestamp?
     }
 
     private struct Endpoint {
@@ -21,6 +23,10 @@ struct DeliveryTable {
         var failure = ""
         /// Whether it was slow when that was last looked at.
         var isSlow = false
+        /// Whether it has answered a post.
+        var hasAnswered = false
+        /// See ``EndpointState/healthFailure``.
+        var healthFailure: String?
     }
 
     private var endpoints: [Endpoint]
@@ -48,6 +54,9 @@ struct DeliveryTable {
         let endpoint: Int
         /// See ``QueuedDelivery/group``.
         var group: Int64?
+        /// A post by an earlier run or another node has an unknown outcome: unless the device shows it once, it is not posted again before this
+        /// time, by the queue's clock.
+        var heldUntil: Timestamp?
     }
 
     /// - Parameters:
@@ -57,7 +66,8 @@ struct DeliveryTable {
         for arrival in arrivals where endpointByDelivery[arrival.waiting.delivery] == nil {
             let waiting = arrival.waiting
             endpointByDelivery[waiting.delivery] = arrival.endpoint
-            deliveries[waiting.id] = Queued(delivery: waiting.delivery, endpoint: arrival.endpoint)
+            deliveries[waiting.id] = Queued(
+                delivery: waiting.delivery, endpoint: arrival.endpoint, heldUntil: arrival.heldUntil)
             times[waiting.id] = arrival.times
             if postable.count < Self.postableLimit { postable[waiting.id] = arrival.postable }
             endpoints[arrival.endpoint].queue.add(
@@ -122,7 +132,30 @@ struct DeliveryTable {
 
     var isAnySlow: Bool { endpoints.contains(where: \.isSlow) }
 
+    // MARK: Health checks
+
+    /// - Returns: whether to ask again.
+    mutating func healthCheckFailed(_ reason: String, at endpoint: Int) -> Bool {
+        guard !endpoints[endpoint].hasAnswered else { return false }
+        endpoints[endpoint].healthFailure = reason
+        return true
+    }
+
+    mutating func healthCheckAnswered(by endpoint: Int) {
+        endpoints[endpoint].healthFailure = nil
+    }
+
     // MARK: Posts
+
+    /// See ``Arrival/heldUntil``; those without are left out.
+    func heldUntil(_ ids: some Sequence<Int64>) -> [Int64: Timestamp] {
+        ids.reduce(into: [:]) { $0[$1] = deliveries[$1]?.heldUntil }
+    }
+
+    /// These of a batch are not posted before some time.
+    mutating func postpone(_ due: [Int64: Timestamp], of batch: DeliveryQueue.Batch, at endpoint: Int) {
+        endpoints[endpoint].queue.postpone(due, of: batch.id)
+    }
 
     /// Those of a batch that need not be read from the outbox, if their devices have not changed.
     mutating func takePostable(of batch: DeliveryQueue.Batch) -> [Int64: PostableDelivery] {
@@ -135,6 +168,12 @@ struct DeliveryTable {
 
     /// Returns whether the endpoint was slow: then other posts may go out.
     mutating func answered(_ batch: DeliveryQueue.Batch, _ outcome: PostOutcome, by endpoint: Int, now: Timestamp) -> Bool {
+        switch outcome {
+        case .accepted, .refused:
+            endpoints[endpoint].hasAnswered = true
+            endpoints[endpoint].healthFailure = nil
+        case .failed, .notPosted: break
+        }
         defer { endpoints[endpoint].queue.answered(batch.id, outcome: outcome, now: now) }
         return endpoints[endpoint].queue.slowness(at: now) != nil
     }
@@ -280,7 +319,8 @@ struct DeliveryTable {
             EndpointState(
                 name: rule.name, breaker: endpoint.queue.breaker, isOpen: endpoint.queue.breaker.isOpen(at: now),
                 slowness: endpoint.queue.slowness(at: now), unanswered: endpoint.queue.unanswered(at: now),
-                batchLimit: endpoint.queue.batchLimit(at: now), waitingCount: endpoint.queue.count, failure: endpoint.failure)
+                batchLimit: endpoint.queue.batchLimit(at: now), waitingCount: endpoint.queue.count, failure: endpoint.failure,
+                healthFailure: endpoint.healthFailure)
         }
     }
 }

@@ -12,11 +12,14 @@ package struct EndpointState: Sendable {
     package let waitingCount: Int
     /// Why the last post failed.
     package let failure: String
+    /// Why its health check failed at the start, until it has answered that or a post.
+    var healthFailure: String?
 
     /// What stands in the way of deliveries; nil when nothing does. A gorush that failed and has got nothing to prove itself by since is
     /// given the benefit of the doubt.
     package var obstacle: String? {
         if !breaker.isClosed, waitingCount > 0 || isOpen { return "takes no notifications, \(waitingCount) wait: \(failure)" }
+        if let healthFailure { return "does not answer: \(healthFailure)" }
         return slowness.flatMap { $0.isStalled ? delay : nil }
     }
 

@@ -3,6 +3,19 @@ import NodeMetrics
 /// Takes notifications to a gorush server, and tells what it said.
 package protocol NotificationPosting: Sendable {
     func post(_ notifications: [Notification]) async -> PostResult
+
+    /// Asks for its health: why there was no sensible answer; nil if there was one.
+    func healthFailure() async -> String?
+
+    /// See `NotificationFormat.showsRepetitionOnce`.
+    func showsRepetitionOnce(_ notification: Notification) -> Bool
+}
+
+extension NotificationPosting {
+    package func healthFailure() async -> String? { nil }
+
+    /// As gorush would without settings of the operator.
+    package func showsRepetitionOnce(_ notification: Notification) -> Bool { NotificationFormat().showsRepetitionOnce(notification) }
 }
 
 /// A gorush server, and what it is for.

@@ -5,5 +5,8 @@ package protocol OutboxShare: Sendable {
 
     /// Notes in the store that this node is about to post these, and returns those that it may post now. The others may be another node's by
     /// now, or stand behind an older one of their device.
-    func mark(_ deliveries: [WaitingDelivery]) async -> Set<Int64>
+    ///
+    /// - Parameter deliveries: and whether they were taken with a former owner's mark. One that has such a mark and was taken without it is not
+    ///   posted: it must be taken anew.
+    func mark(_ deliveries: [(waiting: WaitingDelivery, hasUnknownOutcome: Bool)]) async -> Set<Int64>
 }

@@ -49,7 +49,7 @@ extension StoreLocation {
             throw NodeError(message: "several nodes need a PostgreSQL database: give --store, or leave out --cluster")
         case (.postgreSQL(let address), nil):
             // Those of the time when it was one of several.
-            try ClusterDatabase.withdrawNotices(at: address)
+            try ClusterDatabase.leaveCluster(at: address, outbox: ClusterNode.outbox)
             return SoleMembership()
         case (.postgreSQL(let address), let cluster?): return try ClusterNode(cluster, address, for: needs)
         }

@@ -113,6 +113,13 @@ struct Serve: AsyncParsableCommand {
 
     @Option(
         help:
+            "After a crash: how long a notification that may have been posted is held before it is posted again, counted from its first post. Notifications that a device shows once are posted again at once. At most 60s. off: no hold."
+    )
+    var unknownHold: OptionalDurationArgument = Environment.value(
+        "unknown-hold", OptionalDurationArgument(DurationArgument("5s", .seconds(5))))
+
+    @Option(
+        help:
             "Raise an alarm when no message from anyone was received on the shard for this long. off: never. auto: 10m, or off if loopback is the only relay."
     )
     var silenceAlarm: SilenceArgument = Environment.value("silence-alarm", .automatic)
@@ -187,6 +194,10 @@ struct Serve: AsyncParsableCommand {
             throw CommandFailure(.usage, "--outbox-limit must be from 1 to 100000000")
         }
         configuration.outboxLimit = outboxLimit
+        configuration.unknownHold = unknownHold.duration ?? .zero
+        guard configuration.unknownHold <= NodeConfiguration.unknownHoldLimit else {
+            throw CommandFailure(.usage, "--unknown-hold must be at most 60s: a notification that is held longer is worth little")
+        }
         configuration.replyDelay = replyDelay.duration ?? .zero
         guard configuration.replyDelay <= NodeConfiguration.replyDelayLimit else {
             throw CommandFailure(.usage, "--reply-delay must be at most 2s: clients wait 3 s for an answer")
@@ -270,6 +281,10 @@ struct Serve: AsyncParsableCommand {
                 var setup = setup
                 setup.gorush = posters.map(\.endpoint)
                 return setup
+            }
+            plan.configuration.testPush = { push in
+                await push.carryOut(
+                    rules: posters.map(\.endpoint.rule), format: { posters[$0].format }, post: { await posters[$0].post([$1]) })
             }
             plan.configuration.inspectGorush = {
                 var found: [AdminAPI.InspectedGorush] = []

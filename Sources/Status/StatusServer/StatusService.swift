@@ -65,7 +65,7 @@ struct StatusService: ProtocolService {
                     identity: identity, registrations: rules, requests: requestRules, versions: versions, gate: gate),
                 versions: versions,
                 registration: RegistrationHandler(rules: rules, registrations: registrations, gate: gate, drain: node.drain),
-                request: RequestHandler(rules: requestRules, registrations: registrations, gate: gate),
+                request: RequestHandler(rules: requestRules, registrations: registrations, gate: gate, isShared: node.cluster.isShared),
                 queries: QueryRules(server: identity.publicKey), gate: gate, replies: StatusReplies(identity: identity)))
     }
 

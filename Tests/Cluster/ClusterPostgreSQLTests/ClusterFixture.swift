@@ -12,8 +12,10 @@ struct ClusterFixture {
     static let device = Column("device", .integer)
     static let payload = Column("payload", .bytes)
     static let delivery = Column("delivery", .bytes, isOptional: true)
-    static let outbox = Table("outbox", columns: [device, payload, delivery], unique: [delivery])
+    static let markedAt = Column("marked_at", .integer, isOptional: true)
+    static let outbox = Table("outbox", columns: [device, payload, delivery, markedAt], unique: [delivery])
     static let accepted = Table("accepted", columns: [delivery], unique: [delivery])
+    static let shared = Outbox(outbox, accepted: accepted, device: device, delivery: delivery, markedAt: markedAt)
     static let insert = Mutation(outbox, .insert([device, payload]))
     static let mark = Mutation(MarkTable.table, .upsert([MarkTable.row, MarkTable.node, MarkTable.epoch]))
 
@@ -40,7 +42,7 @@ struct ClusterFixture {
     func database(host: String? = nil, configuration: ClusterConfiguration? = nil) throws -> ClusterDatabase {
         try ClusterDatabase(
             address(host: host), configuration: configuration ?? self.configuration,
-            outbox: Outbox(Self.outbox, accepted: Self.accepted, device: Self.device, delivery: Self.delivery), version: "1.2")
+            outbox: Self.shared, version: "1.2")
     }
 
     /// With its tables.

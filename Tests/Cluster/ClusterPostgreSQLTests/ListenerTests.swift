@@ -71,11 +71,11 @@ struct ListenerTests {
     func withdrawal() async throws {
         let fixture = try ClusterFixture()
         let logged = Notice("payloads", of: ClusterFixture.payload, in: ClusterFixture.outbox, includesUpdates: true, isLogged: true)
-        try ClusterDatabase.withdrawNotices(at: fixture.address())
+        try ClusterDatabase.leaveCluster(at: fixture.address(), outbox: ClusterFixture.shared)
         let database = try fixture.prepared(notices: [Self.rows, logged])
         try await fixture.enqueue(7)
         #expect(try fixture.count("cluster_change") == 1)
-        try ClusterDatabase.withdrawNotices(at: fixture.address())
+        try ClusterDatabase.leaveCluster(at: fixture.address(), outbox: ClusterFixture.shared)
         try await fixture.enqueue(8)
         #expect(try fixture.count("cluster_change") == 0)
         try database.prepare(notices: [Self.rows, logged])

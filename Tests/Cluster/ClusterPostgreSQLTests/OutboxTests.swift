@@ -42,10 +42,35 @@ import Testing
         try await fixture.store.commit(
             StoreCommand<Void>.change([ClusterFixture.mark(.integer(ids[1]), .integer(-1), .integer(3))]))
         let found = try database.waiting([ids[2], ids[1], ids[0], 4711], [.id, ClusterFixture.device]) { row, mark in
-            try row.integer(1) == 9 ? nil : (id: try row.integer(0), device: try row.integer(1), mark: mark)
+            try row.integer(1) == 9 ? nil : (id: try row.integer(0), device: try row.integer(1), mark: mark?.mark)
         }
         #expect(found.map(\.id) == [ids[0], ids[1]] && found.map(\.device) == [7, 8])
         #expect(found.map(\.mark) == [nil, DeliveryMark(owner: NodeID(rawValue: .max), epoch: 3)])
+    }
+
+    @Test("The time of the first mark stays: when another owner marks the row, and when one node has the database for itself in between")
+    func firstMarks() async throws {
+        let fixture = try ClusterFixture()
+        let database = try fixture.prepared()
+        defer { database.close() }
+        let ids = try await fixture.enqueue(7, 8)
+        try fixture.run(
+            "INSERT INTO cluster_mark (row_id, node, epoch, marked_at) VALUES (\(ids[0]), 1, 1, now() - interval '100 s')")
+        func ages(_ database: ClusterDatabase) throws -> [(mark: DeliveryMark, age: Duration)?] {
+            try database.waiting(ids, [.id]) { _, mark in (id: 0, mark: mark) }.map(\.mark)
+        }
+        let age = try #require(try ages(database)[0]?.age)
+        #expect(age >= .seconds(100) && age < .seconds(160))
+        #expect(try ages(database)[1] == nil)
+
+        try ClusterDatabase.leaveCluster(at: fixture.address(), outbox: ClusterFixture.shared)
+        #expect(try fixture.count("cluster_mark") == 0)
+        #expect(try fixture.count("outbox WHERE marked_at IS NOT NULL") == 1)
+        try database.prepare(notices: [])
+        #expect(try fixture.count("outbox WHERE marked_at IS NOT NULL") == 0)
+        let again = try ages(database)
+        #expect(again[0]?.mark == DeliveryMark(owner: NodeID(rawValue: 0), epoch: 0) && again[1] == nil)
+        #expect(try #require(again[0]).age >= age && #require(again[0]).age < .seconds(160))
     }
 
     @Test("Of several deliveries, those are named that were accepted")

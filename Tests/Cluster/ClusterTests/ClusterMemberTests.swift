@@ -89,7 +89,7 @@ import Testing
         #expect(cluster.members[0].verdict(on: nil, in: 0, at: .at(6000)) == .markAndPost(mark))
     }
 
-    @Test func markedRowsOfAFormerOwnerWaitForGorushAndUnmarkedOnesDoNot() {
+    @Test func rowsMarkedByAFormerOwnerAreToldFromUnmarkedOnes() {
         var cluster = SmallCluster(memberCount: 1)
         cluster.beat(from: 0, to: 1000)
         let member = cluster.members[0]
@@ -97,23 +97,7 @@ import Testing
         let former = DeliveryMark(owner: .number(9), epoch: 0)
         #expect(member.verdict(on: nil, in: 0, at: .at(1000)) == .markAndPost(own))
         #expect(member.verdict(on: own, in: 0, at: .at(1000)) == .inProgress)
-        guard case .wait(let until) = member.verdict(on: former, in: 0, at: .at(1000)) else {
-            Issue.record("does not wait")
-            return
-        }
-        #expect(until >= .at(60_000) && until <= .at(61_000))
-    }
-
-    @Test func longestGorushTimeoutOfAllNodesCounts() throws {
-        var cluster = SmallCluster(memberCount: 1)
-        cluster.database.leases[.number(9)] = LeaseRow(node: .number(9), state: .ended, gorushTimeout: .seconds(90))
-        cluster.beat(from: 0, to: 1000)
-        let former = DeliveryMark(owner: .number(9), epoch: 0)
-        guard case .wait(let until) = cluster.members[0].verdict(on: former, in: 0, at: .at(1000)) else {
-            Issue.record("does not wait")
-            return
-        }
-        #expect(until > .at(90_000))
+        #expect(member.verdict(on: former, in: 0, at: .at(1000)) == .markAndRepeat(own))
     }
 
     @Test func settledPartitionsAreReleasedWithoutTheirMarks() {

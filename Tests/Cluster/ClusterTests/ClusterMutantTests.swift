@@ -14,6 +14,7 @@ import Testing
             (.marksWithoutEpoch, [.doubled]),
             (.postsWithoutMark, [.doubled]),
             (.repeatsMarkedRowsAtOnce, [.doubled]),
+            (.holdsFromTakeOver, [.heldTooLong]),
             (.releasesUnsettled, [.doubled]),
             (.ignoresEarlierRows, [.order]),
             (.readsBeyondLastID, [.notificationIsLost]),
@@ -71,7 +72,7 @@ extension SimulationPlan {
         case .marksWithoutEpoch:
             (faults, faultInterval, lineLoss) = ([.pause, .drain, .stepDatabaseClock], 2000, 40)
             busy()
-        case .postsWithoutMark, .repeatsMarkedRowsAtOnce, .releasesUnsettled:
+        case .postsWithoutMark, .repeatsMarkedRowsAtOnce, .holdsFromTakeOver, .releasesUnsettled:
             (faults, faultInterval) = ([.pause, .kill, .cutFromDatabase, .drain, .gorushTrouble], 2000)
             busy()
         case .ignoresEarlierRows, .readsBeyondLastID: busy()

@@ -1,6 +1,8 @@
 import Cluster
+import Delivery
 import Core
 import TestSupport
+import Waku
 
 /// The driver's outbox, and gorush.
 extension ClusterSimulation {
@@ -46,7 +48,21 @@ extension ClusterSimulation {
         default: break
         }
         nodes[index].rows[row.id] = SimulatedNode.Row(
-            id: row.id, message: row.message, device: row.device, partition: row.partition, mark: row.mark, markSentAt: row.committedAt)
+            id: row.id, message: row.message, device: row.device, partition: row.partition, mark: row.mark, heldUntil: hold(index, row),
+            markSentAt: row.committedAt)
+    }
+
+    private func hold(_ index: Int, _ row: SimulatedDatabase.OutboxRow) -> Timestamp? {
+        guard let markedAt = row.markedAt, let mark = row.mark,
+            case .markAndRepeat = nodes[index].member.verdict(on: mark, in: row.partition, at: clock(index))
+        else { return nil }
+        return UnknownOutcome(hold: plan.mutation == .repeatsMarkedRowsAtOnce ? .zero : .milliseconds(Self.unknownHold)).end(
+            markedAt: .at(plan.mutation == .holdsFromTakeOver ? now : markedAt), clock: .at(now), now: timestamp(index))
+    }
+
+    /// The node's clock.
+    private func timestamp(_ index: Int) -> Timestamp {
+        Timestamp(rawValue: 0) + clock(index).sinceEpoch
     }
 
     /// Posts what may be posted: of each device the first, one at a time.
@@ -61,7 +77,6 @@ extension ClusterSimulation {
                 send(index, .recordAccepted(row.id, mark))
             }
             if !row.isIdle { blocked.insert(row.device) }
-            if case .wait = nodes[index].member.verdict(on: row.mark, in: row.partition, at: time) { blocked.insert(row.device) }
             first[row.device] = min(first[row.device] ?? .max, row.id)
         }
         for (device, id) in first.sorted(by: { $0.key < $1.key }) where !blocked.contains(device) {
@@ -77,8 +92,24 @@ extension ClusterSimulation {
                     send(index, .mark(id, mark))
                     if nodes[index].pauseAtMark > 0 { pause(index, nodes[index].pauseAtMark) }
                 }
+            case .markAndRepeat(let mark):
+                guard let heldUntil = row.heldUntil else {
+                    // Its own, from an earlier ownership: read anew.
+                    nodes[index].rows[id] = nil
+                    nodes[index].nextPoll = min(nodes[index].nextPoll, now + 50)
+                    continue
+                }
+                guard
+                    UnknownOutcome.wait(until: heldUntil, showsOnce: Self.showsOnce(device), now: timestamp(index)) == nil
+                else {
+                    checkHold(row)
+                    continue
+                }
+                nodes[index].rows[id]?.markSentAt = now
+                nodes[index].rows[id]?.state = .marking
+                send(index, .mark(id, mark))
             case .inProgress: post(index, id)
-            case .wait, .notOwner: break
+            case .notOwner: break
             }
         }
         for partition in nodes[index].stopping.sorted() {

@@ -36,7 +36,7 @@ extension ClusterSimulation {
 
     /// Before a post. A row may be posted again only
     /// - after a post that failed, that broke off, or that was not answered within gorush's timeout;
-    /// - by a later ownership of the partition, a gorush timeout after the earlier post began;
+    /// - by a later ownership of the partition, where the device shows it once, or a bounded time after the first mark;
     /// and never when it was recorded as accepted before it was marked.
     mutating func checkPost(_ index: Int, _ row: SimulatedNode.Row) {
         if let acceptedAt = database.accepted[row.id], acceptedAt < row.markSentAt {
@@ -44,7 +44,9 @@ extension ClusterSimulation {
         }
         for earlier in posts[row.id] ?? [] where !earlier.hasFailed {
             let isLaterOwner = (row.mark?.epoch ?? 0) > (earlier.mark?.epoch ?? 0)
-            guard isLaterOwner, now >= earlier.startedAt + Self.gorushTimeout else {
+            let isHeldLongEnough =
+                Self.showsOnce(row.device) || database.firstMarks[row.id].map { now >= $0 + Self.unknownHold } ?? false
+            guard isLaterOwner, isHeldLongEnough else {
                 violate(.doubled, "row \(row.id) by node \(index); node \(earlier.node) posted it at \(earlier.startedAt)")
                 continue
             }
@@ -55,6 +57,12 @@ extension ClusterSimulation {
         for other in database.outbox.values where other.device == row.device && other.committedAt < own.began && other.id != row.id {
             violate(.order, "row \(row.id) of device \(row.device) before row \(other.id)")
         }
+    }
+
+    /// Of a row that waits because of a former owner's mark.
+    mutating func checkHold(_ row: SimulatedNode.Row) {
+        guard let markedAt = database.outbox[row.id]?.markedAt, now > markedAt + Self.unknownHold else { return }
+        violate(.heldTooLong, "row \(row.id), marked at \(markedAt)")
     }
 
     mutating func checkPartitions() {

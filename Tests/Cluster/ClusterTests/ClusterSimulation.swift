@@ -89,7 +89,6 @@ struct ClusterSimulation {
         self.plan = plan
         var configuration = ClusterConfiguration()
         configuration.partitionCount = 8
-        configuration.gorushTimeout = plan.mutation == .repeatsMarkedRowsAtOnce ? .zero : .seconds(8)
         self.configuration = configuration
         random = SplitMix64(seed: plan.seed)
         var database = SimulatedDatabase(configuration, mutation: plan.mutation)
@@ -101,6 +100,11 @@ struct ClusterSimulation {
 
     /// What gorush is allowed to take, whatever the node's own configuration says.
     static let gorushTimeout: Milliseconds = 8000
+    /// `--unknown-hold`.
+    static let unknownHold: Milliseconds = 5000
+
+    /// Whether a device shows a repetition in place of the first.
+    static func showsOnce(_ device: Int) -> Bool { device % 4 == 3 }
 
     mutating func run() {
         for index in 0..<plan.nodeCount {

@@ -23,6 +23,8 @@ struct SimulatedDatabase {
         let device: Int
         let partition: PartitionNumber
         var mark: DeliveryMark?
+        /// Of the first mark, if no release has removed it.
+        var markedAt: Milliseconds?
         /// When the transaction that inserted it took its id from the sequence.
         let began: Milliseconds
         let committedAt: Milliseconds
@@ -86,6 +88,8 @@ struct SimulatedDatabase {
     /// When the outcome was committed.
     var accepted: [Int: Milliseconds] = [:]
     var acceptedMessages: Set<Int> = []
+    /// Also of marks that were removed.
+    var firstMarks: [Int: Milliseconds] = [:]
     /// Effects by message.
     var effects: [Int: Int] = [:]
     var configuration: ClusterConfiguration
@@ -131,7 +135,7 @@ struct SimulatedDatabase {
             return .claims(found)
         case .readRows(let owned, let last):
             return .rows(outbox.values.filter { owned[$0.partition] != nil && $0.id > last }, owned)
-        case .mark(let id, let mark): return .done(setMark(id, mark))
+        case .mark(let id, let mark): return .done(setMark(id, mark, at: now))
         case .recordAccepted(let id, let mark): return .done(recordAccepted(id, mark, at: now))
         case .maintain(let mark): return .done(maintain(mark, clock: clock))
         case .storedAnswer(let message): return .answer(isAccepted: acceptedMessages.contains(message))
@@ -167,7 +171,10 @@ struct SimulatedDatabase {
                 figures.releases += 1
                 guard release.isSettled else { continue }
                 let mark = DeliveryMark(owner: node, epoch: release.epoch)
-                for row in outbox.values where row.partition == release.partition && row.mark == mark { outbox[row.id]?.mark = nil }
+                for row in outbox.values where row.partition == release.partition && row.mark == mark {
+                    outbox[row.id]?.mark = nil
+                    outbox[row.id]?.markedAt = nil
+                }
             }
             for take in heartbeat.takes {
                 let partition = partitions[take.partition]
@@ -208,7 +215,10 @@ struct SimulatedDatabase {
             id: id, message: message.number, device: message.device, partition: partition, mark: nil, began: began, committedAt: now)
         // Posted at once, when nothing of the device waits.
         let others = outbox.values.contains { $0.device == message.device }
-        if let mark, isCurrent(mark, partition), !others || mutation == .ignoresEarlierRows { row.mark = mark }
+        if let mark, isCurrent(mark, partition), !others || mutation == .ignoresEarlierRows {
+            (row.mark, row.markedAt) = (mark, now)
+            firstMarks[id] = now
+        }
         outbox[id] = row
         return .stored(row: row, isNew: true)
     }
@@ -226,11 +236,13 @@ struct SimulatedDatabase {
         partitions[partition] == PartitionRow(owner: mark.owner, epoch: mark.epoch) || mutation == .marksWithoutEpoch
     }
 
-    private mutating func setMark(_ id: Int, _ mark: DeliveryMark) -> Bool {
+    private mutating func setMark(_ id: Int, _ mark: DeliveryMark, at now: Milliseconds) -> Bool {
         guard let row = outbox[id], isCurrent(mark, row.partition) else { return false }
         let hasEarlier = outbox.values.contains { $0.device == row.device && $0.id < id }
         guard !hasEarlier || mutation == .ignoresEarlierRows else { return false }
         outbox[id]?.mark = mark
+        outbox[id]?.markedAt = row.markedAt ?? now
+        firstMarks[id] = firstMarks[id] ?? now
         return true
     }
 

@@ -18,6 +18,8 @@ struct SimulatedNode {
         let device: Int
         let partition: PartitionNumber
         var mark: DeliveryMark?
+        /// When it may be posted again whose post by a former owner has an unknown outcome, by this node's clock.
+        var heldUntil: Timestamp?
         var state = State.idle
         var retryAt: Milliseconds = 0
         /// When the transaction of the mark was sent.
@@ -70,4 +72,8 @@ struct SimulatedNode {
         share = MessageShare(id, configuration: configuration)
         healthySince = now
     }
+}
+
+extension Timestamp {
+    static func at(_ time: Milliseconds) -> Timestamp { Timestamp(rawValue: Int64(time) * 1_000_000) }
 }

@@ -61,6 +61,8 @@ enum Mutation: String, CaseIterable, CustomTestStringConvertible {
     case postsWithoutMark
     /// Does not wait for the posts of the former owner.
     case repeatsMarkedRowsAtOnce
+    /// Holds marked rows from its take-over on, not from their first mark.
+    case holdsFromTakeOver
     /// Says that a partition is settled while posts of it are unanswered.
     case releasesUnsettled
     /// Marks without looking for earlier rows of the device.
@@ -101,6 +103,8 @@ struct Violation: Hashable, CustomStringConvertible {
         case answeredLate
         /// Posted again without one of the reasons in the article.
         case doubled
+        /// Held longer than from its first mark.
+        case heldTooLong
         case order
         case unowned
         case unfair

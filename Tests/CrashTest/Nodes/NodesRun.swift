@@ -10,8 +10,6 @@ import TestSupport
 
 /// Lets the nodes of a server suffer in turn while phones go on with what they do, and checks the database after each round.
 final class NodesRun: Sendable {
-    /// Short, so that what a node that is gone was posting goes on within a round.
-    static let gorushTimeout = Duration.seconds(5)
     /// Longer than a lease.
     private static let suspensions = 5.5...9.0
 
@@ -42,7 +40,6 @@ final class NodesRun: Sendable {
     /// - Throws: ``Failed``, and says in which round.
     func run(rounds: Int) async throws {
         crash.ledger.withLock { ledger in
-            ledger.repetitionPause = Self.gorushTimeout - .milliseconds(200)
             ledger.mayFailToStore = crash.stage.mayFailToStore
         }
         try await withThrowingTaskGroup(of: Bool.self) { group in

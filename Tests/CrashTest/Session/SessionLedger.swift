@@ -177,9 +177,11 @@ struct SessionLedger {
         if signedAt < max(notice.firstEnd, key.device < ends.count ? ends[key.device] : 0) {
             breaks("\(name(key)): posted, though the device was unsubscribed before")
         }
-        switch notice.history.post(by: daemon, at: .now, pause: .zero, { daemons[$0].end }) {
+        switch notice.history.post(by: daemon, at: .now, { daemons[$0].end }) {
         case nil: break
-        case .allowed(let gap): figures.noteDuplicate(between: gap)
+        case .allowed(let gap, let delay):
+            let service = devices[key.device].service
+            figures.noteDuplicate(between: gap, after: delay, showsOnce: service == .apns || service == .apnsSandbox)
         case .wrong(let complaint): breaks("\(name(key)): \(complaint)")
         }
         notices[key] = notice

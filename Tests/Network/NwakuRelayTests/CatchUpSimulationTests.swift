@@ -201,7 +201,7 @@ private struct Simulation {
                 _ = deliver(poll.ours)
                 time = time + .milliseconds(5)
             }
-            gapCount += progress.polled(messageCount: count, sent: sent, at: now)
+            gapCount += progress.polled(messageCount: count, sent: sent, at: now).gapCount
         }
     }
 

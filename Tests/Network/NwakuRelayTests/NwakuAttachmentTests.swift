@@ -140,6 +140,25 @@ struct NwakuAttachmentTests {
         #expect(lostFrom2 == [:])
     }
 
+    /// A Waku node that starts later than this one, or answers late.
+    @Test func beforeANewNodesFirstPollNothingIsMissedThoughItIsLookedUp() {
+        for lastSeen in [[:], [PubsubTopic.statusDefault: moment(.seconds(-3600)).wallClock]] {
+            var progress = NwakuProgress(
+                attachment: NwakuAttachment.Configuration(),
+                catchUp: StoreCatchUp.Configuration(contentTopics: [ContentTopic(TopicTag(rawValue: 1))]),
+                lastSeen: lastSeen,
+                at: moment(.zero))
+            progress.attachment.failed("gone", at: moment(.seconds(1)), jitter: 1)
+            progress.attachment.subscribed(at: moment(.seconds(20)))
+            let first = progress.polled(messageCount: 0, sent: moment(.seconds(20)), at: moment(.seconds(20)))
+            #expect(first.needsCatchUp && first.gapCount == lastSeen.count)
+            progress.attachment.failed("gone", at: moment(.seconds(21)), jitter: 1)
+            progress.attachment.subscribed(at: moment(.seconds(22)))
+            let second = progress.polled(messageCount: 0, sent: moment(.seconds(22)), at: moment(.seconds(22)))
+            #expect(second.needsCatchUp && second.gapCount == 1)
+        }
+    }
+
     @Test func aFailureBeforeTheFirstPollIsAGapOnEveryTopic() {
         let hourAgo = moment(.seconds(-3600))
         var attachment = attachment(lastSeen: [.statusDefault: hourAgo.wallClock], pubsubTopics: [.statusDefault, Self.other])

@@ -122,6 +122,29 @@ struct RecordedGorushTests {
         }
     }
 
+    /// Answers neither posts nor health checks, until it works.
+    private final class StartingGorush: NotificationPosting {
+        private let works = Mutex(false)
+
+        func start() { works.withLock { $0 = true } }
+        func healthFailure() async -> String? { works.withLock(\.self) ? nil : "connection refused" }
+        func post(_ notifications: [Delivery.Notification]) async -> PostResult {
+            result(works.withLock(\.self) ? .accepted : .failed(retryAfter: nil), nil, notifications)
+        }
+    }
+
+    @Test("A node whose gorush does not answer at the start is not ready until it does, without a notification", arguments: [false, true])
+    func readiness(posts: Bool) async throws {
+        let gorush = StartingGorush()
+        try await fixture.withNode(posting: gorush) { [bob] node async throws in
+            try await node.wait { node.node.obstacles == ["gorush: does not answer: connection refused"] }
+            #expect(try await node.register(bob, token: Self.token) == nil)
+            gorush.start()
+            if posts { #expect(try await node.notify(bob) == nil) }
+            try await node.wait { node.node.obstacles.isEmpty }
+        }
+    }
+
     @Test("Posts to an unreachable gorush are retried, and each notification is delivered once")
     func absent() async throws {
         let server = try RawHTTPServer { _ in Self.reply("ios", nil) }

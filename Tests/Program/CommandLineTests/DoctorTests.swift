@@ -192,4 +192,25 @@ struct DoctorTests {
         #expect(try await push(hash, "--installation", "x", "--identity", node.server.path).status == 65)
         #expect(node.leaks == [])
     }
+
+    @Test("While a daemon runs it posts a test notification itself, to its own gorush") func testPushOfDaemon() async throws {
+        defer { node.gorush.stop() }
+        let daemon = try await node.start()
+        #expect(try await node.register(daemon).status == 0)
+        let hash = try #require(try await node.admin("registrations", "list", "--json").json([RegistrationRow].self).first?.keyHash)
+        func push(_ arguments: String...) async throws -> Ended {
+            try await node.recorded(["admin", "test-push", hash, "--data", node.data, "--identity", node.server.path] + arguments)
+        }
+        let posted = try await push()
+        #expect(posted.status == 0, "\(posted.errors)")
+        #expect(posted.field("gorush") == "accepted")
+        #expect(String(decoding: try #require(node.gorush.requests.last).body, as: UTF8.self).contains(OperatedNode.deviceToken))
+        let preview = try await push("--preview")
+        #expect(preview.status == 0 && preview.output.contains(#""tokens":["<redacted>"]"#), "\(preview.errors)")
+        // One that the command line names is asked in its place.
+        #expect(try await push("--gorush", "http://127.0.0.1:1").status == 2)
+        #expect(await daemon.stop().status == 0)
+        // Without a daemon the default address: no gorush listens there.
+        #expect(node.leaks == [])
+    }
 }

@@ -7,6 +7,7 @@ import Core
 import SessionProtocol
 import Storage
 import StorePostgreSQL
+import Synchronization
 import Testing
 import TestSupport
 import Waku
@@ -139,6 +140,35 @@ struct SecondReportTests {
             try await eventually { running.node.delivery.waitingCount == 0 }
             await fixture.monitor.report([report])
             #expect(counters.count(.sessionDuplicate) == 1 && counters.count(.sessionNotification) == 1)
+        }
+    }
+
+    enum End: CaseIterable {
+        /// 14 days after its signature; its row is removed within a minute.
+        case lapsed
+        case unsubscribed
+    }
+
+    @Test("A subscription that ended while gorush was away is not notified", arguments: End.allCases)
+    func ended(_ end: End) async throws {
+        let fixture = try SessionNodeFixture()
+        let ahead = Mutex(Duration.zero)
+        try await fixture.withNode(now: { .now() + ahead.withLock(\.self) }) { running in
+            let (account, device) = (try SessionAccount.sessionID(), SessionDevice(.apns))
+            _ = try await running.subscribe(account, device)
+            fixture.gorush.setAway(true)
+            await fixture.monitor.report([message(for: account)])
+            let counters = running.node.counters
+            try await eventually { counters.count(.postFailed) > 0 }
+            switch end {
+            case .lapsed: ahead.withLock { $0 = .seconds(14 * .day) }
+            case .unsubscribed: _ = try await running.ask("/unsubscribe", account.json(account.unsubscription(device)))
+            }
+            fixture.gorush.setAway(false)
+            _ = running.node.delivery.retry(nil)
+            try await eventually { running.node.delivery.waitingCount == 0 }
+            #expect(fixture.gorush.posted.isEmpty)
+            #expect(try await running.node.store.fetch(DeliveryStorage.waitingCount()) == 0)
         }
     }
 }

@@ -37,6 +37,7 @@ final class RecordedGorush: NotificationPosting {
         var posted: [Delivery.Notification] = []
         var dead: Set<String> = []
         var refused: Set<String> = []
+        var isAway = false
     }
 
     private let state = Mutex(State())
@@ -44,14 +45,17 @@ final class RecordedGorush: NotificationPosting {
     func end(_ token: String) { state.withLock { _ = $0.dead.insert(token) } }
     /// Posts with this token are refused from now on.
     func refuse(_ token: String) { state.withLock { _ = $0.refused.insert(token) } }
+    /// Posts fail while it is away.
+    func setAway(_ isAway: Bool) { state.withLock { $0.isAway = isAway } }
     var posted: [Delivery.Notification] { state.withLock(\.posted) }
     var tokens: [String] { posted.map(\.deviceToken.revealed) }
 
     func post(_ notifications: [Delivery.Notification]) async -> PostResult {
-        let (dead, isRefused) = state.withLock { state in
-            state.posted += notifications
-            return (state.dead, notifications.contains { state.refused.contains($0.deviceToken.revealed) })
+        let (dead, isRefused, isAway) = state.withLock { state in
+            if !state.isAway { state.posted += notifications }
+            return (state.dead, notifications.contains { state.refused.contains($0.deviceToken.revealed) }, state.isAway)
         }
+        if isAway { return PostResult(outcome: .failed(retryAfter: nil), postedTokenCount: notifications.count) }
         if isRefused { return PostResult(outcome: .refused, postedTokenCount: notifications.count, countedTokenCount: 0) }
         let failures = notifications.filter { dead.contains($0.deviceToken.revealed) }.map { notification in
             PostResult.Failure(notificationID: notification.id, reason: .unregistered)
@@ -127,7 +131,7 @@ struct SessionNodeFixture {
 
     func withNode<R: Sendable>(
         configure: (inout SessionPush.Configuration) -> Void = { _ in }, endpoints: [EndpointRule] = [EndpointRule()],
-        _ body: (Running) async throws -> R
+        now: @escaping @Sendable () -> Timestamp = Timestamp.now, _ body: (Running) async throws -> R
     ) async throws -> R {
         var configuration = SessionPush.Configuration(
             httpAddress: SocketAddress(host: "127.0.0.1", port: 0), onionKey: onionKey, sodium: sodium, makeMonitor: monitor.make)
@@ -143,7 +147,7 @@ struct SessionNodeFixture {
         }
         let node = try NodeService(
             nodeConfiguration, at: shared.map { .postgreSQL($0.address) } ?? .dataFolder, in: cluster, protocols: [session],
-            gorush: endpoints.map { GorushEndpoint(gorush, rule: $0) }, logger: quiet
+            gorush: endpoints.map { GorushEndpoint(gorush, rule: $0) }, logger: quiet, now: now
         ) { _ in SilentRelay() }
         let services = ServiceGroup(services: [node], logger: quiet)
         let running = Task { try await services.run() }

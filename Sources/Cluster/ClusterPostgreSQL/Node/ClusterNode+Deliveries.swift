@@ -36,15 +36,13 @@ extension ClusterNode: OutboxShare {
         return state.withLock { if case .markAndPost = $0.member.verdict(on: nil, in: partition, at: .now) { true } else { false } }
     }
 
-    package func mark(_ deliveries: [WaitingDelivery]) async -> Set<Int64> {
+    package func mark(_ deliveries: [(waiting: WaitingDelivery, hasUnknownOutcome: Bool)]) async -> Set<Int64> {
         let requests = state.withLock { state in
             let now = Instant.now
             return deliveries.compactMap { delivery -> DeliveryMarks.Request? in
-                let partition = partition(of: delivery.device)
+                let partition = partition(of: delivery.waiting.device)
                 guard case .markAndPost(let mark) = state.member.verdict(on: nil, in: partition, at: now) else { return nil }
-                let other = DeliveryMark(owner: NodeID(rawValue: 0), epoch: 0)
-                let replacesOthers = state.member.verdict(on: other, in: partition, at: now) == .markAndPost(mark)
-                return DeliveryMarks.Request(waiting: delivery, mark: mark, replacesOthers: replacesOthers)
+                return DeliveryMarks.Request(waiting: delivery.waiting, mark: mark, replacesOthers: delivery.hasUnknownOutcome)
             }
         }
         guard !requests.isEmpty, let store else { return [] }
@@ -83,11 +81,7 @@ extension ClusterNode: OutboxShare {
                 if now >= fullLookUp { fullLookUp = now + Self.lookUpInterval }
                 let partitions = state.withLock { state -> Set<PartitionNumber> in
                     defer { state.toScan = [] }
-                    if now >= fullScan || state.nextScan.map({ now >= $0 }) == true {
-                        state.nextScan = nil
-                        return Set(0..<configuration.times.partitionCount)
-                    }
-                    return state.toScan
+                    return now >= fullScan ? Set(0..<configuration.times.partitionCount) : state.toScan
                 }
                 if partitions.count == configuration.times.partitionCount {
                     let count = await scan(partitions)
@@ -116,15 +110,17 @@ extension ClusterNode: OutboxShare {
         do throws(StoreError) {
             let ids = try found.get()
             let unknown = delivery.unknown(among: ids)
-            var held: Set<DeviceID> = []
             for start in stride(from: 0, to: unknown.count, by: Self.scanChunk) {
                 let chunk = Array(unknown[start..<min(start + Self.scanChunk, unknown.count)])
                 let waiting = await onThread(deliveryThread) { [database] () throws(StoreError) in
                     try database.waiting(chunk, DeliveryStorage.waitingColumns) { row, mark in
-                        try DeliveryStorage.waitingDelivery(row).map { (delivery: $0, mark: mark) }
+                        // By this node's clock, so that both ends of the age are by the database's.
+                        try DeliveryStorage.waitingDelivery(row, markedAt: mark.map { .now() - $0.age }).map {
+                            (delivery: $0, mark: mark?.mark)
+                        }
                     }
                 }
-                await delivery.take(postable(try waiting.get(), &held))
+                await delivery.take(ownDeliveries(try waiting.get()))
             }
             return ids.count
         } catch {
@@ -133,23 +129,15 @@ extension ClusterNode: OutboxShare {
         }
     }
 
-    /// Without those that a former owner may have posted, and those behind them.
-    ///
-    /// - Parameter held: devices of those.
-    private func postable(
-        _ waiting: [(delivery: WaitingDelivery, mark: DeliveryMark?)], _ held: inout Set<DeviceID>
-    ) -> [WaitingDelivery] {
+    /// Those of this node's devices; with the time of the mark if it is a former owner's.
+    private func ownDeliveries(_ waiting: [(delivery: WaitingDelivery, mark: DeliveryMark?)]) -> [WaitingDelivery] {
         state.withLock { state in
             let now = Instant.now
             return waiting.compactMap { delivery, mark in
-                guard !held.contains(delivery.device) else { return nil }
                 switch state.member.verdict(on: mark, in: partition(of: delivery.device), at: now) {
-                case .markAndPost, .inProgress: return delivery
-                case .wait(let until):
-                    held.insert(delivery.device)
-                    state.nextScan = min(state.nextScan ?? until, until)
-                    return nil
-                case .notOwner: return nil
+                case .markAndPost, .inProgress: delivery.unmarked
+                case .markAndRepeat: delivery
+                case .notOwner: nil
                 }
             }
         }

@@ -82,8 +82,6 @@ package final class ClusterNode: ClusterMembership {
         /// Partitions whose rows are to be looked for.
         var toScan: Set<PartitionNumber> = []
         var stopping: Set<PartitionNumber> = []
-        /// When rows that former owners had marked may be posted.
-        var nextScan: Instant?
         /// Deliveries that have left the outbox, by their ids' bytes.
         var ended: Set<DeliveryID> = []
         var isLeaving = false
@@ -97,7 +95,7 @@ package final class ClusterNode: ClusterMembership {
 
     package static let outbox = Outbox(
         DeliveryStorage.outboxTable, accepted: DeliveryStorage.acceptedTable, device: DeliveryStorage.deviceColumn,
-        delivery: DeliveryStorage.deliveryColumn)
+        delivery: DeliveryStorage.deliveryColumn, markedAt: DeliveryStorage.markedAtColumn)
 
     let configuration: Configuration
     let database: ClusterDatabase

@@ -7,6 +7,7 @@ enum DeliveryMarks {
     private static let find = Query(
         MarkTable.table, [MarkTable.row, MarkTable.node, MarkTable.epoch], where: [.among(MarkTable.row)])
     private static let insert = Mutation(MarkTable.table, .insert([MarkTable.row, MarkTable.node, MarkTable.epoch]))
+    /// `marked_at` stays: the time of the first mark.
     private static let replace = Mutation(
         MarkTable.table,
         .update([MarkTable.node, MarkTable.epoch], where: [.equal(MarkTable.row), .equal(MarkTable.node), .equal(MarkTable.epoch)]))
@@ -25,7 +26,7 @@ enum DeliveryMarks {
     struct Request: Sendable {
         let waiting: WaitingDelivery
         let mark: DeliveryMark
-        /// Whether another node's mark may be replaced: its post has ended, or is given up.
+        /// Whether a former owner's mark may be replaced: it is time to repeat its post, whose outcome is unknown.
         let replacesOthers: Bool
     }
 

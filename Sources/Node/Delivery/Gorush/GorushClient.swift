@@ -9,6 +9,7 @@ package final class GorushClient: Sendable {
 
     private let client: CurlClient
     private let url: String
+    private let healthURL: String
     private let format: NotificationFormat
     private let timeout: Duration
     private let now: @Sendable () -> Timestamp
@@ -26,7 +27,9 @@ package final class GorushClient: Sendable {
         timeout: Duration = GorushClient.standardTimeout, now: @escaping @Sendable () -> Timestamp = { .now() }
     ) throws(GorushError) {
         do throws(HTTPBaseURL.Problem) {
-            self.url = try HTTPBaseURL(parsing: url).appending(path: "/api/push")
+            let base = try HTTPBaseURL(parsing: url)
+            self.url = base.appending(path: "/api/push")
+            healthURL = base.appending(path: "/healthz")
         } catch {
             throw GorushError(error)
         }
@@ -50,6 +53,23 @@ package final class GorushClient: Sendable {
             return PostResult(outcome: .failed(retryAfter: nil), reason: error.message, postedTokenCount: notifications.count)
         }
     }
+
+    private static let healthTimeout = Duration.seconds(5)
+
+    /// Asks gorush for its health. Its path can be configured there, so any answer counts but that of a failing server, or of a proxy without one.
+    ///
+    /// - Returns: why there was no such answer; nil if there was.
+    package func healthFailure() async -> String? {
+        do throws(HTTPError) {
+            let status = try await client.send(HTTPRequest(url: healthURL, timeout: Self.healthTimeout)).status
+            return status < 500 ? nil : "status \(status)"
+        } catch {
+            return error.message
+        }
+    }
+
+    /// See ``NotificationFormat/showsRepetitionOnce(_:)``.
+    package func showsRepetitionOnce(_ notification: Notification) -> Bool { format.showsRepetitionOnce(notification) }
 
     /// The meaning of a status. gorush itself sends 200 and 400; others come from a proxy or another server.
     ///

@@ -43,6 +43,9 @@ package protocol NotificationContent: Sendable {
     /// How it looks without the operator's settings. By default only ``text(in:)`` is set.
     func style(for platform: Platform, in profile: PayloadProfile) -> NotificationStyle
 
+    /// Whether the device shows it without the app's help. By default ``NotificationBody/isVisible``; contents that write their own members say so.
+    func isVisible(in body: NotificationBody) -> Bool
+
     /// Notifications of the same platform and topic with equal keys are combined into one for all their devices; nil if it is not to be combined.
     func groupKey(in profile: PayloadProfile) -> [UInt8]?
 
@@ -72,5 +75,6 @@ extension NotificationContent {
     }
 
     package func groupKey(in profile: PayloadProfile) -> [UInt8]? { nil }
+    package func isVisible(in body: NotificationBody) -> Bool { body.isVisible }
     package func write(_ body: NotificationBody, to writer: inout JSONWriter) { body.write(to: &writer) }
 }

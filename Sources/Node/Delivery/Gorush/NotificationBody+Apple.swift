@@ -26,10 +26,13 @@ extension NotificationBody {
 
     /// For APNs: a device replaces the notification that it shows under the same id, if only the same one that is delivered twice.
     package func writeCollapseID(to writer: inout JSONWriter) {
-        guard platform == .apn, style.collapse != .never else { return }
+        if let collapseID { writer.value("collapse_id", collapseID) }
+    }
+
+    var collapseID: String? {
+        guard platform == .apn, style.collapse != .never else { return nil }
         let id = collapsingChat ?? first.id
-        guard (1...Self.maximumCollapseIDByteCount).contains(id.utf8.count) else { return }
-        writer.value("collapse_id", id)
+        return (1...Self.maximumCollapseIDByteCount).contains(id.utf8.count) ? id : nil
     }
 
     /// gorush drops `message` when it writes a key into the alert, so texts and keys stand together.

@@ -8,7 +8,7 @@ extension NotificationBody {
 
     /// A notification replaces the one that is shown under the same tag. A repetition has no collapse key: Firebase keeps only four keys for
     /// each device that is not connected, and notifications of others would be lost.
-    private var tag: String? {
+    var firebaseTag: String? {
         guard isVisible else { return nil }
         return switch style.collapse {
         case nil, .never: nil
@@ -29,7 +29,7 @@ extension NotificationBody {
         if let seconds = firebaseTimeToLive { writer.value("time_to_live", seconds) }
         if hasOldOptions {
             writer.object("notification") { writer in
-                writeText("tag", tag, to: &writer)
+                writeText("tag", firebaseTag, to: &writer)
                 writeText("android_channel_id", visibleChannel, to: &writer)
                 writeText("title_loc_key", style.title?.key, to: &writer)
                 writeText("body_loc_key", style.body?.key, to: &writer)
@@ -48,7 +48,7 @@ extension NotificationBody {
 
     private func writeAndroidNotification(to writer: inout JSONWriter) {
         writer.object("notification") { writer in
-            writeText("tag", tag, to: &writer)
+            writeText("tag", firebaseTag, to: &writer)
             writeText("channel_id", visibleChannel, to: &writer)
             writeText("sound", visibleSound, to: &writer)
             writeText("title_loc_key", style.title?.key, to: &writer)
@@ -58,7 +58,7 @@ extension NotificationBody {
 
     private func isSet(_ texts: String?...) -> Bool { texts.contains { $0?.isEmpty == false } }
 
-    private var hasOldOptions: Bool { isSet(tag, visibleChannel, style.title?.key, style.body?.key) }
+    private var hasOldOptions: Bool { isSet(firebaseTag, visibleChannel, style.title?.key, style.body?.key) }
     private var hasAndroidNotification: Bool { hasOldOptions || isSet(visibleSound) }
     private var hasAndroidOptions: Bool { collapsingChat != nil || style.priority != nil || timeToLive != nil }
 

@@ -6,7 +6,7 @@ extension NotificationBody {
     /// Keeps all notifications for a device that is not connected. Without a key gorush sends 0, which keeps only the latest of an app.
     private static let keepAll = -1
 
-    private var tag: String? {
+    var huaweiTag: String? {
         switch style.collapse {
         case nil, .never: nil
         case .message: first.id
@@ -19,7 +19,7 @@ extension NotificationBody {
         if isVisible { writeText("sound", style.sound, to: &writer) }
         if let priority = style.priority { writer.value("priority", priority.rawValue) }
         let options: [(StaticString, String?)] = [
-            ("tag", tag), ("channel_id", style.channel), ("group", threadID), ("title_loc_key", style.title?.key),
+            ("tag", huaweiTag), ("channel_id", style.channel), ("group", threadID), ("title_loc_key", style.title?.key),
             ("body_loc_key", style.body?.key),
         ]
         if isVisible, options.contains(where: { $0.1?.isEmpty == false }) {

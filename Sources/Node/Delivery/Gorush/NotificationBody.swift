@@ -67,8 +67,18 @@ package struct NotificationBody: Sendable {
     }
 
     /// Whether the device shows something without the app's help. If not, nothing that only looks may be sent: it would be shown without a text.
-    var isVisible: Bool {
+    package var isVisible: Bool {
         [style.title, style.body].contains { $0?.text != nil || $0?.key != nil }
+    }
+
+    /// Whether the device shows one notification when it gets the same one twice. Data-only notifications are the app's: it may show both.
+    var showsRepetitionOnce: Bool {
+        guard first.content.isVisible(in: self) else { return false }
+        return switch platform {
+        case .apn: collapseID != nil && style.pushType != "background"
+        case .firebase: firebaseTag != nil
+        case .huawei: huaweiTag != nil
+        }
     }
 
     // MARK: Chats

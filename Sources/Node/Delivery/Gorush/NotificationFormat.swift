@@ -19,6 +19,13 @@ package struct NotificationFormat: Hashable, Sendable {
     package func encode(_ notifications: [Notification], at now: Timestamp) -> [UInt8] {
         PushRequest(notifications, format: self).encoded(at: now)
     }
+
+    /// Whether a device that gets this notification twice, with the same id, shows it once: the second replaces the first. False for a notification
+    /// that can be combined with others: it then has the id of the first of them, which may be another one the second time.
+    package func showsRepetitionOnce(_ notification: Notification) -> Bool {
+        guard notification.content.groupKey(in: profile) == nil else { return false }
+        return NotificationBody([notification], self, at: Timestamp(rawValue: 0))?.showsRepetitionOnce ?? false
+    }
 }
 
 extension PayloadProfile {

@@ -32,6 +32,20 @@ extension DeliveryQueue {
         return ids
     }
 
+    /// Takes deliveries out of a batch that is in flight and not sent yet: they wait in the backlog, at the head of their device's line. This is no
+    /// failure.
+    ///
+    /// - Parameter due: until when each of them waits.
+    mutating func postpone(_ due: [Int64: Timestamp], of batchID: UInt64) {
+        for (id, due) in due {
+            guard let delivery = deliveries[id], case .inFlight(batchID) = delivery.place else { continue }
+            posts[batchID]?.devices.removeAll { $0 == delivery.device }
+            lines[delivery.device]?.isPosting = false
+            place(id, inBacklogAt: due)
+            expiring.insert(id, key: delivery.expires)
+        }
+    }
+
     private mutating func takeHalf(_ half: Half, _ now: Timestamp, _ expired: inout [Int64]) -> [Int64] {
         var ids: [Int64] = []
         for id in half.deliveries {

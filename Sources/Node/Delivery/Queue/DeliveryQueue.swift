@@ -21,6 +21,7 @@ import Waku
 /// - A delivery that failed goes with fewer others each time, in the end alone: what breaks gorush breaks nobody else's post for long.
 /// - Halves go out first, the last one first, so that there are few of them.
 /// - What is in flight is not posted again before its post has ended, however long that takes: without an answer its outcome is unknown.
+/// - A delivery of a batch that may not be posted yet returns to the backlog until a given time: see `postpone`.
 /// - How much goes into a post, and how many posts go out while one is overdue, is for ``PostPace`` to say; whether anything goes out at all
 ///   is for the ``CircuitBreaker``.
 ///
@@ -66,9 +67,9 @@ package struct DeliveryQueue: Sendable {
         let deliveries: [Int64]
     }
 
-    private struct Post {
+    struct Post {
         let batch: Batch
-        let devices: [DeviceID]
+        var devices: [DeviceID]
     }
 
     let configuration: Configuration
@@ -84,7 +85,7 @@ package struct DeliveryQueue: Sendable {
     /// All that are neither in flight nor in a half, by the time they are too old.
     var expiring = IndexedHeap<Timestamp>()
     private var evicted: [Int64] = []
-    private var posts: [UInt64: Post] = [:]
+    var posts: [UInt64: Post] = [:]
     var lastNumber: UInt64 = 0
     private var isDraining = false
     package internal(set) var breaker: CircuitBreaker

@@ -11,12 +11,18 @@ package enum DeliveryStorage {
     static let sealed = Column("sealed", .bytes)
     static let at = Column("at", .integer)
     static let version = Column("version", .integer)
+    /// When the row was first marked as possibly posted; null: never. Null too where several nodes share the outbox: their marks name the node.
+    static let markedAt = Column("marked_at", .integer, isOptional: true)
 
     /// Notifications that were accepted and not yet taken by gorush.
-    static let outbox = Table(
-        "outbox", columns: [delivery, device, expiresAt, sealed, protocolNumber], unique: [delivery],
-        indexes: [Index("outbox_device", on: [protocolNumber, device])], neverReusesIDs: true,
-        sealed: SealedColumn(sealed, boundTo: [delivery], label: "notifications"))
+    static let outbox = outbox(with: [markedAt])
+
+    private static func outbox(with added: [Column]) -> Table {
+        Table(
+            "outbox", columns: [delivery, device, expiresAt, sealed, protocolNumber] + added, unique: [delivery],
+            indexes: [Index("outbox_device", on: [protocolNumber, device])], neverReusesIDs: true,
+            sealed: SealedColumn(sealed, boundTo: [delivery], label: "notifications"))
+    }
 
     /// Deliveries that gorush took, in the order of time. Device and version are those of the token that was posted, for failures that gorush
     /// tells of later; rows from before version 2 of the schema have none.
@@ -39,7 +45,12 @@ package enum DeliveryStorage {
     static let lastFailure = Column("last_failure", .integer)
     static let unfailedSince = Column("unfailed_since", .integer, isOptional: true)
 
-    package static let part = StorePart("delivery", tables: [outbox, accepted, doubt])
+    package static let part = StorePart(
+        "delivery", tables: [outbox, accepted, doubt],
+        migrations: [
+            [.create(outbox(with: [])), .create(accepted), .create(doubt)],
+            [.addColumn(markedAt, to: outbox)],
+        ])
 
     private static func optional(_ column: Column) -> Column { Column(column.name, column.kind, isOptional: true) }
 
@@ -49,12 +60,13 @@ package enum DeliveryStorage {
     package static let acceptedTable = accepted
     package static let deviceColumn = device
     package static let deliveryColumn = delivery
+    package static let markedAtColumn = markedAt
     /// What ``WaitingDelivery`` is read from.
     package static let waitingColumns = [.id, protocolNumber, device, expiresAt, delivery]
 
     // MARK: The outbox
 
-    private static let insert = Mutation(outbox, .insert([delivery, protocolNumber, device, expiresAt, sealed]))
+    private static let insert = Mutation(outbox, .insert([delivery, protocolNumber, device, expiresAt, sealed, markedAt]))
     private static let findWaiting = Query(
         outbox, [.id, protocolNumber, device, expiresAt], where: [.equal(delivery)])
     private static let findAccepted = Query(accepted, [.id], where: [.equal(delivery)])
@@ -62,9 +74,10 @@ package enum DeliveryStorage {
     private static let countWaiting = Query(outbox, [.count])
     private static let minimumExpiry = Query(outbox, [.minimum(expiresAt)])
     private static let oldestExpiry = Query(outbox, [expiresAt], order: [.ascending(.id)])
-    private static let all = Query(outbox, waitingColumns, order: [.ascending(.id)])
+    private static let all = Query(outbox, waitingColumns + [markedAt], order: [.ascending(.id)])
     private static let contents = Query(
-        outbox, [.id, protocolNumber, device, expiresAt, delivery, sealed], where: [.idAmong])
+        outbox, [.id, protocolNumber, device, expiresAt, delivery, sealed, markedAt], where: [.idAmong])
+    private static let setMark = Mutation(outbox, .updateAny([markedAt], where: [.equal(.id), .absent(markedAt)]))
 
     /// Accepts a notification. Inserts one row; its id is that of the ``WaitingDelivery``.
     ///
@@ -73,13 +86,20 @@ package enum DeliveryStorage {
     ///   - device: whom it is for.
     ///   - payload: what the protocol makes a notification of.
     ///   - expires: when it is given up.
+    ///   - markedAt: the present time where one node has the outbox for itself: the row is marked in its own commit, since it is posted at once.
+    ///     nil where nodes share the outbox.
     ///   - sealer: of the store.
     package static func enqueue(
-        _ delivery: DeliveryID, for device: DeviceID, payload: [UInt8], expires: Timestamp, by sealer: Sealer
+        _ delivery: DeliveryID, for device: DeviceID, payload: [UInt8], expires: Timestamp, markedAt: Timestamp? = nil, by sealer: Sealer
     ) -> Change {
         insert(
             .bytes(delivery.bytes), .integer(device.protocol.rawValue), .integer(device.row), .integer(expires.rawValue),
-            sealer.seal(payload, in: outbox, boundTo: [.bytes(delivery.bytes)]))
+            sealer.seal(payload, in: outbox, boundTo: [.bytes(delivery.bytes)]), Value(markedAt?.rawValue))
+    }
+
+    /// Marks rows as possibly posted, before their first post. Rows that are marked keep the time of their first mark.
+    package static func mark(_ ids: [Int64], at now: Timestamp) -> StoreCommand<Void> {
+        .change(ids.map { setMark(.integer(now.rawValue), .integer($0)) })
     }
 
     /// Each finds a row if the delivery is in the outbox or accepted, respectively.
@@ -121,15 +141,19 @@ package enum DeliveryStorage {
     /// All that waits, oldest first; or the first ones.
     package static func waitingDeliveries(limit: Int? = nil) -> StoreCommand<[WaitingDelivery]> {
         .find(all(limit: limit)) { rows in
-            .done(try rows.compactMap(waitingDelivery))
+            .done(try rows.compactMap { row in try waitingDelivery(row, markedAt: try markedAt(row, 5)) })
         }
     }
 
-    /// - Parameter row: with ``waitingColumns``.
-    /// - Returns: nil when what names it is none of this release's.
-    package static func waitingDelivery(_ row: Row) throws -> WaitingDelivery? {
-        try DeliveryID(bytes: row.bytes(4)).map { try WaitingDelivery(row, $0) }
+    /// - Parameters:
+    ///   - row: with ``waitingColumns``.
+    ///   - markedAt: the time of its first mark.
+    /// - Returns: nil when its name has another form than this release's.
+    package static func waitingDelivery(_ row: Row, markedAt: Timestamp?) throws -> WaitingDelivery? {
+        try DeliveryID(bytes: row.bytes(4)).map { try WaitingDelivery(row, $0, markedAt: markedAt) }
     }
+
+    private static func markedAt(_ row: Row, _ index: Int) throws -> Timestamp? { try row.optionalInteger(index).map(Timestamp.init) }
 
     private static let oldestOfDevices = Query(
         outbox, [.column(device), .minimum(.id)], where: [.equal(protocolNumber), .among(device)], group: device)
@@ -152,7 +176,8 @@ package enum DeliveryStorage {
             .done(
                 try rows.compactMap { row in
                     try DeliveryID(bytes: row.bytes(4)).map {
-                        StoredDelivery(waiting: try WaitingDelivery(row, $0), sealed: try row.bytes(5))
+                        StoredDelivery(
+                            waiting: try WaitingDelivery(row, $0, markedAt: try markedAt(row, 6)), sealed: try row.bytes(5))
                     }
                 })
         }

@@ -9,20 +9,26 @@ package struct WaitingDelivery: Hashable, Sendable {
     package let delivery: DeliveryID
     package let device: DeviceID
     package let expires: Timestamp
+    /// When it was first marked as possibly posted; nil: never, or not known.
+    package let markedAt: Timestamp?
 
-    package init(id: Int64, delivery: DeliveryID, device: DeviceID, expires: Timestamp) {
+    package init(id: Int64, delivery: DeliveryID, device: DeviceID, expires: Timestamp, markedAt: Timestamp? = nil) {
+        self.markedAt = markedAt
         self.id = id
         self.delivery = delivery
         self.device = device
         self.expires = expires
     }
 
+    /// Without the time of its mark: no post of it has an unknown outcome.
+    package var unmarked: WaitingDelivery { WaitingDelivery(id: id, delivery: delivery, device: device, expires: expires) }
+
     /// Of id, protocol, device and expiry.
-    init(_ row: Row, _ delivery: DeliveryID) throws(UnexpectedValue) {
+    init(_ row: Row, _ delivery: DeliveryID, markedAt: Timestamp? = nil) throws(UnexpectedValue) {
         self.init(
             id: try row.integer(0), delivery: delivery,
             device: DeviceID(ProtocolNumber(rawValue: try row.integer(1)), row: try row.integer(2)),
-            expires: Timestamp(rawValue: try row.integer(3)))
+            expires: Timestamp(rawValue: try row.integer(3)), markedAt: markedAt)
     }
 }
 

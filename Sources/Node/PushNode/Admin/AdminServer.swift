@@ -29,6 +29,8 @@ protocol AdminOperations: Sendable {
     func selfTest() async -> AdminAPI.SelfTest
     /// The configuration, without secrets.
     func setup() -> AdminAPI.Setup
+    /// Posts a test notification to the gorush server for its app, with the node's own settings and credentials.
+    func testPush(_ push: AdminAPI.TestPush) async -> AdminAPI.TestedPush
     /// Inspects each gorush server.
     func inspectGorush() async -> [AdminAPI.InspectedGorush]
 }
@@ -87,6 +89,9 @@ struct AdminServer {
         }
         router.post("self-test") { _, _ in try Self.answer(await node.selfTest()) }
         router.get("setup") { _, _ in try Self.answer(node.setup()) }
+        router.post("gorush/test-push") { request, _ in
+            try await Self.answer(request) { (push: AdminAPI.TestPush) in await node.testPush(push) }
+        }
         router.post("gorush/inspect") { _, _ in try Self.answer(await node.inspectGorush()) }
         return router
     }

@@ -93,6 +93,7 @@ extension NodeService: AdminOperations {
     }
 
     func setup() -> AdminAPI.Setup { configuration.setup() }
+    func testPush(_ push: AdminAPI.TestPush) async -> AdminAPI.TestedPush { await configuration.testPush(push) }
     func inspectGorush() async -> [AdminAPI.InspectedGorush] { await configuration.inspectGorush() }
 
     /// Publishes a message to the node itself, on its first pubsub topic, and waits for it.

@@ -22,6 +22,11 @@ package struct NodeConfiguration: Sendable {
     package var retention = Duration.seconds(24 * 3600)
     /// Maximum number of notifications in the outbox. Beyond it the oldest are dropped.
     package var outboxLimit = 100_000
+    /// How long a notification whose post has an unknown outcome, after a kill or an unplanned hand-over, is held from its first mark. Those that
+    /// a device shows once are not held.
+    package var unknownHold = Duration.seconds(5)
+    /// The maximum of ``unknownHold``.
+    package static let unknownHoldLimit = Duration.seconds(60)
     /// Limit of messages that are accepted and not yet stored, in units of 4 KiB, at least one for each message. Queries are shed when half of it
     /// is used, requests when three quarters are used; for registrations the relay waits.
     package var workLimit = 16_384
@@ -48,6 +53,8 @@ package struct NodeConfiguration: Sendable {
     package var version = ""
     /// The current configuration for `doctor`. It must not contain secrets.
     package var setup: @Sendable () -> AdminAPI.Setup = { AdminAPI.Setup() }
+    /// Posts a test notification as the node would.
+    package var testPush: @Sendable (AdminAPI.TestPush) async -> AdminAPI.TestedPush = { _ in AdminAPI.TestedPush() }
     /// Inspects each gorush server with the credentials for posts.
     package var inspectGorush: @Sendable () async -> [AdminAPI.InspectedGorush] = { [] }
 

@@ -107,6 +107,7 @@ package final class NodeService: Service {
         var deliveryConfiguration = DeliveryService.Configuration()
         deliveryConfiguration.awaitLimit = configuration.answerDeadline
         deliveryConfiguration.outboxLimit = configuration.outboxLimit
+        deliveryConfiguration.unknownHold = configuration.unknownHold
         delivery = DeliveryService(
             deliveryConfiguration, store: store, share: cluster.outboxShare,
             sources: DeliverySources(protocols.map { $0.makeDeliverySource(store.sealer) }),

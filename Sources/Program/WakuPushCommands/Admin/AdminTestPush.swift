@@ -1,6 +1,7 @@
+import PushNode
 import ArgumentParser
-import Delivery
 import Core
+import Delivery
 import StatusServer
 import Storage
 import StoreSQLite
@@ -14,7 +15,9 @@ extension Admin {
             abstract: "Posts a test notification to gorush and shows the result, or prints what would be posted.",
             discussion: """
                 The target is a registered device, or a device token from a file or standard input. The outbox and the registration are not \
-                changed. Takes the gorush options of serve, and the settings of notifications in the configuration file. A gorush with sync: false only reports that it queued the notification; the \
+                changed. If a daemon runs on the data folder, it posts the notification itself, with its own servers, credentials and settings of \
+                notifications, unless options, the environment or the configuration file name a gorush. Otherwise the gorush options of serve and \
+                the settings of notifications in the configuration file apply. A gorush with sync: false only reports that it queued the notification; the \
                 outcome is then in its log. --preview prints the JSON that gorush would get, as the node would write it, and posts nothing.
 
                 EXAMPLES
@@ -60,27 +63,33 @@ extension Admin {
         func run() async throws {
             try await reportingFailures {
                 guard preview || !reveal else { throw CommandFailure(.usage, "--reveal needs --preview") }
-                let target = try target()
-                let settings = try gorush.settings()
-                guard let place = EndpointRouting(settings.map(\.rule)).endpoint(for: target.platform, apnTopic: target.apnTopic) else {
-                    throw CommandFailure(.data, "no gorush is configured for this app")
-                }
-                let isForSandbox =
-                    target.platform == .apn && settings[place].rule.sandboxTopics.contains(target.apnTopic)
-                let notification = target.with(isForSandbox: isForSandbox)
-                if preview {
-                    let format = NotificationFormat(settings[place].profile, settings: settings[place].notifications)
-                    let shown = reveal ? notification : notification.with(DeviceToken("<redacted>"), isForSandbox: isForSandbox)
-                    return Output.text(String(decoding: format.encode([shown], at: .now()), as: UTF8.self))
-                }
-                let result = await (try settings[place].client()).post([notification])
-                let verdict = Verdict(result)
-                if admin.json { try Output.json(verdict) } else { Output.fields(verdict.fields) }
-                if !verdict.isGood { throw ExitCode(2) }
+                let push = try target()
+                let byDaemon = try await postedByDaemon(push)
+                let tested = if let byDaemon { byDaemon } else { try await posted(push) }
+                if let problem = tested.problem { throw CommandFailure(.data, problem) }
+                if let preview = tested.preview { return Output.line(preview) }
+                if admin.json { try Output.json(tested) } else { Output.fields(tested.fields) }
+                if !tested.isGood { throw ExitCode(2) }
             }
         }
 
-        private func target() throws -> Notification {
+        /// By the daemon that runs on the data folder: nil if there is none, or if options or the configuration file name another server, or other
+        /// settings for a preview.
+        private func postedByDaemon(_ push: AdminAPI.TestPush) async throws -> AdminAPI.TestedPush? {
+            guard !gorush.namesServer, !(preview && Environment.file != nil),
+                let client = try? AdminClient(folder: admin.folder(of: command)),
+                try await client.status() != nil
+            else { return nil }
+            return try await client.post("/gorush/test-push", push, timeout: .seconds(610))
+        }
+
+        private func posted(_ push: AdminAPI.TestPush) async throws -> AdminAPI.TestedPush {
+            let settings = try gorush.settings()
+            return try await push.carryOut(
+                rules: settings.map(\.rule), format: { settings[$0].format }, post: { try await settings[$0].client().post([$1]) })
+        }
+
+        private func target() throws -> AdminAPI.TestPush {
             guard (registrant == nil) != (tokenFile == nil) else { throw CommandFailure(.usage, "give a registrant, or --token-file") }
             guard let registrant else { return try targetOfToken(tokenFile ?? "-") }
             guard platform == nil, apnTopic == nil else {
@@ -100,7 +109,7 @@ extension Admin {
                 of: stored.key)
         }
 
-        private func targetOfToken(_ path: String) throws -> Notification {
+        private func targetOfToken(_ path: String) throws -> AdminAPI.TestPush {
             guard let platform else { throw CommandFailure(.usage, "--platform is missing: apn, firebase or huawei") }
             guard platform != .apn || apnTopic != nil else { throw CommandFailure(.usage, "--apn-topic is missing: the app on APNs") }
             guard installation == nil else { throw CommandFailure(.usage, "--installation needs a registrant") }
@@ -108,61 +117,13 @@ extension Admin {
             return notification(to: try SecretInput.token(path), on: platform.platform, apnTopic: apnTopic ?? "", of: unknown)
         }
 
-        /// Like the node's own, for a random chat and without content. It expires like a request of now.
         private func notification(
             to token: DeviceToken, on platform: Platform, apnTopic: String, of key: RegistrationKey
-        ) -> Notification {
-            Notification(
-                id: "test-" + hexString(randomBytes(12)), platform: platform, deviceToken: token, apnTopic: apnTopic,
-                expires: .now() + Environment.value("max-request-age", Serve.standardRequestAge).duration,
-                content: StatusContent(
-                    kind: NotificationKind(kind), chatID: Shake256.hash64(randomBytes(32)), registrant: key.keyHash, message: [],
-                    installationID: key.installationID))
+        ) -> AdminAPI.TestPush {
+            AdminAPI.TestPush(
+                platform: platform, deviceToken: preview && !reveal ? "<redacted>" : token.revealed, apnTopic: apnTopic,
+                keyHash: hexString(key.keyHash.bytes), installation: key.installationID.string, kind: kind.rawValue,
+                lifetime: Int(Environment.value("max-request-age", Serve.standardRequestAge).duration / .seconds(1)), isPreview: preview)
         }
-    }
-}
-
-extension Notification {
-    fileprivate func with(_ token: DeviceToken? = nil, isForSandbox: Bool) -> Notification {
-        Notification(
-            id: id, platform: platform, deviceToken: token ?? deviceToken, apnTopic: apnTopic, isForSandbox: isForSandbox,
-            expires: expires, content: content)
-    }
-}
-
-/// The outcome of a single notification.
-private struct Verdict: Encodable {
-    /// accepted, refused or failed.
-    let outcome: String
-    let reason: String?
-    /// Tokens that gorush counted, of one; nil when its reply has no count.
-    let counted: Int?
-    /// The token failure in gorush's reply, its own or that of Apple or Google.
-    let tokenFailure: String?
-    /// How the node would judge that failure.
-    let tokenVerdict: String?
-
-    init(_ result: PostResult) {
-        outcome =
-            switch result.outcome {
-            case .accepted: "accepted"
-            case .refused: "refused"
-            case .failed, .notPosted: "failed"
-            }
-        reason = result.reason
-        counted = result.countedTokenCount
-        tokenFailure = result.failures.first.map { $0.reason.rawValue }
-        tokenVerdict = result.failures.first.map { $0.verdict.rawValue }
-    }
-
-    var isGood: Bool { outcome == "accepted" && tokenFailure == nil && counted != 0 }
-
-    var fields: [(String, String)] {
-        var fields = [("gorush", outcome)]
-        if let reason { fields.append(("reason", reason)) }
-        if counted == 0 { fields.append(("counted", "none: is the platform switched off in gorush?")) }
-        if let tokenFailure { fields.append(("token", tokenFailure + (tokenVerdict.map { ", verdict \($0)" } ?? ""))) }
-        if isGood { fields.append(("token", "no failure reported")) }
-        return fields
     }
 }

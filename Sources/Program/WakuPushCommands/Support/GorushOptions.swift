@@ -55,6 +55,12 @@ struct GorushOptions: ParsableArguments {
     @Option(help: "File with the shared secret that gorush's feedback hook sends, 16 to 256 characters. Without it /feedback is disabled.")
     var feedbackSecretFile: String?
 
+    /// Whether the command line, the environment or the configuration file name a server, or how to connect to it.
+    var namesServer: Bool {
+        gorush != nil || Environment.string("gorush") != nil || Environment.file?.endpoints.isEmpty == false
+            || [gorushCa, gorushUser, gorushPasswordFile, gorushTokenFile].contains { $0 != nil } || !gorushHeader.isEmpty
+    }
+
     func feedbackSecret() throws(CommandFailure) -> FeedbackSecret? {
         guard let path = feedbackSecretFile ?? Environment.string("feedback-secret-file") else { return nil }
         let text = try SecretFile.read(path)
@@ -160,6 +166,8 @@ struct GorushSettings {
             return AdminAPI.InspectedGorush(rule, nil, problem: error.message)
         }
     }
+
+    var format: NotificationFormat { NotificationFormat(profile, settings: notifications) }
 
     func client() throws -> GorushClient {
         try GorushClient(

@@ -1,5 +1,4 @@
 import NodeAPI
-import NodeAPI
 import ArgumentParser
 import LibP2P
 import PushNode

@@ -37,6 +37,14 @@ final class ReplaceableGorush: NotificationPosting {
         await current.withLock(\.client).post(notifications)
     }
 
+    func healthFailure() async -> String? { await current.withLock(\.client).healthFailure() }
+
+    func showsRepetitionOnce(_ notification: Delivery.Notification) -> Bool {
+        current.withLock(\.client).showsRepetitionOnce(notification)
+    }
+
+    var format: NotificationFormat { current.withLock(\.settings.format) }
+
     /// URL and rule, without credentials.
     var endpoint: AdminAPI.Setup.Endpoint {
         current.withLock { AdminAPI.Setup.Endpoint(url: $0.settings.url, rule: $0.settings.rule) }

@@ -66,6 +66,9 @@ package struct SessionContent: NotificationContent {
 
     package func text(in profile: PayloadProfile) -> String { "" }
 
+    /// On iOS an alert that the app's extension decrypts; elsewhere the app itself shows it.
+    package func isVisible(in body: NotificationBody) -> Bool { body.first.platform == .apn }
+
     package func writeData(for body: NotificationBody, to writer: inout JSONWriter) {}
 
     package func write(_ body: NotificationBody, to writer: inout JSONWriter) {

@@ -36,7 +36,8 @@ package struct SessionDeliverySource: DeliverySource {
     func address(of record: SubscriptionRecord, _ service: PushService) -> DeviceAddress {
         DeviceAddress(
             version: UInt64(bitPattern: record.authority.signedAt), platform: service.platform,
-            deviceToken: DeviceToken(record.token.value), apnTopic: service.isApple ? apnsTopic : "", service: service)
+            deviceToken: DeviceToken(record.token.value), apnTopic: service.isApple ? apnsTopic : "", service: service,
+            endsAt: Timestamp(rawValue: 0) + .seconds(record.authority.signedAt + SessionTimes.subscriptionLifetime))
     }
 
     package func owner(of device: Row) throws -> DeviceOwner? {

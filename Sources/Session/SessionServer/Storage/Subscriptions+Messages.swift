@@ -26,10 +26,15 @@ struct PreparedMessage: Sendable {
         let content: SessionContent
         /// Puts it into the outbox.
         let changes: [Change]
+        /// The mark with which it enters the outbox.
+        let markedAt: Timestamp?
 
-        init(row: Int64, signedAt: Int64, delivery: DeliveryID, address: DeviceAddress, content: SessionContent, changes: [Change]) {
+        init(
+            row: Int64, signedAt: Int64, delivery: DeliveryID, address: DeviceAddress, content: SessionContent, changes: [Change],
+            markedAt: Timestamp?
+        ) {
             (self.row, self.signedAt, self.delivery) = (row, signedAt, delivery)
-            (self.address, self.content, self.changes) = (address, content, changes)
+            (self.address, self.content, self.changes, self.markedAt) = (address, content, changes, markedAt)
         }
     }
 
@@ -118,8 +123,10 @@ extension Subscriptions {
             row: id, signedAt: signedAt, delivery: delivery, address: source.address(of: record, service),
             content: source.content(payload, service),
             changes: [
-                DeliveryStorage.enqueue(delivery, for: Self.device(id), payload: payload.encoded(), expires: expires, by: sealer)
-            ] + (notesQueued ? [Self.noteSeen(delivery, at: now)] : []))
+                DeliveryStorage.enqueue(
+                    delivery, for: Self.device(id), payload: payload.encoded(), expires: expires, markedAt: isShared ? nil : now, by: sealer
+                )
+            ] + (isShared ? [Self.noteSeen(delivery, at: now)] : []), markedAt: isShared ? nil : now)
     }
 
     /// Puts the notifications of a message into the outbox, unless that was done before. Those of subscriptions that have changed since are made again.
@@ -199,7 +206,8 @@ extension Subscriptions {
     }
 
     private static func queued(_ notification: PreparedMessage.Notification, id: Int64, expires: Timestamp) -> QueuedDelivery {
-        let waiting = WaitingDelivery(id: id, delivery: notification.delivery, device: device(notification.row), expires: expires)
+        let waiting = WaitingDelivery(
+            id: id, delivery: notification.delivery, device: device(notification.row), expires: expires, markedAt: notification.markedAt)
         return QueuedDelivery(PostableDelivery(waiting, to: notification.address, notification.content), times: nil)
     }
 

@@ -7,15 +7,15 @@ package import Storage
 /// What can be asked of the stored subscriptions, and done to them.
 package struct Subscriptions: Sendable {
     let sealer: Sealer
-    /// Whether deliveries are noted among ``SessionStorage/seen`` as soon as they are in the outbox.
-    let notesQueued: Bool
+    /// Whether other nodes use the store. Then deliveries are noted among ``SessionStorage/seen`` as soon as they are in the outbox.
+    let isShared: Bool
 
     /// - Parameters:
     ///   - sealer: of the store.
     ///   - isShared: whether other nodes use the store. Those of earlier releases know a delivery only by its row in ``SessionStorage/seen``.
     package init(_ sealer: Sealer, isShared: Bool = false) {
         self.sealer = sealer
-        notesQueued = isShared
+        self.isShared = isShared
     }
 
     static func device(_ row: Int64) -> DeviceID { DeviceID(SessionStorage.protocolNumber, row: row) }

@@ -12,6 +12,8 @@ struct RequestHandler: Sendable {
     let rules: RequestRules
     let registrations: Registrations
     let gate: Gate
+    /// Whether other nodes post from the outbox too.
+    var isShared = false
 
     /// Number of registrations that are read at once.
     private static let chunkCount = 16
@@ -115,7 +117,8 @@ struct RequestHandler: Sendable {
                 }
                 changes.append(
                     DeliveryStorage.enqueue(
-                        id, for: device, payload: StatusPayload.encode(notification), expires: expires, by: registrations.sealer))
+                        id, for: device, payload: StatusPayload.encode(notification), expires: expires,
+                        markedAt: isShared ? nil : now, by: registrations.sealer))
                 deliveries.append((id, device, DeviceAddress(stored.registration), StatusContent(notification, for: stored.key)))
                 results.append(.waiting(id))
             }
@@ -124,10 +127,9 @@ struct RequestHandler: Sendable {
         if let codes = pending.finalCodes { changes.append(AnswerStorage.remember(codes, to: pending.envelopeID, at: now)) }
         return .apply(changes) { [deliveries] inserted in
             let queued = zip(deliveries, inserted).map { delivery, row in
-                QueuedDelivery(
-                    PostableDelivery(
-                        WaitingDelivery(id: row, delivery: delivery.id, device: delivery.device, expires: expires), to: delivery.address,
-                        delivery.content), times: pending.times)
+                let waiting = WaitingDelivery(
+                    id: row, delivery: delivery.id, device: delivery.device, expires: expires, markedAt: isShared ? nil : now)
+                return QueuedDelivery(PostableDelivery(waiting, to: delivery.address, delivery.content), times: pending.times)
             }
             return Outcome(pending: pending, queued: queued)
         }

@@ -53,6 +53,8 @@ struct V01RequestHandler: Sendable {
     let gate: V01Gate
     /// Of notifications for APNs; empty for none.
     let apnsTopic: String
+    /// Whether other nodes post from the outbox too.
+    var isShared = false
 
     func change(
         _ request: V01.Request, key: [UInt8], expires: Timestamp, times: MessageTimes?, at now: Timestamp
@@ -111,7 +113,7 @@ struct V01RequestHandler: Sendable {
             DeliveryStorage.enqueue(
                 planned.notification.id, for: planned.device,
                 payload: V01Payload.encode(chatID: planned.notification.chatID, message: request.message), expires: expires,
-                by: records.sealer)
+                markedAt: isShared ? nil : now, by: records.sealer)
         }
         let pending = V01PendingRequest(
             state: .awaiting(
@@ -121,12 +123,13 @@ struct V01RequestHandler: Sendable {
             if verdict.isFinal { changes.append(V01Answers.remember(verdict.error, to: key, at: now)) }
         }
         return .apply(changes) { [planned] inserted in
-            Outcome(pending: pending, queued: queued(planned, inserted, request.message, expires: expires, times: times))
+            Outcome(pending: pending, queued: queued(planned, inserted, request.message, expires: expires, times: times, at: now))
         }
     }
 
     private func queued(
-        _ planned: [Planned], _ rows: [Int64], _ message: [UInt8], expires: Timestamp, times: MessageTimes?
+        _ planned: [Planned], _ rows: [Int64], _ message: [UInt8], expires: Timestamp, times: MessageTimes?,
+        at now: Timestamp
     ) -> [QueuedDelivery] {
         var group: Int64?
         var previous: V01.PlannedNotification?
@@ -139,7 +142,8 @@ struct V01RequestHandler: Sendable {
                 apnTopic: notification.platform == .apn ? apnsTopic : "")
             let content = V01Content(
                 chatID: notification.chatID, message: message, installationID: notification.device.installationID)
-            let waiting = WaitingDelivery(id: row, delivery: notification.id, device: planned.device, expires: expires)
+            let waiting = WaitingDelivery(
+                id: row, delivery: notification.id, device: planned.device, expires: expires, markedAt: isShared ? nil : now)
             return QueuedDelivery(PostableDelivery(waiting, to: address, content), times: times, group: group)
         }
     }

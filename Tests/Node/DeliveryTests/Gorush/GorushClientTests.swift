@@ -19,6 +19,17 @@ struct GorushClientTests {
         return await client.post(notifications)
     }
 
+    @Test func anyAnswerOfAServerThatWorksIsHealth() async throws {
+        for (status, isHealthy) in [(200, true), (404, true), (401, true), (500, false), (502, false), (503, false)] {
+            let server = try RawHTTPServer { _ in .status(status) }
+            let client = try GorushClient(client: CurlClient(), url: server.url + "/prefix")
+            #expect(await (client.healthFailure() == nil) == isHealthy, "\(status)")
+            #expect(server.requests.map { $0.head.prefix { $0 != "\r\n" } } == ["GET /prefix/healthz HTTP/1.1"])
+            server.stop()
+            #expect(await client.healthFailure() != nil)
+        }
+    }
+
     @Test func whatIsPosted() async throws {
         let server = try RawHTTPServer { _ in .status(200, body: #"{"success":"ok","counts":1,"logs":[]}"#) }
         defer { server.stop() }

@@ -110,9 +110,9 @@ extension EchoProtocol: WakuHandler {
             guard let row = rows.first else { return .done(nil) }
             let (device, id) = (DeviceID(number, row: try row.integer(0)), DeliveryID(hashing: message.hash.bytes))
             let (address, expires) = (try address(of: row), now + .seconds(600))
-            let change = DeliveryStorage.enqueue(id, for: device, payload: command.rest, expires: expires, by: sealer)
+            let change = DeliveryStorage.enqueue(id, for: device, payload: command.rest, expires: expires, markedAt: now, by: sealer)
             return .apply([change]) { inserted in
-                let waiting = WaitingDelivery(id: inserted[0], delivery: id, device: device, expires: expires)
+                let waiting = WaitingDelivery(id: inserted[0], delivery: id, device: device, expires: expires, markedAt: now)
                 let content = EchoContent(text: String(decoding: command.rest, as: UTF8.self))
                 return QueuedDelivery(PostableDelivery(waiting, to: address, content), times: message.times)
             }
