@@ -58,6 +58,7 @@ struct NodeGauges: Sendable {
             registry.set(.clusterLease, to: cluster.failure == nil ? 1 : 0)
             registry.set(.clusterNodes, to: Double(cluster.nodeCount))
             registry.set(.clusterPartitions, to: Double(cluster.share))
+            registry.set(.clusterMaintenance, to: cluster.isMaintainer ? 1 : 0)
         }
         registry.set(.databaseSize, to: Double(store.byteCount))
         registry.set(.relayAttached, to: relay.state == .attached ? 1 : 0)
