@@ -125,7 +125,7 @@ let package = Package(
                 "Waku",
             ]),
         library("StatusPage", ["NodeMetrics", "Primitives", "Waku", "WakuCrypto"]),
-        library("NodeMetrics", ["Prometheus", "Waku", metrics]),
+        library("NodeMetrics", ["Primitives", "Prometheus", "Waku", logging, metrics]),
         library("HTTPService", ["NIOSupport", hummingbird, hummingbirdCore, httpTypes, lifecycle, logging, nio, nioHTTPTypes]),
         library("LoopbackRelay", ["HTTPService", "Primitives", "Waku", "WakuCrypto", hummingbird, logging, nio]),
         library(

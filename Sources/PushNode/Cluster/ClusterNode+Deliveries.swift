@@ -2,6 +2,7 @@ import Cluster
 import ClusterPostgreSQL
 package import Delivery
 import Logging
+import NodeMetrics
 import Primitives
 import PushTypes
 import Storage
@@ -52,7 +53,7 @@ extension ClusterNode: OutboxShare {
         do throws(StoreError) {
             marked = try await store.commit(DeliveryMarks.mark(requests))
         } catch {
-            logger.error("notifications not marked for posting", metadata: ["reason": "\(error.message)"])
+            errors.log("notifications not marked for posting", reason: error.message, count: requests.count)
             return []
         }
         // Asked after the commit: a node whose lease is over would find that others post by now.
@@ -128,7 +129,7 @@ extension ClusterNode: OutboxShare {
             }
             return ids.count
         } catch {
-            logger.error("outbox not readable", metadata: ["reason": "\(error.message)"])
+            errors.log("outbox not readable", reason: error.message)
             return 0
         }
     }
@@ -201,7 +202,7 @@ extension ClusterNode: OutboxShare {
                     _ = try database.maintain(owner: mark.owner, epoch: mark.epoch)
                 }
                 if case .failure(let error) = result {
-                    logger.error("claims not maintained", metadata: ["reason": "\(error.message)"])
+                    errors.log("claims not maintained", reason: error.message)
                 }
             }
             let known = await onThread(messageThread) { [database] () throws(StoreError) in

@@ -104,6 +104,8 @@ package final class ClusterNode: Sendable {
         /// Deliveries that have left the outbox, by their ids' bytes.
         var ended: Set<DeliveryID> = []
         var isLeaving = false
+        /// Why the last heartbeat was not committed; nil when it was, or none has ended yet.
+        var heartbeatFailure: String?
         /// Nodes that share the messages, as protocols know it.
         var nodeCount = 1
         /// The accounts of this node, likewise.
@@ -119,6 +121,7 @@ package final class ClusterNode: Sendable {
     let address: PostgreSQLAddress
     let counters: Counters
     let logger: Logger
+    let errors: RepeatedErrors
     let state: Mutex<State>
     /// The id that the process began with, in its claims and rows of finished messages: it stays when the node joins again.
     let first: NodeID
@@ -157,6 +160,7 @@ package final class ClusterNode: Sendable {
         self.address = address
         self.counters = counters
         self.logger = logger
+        errors = RepeatedErrors(logger)
         self.waitingLimit = waitingLimit
         database = ClusterDatabase(
             address, configuration: configuration.times, outbox: Self.outbox, version: configuration.version)
@@ -214,8 +218,11 @@ package final class ClusterNode: Sendable {
                 let result = await onThread(heartbeatThread) { [database] () throws(StoreError) in try database.heartbeat(heartbeat) }
                 let changes = state.withLock { state in
                     switch result {
-                    case .success(let view): return state.member.heartbeatCommitted(view, at: .now)
-                    case .failure:
+                    case .success(let view):
+                        state.heartbeatFailure = nil
+                        return state.member.heartbeatCommitted(view, at: .now)
+                    case .failure(let error):
+                        state.heartbeatFailure = error.message
                         state.member.heartbeatFailed(at: .now)
                         return []
                     }
@@ -338,7 +345,10 @@ package final class ClusterNode: Sendable {
     /// nil while the node is a member whose lease is valid.
     var failure: String? {
         state.withLock { state in
-            state.member.lease.isValid(at: .now) ? nil : "the node's lease in the database is not renewed: others take its share"
+            // Whether others take its share, a node can't know that does not reach the database.
+            state.member.lease.isValid(at: .now)
+                ? nil
+                : "the lease in the database is not renewed, and nothing is posted until it is: \(state.heartbeatFailure ?? "no answer yet")"
         }
     }
 

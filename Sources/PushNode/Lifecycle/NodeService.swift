@@ -102,6 +102,7 @@ package final class NodeService: Service {
         for hash in try store.read(NodeStorage.handledMessages()) { _ = seen.insert(hash) }
         var deliveryConfiguration = DeliveryService.Configuration()
         deliveryConfiguration.awaitLimit = configuration.answerDeadline
+        deliveryConfiguration.answerLimit = configuration.answerLimit
         deliveryConfiguration.outboxLimit = configuration.outboxLimit
         delivery = DeliveryService(
             deliveryConfiguration, store: store, share: cluster,
@@ -112,7 +113,8 @@ package final class NodeService: Service {
         let replies = DeferredReplyPublisher()
         let nodeServices = NodeServices(
             store: store, delivery: delivery, replies: replies, handled: handled, drain: drain, cluster: cluster, counters: counters,
-            logger: logger, now: now, workLimit: configuration.workLimit)
+            logger: logger, errors: RepeatedErrors(logger), now: now, workLimit: configuration.workLimit,
+            answerLimit: configuration.answerLimit)
         let services = try protocols.map { try $0.makeService(nodeServices) }
         self.services = services
         // One of several takes up what its devices have once it knows which these are.
@@ -142,7 +144,7 @@ package final class NodeService: Service {
             retention: configuration.retention, relay: relay, store: store, delivery: delivery,
             handled: handled, protocols: services, cluster: cluster, counters: counters,
             topicCount: { topics.reduce(0) { $0 + $1.otherCount } },
-            logger: logger, now: now)
+            logger: logger, errors: nodeServices.errors, now: now)
         gauges = NodeGauges(
             counters: counters, relay: relay, store: store, delivery: delivery, publisher: publisher,
             services: zip(protocols, services).map { ($0.label, $1) }, cluster: cluster, alarms: alarms,

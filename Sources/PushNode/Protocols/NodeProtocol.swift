@@ -48,9 +48,13 @@ package struct NodeServices: Sendable {
     package let cluster: ClusterNode?
     package let counters: Counters
     package let logger: Logger
+    /// For errors that can come with each message.
+    package let errors: RepeatedErrors
     package let now: @Sendable () -> Timestamp
     /// See ``NodeConfiguration/workLimit``.
     package let workLimit: Int
+    /// See ``NodeConfiguration/answerLimit``.
+    package let answerLimit: Duration
 
     /// The same at all nodes of an identity, and nobody else can tell from it what it is of: 32 bytes.
     package func keyedHash(of bytes: [UInt8], for purpose: String) -> [UInt8] {
