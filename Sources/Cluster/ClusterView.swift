@@ -1,3 +1,5 @@
+package import Primitives
+
 /// A node's row in the table of leases.
 ///
 ///     node(8, key) · renewals(8) · state · name(text) · hashing_version(4) · gorush_timeout(ms) · renewed_at(database's clock, for operators)
@@ -76,11 +78,29 @@ package struct ClusterView: Hashable, Sendable {
     package var leases: [LeaseRow]
     /// By number.
     package var partitions: [PartitionRow]
+    /// nil when it was not read.
+    package var clock: Clock?
 
-    package init(isMember: Bool, leases: [LeaseRow], partitions: [PartitionRow]) {
+    /// A reading of the database's clock.
+    package struct Clock: Hashable, Sendable {
+        /// Since 1970.
+        package let time: Duration
+        /// When it was asked for.
+        package let askedAt: Instant
+        package let receivedAt: Instant
+
+        package init(time: Duration, askedAt: Instant, receivedAt: Instant) {
+            self.time = time
+            self.askedAt = askedAt
+            self.receivedAt = receivedAt
+        }
+    }
+
+    package init(isMember: Bool, leases: [LeaseRow], partitions: [PartitionRow], clock: Clock? = nil) {
         self.isMember = isMember
         self.leases = leases
         self.partitions = partitions
+        self.clock = clock
     }
 }
 

@@ -21,8 +21,12 @@ extension ClusterDatabase {
             let leases = Statement(
                 "SELECT node, renewals, state, name, hashing_version, gorush_timeout, "
                     + "coalesce(monitors_accounts, false)::integer::bigint FROM cluster_node ORDER BY node")
-            let found = try connection.run(changes + [storeTimeline(of: connection), partitions, leases]).suffix(2).map(\.rows)
-            return try view(partitions: found[0], leases: found[1])
+            let asked = Instant.now
+            let found = try connection.run(changes + [storeTimeline(of: connection), Self.preciseClock, partitions, leases]).suffix(3).map(\.rows)
+            guard let time = found[0].first else { throw UnexpectedValue() }
+            var view = try view(partitions: found[1], leases: found[2])
+            view.clock = ClusterView.Clock(time: .microseconds(try time.integer(0)), askedAt: asked, receivedAt: .now)
+            return view
         }
     }
 

@@ -25,6 +25,15 @@ package enum NodeChecks {
     }
 
     /// - Parameters:
+    ///   - difference: from a reference clock, in words.
+    ///   - isWrong: whether it is too much for the node to work.
+    ///   - isInStep: whether it is too little to mention.
+    package static func clock(_ difference: String, isWrong: Bool, isInStep: Bool) -> Finding {
+        if isInStep { return Finding("clock", .ok, "in step") }
+        return Finding("clock", isWrong ? .fail : .warn, difference, remedy: "synchronise this machine's clock by NTP")
+    }
+
+    /// - Parameters:
     ///   - name: the endpoint's name.
     ///   - obstacle: why notifications can't be delivered; nil if they can.
     ///   - delay: a description of its slowness; nil if it is not slow. A slow gorush still accepts notifications.

@@ -104,6 +104,9 @@ package final class ClusterNode: Sendable {
         /// Deliveries that have left the outbox, by their ids' bytes.
         var ended: Set<DeliveryID> = []
         var isLeaving = false
+        /// By the operator.
+        var isDrainRequested = false
+        var isClockWrong = false
         /// Why the last heartbeat was not committed; nil when it was, or none has ended yet.
         var heartbeatFailure: String?
         /// Nodes that share the messages, as protocols know it.
@@ -122,6 +125,8 @@ package final class ClusterNode: Sendable {
     let counters: Counters
     let logger: Logger
     let errors: RepeatedErrors
+    private let clock: ClockMonitor
+    private let now: @Sendable () -> Timestamp
     let state: Mutex<State>
     /// The id that the process began with, in its claims and rows of finished messages: it stays when the node joins again.
     let first: NodeID
@@ -149,10 +154,13 @@ package final class ClusterNode: Sendable {
     ///   - gorushTimeout: after how long an unanswered post is given up.
     ///   - waitingLimit: messages that wait for other nodes, in units of 4 KiB.
     ///   - registrants: see ``NodeProtocol/registrants``.
+    ///   - clock: is told how this machine's clock differs from the database's.
+    ///   - now: this machine's clock.
     /// - Throws: `StoreError`
     init(
         _ configuration: Configuration, _ address: PostgreSQLAddress, gorushTimeout: Duration, waitingLimit: Int,
-        registrants: [ProtocolNumber: (table: Table, column: Column)], counters: Counters, logger: Logger
+        registrants: [ProtocolNumber: (table: Table, column: Column)], counters: Counters,
+        clock: ClockMonitor, now: @escaping @Sendable () -> Timestamp, logger: Logger
     ) throws(StoreError) {
         var configuration = configuration
         configuration.times.gorushTimeout = gorushTimeout
@@ -161,6 +169,8 @@ package final class ClusterNode: Sendable {
         self.counters = counters
         self.logger = logger
         errors = RepeatedErrors(logger)
+        self.clock = clock
+        self.now = now
         self.waitingLimit = waitingLimit
         database = ClusterDatabase(
             address, configuration: configuration.times, outbox: Self.outbox, version: configuration.version)
@@ -168,13 +178,25 @@ package final class ClusterNode: Sendable {
         try database.prepare(notices: notices)
         var generator = SystemRandomNumberGenerator()
         first = NodeID(using: &generator)
-        let now = Instant.now
+        let asked = now()
+        let time = try database.now()
+        let received = now()
+        // Known before the first heartbeat, so that a node whose clock is wrong begins without a share.
+        let isClockWrong = clock.compared(ahead: Self.difference(toSecond: time, from: asked, until: received))
+        var member = ClusterMember(first, name: configuration.name, configuration: configuration.times, at: .now)
+        member.isDraining = isClockWrong
         state = Mutex(
             State(
-                member: ClusterMember(
-                    first, name: configuration.name, configuration: configuration.times, at: now),
-                share: MessageShare(first, configuration: configuration.times), window: try database.claimWindow(),
-                clockOffset: try database.now() - Timestamp.now().wholeSeconds))
+                member: member, share: MessageShare(first, configuration: configuration.times), window: try database.claimWindow(),
+                clockOffset: time - Timestamp.now().wholeSeconds, isClockWrong: isClockWrong))
+    }
+
+    /// - Parameter second: the database's time since 1970, rounded down.
+    private static func difference(toSecond second: Int64, from start: Timestamp, until end: Timestamp) -> Duration {
+        let (start, end) = (Duration.nanoseconds(start.rawValue), Duration.nanoseconds(end.rawValue))
+        return max(
+            .zero, ClockWatch.certainDifference(to: .seconds(second + 1), from: start, until: end))
+            + min(.zero, ClockWatch.certainDifference(to: .seconds(second), from: start, until: end))
     }
 
     func attach(_ hooks: Hooks, store: any Store, delivery: DeliveryService) {
@@ -234,11 +256,24 @@ package final class ClusterNode: Sendable {
                     failure = nil
                     logger.info("lease renewed again")
                 }
+                if case .success(let view) = result { compareClocks(view) }
                 carryOut(changes)
                 noteNodes()
             }
             let next = state.withLock { $0.member.nextWakeUp } ?? now + configuration.times.heartbeatInterval
             guard (try? await next.sleep()) != nil else { return }
+        }
+    }
+
+    private func compareClocks(_ view: ClusterView) {
+        guard let reading = view.clock else { return }
+        let (wall, instant) = (Duration.nanoseconds(now().rawValue), Instant.now)
+        let ahead = ClockWatch.certainDifference(
+            to: reading.time, from: wall - (instant - reading.askedAt), until: wall - (instant - reading.receivedAt))
+        let isWrong = clock.compared(ahead: ahead)
+        state.withLock { state in
+            state.isClockWrong = isWrong
+            state.updateDraining()
         }
     }
 
@@ -313,7 +348,7 @@ package final class ClusterNode: Sendable {
     func beginLeaving() {
         state.withLock { state in
             state.isLeaving = true
-            state.member.isDraining = true
+            state.updateDraining()
         }
     }
 
@@ -384,7 +419,17 @@ package final class ClusterNode: Sendable {
     }
 
     func setDraining(_ isDraining: Bool) {
-        state.withLock { $0.member.isDraining = isDraining }
+        state.withLock { state in
+            state.isDrainRequested = isDraining
+            state.updateDraining()
+        }
+    }
+}
+
+extension ClusterNode.State {
+    /// A node that stops, that is drained, or whose clock is wrong takes no share while others can.
+    fileprivate mutating func updateDraining() {
+        member.isDraining = isLeaving || isDrainRequested || isClockWrong
     }
 }
 

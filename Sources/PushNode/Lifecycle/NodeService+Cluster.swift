@@ -10,7 +10,7 @@ extension NodeService {
     /// - Throws: `StoreError`, and ``NodeError`` when the store can't be shared.
     static func makeCluster(
         _ configuration: NodeConfiguration, _ protocols: [any NodeProtocol], _ gorush: [GorushEndpoint], _ counters: Counters,
-        _ logger: Logger
+        _ clock: ClockMonitor, _ now: @escaping @Sendable () -> Timestamp, _ logger: Logger
     ) throws -> ClusterNode? {
         guard let settings = configuration.cluster else {
             // Nothing is left of the time when it was one of several.
@@ -23,7 +23,8 @@ extension NodeService {
         let registrants = protocols.compactMap { spoken in spoken.registrants.map { (spoken.number, $0) } }
         return try ClusterNode(
             settings, address, gorushTimeout: gorush.map(\.timeout).max() ?? .seconds(60), waitingLimit: configuration.workLimit,
-            registrants: Dictionary(uniqueKeysWithValues: registrants), counters: counters, logger: logger)
+            registrants: Dictionary(uniqueKeysWithValues: registrants), counters: counters, clock: clock,
+            now: now, logger: logger)
     }
 
     /// What other nodes tell, and what they share, goes to the protocols.

@@ -36,6 +36,7 @@ package final class NodeService: Service {
     let services: [any ProtocolService]
     let delivery: DeliveryService
     package let cluster: ClusterNode?
+    let clock: ClockMonitor
     let publisher: Publisher
     let sorter: MessageSorter
     let maintenance: Maintenance
@@ -89,13 +90,15 @@ package final class NodeService: Service {
             parts: Self.parts + parts + knownParts.filter { known in !parts.contains { $0.name == known.name } },
             isShared: configuration.cluster != nil)
         self.store = store
-        let cluster = try Self.makeCluster(configuration, protocols, gorush, counters, logger)
+        let alarms = Alarms(registry: counters.registry, now: now)
+        let clock = ClockMonitor(reference: configuration.cluster == nil ? "the Waku node's" : "the database's", alarms: alarms, logger: logger)
+        self.clock = clock
+        let cluster = try Self.makeCluster(configuration, protocols, gorush, counters, clock, now, logger)
         self.cluster = cluster
         firstExpiryReading = ThrottledReading(pause: .zero, restFactor: 0) { try await store.fetch(DeliveryStorage.firstExpiry()) }
         let topics = protocols.map(\.topics)
         let ownTopics = topics.flatMap(\.own)
         probe = SelfProbe(topic: ownTopics.first ?? ContentTopic(TopicTag(rawValue: 0)))
-        let alarms = Alarms(registry: counters.registry, now: now)
 
         let handled = HandledMessages { [cluster] in cluster?.finished($0) }
         let seen = SeenMessages()
@@ -147,10 +150,10 @@ package final class NodeService: Service {
             logger: logger, errors: nodeServices.errors, now: now)
         gauges = NodeGauges(
             counters: counters, relay: relay, store: store, delivery: delivery, publisher: publisher,
-            services: zip(protocols, services).map { ($0.label, $1) }, cluster: cluster, alarms: alarms,
+            services: zip(protocols, services).map { ($0.label, $1) }, cluster: cluster, alarms: alarms, clock: clock,
             maximumRequestAge: configuration.maximumRequestAge, now: now)
         watch = NodeWatch(
-            alarms: alarms, relay: relay, store: store, counters: counters, delivery: delivery,
+            alarms: alarms, relay: relay, clock: cluster == nil ? clock : nil, store: store, counters: counters, delivery: delivery,
             silenceAlarm: configuration.silenceAlarm, logger: logger, now: now)
         statusSource = StatusSource(
             counters: counters, gauges: gauges, watch: watch, relay: relay, store: store, delivery: delivery, protocols: protocols,

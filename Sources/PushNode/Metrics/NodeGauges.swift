@@ -14,12 +14,13 @@ struct NodeGauges: Sendable {
     private let services: [(label: ProtocolLabel, service: any ProtocolService)]
     private let cluster: ClusterNode?
     private let alarms: Alarms
+    private let clock: ClockMonitor
     private let now: @Sendable () -> Timestamp
     private let outboxReading: ThrottledReading<Duration>
 
     init(
         counters: Counters, relay: any Relay, store: any Store, delivery: DeliveryService, publisher: Publisher,
-        services: [(label: ProtocolLabel, service: any ProtocolService)], cluster: ClusterNode?, alarms: Alarms,
+        services: [(label: ProtocolLabel, service: any ProtocolService)], cluster: ClusterNode?, alarms: Alarms, clock: ClockMonitor,
         maximumRequestAge: Duration,
         now: @escaping @Sendable () -> Timestamp
     ) {
@@ -31,6 +32,7 @@ struct NodeGauges: Sendable {
         self.services = services
         self.cluster = cluster
         self.alarms = alarms
+        self.clock = clock
         self.now = now
         outboxReading = ThrottledReading {
             let expires = try await store.fetch(DeliveryStorage.oldestWaitingExpiry())
@@ -53,6 +55,7 @@ struct NodeGauges: Sendable {
     private func update(isReady: Bool) async {
         let registry = counters.registry
         registry.set(.ready, to: isReady ? 1 : 0)
+        registry.set(.clockAhead, to: clock.ahead?.seconds)
         registry.set(.storeWorks, to: store.failure == nil ? 1 : 0)
         if let cluster {
             registry.set(.clusterLease, to: cluster.failure == nil ? 1 : 0)
