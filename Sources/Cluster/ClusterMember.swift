@@ -46,6 +46,8 @@ package struct ClusterMember: Sendable {
     package var isDraining = false
     /// ``LeaseRow/monitorsAccounts``. The next heartbeat says so.
     package var monitorsAccounts = false
+    /// ``LeaseRow/settings``. The next heartbeat says so.
+    package var settings: [String: String]?
 
     private let configuration: ClusterConfiguration
     private let name: String
@@ -82,7 +84,8 @@ package struct ClusterMember: Sendable {
         let row = LeaseRow(
             node: id, state: isDraining ? .draining : .live, name: name,
             hashingVersion: configuration.hashingRules.last?.version ?? HashingRules.first.version,
-            gorushTimeout: configuration.gorushTimeout, monitorsAccounts: monitorsAccounts)
+            gorushTimeout: configuration.gorushTimeout, monitorsAccounts: monitorsAccounts,
+            settings: settings)
         // Only a node that is in touch with the database judges others.
         guard let view, lease.isValid(at: now) else {
             return Heartbeat(lease: row, isFirst: lease.state == .pending, ends: [], releases: releases(at: now), takes: [])

@@ -25,10 +25,12 @@ package struct LeaseRow: Hashable, Sendable {
     package var gorushTimeout: Duration
     /// Whether it takes part in monitoring accounts: see ``AccountShare``.
     package var monitorsAccounts: Bool
+    /// Options that must be the same at all nodes, by their names; nil: written by a release that does not tell. See ``ClusterConflicts``.
+    package var settings: [String: String]?
 
     package init(
         node: NodeID, renewals: UInt64 = 0, state: State = .live, name: String = "", hashingVersion: Int = HashingRules.first.version,
-        gorushTimeout: Duration = .seconds(60), monitorsAccounts: Bool = false
+        gorushTimeout: Duration = .seconds(60), monitorsAccounts: Bool = false, settings: [String: String]? = nil
     ) {
         self.node = node
         self.renewals = renewals
@@ -37,6 +39,7 @@ package struct LeaseRow: Hashable, Sendable {
         self.hashingVersion = hashingVersion
         self.gorushTimeout = gorushTimeout
         self.monitorsAccounts = monitorsAccounts
+        self.settings = settings
     }
 }
 

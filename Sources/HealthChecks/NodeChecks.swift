@@ -24,6 +24,15 @@ package enum NodeChecks {
         failure.map { Finding("cluster", .fail, $0) } ?? Finding("cluster", .ok, "the node has its share of the work")
     }
 
+    /// - Parameter conflicts: in which several nodes differ, or are alike, and must not.
+    package static func nodes(_ conflicts: [String]) -> Finding? {
+        conflicts.isEmpty
+            ? nil
+            : Finding(
+                "nodes", .warn, conflicts.joined(separator: "; "),
+                remedy: "start all nodes with the same options, and each with its own name")
+    }
+
     /// - Parameters:
     ///   - difference: from a reference clock, in words.
     ///   - isWrong: whether it is too much for the node to work.

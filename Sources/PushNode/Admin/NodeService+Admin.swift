@@ -16,7 +16,7 @@ extension NodeService: AdminOperations {
     package var findings: [Finding] {
         [
             NodeChecks.relay(relay.state), NodeChecks.silence(watch.silenceObstacle), NodeChecks.store(failure: store.failure),
-            cluster.map { NodeChecks.lease(failure: $0.failure) }, clock.finding,
+            cluster.map { NodeChecks.lease(failure: $0.failure) }, cluster.flatMap { NodeChecks.nodes($0.conflicts) }, clock.finding,
         ].compactMap(\.self) + delivery.endpoints.map { NodeChecks.gorush($0.name, obstacle: $0.obstacle, delay: $0.delay) }
             + [
                 NodeChecks.freeDisk(bytes: Disk.freeBytes(at: configuration.dataPath)), NodeChecks.openFiles(OpenFiles.now()),

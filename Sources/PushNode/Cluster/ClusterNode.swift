@@ -22,6 +22,8 @@ package final class ClusterNode: Sendable {
         /// Of the program.
         package var version = ""
         package var times = ClusterConfiguration()
+        /// Options that must be the same at all nodes, by their names.
+        package var settings: [String: String] = [:]
 
         package init(name: String) {
             self.name = name
@@ -109,6 +111,8 @@ package final class ClusterNode: Sendable {
         var isClockWrong = false
         /// Why the last heartbeat was not committed; nil when it was, or none has ended yet.
         var heartbeatFailure: String?
+        /// See `ClusterConflicts`.
+        var conflicts: [String] = []
         /// Nodes that share the messages, as protocols know it.
         var nodeCount = 1
         /// The accounts of this node, likewise.
@@ -176,6 +180,7 @@ package final class ClusterNode: Sendable {
             address, configuration: configuration.times, outbox: Self.outbox, version: configuration.version)
         notices = Self.notices(registrants)
         try database.prepare(notices: notices)
+        try database.requireFreeName(configuration.name)
         var generator = SystemRandomNumberGenerator()
         first = NodeID(using: &generator)
         let asked = now()
@@ -185,6 +190,7 @@ package final class ClusterNode: Sendable {
         let isClockWrong = clock.compared(ahead: Self.difference(toSecond: time, from: asked, until: received))
         var member = ClusterMember(first, name: configuration.name, configuration: configuration.times, at: .now)
         member.isDraining = isClockWrong
+        member.settings = configuration.settings
         state = Mutex(
             State(
                 member: member, share: MessageShare(first, configuration: configuration.times), window: try database.claimWindow(),
@@ -256,7 +262,10 @@ package final class ClusterNode: Sendable {
                     failure = nil
                     logger.info("lease renewed again")
                 }
-                if case .success(let view) = result { compareClocks(view) }
+                if case .success(let view) = result {
+                    compareClocks(view)
+                    noteConflicts(view)
+                }
                 carryOut(changes)
                 noteNodes()
             }
@@ -276,6 +285,26 @@ package final class ClusterNode: Sendable {
             state.updateDraining()
         }
     }
+
+    private func noteConflicts(_ view: ClusterView) {
+        let new = state.withLock { state in
+            let conflicts = ClusterConflicts.find(in: view, of: state.member.id)
+            defer { state.conflicts = conflicts }
+            return conflicts.filter { !state.conflicts.contains($0) }
+        }
+        for conflict in new { logger.warning("nodes differ", metadata: ["reason": "\(conflict)"]) }
+    }
+
+    /// Options that must be the same at all nodes were changed while the node runs.
+    package func replaceSettings(_ settings: [String: String]) {
+        state.withLock { $0.member.settings = $0.member.settings?.merging(settings) { $1 } ?? settings }
+    }
+
+    /// See ``Configuration/settings``, as of now.
+    var settings: [String: String] { state.withLock { $0.member.settings ?? [:] } }
+
+    /// What is not as it should be among the nodes.
+    var conflicts: [String] { state.withLock(\.conflicts) }
 
     private func noteNodes() {
         let (count, accounts) = state.withLock { state -> (Int?, AccountShare?) in
@@ -331,7 +360,10 @@ package final class ClusterNode: Sendable {
         state.toScan = []
         guard !state.isLeaving else { return }
         let former = state.member
-        defer { (state.member.isDraining, state.member.monitorsAccounts) = (former.isDraining, former.monitorsAccounts) }
+        defer {
+            (state.member.isDraining, state.member.monitorsAccounts) = (former.isDraining, former.monitorsAccounts)
+            state.member.settings = former.settings
+        }
         state.member = ClusterMember(
             NodeID(using: &generator), name: configuration.name, configuration: configuration.times,
             at: .now)
@@ -415,7 +447,7 @@ package final class ClusterNode: Sendable {
             ProtocolFact("node", configuration.name), ProtocolFact("nodes that share the messages", "\(nodeCount)"),
             ProtocolFact("partitions of this node", "\(share) of \(configuration.times.partitionCount)"),
             ProtocolFact("messages under way", "\(openCount)"),
-        ]
+        ] + conflicts.map { ProtocolFact("nodes differ", $0) }
     }
 
     func setDraining(_ isDraining: Bool) {

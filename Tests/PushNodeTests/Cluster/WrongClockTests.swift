@@ -2,6 +2,7 @@ import Cluster
 import Delivery
 import Gorush
 import HealthChecks
+import NodeAssembly
 import NodeMetrics
 import StatusServer
 import Synchronization
@@ -29,7 +30,9 @@ import WakuCrypto
         let fixture = try await ClusterFixture()
         let clients = (0..<30).map { _ in TestClient(of: fixture.identity.publicKey) }
         let clock = Clock(.seconds(seconds))
-        try await fixture.withNodes(["a", "b", "c"], now: clock.now) { members in
+        // Nobody takes what another node is slow with.
+        func wait(_ configuration: inout ServerConfiguration) { configuration.cluster?.times.rankDelay = .seconds(120) }
+        try await fixture.withNodes(["a", "b", "c"], configure: wait, now: clock.now) { members in
             try await Array(members.prefix(2)).waitUntilShared()
             let node = members[2].fed.node
             #expect(node.cluster?.share == 0)
@@ -38,6 +41,7 @@ import WakuCrypto
             #expect(members[0].fed.node.obstacles.isEmpty && self.clock(members[0])?.verdict == .ok)
 
             await members.feed(clients.flatMap { fixture.registration($0) })
+            try await members.wait { $0.count(.registrationStored) == 30 }
             await members.feed(clients.enumerated().flatMap { fixture.request($1, id: "\($0)") })
             try await members.wait { $0.count(.requestAnswered) == 30 }
             #expect(fixture.gorush.accepted.count == 30)
