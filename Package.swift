@@ -153,7 +153,7 @@ package.targets += room(
         library("Delivery", ["Core", "CurlClient", "NodeMetrics", "Storage", "Waku", "WakuCrypto", logging]),
         library("RateLimits", ["Core", "WakuCrypto"]),
         library("NodeAPI", ["Core", "Delivery", "NodeMetrics", "Storage", "Waku", "WakuCrypto", logging]),
-        library("NodeMetrics", ["Core", "Waku", metrics]),
+        library("NodeMetrics", ["Core", "Waku", logging, metrics]),
         library(
             "PushNode",
             [
@@ -231,8 +231,9 @@ package.targets += room(
         library(
             "NodeAssembly",
             [
-                "ClusterPostgreSQL", "Core", "Delivery", "NodeAPI", "NodeMetrics", "PushNode", "RateLimits", "SessionServer", "StatusRules",
-                "StatusServer", "StatusV01Server", "Storage", "StorePostgreSQL", "StoreSQLite", "Waku", "WakuCrypto", logging,
+                "Cluster", "ClusterPostgreSQL", "Core", "Delivery", "NodeAPI", "NodeMetrics", "PushNode", "RateLimits", "SessionServer",
+                "StatusProtocol", "StatusRules", "StatusServer", "StatusV01Server", "Storage", "StorePostgreSQL", "StoreSQLite", "Waku",
+                "WakuCrypto", logging,
             ]),
         library(
             "Operations",
@@ -313,7 +314,7 @@ package.targets += tests(
     [
         tests("CurlClient"),
         tests("GossipSub", ["Core", "WakuCrypto", "Wire"]),
-        tests("HTTPService", [httpTypes, nio, nioEmbedded, nioHTTPTypes]),
+        tests("HTTPService", [httpTypes, hummingbird, logging, nio, nioEmbedded, nioHTTPTypes]),
         tests("LibP2P", ["Core", "WakuCrypto", "Wire", nio, nioEmbedded, nioSockets]),
         tests("LoopbackRelay", ["Core", "Waku"]),
         tests("NIOSupport", [logging, nio, nioEmbedded]),
@@ -356,7 +357,7 @@ package.targets += tests(
     of: "Cluster",
     [
         tests("ClusterPostgreSQL", ["Cluster", "Core", "Delivery", "Storage", "StorePostgreSQL", "WakuCrypto"]),
-        tests("Cluster", ["Core"]),
+        tests("Cluster", ["Core", "Delivery", "Waku"]),
     ])
 
 package.targets += tests(

@@ -46,6 +46,8 @@ package struct ClusterMember: Sendable {
     package var isDraining = false
     /// ``LeaseRow/monitorsAccounts``. The next heartbeat says so.
     package var monitorsAccounts = false
+    /// ``LeaseRow/settings``. The next heartbeat says so.
+    package var settings: [String: String]?
 
     private let configuration: ClusterConfiguration
     private let name: String
@@ -79,7 +81,8 @@ package struct ClusterMember: Sendable {
         let row = LeaseRow(
             node: id, state: isDraining ? .draining : .live, name: name,
             hashingVersion: configuration.hashingRules.last?.version ?? HashingRules.first.version,
-            gorushTimeout: configuration.gorushTimeout, monitorsAccounts: monitorsAccounts)
+            gorushTimeout: configuration.gorushTimeout, monitorsAccounts: monitorsAccounts,
+            settings: settings)
         // Only a node that is in touch with the database judges others.
         guard let view, lease.isValid(at: now) else {
             return Heartbeat(lease: row, isFirst: lease.state == .pending, ends: [], releases: releases(at: now), takes: [])
@@ -161,6 +164,8 @@ package struct ClusterMember: Sendable {
     /// This node's place for a message: see ``MessageShare``. After all others where it can't know theirs: then it takes what nobody has taken.
     package func rank(of key: MessageKey) -> Int {
         let workers = workers
+        // Before the first view no node is known: one that may take no share leaves messages to others.
+        if view == nil, isDraining { return 1 }
         guard let hashingRules else { return workers.count }
         return RendezvousHash.rank(of: id, for: key.prefix, among: workers, by: hashingRules)
     }
@@ -178,7 +183,13 @@ package struct ClusterMember: Sendable {
         let partitions = view.partitions.map { row in
             PartitionRow(owner: row.owner.flatMap { live.contains($0) ? $0 : nil }, epoch: row.epoch)
         }
-        return PartitionAssignment.targets(partitions, among: Self.workers(view.leases, except: ending))
+        // What the node says of itself in its next heartbeat counts already.
+        let leases = view.leases.map { row in
+            var row = row
+            if row.node == id, row.state != .ended { row.state = isDraining ? .draining : .live }
+            return row
+        }
+        return PartitionAssignment.targets(partitions, among: Self.workers(leases, except: ending))
     }
 
     private func takes(_ view: ClusterView, ending: Set<NodeID>) -> [Heartbeat.Take] {

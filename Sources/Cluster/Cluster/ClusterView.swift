@@ -1,3 +1,5 @@
+package import Core
+
 /// A node's row in the table of leases.
 ///
 ///     node(8, key) · renewals(8) · state · name(text) · hashing_version(4) · gorush_timeout(ms) · renewed_at(database's clock, for operators)
@@ -23,10 +25,12 @@ package struct LeaseRow: Hashable, Sendable {
     package var gorushTimeout: Duration
     /// Whether it takes part in monitoring accounts: see ``AccountShare``.
     package var monitorsAccounts: Bool
+    /// Options that must be the same at all nodes, by their names; nil: written by a release that does not tell. See ``ClusterConflicts``.
+    package var settings: [String: String]?
 
     package init(
         node: NodeID, renewals: UInt64 = 0, state: State = .live, name: String = "", hashingVersion: Int = HashingRules.first.version,
-        gorushTimeout: Duration = .seconds(60), monitorsAccounts: Bool = false
+        gorushTimeout: Duration = .seconds(60), monitorsAccounts: Bool = false, settings: [String: String]? = nil
     ) {
         self.node = node
         self.renewals = renewals
@@ -35,6 +39,7 @@ package struct LeaseRow: Hashable, Sendable {
         self.hashingVersion = hashingVersion
         self.gorushTimeout = gorushTimeout
         self.monitorsAccounts = monitorsAccounts
+        self.settings = settings
     }
 }
 
@@ -76,11 +81,29 @@ package struct ClusterView: Hashable, Sendable {
     package var leases: [LeaseRow]
     /// By number.
     package var partitions: [PartitionRow]
+    /// nil when it was not read.
+    package var clock: Clock?
 
-    package init(isMember: Bool, leases: [LeaseRow], partitions: [PartitionRow]) {
+    /// A reading of the database's clock.
+    package struct Clock: Hashable, Sendable {
+        /// Since 1970.
+        package let time: Duration
+        /// When it was asked for.
+        package let askedAt: Instant
+        package let receivedAt: Instant
+
+        package init(time: Duration, askedAt: Instant, receivedAt: Instant) {
+            self.time = time
+            self.askedAt = askedAt
+            self.receivedAt = receivedAt
+        }
+    }
+
+    package init(isMember: Bool, leases: [LeaseRow], partitions: [PartitionRow], clock: Clock? = nil) {
         self.isMember = isMember
         self.leases = leases
         self.partitions = partitions
+        self.clock = clock
     }
 }
 

@@ -4,7 +4,7 @@ package import Core
 ///
 ///     heard ──(rank 0)──────────────────────────────▶ handling ──(committed)──▶ answering ──(answered)──▶ finished
 ///       │                                              ▲  │ │ └──(no effect)────────────────────────────▶ finished
-///       │                                              │  │ └────(failed)──▶ failed ──(pause)──▶ checked again, or answered with an error
+///       │                                              │  │ └────(failed)──▶ failed ──(pause)──▶ checked again ──(deadline)──▶ answered with an error
 ///       └─(rank k)─▶ waiting ──(k × 700 ms: neither    │  └──────(unknown)─▶ unresolved ──(pause)──▶ the same transaction again
 ///                       │        finished nor claimed)─┘
 ///                       ├──(finished by another node)──▶ forgotten
@@ -16,6 +16,8 @@ package import Core
 ///   rank 0 did not hear, or for the length of a lease after it died.
 /// - A transaction with unknown outcome (COMMIT without a reply, a warning of cancelled replication) is resolved by running it again, with the
 ///   same claim: the insert waits for the first one if that is still running, and says whose claim is there. A read would not wait.
+/// - The database may hang at any step: a message for whose answer a client waits (``expectAnswer(_:at:)``) is answered with an error at the deadline,
+///   whatever it waits for. Its effect may still be committed; then it is finished.
 /// - A message is answered with an error only by a node that tried to store it. Another node may have stored it meanwhile: see the article.
 package struct MessageShare: Sendable {
     package enum Action: Hashable, Sendable {
@@ -32,7 +34,7 @@ package struct MessageShare: Sendable {
         /// there, and read what the answer rests on. When that is **committed** publish the answer, then ``answered(_:)``; otherwise
         /// ``answerNotTaken(_:at:)``. Reading alone does not do: a primary that was replaced may show a claim that no standby has.
         case takeOverAnswer(MessageKey)
-        /// It could not be stored: INTERNAL_ERROR. The message is forgotten.
+        /// It could not be stored, or its outcome is unknown at the deadline: INTERNAL_ERROR. No other answer of this node follows.
         case answerFailure(MessageKey)
     }
 
@@ -66,6 +68,10 @@ package struct MessageShare: Sendable {
         let heardAt: Instant
         let rank: Int
         var stage: Stage
+        /// A client waits for its answer until the deadline.
+        var isAwaited = false
+        /// With an error, at the deadline.
+        var isAnswered = false
         /// Another tick's entry in ``due`` is void.
         var tick: DueMessages.Tick?
     }
@@ -73,6 +79,8 @@ package struct MessageShare: Sendable {
     private let configuration: ClusterConfiguration
     private var open: [MessageKey: Open] = [:]
     private var due = DueMessages()
+    /// When messages are answered with an error at the latest.
+    private var deadlines = DueMessages()
     /// Due, and to be compared with the rows of finished messages by the next read.
     private var toCheck: [MessageKey] = []
     /// Being compared, or looked up in the claims.
@@ -93,7 +101,7 @@ package struct MessageShare: Sendable {
     package var openCount: Int { open.count }
     package func isOpen(_ key: MessageKey) -> Bool { open[key] != nil }
     /// When ``advance(to:)`` has something to do.
-    package var nextWakeUp: Instant? { due.next }
+    package var nextWakeUp: Instant? { [due.next, deadlines.next].compactMap(\.self).min() }
 
     // MARK: Messages
 
@@ -110,9 +118,18 @@ package struct MessageShare: Sendable {
         return .wait
     }
 
+    /// A client waits for the answer of a message that this node handles, and the answer depends on the outcome.
+    package mutating func expectAnswer(_ key: MessageKey, at now: Instant) {
+        guard let message = open[key], !message.isAwaited else { return }
+        let isAwaited = setDeadline(of: key, message, at: now)
+        open[key]?.isAwaited = isAwaited
+    }
+
     package mutating func handled(_ key: MessageKey, _ outcome: Outcome, at now: Instant) {
         guard let message = open[key] else { return }
         switch outcome {
+        case .committed where message.isAnswered: finish(key)
+        case .claimedElsewhere where message.isAnswered, .failed where message.isAnswered: forget(key)
         case .committed: open[key]?.stage = .answering
         case .withoutEffect: finish(key)
         case .claimedElsewhere(let kind):
@@ -121,6 +138,7 @@ package struct MessageShare: Sendable {
         case .failed:
             open[key]?.stage = .failed
             look(at: key, now + configuration.retryInterval)
+            if !message.isAwaited { _ = setDeadline(of: key, message, at: now) }
         case .unknown:
             open[key]?.stage = .unresolved
             look(at: key, now + configuration.retryInterval)
@@ -148,6 +166,18 @@ package struct MessageShare: Sendable {
 
     package mutating func advance(to now: Instant) -> [Action] {
         var actions: [Action] = []
+        for (key, _) in deadlines.popDue(at: now) {
+            guard let message = open[key], !message.isAnswered else { continue }
+            switch message.stage {
+            case .failed:
+                forget(key)
+                actions.append(.answerFailure(key))
+            case .handling where message.isAwaited, .unresolved where message.isAwaited:
+                open[key]?.isAnswered = true
+                actions.append(.answerFailure(key))
+            case .waiting, .watching, .handling, .unresolved, .answering: break
+            }
+        }
         for (key, tick) in due.popDue(at: now) {
             guard let message = open[key], message.tick == tick else { continue }
             open[key]?.tick = nil
@@ -155,8 +185,7 @@ package struct MessageShare: Sendable {
             case .waiting, .watching: toCheck.append(key)
             case .unresolved: actions.append(.repeatTransaction(key))
             case .failed where now - message.heardAt >= configuration.failureAnswerDelay:
-                open[key] = nil
-                finished.set((), of: key.prefix)
+                forget(key)
                 actions.append(.answerFailure(key))
             case .failed: toCheck.append(key)
             case .handling, .answering: break
@@ -237,6 +266,20 @@ package struct MessageShare: Sendable {
 
     private mutating func look(at key: MessageKey, _ time: Instant) {
         open[key]?.tick = due.add(key, at: time)
+    }
+
+    /// - Returns: false when the deadline has passed.
+    private mutating func setDeadline(of key: MessageKey, _ message: Open, at now: Instant) -> Bool {
+        let deadline = message.heardAt + configuration.failureAnswerDelay
+        guard deadline > now else { return false }
+        _ = deadlines.add(key, at: deadline)
+        return true
+    }
+
+    /// Others may still handle it.
+    private mutating func forget(_ key: MessageKey) {
+        open[key] = nil
+        finished.set((), of: key.prefix)
     }
 
     private mutating func finish(_ key: MessageKey) {

@@ -29,14 +29,13 @@ extension ClusterDatabase {
         since start: Int64?, after place: LoggedChanges.Place? = nil, limit: Int = changeLimit
     ) throws(StoreError) -> LoggedChanges {
         // The clock comes first: what is logged later is read the next time.
-        let clock = Statement("SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint")
         let select = Statement(
             """
             SELECT DISTINCT channel, payload FROM cluster_change \
             WHERE at >= timestamptz 'epoch' + $1 * interval '1 microsecond' AND (channel, payload) > ($2, $3) \
             ORDER BY channel, payload LIMIT \(limit + 1)
             """, [.integer(start ?? 0), .text(place?.channel ?? ""), .text(place?.payload ?? "")])
-        return try maintenance.read([clock, select]) { found in
+        return try maintenance.read([Self.preciseClock, select]) { found in
             guard let time = found[0].first else { throw UnexpectedValue() }
             let places = try found[1].prefix(limit).map { LoggedChanges.Place(channel: try $0.text(0), payload: try $0.text(1)) }
             return LoggedChanges(

@@ -20,22 +20,27 @@ extension ClusterDatabase {
             // After the partitions: an owner without a lease has ended.
             let leases = Statement(
                 "SELECT node, renewals, state, name, hashing_version, gorush_timeout, "
-                    + "coalesce(monitors_accounts, false)::integer::bigint FROM cluster_node ORDER BY node")
-            let found = try connection.run(changes + [storeTimeline(of: connection), partitions, leases]).suffix(2).map(\.rows)
-            return try view(partitions: found[0], leases: found[1])
+                    + "coalesce(monitors_accounts, false)::integer::bigint, settings FROM cluster_node ORDER BY node")
+            let asked = Instant.now
+            let found = try connection.run(changes + [storeTimeline(of: connection), Self.preciseClock, partitions, leases]).suffix(3).map(
+                \.rows)
+            guard let time = found[0].first else { throw UnexpectedValue() }
+            var view = try view(partitions: found[1], leases: found[2])
+            view.clock = ClusterView.Clock(time: .microseconds(try time.integer(0)), askedAt: asked, receivedAt: .now)
+            return view
         }
     }
 
     private func renewal(_ heartbeat: Heartbeat) -> Statement {
         let update =
             "renewals = cluster_node.renewals + 1, state = $2, name = $3, version = $4, hashing_version = $5, gorush_timeout = $6, "
-            + "monitors_accounts = $7::bigint = 1, renewed_at = clock_timestamp()"
+            + "monitors_accounts = $7::bigint = 1, settings = $8, renewed_at = clock_timestamp()"
         // The first one may be repeated: its outcome was unknown.
         let sql =
             if heartbeat.isFirst {
                 """
-                INSERT INTO cluster_node (node, renewals, state, name, version, hashing_version, gorush_timeout, monitors_accounts, renewed_at) \
-                VALUES ($1, 1, $2, $3, $4, $5, $6, $7::bigint = 1, clock_timestamp()) \
+                INSERT INTO cluster_node (node, renewals, state, name, version, hashing_version, gorush_timeout, monitors_accounts, settings, renewed_at) \
+                VALUES ($1, 1, $2, $3, $4, $5, $6, $7::bigint = 1, $8, clock_timestamp()) \
                 ON CONFLICT (node) DO UPDATE SET \(update) WHERE cluster_node.state <> 'ended'
                 """
             } else {
@@ -47,7 +52,7 @@ extension ClusterDatabase {
             [
                 .integer(lease.node.stored), .text(lease.state.rawValue), .text(lease.name), .text(version),
                 .integer(Int64(lease.hashingVersion)), .integer(Int64(lease.gorushTimeout / .milliseconds(1))),
-                .integer(lease.monitorsAccounts ? 1 : 0),
+                .integer(lease.monitorsAccounts ? 1 : 0), .text(lease.settingsText ?? ""),
             ])
     }
 
@@ -150,7 +155,7 @@ extension LeaseRow {
         self.init(
             node: NodeID(stored: try row.integer(0)), renewals: try row.unsigned(1), state: state, name: try row.text(3),
             hashingVersion: Int(try row.integer(4)), gorushTimeout: .milliseconds(try row.integer(5)),
-            monitorsAccounts: try row.integer(6) == 1)
+            monitorsAccounts: try row.integer(6) == 1, settings: try row.optionalText(7).flatMap(LeaseRow.settings(parsing:)))
     }
 }
 
@@ -159,5 +164,11 @@ extension NodeID {
 
     init(stored: Int64) {
         self.init(rawValue: UInt64(bitPattern: stored))
+    }
+}
+
+extension Row {
+    fileprivate func optionalText(_ index: Int) throws(UnexpectedValue) -> String? {
+        values[index] == .null ? nil : try text(index)
     }
 }

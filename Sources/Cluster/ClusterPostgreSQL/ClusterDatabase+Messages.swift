@@ -87,6 +87,8 @@ extension ClusterDatabase {
         }
     }
 
+    /// Microseconds since 1970.
+    static let preciseClock = Statement("SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint")
     static let clock = Statement("SELECT floor(extract(epoch FROM clock_timestamp()))::bigint")
 
     /// The hours whose claims are kept.

@@ -12,13 +12,18 @@ package struct ClusterOverview: Hashable, Sendable {
         package let hashingVersion: Int
         /// Since the last renewal, by the database's clock.
         package let secondsSinceRenewal: Int64
+        /// Of the devices.
         package let partitionCount: Int
+        /// Does what only one node may do at a time.
+        package let isMaintainer: Bool
     }
 
     /// By name; those too that ended within the last hour.
     package let nodes: [Node]
-    /// Partitions that no node owns which has not ended.
+    /// Partitions of the devices whose owner is none of these nodes, or has ended.
     package let unownedPartitionCount: Int
+    /// Whether a node does maintenance.
+    package let hasMaintainer: Bool
 }
 
 extension ClusterDatabase {
@@ -26,22 +31,25 @@ extension ClusterDatabase {
     ///
     /// - Throws: `StoreError`; `missing` when no node has run with this database.
     package func overview() throws(StoreError) -> ClusterOverview {
+        let maintenance = Statement.Argument.integer(Int64(configuration.maintenancePartition))
         let nodes = Statement(
             """
             SELECT node, name, state, version, hashing_version, \
             floor(extract(epoch FROM clock_timestamp() - renewed_at))::bigint, \
-            (SELECT count(*) FROM cluster_partition p WHERE p.owner = n.node) \
+            (SELECT count(*) FROM cluster_partition p WHERE p.owner = n.node AND p.partition <> $1), \
+            (SELECT count(*) FROM cluster_partition p WHERE p.owner = n.node AND p.partition = $1) \
             FROM cluster_node n ORDER BY name, node
-            """)
+            """, [maintenance])
         let unowned = Statement(
             """
-            SELECT count(*) FROM cluster_partition p \
+            SELECT count(*) FILTER (WHERE partition <> $1), count(*) FILTER (WHERE partition = $1) FROM cluster_partition p \
             WHERE NOT EXISTS (SELECT FROM cluster_node n WHERE n.node = p.owner AND n.state <> 'ended')
-            """)
+            """, [maintenance])
         return try deliveries.read([nodes, unowned]) { found in
             guard let count = found[1].first else { throw UnexpectedValue() }
             return ClusterOverview(
-                nodes: try found[0].map(ClusterOverview.Node.init(stored:)), unownedPartitionCount: Int(try count.integer(0)))
+                nodes: try found[0].map(ClusterOverview.Node.init(stored:)), unownedPartitionCount: Int(try count.integer(0)),
+                hasMaintainer: try count.integer(1) == 0)
         }
     }
 }
@@ -51,6 +59,7 @@ extension ClusterOverview.Node {
         guard let state = LeaseRow.State(rawValue: try row.text(2)) else { throw UnexpectedValue() }
         self.init(
             id: NodeID(stored: try row.integer(0)), name: try row.text(1), state: state, version: try row.text(3),
-            hashingVersion: Int(try row.integer(4)), secondsSinceRenewal: try row.integer(5), partitionCount: Int(try row.integer(6)))
+            hashingVersion: Int(try row.integer(4)), secondsSinceRenewal: try row.integer(5), partitionCount: Int(try row.integer(6)),
+            isMaintainer: try row.integer(7) > 0)
     }
 }

@@ -60,6 +60,8 @@ enum ClusterTables {
             """,
             // Null: written by a release that does not monitor accounts.
             "ALTER TABLE cluster_node ADD COLUMN IF NOT EXISTS monitors_accounts boolean",
+            // Null: written by a release that does not tell.
+            "ALTER TABLE cluster_node ADD COLUMN IF NOT EXISTS settings text COLLATE \"C\"",
             """
             CREATE TABLE IF NOT EXISTS cluster_partition (partition bigint PRIMARY KEY, owner bigint, epoch bigint NOT NULL)
             WITH (fillfactor = 50)

@@ -60,6 +60,8 @@ package struct NwakuAPI: Sendable {
         package let unwantedCount: Int
         /// All messages, unreadable ones included.
         package let elementCount: Int
+        /// The `Date` header.
+        var date: String?
 
         var unreadableCount: Int { elementCount - unwantedCount - messages.count }
     }
@@ -78,7 +80,8 @@ package struct NwakuAPI: Sendable {
         guard let list = MessageList(json: answer.body, wants: wants) else { throw .unreadable(path) }
         return Poll(
             messages: list.messages.filter { $0.flaw == nil }.map { ReceivedMessage(message: $0, pubsubTopic: topic) },
-            unwantedCount: list.unwantedCount, elementCount: list.elementCount)
+            unwantedCount: list.unwantedCount, elementCount: list.elementCount,
+            date: answer.header("Date"))
     }
 
     /// `POST /relay/v1/messages/{topic}`. Success does not mean that a peer received the message: the node does not check that.

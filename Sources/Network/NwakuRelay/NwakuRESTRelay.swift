@@ -1,4 +1,5 @@
 package import Core
+import Foundation
 package import CurlClient
 package import Logging
 import Synchronization
@@ -61,6 +62,9 @@ package final class NwakuRESTRelay: Relay {
     private let wants: (@Sendable (TopicTag) -> Bool)?
     private let report: @Sendable (RelayEvent) -> Void
     private let progress: Mutex<NwakuProgress>
+    /// The last comparison with the node's clock, and when it was made.
+    private let comparison = Mutex<(ahead: Duration, time: Instant)?>(nil)
+    private static let comparisonInterval = Duration.seconds(10)
 
     /// The maximum number of messages in a batch.
     private static let batchLimit = 1000
@@ -101,6 +105,15 @@ package final class NwakuRESTRelay: Relay {
     }
 
     package var name: String { "\(api.address)" }
+
+    package var clockAhead: Duration? { comparison.withLock { $0?.ahead } }
+
+    private func compareClocks(_ date: String?, from start: Date) {
+        guard let date, comparison.withLock({ $0.map { Instant.now - $0.time >= Self.comparisonInterval } ?? true }),
+            let ahead = HTTPDate.clockAhead(date, from: start, to: Date())
+        else { return }
+        comparison.withLock { $0 = (ahead, .now) }
+    }
 
     package var state: RelayState {
         progress.withLock { $0.attachment.state }
@@ -165,7 +178,9 @@ package final class NwakuRESTRelay: Relay {
         var count = 0
         do {
             for (index, topic) in topics.enumerated() {
+                let start = Date()
                 let poll = try await api.messages(on: topic, wants: wants)
+                compareClocks(poll.date, from: start)
                 count += poll.elementCount
                 if poll.unreadableCount > 0 {
                     logger.debug("unreadable messages dropped", metadata: ["count": "\(poll.unreadableCount)"])

@@ -21,13 +21,20 @@ package struct AwaitedDeliveries: Sendable {
     }
 
     let deliveries: Set<DeliveryID>
+    /// When the message that asks for them came in.
+    let received: ContinuousClock.Instant?
     let completion: @Sendable (Results) -> Void
 
     /// - Parameters:
     ///   - deliveries: at least one, in the outbox or accepted.
+    ///   - received: when the message that asks for them came in: the time that the store took counts as waiting. nil: now.
     ///   - completion: called once, on any thread: it must be short.
-    package init(_ deliveries: Set<DeliveryID>, completion: @escaping @Sendable (Results) -> Void) {
+    package init(
+        _ deliveries: Set<DeliveryID>, receivedAt received: ContinuousClock.Instant? = nil,
+        completion: @escaping @Sendable (Results) -> Void
+    ) {
         self.deliveries = deliveries
+        self.received = received
         self.completion = completion
     }
 }
@@ -57,12 +64,14 @@ struct AwaitedDeliveryTable {
     /// - Parameters:
     ///   - awaited: of which at least one is without an outcome.
     ///   - outcomes: those that are known.
-    ///   - deadline: not before that of any that was added earlier.
+    ///   - deadline: in most cases not before that of any that was added earlier.
     mutating func add(_ awaited: AwaitedDeliveries, known outcomes: [DeliveryID: DeliveryOutcome] = [:], deadline: Timestamp) {
         defer { nextID += 1 }
         for delivery in awaited.deliveries where outcomes[delivery] == nil { byDelivery[delivery, default: []].append(nextID) }
         entries[nextID] = Entry(awaited: awaited, outcomes: outcomes)
-        deadlines.append((max(deadline, deadlines.last?.time ?? deadline), nextID))
+        var place = deadlines.count
+        while place > firstDeadline, deadlines[place - 1].time > deadline { place -= 1 }
+        deadlines.insert((deadline, nextID), at: place)
     }
 
     /// A delivery ended. Returns those that are complete now.

@@ -18,6 +18,8 @@ extension DeliveryService {
         let start = ContinuousClock.now
         let sent = steadyNow
         table.withLock { $0.sent(batch, count: notifications.count, by: endpoint, now: sent) }
+        // From now on gorush may become slow.
+        wakeUp.signal()
         let result = await gorush[endpoint].posting.post(notifications)
         let answered = steadyNow
         // An answer may let other posts go out, before this one's result is stored.
@@ -147,7 +149,7 @@ extension DeliveryService {
                 self.sort(batch, recent, try store.read(self.find(batch, recent)), for: endpoint)
             }
         } catch {
-            logger.error("outbox not readable", metadata: ["reason": "\(error.message)"])
+            errors.log("outbox not readable", reason: error.message)
             return nil
         }
         if !loaded.replaced.isEmpty {

@@ -28,6 +28,8 @@ package final class DeliveryService: Sendable {
     package struct Configuration: Sendable {
         /// How long a request's answer waits for gorush.
         package var awaitLimit = Duration.seconds(2)
+        /// When it is answered at the latest, after it came in: the store's time included.
+        package var answerLimit = Duration.milliseconds(2500)
         /// At most so many notifications wait for gorush; beyond, the oldest are dropped.
         package var outboxLimit = 100_000
         /// See ``UnknownOutcome/hold``.
@@ -43,6 +45,7 @@ package final class DeliveryService: Sendable {
     package let feedback: Feedback
     let counters: Counters
     let logger: Logger
+    let errors: RepeatedErrors
     /// For what is stored.
     let now: @Sendable () -> Timestamp
     let table: Mutex<DeliveryTable>
@@ -50,6 +53,7 @@ package final class DeliveryService: Sendable {
     let share: (any OutboxShare)?
     private let awaitLimit: Duration
     private let unknownOutcome: UnknownOutcome
+    private let answerLimit: Duration
     /// For the queue, whose time must not go back: where the clock was at the start, and how long that is ago.
     private let started: (clock: Timestamp, uptime: ContinuousClock.Instant)
     /// There may be something to do.
@@ -67,8 +71,10 @@ package final class DeliveryService: Sendable {
         feedback = Feedback(store: store, sources: sources, counters: counters, alarms: alarms, logger: logger, now: now)
         self.counters = counters
         self.logger = logger
+        errors = RepeatedErrors(logger)
         awaitLimit = configuration.awaitLimit
         unknownOutcome = UnknownOutcome(hold: configuration.unknownHold)
+        answerLimit = configuration.answerLimit
         self.now = now
         started = (now(), .now)
         table = Mutex(
@@ -179,7 +185,9 @@ package final class DeliveryService: Sendable {
     /// at once.
     package func await(_ awaited: AwaitedDeliveries) {
         let now = steadyNow
-        switch table.withLock({ $0.await(awaited, deadline: now + awaitLimit, now: now) }) {
+        // Nobody waits for the answer of a message that is older, such as one that is handled after an outage.
+        let left = awaited.received.map { answerLimit - ($0.duration(to: .now)) }.flatMap { $0 > .zero ? $0 : nil } ?? awaitLimit
+        switch table.withLock({ $0.await(awaited, deadline: now + min(awaitLimit, left), now: now) }) {
         case .refused(let completed): completed.tell()
         case .waits(let unknown):
             wakeUp.signal()
@@ -255,13 +263,13 @@ package final class DeliveryService: Sendable {
 
     /// Commits, however long that takes: nobody is told before. Given up only when the node stops.
     @discardableResult
-    func keep<Outcome>(_ command: StoreCommand<Outcome>, _ complaint: Logger.Message) async -> Outcome? {
+    func keep<Outcome>(_ command: StoreCommand<Outcome>, _ complaint: String) async -> Outcome? {
         var isFirst = true
         while true {
             do throws(StoreError) {
                 return try await store.commit(command)
             } catch {
-                if isFirst { logger.error(complaint, metadata: ["reason": "\(error.message)"]) }
+                if isFirst { errors.log(complaint, reason: error.message) }
                 isFirst = false
                 guard (try? await Task.sleep(for: .seconds(1))) != nil else { return nil }
             }

@@ -44,6 +44,10 @@ package protocol ClusterMembership: Sendable {
     func claim<Outcome>(
         _ hash: MessageHash, _ kind: KindLabel, sentAt: Timestamp, for command: StoreCommand<Outcome>
     ) -> StoreCommand<Claimed<Outcome>>
+    /// The message's effect is being stored, and a client waits for the answer.
+    ///
+    /// - Parameter giveUp: answers with an error, when the outcome is not known in time. The effect may still take place.
+    func handling(_ hash: MessageHash, _ giveUp: @escaping @Sendable () -> Void)
     /// The message's effect is durable; its answer is not out.
     func committed(_ hash: MessageHash)
     /// The message was handled to the end: answered, or without an answer.
@@ -80,10 +84,15 @@ package protocol ClusterMembership: Sendable {
     /// Ends the membership.
     func leave() async
 
+    /// Options that must be the same at all nodes were changed while the node runs, by their names.
+    func replaceSettings(_ settings: [String: String])
+
     // MARK: Figures
 
     /// nil while the node is a member whose lease is valid.
     var failure: String? { get }
+    /// In what nodes differ that must be the same at all of them, one line each.
+    var conflicts: [String] { get }
     /// Nodes that share the messages.
     var nodeCount: Int { get }
     /// How many of the devices' partitions this node posts for.
@@ -132,15 +141,21 @@ package struct ClusterNeeds: Sendable {
     package let registrants: [ProtocolNumber: (table: Table, column: Column)]
     package let counters: Counters
     package let logger: Logger
+    /// This machine's clock.
+    package let now: @Sendable () -> Timestamp
+    /// Is told by how much this machine's clock is certainly ahead of the database's. Returns whether it is wrong: then the node takes no share.
+    package let clockCompared: @Sendable (_ ahead: Duration) -> Bool
 
     package init(
         gorushTimeout: Duration, waitingLimit: Int, registrants: [ProtocolNumber: (table: Table, column: Column)], counters: Counters,
-        logger: Logger
+        logger: Logger, now: @escaping @Sendable () -> Timestamp, clockCompared: @escaping @Sendable (_ ahead: Duration) -> Bool
     ) {
         self.gorushTimeout = gorushTimeout
         self.waitingLimit = waitingLimit
         self.registrants = registrants
         self.counters = counters
         self.logger = logger
+        self.now = now
+        self.clockCompared = clockCompared
     }
 }

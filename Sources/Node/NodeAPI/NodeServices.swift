@@ -17,14 +17,18 @@ package struct NodeServices: Sendable {
     package let receivers: any ReceiverMaking
     package let counters: Counters
     package let logger: Logger
+    /// For errors that can come with each message.
+    package let errors: RepeatedErrors
     package let now: @Sendable () -> Timestamp
     /// Limit of messages that are accepted and not yet stored, in units of 4 KiB.
     package let workLimit: Int
+    /// When a request is answered at the latest, after it came in.
+    package let answerLimit: Duration
 
     package init(
         store: any Store, delivery: DeliveryService, replies: any ReplyPublishing, handled: HandledMessages, drain: Drain,
         cluster: any ClusterMembership, receivers: any ReceiverMaking, counters: Counters, logger: Logger,
-        now: @escaping @Sendable () -> Timestamp, workLimit: Int
+        errors: RepeatedErrors, now: @escaping @Sendable () -> Timestamp, workLimit: Int, answerLimit: Duration
     ) {
         self.store = store
         self.delivery = delivery
@@ -35,8 +39,10 @@ package struct NodeServices: Sendable {
         self.receivers = receivers
         self.counters = counters
         self.logger = logger
+        self.errors = errors
         self.now = now
         self.workLimit = workLimit
+        self.answerLimit = answerLimit
     }
 
     /// What receives the messages on a protocol's topics, and handles them by `handler`.

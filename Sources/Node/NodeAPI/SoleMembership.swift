@@ -26,6 +26,7 @@ package struct SoleMembership: ClusterMembership {
         command.map(Claimed.unclaimed)
     }
 
+    package func handling(_ hash: MessageHash, _ giveUp: @escaping @Sendable () -> Void) {}
     package func committed(_ hash: MessageHash) {}
     package func finished(_ hash: MessageHash) {}
     package func abandoned(_ hash: MessageHash) {}
@@ -42,8 +43,10 @@ package struct SoleMembership: ClusterMembership {
     package func beginLeaving() {}
     package var hasLeft: Bool { true }
     package func leave() async {}
+    package func replaceSettings(_ settings: [String: String]) {}
 
     package var failure: String? { nil }
+    package var conflicts: [String] { [] }
     package var nodeCount: Int { 1 }
     package var share: Int { 0 }
     package var facts: [ProtocolFact] { [] }

@@ -22,6 +22,8 @@ package enum AlarmKind: String, MetricLabel {
     /// Too many tokens fail alike: none is removed.
     case tokensHeldOff = "tokens_held_off"
     case storeFails = "store_fails"
+    /// This machine's clock differs from the database's, or from the Waku node's.
+    case clock
 
     /// The title on the status page.
     package var title: String {
@@ -36,13 +38,14 @@ package enum AlarmKind: String, MetricLabel {
         case .pushServiceCredentials: "gorush's certificate, key or account is not accepted"
         case .tokensHeldOff: "Too many tokens fail alike"
         case .storeFails: "Database can't be written or read"
+        case .clock: "This machine's clock differs"
         }
     }
 
     /// An alarm without a defined end is over if it is not raised again within this time; nil for alarms that are cleared.
     var expiry: Duration? {
         switch self {
-        case .silence, .relayDetached, .answersUnconfirmed, .gorushGivenUp, .gorushSlow, .storeFails: nil
+        case .silence, .relayDetached, .answersUnconfirmed, .gorushGivenUp, .gorushSlow, .storeFails, .clock: nil
         case .gap, .gorushMisconfigured, .pushServiceCredentials: .seconds(600)
         case .tokensHeldOff: .seconds(3600)
         }

@@ -1,7 +1,7 @@
 extension MetricGroup {
     /// One of several nodes: its lease, its share, and what it did in others' place. Without values on a node alone.
     package static let cluster = MetricGroup(
-        metrics: [.clusterLease, .clusterNodes, .clusterPartitions, .clusterMessages, .clusterTakes],
+        metrics: [.clusterLease, .clusterNodes, .clusterPartitions, .clusterMaintenance, .clusterMessages, .clusterTakes],
         counters: [.clusterTaken, .clusterLeft, .clusterElsewhere, .clusterAnswered, .clusterTake])
 }
 
@@ -11,6 +11,8 @@ extension Metric {
     package static let clusterNodes = Metric("waku_push_cluster_nodes", help: "Nodes that share the messages, this one included.")
     package static let clusterPartitions = Metric(
         "waku_push_cluster_partitions", help: "Partitions of the devices, 256 in all, that this node posts for.")
+    package static let clusterMaintenance = Metric(
+        "waku_push_cluster_maintenance", help: "1 on the node that does maintenance for all nodes, 0 on others.")
     package static let clusterMessages = Metric(
         "waku_push_cluster_messages_total", ClusterLabel.self,
         help: "Messages that another node was to handle first, by what became of them.")

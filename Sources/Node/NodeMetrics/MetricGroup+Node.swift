@@ -1,7 +1,7 @@
 extension MetricGroup {
     /// The node as a whole: alarms, queues, load shedding, the database, readiness.
     package static let node = MetricGroup(
-        metrics: [.alarms, .alarmActive, .queueDepth, .queueLimit, .databaseSize, .storeWorks, .ready],
+        metrics: [.alarms, .alarmActive, .queueDepth, .queueLimit, .databaseSize, .storeWorks, .ready, .clockAhead],
         counters: [.shedWaitingQuery, .shedQuery, .shedRequest, .failedTopicKey, .failedStore])
 }
 
@@ -17,6 +17,11 @@ extension Metric {
         help: "Limit of these queues; beyond it messages are shed, or the relay waits.")
     package static let databaseSize = Metric("waku_push_database_bytes", help: "Size of the database and its write-ahead log.")
     package static let storeWorks = Metric("waku_push_store_works", help: "1 while the database can be written and read.")
+    package static let clockAhead = Metric(
+        "waku_push_clock_ahead_seconds",
+        help:
+            "By how much this machine's clock is certainly ahead of the database's (several nodes), or of the Waku node's. Below 0: behind."
+    )
     package static let ready = Metric("waku_push_ready", help: "1 while the node is ready, as /readyz reports.")
 }
 

@@ -154,10 +154,12 @@ package struct Server: Sendable {
             own.limits = settings.limits
             return SessionPush(own)
         }
+        var cluster = configuration.cluster
+        cluster?.settings = settings.sharedSettings(gorushTimeout: gorush.map(\.timeout).max())
         let others: [(any NodeProtocol)?] = [statusV01, session]
         let protocols: [any NodeProtocol] = [status] + others.compactMap(\.self)
         node = try NodeService(
-            configuration.node, at: configuration.store, in: configuration.cluster, protocols: protocols,
+            configuration.node, at: configuration.store, in: cluster, protocols: protocols,
             knownParts: NodeAssembly.protocolParts, gorush: gorush, logger: logger, now: now, makeRelay: makeRelay)
     }
 
@@ -174,6 +176,7 @@ package struct Server: Sendable {
         status.replaceLimits(limits)
         statusV01?.replaceLimits(limits)
         session?.replaceLimits(limits)
+        node.cluster.replaceSettings(limits.sharedSettings)
     }
 
     /// The port of Session's HTTP endpoints once they are listened on; nil when the node is not Session's push server.

@@ -2,6 +2,7 @@ import Delivery
 import Dispatch
 import NodeAPI
 import HTTPService
+import HTTPTypes
 import HummingbirdCore
 import Logging
 import NIOCore
@@ -133,11 +134,14 @@ final class SessionService: ProtocolService {
             preparation: preparation, commits: commits, onionKey: configuration.onionKey,
             bodies: BodyReader(budget: configuration.largeBodyBudget), counters: node.counters,
             now: node.now)
+        let routing = MethodRouting(responder) { path in
+            SessionEndpoint(rawValue: percentDecoded(path) ?? path).flatMap { HTTPRequest.Method(rawValue: $0.method) }.map { [$0] } ?? []
+        }
         // Clients and onion routers use any name for it, and it answers nothing that a browser's user may see and others not.
         let listener = HTTPListener(
             .hostname(address.host, port: address.port), limits: HTTPLimits(.session), hosts: nil, logger: node.logger)
         do {
-            try await listener.run(responder) { [self] channel in
+            try await listener.run(routing) { [self] channel in
                 if let port = channel.localAddress?.port { boundPort.withLock { $0 = port } }
                 node.logger.info(
                     "Session's push server started",

@@ -120,7 +120,7 @@ struct StatusHandler: WakuHandler {
         let deliveries = pending.deliveries
         guard !deliveries.isEmpty else { return report(pending, [:], isNew: false) }
         node.delivery.await(
-            AwaitedDeliveries(deliveries) { results in
+            AwaitedDeliveries(deliveries, receivedAt: pending.times?.received) { results in
                 if results.isImmediate { node.counters.add(.requestWhileOpen) }
                 report(pending, results.outcomes, isNew: true)
             })

@@ -73,7 +73,7 @@ struct V01Handler: WakuHandler {
         let deliveries = pending.deliveries
         guard !deliveries.isEmpty else { return acknowledge(pending, [:], request, key, message) }
         node.delivery.await(
-            AwaitedDeliveries(deliveries) { results in
+            AwaitedDeliveries(deliveries, receivedAt: message.times?.received) { results in
                 let verdict = pending.verdict(results.outcomes)
                 if verdict.isFinal {
                     // Not waited for: it has its place in the queue of commits, before the same request can be looked at again.

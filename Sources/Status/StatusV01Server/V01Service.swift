@@ -50,7 +50,8 @@ struct V01Service: ProtocolService {
             V01Handler(
                 node: node, decoder: V01Decoder(identity: identity, rules: rules, ages: ages, gate: gate),
                 register: V01RegisterHandler(rules: rules, records: records, gate: gate, drain: node.drain),
-                request: V01RequestHandler(records: records, gate: gate, apnsTopic: configuration.apnsTopic, isShared: node.cluster.isShared),
+                request: V01RequestHandler(
+                    records: records, gate: gate, apnsTopic: configuration.apnsTopic, isShared: node.cluster.isShared),
                 gate: gate,
                 replies: V01Replies(identity: identity)))
     }

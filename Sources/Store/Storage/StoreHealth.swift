@@ -6,13 +6,13 @@ import Core
 /// so it counts until a check has looked at all.
 package struct StoreHealth: Sendable {
     private static let backoff = ExponentialBackoff(initial: .seconds(5), maximum: .seconds(1800))
-    /// An engine waits for others for 2 s at most: what takes longer is the disk, or the server.
-    private static let responseTimeout = Duration.seconds(10)
 
     /// What does the work: `the disk`.
     private let subject: String
     /// What to do when it does not.
     private let remedy: String
+    /// A commit or read that takes longer is reported.
+    private let responseTimeout: Duration
     private var commitFailure: String?
     private var readFailure: String?
     /// Why the log could not be moved into the database.
@@ -23,16 +23,18 @@ package struct StoreHealth: Sendable {
     private var failedChecks = 0
     private var nextCheck: ContinuousClock.Instant?
 
-    package init(subject: String = "the disk", remedy: String = "look at what it is doing") {
+    /// - Parameter responseTimeout: an engine waits for others for 2 s at most: what takes longer by far is the disk, or the server.
+    package init(subject: String = "the disk", remedy: String = "look at what it is doing", responseTimeout: Duration = .seconds(10)) {
         self.subject = subject
         self.remedy = remedy
+        self.responseTimeout = responseTimeout
     }
 
     /// nil when nothing does.
     ///
     /// - Parameter read: when the read began that has been going on for longest.
     package func failure(at now: ContinuousClock.Instant, oldestRead read: ContinuousClock.Instant? = nil) -> String? {
-        if let start = [committingSince, read].compactMap(\.self).min(), now - start > Self.responseTimeout {
+        if let start = [committingSince, read].compactMap(\.self).min(), now - start > responseTimeout {
             return "\(subject) has not answered for \((now - start).components.seconds) s: \(remedy)"
         }
         return commitFailure ?? readFailure ?? checkpointFailure

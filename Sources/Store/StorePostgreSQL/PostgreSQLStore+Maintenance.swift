@@ -3,7 +3,7 @@ import WakuCrypto
 
 extension PostgreSQLStore {
     /// Why the database can't be written or read at present; nil when it can.
-    package var failure: String? { monitor.failure(oldestRead: readers.oldestStart) }
+    package var failure: String? { monitor.failure }
 
     /// Looks whether the server answers, connecting anew if necessary, and looks again at rows that could not be read.
     package func maintain() async {

@@ -4,14 +4,15 @@ import Synchronization
 /// Knows what stands in the way of a database: see `StoreHealth`.
 final class StoreMonitor: Sendable {
     private let address: PostgreSQLAddress
-    private let health = Mutex(StoreHealth(subject: "PostgreSQL", remedy: "look at the server, its locks and its standby"))
+    private let health = Mutex(
+        StoreHealth(subject: "PostgreSQL", remedy: "look at the server, its locks and its standby", responseTimeout: .seconds(5)))
 
     init(_ address: PostgreSQLAddress) {
         self.address = address
     }
 
-    /// - Parameter start: of the read that has been going on for longest.
-    func failure(oldestRead start: ContinuousClock.Instant?) -> String? { health.withLock { $0.failure(at: .now, oldestRead: start) } }
+    /// By the time of commits alone, of which there is one every few seconds (``PostgreSQLStore/maintain()``): reading all rows may take minutes.
+    var failure: String? { health.withLock { $0.failure(at: .now) } }
     var wantsCheck: Bool { health.withLock { $0.wantsCheck(at: .now) } }
 
     func note(_ event: Writer.Event) {

@@ -161,11 +161,12 @@ struct MessageTests {
         let node = try #require(overview.nodes.first)
         #expect(node.id == first && node.name == "push1" && node.state == .live && node.version == "1.2" && node.hashingVersion == 1)
         #expect((90..<120).contains(node.secondsSinceRenewal))
-        #expect(node.partitionCount == 1)
+        #expect(node.partitionCount == 0 && node.isMaintainer && overview.hasMaintainer)
         #expect(overview.unownedPartitionCount == 256)
         try fixture.run("UPDATE cluster_node SET state = 'ended'")
         overview = try database.overview()
-        #expect(overview.nodes.first?.state == .ended && overview.unownedPartitionCount == 257)
+        #expect(overview.nodes.first?.state == .ended && overview.unownedPartitionCount == 256)
+        #expect(!overview.hasMaintainer)
     }
 
     @Test("Nodes that divide devices in another way are refused, and preparing again changes nothing")

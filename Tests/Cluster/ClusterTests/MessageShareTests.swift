@@ -152,6 +152,59 @@ import Testing
         #expect(share.nextFinishedRow == nil)
     }
 
+    @Test func messageWhoseOutcomeIsOpenAtTheDeadlineIsAnsweredWithAnErrorOnce() {
+        var share = share()
+        _ = share.heard(key, rank: 0, at: .at(0))
+        share.expectAnswer(key, at: .at(5))
+        #expect(share.nextWakeUp == .at(2500))
+        #expect(share.advance(to: .at(2499)) == [])
+        #expect(share.advance(to: .at(2500)) == [.answerFailure(key)])
+        #expect(share.isOpen(key) && share.advance(to: .at(20_000)) == [])
+        // It took place after all: nobody needs to answer it again.
+        share.handled(key, .committed, at: .at(20_000))
+        #expect(!share.isOpen(key))
+        #expect(share.finishedRow(at: .at(20_000))?.prefixes == [key.prefix])
+    }
+
+    @Test(arguments: [MessageShare.Outcome.failed, .claimedElsewhere(.request)])
+    func messageThatCameToNothingAfterItsAnswerIsForgotten(outcome: MessageShare.Outcome) {
+        var share = share()
+        _ = share.heard(key, rank: 0, at: .at(0))
+        share.expectAnswer(key, at: .at(5))
+        _ = share.advance(to: .at(2500))
+        share.handled(key, outcome, at: .at(9000))
+        #expect(!share.isOpen(key) && share.advance(to: .at(30_000)) == [] && share.nextFinishedRow == nil)
+    }
+
+    @Test func messageThatNobodyAwaitsHasNoDeadline() {
+        var share = share()
+        _ = share.heard(key, rank: 0, at: .at(0))
+        #expect(share.nextWakeUp == nil)
+        #expect(share.advance(to: .at(30_000)) == [] && share.isOpen(key))
+        share.handled(key, .committed, at: .at(30_000))
+        #expect(share.isOpen(key))
+    }
+
+    @Test func answeredMessageHasNoDeadline() {
+        var share = share()
+        _ = share.heard(key, rank: 0, at: .at(0))
+        share.expectAnswer(key, at: .at(5))
+        share.handled(key, .committed, at: .at(20))
+        #expect(share.advance(to: .at(2500)) == [] && share.isOpen(key))
+        share.answered(key)
+        #expect(!share.isOpen(key))
+    }
+
+    /// The read of finished messages hangs.
+    @Test func messageThatCantBeStoredIsAnsweredWithAnErrorWhileAReadHangs() {
+        var share = share()
+        _ = share.heard(key, rank: 0, at: .at(0))
+        share.handled(key, .failed, at: .at(10))
+        #expect(share.advance(to: .at(300)) == [.readFinishedRows])
+        #expect(share.advance(to: .at(2500)) == [.answerFailure(key)])
+        #expect(share.readFailed(at: .at(9000)) == [] && share.advance(to: .at(20_000)) == [])
+    }
+
     @Test func nodeThatNeverTriedDoesNotAnswerWithAnError() {
         var share = share()
         _ = share.heard(key, rank: 1, at: .at(0))

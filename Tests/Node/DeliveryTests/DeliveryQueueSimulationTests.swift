@@ -147,6 +147,7 @@ struct DeliveryQueueSimulationTests {
                         resolve(id)
                     }
                 case .post(let batch):
+                    queue.sent(batch.id, count: batch.deliveries.count, now: now)
                     batchCount += 1
                     try begin(batch, wasAdmitted)
                 }
@@ -326,6 +327,7 @@ struct DeliveryQueueSimulationTests {
         while queue.count > 0 {
             now = max(queue.nextWake(now: now) ?? now, now)
             for case .post(let batch) in queue.actions(now: now) {
+                queue.sent(batch.id, count: batch.deliveries.count, now: now)
                 let isNew = failed.count < 1000 && !failed.contains(batch.deliveries[0])
                 if isNew { failed.formUnion(batch.deliveries) }
                 acceptedCount += queue.finished(batch.id, outcome: isNew ? .failed(retryAfter: nil) : .accepted, now: now).count {
@@ -352,7 +354,10 @@ struct DeliveryQueueSimulationTests {
                 arrivals[id] = now
                 queue.add(id, device: id % 5000, expires: now + .seconds(900), now: now)
             }
-            for case .post(let batch) in queue.actions(now: now) { flying.append((batch.id, batch.deliveries, now + .milliseconds(20))) }
+            for case .post(let batch) in queue.actions(now: now) {
+                queue.sent(batch.id, count: batch.deliveries.count, now: now)
+                flying.append((batch.id, batch.deliveries, now + .milliseconds(20)))
+            }
             for post in flying where post.back <= now {
                 let resolutions = queue.finished(post.id, outcome: now < end ? .failed(retryAfter: nil) : .accepted, now: now)
                 for case .accepted(let id) in resolutions {

@@ -45,6 +45,8 @@ struct DeliveryQueueTests {
         #expect(queue.nextWake(now: start) == start)
         #expect(try onlyBatch(&queue, start).deliveries == [1, 2, 3])
         #expect(queue.actions(now: start).isEmpty)
+        #expect(queue.nextWake(now: start) == nil || queue.nextWake(now: start) == start + .seconds(3600))
+        queue.sent(1, count: 3, now: start)
         // When the post becomes overdue.
         #expect(queue.nextWake(now: start) == start + .seconds(2))
         #expect(queue.batchesInFlight == 1)
@@ -63,6 +65,7 @@ struct DeliveryQueueTests {
         let found = batches(queue.actions(now: start))
         #expect(found.map(\.deliveries.count) == Array(repeating: 100, count: 8))
         #expect(found.flatMap(\.deliveries) == Array(1...800))
+        for batch in found { queue.sent(batch.id, count: 100, now: start) }
         #expect(queue.nextWake(now: start) == start + .seconds(2))
         _ = queue.finished(found[3].id, outcome: .accepted, now: start)
         #expect(batches(queue.actions(now: start)).map(\.deliveries) == [Array(801...900)])
@@ -162,6 +165,7 @@ struct DeliveryQueueTests {
         #expect(resume == queue.breaker.opensAgainAt)
         let probe = try onlyBatch(&queue, resume)
         #expect(probe.deliveries.count == 10)
+        queue.sent(probe.id, count: 10, now: resume)
         #expect(queue.nextWake(now: resume) == resume + .seconds(2))
         _ = queue.finished(probe.id, outcome: .accepted, now: resume)
         #expect(batches(queue.actions(now: resume)).count == 8)

@@ -9,13 +9,18 @@ struct PostPaceTests {
     private let start = Timestamp(rawValue: 1_000_000_000_000)
     private var pace = PostPace(configuration: DeliveryQueue.Configuration())
 
+    private mutating func begin(_ id: UInt64, count: Int, at time: Timestamp) {
+        pace.began()
+        pace.sent(id, count: count, at: time)
+    }
+
     private mutating func post(_ id: UInt64, count: Int, took: Duration, _ outcome: PostOutcome = .accepted) {
-        pace.began(id, count: count, at: start)
+        begin(id, count: count, at: start)
         pace.ended(id, outcome, at: start + took)
     }
 
     private mutating func becomeSlow() {
-        pace.began(1, count: 10, at: start)
+        begin(1, count: 10, at: start)
         pace.advance(to: start + .seconds(2))
     }
 
@@ -47,7 +52,9 @@ struct PostPaceTests {
     }
 
     @Test mutating func loadingDoesNotCountAsGorushsTime() {
-        pace.began(1, count: 10, at: start)
+        pace.began()
+        pace.advance(to: start + .seconds(60))
+        #expect(pace.state == .normal && pace.nextChange == nil && pace.outstanding(at: start + .seconds(60)) == (0, .zero))
         pace.sent(1, count: 2, at: start + .seconds(5))
         pace.advance(to: start + .seconds(6))
         #expect(pace.state == .normal)
@@ -58,7 +65,7 @@ struct PostPaceTests {
     // MARK: Slow
 
     @Test mutating func anOverduePostPermitsOneSmallPost() {
-        pace.began(1, count: 10, at: start)
+        begin(1, count: 10, at: start)
         #expect(pace.nextChange == start + .seconds(2))
         pace.advance(to: start + .seconds(2) - .nanoseconds(1))
         #expect(pace.state == .normal)
@@ -67,7 +74,7 @@ struct PostPaceTests {
         #expect(pace.nextChange == nil)
         // 200 ms for each until now.
         #expect(pace.batchLimit(at: start + .seconds(2)) == 5)
-        pace.began(2, count: 5, at: start + .seconds(2))
+        begin(2, count: 5, at: start + .seconds(2))
         #expect(!pace.admitsPost)
         pace.advance(to: start + .seconds(50))
         #expect(!pace.admitsPost)
@@ -80,7 +87,7 @@ struct PostPaceTests {
         // One post hangs, others are fast: after a few rounds the maximum number of posts is in flight.
         for _ in 0..<5 {
             while pace.admitsPost, flying.count < 7 {
-                pace.began(id, count: 1, at: start + .seconds(2))
+                begin(id, count: 1, at: start + .seconds(2))
                 flying.append(id)
                 id += 1
             }
@@ -93,16 +100,16 @@ struct PostPaceTests {
 
     @Test mutating func aLateAnswerPermitsOnePost() {
         becomeSlow()
-        for id in UInt64(2)...3 { pace.began(id, count: 1, at: start + .seconds(2)) }
+        for id in UInt64(2)...3 { begin(id, count: 1, at: start + .seconds(2)) }
         #expect(!pace.admitsPost)
         pace.ended(2, .accepted, at: start + .seconds(5))
-        pace.began(4, count: 1, at: start + .seconds(5))
+        begin(4, count: 1, at: start + .seconds(5))
         #expect(!pace.admitsPost)
     }
 
     @Test mutating func theLastOverdueAnswerEndsIt() {
         becomeSlow()
-        pace.began(2, count: 1, at: start + .seconds(2))
+        begin(2, count: 1, at: start + .seconds(2))
         pace.ended(1, .accepted, at: start + .seconds(3))
         #expect(pace.state == .normal)
         #expect(pace.nextChange == start + .seconds(4))
@@ -110,22 +117,22 @@ struct PostPaceTests {
 
     @Test mutating func failuresDoNotCountAsAnswers() {
         becomeSlow()
-        pace.began(2, count: 1, at: start + .seconds(2))
+        begin(2, count: 1, at: start + .seconds(2))
         for id in UInt64(1)...2 { pace.ended(id, .failed(retryAfter: nil), at: start + .seconds(60)) }
         // Both have ended: one more may try, and still one alone.
         #expect(pace.admitsPost)
-        pace.began(3, count: 1, at: start + .seconds(60))
+        begin(3, count: 1, at: start + .seconds(60))
         #expect(!pace.admitsPost)
         pace.ended(3, .notPosted, at: start + .seconds(60))
         #expect(pace.admitsPost)
-        pace.began(4, count: 1, at: start + .seconds(60))
+        begin(4, count: 1, at: start + .seconds(60))
         pace.ended(4, .accepted, at: start + .seconds(60))
         #expect(pace.state == .normal)
     }
 
     @Test mutating func theOperatorCanForceAPost() {
         becomeSlow()
-        pace.began(2, count: 1, at: start + .seconds(2))
+        begin(2, count: 1, at: start + .seconds(2))
         pace.hasten()
         #expect(pace.admitsPost)
     }
@@ -134,6 +141,9 @@ struct PostPaceTests {
         var queue = DeliveryQueue(generator: SeededGenerator(seed: 1))
         queue.add(1, device: 1, expires: start + .seconds(600), now: start)
         _ = queue.actions(now: start)
+        // The store hangs: nothing was sent to gorush.
+        #expect(queue.slowness(at: start + .seconds(60)) == nil && queue.unanswered(at: start + .seconds(60)) == (0, .zero))
+        queue.sent(1, count: 1, now: start)
         #expect(queue.slowness(at: start + .seconds(1)) == nil)
         #expect(queue.unanswered(at: start + .seconds(1)) == (1, .seconds(1)))
         let wake = queue.nextWake(now: start)

@@ -41,6 +41,7 @@ struct SlowGorushTests {
                     if let last = lastPosted[id] { #expect(now.since(last) >= timeout, "\(id) is posted again without an answer") }
                     lastPosted[id] = now
                 }
+                queue.sent(batch.id, count: batch.deliveries.count, now: now)
                 posts.append((batch.id, now, busyUntil, batch.deliveries))
                 sizes.append(batch.deliveries.count)
                 if now < start + stoppedUntil { sentWhileStopped += 1 }

@@ -3,7 +3,6 @@ import Core
 import Testing
 import Waku
 
-
 @Suite("Posts with an unknown outcome")
 struct UnknownOutcomeTests {
     private let rule = UnknownOutcome(hold: .seconds(5))

@@ -18,6 +18,7 @@ final class FeedRelay: Relay {
         var deliver: Deliver?
         var published: [WakuMessage] = []
         var isMute = false
+        var clockAhead: Duration?
     }
 
     private let current = Mutex(State())
@@ -42,6 +43,11 @@ final class FeedRelay: Relay {
     func mute() { current.withLock { $0.isMute = true } }
 
     var state: RelayState { current.withLock { $0.deliver == nil } ? .detached("not yet running") : .attached }
+    /// Of the Waku node, compared with this machine's.
+    var clockAhead: Duration? {
+        get { current.withLock { $0.clockAhead } }
+        set { current.withLock { $0.clockAhead = newValue } }
+    }
     var published: [WakuMessage] { current.withLock { $0.published } }
 
     /// Returns when the node has accepted them. It must be running.

@@ -136,6 +136,7 @@ struct AdminPostgreSQLTests {
             struct Node: Decodable {
                 let name, state: String
                 let partitions: Int
+                let doesMaintenance: Bool
             }
             let nodes: [Node]
             let partitionsWithoutOwner: Int
@@ -162,7 +163,7 @@ struct AdminPostgreSQLTests {
         #expect(listed.output.contains("node-1") && listed.output.contains("1.2.3"), "\(listed.output)")
         let overview = try await fixture.admin("nodes", "--json").json(Overview.self)
         #expect(overview.nodes.map(\.name) == ["node-1"] && overview.nodes[0].state == "live")
-        #expect(overview.nodes[0].partitions == 257 && overview.partitionsWithoutOwner == 0)
+        #expect(overview.nodes[0].partitions == 256 && overview.nodes[0].doesMaintenance && overview.partitionsWithoutOwner == 0)
         let alone = try await run("admin", "nodes", "--data", fixture.data)
         #expect(alone.status == 64 && alone.errors.contains("--store"))
     }

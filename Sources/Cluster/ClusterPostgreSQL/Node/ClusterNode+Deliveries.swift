@@ -2,6 +2,7 @@ import Cluster
 package import Delivery
 import Logging
 import Core
+import NodeMetrics
 import Storage
 import Synchronization
 import Waku
@@ -50,7 +51,7 @@ extension ClusterNode: OutboxShare {
         do throws(StoreError) {
             marked = try await store.commit(DeliveryMarks.mark(requests))
         } catch {
-            logger.error("notifications not marked for posting", metadata: ["reason": "\(error.message)"])
+            errors.log("notifications not marked for posting", reason: error.message, count: requests.count)
             return []
         }
         // Asked after the commit: a node whose lease is over would find that others post by now.
@@ -124,7 +125,7 @@ extension ClusterNode: OutboxShare {
             }
             return ids.count
         } catch {
-            logger.error("outbox not readable", metadata: ["reason": "\(error.message)"])
+            errors.log("outbox not readable", reason: error.message)
             return 0
         }
     }
@@ -189,7 +190,7 @@ extension ClusterNode: OutboxShare {
                     _ = try database.maintain(owner: mark.owner, epoch: mark.epoch)
                 }
                 if case .failure(let error) = result {
-                    logger.error("claims not maintained", metadata: ["reason": "\(error.message)"])
+                    errors.log("claims not maintained", reason: error.message)
                 }
             }
             let known = await onThread(messageThread) { [database] () throws(StoreError) in

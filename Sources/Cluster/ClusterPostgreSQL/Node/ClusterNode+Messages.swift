@@ -65,12 +65,23 @@ extension ClusterNode {
         settle(hash) { _ in }
     }
 
+    /// Its effect is being stored, and a client waits for the answer.
+    ///
+    /// - Parameter giveUp: answers with an error, when the outcome is not known in time. The effect may still take place.
+    package func handling(_ hash: MessageHash, _ giveUp: @escaping @Sendable () -> Void) {
+        state.withLock { state in
+            guard let key = state.key(of: hash), state.entries[key] != nil else { return }
+            state.entries[key]?.giveUp = giveUp
+            state.share.expectAnswer(key, at: .now)
+        }
+    }
+
     /// Its effect is durable; the answer is not out. It is not handled here again: its contents are let go.
     package func committed(_ hash: MessageHash) {
         state.withLock { state in
             guard let key = state.key(of: hash) else { return }
             state.share.handled(key, .committed, at: .now)
-            state.entries[key]?.turn = .none
+            if state.share.isOpen(key) { state.entries[key]?.turn = .none } else { state.entries[key] = nil }
         }
     }
 
@@ -105,7 +116,8 @@ extension ClusterNode {
             guard entry.open == 0 else { return }
             if let outcome = entry.outcome {
                 state.share.handled(key, outcome, at: now)
-                if case .failed = outcome { return }
+                // Unless it was answered with an error already.
+                if case .failed = outcome, state.share.isOpen(key) { return }
                 // Another node's: an old one that comes again is not answered again.
                 if Timestamp.now().since(entry.sentAt) < Self.entryLifetime { return }
                 state.share.abandon(key)
@@ -143,26 +155,34 @@ extension ClusterNode {
 
     /// Until cancelled.
     func shareMessages() async {
-        for await _ in messageWakeUp {
-            while true {
-                let now = Instant.now
-                let leftBefore = state.withLock(\.share.leftCount)
-                let (actions, row) = state.withLock { ($0.share.advance(to: now), $0.share.finishedRow(at: now)) }
-                if let row {
-                    let result = await onThread(messageThread) { [database] () throws(StoreError) in try database.write(row) }
-                    let isCommitted = (try? result.get()) != nil
-                    state.withLock { $0.share.wroteFinishedRow(isCommitted: isCommitted, at: .now) }
+        await withDiscardingTaskGroup { group in
+            var leftCount = 0
+            for await _ in messageWakeUp {
+                while true {
+                    let now = Instant.now
+                    let (actions, row) = state.withLock { ($0.share.advance(to: now), $0.share.finishedRow(at: now)) }
+                    // The database may hang: answers with an error don't wait for it.
+                    if let row { group.addTask { await self.write(row) } }
+                    if !actions.isEmpty { group.addTask { await self.carryOut(actions) } }
+                    let (isIdle, left) = state.withLock { state in
+                        if now >= state.nextSweep { forgetOld(&state, at: now) }
+                        let isIdle = state.entries.isEmpty && state.share.nextWakeUp == nil && state.share.nextFinishedRow == nil
+                        return (isIdle, state.share.leftCount)
+                    }
+                    counters.add(.clusterLeft, left - leftCount)
+                    leftCount = left
+                    if isIdle { break }
+                    guard (try? await Task.sleep(for: Self.pace)) != nil else { return }
                 }
-                await carryOut(actions)
-                counters.add(.clusterLeft, state.withLock(\.share.leftCount) - leftBefore)
-                let isIdle = state.withLock { state in
-                    if now >= state.nextSweep { forgetOld(&state, at: now) }
-                    return state.entries.isEmpty && state.share.nextWakeUp == nil && state.share.nextFinishedRow == nil
-                }
-                if isIdle { break }
-                guard (try? await Task.sleep(for: Self.pace)) != nil else { return }
             }
         }
+    }
+
+    private func write(_ row: FinishedLog.Row) async {
+        let result = await onThread(messageThread) { [database] () throws(StoreError) in try database.write(row) }
+        let isCommitted = (try? result.get()) != nil
+        state.withLock { $0.share.wroteFinishedRow(isCommitted: isCommitted, at: .now) }
+        messageWakeUp.signal()
     }
 
     /// What other nodes have finished is not kept.
@@ -177,6 +197,7 @@ extension ClusterNode {
     }
 
     private func carryOut(_ actions: [MessageShare.Action]) async {
+        for case .answerFailure(let key) in actions { answerFailure(key) }
         var actions = actions[...]
         var due: [Turn] = []
         while let action = actions.popFirst() {
@@ -193,9 +214,7 @@ extension ClusterNode {
             case .takeOverAnswer(let key):
                 counters.add(.clusterAnswered)
                 due.append(begin(key, takesOver: true))
-            case .answerFailure(let key):
-                let giveUp = state.withLock { $0.entries.removeValue(forKey: key)?.giveUp }
-                giveUp?()
+            case .answerFailure: break
             }
         }
         var arrivals: [(place: Int, incoming: Incoming)] = []
@@ -212,6 +231,16 @@ extension ClusterNode {
             }
         }
         if !arrivals.isEmpty { await attached?.deliver(arrivals) }
+    }
+
+    private func answerFailure(_ key: MessageKey) {
+        let giveUp = state.withLock { state in
+            let giveUp = state.entries[key]?.giveUp
+            // One whose outcome is unknown stays until it is known.
+            if state.share.isOpen(key) { state.entries[key]?.giveUp = nil } else { state.entries[key] = nil }
+            return giveUp
+        }
+        giveUp?()
     }
 
     private func readFinishedRows() async -> Bool {

@@ -21,6 +21,8 @@ package final class ClusterNode: ClusterMembership {
         /// Of the program.
         package var version = ""
         package var times = ClusterConfiguration()
+        /// Options that must be the same at all nodes, by their names.
+        package var settings: [String: String] = [:]
 
         package init(name: String) {
             self.name = name
@@ -85,6 +87,13 @@ package final class ClusterNode: ClusterMembership {
         /// Deliveries that have left the outbox, by their ids' bytes.
         var ended: Set<DeliveryID> = []
         var isLeaving = false
+        /// By the operator.
+        var isDrainRequested = false
+        var isClockWrong = false
+        /// Why the last heartbeat was not committed; nil when it was, or none has ended yet.
+        var heartbeatFailure: String?
+        /// See `ClusterConflicts`.
+        var conflicts: [String] = []
         /// Nodes that share the messages, as protocols know it.
         var nodeCount = 1
         /// The accounts of this node, likewise.
@@ -102,6 +111,9 @@ package final class ClusterNode: ClusterMembership {
     let address: PostgreSQLAddress
     let counters: Counters
     let logger: Logger
+    let errors: RepeatedErrors
+    private let clockCompared: @Sendable (_ ahead: Duration) -> Bool
+    private let now: @Sendable () -> Timestamp
     let state: Mutex<State>
     /// The id that the process began with, in its claims and rows of finished messages: it stays when the node joins again.
     let first: NodeID
@@ -133,6 +145,9 @@ package final class ClusterNode: ClusterMembership {
         configuration.times.gorushTimeout = needs.gorushTimeout
         self.configuration = configuration
         self.address = address
+        errors = RepeatedErrors(needs.logger)
+        clockCompared = needs.clockCompared
+        now = needs.now
         counters = needs.counters
         logger = needs.logger
         waitingLimit = needs.waitingLimit
@@ -140,15 +155,29 @@ package final class ClusterNode: ClusterMembership {
             address, configuration: configuration.times, outbox: Self.outbox, version: configuration.version)
         notices = Self.notices(needs.registrants)
         try database.prepare(notices: notices)
+        try database.requireFreeName(configuration.name)
         var generator = SystemRandomNumberGenerator()
         first = NodeID(using: &generator)
-        let now = Instant.now
+        let asked = now()
+        let time = try database.now()
+        let received = now()
+        // Known before the first heartbeat, so that a node whose clock is wrong begins without a share.
+        let isClockWrong = clockCompared(Self.difference(toSecond: time, from: asked, until: received))
+        var member = ClusterMember(first, name: configuration.name, configuration: configuration.times, at: .now)
+        member.isDraining = isClockWrong
+        member.settings = configuration.settings
         state = Mutex(
             State(
-                member: ClusterMember(
-                    first, name: configuration.name, configuration: configuration.times, at: now),
-                share: MessageShare(first, configuration: configuration.times), window: try database.claimWindow(),
-                clockOffset: try database.now() - Timestamp.now().wholeSeconds))
+                member: member, share: MessageShare(first, configuration: configuration.times), window: try database.claimWindow(),
+                clockOffset: time - Timestamp.now().wholeSeconds, isClockWrong: isClockWrong))
+    }
+
+    /// - Parameter second: the database's time since 1970, rounded down.
+    private static func difference(toSecond second: Int64, from start: Timestamp, until end: Timestamp) -> Duration {
+        let (start, end) = (Duration.nanoseconds(start.rawValue), Duration.nanoseconds(end.rawValue))
+        return max(
+            .zero, ClockWatch.certainDifference(to: .seconds(second + 1), from: start, until: end))
+            + min(.zero, ClockWatch.certainDifference(to: .seconds(second), from: start, until: end))
     }
 
     package let isShared = true
@@ -194,8 +223,11 @@ package final class ClusterNode: ClusterMembership {
                 let result = await onThread(heartbeatThread) { [database] () throws(StoreError) in try database.heartbeat(heartbeat) }
                 let changes = state.withLock { state in
                     switch result {
-                    case .success(let view): return state.member.heartbeatCommitted(view, at: .now)
-                    case .failure:
+                    case .success(let view):
+                        state.heartbeatFailure = nil
+                        return state.member.heartbeatCommitted(view, at: .now)
+                    case .failure(let error):
+                        state.heartbeatFailure = error.message
                         state.member.heartbeatFailed(at: .now)
                         return []
                     }
@@ -207,6 +239,10 @@ package final class ClusterNode: ClusterMembership {
                     failure = nil
                     logger.info("lease renewed again")
                 }
+                if case .success(let view) = result {
+                    compareClocks(view)
+                    noteConflicts(view)
+                }
                 carryOut(changes)
                 noteNodes()
             }
@@ -214,6 +250,38 @@ package final class ClusterNode: ClusterMembership {
             guard (try? await next.sleep()) != nil else { return }
         }
     }
+
+    private func compareClocks(_ view: ClusterView) {
+        guard let reading = view.clock else { return }
+        let (wall, instant) = (Duration.nanoseconds(now().rawValue), Instant.now)
+        let ahead = ClockWatch.certainDifference(
+            to: reading.time, from: wall - (instant - reading.askedAt), until: wall - (instant - reading.receivedAt))
+        let isWrong = clockCompared(ahead)
+        state.withLock { state in
+            state.isClockWrong = isWrong
+            state.updateDraining()
+        }
+    }
+
+    private func noteConflicts(_ view: ClusterView) {
+        let new = state.withLock { state in
+            let conflicts = ClusterConflicts.find(in: view, of: state.member.id)
+            defer { state.conflicts = conflicts }
+            return conflicts.filter { !state.conflicts.contains($0) }
+        }
+        for conflict in new { logger.warning("nodes differ", metadata: ["reason": "\(conflict)"]) }
+    }
+
+    /// Options that must be the same at all nodes were changed while the node runs.
+    package func replaceSettings(_ settings: [String: String]) {
+        state.withLock { $0.member.settings = $0.member.settings?.merging(settings) { $1 } ?? settings }
+    }
+
+    /// See ``Configuration/settings``, as of now.
+    var settings: [String: String] { state.withLock { $0.member.settings ?? [:] } }
+
+    /// What is not as it should be among the nodes.
+    package var conflicts: [String] { state.withLock(\.conflicts) }
 
     private func noteNodes() {
         let (count, accounts, generation) = state.withLock { state -> (Int?, AccountShare?, Int) in
@@ -270,7 +338,10 @@ package final class ClusterNode: ClusterMembership {
         state.toScan = []
         guard !state.isLeaving else { return }
         let former = state.member
-        defer { (state.member.isDraining, state.member.monitorsAccounts) = (former.isDraining, former.monitorsAccounts) }
+        defer {
+            (state.member.isDraining, state.member.monitorsAccounts) = (former.isDraining, former.monitorsAccounts)
+            state.member.settings = former.settings
+        }
         state.member = ClusterMember(
             NodeID(using: &generator), name: configuration.name, configuration: configuration.times,
             at: .now)
@@ -287,7 +358,7 @@ package final class ClusterNode: ClusterMembership {
     package func beginLeaving() {
         state.withLock { state in
             state.isLeaving = true
-            state.member.isDraining = true
+            state.updateDraining()
         }
     }
 
@@ -319,7 +390,10 @@ package final class ClusterNode: ClusterMembership {
     /// nil while the node is a member whose lease is valid.
     package var failure: String? {
         state.withLock { state in
-            state.member.lease.isValid(at: .now) ? nil : "the node's lease in the database is not renewed: others take its share"
+            // Whether others take its share, a node can't know that does not reach the database.
+            state.member.lease.isValid(at: .now)
+                ? nil
+                : "the lease in the database is not renewed, and nothing is posted until it is: \(state.heartbeatFailure ?? "no answer yet")"
         }
     }
 
@@ -351,11 +425,21 @@ package final class ClusterNode: ClusterMembership {
             ProtocolFact("node", configuration.name), ProtocolFact("nodes that share the messages", "\(nodeCount)"),
             ProtocolFact("partitions of this node", "\(share) of \(configuration.times.partitionCount)"),
             ProtocolFact("messages under way", "\(openCount)"),
-        ]
+        ] + conflicts.map { ProtocolFact("nodes differ", $0) }
     }
 
     package func setDraining(_ isDraining: Bool) {
-        state.withLock { $0.member.isDraining = isDraining }
+        state.withLock { state in
+            state.isDrainRequested = isDraining
+            state.updateDraining()
+        }
+    }
+}
+
+extension ClusterNode.State {
+    /// A node that stops, that is drained, or whose clock is wrong takes no share while others can.
+    fileprivate mutating func updateDraining() {
+        member.isDraining = isLeaving || isDrainRequested || isClockWrong
     }
 }
 

@@ -9,6 +9,9 @@ public protocol RelayDiagnostics: Sendable {
     /// The peers it is connected to, where it has peers.
     var peers: [RelayPeer] { get }
 
+    /// By how much the Waku node's clock is certainly ahead of this machine's, below zero when it is behind; nil where it is not known.
+    var clockAhead: Duration? { get }
+
     /// Totals since the relay was created.
     var traffic: RelayTraffic { get }
 
@@ -21,6 +24,7 @@ extension RelayDiagnostics {
     public var name: String { "relay" }
     public var demotedRelays: [String] { [] }
     public var peers: [RelayPeer] { [] }
+    public var clockAhead: Duration? { nil }
     public var traffic: RelayTraffic { RelayTraffic() }
     public var ownAddresses: [String] { [] }
 }

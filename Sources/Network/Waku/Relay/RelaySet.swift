@@ -163,6 +163,11 @@ public final class RelaySet: Relay {
         relays.count > 1 ? ranking.withLock(\.demoted).map { relays[$0].name } : []
     }
 
+    /// The smallest difference from any node's clock: one that is wrong itself proves nothing.
+    public var clockAhead: Duration? {
+        relays.compactMap(\.clockAhead).min { ($0 < .zero ? .zero - $0 : $0) < ($1 < .zero ? .zero - $1 : $1) }
+    }
+
     // MARK: All relays together
 
     /// Attached if any relay is; otherwise the reasons of all.

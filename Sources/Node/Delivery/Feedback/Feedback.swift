@@ -35,6 +35,7 @@ package final class Feedback: Sendable {
     private let counters: Counters
     package let alarms: Alarms
     private let logger: Logger
+    private let errors: RepeatedErrors
     private let now: @Sendable () -> Timestamp
     private let state = Mutex(State())
     private let wakeUp = WakeUpSignal()
@@ -48,6 +49,7 @@ package final class Feedback: Sendable {
         self.counters = counters
         self.alarms = alarms
         self.logger = logger
+        errors = RepeatedErrors(logger)
         self.now = now
     }
 
@@ -232,7 +234,7 @@ package final class Feedback: Sendable {
 
     private func lose(_ count: Int, _ error: StoreError) {
         counters.add(.tokenFailureLost, count)
-        logger.error("what gorush says of tokens not stored", metadata: ["count": "\(count)", "reason": "\(error.message)"])
+        errors.log("failed to store token feedback", reason: error.message, count: count)
     }
 
     /// For the operator: what is wrong until somebody mends it. Each kind is said once a minute, with the number of times that it was not.

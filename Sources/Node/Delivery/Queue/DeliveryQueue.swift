@@ -297,7 +297,7 @@ package struct DeliveryQueue: Sendable {
             devices.append(device)
         }
         posts[batch.id] = Post(batch: batch, devices: devices)
-        pace.began(batch.id, count: ids.count, at: now)
+        pace.began()
         return batch
     }
 

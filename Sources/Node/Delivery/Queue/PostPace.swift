@@ -29,8 +29,8 @@ struct PostPace: Sendable {
     }
 
     private struct Post {
-        var count: Int
-        var sent: Timestamp
+        let count: Int
+        let sent: Timestamp
     }
 
     /// The weight of the newest measurement. A half follows a change within a few posts, in both directions.
@@ -38,6 +38,7 @@ struct PostPace: Sendable {
 
     private(set) var state = State.normal
     private let configuration: DeliveryQueue.Configuration
+    /// Requests that have left. How long it took to load and mark what is in them says nothing of gorush.
     private var unanswered: [UInt64: Post] = [:]
     /// Seconds; nil before the first answer.
     private var timePerNotification: Double?
@@ -87,8 +88,8 @@ struct PostPace: Sendable {
         state = .slow(Slow(since: oldest, allowance: 1))
     }
 
-    mutating func began(_ id: UInt64, count: Int, at now: Timestamp) {
-        unanswered[id] = Post(count: count, sent: now)
+    /// A post is prepared: its contents are loaded next.
+    mutating func began() {
         guard case .slow(var slow) = state else { return }
         slow.allowance = max(0, slow.allowance - 1)
         state = .slow(slow)
@@ -96,13 +97,15 @@ struct PostPace: Sendable {
 
     /// The contents are loaded, and the request leaves now.
     mutating func sent(_ id: UInt64, count: Int, at now: Timestamp) {
-        guard unanswered[id] != nil else { return }
         unanswered[id] = Post(count: max(1, count), sent: now)
     }
 
     /// The first word about a post counts.
     mutating func ended(_ id: UInt64, _ outcome: DeliveryQueue.Outcome, at now: Timestamp) {
-        guard let post = unanswered.removeValue(forKey: id) else { return }
+        guard let post = unanswered.removeValue(forKey: id) else {
+            if case .notPosted = outcome { restoreAllowance() }
+            return
+        }
         let time = Self.time(of: post, until: now)
         let isLate = isOverdue(post, at: now)
         switch outcome {

@@ -25,6 +25,24 @@ package enum NodeChecks {
         failure.map { Finding("cluster", .fail, $0) } ?? Finding("cluster", .ok, "the node has its share of the work")
     }
 
+    /// - Parameter conflicts: in which several nodes differ, or are alike, and must not.
+    package static func nodes(_ conflicts: [String]) -> Finding? {
+        conflicts.isEmpty
+            ? nil
+            : Finding(
+                "nodes", .warn, conflicts.joined(separator: "; "),
+                remedy: "start all nodes with the same options, and each with its own name")
+    }
+
+    /// - Parameters:
+    ///   - difference: from a reference clock, in words.
+    ///   - isWrong: whether it is too much for the node to work.
+    ///   - isInStep: whether it is too little to mention.
+    package static func clock(_ difference: String, isWrong: Bool, isInStep: Bool) -> Finding {
+        if isInStep { return Finding("clock", .ok, "in step") }
+        return Finding("clock", isWrong ? .fail : .warn, difference, remedy: "synchronise this machine's clock by NTP")
+    }
+
     /// - Parameters:
     ///   - name: the endpoint's name.
     ///   - obstacle: why notifications can't be delivered; nil if they can.

@@ -51,49 +51,49 @@ struct AdminServer {
         // Browsers can't connect to a Unix socket, so any host name is allowed.
         let listener = HTTPListener(
             .unixDomainSocket(path: socket.path), limits: HTTPLimits(.admin), hosts: nil, logger: logger)
-        try await listener.run(router.buildResponder()) { [socket] _ in chmod(socket.path, 0o600) }
+        try await listener.run(routes.responder) { [socket] _ in chmod(socket.path, 0o600) }
     }
 
-    private var router: Router<BasicRequestContext> {
+    private var routes: Routes {
         let node = node
-        let router = Router()
-        router.get("status") { _, _ in try Self.answer(await node.status()) }
-        router.get("health") { _, _ in try Self.answer(AdminAPI.Health(obstacles: node.obstacles)) }
-        router.get("peers") { _, _ in try Self.answer(node.peers) }
-        router.post("drain") { request, _ in
+        var routes = Routes()
+        routes.get("status") { _, _ in try Self.answer(await node.status()) }
+        routes.get("health") { _, _ in try Self.answer(AdminAPI.Health(obstacles: node.obstacles)) }
+        routes.get("peers") { _, _ in try Self.answer(node.peers) }
+        routes.post("drain") { request, _ in
             try await Self.answer(request) { (body: AdminAPI.Drain) in
                 await node.setDrain(body.isOn)
                 return body
             }
         }
-        router.post("log-level") { request, _ in
+        routes.post("log-level") { request, _ in
             try await Self.answer(request) { (body: AdminAPI.LogLevel) in
                 guard let level = Logger.Level(rawValue: body.level) else { throw Refusal(.badRequest, "unknown log level") }
                 guard let before = node.setLogLevel(level) else { throw Refusal(.conflict, "the log level of this node can't be changed") }
                 return AdminAPI.LogLevel(level: before.rawValue)
             }
         }
-        router.post("outbox/retry") { request, _ in
+        routes.post("outbox/retry") { request, _ in
             try await Self.answer(request) { (selection: AdminAPI.Selection) in AdminAPI.Count(count: node.retry(selection.ids)) }
         }
-        router.post("outbox/drop") { request, _ in
+        routes.post("outbox/drop") { request, _ in
             try await Self.answer(request) { (selection: AdminAPI.Selection) in AdminAPI.Count(count: await node.dropWaiting(selection.ids))
             }
         }
-        router.post("registrations/changed") { _, _ in
+        routes.post("registrations/changed") { _, _ in
             do {
                 return try Self.answer(AdminAPI.Count(count: try await node.registrationsChanged()))
             } catch {
                 return try Self.answer(AdminAPI.Problem(problem: "\(error)"), .serviceUnavailable)
             }
         }
-        router.post("self-test") { _, _ in try Self.answer(await node.selfTest()) }
-        router.get("setup") { _, _ in try Self.answer(node.setup()) }
-        router.post("gorush/test-push") { request, _ in
+        routes.post("self-test") { _, _ in try Self.answer(await node.selfTest()) }
+        routes.get("setup") { _, _ in try Self.answer(node.setup()) }
+        routes.post("gorush/test-push") { request, _ in
             try await Self.answer(request) { (push: AdminAPI.TestPush) in await node.testPush(push) }
         }
-        router.post("gorush/inspect") { _, _ in try Self.answer(await node.inspectGorush()) }
-        return router
+        routes.post("gorush/inspect") { _, _ in try Self.answer(await node.inspectGorush()) }
+        return routes
     }
 
     private struct Refusal: Error {

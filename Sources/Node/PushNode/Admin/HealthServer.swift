@@ -15,6 +15,8 @@ import NodeMetrics
 /// | `GET /metrics` | ``Metric`` values |
 /// | `GET /`, `GET /status.json` | `StatusDocument`, and the same as JSON |
 /// | `POST /feedback` | ``FeedbackEndpoint`` |
+///
+/// Other methods: see `MethodRouting`.
 struct HealthServer {
     /// Answered for any `Host`: probes use arbitrary names and get little information; `/feedback` is protected by its secret.
     private static let exemptPaths: Set = ["healthz", "readyz", "feedback"]
@@ -40,37 +42,37 @@ struct HealthServer {
         let listener = HTTPListener(
             .hostname(address.host, port: address.port), limits: HTTPLimits(.status),
             hosts: HostPolicy(names: hostNames + [address.host]), exemptPaths: Self.exemptPaths, logger: logger)
-        try await listener.run(router.buildResponder()) { [bound] channel in
+        try await listener.run(routes.responder) { [bound] channel in
             if let port = channel.localAddress?.port { bound(port) }
         }
     }
 
-    private var router: Router<BasicRequestContext> {
-        let router = Router()
-        router.get("healthz") { _, _ in Self.text("ok\n") }
-        router.get("readyz") { [obstacles] _, _ in
+    private var routes: Routes {
+        var routes = Routes()
+        routes.get("healthz") { _, _ in Self.text("ok\n") }
+        routes.get("readyz") { [obstacles] _, _ in
             let obstacles = obstacles()
             let text = obstacles.isEmpty ? "ready\n" : obstacles.map { $0 + "\n" }.joined()
             return Self.text(text, status: obstacles.isEmpty ? .ok : .serviceUnavailable)
         }
-        router.get("metrics") { [metrics] request, _ in
+        routes.get("metrics") { [metrics] request, _ in
             let format = ExpositionFormat(accept: request.headers[.accept])
             return Response(
                 status: .ok, headers: Self.guarded([.contentType: format.contentType, .vary: "Accept", .cacheControl: "no-store"]),
                 body: .init(byteBuffer: ByteBuffer(string: await metrics(format))))
         }
-        router.get("") { [status] _, _ in
+        routes.get("") { [status] _, _ in
             Self.page(StatusDocument(status: await status()).text)
         }
-        router.get("status.json") { [status] _, _ in
+        routes.get("status.json") { [status] _, _ in
             Response(
                 status: .ok, headers: Self.guarded([.contentType: "application/json; charset=utf-8", .cacheControl: "no-store"]),
                 body: .init(byteBuffer: ByteBuffer(bytes: await status().json)))
         }
         if let feedback {
-            router.post("feedback") { request, _ in await feedback.answer(request) }
+            routes.post("feedback") { request, _ in await feedback.answer(request) }
         }
-        return router
+        return routes
     }
 
     private static func text(_ text: String, status: HTTPResponse.Status = .ok) -> Response {

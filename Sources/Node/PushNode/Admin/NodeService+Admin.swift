@@ -17,7 +17,7 @@ extension NodeService: AdminOperations {
         [
             NodeChecks.relay(configuration.hasRelay ? relay.state : nil), NodeChecks.silence(watch.silenceObstacle),
             NodeChecks.store(failure: store.failure),
-            cluster.isShared ? NodeChecks.lease(failure: cluster.failure) : nil,
+            cluster.isShared ? NodeChecks.lease(failure: cluster.failure) : nil, NodeChecks.nodes(cluster.conflicts), clock.finding,
         ].compactMap(\.self) + delivery.endpoints.map { NodeChecks.gorush($0.name, obstacle: $0.obstacle, delay: $0.delay) }
             + [
                 NodeChecks.freeDisk(bytes: Disk.freeBytes(at: configuration.dataPath)), NodeChecks.openFiles(OpenFiles.now()),

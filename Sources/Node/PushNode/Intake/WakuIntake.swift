@@ -33,6 +33,8 @@ final class WakuIntake<Handler: WakuHandler>: WakuReceiver {
     private let reserved: (fromRequests: Int, fromQueries: Int)
     private let waiting = Mutex((total: 0, byTopic: [TopicTag: Int]()))
     private let queries = Mutex(WaitingQueries<Message>())
+    /// Of a node alone; with several nodes `MessageShare` decides.
+    private let deadlines = Mutex(AnswerDeadlines())
 
     package init(_ handler: Handler, _ node: NodeServices) {
         self.handler = handler
@@ -175,18 +177,46 @@ final class WakuIntake<Handler: WakuHandler>: WakuReceiver {
 
     private func commit(_ messages: [Message]) {
         let time = node.now()
+        let answers = messages.map { message in PendingAnswer { [handler] in handler.finish(message, .failure($0)) } }
+        expect(answers, to: messages)
         node.store.submit(messages.map { claimed(handler.change($0, at: time), for: $0) }) { [self] results in
             // Called in the order of commits, so a device's notifications are queued in that order.
             let queued = results.flatMap { result in (try? result.get())?.outcome.map(handler.queued) ?? [] }
             node.counters.add(.notificationQueued, queued.count)
             node.delivery.enqueue(queued)
             Task {
-                for (message, result) in zip(messages, results) {
-                    finish(message, result)
+                for ((message, answer), result) in zip(zip(messages, answers), results) {
+                    finish(message, answer, result)
                     budget.release(message.cost)
                 }
             }
         }
+    }
+
+    /// Requests are answered within ``NodeServices/answerLimit``, however long the store takes. A registration's answer waits for its outcome: one that
+    /// was answered with an error must not be stored.
+    private func expect(_ answers: [PendingAnswer], to messages: [Message]) {
+        var timed: [(answer: PendingAnswer, deadline: ContinuousClock.Instant)] = []
+        for (message, answer) in zip(messages, answers) where message.kind == .request {
+            if node.cluster.isShared {
+                node.cluster.handling(message.hash) { [weak self] in self?.giveUp([answer]) }
+            } else {
+                timed.append((answer, (message.times?.received ?? .now) + node.answerLimit))
+            }
+        }
+        guard !timed.isEmpty, deadlines.withLock({ $0.add(timed) }) else { return }
+        Task {
+            while let next = deadlines.withLock({ $0.next }) {
+                try? await Task.sleep(until: max(next, .now + AnswerDeadlines.interval), clock: .continuous)
+                giveUp(deadlines.withLock { $0.due(at: .now) })
+            }
+        }
+    }
+
+    private func giveUp(_ answers: [PendingAnswer]) {
+        let error = StoreError(code: .unavailable, message: "the database has not answered in time")
+        let count = answers.count { $0.fail(error) }
+        if count > 0 { node.errors.log("requests answered with an error", reason: error.message, count: count) }
     }
 
     private func claimed(_ command: StoreCommand<Handler.Outcome>, for message: Message) -> StoreCommand<Claimed<Handler.Outcome>> {
@@ -194,24 +224,23 @@ final class WakuIntake<Handler: WakuHandler>: WakuReceiver {
         return node.cluster.claim(message.wholeHash, message.kind, sentAt: sentAt, for: command)
     }
 
-    private func finish(_ message: Message, _ result: Result<Claimed<Handler.Outcome>, StoreError>) {
+    private func finish(_ message: Message, _ answer: PendingAnswer, _ result: Result<Claimed<Handler.Outcome>, StoreError>) {
         switch result {
         case .success(.here(let outcome)):
             node.counters.reached(.durable, message.kind, message.times)
             node.cluster.committed(message.hash)
-            handler.finish(message, .success(outcome))
+            if answer.take() { handler.finish(message, .success(outcome)) }
         case .success(.unclaimed(let outcome)):
             node.counters.reached(.durable, message.kind, message.times)
             // Before its answer, which may be held, so that nobody else handles it meanwhile.
             node.cluster.finished(message.hash)
-            handler.finish(message, .success(outcome))
+            if answer.take() { handler.finish(message, .success(outcome)) }
         case .success(.elsewhere(let kind)): node.cluster.claimedElsewhere(message.hash, kind)
         case .failure(let error):
             node.counters.add(.failedStore)
-            node.logger.error("message not stored", metadata: ["reason": "\(error.message)"])
-            let giveUp = { @Sendable [handler] in handler.finish(message, .failure(error)) }
+            node.errors.log("message not stored", reason: error.message)
             // Another node may still take it.
-            node.cluster.failed(message.hash, giveUp)
+            node.cluster.failed(message.hash) { _ = answer.fail(error) }
         }
     }
 
@@ -273,7 +302,7 @@ final class WakuIntake<Handler: WakuHandler>: WakuReceiver {
 
     private func fail(_ messages: [Message], _ error: StoreError) {
         node.counters.add(.failedStore, messages.count)
-        node.logger.error("query not answered", metadata: ["reason": "\(error)"])
+        node.errors.log("query not answered", reason: error.message, count: messages.count)
         for message in messages { node.cluster.failed(message.hash) {} }
     }
 

@@ -13,6 +13,9 @@ package struct NodeConfiguration: Sendable {
     package var maximumRequestAge = Duration.seconds(600)
     /// How long a request's answer waits for gorush. Clients wait 3 s.
     package var answerDeadline = Duration.seconds(2)
+    /// When a request is answered at the latest, after it came in: with an error if the store has not told by then what became of it. Before
+    /// clients give up waiting, and after ``answerDeadline``, so that gorush has its time if the store answers within half a second.
+    package var answerLimit: Duration { answerDeadline + .milliseconds(500) }
     /// The minimum time between a query or request and its reply: light clients subscribe to the reply's topic only some 300 ms after they asked.
     /// Registrations are answered at once.
     package var replyDelay = Duration.milliseconds(500)

@@ -35,6 +35,7 @@ package final class NodeService: Service {
     let services: [any ProtocolService]
     let delivery: DeliveryService
     package let cluster: any ClusterMembership
+    let clock: ClockMonitor
     let publisher: Publisher
     let sorter: MessageSorter
     let maintenance: Maintenance
@@ -89,23 +90,27 @@ package final class NodeService: Service {
         let parts = protocols.map(\.part)
         let store = try openStore(Self.parts + parts + knownParts.filter { known in !parts.contains { $0.name == known.name } })
         self.store = store
+        let alarms = Alarms(registry: counters.registry, now: now)
+        let clock = ClockMonitor(alarms: alarms, logger: logger)
+        self.clock = clock
         let registrants = protocols.compactMap { spoken in spoken.registrants.map { (spoken.number, $0) } }
         let cluster = try makeCluster(
             ClusterNeeds(
                 gorushTimeout: gorush.map(\.timeout).max() ?? .seconds(60), waitingLimit: configuration.workLimit,
-                registrants: Dictionary(uniqueKeysWithValues: registrants), counters: counters, logger: logger))
+                registrants: Dictionary(uniqueKeysWithValues: registrants), counters: counters, logger: logger, now: now,
+                clockCompared: { clock.compared(ahead: $0, of: "the database's") }))
         self.cluster = cluster
         firstExpiryReading = ThrottledReading(pause: .zero, restFactor: 0) { try await store.fetch(DeliveryStorage.firstExpiry()) }
         let topics = protocols.map(\.topics)
         let ownTopics = topics.flatMap(\.own)
         probe = SelfProbe(topic: ownTopics.first ?? ContentTopic(TopicTag(rawValue: 0)))
-        let alarms = Alarms(registry: counters.registry, now: now)
 
         let handled = HandledMessages { [cluster] in cluster.finished($0) }
         let seen = SeenMessages()
         for hash in try store.read(NodeStorage.handledMessages()) { _ = seen.insert(hash) }
         var deliveryConfiguration = DeliveryService.Configuration()
         deliveryConfiguration.awaitLimit = configuration.answerDeadline
+        deliveryConfiguration.answerLimit = configuration.answerLimit
         deliveryConfiguration.outboxLimit = configuration.outboxLimit
         deliveryConfiguration.unknownHold = configuration.unknownHold
         delivery = DeliveryService(
@@ -131,7 +136,8 @@ package final class NodeService: Service {
         let nodeServices = NodeServices(
             store: store, delivery: delivery, replies: publisher, handled: handled, drain: drain, cluster: cluster,
             receivers: IntakeMaker(),
-            counters: counters, logger: logger, now: now, workLimit: configuration.workLimit)
+            counters: counters, logger: logger, errors: RepeatedErrors(logger), now: now, workLimit: configuration.workLimit,
+            answerLimit: configuration.answerLimit)
         let services = try protocols.map { try $0.makeService(nodeServices) }
         self.services = services
         // One of several takes up what its devices have once it knows which these are.
@@ -146,13 +152,13 @@ package final class NodeService: Service {
             retention: configuration.retention, relay: relay, store: store, delivery: delivery,
             handled: handled, protocols: services, cluster: cluster, counters: counters,
             topicCount: { topics.reduce(0) { $0 + $1.otherCount } },
-            logger: logger, now: now)
+            logger: logger, errors: nodeServices.errors, now: now)
         gauges = NodeGauges(
             counters: counters, relay: relay, store: store, delivery: delivery, publisher: publisher,
-            services: zip(protocols, services).map { ($0.label, $1) }, cluster: cluster, alarms: alarms,
+            services: zip(protocols, services).map { ($0.label, $1) }, cluster: cluster, alarms: alarms, clock: clock,
             maximumRequestAge: configuration.maximumRequestAge, now: now)
         watch = NodeWatch(
-            alarms: alarms, relay: relay, store: store, counters: counters, delivery: delivery,
+            alarms: alarms, relay: relay, clock: cluster.isShared ? nil : clock, store: store, counters: counters, delivery: delivery,
             silenceAlarm: configuration.silenceAlarm, logger: logger, now: now)
         statusSource = StatusSource(
             counters: counters, gauges: gauges, watch: watch, relay: configuration.hasRelay ? relay : nil, store: store, delivery: delivery,

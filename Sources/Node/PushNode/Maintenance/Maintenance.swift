@@ -34,6 +34,7 @@ struct Maintenance: Sendable {
     /// Number of topics besides the node's own.
     let topicCount: @Sendable () -> Int
     let logger: Logger
+    let errors: RepeatedErrors
     let now: @Sendable () -> Timestamp
 
     /// Runs until cancelled.
@@ -96,7 +97,7 @@ struct Maintenance: Sendable {
             try await store.commit(StoreCommand.change(changes).then { NodeStorage.forgetHandled(before: forgettable) })
         } catch {
             self.handled.putBack(handled)
-            logger.error("store not writable", metadata: ["reason": "\(error.message)"])
+            errors.log("store not writable", reason: error.message)
         }
     }
 

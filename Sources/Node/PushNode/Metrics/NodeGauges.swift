@@ -15,12 +15,14 @@ struct NodeGauges: Sendable {
     private let services: [(label: ProtocolLabel, service: any ProtocolService)]
     private let cluster: any ClusterMembership
     private let alarms: Alarms
+    private let clock: ClockMonitor
     private let now: @Sendable () -> Timestamp
     private let outboxReading: ThrottledReading<Duration>
 
     init(
         counters: Counters, relay: any Relay, store: any Store, delivery: DeliveryService, publisher: Publisher,
         services: [(label: ProtocolLabel, service: any ProtocolService)], cluster: any ClusterMembership, alarms: Alarms,
+        clock: ClockMonitor,
         maximumRequestAge: Duration,
         now: @escaping @Sendable () -> Timestamp
     ) {
@@ -32,6 +34,7 @@ struct NodeGauges: Sendable {
         self.services = services
         self.cluster = cluster
         self.alarms = alarms
+        self.clock = clock
         self.now = now
         outboxReading = ThrottledReading {
             let expires = try await store.fetch(DeliveryStorage.oldestWaitingExpiry())
@@ -54,11 +57,13 @@ struct NodeGauges: Sendable {
     private func update(isReady: Bool) async {
         let registry = counters.registry
         registry.set(.ready, to: isReady ? 1 : 0)
+        registry.set(.clockAhead, to: clock.ahead?.seconds)
         registry.set(.storeWorks, to: store.failure == nil ? 1 : 0)
         if cluster.isShared {
             registry.set(.clusterLease, to: cluster.failure == nil ? 1 : 0)
             registry.set(.clusterNodes, to: Double(cluster.nodeCount))
             registry.set(.clusterPartitions, to: Double(cluster.share))
+            registry.set(.clusterMaintenance, to: cluster.isMaintainer ? 1 : 0)
         }
         registry.set(.databaseSize, to: Double(store.byteCount))
         registry.set(.relayAttached, to: relay.state == .attached ? 1 : 0)

@@ -15,6 +15,8 @@ final class NodeWatch: Sendable {
 
     let alarms: Alarms
     private let relay: any Relay
+    /// nil: another part compares it.
+    private let clock: ClockMonitor?
     private let store: any Store
     private let counters: Counters
     private let delivery: DeliveryService
@@ -25,12 +27,14 @@ final class NodeWatch: Sendable {
     private let points = Mutex(StatusHistory())
 
     init(
-        alarms: Alarms, relay: any Relay, store: any Store, counters: Counters, delivery: DeliveryService, silenceAlarm: Duration?,
+        alarms: Alarms, relay: any Relay, clock: ClockMonitor?, store: any Store, counters: Counters, delivery: DeliveryService,
+        silenceAlarm: Duration?,
         logger: Logger,
         now: @escaping @Sendable () -> Timestamp
     ) {
         self.alarms = alarms
         self.relay = relay
+        self.clock = clock
         self.store = store
         self.counters = counters
         self.delivery = delivery
@@ -53,6 +57,7 @@ final class NodeWatch: Sendable {
     func check() {
         if case .detached(let reason) = relay.state { alarms.raise(.relayDetached, reason) } else { alarms.clear(.relayDetached) }
         alarms.set(.storeFails, store.failure)
+        if let clock, let ahead = relay.clockAhead { clock.compared(ahead: .zero - ahead, of: "the Waku node's") }
         checkRelayRanks()
         let duration = counters.silence
         switch silence.withLock({ $0.update(duration) }) {

@@ -11,8 +11,8 @@ extension Admin {
         static let configuration = CommandConfiguration(
             abstract: "Lists the nodes that share a PostgreSQL database: see serve's --cluster.",
             discussion: """
-                A node that was not heard of for 5 s is gone: others have its devices then. Each device belongs to one of 256 partitions; one more \
-                stands for maintenance.
+                A node that was not heard of for 5 s is gone: others have its devices then. Each device belongs to one of 256 partitions, and each \
+                partition to one node. One of the nodes does maintenance for all.
 
                 EXAMPLES
                   waku-push admin nodes --store postgresql://waku@db/waku
@@ -35,9 +35,16 @@ extension Admin {
                 let nodes = overview.nodes.map(NodeLine.init)
                 if admin.json { return try Output.json(Overview(nodes: nodes, partitionsWithoutOwner: overview.unownedPartitionCount)) }
                 Output.table(
-                    ["NAME", "ID", "STATE", "HEARD OF", "PARTITIONS", "VERSION"],
-                    nodes.map { [$0.name, $0.id, $0.state, "\($0.secondsSinceRenewal) s ago", "\($0.partitions)", $0.version] })
-                if overview.unownedPartitionCount > 0 { Output.line("\(overview.unownedPartitionCount) partitions are nobody's") }
+                    ["NAME", "ID", "STATE", "HEARD OF", "PARTITIONS", "MAINTENANCE", "VERSION"],
+                    nodes.map {
+                        [
+                            $0.name, $0.id, $0.state, "\($0.secondsSinceRenewal) s ago", "\($0.partitions)",
+                            $0.doesMaintenance ? "yes" : "-",
+                            $0.version,
+                        ]
+                    })
+                if overview.unownedPartitionCount > 0 { Output.line("\(overview.unownedPartitionCount) partitions have no owner") }
+                if !overview.hasMaintainer { Output.line("no node does maintenance") }
             }
         }
 
@@ -49,6 +56,7 @@ extension Admin {
         private struct NodeLine: Encodable {
             let name, id, state, version: String
             let secondsSinceRenewal, partitions: Int
+            let doesMaintenance: Bool
 
             init(_ node: ClusterOverview.Node) {
                 name = node.name
@@ -57,6 +65,7 @@ extension Admin {
                 version = node.version
                 secondsSinceRenewal = Int(node.secondsSinceRenewal)
                 partitions = node.partitionCount
+                doesMaintenance = node.isMaintainer
             }
         }
     }

@@ -24,6 +24,8 @@ import WakuCrypto
 /// Gathers the facts that `NodeChecks` judges. Settings that no option gives come from the daemon, if one runs on the data folder.
 struct DoctorExamination {
     private static let selfTestLimit = Duration.seconds(5)
+    /// For each answer of PostgreSQL, to a commit too.
+    private static let databaseLimit = Duration.seconds(5)
 
     let options: Serve
     private let client = CurlClient()
@@ -112,7 +114,10 @@ struct DoctorExamination {
     }
 
     private func location(_ setup: AdminAPI.Setup?) throws(StoreError) -> StoreLocation {
-        try StoreLocation(option: isGiven("store") ? options.store : setup?.store)
+        let location = try StoreLocation(option: isGiven("store") ? options.store : setup?.store)
+        guard case .postgreSQL(var address) = location else { return location }
+        address.silenceLimit = Self.databaseLimit
+        return .postgreSQL(address)
     }
 
     /// Of version 0.1; none when the database can't be read, which is another finding.
@@ -177,6 +182,7 @@ struct DoctorExamination {
     private func database(at address: PostgreSQLAddress, _ key: SymmetricKey?) -> DoctorFacts.Database {
         do throws(StoreError) {
             let store = try PostgreSQLStore(existing: address, storageKey: key, parts: NodeAssembly.parts)
+            try CommitTest.run(at: address, within: Self.databaseLimit)
             let inspection = try store.inspect(isUnsealing: key != nil, limit: StoreInspection.sampleSize)
             return .inspected(inspection, try store.read(Registrations.statistics()))
         } catch {

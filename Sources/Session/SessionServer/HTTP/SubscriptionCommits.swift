@@ -71,7 +71,7 @@ final class SubscriptionCommits: Sendable {
                 gate.count(applied.answers)
                 answer.give(.success(applied.answers))
             case .failure(let error):
-                node.logger.error("subscriptions not stored", metadata: ["reason": "\(error.message)"])
+                node.errors.log("subscriptions not stored", reason: error.message, count: requests.count)
                 answer.give(.failure(.storeFailed))
             }
         }

@@ -193,14 +193,13 @@ final class SessionIntake: SessionMessageReceiver {
         }
         if let error = givenUp.first {
             node.counters.add(.sessionDropped(.notStored), givenUp.count)
-            node.logger.error(
-                "messages of storage servers given up", metadata: ["count": "\(givenUp.count)", "reason": "\(error.message)"])
+            node.errors.log("messages of storage servers given up", reason: error.message, count: givenUp.count)
         }
         return failed
     }
 
     private func logFailure(_ error: StoreError) {
-        node.logger.error("messages of storage servers not stored", metadata: ["reason": "\(error.message)"])
+        node.errors.log("messages of storage servers not stored", reason: error.message)
     }
 
     /// The results of commands, and whether the store worked when they were there.

@@ -39,6 +39,7 @@ struct ClusterFixture {
     /// Runs nodes while `body` runs, and stops those that still run.
     func withNodes(
         _ names: [String], configure: (inout ServerConfiguration) -> Void = { _ in },
+        now: @escaping @Sendable (_ name: String) -> Timestamp = { _ in .now() },
         _ body: @escaping @Sendable ([Member]) async throws -> Void
     ) async throws {
         let quiet = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
@@ -57,7 +58,7 @@ struct ClusterFixture {
             cluster.times.lease = .seconds(60)
             configuration.cluster = cluster
             configure(&configuration)
-            let node = FedNode(node: try Server(configuration, gorush: gorush, logger: quiet) { _ in relay }.node)
+            let node = FedNode(node: try Server(configuration, gorush: gorush, logger: quiet, now: { now(name) }) { _ in relay }.node)
             members.append(Member(fed: node, relay: relay, services: ServiceGroup(services: [node.node], logger: quiet)))
         }
         try await withThrowingTaskGroup(of: Void.self) { [members] group in

@@ -9,6 +9,7 @@ import StatusRules
 import StatusServer
 import Storage
 import StorePostgreSQL
+import Synchronization
 import TestSupport
 import Testing
 import Core
@@ -261,6 +262,55 @@ import WakuCrypto
                 try await members.wait { $0.count(.requestAnswered) == 5 }
                 #expect(fixture.gorush.accepted.count == 5 * (round + 1))
             }
+        }
+    }
+
+    @Test("A second live node with the same name is refused, and one that was killed is not waited for")
+    func sameName() async throws {
+        let fixture = try await ClusterFixture()
+        try await fixture.withNodes(["a"]) { members in
+            try await members.waitUntilShared()
+            await #expect {
+                try await fixture.withNodes(["a"]) { _ in }
+            } throws: {
+                ($0 as? StoreError)?.code == .locked && "\($0)".contains("a node named a runs")
+            }
+            #expect(members[0].fed.node.obstacles.isEmpty)
+        }
+        // As a node that was killed leaves it.
+        let connection = try PostgreSQLConnection.open(fixture.address, name: "test")
+        let insert = """
+            INSERT INTO cluster_node (node, renewals, state, name, version, hashing_version, gorush_timeout, renewed_at) \
+            VALUES (7, 3, 'live', 'a', '', 1, 60000, now())
+            """
+        _ = try connection.run(Statement(insert, isPrepared: false))
+        try await fixture.withNodes(["a"]) { members in
+            try await members[0].fed.wait { members[0].fed.node.obstacles.isEmpty }
+            try await members[0].fed.wait { members[0].fed.node.findings.contains { $0.check == "nodes" && $0.verdict == .warn } }
+        }
+    }
+
+    @Test("Nodes with other limits go on with a warning that names them, until they are the same")
+    func otherLimits() async throws {
+        let fixture = try await ClusterFixture()
+        let calls = Mutex(0)
+        func configure(_ configuration: inout ServerConfiguration) {
+            let isFirst = calls.withLock { calls in
+                calls += 1
+                return calls == 1
+            }
+            configuration.limits.queries = isFirst ? nil : RateLimit(5, per: .second)
+        }
+        try await fixture.withNodes(["a", "b"], configure: configure) { members in
+            try await members.waitUntilShared()
+            @Sendable func warning(_ place: Int) -> String? { members[place].fed.node.findings.first { $0.check == "nodes" }?.text }
+            try await members.wait { _ in warning(0) != nil && warning(1) != nil }
+            #expect(warning(0)?.hasPrefix("--limit queries is off here and 5/s") == true, "\(warning(0) ?? "")")
+            #expect(warning(0)?.hasSuffix(" at b") == true)
+            #expect(members.allSatisfy { $0.fed.node.obstacles.isEmpty })
+            members[0].fed.node.cluster?.replaceSettings(["--limit queries": members[1].fed.node.cluster?.settings["--limit queries"] ?? ""]
+            )
+            try await members.wait { _ in warning(0) == nil && warning(1) == nil }
         }
     }
 

@@ -6,7 +6,6 @@ import SessionStandIns
 import TestSupport
 import Testing
 
-
 /// Storage servers of this process that send accounts elsewhere, over sockets.
 @Suite(.serialized, .timeLimit(.minutes(5)))
 struct MovesOverSocketsTests {

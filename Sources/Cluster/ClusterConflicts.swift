@@ -1,0 +1,43 @@
+/// Live nodes that should not be as they are: two with one name, and options that must be the same at all nodes and are not.
+package enum ClusterConflicts {
+    /// - Parameters:
+    ///   - view: of the node's last committed heartbeat.
+    ///   - own: the node that compares.
+    /// - Returns: a sentence for each conflict, without a full stop, in a fixed order; empty when there are none.
+    package static func find(in view: ClusterView, of own: NodeID) -> [String] {
+        let live = view.leases.filter { $0.state != .ended }
+        guard let lease = live.first(where: { $0.node == own }) else { return [] }
+        let others = live.filter { $0.node != own }.sorted { ($0.name, $0.node) < ($1.name, $1.node) }
+        var conflicts: [String] = []
+        if others.contains(where: { $0.name == lease.name }) {
+            conflicts.append("another node is named \(lease.name) too: give each node a --cluster name of its own")
+        }
+        guard let settings = lease.settings else { return conflicts }
+        for (option, value) in settings.sorted(by: { $0.key < $1.key }) {
+            // A release that does not know an option says nothing of it.
+            for other in others where other.settings?[option].map({ $0 != value }) == true {
+                conflicts.append("\(option) is \(value) here and \(other.settings?[option] ?? "") at \(other.name)")
+            }
+        }
+        return conflicts
+    }
+}
+
+extension LeaseRow {
+    /// Longer ones are not compared.
+    private static let settingsLimit = 16 << 10
+
+    /// `name=value` lines in the order of the names; nil without settings.
+    package var settingsText: String? {
+        settings.map { $0.sorted { $0.key < $1.key }.map { "\($0.key)=\($0.value)" }.joined(separator: "\n") }
+    }
+
+    package static func settings(parsing text: String) -> [String: String]? {
+        guard text.utf8.count <= settingsLimit else { return nil }
+        let pairs = text.split(separator: "\n").compactMap { line -> (String, String)? in
+            let parts = line.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
+            return parts.count == 2 ? (String(parts[0]), String(parts[1])) : nil
+        }
+        return Dictionary(pairs) { first, _ in first }
+    }
+}

@@ -1,0 +1,34 @@
+import HTTPTypes
+package import Hummingbird
+
+/// Fixed paths with their methods. Other methods of these paths, and other paths, are answered by ``MethodRouting``.
+package struct Routes {
+    private let router = Router()
+    private var methods: [String: [HTTPRequest.Method]] = [:]
+
+    package init() {}
+
+    /// - Parameters:
+    ///   - path: without leading and trailing slashes.
+    ///   - handler: answers a request for it.
+    package mutating func get(
+        _ path: String, _ handler: @escaping @Sendable (Request, BasicRequestContext) async throws -> some ResponseGenerator
+    ) {
+        router.on(RouterPath(path), method: .get, use: handler)
+        methods[path, default: []].append(.get)
+    }
+
+    /// - Parameters:
+    ///   - path: without leading and trailing slashes.
+    ///   - handler: answers a request for it.
+    package mutating func post(
+        _ path: String, _ handler: @escaping @Sendable (Request, BasicRequestContext) async throws -> some ResponseGenerator
+    ) {
+        router.on(RouterPath(path), method: .post, use: handler)
+        methods[path, default: []].append(.post)
+    }
+
+    package var responder: MethodRouting<RouterResponder<BasicRequestContext>> {
+        MethodRouting(router.buildResponder()) { [methods] path in methods[path.split(separator: "/").joined(separator: "/")] ?? [] }
+    }
+}

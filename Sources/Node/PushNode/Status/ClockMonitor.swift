@@ -1,0 +1,60 @@
+import Core
+import Logging
+import NodeAPI
+import NodeMetrics
+import Synchronization
+
+/// Compares this machine's clock with a reference, logs and raises the alarm when it differs. ``Core/ClockWatch`` decides.
+final class ClockMonitor: Sendable {
+    private struct State {
+        var watch = ClockWatch()
+        /// The other clock, for operators: `the database's`.
+        var reference = ""
+
+        /// `1200.0 s behind the database's`
+        var difference: String {
+            let ahead = watch.ahead ?? .zero
+            let tenths = (ahead < .zero ? .zero - ahead : ahead) / .milliseconds(100)
+            return "\((tenths).rounded() / 10) s \(ahead < .zero ? "behind" : "ahead of") \(reference)"
+        }
+    }
+
+    private let alarms: Alarms
+    private let logger: Logger
+    private let state = Mutex(State())
+
+    init(alarms: Alarms, logger: Logger) {
+        self.alarms = alarms
+        self.logger = logger
+    }
+
+    /// - Parameters:
+    ///   - ahead: by how much this clock is certainly ahead of the reference.
+    ///   - reference: the other clock, for operators.
+    /// - Returns: whether it is wrong.
+    @discardableResult
+    func compared(ahead: Duration, of reference: String) -> Bool {
+        let (change, state) = state.withLock { state in
+            state.reference = reference
+            return (state.watch.compared(ahead: ahead), state)
+        }
+        alarms.set(.clock, state.watch.state == .inStep ? nil : state.difference)
+        switch change {
+        case .wrong: logger.error("clock is wrong", metadata: ["difference": "\(state.difference)"])
+        case .differs: logger.warning("clock differs", metadata: ["difference": "\(state.difference)"])
+        case .inStep: logger.info("clock in step again")
+        case nil: break
+        }
+        return state.watch.state == .wrong
+    }
+
+    /// nil before the first comparison.
+    var ahead: Duration? { state.withLock(\.watch.ahead) }
+
+    /// nil before the first comparison.
+    var finding: Finding? {
+        let state = state.withLock(\.self)
+        guard state.watch.ahead != nil else { return nil }
+        return NodeChecks.clock(state.difference, isWrong: state.watch.state == .wrong, isInStep: state.watch.state == .inStep)
+    }
+}

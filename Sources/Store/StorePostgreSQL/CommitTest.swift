@@ -1,0 +1,40 @@
+package import Storage
+
+/// A commit that changes nothing: whether the server commits at present, and in time.
+package enum CommitTest {
+    /// Writes a record to the write-ahead log that nobody reads, and waits for it as for each commit: with synchronous replication for the standby
+    /// too. Blocks.
+    ///
+    /// - Parameters:
+    ///   - address: of the database.
+    ///   - limit: for the server's answer; connecting may take longer.
+    /// - Throws: `StoreError`
+    package static func run(at address: PostgreSQLAddress, within limit: Duration) throws(StoreError) {
+        var address = address
+        address.silenceLimit = limit
+        let connection = try PostgreSQLConnection.open(address, name: "waku-push commit test")
+        let warningCount = connection.warningCount
+        do {
+            _ = try connection.run(Statement("SELECT pg_logical_emit_message(true, 'waku-push', '')", isPrepared: false))
+        } catch .connectionLost {
+            end(connection.backendID, at: address)
+            throw StoreError(
+                code: .unavailable,
+                message: "PostgreSQL (\(address)) has not committed within \(limit.components.seconds) s: "
+                    + "look at the server, its locks and its standby")
+        } catch {
+            throw StoreError(explaining: error, at: address)
+        }
+        guard connection.warningCount == warningCount else {
+            throw StoreError(
+                code: .unavailable,
+                message: "PostgreSQL (\(address)) did not wait for its standby: let it, or change synchronous_standby_names")
+        }
+    }
+
+    /// The server does not notice that nobody waits any more: the session would stay for as long as the standby is away.
+    private static func end(_ backendID: Int32, at address: PostgreSQLAddress) {
+        let end = Statement("SELECT pg_terminate_backend(\(backendID))", isPrepared: false)
+        _ = try? PostgreSQLConnection.open(address, name: "waku-push commit test").run(end)
+    }
+}

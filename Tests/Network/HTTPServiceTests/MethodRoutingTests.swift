@@ -1,0 +1,52 @@
+import HTTPTypes
+import Hummingbird
+import Logging
+import NIOCore
+import NIOEmbedded
+import Testing
+
+@testable import HTTPService
+
+@Suite struct MethodRoutingTests {
+    private func respond(_ method: String, _ path: String) async throws -> (status: Int, allow: String?, type: String?, byteCount: Int) {
+        var routes = Routes()
+        routes.get("healthz") { _, _ in
+            Response(status: .ok, headers: [.contentType: "text/plain"], body: .init(byteBuffer: ByteBuffer(string: "ok")))
+        }
+        routes.get("") { _, _ in Response(status: .ok, body: .init(byteBuffer: ByteBuffer(string: "page"))) }
+        routes.post("feedback") { _, _ in Response(status: .accepted) }
+        let method = try #require(HTTPRequest.Method(rawValue: method))
+        let request = Request(
+            head: HTTPRequest(method: method, scheme: "http", authority: "localhost", path: path), body: RequestBody(buffer: ByteBuffer()))
+        let context = BasicRequestContext(
+            source: ApplicationRequestContextSource(channel: EmbeddedChannel(), logger: Logger(label: "") { _ in SwiftLogNoOpLogHandler() })
+        )
+        let response = try await routes.responder.respond(to: request, context: context)
+        return (response.status.code, response.headers[.allow], response.headers[.contentType], response.body.contentLength ?? 0)
+    }
+
+    @Test(arguments: ["/healthz", "/healthz/", "/", "/healthz?verbose=1"]) func headIsGetWithoutBody(path: String) async throws {
+        let (head, get) = (try await respond("HEAD", path), try await respond("GET", path))
+        #expect(head.status == 200 && head.type == get.type && head.byteCount == 0 && get.byteCount > 0)
+    }
+
+    @Test func optionsNamesTheMethods() async throws {
+        for (path, allow) in [("/healthz", "GET, HEAD"), ("/feedback", "POST")] {
+            let response = try await respond("OPTIONS", path)
+            #expect(response.status == 204 && response.allow == allow && response.byteCount == 0)
+        }
+    }
+
+    @Test(arguments: [
+        ("POST", "/healthz", "GET, HEAD"), ("DELETE", "/", "GET, HEAD"), ("GET", "/feedback", "POST"), ("HEAD", "/feedback", "POST"),
+    ])
+    func otherMethodsAreNotAllowed(method: String, path: String, allow: String) async throws {
+        let response = try await respond(method, path)
+        #expect(response.status == 405 && response.allow == allow)
+    }
+
+    @Test(arguments: ["GET", "HEAD", "OPTIONS", "POST", "DELETE"]) func otherPathsAreNotFound(method: String) async throws {
+        #expect(try await respond(method, "/nothing").status == 404)
+        #expect(try await respond(method, "/feedback/x").status == 404)
+    }
+}

@@ -1,0 +1,33 @@
+import Storage
+import StorePostgreSQL
+import TestSupport
+import Testing
+
+@Suite struct CommitTestTests {
+    @Test("A commit succeeds, and one that the standby does not confirm fails in time and leaves no session")
+    func standbyAway() async throws {
+        let server = try PostgreSQLServer()
+        let address = try PostgreSQLAddress("host=\(server.folder) dbname=postgres user=postgres")
+        try CommitTest.run(at: address, within: .seconds(20))
+        try await server.run("ALTER SYSTEM SET synchronous_standby_names = 'away'", "SELECT pg_reload_conf()")
+        try await eventually { (try? setting(address)) == "away" }
+        let start = ContinuousClock.now
+        let error = #expect(throws: StoreError.self) { try CommitTest.run(at: address, within: .seconds(1)) }
+        #expect(error?.message.contains("has not committed within 1 s") == true)
+        #expect(start.duration(to: .now) < .seconds(10))
+        try await eventually { (try? sessions(address)) == 0 }
+    }
+
+    private func setting(_ address: PostgreSQLAddress) throws -> String? {
+        let rows = try PostgreSQLConnection.open(address, name: "test").run(
+            Statement("SELECT current_setting('synchronous_standby_names')", isPrepared: false)
+        ).rows
+        guard case .text(let text)? = rows.first?.values.first else { return nil }
+        return text
+    }
+
+    private func sessions(_ address: PostgreSQLAddress) throws -> Int64? {
+        let select = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'waku-push commit test'"
+        return try PostgreSQLConnection.open(address, name: "test").run(Statement(select, isPrepared: false)).rows.first?.integer(0)
+    }
+}
