@@ -1,4 +1,4 @@
-package import Core
+import Core
 
 /// What an outbox row says about posts of it: which ownership of its partition was about to post it. Written by a committed transaction before
 /// the post, with the row's own commit where it is posted at once.

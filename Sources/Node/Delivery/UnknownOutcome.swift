@@ -1,5 +1,5 @@
-import Core
-package import Waku
+package import Core
+import Waku
 
 /// Decides when a notification is posted again whose first post has an unknown outcome: an earlier run of this node, or another node that owned
 /// the device's partition before, marked it as possibly posted and did not record an answer.
