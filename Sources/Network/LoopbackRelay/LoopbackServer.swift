@@ -44,7 +44,7 @@ package struct LoopbackServer: Sendable {
     }
 }
 
-/// Why the loopback node cannot listen. The message says what to do.
+/// Why the loopback node cannot listen. The message includes the remedy.
 package struct LoopbackServerError: Error, Hashable, CustomStringConvertible {
     package enum Code: Hashable, Sendable {
         case addressInUse

@@ -145,7 +145,7 @@ package final class NwakuStoreWatch: Relay {
             watch.failures = 0
             // Without topics there were no queries.
             if !queries.isEmpty { watch.state = .attached }
-            // Topics that were added meanwhile were not asked for; those that were dropped before that were left out.
+            // Topics added during the queries were not part of them, so their messages may be missing.
             if watch.additionCount == additionCount { watch.sweptUntil = now }
         }
     }

@@ -48,7 +48,7 @@ extension StoreLocation {
         case (.dataFolder, _?):
             throw NodeError(message: "several nodes need a PostgreSQL database: give --store, or leave out --cluster")
         case (.postgreSQL(let address), nil):
-            // Those of the time when it was one of several.
+            // Notices left from the time when the node was one of several.
             try ClusterDatabase.withdrawNotices(at: address)
             return SoleMembership()
         case (.postgreSQL(let address), let cluster?): return try ClusterNode(cluster, address, for: needs)

@@ -147,7 +147,7 @@ package struct RelayBench: Sendable {
     }
 }
 
-/// The other process, whose output goes to a file.
+/// The second process. Its output goes to a file.
 private final class BenchChild: Sendable {
     private let process: Process
     private let output: String

@@ -1,7 +1,7 @@
 package import Foundation
 package import WakuCrypto
 
-/// A SQLite database as a process left it, plain or encrypted by SQLCipher: the file and its write-ahead log, read into memory that is wiped
+/// A SQLite database left behind by a process, plain or encrypted by SQLCipher: the file and its write-ahead log, read into memory that is wiped
 /// afterwards. Nothing is written.
 package struct DatabaseFile {
     static let header = Array("SQLite format 3\0".utf8)
@@ -96,7 +96,7 @@ package struct DatabaseFile {
         return size == 1 ? 65_536 : size
     }
 
-    // MARK: Whether it is in use
+    // MARK: Use by other processes
 
     /// A rollback journal with a header holds the pages as they were before a transaction that did not end.
     private static func checkJournal(of path: String) throws(StatusGoImportError) {

@@ -29,7 +29,7 @@ public struct StoreAnswer: Sendable {
     public private(set) var entries: [Entry] = []
     /// Continues at the next page; nil on the last page.
     public private(set) var cursor: String?
-    /// All elements of `messages`, those that are not objects included.
+    /// The number of elements of `messages`, including elements that are not objects.
     private var elementCount = 0
 
     /// nil when the text is not such an object or exceeds the limits.

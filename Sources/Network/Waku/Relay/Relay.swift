@@ -1,6 +1,6 @@
 /// A connection to the Waku network: nwaku's REST API, libp2p, or a network inside the process.
 ///
-/// It is a transport for messages together with what operators are shown about it. Code that only moves messages takes `any RelayTransport`;
+/// It combines a transport for messages with diagnostics for operators. Code that only moves messages takes `any RelayTransport`;
 /// code that only reports takes `any RelayDiagnostics`.
 public protocol Relay: RelayTransport, RelayDiagnostics {}
 

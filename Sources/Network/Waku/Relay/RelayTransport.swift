@@ -3,7 +3,7 @@ public import Core
 /// Receives and publishes messages, and looks them up in stores.
 ///
 /// A transport delivers the messages of its pubsub topics at least once: the same message may arrive several times. It recovers by itself:
-/// what fails is retried with backoff until ``run(deliver:)`` is cancelled, and messages that may have been missed are fetched from a store
+/// failures are retried with backoff until ``run(deliver:)`` is cancelled, and messages that may have been missed are fetched from a store
 /// where there is one.
 public protocol RelayTransport: Sendable {
     // MARK: Receiving

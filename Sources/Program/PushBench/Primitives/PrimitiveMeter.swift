@@ -8,7 +8,7 @@ package struct PrimitiveMeter: Sendable {
     let folder: String
     /// The duration of each measurement.
     let slice: Duration
-    /// Where operations of a store are measured.
+    /// The store to measure.
     let store: StoreLocation
 
     /// - Parameters:
