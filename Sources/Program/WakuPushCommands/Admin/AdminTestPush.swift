@@ -108,7 +108,7 @@ extension Admin {
             return notification(to: try SecretInput.token(path), on: platform.platform, apnTopic: apnTopic ?? "", of: unknown)
         }
 
-        /// Like the node's own, for a random chat and without content. It expires like a request of now.
+        /// Like the node's own notifications, for a random chat and without content. It expires like a request made now.
         private func notification(
             to token: DeviceToken, on platform: Platform, apnTopic: String, of key: RegistrationKey
         ) -> Notification {
@@ -135,7 +135,7 @@ private struct Verdict: Encodable {
     /// accepted, refused or failed.
     let outcome: String
     let reason: String?
-    /// Tokens that gorush counted, of one; nil when its reply has no count.
+    /// The number of tokens that gorush counted, out of one; nil when its reply has no count.
     let counted: Int?
     /// The token failure in gorush's reply, its own or that of Apple or Google.
     let tokenFailure: String?

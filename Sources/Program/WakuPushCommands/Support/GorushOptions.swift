@@ -116,7 +116,7 @@ struct GorushOptions: ParsableArguments {
         return try NotificationSettings(Environment.file?.notifications ?? [], endpoints: names + [EndpointRule().name])
     }
 
-    /// The minimum is longer than requests wait for an outcome; after the maximum a notification has expired.
+    /// The minimum exceeds the time that requests wait for an outcome; after the maximum a notification has expired.
     private static let timeouts = Duration.seconds(5)...Duration.seconds(600)
 
     /// - Parameters:
@@ -138,7 +138,7 @@ struct GorushSettings {
     var url: String
     var rule: EndpointRule
     let profile: PayloadProfile
-    /// For this server.
+    /// Settings for this server.
     var notifications: NotificationSettings
     let connections: Int
     let batch: Int
