@@ -1,54 +1,54 @@
-/// What was promised of a notification, and what came of it.
+/// The promises made for a notification, and its fate.
 struct DeliveryHistory {
     typealias Instant = ContinuousClock.Instant
 
     enum Promise: Int, Comparable {
         case none
-        /// It waits in the outbox.
+        /// In the outbox.
         case kept
-        /// gorush has it.
+        /// Accepted by gorush.
         case delivered
 
         static func < (left: Promise, right: Promise) -> Bool { left.rawValue < right.rawValue }
     }
 
     private struct Post {
-        /// Which daemon posted it.
+        /// The number of the daemon that posted it.
         let daemon: Int
         let at: Instant
-        /// nil until gorush's reply left.
+        /// When gorush's reply was sent; nil before.
         var replied: Instant?
     }
 
     enum Repetition {
-        /// Its daemon was killed, or one of several nodes was suspended, before it could note that gorush took it. The time from gorush's reply to
-        /// the kill; nil if there was no reply, or no kill.
+        /// The daemon was killed, or one of several nodes was suspended, before it could record that gorush accepted the notification. The time from
+        /// gorush's reply to the kill; nil if there was no reply, or no kill.
         case allowed(Duration?)
         case wrong(String)
     }
 
-    /// With what is tried again after it.
+    /// The longest suspension, including retries after it.
     private static let longestSuspension = Duration.seconds(20)
 
     var promise = Promise.none
     private var posts: [Post] = []
-    /// The first daemon whose database said that gorush took it.
+    /// The first daemon with gorush's acceptance in its database.
     private(set) var acceptedBy: Int?
 
     var isPosted: Bool { !posts.isEmpty }
 
-    /// gorush was posted the notification, and will take it.
+    /// Records a post to gorush, which will accept the notification.
     ///
     /// - Parameters:
-    ///   - daemon: the one that posted it.
-    ///   - now: when.
-    ///   - pause: how long after a post, at least, another of several nodes may post it.
-    ///   - ends: how daemons ended, by their numbers.
+    ///   - daemon: the number of the daemon that posted it.
+    ///   - now: the time of the post.
+    ///   - pause: the minimum time before another of several nodes may post the notification again.
+    ///   - ends: how each daemon ended, by number.
     /// - Returns: nil when it is the first post.
     mutating func post(by daemon: Int, at now: Instant, pause: Duration, _ ends: (Int) -> DaemonEnd?) -> Repetition? {
         defer { posts.append(Post(daemon: daemon, at: now)) }
         guard let last = posts.last else { return nil }
-        // It may have been suspended between its last look and the socket, or have lost gorush's reply and its share meanwhile.
+        // It may have been suspended between its last check and the socket, or have lost gorush's reply and its share meanwhile.
         if case .suspended(let time) = ends(daemon), time >= last.at - Self.longestSuspension { return .allowed(nil) }
         guard daemon != last.daemon else { return .wrong("posted twice by daemon \(daemon)") }
         if let acceptedBy {
@@ -64,21 +64,21 @@ struct DeliveryHistory {
         }
     }
 
-    /// gorush's reply leaves.
+    /// Records that gorush's reply is sent.
     mutating func reply(to daemon: Int, at now: Instant) {
         guard let index = posts.lastIndex(where: { $0.daemon == daemon }) else { return }
         posts[index].replied = now
     }
 
-    /// Compares it with a database, and learns from it: what a process has committed survives it.
+    /// Compares the history with a database, and learns from it: committed data survives the process.
     ///
     /// - Parameters:
-    ///   - isAccepted: the database says that gorush took it.
+    ///   - isAccepted: the database contains gorush's acceptance.
     ///   - isWaiting: it is in the outbox.
-    ///   - before: the history before the database was looked at.
-    ///   - daemon: the one that has, or had, the database, and how it ended.
-    ///   - mayBeDropped: its device may have ended since.
-    /// - Returns: What is wrong.
+    ///   - before: the history before the database was read.
+    ///   - daemon: the daemon of the database, and how it ended.
+    ///   - mayBeDropped: its device may have been unregistered since.
+    /// - Returns: The violations.
     mutating func compare(
         isAccepted: Bool, isWaiting: Bool, before: DeliveryHistory, daemon: (number: Int, end: DaemonEnd?), mayBeDropped: Bool
     ) -> [String] {
@@ -102,7 +102,7 @@ struct DeliveryHistory {
 /// How a daemon ended.
 enum DaemonEnd {
     case killed(ContinuousClock.Instant)
-    /// By itself, after SIGTERM.
+    /// Gracefully, after SIGTERM.
     case stopped
     /// Not ended: it was suspended for some time, or cut off from its database.
     case suspended(ContinuousClock.Instant)
