@@ -95,7 +95,7 @@ struct GossipMessagesTests {
         router.gossip.connected(peer(0), version: .v11, isOutbound: false)
         #expect(router.words(to: peer(0)) == ["disconnect"])
         router.gossip.disconnected(peer(0), at: router.now)
-        // By and by all is forgotten.
+        // After the retention time everything is forgotten.
         router.heartbeat(700)
         #expect(!router.gossip.remembers(peer(0)))
         router.gossip.connected(peer(0), version: .v11, isOutbound: false)
@@ -253,7 +253,7 @@ struct LazyGossipTests {
         #expect(router.gossip.peers[peer(1)]?.score.behaviour == 0)
         #expect((router.gossip.peers[peer(0)]?.score.behaviour ?? 0) > 2)
         #expect(router.gossip.counters.brokenPromises >= 3)
-        // Until it is not asked any more.
+        // Until its score is too low for further requests.
         for number in 0..<100 {
             try router.send([.ihave(topic: topic, ids: ids(100 + number..<101 + number))], from: peer(0))
             if number.isMultiple(of: 10) { router.heartbeat() }
